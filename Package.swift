@@ -1,0 +1,77 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target of this package is built alike: Swift 6 language mode, warnings are errors.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
+  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+}
+func system(_ name: String, pkgConfig: String? = nil, apt: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+let package = Package(
+  name: "prism",
+  products: [
+    .library(name: "PrismClient", targets: ["PrismClient"]),
+    .executable(name: "prismd", targets: ["prismd"]),
+    .executable(name: "prismctl", targets: ["prismctl"]),
+    .executable(name: "prism-collector", targets: ["prism-collector"]),
+  ],
+  targets: [
+    // C, by Debian's names. A shim.h holds the static inline wrappers for what Swift can't call.
+    system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
+    system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
+    system("CDeflate", pkgConfig: "libdeflate", apt: "libdeflate-dev"),
+    system("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+    system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+    system("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
+    system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CLinux", apt: "linux-libc-dev"),
+
+    // The rooms. TidyTests holds each one's imports to a table.
+    library("PrismBase"),
+    library("PrismProtocol"),
+    library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "COpenSSL"]),
+    library("PrismConfig", ["PrismProtocol", "CYAML"]),
+    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CZlib"]),
+    library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),
+    library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
+    library("PrismLinux", ["PrismBase", "PrismProtocol", "PrismConfig", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
+    library("PrismClient", ["PrismProtocol"]),
+    library("PrismCollector", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismStore", "PrismHTTP", "PrismConfig"]),
+    program(
+      "prismd",
+      ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "PrismHTTP", "PrismLinux"]),
+    program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
+    program("prism-collector", ["PrismCollector", "PrismBase", "PrismProtocol"]),
+
+    // What tests share, and the tests.
+    .target(
+      name: "PrismTestSupport",
+      dependencies: ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine"],
+      path: "Tests/PrismTestSupport", swiftSettings: strict),
+    tests("PrismProtocolTests", ["PrismProtocol"]),
+    tests("PrismPacketTests", ["PrismPacket", "PrismProtocol"], resources: [.copy("Vectors")]),
+    tests("PrismConfigTests", ["PrismConfig", "PrismProtocol"]),
+    tests("PrismStoreTests", ["PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismEngineTests", ["PrismEngine", "PrismStore", "PrismConfig", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismLinuxTests", ["PrismLinux", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+    tests("PrismCollectorTests", ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase"]),
+    tests("PrismClientTests", ["PrismClient", "PrismProtocol"]),
+    tests("EndToEndTests", ["PrismClient", "PrismProtocol", "PrismPacket"]),
+    tests("TidyTests", []),
+  ]
+)

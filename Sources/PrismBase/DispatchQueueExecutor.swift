@@ -1,0 +1,23 @@
+public import Dispatch
+
+/// Lets an actor run on one serial `DispatchQueue`, so that what blocks (SQLite, sockets, gzip) never runs on the
+/// cooperative pool, which has as many threads as the machine has cores.
+///
+/// `DispatchSerialQueue`, which would do this, does not exist on Linux in Swift 6.3.
+public final class DispatchQueueExecutor: SerialExecutor {
+  /// Dispatch sources of the actor are made on this queue; their handlers enter the actor by `assumeIsolated`.
+  public let queue: DispatchQueue
+
+  public init(label: String, qos: DispatchQoS = .unspecified) {
+    queue = DispatchQueue(label: label, qos: qos)
+  }
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+  }
+
+  public func checkIsolated() {
+    dispatchPrecondition(condition: .onQueue(queue))
+  }
+}

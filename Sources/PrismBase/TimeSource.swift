@@ -1,0 +1,45 @@
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The two clocks, passed in everywhere so that a test can turn them by hand.
+///
+/// Timers, deadlines and backoff use `uptime`; stamps and expiry use `unixMilliseconds`, which can be stepped by anyone
+/// at any time and must never decide how long something waits.
+public protocol TimeSource: Sendable {
+  /// Time since an arbitrary origin that never goes back and is not stepped (CLOCK_BOOTTIME).
+  var uptime: Duration { get }
+  /// Wall clock: milliseconds since 1970, UTC.
+  var unixMilliseconds: Int64 { get }
+  /// Returns at or after `deadline` on the `uptime` clock. - Throws: `CancellationError` when the task is cancelled.
+  func sleep(until deadline: Duration) async throws
+}
+
+extension TimeSource {
+  public func sleep(for duration: Duration) async throws {
+    try await sleep(until: uptime + duration)
+  }
+}
+
+/// The machine's own clocks.
+public struct SystemTime: TimeSource {
+  public init() {}
+
+  public var uptime: Duration { Self.read(CLOCK_BOOTTIME) }
+
+  public var unixMilliseconds: Int64 {
+    let (seconds, attoseconds) = Self.read(CLOCK_REALTIME).components
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+
+  public func sleep(until deadline: Duration) async throws {
+    let wait = deadline - uptime
+    if wait > .zero { try await ContinuousClock().sleep(for: wait) } else { try Task.checkCancellation() }
+  }
+
+  private static func read(_ clock: clockid_t) -> Duration {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+}

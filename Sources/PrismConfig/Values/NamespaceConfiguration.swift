@@ -1,0 +1,69 @@
+public import PrismProtocol
+
+/// What one namespace is told to do: the table "A namespace" of 2-configuration.md, in base units.
+public struct NamespaceConfiguration: Sendable, Equatable {
+  public enum OnFull: String, Sendable, CaseIterable { case evictOldest, refuse }
+  public enum Receipt: String, Sendable, CaseIterable { case required, optional }
+
+  public var name: NamespaceName
+  /// The collector's base address without a trailing slash; nil: rows are stored, nothing is sent.
+  public var url: String?
+  public var isUpload = true
+  public var isGather = true
+  public var isUpdateClear = true
+  public var appVersion: String?
+  /// The largest batch before compression; also the largest payload.
+  public var maxBodyBytes = 1_048_576
+  public var uploadInterval: Duration = .seconds(5)
+  /// The most rows in one packet.
+  public var maxItem = 100
+  /// The most bytes sent on metered networks in 24 h.
+  public var maxFlowBytes = 20 * 1_048_576
+  public var expirationDays = 15
+  /// In the order of the file. Never empty.
+  public var monitorList: [MonitoredType]
+  /// The most bytes that this namespace may hold on disk.
+  public var maxStoreBytes = 256 * 1_048_576
+  public var onFull = OnFull.evictOldest
+  public var cipher = Cipher.aes128GCM
+  /// The key to encrypt with: of `daemon.keys`. nil only where there is no `url`.
+  public var keyId: String?
+  public var tokenFile: String?
+  public var tls = TLS()
+  /// nil: everyone who may open the socket.
+  public var allow: Allow?
+  public var receipt = Receipt.required
+  /// The least time between uploads on metered networks.
+  public var meteredInterval: Duration = .seconds(60)
+
+  public struct TLS: Sendable, Equatable {
+    public var caFile: String?, certFile: String?, keyFile: String?
+    public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
+      (self.caFile, self.certFile, self.keyFile) = (caFile, certFile, keyFile)
+    }
+  }
+
+  /// Resolved when the configuration is read: a user or group that does not exist is a fault.
+  public struct Allow: Sendable, Equatable {
+    public var userIDs: Set<UInt32>, groupIDs: Set<UInt32>
+    public init(userIDs: Set<UInt32>, groupIDs: Set<UInt32>) {
+      (self.userIDs, self.groupIDs) = (userIDs, groupIDs)
+    }
+  }
+
+  /// All defaults, for `monitorList`.
+  public init(name: NamespaceName, monitorList: [MonitoredType]) {
+    self.name = name
+    self.monitorList = monitorList
+  }
+}
+
+/// One entry of a namespace's monitor list.
+public struct MonitoredType: Sendable, Equatable {
+  public var type: ReportType
+  public var onlyWifi: Bool, isRealtime: Bool, isUploadPayload: Bool
+
+  public init(_ type: ReportType, onlyWifi: Bool = false, isRealtime: Bool = false, isUploadPayload: Bool = false) {
+    (self.type, self.onlyWifi, self.isRealtime, self.isUploadPayload) = (type, onlyWifi, isRealtime, isUploadPayload)
+  }
+}

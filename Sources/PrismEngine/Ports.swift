@@ -1,0 +1,75 @@
+public import PrismProtocol
+
+// What the engine needs from outside. The edge (`PrismLinux`) implements it; tests script it.
+
+/// Delivers one packet over HTTP.
+public protocol Transport: Sendable {
+  /// POSTs and reports what came of it. It never throws, so that no caller can forget a case; cancelling the task aborts
+  /// the transfer and answers `failure(.cancelled)`. Redirects are not followed; TLS is verified.
+  func post(_ request: UploadRequest) async -> UploadAnswer
+}
+
+public struct UploadRequest: Sendable {
+  public var url: String
+  public var headers: [(name: String, value: String)]
+  public var body: [UInt8]
+  public var caFile: String?, certFile: String?, keyFile: String?
+  public var connectTimeout: Duration
+  /// The whole POST, connecting included.
+  public var timeout: Duration
+
+  public init(
+    url: String, headers: [(name: String, value: String)], body: [UInt8], connectTimeout: Duration = .seconds(10),
+    timeout: Duration
+  ) {
+    (self.url, self.headers, self.body) = (url, headers, body)
+    (self.connectTimeout, self.timeout) = (connectTimeout, timeout)
+  }
+}
+
+public struct UploadAnswer: Sendable, Equatable {
+  public enum Outcome: Sendable, Equatable {
+    /// A whole answer came. Header names are in lower case; the body is cut at 64 KiB.
+    case response(status: Int, headers: [String: String], body: [UInt8])
+    /// No whole answer came.
+    case failure(Failure, detail: String)
+  }
+
+  /// Why no answer came; the raw value is a metric's label.
+  public enum Failure: String, Sendable, CaseIterable {
+    case resolve, connect, tls, timeout, reset, badResponse, cancelled, local
+  }
+
+  public var outcome: Outcome
+  /// A byte of the request may have reached the other side: the packet is frozen.
+  public var mayHaveLeft: Bool
+  /// On the wire as HTTP sees it: request and answer, headers included.
+  public var bytesSent: Int, bytesReceived: Int
+  public var duration: Duration
+
+  public init(outcome: Outcome, mayHaveLeft: Bool, bytesSent: Int, bytesReceived: Int, duration: Duration) {
+    (self.outcome, self.mayHaveLeft, self.duration) = (outcome, mayHaveLeft, duration)
+    (self.bytesSent, self.bytesReceived) = (bytesSent, bytesReceived)
+  }
+}
+
+/// What the way out is, as the kernel's routes and the configuration's globs say.
+public struct NetworkState: Sendable, Equatable {
+  public enum Kind: String, Sendable, CaseIterable { case none, metered, unmetered }
+  public var kind: Kind
+  /// Of the default route; nil without one.
+  public var interface: String?
+  /// For people: "eth0 carries the default route; Ethernet counts as unmetered".
+  public var reason: String
+
+  public init(kind: Kind, interface: String?, reason: String) {
+    (self.kind, self.interface, self.reason) = (kind, interface, reason)
+  }
+}
+
+/// Tells of the network; changes are pushed by the kernel, never polled.
+public protocol NetworkMonitor: Sendable {
+  var current: NetworkState { get }
+  /// Every change from now on, the newest only where the reader is behind.
+  func changes() -> AsyncStream<NetworkState>
+}

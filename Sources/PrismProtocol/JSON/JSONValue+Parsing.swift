@@ -1,0 +1,185 @@
+/// Why a text is not JSON, and at which byte of it (from 0). The text itself is never quoted.
+public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
+  public let reason: String
+  public let offset: Int
+  public init(_ reason: String, at offset: Int) {
+    self.reason = reason
+    self.offset = offset
+  }
+  public var description: String { "not JSON at byte \(offset): \(reason)" }
+}
+
+extension JSONValue {
+  /// Strict: RFC 8259, valid UTF-8, no duplicate keys, at most `depthMax` levels.
+  public init(parsing bytes: some Collection<UInt8>, depthMax: Int = Limits.jsonDepthMax) throws(JSONError) {
+    var parser = JSONTreeParser(bytes: Array(bytes), depthMax: depthMax)
+    self = try parser.document()
+  }
+
+  public init(parsing text: String) throws(JSONError) {
+    try self.init(parsing: Array(text.utf8))
+  }
+}
+
+/// Recursive descent over the bytes; depth is bounded, so the stack is too.
+private struct JSONTreeParser {
+  let bytes: [UInt8]
+  let depthMax: Int
+  var position = 0
+
+  private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+  private func failure(_ reason: String) -> JSONError { JSONError(reason, at: position) }
+
+  mutating func document() throws(JSONError) -> JSONValue {
+    let result = try value(depth: 0)
+    skipWhiteSpace()
+    guard position == bytes.count else { throw failure("something follows the value") }
+    return result
+  }
+
+  private mutating func skipWhiteSpace() {
+    while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+  }
+
+  private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
+    guard depth <= depthMax else { throw failure("over \(depthMax) levels deep") }
+    skipWhiteSpace()
+    switch next {
+    case 0x7B: return try object(depth: depth)
+    case 0x5B: return try array(depth: depth)
+    case 0x22: return .string(try string())
+    case 0x74: return try literal("true", .bool(true))
+    case 0x66: return try literal("false", .bool(false))
+    case 0x6E: return try literal("null", .null)
+    case .some(0x2D), .some(0x30...0x39): return .number(try number())
+    case nil: throw failure("the text ends where a value is expected")
+    default: throw failure("a value is expected")
+    }
+  }
+
+  private mutating func literal(_ text: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
+    let matches = text.withUTF8Buffer { bytes[position...].starts(with: $0) }
+    guard matches else { throw failure("a value is expected") }
+    position += text.utf8CodeUnitCount
+    return value
+  }
+
+  private mutating func object(depth: Int) throws(JSONError) -> JSONValue {
+    var members: [JSONValue.Member] = []
+    var keys: Set<String> = []
+    try list(close: 0x7D) { (parser) throws(JSONError) in
+      guard parser.next == 0x22 else { throw parser.failure("a key in quotes is expected") }
+      let start = parser.position
+      let key = try parser.string()
+      guard keys.insert(key).inserted else { throw JSONError("a key stands twice", at: start) }
+      parser.skipWhiteSpace()
+      guard parser.next == 0x3A else { throw parser.failure("a colon is expected") }
+      parser.position += 1
+      members.append(JSONValue.Member(key, try parser.value(depth: depth + 1)))
+    }
+    return .object(members)
+  }
+
+  private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
+    var elements: [JSONValue] = []
+    try list(close: 0x5D) { (parser) throws(JSONError) in
+      elements.append(try parser.value(depth: depth + 1))
+    }
+    return .array(elements)
+  }
+
+  private mutating func list(close: UInt8, _ element: (inout Self) throws(JSONError) -> Void) throws(JSONError) {
+    position += 1
+    skipWhiteSpace()
+    if next == close {
+      position += 1
+      return
+    }
+    while true {
+      skipWhiteSpace()
+      try element(&self)
+      skipWhiteSpace()
+      guard let byte = next else { throw failure("the text ends within a list") }
+      guard byte == 0x2C || byte == close else { throw failure("a comma or the end of the list is expected") }
+      position += 1
+      if byte == close { return }
+    }
+  }
+
+  private mutating func number() throws(JSONError) -> String {
+    let start = position
+    if next == 0x2D { position += 1 }
+    if next == 0x30 { position += 1 } else { try digits() }
+    if next == 0x2E {
+      position += 1
+      try digits()
+    }
+    if next == 0x65 || next == 0x45 {
+      position += 1
+      if next == 0x2B || next == 0x2D { position += 1 }
+      try digits()
+    }
+    return String(decoding: bytes[start..<position], as: UTF8.self)
+  }
+
+  private mutating func digits() throws(JSONError) {
+    let start = position
+    while let byte = next, (0x30...0x39).contains(byte) { position += 1 }
+    guard position > start else { throw failure("a digit is expected") }
+  }
+
+  private mutating func string() throws(JSONError) -> String {
+    let start = position
+    position += 1
+    var text: [UInt8] = []
+    while let byte = next {
+      position += 1
+      switch byte {
+      case 0x22:
+        guard let result = String(validating: text, as: UTF8.self) else { throw JSONError("invalid UTF-8", at: start) }
+        return result
+      case 0x5C: try escape(to: &text)
+      case 0..<0x20: throw JSONError("a control character in a string", at: position - 1)
+      default: text.append(byte)
+      }
+    }
+    throw failure("the text ends within a string")
+  }
+
+  private mutating func escape(to text: inout [UInt8]) throws(JSONError) {
+    guard let byte = next else { throw failure("the text ends within a string") }
+    position += 1
+    switch byte {
+    case 0x22, 0x5C, 0x2F: text.append(byte)
+    case 0x62: text.append(0x08)
+    case 0x66: text.append(0x0C)
+    case 0x6E: text.append(0x0A)
+    case 0x72: text.append(0x0D)
+    case 0x74: text.append(0x09)
+    case 0x75: text += try unicodeEscape()
+    default: throw JSONError("an unknown escape", at: position - 1)
+    }
+  }
+
+  private mutating func unicodeEscape() throws(JSONError) -> [UInt8] {
+    let start = position
+    var code = try hexDigits()
+    if (0xD800..<0xDC00).contains(code), bytes[position...].starts(with: [0x5C, 0x75]) {
+      position += 2
+      let low = try hexDigits()
+      guard (0xDC00..<0xE000).contains(low) else { throw JSONError("a lone surrogate", at: start) }
+      code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+    }
+    guard let scalar = Unicode.Scalar(code) else { throw JSONError("a lone surrogate", at: start) }
+    return Array(String(Character(scalar)).utf8)
+  }
+
+  private mutating func hexDigits() throws(JSONError) -> UInt32 {
+    guard position + 4 <= bytes.count, let pair = Hex.decode(bytes[position..<position + 4]) else {
+      throw failure("four hexadecimal digits are expected")
+    }
+    position += 4
+    return UInt32(pair[0]) << 8 | UInt32(pair[1])
+  }
+}

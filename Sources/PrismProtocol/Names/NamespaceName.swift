@@ -1,0 +1,19 @@
+/// A reporter's world: 1 to 64 of `A-Z a-z 0-9 _ -`, the first a letter or digit (2-configuration.md).
+public struct NamespaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
+  public let text: String
+
+  /// The built-in namespace, for monitoring; every other one is a business line.
+  public static let prism = NamespaceName(unchecked: "prism")
+
+  /// nil when `text` is no namespace's name.
+  public init?(_ text: String) {
+    guard text.isName(bytesMax: 64, punctuation: "_-") else { return nil }
+    self.text = text
+  }
+
+  private init(unchecked text: String) { self.text = text }
+
+  public var isBusiness: Bool { self != .prism }
+  public var description: String { text }
+  public static func < (a: Self, b: Self) -> Bool { a.text < b.text }
+}

@@ -1,0 +1,12 @@
+/// A report's id as a client gives it: 1 to 64 of `A-Z a-z 0-9 _ -` (3-ingest.md).
+public struct ReportID: Hashable, Sendable, CustomStringConvertible {
+  public let text: String
+
+  /// nil when `text` is no report id.
+  public init?(_ text: String) {
+    guard text.isName(bytesMax: 64, punctuation: "_-", firstIsAlphanumeric: false) else { return nil }
+    self.text = text
+  }
+
+  public var description: String { text }
+}

@@ -1,0 +1,18 @@
+/// What a report tells of: 1 to 128 of `A-Z a-z 0-9 _ . : -`, the first a letter or digit (2-configuration.md).
+public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertible {
+  public let text: String
+
+  /// Leaves first, is evicted last, and its meta wins over the common information: it tells of an earlier run.
+  public static let appCrash = ReportType(unchecked: "appCrash")
+
+  /// nil when `text` is no type's name.
+  public init?(_ text: String) {
+    guard text.isName(bytesMax: 128, punctuation: "_.:-") else { return nil }
+    self.text = text
+  }
+
+  private init(unchecked text: String) { self.text = text }
+
+  public var description: String { text }
+  public static func < (a: Self, b: Self) -> Bool { a.text < b.text }
+}

@@ -1,0 +1,57 @@
+/// Base64 of RFC 4648, section 4: the standard alphabet, padded, nothing else taken.
+public enum Base64 {
+  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  private static let values: [UInt8] = {
+    var table = [UInt8](repeating: 0xFF, count: 256)
+    for (value, character) in alphabet.enumerated() { table[Int(character)] = UInt8(value) }
+    return table
+  }()
+
+  public static func encode(_ bytes: [UInt8]) -> String {
+    var result: [UInt8] = []
+    result.reserveCapacity((bytes.count + 2) / 3 * 4)
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let count = min(3, bytes.count - start)
+      let group = (0..<3).reduce(UInt32(0)) { $0 << 8 | ($1 < count ? UInt32(bytes[start + $1]) : 0) }
+      for position in 0..<4 {
+        result.append(position <= count ? alphabet[Int(group >> (18 - 6 * position) & 63)] : 0x3D)
+      }
+    }
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  /// nil unless `text` is base64: its length a multiple of 4, padded, the unused bits of the last digit zero.
+  public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+    let count = text.count
+    guard count.isMultiple(of: 4) else { return nil }
+    if count == 0 { return [] }
+    let padding = text.suffix(2).reduce(0) { $1 == 0x3D ? $0 + 1 : 0 }
+    var result: [UInt8] = []
+    result.reserveCapacity(count / 4 * 3)
+    var group: UInt32 = 0
+    var digits = 0
+    for character in text.prefix(count - padding) {
+      let value = values[Int(character)]
+      guard value != 0xFF else { return nil }
+      group = group << 6 | UInt32(value)
+      digits += 1
+      if digits == 4 {
+        result.append(UInt8(truncatingIfNeeded: group >> 16))
+        result.append(UInt8(truncatingIfNeeded: group >> 8))
+        result.append(UInt8(truncatingIfNeeded: group))
+        (group, digits) = (0, 0)
+      }
+    }
+    switch padding {
+    case 1:
+      guard group & 3 == 0 else { return nil }
+      result.append(UInt8(truncatingIfNeeded: group >> 10))
+      result.append(UInt8(truncatingIfNeeded: group >> 2))
+    case 2:
+      guard group & 15 == 0 else { return nil }
+      result.append(UInt8(truncatingIfNeeded: group >> 4))
+    default: break
+    }
+    return result
+  }
+}

@@ -1,0 +1,34 @@
+/// Where every report of one namespace and kind went. In the store its counters change in the same transaction as the
+/// rows they speak of, so that after every commit `stored` equals the sum of the others (4-store.md).
+public struct Ledger: Equatable, Sendable {
+  public enum Account: String, Sendable, CaseIterable {
+    case waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt
+  }
+
+  public var stored = 0
+  private var counts = [Int](repeating: 0, count: Account.allCases.count)
+
+  public init() {}
+
+  public subscript(account: Account) -> Int {
+    get { counts[Self.index(account)] }
+    set { counts[Self.index(account)] = newValue }
+  }
+
+  /// The identity of the ledger.
+  public var isBalanced: Bool { stored == counts.reduce(0, +) }
+
+  /// Moves `count` rows from one account to another; `stored` stays.
+  public mutating func move(_ count: Int, from source: Account, to target: Account) {
+    self[source] -= count
+    self[target] += count
+  }
+
+  /// The value of `Prism-Ledger` (5-packet.md): what was lost, and why, for the receiver to tell by itself.
+  public func header(epoch: String) -> String {
+    let lost: [Account] = [.delivered, .expired, .evicted, .cleared, .dead, .removed]
+    return lost.reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }
+  }
+
+  private static func index(_ account: Account) -> Int { Account.allCases.firstIndex(of: account)! }
+}

@@ -1,0 +1,16 @@
+/// The protocol's own limits; what an operator may set is in the configuration.
+public enum Limits {
+  /// A meta once merged with the common information.
+  public static let metaBytesMax = 10 * 1024
+  /// A request line without its base64 payload.
+  public static let lineBytesMax = 16 * 1024
+  public static let jsonDepthMax = 64
+  /// One value of the common information that a client gives in its greeting.
+  public static let commonValueBytesMax = 256
+  /// The frame's 2-byte length of the meta block (after gzip and AES), and its 1-byte count of payloads (5-packet.md).
+  public static let packetMetaBlockBytesMax = 65_535
+  public static let packetPayloadCountMax = 255
+  /// Held in memory before their commit: of one connection, and of all.
+  public static let pendingBytesPerConnectionMax = 4 * 1024 * 1024
+  public static let pendingBytesMax = 16 * 1024 * 1024
+}

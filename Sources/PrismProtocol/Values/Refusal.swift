@@ -1,0 +1,14 @@
+/// One refused report: the code for programs, a message for people (never with the report's content), and where trying
+/// again later makes sense, when.
+public struct Refusal: Error, Equatable, Sendable {
+  public let code: RefusalCode
+  public let message: String
+  /// nil: trying again unchanged is no use.
+  public let retryMilliseconds: Int?
+
+  public init(_ code: RefusalCode, _ message: String, retryMilliseconds: Int? = nil) {
+    self.code = code
+    self.message = message
+    self.retryMilliseconds = retryMilliseconds
+  }
+}

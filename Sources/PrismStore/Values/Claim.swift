@@ -1,0 +1,68 @@
+public import PrismProtocol
+
+/// Which waiting rows the next packet of a namespace and kind may take, and how many.
+public struct Claim: Sendable {
+  /// Types that may leave now. Rows of other types stay where they are and cost a claim nothing.
+  public enum TypeFilter: Sendable, Equatable {
+    case all
+    case only(Set<ReportType>)
+    case except(Set<ReportType>)
+  }
+
+  public var namespace: NamespaceName
+  public var kind: ReportKind
+  public var types: TypeFilter
+  public var itemsMax: Int
+  /// In sum of the rows' `size`; a single row over it goes alone.
+  public var bytesMax: Int
+  /// The joined metas' plaintext (payload packets: the frame's 2-byte length bounds it).
+  public var metaBytesMax: Int
+  /// The id that the packet gets, if any row is found.
+  public var packetID: PacketID
+  /// `created` of the packet.
+  public var unixMilliseconds: Int64
+
+  public init(
+    namespace: NamespaceName, kind: ReportKind, types: TypeFilter, itemsMax: Int, bytesMax: Int, metaBytesMax: Int,
+    packetID: PacketID, unixMilliseconds: Int64
+  ) {
+    (self.namespace, self.kind, self.types) = (namespace, kind, types)
+    (self.itemsMax, self.bytesMax, self.metaBytesMax) = (itemsMax, bytesMax, metaBytesMax)
+    (self.packetID, self.unixMilliseconds) = (packetID, unixMilliseconds)
+  }
+}
+
+/// A packet and the rows that belong to it, in their order, ready to be encoded.
+public struct ClaimedPacket: Sendable {
+  public var id: PacketID
+  public var namespace: NamespaceName
+  public var kind: ReportKind
+  /// Milliseconds since 1970, when it was claimed.
+  public var createdTime: Int64
+  /// The value of `Prism-Ledger`: the ledger when the packet was made.
+  public var ledgerHeader: String
+  /// The rows' merged metas joined with a line feed. Rows that failed their checksum are not in it: they were laid aside
+  /// in the same transaction and counted `corrupt`.
+  public var metas: [UInt8]
+  public var itemCount: Int
+  /// One a row for the kind `payload`; empty for `meta`.
+  public var payloads: [[UInt8]]
+
+  public init(
+    id: PacketID, namespace: NamespaceName, kind: ReportKind, createdTime: Int64, ledgerHeader: String, metas: [UInt8],
+    itemCount: Int, payloads: [[UInt8]]
+  ) {
+    (self.id, self.namespace, self.kind, self.createdTime) = (id, namespace, kind, createdTime)
+    (self.ledgerHeader, self.metas, self.itemCount, self.payloads) = (ledgerHeader, metas, itemCount, payloads)
+  }
+}
+
+/// A packet whose rows are claimed, without them.
+public struct PacketInFlight: Sendable, Equatable {
+  public var id: PacketID
+  public var createdTime: Int64
+  public var itemCount: Int
+  public init(id: PacketID, createdTime: Int64, itemCount: Int) {
+    (self.id, self.createdTime, self.itemCount) = (id, createdTime, itemCount)
+  }
+}

@@ -1,0 +1,13 @@
+public import PrismProtocol
+
+/// One namespace's rows of one kind, as `prismctl status` shows them.
+public struct QueueStatus: Sendable, Equatable {
+  public var ledger: Ledger
+  /// On disk, of waiting, claimed and dead rows.
+  public var bytes: Int
+  /// The oldest waiting row's `created_time`; nil when none waits.
+  public var oldestCreatedTime: Int64?
+  public init(ledger: Ledger, bytes: Int, oldestCreatedTime: Int64?) {
+    (self.ledger, self.bytes, self.oldestCreatedTime) = (ledger, bytes, oldestCreatedTime)
+  }
+}
