@@ -73,3 +73,10 @@ public protocol NetworkMonitor: Sendable {
   /// Every change from now on, the newest only where the reader is behind.
   func changes() -> AsyncStream<NetworkState>
 }
+
+/// Takes admitted reports to their commit: what the ingest socket hands its batches to.
+public protocol ReportSink: Sendable {
+  /// One commit for all of `batches`; returns when it is settled as `durability` says. Never throws: a failure is the
+  /// outcome that every report of it is answered with.
+  func append(_ batches: [ReportBatch]) async -> CommitOutcome
+}

@@ -6,7 +6,11 @@ public struct ReportBatch: Sendable {
   public struct RowType: Sendable, Equatable {
     public let type: ReportType
     public let lane: Lane
-    public init(type: ReportType, lane: Lane) { (self.type, self.lane) = (type, lane) }
+    /// A stored report of it asks for an upload of its namespace.
+    public let isRealtime: Bool
+    public init(type: ReportType, lane: Lane, isRealtime: Bool) {
+      (self.type, self.lane, self.isRealtime) = (type, lane, isRealtime)
+    }
   }
 
   public struct Row: Sendable {
