@@ -49,12 +49,16 @@ let package = Package(
     library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CZlib"]),
     library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
-    library("PrismLinux", ["PrismBase", "PrismProtocol", "PrismConfig", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
+    library(
+      "PrismLinux", ["PrismBase", "PrismProtocol", "PrismConfig", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
     library("PrismClient", ["PrismProtocol"]),
     library("PrismCollector", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismStore", "PrismHTTP", "PrismConfig"]),
     program(
       "prismd",
-      ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "PrismHTTP", "PrismLinux"]),
+      [
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "PrismHTTP",
+        "PrismLinux",
+      ]),
     program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
     program("prism-collector", ["PrismCollector", "PrismBase", "PrismProtocol"]),
 
@@ -67,8 +71,12 @@ let package = Package(
     tests("PrismPacketTests", ["PrismPacket", "PrismProtocol"], resources: [.copy("Vectors")]),
     tests("PrismConfigTests", ["PrismConfig", "PrismProtocol"]),
     tests("PrismStoreTests", ["PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
-    tests("PrismEngineTests", ["PrismEngine", "PrismStore", "PrismConfig", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),
-    tests("PrismLinuxTests", ["PrismLinux", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+    tests(
+      "PrismEngineTests",
+      ["PrismEngine", "PrismStore", "PrismConfig", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),
+    tests(
+      "PrismLinuxTests",
+      ["PrismLinux", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
     tests("PrismCollectorTests", ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase"]),
     tests("PrismClientTests", ["PrismClient", "PrismProtocol"]),
     tests("EndToEndTests", ["PrismClient", "PrismProtocol", "PrismPacket"]),

@@ -1,0 +1,43 @@
+import PrismProtocol
+import Testing
+
+@Suite("Text forms")
+struct EncodingTests {
+  /// RFC 4648, section 10.
+  static let base64 = [
+    ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+    ("foobar", "Zm9vYmFy"),
+  ]
+
+  @Test("base64 is that of RFC 4648, both ways", arguments: base64)
+  func base64Vectors(plain: String, encoded: String) {
+    #expect(Base64.encode(Array(plain.utf8)) == encoded)
+    #expect(Base64.decode(encoded.utf8) == Array(plain.utf8))
+  }
+
+  @Test(
+    "what is not base64 is refused",
+    arguments: ["Z", "Zg", "Zg=", "Zg===", "Zh==", "Zm9=", "Zm 9", "Zg==Zg==", "=", "===="])
+  func base64Refused(text: String) {
+    #expect(Base64.decode(text.utf8) == nil)
+  }
+
+  @Test("hexadecimal digits come in pairs, in either case")
+  func hex() {
+    #expect(Hex.encode([0, 0x0F, 0xA0, 0xFF]) == "000fa0ff")
+    #expect(Hex.decode("000fA0fF") == [0, 0x0F, 0xA0, 0xFF])
+    #expect(Hex.decode("0") == nil)
+    #expect(Hex.decode("0g") == nil)
+  }
+
+  @Test(
+    "a time stamp is RFC 3339 in UTC",
+    arguments: [
+      (Int64(0), "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
+      (951_782_400_000, "2000-02-29T00:00:00.000Z"), (1_732_154_081_123, "2024-11-21T01:54:41.123Z"),
+      (4_102_444_799_999, "2099-12-31T23:59:59.999Z"), (253_402_300_800_000, "10000-01-01T00:00:00.000Z"),
+    ])
+  func timeStamp(milliseconds: Int64, text: String) {
+    #expect(RFC3339.text(unixMilliseconds: milliseconds) == text)
+  }
+}
