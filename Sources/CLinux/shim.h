@@ -1,9 +1,40 @@
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+// No _GNU_SOURCE: Swift's Glibc module is built without it, and structures that differ between the two don't compile.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/inotify.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+
+// --- Unix sockets (PrismLinux/Sockets) ---
+
+extern int accept4(int listener, struct sockaddr *address, socklen_t *size, int flags);
+
+/// accept4 is hidden without _GNU_SOURCE, which Swift's Glibc module is built without. -1 with errno on failure.
+static inline int prism_accept(int listener) {
+  return accept4(listener, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+/// SOCK_* are an enum to Swift, not integers that can be combined. -1 with errno on failure.
+static inline int prism_unix_socket(void) {
+  return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/// `struct ucred` is hidden without _GNU_SOURCE. 0, or -1 with errno.
+static inline int prism_peer_credentials(int socket, int *pid, unsigned *uid, unsigned *gid) {
+  struct { int pid; unsigned uid, gid; } peer;
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return -1;
+  *pid = peer.pid;
+  *uid = peer.uid;
+  *gid = peer.gid;
+  return 0;
+}
+
+/// SO_PEERGROUPS (Linux 4.13) isn't in glibc's headers: the peer's supplementary groups when it connected.
+/// The number of groups written to `groups`, or -1 with errno (ERANGE: more than `capacity`).
+static inline int prism_peer_groups(int socket, unsigned *groups, int capacity) {
+  socklen_t size = (socklen_t)capacity * sizeof *groups;
+  if (getsockopt(socket, SOL_SOCKET, 59 /* SO_PEERGROUPS */, groups, &size) != 0) return -1;
+  return (int)(size / sizeof *groups);
+}

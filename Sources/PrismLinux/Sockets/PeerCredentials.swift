@@ -1,0 +1,33 @@
+import CLinux
+import Glibc
+
+/// Who connected to a Unix socket, as the kernel noted it at that moment (SO_PEERCRED, SO_PEERGROUPS).
+public struct PeerCredentials: Sendable, Equatable {
+  public var processID: Int32
+  public var userID: UInt32, groupID: UInt32
+  /// The supplementary groups; `groupID` need not be among them.
+  public var groupIDs: Set<UInt32>
+
+  public init(processID: Int32, userID: UInt32, groupID: UInt32, groupIDs: Set<UInt32> = []) {
+    (self.processID, self.userID, self.groupID, self.groupIDs) = (processID, userID, groupID, groupIDs)
+  }
+
+  /// nil when `descriptor` isn't a connected Unix socket.
+  public init?(of descriptor: Int32) {
+    (processID, userID, groupID) = (0, 0, 0)
+    guard prism_peer_credentials(descriptor, &processID, &userID, &groupID) == 0 else { return nil }
+    groupIDs = Self.groups(of: descriptor)
+  }
+
+  public func isMember(of group: UInt32) -> Bool { groupID == group || groupIDs.contains(group) }
+
+  private static func groups(of descriptor: Int32) -> Set<UInt32> {
+    let linuxGroupsMax = 65_536
+    for capacity in [64, linuxGroupsMax] {
+      var groups = [UInt32](repeating: 0, count: capacity)
+      let count = prism_peer_groups(descriptor, &groups, Int32(capacity))
+      if count >= 0 { return Set(groups.prefix(Int(count))) }
+    }
+    return []
+  }
+}

@@ -1,0 +1,167 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A listening Unix stream socket: bound by us, or inherited from the service manager.
+///
+/// Its descriptor does not block, and isn't passed to children. Whoever serves it watches `descriptor` for reading and
+/// calls `accept` until it answers `nothing`.
+public final class UnixListener: Sendable {
+  public enum Accepted: Sendable, Equatable {
+    /// A connection: close-on-exec, non-blocking, owned by the caller.
+    case connection(Int32)
+    /// Nobody waits any more.
+    case nothing
+    /// No descriptor was left: the caller was accepted with the spare one, handed to `refuse`, and closed.
+    case refused
+    /// No descriptor or memory is left, not even the spare: stop watching for a while, or the watching would spin.
+    case exhausted(errno: Int32)
+  }
+
+  public let descriptor: Int32
+  public let path: String
+
+  /// What we bound, so that closing never removes a socket that somebody else has put there since. nil: inherited.
+  private let identity: FileIdentity?
+  /// Opened on `/dev/null` and given up to accept, and refuse politely, when there are no descriptors left.
+  private let spare: Mutex<Int32>
+
+  private init(descriptor: Int32, path: String, identity: FileIdentity?) {
+    (self.descriptor, self.path, self.identity) = (descriptor, path, identity)
+    spare = Mutex(open("/dev/null", O_RDONLY | O_CLOEXEC))
+  }
+
+  /// Binds and listens. A socket file that nobody listens on any more is replaced; anything else there is left alone.
+  ///
+  /// There is no moment in which the socket is there with wider rights than `mode`.
+  /// - Parameter group: the file's group by name; nil leaves the process's own.
+  /// - Throws: `inUse` when somebody answers at `path`; the other cases of `SocketError` as they say.
+  public convenience init(path: String, mode: UInt32, group: String? = nil) throws(SocketError) {
+    let address = try UnixAddress(path: path)
+    try Self.removeStale(address)
+    let groupID = try group.map { name throws(SocketError) in
+      guard let id = Accounts.groupID(of: name) else { throw .unknownGroup(name, path: path) }
+      return id
+    }
+    let descriptor = prism_unix_socket()
+    guard descriptor >= 0 else { throw .system("socket", path: path, errno: errno) }
+    do throws(SocketError) {
+      let identity = try Self.bind(descriptor, address, mode: mode, groupID: groupID)
+      self.init(descriptor: descriptor, path: path, identity: identity)
+    } catch {
+      Glibc.close(descriptor)
+      throw error
+    }
+  }
+
+  /// Takes over a socket that the service manager listens on; closing leaves its file where it is.
+  /// - Throws: `notListening` when the descriptor isn't a listening Unix stream socket.
+  public convenience init(inherited descriptor: Int32) throws(SocketError) {
+    guard Self.option(SO_ACCEPTCONN, of: descriptor) == 1, Self.option(SO_DOMAIN, of: descriptor) == AF_UNIX else {
+      throw .notListening(descriptor: descriptor)
+    }
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    self.init(descriptor: descriptor, path: UnixAddress.localPath(of: descriptor) ?? "", identity: nil)
+  }
+
+  /// - Parameter refuse: may write one short answer to a connection there is no descriptor for; it must not close it.
+  public func accept(refuse: (Int32) -> Void) -> Accepted {
+    while true {
+      let connection = prism_accept(descriptor)
+      if connection >= 0 { return .connection(connection) }
+      switch errno {
+      case EINTR, ECONNABORTED, EPROTO, EPERM: continue  // that client is gone or barred; the next may be fine
+      case EAGAIN: return .nothing
+      case EMFILE, ENFILE: return refuseWithSpare(refuse)
+      default: return .exhausted(errno: errno)
+      }
+    }
+  }
+
+  private func refuseWithSpare(_ refuse: (Int32) -> Void) -> Accepted {
+    spare.withLock { spare in
+      let shortage = errno
+      guard spare >= 0 else {
+        spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        return .exhausted(errno: shortage)
+      }
+      Glibc.close(spare)
+      let connection = prism_accept(descriptor)
+      if connection >= 0 {
+        refuse(connection)
+        Glibc.close(connection)
+      }
+      spare = open("/dev/null", O_RDONLY | O_CLOEXEC)
+      return connection >= 0 ? .refused : .exhausted(errno: shortage)
+    }
+  }
+
+  /// Call it once, after nobody watches the descriptor any more. Removes the socket's file if it is still ours.
+  public func close() {
+    if let identity, identity == FileIdentity(path: path) { unlink(path) }
+    Glibc.close(descriptor)
+    spare.withLock { spare in
+      if spare >= 0 { Glibc.close(spare) }
+      spare = -1
+    }
+  }
+}
+
+extension UnixListener {
+  /// Removes a socket file at `address` if connecting shows that nobody listens there.
+  private static func removeStale(_ address: UnixAddress) throws(SocketError) {
+    var status = stat()
+    guard lstat(address.path, &status) == 0 else {
+      if errno == ENOENT { return }
+      throw .system("look at", path: address.path, errno: errno)
+    }
+    guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket(path: address.path) }
+    let probe = prism_unix_socket()
+    guard probe >= 0 else { throw .system("socket", path: address.path, errno: errno) }
+    defer { Glibc.close(probe) }
+    let answer = address.withPointer { connect(probe, $0, $1) == 0 ? 0 : errno }
+    switch answer {
+    case ECONNREFUSED:
+      guard unlink(address.path) == 0 || errno == ENOENT else {
+        throw .system("remove the stale socket", path: address.path, errno: errno)
+      }
+    case ENOENT: return
+    case 0, EAGAIN, EPROTOTYPE: throw .inUse(path: address.path)
+    default: throw .system("connect to", path: address.path, errno: answer)
+    }
+  }
+
+  private static func bind(
+    _ descriptor: Int32, _ address: UnixAddress, mode: UInt32, groupID: gid_t?
+  ) throws(SocketError) -> FileIdentity? {
+    // The file takes its mode from the socket's own inode: closed to all until owner and group are right.
+    fchmod(descriptor, 0)
+    guard address.withPointer({ Glibc.bind(descriptor, $0, $1) }) == 0 else {
+      if errno == EADDRINUSE { throw .inUse(path: address.path) }
+      throw .system("bind", path: address.path, errno: errno)
+    }
+    let identity = FileIdentity(path: address.path)
+    do throws(SocketError) {
+      if let groupID, chown(address.path, uid_t.max, groupID) != 0 {
+        throw .system("give to its group", path: address.path, errno: errno)
+      }
+      guard listen(descriptor, SOMAXCONN) == 0 else {
+        throw .system("listen", path: address.path, errno: errno)
+      }
+      guard chmod(address.path, mode) == 0 else {
+        throw .system("set the mode of", path: address.path, errno: errno)
+      }
+    } catch {
+      unlink(address.path)
+      throw error
+    }
+    return identity
+  }
+
+  private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
+    var value: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    return getsockopt(descriptor, SOL_SOCKET, name, &value, &size) == 0 ? value : nil
+  }
+}
