@@ -10,6 +10,9 @@ public enum CommitOutcome: Sendable {
 public struct BatchOutcome: Sendable {
   /// One id a row, in their order; meaningless where `exceptions` names the row as refused.
   public var ids: [RowID]
+  /// Of the database that took them: with a row's id it makes the report id that is answered (`RowID.reportID`). It
+  /// comes with every outcome, because a database that had to be replaced while the daemon runs has another one.
+  public var epoch: String
   /// Rows that were not simply stored, by index, ascending; empty in the ordinary case.
   public var exceptions: [(row: Int, what: Exception)] = []
 
@@ -20,5 +23,5 @@ public struct BatchOutcome: Sendable {
     case refused(Refusal)
   }
 
-  public init(ids: [RowID]) { self.ids = ids }
+  public init(ids: [RowID], epoch: String) { (self.ids, self.epoch) = (ids, epoch) }
 }
