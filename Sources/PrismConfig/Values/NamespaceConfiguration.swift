@@ -20,6 +20,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   /// The most bytes sent on metered networks in 24 h.
   public var maxFlowBytes = 20 * 1_048_576
   public var expirationDays = 15
+  /// The default of the types' `onlyWifi`; already applied to each type of `monitorList`.
+  public var onlyWifi = false
   /// In the order of the file. Never empty.
   public var monitorList: [MonitoredType]
   /// The most bytes that this namespace may hold on disk.

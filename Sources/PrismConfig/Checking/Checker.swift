@@ -1,0 +1,66 @@
+import PrismProtocol
+
+/// What the values of one file are checked against, and the faults that are found in it.
+package struct Checker: Sendable {
+  /// As faults name it.
+  let file: String
+  /// Where the values that are being read stand: `monitorList[0].`, or "" at the top.
+  var place = ""
+  let search: FileSearch
+  var ceilings: DaemonConfiguration.Ceilings
+  var keyRing: KeyRing
+  var faults: [ConfigurationFault] = []
+  /// Read on the way, as absolute paths: a change of one is a change of the configuration.
+  var filesRead: [String] = []
+
+  mutating func fault(_ line: Int, _ key: String, _ message: String) {
+    faults.append(ConfigurationFault(file: file, line: line, key: place + key, message: message))
+  }
+
+  /// "is FOUND, must be ALLOWED". Of a value that was refused before nothing more is said.
+  mutating func refuse(_ node: YAMLNode, _ key: String, mustBe allowed: String) {
+    if case .refused = node.value { return }
+    fault(node.line, key, "is \(node.shown), must be \(allowed)")
+  }
+
+  mutating func scalar(_ node: YAMLNode, _ key: String, mustBe allowed: String) -> YAMLScalar? {
+    guard case .scalar(let scalar) = node.value else {
+      refuse(node, key, mustBe: allowed)
+      return nil
+    }
+    guard scalar.kind != .null else {
+      fault(node.line, key, "has no value, must be \(allowed); leave the key out for its default")
+      return nil
+    }
+    return scalar
+  }
+
+  /// A number is taken for a string as it was written; a boolean isn't, for it is more likely a mistake.
+  mutating func text(_ node: YAMLNode, _ key: String, mustBe allowed: String) -> String? {
+    guard let scalar = scalar(node, key, mustBe: allowed) else { return nil }
+    guard scalar.kind != .bool else {
+      fault(node.line, key, "is \(scalar.text), a boolean, must be \(allowed); write it in quotes")
+      return nil
+    }
+    return scalar.text
+  }
+
+  /// The entries of a map; none for a key without a value, which is what is left when all below it is commented out.
+  mutating func entries(_ node: YAMLNode, _ key: String, mustBe allowed: String) -> [YAMLEntry]? {
+    if node.isNull { return [] }
+    guard case .mapping(let entries) = node.value else {
+      refuse(node, key, mustBe: allowed)
+      return nil
+    }
+    return entries
+  }
+}
+
+/// The keys that a namespace may choose from.
+struct KeyRing: Sendable {
+  var keys: [DaemonConfiguration.Key] = []
+  /// Ids that stand under `keys` with a fault: they are known, and said nothing more about.
+  var brokenIDs: Set<String> = []
+  /// False where what stands under `keys` could not be read at all.
+  var isComplete = true
+}

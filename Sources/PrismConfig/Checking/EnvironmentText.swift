@@ -1,0 +1,81 @@
+import PrismProtocol
+
+/// Puts the environment into a file's strings, after parsing: a value can never become structure.
+///
+/// `${NAME}` is the environment's NAME; `${NAME:-other}` is `other` where NAME is unset or empty (up to the first `}`);
+/// `$$` is a dollar; any other dollar stands for itself.
+struct EnvironmentText {
+  let environment: [String: String]
+  private(set) var faults: [(line: Int, key: String, message: String)] = []
+
+  init(environment: [String: String]) { self.environment = environment }
+
+  mutating func resolved(_ node: YAMLNode, key: String = "") -> YAMLNode {
+    var result = node
+    switch node.value {
+    case .refused: break
+    case .sequence(let elements):
+      result.value = .sequence(elements.enumerated().map { resolved($1, key: "\(key)[\($0)]") })
+    case .mapping(let entries):
+      result.value = .mapping(
+        entries.map { entry in
+          var entry = entry
+          entry.node = resolved(entry.node, key: key.isEmpty ? entry.key : "\(key).\(entry.key)")
+          return entry
+        })
+    case .scalar(let scalar):
+      guard scalar.text.contains("$") else { break }
+      do throws(Objection) {
+        let text = try replaced(scalar.text)
+        result.value = .scalar(YAMLScalar(text: text, isPlain: scalar.isPlain, written: scalar.text))
+      } catch {
+        faults.append((node.line, key, error.message))
+        result.value = .refused
+      }
+    }
+    return result
+  }
+
+  private struct Objection: Error { let message: String }
+
+  private func replaced(_ text: String) throws(Objection) -> String {
+    var result = ""
+    var rest = text[...]
+    while let dollar = rest.firstIndex(of: "$") {
+      result += rest[..<dollar]
+      rest = rest[rest.index(after: dollar)...]
+      if rest.first == "$" {
+        result += "$"
+        rest = rest.dropFirst()
+      } else if rest.first == "{" {
+        guard let end = rest.firstIndex(of: "}") else {
+          throw Objection(message: "has a ${ without its }; write $$ for a dollar")
+        }
+        result += try value(of: String(rest[rest.index(after: rest.startIndex)..<end]))
+        rest = rest[rest.index(after: end)...]
+      } else {
+        result += "$"
+      }
+    }
+    result += rest
+    guard result.utf8.count <= YAMLParser.scalarBytesMax else {
+      throw Objection(message: "is over \(YAMLParser.scalarBytesMax) bytes with the environment's value in it")
+    }
+    return result
+  }
+
+  private func value(of reference: String) throws(Objection) -> String {
+    let parts = reference.firstRange(of: ":-").map { (reference[..<$0.lowerBound], reference[$0.upperBound...]) }
+    let name = String(parts?.0 ?? reference[...])
+    let isName = name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x5F } && name.first?.isNumber == false
+    guard isName else {
+      throw Objection(message: "has ${\(name.shownInFault)}, which names no environment variable: A-Z a-z 0-9 _")
+    }
+    let value = environment[name]
+    if let fallback = parts?.1 { return value.flatMap { $0.isEmpty ? nil : $0 } ?? String(fallback) }
+    guard let value else {
+      throw Objection(message: "has ${\(name)}, which the environment does not set; set it or write ${\(name):-other}")
+    }
+    return value
+  }
+}

@@ -1,0 +1,31 @@
+/// The name that was probably meant.
+enum NearestName {
+  /// nil when none is near: more than a third of the letters (at least one, at most three) would be wrong. A case that
+  /// differs is no letter that differs.
+  static func of(_ name: String, among names: some Sequence<String>) -> String? {
+    let wanted = Array(name.lowercased().prefix(128).utf8)
+    let farthest = min(3, max(1, wanted.count / 3))
+    let measured = names.map { (name: $0, distance: distance(wanted, Array($0.lowercased().utf8))) }
+    guard let nearest = measured.min(by: { $0.distance < $1.distance }), nearest.distance <= farthest else {
+      return nil
+    }
+    return nearest.name
+  }
+
+  /// Letters inserted, left out, replaced, or swapped with their neighbour (optimal string alignment).
+  static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+    var before: [Int] = []
+    var last = Array(0...b.count)
+    for i in a.indices {
+      var row = [i + 1]
+      for j in b.indices {
+        let replaced = last[j] + (a[i] == b[j] ? 0 : 1)
+        var best = min(replaced, last[j + 1] + 1, row[j] + 1)
+        if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { best = min(best, before[j - 1] + 1) }
+        row.append(best)
+      }
+      (before, last) = (last, row)
+    }
+    return last[b.count]
+  }
+}

@@ -1,0 +1,113 @@
+import PrismProtocol
+
+extension ValueForm where Value == String {
+  /// A string that is sound.
+  /// - Parameter isShown: false keeps the value out of faults: it may be a secret that went astray.
+  static func string(
+    _ allowed: String, isShown: Bool = true, isSound: @escaping @Sendable (String) -> Bool
+  ) -> Self {
+    let schema: JSONValue = ["type": ["string", "number"]]
+    return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      if isSound(text) { return text }
+      if isShown {
+        checker.refuse(node, key, mustBe: allowed)
+      } else {
+        checker.fault(node.line, key, "must be \(allowed)")
+      }
+      return nil
+    } show: {
+      .string($0)
+    }
+  }
+
+  /// Not empty, and nothing in it that would break a line or a header.
+  static func text(bytesMax: Int) -> Self {
+    string("text of 1 to \(bytesMax) bytes without control characters") { $0.isPrintable(bytesMax: bytesMax) }
+  }
+
+  /// What a header and a query can carry.
+  static var visibleASCII: Self {
+    string("1 to 128 visible ASCII characters") { (1...128).contains($0.utf8.count) && $0.isVisibleASCII }
+  }
+
+  static var keyID: Self {
+    string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: false) { text in
+      (1...64).contains(text.utf8.count) && !text.isKeyMaterial
+        && text.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x5F || $0 == 0x2E || $0 == 0x2D }
+    }
+  }
+
+  /// Spec and form of a collector's address; a trailing slash goes. Who writes a password into it must not see it again
+  /// in a log, so the value is not told.
+  static var collectorURL: Self {
+    string("http:// or https://, a host, and a path at most (no user, query or fragment)", isShown: false) {
+      HTTPAddress($0) != nil
+    }.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
+  }
+
+  /// Plain http goes to loopback only.
+  static var secureURL: Self {
+    string("https://, or http:// to loopback, with no user, query or fragment", isShown: false) {
+      HTTPAddress($0).map { $0.isSecure || $0.isLoopback } ?? false
+    }.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
+  }
+
+  /// Where to listen; a port alone means loopback.
+  static var listenAddress: Self {
+    string("ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or a PORT on loopback") { ListenAddress($0) != nil }
+      .converted({ ListenAddress($0)?.text ?? $0 }, back: { $0 })
+  }
+
+  static var groupName: Self {
+    string("a group of this system, by name or number") { SystemAccounts.groupID($0) != nil }
+  }
+}
+
+extension ValueForm where Value == UInt32 {
+  static var userAccount: Self {
+    account("a user of this system, by name or number") { SystemAccounts.userID($0) }
+  }
+
+  static var groupAccount: Self {
+    account("a group of this system, by name or number") { SystemAccounts.groupID($0) }
+  }
+
+  private static func account(_ allowed: String, _ find: @escaping @Sendable (String) -> UInt32?) -> Self {
+    ValueForm(allowed: allowed, schema: ["type": ["string", "integer"]]) { node, key, checker in
+      guard let name = checker.text(node, key, mustBe: allowed) else { return nil }
+      if let id = find(name) { return id }
+      checker.refuse(node, key, mustBe: allowed)
+      return nil
+    } show: {
+      .int($0)
+    }
+  }
+}
+
+extension ValueForm where Value == [UInt8] {
+  /// An Ed25519 public key: base64 of 32 bytes, or 64 hexadecimal digits.
+  static var publicKey: Self {
+    let allowed = "an Ed25519 public key: 32 bytes as base64, or 64 hexadecimal digits"
+    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      let bytes = text.utf8.count == 64 ? Hex.decode(text) : Base64.decode(Array(text.utf8))
+      if let bytes, bytes.count == 32 { return bytes }
+      checker.fault(node.line, key, "must be \(allowed)")
+      return nil
+    } show: {
+      .string(Base64.encode($0))
+    }
+  }
+}
+
+extension String {
+  func isPrintable(bytesMax: Int) -> Bool {
+    (1...bytesMax).contains(utf8.count) && unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+  }
+
+  var isVisibleASCII: Bool { utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+
+  /// 32 or 64 hexadecimal digits: a key where a name or a path belongs.
+  var isKeyMaterial: Bool { (utf8.count == 32 || utf8.count == 64) && Hex.decode(self) != nil }
+}

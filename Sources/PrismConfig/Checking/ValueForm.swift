@@ -1,0 +1,58 @@
+import PrismProtocol
+
+/// How a kind of value is read, what is allowed of it, how it is shown, and its JSON Schema: each written once.
+package struct ValueForm<Value: Sendable>: Sendable {
+  /// For the tables and after "must be": `1...30`, `true or false`.
+  let allowed: String
+  /// What a number counts: `MiB`, `seconds`; "" for the rest.
+  var unit = ""
+  let schema: JSONValue
+  /// nil once a fault was told.
+  let read: @Sendable (YAMLNode, _ key: String, inout Checker) -> Value?
+  let show: @Sendable (Value) -> JSONValue
+}
+
+extension ValueForm where Value == Bool {
+  static var bool: Self {
+    let allowed = "true or false"
+    return ValueForm(allowed: allowed, schema: Schema.orEnvironment(["type": "boolean"])) { node, key, checker in
+      guard let scalar = checker.scalar(node, key, mustBe: allowed) else { return nil }
+      if scalar.isPlain || scalar.written != nil, let value = Bool(scalar.text) { return value }
+      let meant = scalar.meantAsBool.map { "; write \($0)" + (scalar.isPlain ? "" : " without quotes") } ?? ""
+      checker.fault(node.line, key, "is \(node.shown), must be \(allowed)\(meant)")
+      return nil
+    } show: {
+      .bool($0)
+    }
+  }
+}
+
+extension YAMLScalar {
+  /// YAML 1.1 read these as booleans, YAML 1.2 and prism do not: `no` is also Norway.
+  fileprivate var meantAsBool: Bool? {
+    switch text.lowercased() {
+    case "yes", "y", "on", "true", "1": true
+    case "no", "n", "off", "false", "0": false
+    default: nil
+    }
+  }
+}
+
+extension ValueForm where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  static var choice: Self { choice(of: Array(Value.allCases)) }
+
+  static func choice(of values: [Value]) -> Self {
+    let names = values.map(\.rawValue)
+    let allowed = names.dropLast().joined(separator: ", ") + " or " + names.last!
+    let schema: JSONValue = ["enum": .array(names.map { .string($0) })]
+    return ValueForm(allowed: allowed, schema: Schema.orEnvironment(schema)) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      if names.contains(text), let value = Value(rawValue: text) { return value }
+      let hint = NearestName.of(text, among: names).map { "; did you mean \($0)?" } ?? ""
+      checker.fault(node.line, key, "is \(node.shown), must be \(allowed)\(hint)")
+      return nil
+    } show: {
+      .string($0.rawValue)
+    }
+  }
+}

@@ -1,0 +1,29 @@
+/// One thing that is wrong in a configuration. No key, token or environment value is ever in it.
+public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
+  /// As it was named on the command line or found below it; `remote` for remote configuration.
+  public let file: String
+  /// From 1; 0 where no line exists (remote configuration).
+  public let line: Int
+  /// The key by its full name, `tls.caFile` or `monitorList[0].type`; `YAML` or `file` for faults of the whole.
+  public let key: String
+  /// What is wrong, what is allowed.
+  public let message: String
+
+  public init(file: String, line: Int, key: String, message: String) {
+    (self.file, self.line, self.key, self.message) = (file, line, key, message)
+  }
+
+  /// `FILE:LINE: KEY: what is wrong, what is allowed`
+  public var description: String {
+    line > 0 ? "\(file):\(line): \(key): \(message)" : "\(file): \(key): \(message)"
+  }
+}
+
+/// Everything that is wrong, not only the first: the daemon's file first, then the namespaces' by name; within a file by
+/// line. Never empty.
+public struct ConfigurationFaults: Error, Sendable, Equatable, CustomStringConvertible {
+  public let faults: [ConfigurationFault]
+  public init(_ faults: [ConfigurationFault]) { self.faults = faults }
+  /// One a line.
+  public var description: String { faults.map(\.description).joined(separator: "\n") }
+}

@@ -1,0 +1,38 @@
+import Glibc
+
+/// The users and groups of this system. Blocks: they may come from a directory service.
+enum SystemAccounts {
+  /// - Parameter name: a name, or a number, which is taken as it is.
+  static func userID(_ name: String) -> UInt32? {
+    if let number = UInt32(name) { return number }
+    return lookup { buffer, count in
+      var entry = passwd()
+      var found: UnsafeMutablePointer<passwd>?
+      let code = getpwnam_r(name, &entry, buffer, count, &found)
+      return (code, found == nil ? nil : entry.pw_uid)
+    }
+  }
+
+  static func groupID(_ name: String) -> UInt32? {
+    if let number = UInt32(name) { return number }
+    return lookup { buffer, count in
+      var entry = group()
+      var found: UnsafeMutablePointer<group>?
+      let code = getgrnam_r(name, &entry, buffer, count, &found)
+      return (code, found == nil ? nil : entry.gr_gid)
+    }
+  }
+
+  /// With a buffer that grows until the entry fits: a group's lists all its members.
+  private static func lookup(_ ask: (UnsafeMutablePointer<CChar>, Int) -> (code: Int32, id: UInt32?)) -> UInt32? {
+    var size = 4096
+    while size <= 4_194_304 {
+      let buffer = UnsafeMutablePointer<CChar>.allocate(capacity: size)
+      defer { buffer.deallocate() }
+      let (code, id) = ask(buffer, size)
+      if code != ERANGE { return id }
+      size *= 4
+    }
+    return nil
+  }
+}

@@ -1,0 +1,66 @@
+import PrismProtocol
+
+/// One key of a configuration file. Checking, the JSON Schema, `config show`, the differences of two configurations, the
+/// hints for unknown keys and the tables of the documentation all come from these.
+package struct ConfigurationKey<Target: Sendable>: Sendable {
+  /// With its groups: `tls.caFile`.
+  package let name: String
+  package let meaning: String
+  /// `1...30`, `true or false`.
+  package let allowed: String
+  /// `MiB`, `seconds`; "" for what counts nothing.
+  package let unit: String
+  package let schema: JSONValue
+  /// What the default is where its value alone would not say it.
+  package let defaultNote: String?
+  package let isRequired: Bool
+  package let remote: RemotePermission
+  /// False: a change takes a restart.
+  package let isLive: Bool
+  let read: @Sendable (YAMLNode, inout Target, inout Checker) -> Void
+  let show: @Sendable (Target) -> JSONValue
+
+  init<Value>(
+    _ name: String, _ form: ValueForm<Value>, at path: any WritableKeyPath<Target, Value> & Sendable,
+    default note: String? = nil, remote: RemotePermission = .never, isLive: Bool = true, _ meaning: String
+  ) {
+    self.init(
+      name, form, meaning, note, remote: remote, isLive: isLive, set: { $1[keyPath: path] = $0 },
+      show: { form.show($0[keyPath: path]) })
+  }
+
+  /// A key whose value may be absent.
+  init<Value>(
+    _ name: String, _ form: ValueForm<Value>, optional path: any WritableKeyPath<Target, Value?> & Sendable,
+    default note: String? = "none", isRequired: Bool = false, remote: RemotePermission = .never,
+    isLive: Bool = true, _ meaning: String
+  ) {
+    self.init(
+      name, form, meaning, note, isRequired: isRequired, remote: remote, isLive: isLive,
+      set: { $1[keyPath: path] = $0 },
+      show: { $0[keyPath: path].map(form.show) ?? .null })
+  }
+
+  private init<Value>(
+    _ name: String, _ form: ValueForm<Value>, _ meaning: String, _ note: String?, isRequired: Bool = false,
+    remote: RemotePermission, isLive: Bool, set: @escaping @Sendable (Value, inout Target) -> Void,
+    show: @escaping @Sendable (Target) -> JSONValue
+  ) {
+    (self.name, self.meaning, self.allowed, self.unit) = (name, meaning, form.allowed, form.unit)
+    (self.schema, self.defaultNote, self.isRequired) = (form.schema, note, isRequired)
+    (self.remote, self.isLive, self.show) = (remote, isLive, show)
+    read = { node, target, checker in
+      if let value = form.read(node, name, &checker) { set(value, &target) }
+    }
+  }
+}
+
+/// Whether remote configuration may set a key.
+package enum RemotePermission: Sendable {
+  /// Keys, files, accounts, sockets: never.
+  case never
+  /// Only where `remote.allow` names it.
+  case ifListed
+  /// The switches and limits: unless `remote.allow` leaves it out.
+  case standard
+}

@@ -1,0 +1,163 @@
+import PrismProtocol
+
+/// The table "The daemon" of 2-configuration.md.
+package enum DaemonKeys {
+  package static let table = KeyTable(
+    sockets + storage + limits + identity + network + remote + operation, defaults: DaemonConfiguration(),
+    elsewhere: { isNamespaceKey($0) ? "a namespace's file, namespaces.d/prism.yaml for the built-in one" : nil })
+
+  static let names = Set(table.keys.map(\.name))
+
+  /// Written out, for `NamespaceKeys.table` asks here in turn.
+  private static func isNamespaceKey(_ name: String) -> Bool {
+    NamespaceKeys.names.contains(name) || ["tls", "allow", "authorization"].contains(name)
+  }
+
+  private typealias Key = ConfigurationKey<DaemonConfiguration>
+
+  private static let sockets: [Key] = [
+    Key("ingest.socket", .path(bytesMax: 107), at: \.ingest.socket, isLive: false, "where programs report"),
+    Key("ingest.mode", .fileMode, at: \.ingest.mode, "the socket's mode"),
+    Key("ingest.group", .groupName, optional: \.ingest.group, default: "the daemon's own", "the socket's group"),
+    Key(
+      "ingest.maxConnections", .integer(1...65_536, unit: "connections"), at: \.ingest.maxConnections,
+      "what is over it is answered with `busy`"),
+    Key(
+      "ingest.maxConnectionsPerUser", .integer(1...65_536, unit: "connections"), at: \.ingest.maxConnectionsPerUser,
+      "the same for one user"),
+    Key(
+      "control.socket", .path(bytesMax: 107), at: \.control.socket, isLive: false,
+      "where `prismctl` asks; mode 0660, and only root, the daemon's own user and `control.group` are answered"),
+    Key("control.group", .groupName, optional: \.control.group, "whose members `prismctl` may ask"),
+  ]
+
+  private static let storage: [Key] = [
+    Key("state", .path(), at: \.state, isLive: false, "the folder of the database and the cached remote configuration"),
+    Key(
+      "durability", .choice, at: \.durability,
+      "`full`: an answer means synced to disk; `normal`: it means committed, and survives a crash of the daemon, not of the machine"
+    ),
+  ]
+
+  private static let limits: [Key] = [
+    Key(
+      "limits.maxBodyMByte", .integer(3...64, unit: "MiB"), at: \.limits.maxBodyMByte,
+      "the upper end of a namespace's `maxBodyMByte`"),
+    Key(
+      "limits.periodicTimerSecond", .integer(30...3600, unit: "seconds"), at: \.limits.periodicTimerSecond,
+      "the upper end of `periodicTimerSecond`"),
+    Key(
+      "limits.maxItem", .integer(100...10_000, unit: "rows"), at: \.limits.maxItem, "the upper end of `maxItem`"),
+    Key(
+      "limits.maxFlowMByte", .integer(100...1_048_576, unit: "MiB"), at: \.limits.maxFlowMByte,
+      "the upper end of `maxFlowMByte`"),
+    Key(
+      "limits.expirationDay", .integer(30...3650, unit: "days"), at: \.limits.expirationDay,
+      "the upper end of `expirationDay`"),
+  ]
+
+  private static let identity: [Key] = [
+    Key(
+      "device.id", .visibleASCII, at: \.deviceText,
+      "`auto` (derived from the machine id, which is never told itself) or a string"),
+    Key("common", .common, at: \.commonEntries, "fixed common information, key to string"),
+    Key("keys", .keyFiles, at: \.keys, "the packets' keys: a list of `id` and `file`, `prismctl keys new` makes one"),
+  ]
+
+  private static let network: [Key] = [
+    Key(
+      "network.default", .choice(of: [.unmetered, .metered]), at: \.network.fallback,
+      "what an interface of unknown kind counts as"),
+    Key(
+      "network.interfaces", .interfaces, at: \.network.interfaces,
+      "an interface's name or glob to what it counts as; the first that matches decides"),
+  ]
+
+  private static let remote: [Key] = [
+    Key("remote.url", .secureURL, optional: \.remoteURL, "where remote configuration is asked for"),
+    Key("remote.intervalSecond", .seconds(10...86_400), at: \.remoteValues.interval, "how often"),
+    Key(
+      "remote.allow", .set(of: .remoteKey, "a list of namespace keys that may be set remotely", atLeast: 0),
+      at: \.remoteValues.allow, default: "the switches and limits",
+      "the namespace keys that remote configuration may set; never keys, tls, allow lists or files"),
+    Key(
+      "remote.publicKey", .publicKey, optional: \.remoteValues.publicKey,
+      "the Ed25519 key that remote configuration must be signed with"),
+  ]
+
+  private static let operation: [Key] = [
+    Key(
+      "metrics.listen", .listenAddress, optional: \.metricsListen,
+      "where `/metrics`, `/healthz` and `/readyz` are served; a port alone means loopback"),
+    Key("log.level", .choice, at: \.logLevel, "the least level that is logged"),
+    Key("log.format", .choice, at: \.logFormat, "how a line of the log is written"),
+  ]
+}
+
+// How the file's values look where the configuration holds them differently.
+extension DaemonConfiguration {
+  var deviceText: String {
+    get { deviceId ?? "auto" }
+    set { deviceId = newValue == "auto" ? nil : newValue }
+  }
+
+  var commonEntries: [MapEntry<String>] {
+    get { common.sorted { $0.key < $1.key }.map { MapEntry(name: $0.key, value: $0.value) } }
+    set { common = Dictionary(newValue.map { ($0.name, $0.value) }) { $1 } }
+  }
+
+  /// While a file is read its `remote` may still lack the `url`, the one key that it cannot do without.
+  var remoteValues: Remote {
+    get { remote ?? Remote(url: "", allow: NamespaceKeys.remoteStandard) }
+    set { remote = newValue }
+  }
+
+  var remoteURL: String? {
+    get { remoteValues.url.isEmpty ? nil : remoteValues.url }
+    set { remoteValues.url = newValue ?? "" }
+  }
+}
+
+extension ValueForm where Value == [MapEntry<String>] {
+  static var common: Self {
+    map(to: .text(bytesMax: 1024), "a map of strings, keys of 1 to 128 visible ASCII characters") {
+      (1...128).contains($0.utf8.count) && $0.isVisibleASCII
+    }
+  }
+}
+
+extension ValueForm where Value == [DaemonConfiguration.InterfaceRule] {
+  static var interfaces: Self {
+    typealias Rule = DaemonConfiguration.InterfaceRule
+    return ValueForm<[MapEntry<DaemonConfiguration.NetworkClass>]>
+      .map(to: .choice, "a map of interface names or globs to metered, unmetered or ignored") {
+        (1...64).contains($0.utf8.count) && $0.isVisibleASCII
+      }
+      .converted(
+        { $0.map { Rule(glob: $0.name, counts: $0.value) } },
+        back: { $0.map { MapEntry(name: $0.glob, value: $0.counts) } })
+  }
+}
+
+extension ValueForm where Value == String {
+  /// A key that `remote.allow` may list.
+  static var remoteKey: Self {
+    let allowed = "a namespace's key that may be set remotely"
+    return ValueForm(
+      allowed: allowed, schema: ["enum": .array(NamespaceKeys.remoteListable.sorted().map { .string($0) })]
+    ) {
+      node, key, checker in
+      guard let name = checker.text(node, key, mustBe: allowed) else { return nil }
+      if NamespaceKeys.remoteListable.contains(name) { return name }
+      if NamespaceKeys.names.contains(name) || NamespaceKeys.table.isGroup(name) {
+        checker.fault(node.line, key, "is \(name), which can never be set remotely")
+      } else {
+        let hint = NearestName.of(name, among: NamespaceKeys.remoteListable).map { "; did you mean \($0)?" } ?? ""
+        checker.fault(node.line, key, "is \(node.shown), must be \(allowed)\(hint)")
+      }
+      return nil
+    } show: {
+      .string($0)
+    }
+  }
+}

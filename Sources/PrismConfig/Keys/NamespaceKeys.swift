@@ -1,0 +1,100 @@
+import PrismProtocol
+
+/// The table "A namespace" of 2-configuration.md.
+package enum NamespaceKeys {
+  package static let table = KeyTable(
+    switches + limits + protection + access,
+    defaults: NamespaceDraft(NamespaceConfiguration(name: .prism, monitorList: [])),
+    elsewhere: { DaemonKeys.names.contains($0) ? "prismd.yaml, the daemon's own file" : nil })
+
+  static let names = Set(table.keys.map(\.name))
+
+  /// What `remote.allow` allows when it is left out: "the switches and limits".
+  static let remoteStandard = Set(table.keys.filter { $0.remote == .standard }.map(\.name))
+  static let remoteListable = Set(table.keys.filter { $0.remote != .never }.map(\.name))
+
+  private typealias Key = ConfigurationKey<NamespaceDraft>
+
+  private static let switches: [Key] = [
+    Key(
+      "url", .collectorURL, optional: \.value.url, remote: .ifListed,
+      "the collector's base address; without it rows are stored, nothing is sent, and status says so"),
+    Key("isUpload", .bool, at: \.value.isUpload, remote: .standard, "the upload switch"),
+    Key(
+      "isGather", .bool, at: \.value.isGather, remote: .standard,
+      "the gather switch: off = every report is refused with `gather_off`"),
+    Key(
+      "isUpdateClear", .bool, at: \.value.isUpdateClear, remote: .standard,
+      "clear what was stored under another `appVersion`"),
+    Key(
+      "appVersion", .text(bytesMax: 128), optional: \.value.appVersion, remote: .ifListed,
+      "the version of the app that reports; a change of it is an update"),
+  ]
+
+  private static let limits: [Key] = [
+    Key(
+      "maxBodyMByte", .mebibytes(1...3, raisedBy: .maxBody), at: \.value.maxBodyBytes, remote: .standard,
+      "the largest batch before compression; also the largest payload"),
+    Key(
+      "periodicTimerSecond", .seconds(1...30, raisedBy: .periodicTimer), at: \.value.uploadInterval, remote: .standard,
+      "time between timed uploads"),
+    Key(
+      "maxItem", .integer(1...100, unit: "rows", raisedBy: .maxItem), at: \.value.maxItem, remote: .standard,
+      "the most rows in one packet"),
+    Key(
+      "maxFlowMByte", .mebibytes(1...100, raisedBy: .maxFlow), at: \.value.maxFlowBytes, remote: .standard,
+      "the most that is sent on metered networks in 24 h"),
+    Key(
+      "expirationDay", .integer(1...30, unit: "days", raisedBy: .expiration), at: \.value.expirationDays,
+      remote: .standard, "time after which a stored row is dropped"),
+    Key("onlyWifi", .bool, at: \.value.onlyWifi, remote: .standard, "the default of the types' `onlyWifi`"),
+    Key(
+      "monitorList", .monitorList, at: \.types, default: "none; `prism` has its own, see below",
+      remote: .standard,
+      "the types taken: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above)"
+    ),
+    Key(
+      "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .standard,
+      "the most that this namespace may hold on disk"),
+    Key(
+      "onFull", .choice, at: \.value.onFull, remote: .ifListed,
+      "when that is reached: drop the oldest rows (a crash never before all others are gone), or refuse new ones with `store_full`"
+    ),
+  ]
+
+  private static let protection: [Key] = [
+    Key("cipher", .choice, at: \.value.cipher, remote: .ifListed, "how packets are encrypted"),
+    Key(
+      "keyId", .keyID, optional: \.value.keyId, default: "the first of `keys`",
+      "which of the daemon's `keys` encrypts; 16 bytes for aes-128, 32 for aes-256"),
+    Key(
+      "authorization.tokenFile", .tokenFile, optional: \.value.tokenFile,
+      "a file with a bearer token, read again when it changes"),
+    Key("tls.caFile", .readableFile, optional: \.value.tls.caFile, default: "the system's", "a private CA, PEM"),
+    Key("tls.certFile", .readableFile, optional: \.value.tls.certFile, "a client certificate, PEM"),
+    Key("tls.keyFile", .readableFile, optional: \.value.tls.keyFile, "the client certificate's key, PEM"),
+  ]
+
+  private static let access: [Key] = [
+    Key(
+      "allow.users", .set(of: .userAccount, "a list of users, at least one"), optional: \.allowedUsers,
+      default: "everyone", "who may report, by the socket's peer credentials"),
+    Key(
+      "allow.groups", .set(of: .groupAccount, "a list of groups, at least one"), optional: \.allowedGroups,
+      default: "everyone", "whose members may report; with `allow.users`, either suffices"),
+    Key(
+      "receipt", .choice, at: \.value.receipt, remote: .ifListed,
+      "whether an accepted packet must be answered with its receipt; `optional` takes any 2xx, for a foreign collector"),
+    Key(
+      "meteredIntervalSecond", .seconds(0...3600), at: \.value.meteredInterval, remote: .standard,
+      "on metered networks, the least time between uploads (requests within it are merged)"),
+  ]
+}
+
+extension Ceiling {
+  static let maxBody = Ceiling(name: "limits.maxBodyMByte", path: \.maxBodyMByte)
+  static let periodicTimer = Ceiling(name: "limits.periodicTimerSecond", path: \.periodicTimerSecond)
+  static let maxItem = Ceiling(name: "limits.maxItem", path: \.maxItem)
+  static let maxFlow = Ceiling(name: "limits.maxFlowMByte", path: \.maxFlowMByte)
+  static let expiration = Ceiling(name: "limits.expirationDay", path: \.expirationDay)
+}

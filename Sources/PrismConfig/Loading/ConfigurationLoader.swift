@@ -1,0 +1,171 @@
+import PrismProtocol
+
+/// Reads the daemon's file and the namespaces' beside it (2-configuration.md, Files).
+public struct ConfigurationLoader: Sendable {
+  private let path: String
+  private let environment: [String: String]
+
+  /// - Parameters:
+  ///   - path: of the daemon's own file.
+  ///   - environment: for `${NAME}`, and `CREDENTIALS_DIRECTORY`.
+  public init(path: String, environment: [String: String]) {
+    (self.path, self.environment) = (path, environment)
+  }
+
+  /// Reads everything, and starts nothing. Blocks: on the disk, and on the system's users and groups.
+  /// - Throws: every fault of every file.
+  public func load() throws(ConfigurationFaults) -> LoadedConfiguration {
+    var run = LoadingRun(path: path, environment: environment)
+    run.loadDaemon()
+    run.loadNamespaces()
+    guard run.faults.isEmpty else { throw ConfigurationFaults(run.faults) }
+    return run.result
+  }
+}
+
+/// One pass over all files. What has a fault is left at its default and the pass goes on, so that all are found at once.
+private struct LoadingRun {
+  private static let namespaceFilesMax = 10_000
+
+  let path: String
+  let environment: [String: String]
+  /// As faults name it, and from the root.
+  let folder: String, absoluteFolder: String
+
+  var daemon = DaemonConfiguration()
+  var origins = Origins()
+  var drafts: [NamespaceName: NamespaceDraft] = [:]
+  var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
+  var files: [String] = []
+  var faults: [ConfigurationFault] = []
+  private var keyRing = KeyRing()
+  private var ceilings = DaemonConfiguration.Ceilings()
+
+  init(path: String, environment: [String: String]) {
+    (self.path, self.environment) = (path, environment)
+    folder = FilePath.folder(of: path)
+    absoluteFolder = FilePath.absolute(folder)
+  }
+
+  private var namespaceFolder: String { FilePath.joined(folder, "namespaces.d") }
+
+  var result: LoadedConfiguration {
+    LoadedConfiguration(
+      snapshot: Snapshot(generation: 1, daemon: daemon, namespaces: namespaces), origins: origins, files: files,
+      namespaceFolder: FilePath.absolute(namespaceFolder), drafts: drafts)
+  }
+
+  mutating func loadDaemon() {
+    var checker = checker(of: path)
+    if let root = tree(of: path, &checker) {
+      let lines = DaemonKeys.table.read(root, into: &daemon, &checker)
+      origins.daemon = lines.mapValues { .file(path, line: $0) }
+    } else {
+      checker.keyRing.isComplete = false
+      daemon.limits = .furthest
+    }
+    if daemon.remoteURL == nil { daemon.remote = nil }
+    keyRing = checker.keyRing
+    keyRing.keys = daemon.keys
+    ceilings = daemon.limits
+    // A namespace is not blamed for a ceiling that could not be read.
+    if checker.faults.contains(where: { $0.key.hasPrefix("limits.") }) { ceilings = .furthest }
+    close(checker)
+  }
+
+  mutating func loadNamespaces() {
+    for (name, file) in namespaceFiles() { loadNamespace(name, file) }
+    if namespaces[.prism] == nil, drafts[.prism] == nil {
+      var checker = checker(of: path)
+      let draft = NamespaceDraft(defaultsOf: .prism)
+      drafts[.prism] = draft
+      namespaces[.prism] = draft.settled(lines: [:], &checker)
+    }
+  }
+
+  private mutating func loadNamespace(_ name: NamespaceName, _ file: String) {
+    var checker = checker(of: file)
+    defer { close(checker) }
+    var draft = NamespaceDraft(defaultsOf: name)
+    defer { drafts[name] = draft }
+    guard let root = tree(of: file, &checker) else { return }
+    let lines = NamespaceKeys.table.read(root, into: &draft, &checker)
+    draft.origins = lines.mapValues { .file(file, line: $0) }
+    origins.namespaces[name] = draft.origins
+    // An empty file has no keys, but a first line.
+    namespaces[name] = draft.settled(lines: lines.isEmpty ? ["": 1] : lines, &checker)
+  }
+
+  private func checker(of file: String) -> Checker {
+    let own = FilePath.absolute(FilePath.folder(of: file))
+    let search = FileSearch(
+      credentials: environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 },
+      folders: own == absoluteFolder ? [own] : [absoluteFolder, own])
+    return Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
+  }
+
+  /// The file's values with the environment put in; nil when there is nothing to go on with.
+  private mutating func tree(of file: String, _ checker: inout Checker) -> YAMLNode? {
+    let bytes: [UInt8]
+    do throws(FileFault) {
+      bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
+    } catch {
+      checker.fault(1, "file", "cannot be read: \(error.reason)")
+      return nil
+    }
+    checker.filesRead.append(FilePath.absolute(file))
+    let (root, faults) = YAMLParser.parse(bytes)
+    for fault in faults { checker.fault(fault.line, "YAML", fault.message) }
+    guard let root else {
+      return faults.isEmpty ? YAMLNode(line: 1, .mapping([])) : nil
+    }
+    var substitution = EnvironmentText(environment: environment)
+    let resolved = substitution.resolved(root)
+    for fault in substitution.faults { checker.fault(fault.line, fault.key, fault.message) }
+    return resolved
+  }
+
+  private mutating func close(_ checker: Checker) {
+    faults += checker.faults.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
+      .map(\.element)
+    files += checker.filesRead
+  }
+
+  /// The namespaces' files by name. Others in the folder are none of ours; hidden ones are an editor's.
+  private mutating func namespaceFiles() -> [(NamespaceName, String)] {
+    var result: [(NamespaceName, String)] = []
+    let names: [String]
+    do throws(FileFault) {
+      names = try FileReading.names(in: namespaceFolder) ?? []
+    } catch {
+      refuse(namespaceFolder, "cannot be read: \(error.reason)")
+      return []
+    }
+    for name in names where !name.hasPrefix(".") {
+      guard let stem = Self.stem(name) else { continue }
+      let file = FilePath.joined(namespaceFolder, name)
+      guard let namespace = NamespaceName(stem) else {
+        refuse(file, "is named \(stem.shownInFault), must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -")
+        continue
+      }
+      if let other = result.first(where: { $0.0 == namespace }) {
+        refuse(file, "configures \(stem), which \(other.1) does already; remove one")
+        continue
+      }
+      result.append((namespace, file))
+    }
+    if result.count > Self.namespaceFilesMax {
+      refuse(namespaceFolder, "has \(result.count) namespaces, must be at most \(Self.namespaceFilesMax)")
+      return []
+    }
+    return result
+  }
+
+  private mutating func refuse(_ file: String, _ message: String) {
+    faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: message))
+  }
+
+  private static func stem(_ name: String) -> String? {
+    [".yaml", ".yml", ".json"].first { name.hasSuffix($0) }.map { String(name.dropLast($0.count)) }
+  }
+}

@@ -1,0 +1,82 @@
+import PrismProtocol
+
+/// A namespace while its layers (built-in default, file, remote) are laid over one another.
+package struct NamespaceDraft: Sendable {
+  package var value: NamespaceConfiguration
+  /// `monitorList` as written: a type without `onlyWifi` follows the namespace's, whichever layer sets that.
+  var types: [MonitoredTypeDraft]
+  var origins: [String: Origin] = [:]
+
+  init(_ value: NamespaceConfiguration) {
+    self.value = value
+    types = value.monitorList.map { MonitoredTypeDraft($0) }
+  }
+
+  /// What `name` is before any file: all defaults, and for `prism` its own list.
+  init(defaultsOf name: NamespaceName) {
+    self.init(NamespaceConfiguration(name: name, monitorList: []))
+    guard !name.isBusiness else { return }
+    types = [
+      MonitoredTypeDraft(type: .appCrash, isRealtime: true, isUploadPayload: true)
+    ]
+    types += ["appLag", "appBoot", "net", "netError"].map { MonitoredTypeDraft(type: ReportType($0)) }
+  }
+
+  var allowedUsers: Set<UInt32>? {
+    get { (value.allow?.userIDs).flatMap { $0.isEmpty ? nil : $0 } }
+    set { value.allow = .init(userIDs: newValue ?? [], groupIDs: value.allow?.groupIDs ?? []) }
+  }
+
+  var allowedGroups: Set<UInt32>? {
+    get { (value.allow?.groupIDs).flatMap { $0.isEmpty ? nil : $0 } }
+    set { value.allow = .init(userIDs: value.allow?.userIDs ?? [], groupIDs: newValue ?? []) }
+  }
+}
+
+extension NamespaceDraft {
+  /// The configuration that the layers come to, once what concerns several keys is sound too.
+  /// - Parameter lines: of the keys in the file that is checked.
+  func settled(lines: [String: Int], _ checker: inout Checker) -> NamespaceConfiguration {
+    var result = value
+    result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
+    let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
+    checkTypes(lines: lines, line: faultLine([]), &checker)
+    checkCertificate(line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
+    result.keyId = value.keyId ?? checker.keyRing.keys.first?.id
+    checkKey(result, line: faultLine(["keyId", "cipher", "url"]), &checker)
+    return result
+  }
+
+  private func checkTypes(lines: [String: Int], line: Int, _ checker: inout Checker) {
+    guard types.isEmpty, lines["monitorList"] == nil else { return }
+    checker.fault(
+      line, "monitorList", "is missing, must list at least one type; for example monitorList: [{type: order}]")
+  }
+
+  private func checkCertificate(line: Int, _ checker: inout Checker) {
+    guard (value.tls.certFile == nil) != (value.tls.keyFile == nil) else { return }
+    let (given, missing) = value.tls.certFile == nil ? ("keyFile", "certFile") : ("certFile", "keyFile")
+    checker.fault(line, "tls.\(missing)", "is missing; a client certificate needs it beside tls.\(given)")
+  }
+
+  private func checkKey(_ result: NamespaceConfiguration, line: Int, _ checker: inout Checker) {
+    let ring = checker.keyRing
+    guard let id = result.keyId else {
+      if result.url != nil, ring.isComplete, ring.brokenIDs.isEmpty {
+        checker.fault(line, "keyId", "is missing; a namespace with a url needs a key, add one to keys in prismd.yaml")
+      }
+      return
+    }
+    guard let key = ring.keys.first(where: { $0.id == id }) else {
+      if ring.isComplete, !ring.brokenIDs.contains(id) {
+        let known = ring.keys.isEmpty ? "none" : ring.keys.map(\.id).joined(separator: ", ")
+        checker.fault(line, "keyId", "is \(id), must be the id of one of the keys in prismd.yaml: \(known)")
+      }
+      return
+    }
+    guard result.url != nil || value.keyId != nil, key.secret.bytes.count != result.cipher.keyBytes else { return }
+    let (has, needs) = (key.secret.bytes.count, result.cipher.keyBytes)
+    checker.fault(
+      line, "keyId", "is \(id), a key of \(has) bytes, must be one of \(needs) for \(result.cipher.rawValue)")
+  }
+}

@@ -1,0 +1,88 @@
+import CYAML
+
+/// A text's YAML events, one after another, from libyaml. Not Sendable: it lives within one call of the parser.
+final class YAMLEventStream {
+  enum Event {
+    case alias
+    case scalar(YAMLScalar, isTagged: Bool, isAnchored: Bool)
+    case sequenceStart(isTagged: Bool, isAnchored: Bool)
+    case mappingStart(isTagged: Bool, isAnchored: Bool)
+    case collectionEnd
+    case documentStart, documentEnd, streamStart, streamEnd
+  }
+
+  // libyaml keeps pointers to the parser and to the text, so both need an address of their own.
+  private let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
+  private let text: UnsafeMutableBufferPointer<UInt8>
+
+  init(_ bytes: [UInt8]) throws(YAMLFault) {
+    text = .allocate(capacity: bytes.count)
+    _ = text.initialize(from: bytes)
+    guard yaml_parser_initialize(parser) == 1 else {
+      text.deallocate()
+      parser.deallocate()
+      throw YAMLFault(line: 1, "there is no memory to read it")
+    }
+    yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
+    yaml_parser_set_input_string(parser, text.baseAddress, text.count)
+  }
+
+  deinit {
+    yaml_parser_delete(parser)
+    parser.deallocate()
+    text.deallocate()
+  }
+
+  /// - Returns: the event and its line, from 1.
+  func next() throws(YAMLFault) -> (event: Event, line: Int) {
+    var event = yaml_event_t()
+    guard yaml_parser_parse(parser, &event) == 1 else { throw syntaxFault() }
+    defer { yaml_event_delete(&event) }
+    return (Self.event(event), Int(event.start_mark.line) + 1)
+  }
+
+  private static func event(_ event: yaml_event_t) -> Event {
+    switch event.type {
+    case YAML_STREAM_START_EVENT: return .streamStart
+    case YAML_DOCUMENT_START_EVENT: return .documentStart
+    case YAML_DOCUMENT_END_EVENT: return .documentEnd
+    case YAML_ALIAS_EVENT: return .alias
+    case YAML_SCALAR_EVENT:
+      let scalar = event.data.scalar
+      let text = String(decoding: UnsafeBufferPointer(start: scalar.value, count: scalar.length), as: UTF8.self)
+      return .scalar(
+        YAMLScalar(text: text, isPlain: scalar.style == YAML_PLAIN_SCALAR_STYLE), isTagged: scalar.tag != nil,
+        isAnchored: scalar.anchor != nil)
+    case YAML_SEQUENCE_START_EVENT:
+      let start = event.data.sequence_start
+      return .sequenceStart(isTagged: start.tag != nil, isAnchored: start.anchor != nil)
+    case YAML_MAPPING_START_EVENT:
+      let start = event.data.mapping_start
+      return .mappingStart(isTagged: start.tag != nil, isAnchored: start.anchor != nil)
+    case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT: return .collectionEnd
+    default: return .streamEnd
+    }
+  }
+
+  /// libyaml's own words, at the line that they are about.
+  private func syntaxFault() -> YAMLFault {
+    let problem = parser.pointee.problem.map { String(cString: $0) } ?? "not valid YAML"
+    let context = parser.pointee.context.map { String(cString: $0) }
+    // Of a key without a colon libyaml finds out one line later.
+    let isKey = context == "while scanning a simple key"
+    let mark = isKey ? parser.pointee.context_mark : parser.pointee.problem_mark
+    let line = parser.pointee.error == YAML_READER_ERROR ? line(at: parser.pointee.problem_offset) : Int(mark.line) + 1
+    let advice = isIndentedByTab(line) ? "; a tab cannot indent YAML, write spaces" : ""
+    return YAMLFault(line: line, problem + (context.map { " \($0)" } ?? "") + advice)
+  }
+
+  private func line(at offset: Int) -> Int {
+    text.prefix(offset).reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
+  }
+
+  private func isIndentedByTab(_ line: Int) -> Bool {
+    let lines = text.split(separator: 0x0A, maxSplits: line, omittingEmptySubsequences: false)
+    guard line <= lines.count else { return false }
+    return lines[line - 1].prefix { $0 == 0x20 || $0 == 0x09 }.contains(0x09)
+  }
+}
