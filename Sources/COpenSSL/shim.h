@@ -1,7 +1,27 @@
 #pragma once
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-#include <openssl/hmac.h>
-#include <openssl/kdf.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/core_names.h>
+#include <openssl/rand.h>
+
+/* EVP_PKEY_CTX_add1_hkdf_info and its like are macros with casts in some versions and functions in others: one name that
+ * Swift can call. HKDF-SHA-256 (RFC 5869) without salt. Answers 1 for success. */
+static inline int prism_hkdf_sha256(const unsigned char *key, size_t key_count, const unsigned char *info,
+                                    size_t info_count, unsigned char *result, size_t result_count) {
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, NULL);
+  int ok = context && EVP_PKEY_derive_init(context) > 0 && EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) > 0 &&
+           EVP_PKEY_CTX_set1_hkdf_key(context, key, (int)key_count) > 0 &&
+           EVP_PKEY_CTX_add1_hkdf_info(context, info, (int)info_count) > 0 &&
+           EVP_PKEY_derive(context, result, &result_count) > 0;
+  EVP_PKEY_CTX_free(context);
+  return ok;
+}
+
+/* HMAC-SHA-256 by EVP_Q_mac, whose parameter list Swift can't import for its defaults. Answers 1 for success. */
+static inline int prism_hmac_sha256(const unsigned char *key, size_t key_count, const unsigned char *text,
+                                    size_t text_count, unsigned char result[32]) {
+  size_t count = 32;
+  return EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, key_count, text, text_count, result, 32, &count) != NULL;
+}

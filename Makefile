@@ -1,0 +1,26 @@
+# What can be made; `make` alone lists it.
+SHELL := /bin/bash
+# The crash backtracer can keep a killed child for minutes.
+export SWIFT_BACKTRACE := enable=no
+RELEASE := swift build -c release --static-swift-stdlib
+
+.PHONY: help bootstrap build test lint format
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+bootstrap: ## install the Debian packages that are missing
+	@scripts/bootstrap
+
+build: bootstrap ## release binaries, the Swift runtime linked in
+	$(RELEASE)
+
+lint: ## the style of Swift and shell files
+	swift format lint --strict --recursive Package.swift Sources Tests
+	shellcheck scripts/bootstrap .ci/run
+
+test: bootstrap lint ## everything that CI runs
+	swift build --build-tests
+	swift test --skip-build
+
+format: ## rewrite the Swift files in the one style
+	swift format format --in-place --recursive Package.swift Sources Tests

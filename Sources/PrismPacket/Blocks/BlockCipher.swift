@@ -1,0 +1,104 @@
+import COpenSSL
+import PrismProtocol
+
+/// Encrypts and decrypts the blocks of packets (5-packet.md, "A block") under one key.
+///
+/// Holds OpenSSL's contexts, so one serves many blocks; not for two threads at once.
+final class BlockCipher {
+  private static let tagBytes = 16
+
+  private let cipher: Cipher
+  private let method: OpaquePointer
+  private let context: OpaquePointer
+  private let key: [UInt8]
+
+  /// - Throws: `keyLength` when `key` is not as long as `cipher` wants it.
+  init(_ cipher: Cipher, key: Secret) throws(PacketError) {
+    guard key.bytes.count == cipher.keyBytes else { throw .keyLength }
+    let name =
+      switch cipher {
+      case .aes128GCM: "AES-128-GCM"
+      case .aes256GCM: "AES-256-GCM"
+      case .aes128CBC: "AES-128-CBC"
+      }
+    guard let method = EVP_CIPHER_fetch(nil, name, nil) else { throw .internal }
+    guard let context = EVP_CIPHER_CTX_new() else {
+      EVP_CIPHER_free(method)
+      throw .internal
+    }
+    (self.cipher, self.method, self.context, self.key) = (cipher, method, context, key.bytes)
+  }
+
+  deinit {
+    EVP_CIPHER_CTX_free(context)
+    EVP_CIPHER_free(method)
+  }
+
+  var nonceBytes: Int { cipher == .aes128CBC ? 16 : 12 }
+  /// The most bytes that a block has beyond its plaintext.
+  var overheadBytesMax: Int { nonceBytes + 16 }
+
+  /// Appends nonce, ciphertext and tag of `plain` to `result`.
+  /// - Parameter associated: authenticated, not sent; of no use for CBC.
+  func seal(
+    _ plain: [UInt8], associated: [UInt8], nonce: [UInt8], to result: inout [UInt8]
+  ) throws(PacketError) {
+    guard EVP_EncryptInit_ex(context, method, nil, key, nonce) == 1 else { throw .internal }
+    try associate(associated, EVP_EncryptUpdate)
+    result += nonce
+    try append(plain, capacity: plain.count + 16, to: &result, update: EVP_EncryptUpdate, final: EVP_EncryptFinal_ex)
+    guard cipher != .aes128CBC else { return }
+    var tag = [UInt8](repeating: 0, count: Self.tagBytes)
+    guard EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagBytes), &tag) == 1 else { throw .internal }
+    result += tag
+  }
+
+  /// - Throws: `decryptionFailed` for a block that is too short, was changed, or belongs elsewhere.
+  func open(_ block: ArraySlice<UInt8>, associated: [UInt8]) throws(PacketError) -> [UInt8] {
+    let tagBytes = cipher == .aes128CBC ? 0 : Self.tagBytes
+    guard block.count >= nonceBytes + tagBytes else { throw .decryptionFailed }
+    let nonce = Array(block.prefix(nonceBytes))
+    var tag = Array(block.suffix(tagBytes))
+    let sealed = Array(block.dropFirst(nonceBytes).dropLast(tagBytes))
+    guard EVP_DecryptInit_ex(context, method, nil, key, nonce) == 1 else { throw .internal }
+    if tagBytes > 0 {
+      guard EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagBytes), &tag) == 1 else { throw .internal }
+    }
+    try associate(associated, EVP_DecryptUpdate)
+    var plain: [UInt8] = []
+    do throws(PacketError) {
+      try append(
+        sealed, capacity: sealed.count + 16, to: &plain, update: EVP_DecryptUpdate, final: EVP_DecryptFinal_ex)
+    } catch { throw .decryptionFailed }
+    return plain
+  }
+
+  private typealias Update = (
+    OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?, UnsafePointer<UInt8>?, Int32
+  ) -> Int32
+  private typealias Final = (OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int32>?) -> Int32
+
+  private func associate(_ bytes: [UInt8], _ update: Update) throws(PacketError) {
+    guard cipher != .aes128CBC else { return }
+    var ignored: Int32 = 0
+    guard update(context, nil, &ignored, bytes, Int32(bytes.count)) == 1 else { throw .internal }
+  }
+
+  /// Runs `input` through the cipher straight into the tail of `result`.
+  private func append(
+    _ input: [UInt8], capacity: Int, to result: inout [UInt8], update: Update, final: Final
+  ) throws(PacketError) {
+    guard let inputCount = Int32(exactly: input.count) else { throw .tooLarge }
+    let start = result.count
+    result.append(contentsOf: repeatElement(0, count: capacity))
+    var count: Int32 = 0
+    var rest: Int32 = 0
+    let ok = result.withUnsafeMutableBufferPointer { buffer in
+      let target = buffer.baseAddress! + start
+      return update(context, target, &count, input, inputCount) == 1
+        && final(context, target + Int(count), &rest) == 1
+    }
+    guard ok else { throw .internal }
+    result.removeLast(capacity - Int(count + rest))
+  }
+}

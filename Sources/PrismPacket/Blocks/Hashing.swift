@@ -1,0 +1,31 @@
+import COpenSSL
+import PrismProtocol
+
+/// The two uses of SHA-256 (RFC 2104, RFC 5869): packets' codes and device ids.
+enum Hashing {
+  static func hmacSHA256(key: [UInt8], _ text: [UInt8]) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: 32)
+    guard prism_hmac_sha256(key, key.count, text, text.count, &result) == 1 else { throw .internal }
+    return result
+  }
+
+  /// HKDF without salt; 32 bytes.
+  static func hkdfSHA256(key: [UInt8], info: String) throws(PacketError) -> [UInt8] {
+    let info = Array(info.utf8)
+    var result = [UInt8](repeating: 0, count: 32)
+    guard prism_hkdf_sha256(key, key.count, info, info.count, &result, 32) == 1 else { throw .internal }
+    return result
+  }
+
+  /// Takes as long for any two arrays of one length, so that a code can't be guessed byte by byte.
+  static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+    a.count == b.count && CRYPTO_memcmp(a, b, a.count) == 0
+  }
+
+  /// `count` unpredictable bytes.
+  static func randomBytes(_ count: Int) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: count)
+    guard RAND_bytes(&result, Int32(count)) == 1 else { throw .internal }
+    return result
+  }
+}

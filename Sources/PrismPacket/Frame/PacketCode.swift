@@ -1,0 +1,23 @@
+import PrismProtocol
+
+/// `Prism-Mac`: what authenticates a packet of `aes-128-cbc`, whose blocks don't by themselves.
+struct PacketCode {
+  private let key: [UInt8]
+
+  /// The key of codes is made from the namespace's: HKDF-SHA-256, no salt, info `prism1 mac`, 32 bytes.
+  init(key: Secret) throws(PacketError) {
+    self.key = try Hashing.hkdfSHA256(key: key.bytes, info: "prism1 mac")
+  }
+
+  /// HMAC-SHA-256 of the context followed by the body.
+  func code(context: [UInt8], body: [UInt8]) throws(PacketError) -> [UInt8] {
+    try Hashing.hmacSHA256(key: key, context + body)
+  }
+
+  /// - Throws: `macMismatch` when there is none, it is not hexadecimal, or of something else.
+  func check(_ mac: String?, context: [UInt8], body: [UInt8]) throws(PacketError) {
+    guard let given = mac.flatMap({ Hex.decode($0) }),
+      Hashing.areEqual(given, try code(context: context, body: body))
+    else { throw .macMismatch }
+  }
+}

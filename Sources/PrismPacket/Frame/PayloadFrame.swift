@@ -1,0 +1,25 @@
+/// The frame of a payload packet, cut into its blocks (5-packet.md, "The two bodies").
+struct PayloadFrame {
+  let metaBlock: ArraySlice<UInt8>
+  let payloadBlocks: [ArraySlice<UInt8>]
+
+  /// - Throws: `shortHeader` where the header is cut, `lengthMismatch` where the lengths don't add up to the body exactly.
+  init(parsing body: [UInt8]) throws(PacketError) {
+    guard body.count >= 3 else { throw .shortHeader }
+    let metaBytes = Int(body[0]) << 8 | Int(body[1])
+    let count = Int(body[2])
+    let headerBytes = 3 + 4 * count
+    guard body.count >= headerBytes else { throw .shortHeader }
+    let lengths = (0..<count).map { index in
+      body[(3 + 4 * index)..<(7 + 4 * index)].reduce(0) { $0 << 8 | Int($1) }
+    }
+    // 255 lengths of 32 bits can't overflow the sum.
+    guard headerBytes + metaBytes + lengths.reduce(0, +) == body.count else { throw .lengthMismatch }
+    metaBlock = body[headerBytes..<(headerBytes + metaBytes)]
+    var start = headerBytes + metaBytes
+    payloadBlocks = lengths.map { length in
+      defer { start += length }
+      return body[start..<(start + length)]
+    }
+  }
+}
