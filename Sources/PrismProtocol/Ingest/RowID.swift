@@ -25,6 +25,21 @@ public struct RowID: Hashable, Comparable, Sendable {
     return epoch + "-" + String(repeating: "0", count: 13 - digits.count) + digits
   }
 
+  /// The same as bytes, for one answer after another.
+  public func appendReportID(epoch: [UInt8], to result: inout [UInt8]) {
+    result.append(contentsOf: epoch)
+    result.append(0x2D)
+    let start = result.count
+    result.append(contentsOf: repeatElement(0x30, count: 13))
+    var (rest, index) = (UInt64(bitPattern: value), start + 12)
+    while rest > 0, index >= start {
+      let digit = UInt8(rest % 36)
+      result[index] = digit < 10 ? 0x30 + digit : 0x61 - 10 + digit
+      rest /= 36
+      index -= 1
+    }
+  }
+
   /// The row of a report id that was made under `epoch`; nil for a client's own id or another database's.
   public init?(reportID: String, epoch: String) {
     guard reportID.utf8.count == Self.reportIDBytes, reportID.hasPrefix(epoch + "-"),

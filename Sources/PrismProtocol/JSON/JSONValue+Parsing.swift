@@ -43,8 +43,8 @@ private struct JSONTreeParser {
   }
 
   private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
-    guard depth <= depthMax else { throw failure("over \(depthMax) levels deep") }
     skipWhiteSpace()
+    if next == 0x7B || next == 0x5B, depth == depthMax { throw failure("over \(depthMax) levels deep") }
     switch next {
     case 0x7B: return try object(depth: depth)
     case 0x5B: return try array(depth: depth)

@@ -54,4 +54,32 @@ public enum Base64 {
     }
     return result
   }
+
+  /// Decodes `range` of `text` to the end of `result`. false, and `result` as it was, unless it is base64 as above.
+  public static func decode(_ text: Span<UInt8>, _ range: Range<Int>, appendingTo result: inout [UInt8]) -> Bool {
+    guard range.count.isMultiple(of: 4) else { return false }
+    if range.isEmpty { return true }
+    let start = result.count
+    let padding = text[range.upperBound - 1] != 0x3D ? 0 : text[range.upperBound - 2] != 0x3D ? 1 : 2
+    result.append(contentsOf: repeatElement(0, count: range.count / 4 * 3 - padding))
+    var end = start
+    for group in stride(from: range.lowerBound, to: range.upperBound, by: 4) {
+      let isLast = group + 4 == range.upperBound
+      let digits = isLast ? 4 - padding : 4
+      var (bits, wrong) = (UInt32(0), UInt8(0))
+      for index in 0..<4 {
+        let value = index < digits ? values[Int(text[group + index])] : 0
+        wrong |= value
+        bits = bits << 6 | UInt32(value & 63)
+      }
+      let count = digits - 1
+      guard wrong & 0xC0 == 0, bits & (0xFF_FFFF >> UInt32(8 * count)) == 0 else {
+        result.removeSubrange(start...)
+        return false
+      }
+      for index in 0..<count { result[end + index] = UInt8(truncatingIfNeeded: bits >> UInt32(16 - 8 * index)) }
+      end += count
+    }
+    return true
+  }
 }

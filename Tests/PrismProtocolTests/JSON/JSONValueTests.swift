@@ -36,7 +36,7 @@ struct JSONValueTests {
       String(repeating: "[", count: levels) + String(repeating: "]", count: levels)
     }
     #expect(throws: Never.self) { try JSONValue(parsing: nested(64)) }
-    #expect(throws: JSONError.self) { try JSONValue(parsing: nested(66)) }
+    #expect(throws: JSONError.self) { try JSONValue(parsing: nested(65)) }
   }
 
   @Test("escapes are read as what they stand for")

@@ -1,0 +1,70 @@
+public import PrismConfig
+public import PrismProtocol
+
+/// What a snapshot says about taking reports, prepared for looking up; shared by all connections.
+public final class AdmissionRules: Sendable {
+  /// One namespace's part.
+  public final class Namespace: Sendable {
+    public let name: NamespaceName
+    /// The name as it stands in a request.
+    let nameBytes: [UInt8]
+    let isGather: Bool
+    let allow: NamespaceConfiguration.Allow?
+    let types: [ReportBatch.RowType]
+    let typeBytes: [[UInt8]]
+    /// Bytes of each type's `MONITOR_TYPE`.
+    let monitorTypeBytes: [Int]
+    private let indexByType: [String: Int]
+    public let payloadBytesMax: Int
+    public let quota: StoreQuota
+
+    init(_ configuration: NamespaceConfiguration) {
+      name = configuration.name
+      nameBytes = Array(name.text.utf8)
+      (isGather, allow) = (configuration.isGather, configuration.allow)
+      types = configuration.monitorList.map(Self.rowType)
+      typeBytes = types.map { Array($0.type.text.utf8) }
+      let namespace = configuration.name
+      monitorTypeBytes = types.map { MetaSplicing.monitorType($0.type, in: namespace).utf8.count }
+      indexByType = Dictionary(
+        types.enumerated().map { ($0.element.type.text, $0.offset) }, uniquingKeysWith: { first, _ in first })
+      payloadBytesMax = configuration.maxBodyBytes
+      quota = StoreQuota(
+        bytesMax: configuration.maxStoreBytes, evictsOldest: configuration.onFull == .evictOldest)
+    }
+
+    private static func rowType(_ entry: MonitoredType) -> ReportBatch.RowType {
+      let lane: Lane = entry.type == .appCrash ? .crash : entry.isRealtime ? .realtime : .rest
+      return ReportBatch.RowType(type: entry.type, lane: lane, isRealtime: entry.isRealtime)
+    }
+
+    func allows(_ peer: ReportingPeer) -> Bool {
+      guard let allow else { return true }
+      return allow.userIDs.contains(peer.userID) || !allow.groupIDs.isDisjoint(with: peer.groupIDs)
+    }
+
+    func index(ofType type: String) -> Int? { indexByType[type] }
+  }
+
+  public let generation: Int
+  private let namespaces: [String: Namespace]
+  public let reserved: ReservedKeys
+  /// `common` of the configuration.
+  let configured: [String: String]
+  /// Of the namespace that takes the largest payload.
+  public let payloadBytesMax: Int
+  /// Of a request line with the largest payload in base64.
+  public let lineBytesMax: Int
+
+  public init(_ snapshot: Snapshot) {
+    generation = snapshot.generation
+    namespaces = Dictionary(
+      uniqueKeysWithValues: snapshot.namespaces.values.map { ($0.name.text, Namespace($0)) })
+    configured = snapshot.daemon.common
+    reserved = ReservedKeys(CommonInformation.reservedKeys(configured: configured))
+    payloadBytesMax = snapshot.namespaces.values.map(\.maxBodyBytes).max() ?? 0
+    lineBytesMax = Limits.lineBytesMax + (payloadBytesMax + 2) / 3 * 4
+  }
+
+  public func namespace(_ name: String) -> Namespace? { namespaces[name] }
+}

@@ -1,0 +1,14 @@
+/// The host's part of the common information (3-ingest.md): read once at start, handed in as a value.
+public struct HostFacts: Sendable, Equatable {
+  /// `SYS_DEVICE_ID`.
+  public var deviceID: String
+  /// The hardware's vendor and product; nil when the machine doesn't tell.
+  public var brand: String?
+  public var model: String?
+  /// The system's pretty name and the kernel.
+  public var systemVersion: String
+
+  public init(deviceID: String, brand: String? = nil, model: String? = nil, systemVersion: String) {
+    (self.deviceID, self.brand, self.model, self.systemVersion) = (deviceID, brand, model, systemVersion)
+  }
+}

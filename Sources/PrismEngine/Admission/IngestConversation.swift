@@ -1,0 +1,233 @@
+public import PrismProtocol
+
+/// One connection's line protocol without its socket: bytes in, batches out to a commit, answers out (3-ingest.md).
+///
+/// Pure: whoever owns it reads and writes, hands the batches to the store in their order, and brings back what became
+/// of them in the same order.
+public struct IngestConversation: Sendable {
+  /// A report whose payload is still arriving, at the end of the open batch's arena.
+  private struct Incoming {
+    let row: ReportBatch.Row
+    let payloadBytes: Int
+  }
+
+  /// A batch is closed at so many rows or bytes, so that one connection's turn in a commit is short.
+  private static let batchRowsMax = 512
+  private static let batchBytesMax = 256 * 1024
+
+  public private(set) var session: Session
+  private let version: String
+  private var framer = RequestFramer()
+  private var answers = AnswerQueue()
+  private var open: BatchWriter?
+  private var incoming: Incoming?
+  private var sealed: [ReportBatch] = []
+  private var inFlight = Ring<ReportBatch>()
+  /// Bytes of `sealed` and `inFlight`.
+  private var sealedBytes = 0
+  private var tally = IngestTally()
+
+  /// Rendered answers that wait to be written.
+  public var output: [UInt8] = []
+  /// The rest of the input can't be told apart: close once the answers are written.
+  public private(set) var mustClose = false
+  /// The daemon stops: whatever comes is answered `busy`.
+  public var isStopping = false
+  /// nil: as the greeting says.
+  public var forcedAnswerMode: AnswerMode?
+
+  /// - Parameter version: of the daemon, told in the answer to a greeting.
+  public init(session: Session, version: String) {
+    (self.session, self.version) = (session, version)
+  }
+
+  private var answerMode: AnswerMode { forcedAnswerMode ?? session.greeting.answer }
+
+  /// Bytes of a request that is not whole yet.
+  public var partialBytes: Int { framer.heldBytes + (incoming == nil ? 0 : open?.bytes ?? 0) }
+  /// Bytes of reports whose commit is not settled.
+  public var batchBytes: Int { sealedBytes + (incoming == nil ? open?.bytes ?? 0 : 0) }
+  public var isWithinRequest: Bool { framer.isWithinRequest }
+  /// Nothing is on its way to a commit and no answer is owed.
+  public var isSettled: Bool { open == nil && sealed.isEmpty && inFlight.isEmpty && answers.isEmpty }
+
+  public mutating func take(_ rules: AdmissionRules) { session.take(rules) }
+
+  /// Takes the tally of what happened since the last call.
+  public mutating func takeTally() -> IngestTally {
+    defer { tally = IngestTally() }
+    return tally
+  }
+}
+
+// MARK: - In
+
+extension IngestConversation {
+  /// - Parameter unixMilliseconds: now.
+  public mutating func consume(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
+    var position = 0
+    let lineBytesMax = session.rules.lineBytesMax
+    while true {
+      switch framer.next(chunk, &position, lineBytesMax: lineBytesMax) {
+      case .starved:
+        answers.flush(into: &output)
+        return
+      case .line(let range): take(chunk.extracting(range), followedBy: chunk.count - position, now)
+      case .heldLine:
+        let line = framer.takeHeld()
+        take(line.span, followedBy: chunk.count - position, now)
+      case .payload(let range, let isLast):
+        open?.appendPayload(chunk, range)
+        if isLast { finishIncoming() }
+      case .tooLong:
+        let line = framer.takeHeld()
+        refuse(RequestScanner.refusal(ofTooLong: line.span, bytesMax: lineBytesMax))
+      case .lost: mustClose = true
+      }
+    }
+  }
+
+  /// The client sends nothing more. A last line counts without its line feed too; a payload must be whole.
+  public mutating func end(unixMilliseconds now: Int64) {
+    switch framer.end() {
+    case .clean: break
+    case .heldLine:
+      let line = framer.takeHeld()
+      take(line.span, followedBy: 0, now)
+      if incoming != nil { dropIncoming() }
+    case .withinPayload: dropIncoming()
+    }
+    answers.flush(into: &output)
+  }
+
+  private mutating func dropIncoming() {
+    if incoming != nil { open = nil }
+    incoming = nil
+    refuse(Refusal(.badRequest, "the connection ended within the payload"))
+  }
+
+  private mutating func take(_ line: Span<UInt8>, followedBy available: Int, _ now: Int64) {
+    if line.isBlank { return }
+    let scanned = RequestScanner.scan(line, reserved: session.rules.reserved)
+    do throws(Refusal) {
+      switch try scanned.request.get() {
+      case .report(let report): return try take(report, line, followedBy: available, now)
+      case .hello(let range): try greet(line.extracting(range))
+      case .isGather(let name):
+        answers.append(AnswerText.isGather(try Admission.isGather(name, in: line, session: &session)))
+      case .common: answers.append(AnswerText.common(session.context.members))
+      }
+    } catch {
+      refuse(error)
+      if !framer.skip(scanned.followingBytes) { mustClose = true }
+    }
+  }
+
+  private mutating func greet(_ object: Span<UInt8>) throws(Refusal) {
+    try session.greet(object)
+    answers.append(AnswerText.hello(version: version, payloadBytesMax: session.rules.payloadBytesMax))
+  }
+
+  private mutating func take(
+    _ report: ScannedReport, _ line: Span<UInt8>, followedBy available: Int, _ now: Int64
+  ) throws(Refusal) {
+    if isStopping { throw Self.stopping }
+    let admitted = try Admission.decide(report, in: line, session: &session, unixMilliseconds: now)
+    if open?.takes(admitted, context: session.context) == false { seal() }
+    switch report.payload {
+    case .following(let bytes):
+      if bytes > available { seal() }  // what is complete needn't wait for this payload
+      let row = writing(admitted) { $0.begin(admitted, report, in: line, payloadBytes: bytes) }
+      incoming = Incoming(row: row, payloadBytes: bytes)
+      framer.expectPayload(bytes)
+    case .none, .base64:
+      let result = writing(admitted) { writer -> Result<Void, Refusal> in
+        do throws(Refusal) { return .success(try writer.append(admitted, report, in: line)) } catch {
+          return .failure(error)
+        }
+      }
+      try result.get()
+      expectRow()
+    }
+  }
+
+  private static let stopping = Refusal(.busy, "the daemon is stopping; report again", retryMilliseconds: 1000)
+
+  /// Lets `body` change the open batch where it stands, without a copy.
+  private mutating func writing<Result>(_ admitted: Admission.Admitted, _ body: (inout BatchWriter) -> Result) -> Result
+  {
+    var writer = open ?? BatchWriter(namespace: admitted.namespace, context: session.context)
+    open = nil
+    defer { open = writer }
+    return body(&writer)
+  }
+
+  private mutating func finishIncoming() {
+    guard let incoming else { return }
+    open?.finish(incoming.row, payloadBytes: incoming.payloadBytes)
+    self.incoming = nil
+    expectRow()
+  }
+
+  private mutating func expectRow() {
+    tally.received += 1
+    answers.expectRow(answerMode)
+    guard let open else { return }
+    if open.batch.rows.count >= Self.batchRowsMax || open.bytes >= Self.batchBytesMax { seal() }
+  }
+
+  private mutating func refuse(_ refusal: Refusal) {
+    tally.received += 1
+    tally.count([refusal])
+    answers.refuse(refusal, answerMode)
+  }
+}
+
+// MARK: - To the commit and back
+
+extension IngestConversation {
+  private mutating func seal() {
+    guard incoming == nil, let writer = open else { return }
+    open = nil
+    guard !writer.batch.rows.isEmpty else { return }
+    sealedBytes += writer.bytes
+    sealed.append(writer.batch)
+  }
+
+  /// Whatever is complete, to be committed in this order.
+  public mutating func takeBatches() -> [ReportBatch] {
+    seal()
+    defer { sealed = [] }
+    for batch in sealed { inFlight.append(batch) }
+    return sealed
+  }
+
+  /// The oldest batch that was taken is settled. - Parameter outcome: nil where `failure` says why none of it was.
+  public mutating func settle(_ outcome: BatchOutcome?, failure: Refusal?) {
+    guard let batch = inFlight.removeFirst() else { return }
+    sealedBytes -= BatchWriter.bytes(of: batch)
+    let settled: SettledBatch
+    if let outcome {
+      settled = SettledBatch(batch, outcome)
+    } else {
+      settled = SettledBatch(batch, failure: failure ?? Refusal(.internal, "the store gave no answer"))
+    }
+    let refusals = settled.refusals
+    tally.count(refusals)
+    tally.stored += batch.rows.count - refusals.count
+    answers.settle(settled, into: &output)
+  }
+
+  /// Call it after the last `settle` of a commit: one cumulative line covers all that it settled.
+  public mutating func flushAnswers() { answers.flush(into: &output) }
+}
+
+extension Span<UInt8> {
+  fileprivate var isBlank: Bool {
+    for index in indices {
+      let byte = self[index]
+      guard byte == 0x20 || byte == 0x0D || byte == 0x09 else { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,82 @@
+public import PrismProtocol
+
+/// What one connection's reports are judged by: the rules in force, who sends, and what the greeting set.
+public struct Session: Sendable {
+  public private(set) var rules: AdmissionRules
+  public let peer: ReportingPeer
+  public private(set) var greeting = Greeting()
+  /// Prepared once, until the greeting or the rules change.
+  public private(set) var context: CommonContext
+  /// The same, taken apart, for a meta that collides with it.
+  private(set) var commonMembers: [(key: String, value: String)]
+  private let host: HostFacts
+  private let sessionID: String
+
+  /// What the report before this one was resolved to: most reports of a connection are of one namespace and few types.
+  private var recent: (namespace: AdmissionRules.Namespace, isAllowed: Bool)?
+  private var recentType = 0
+
+  /// - Parameter sessionID: `APP_SESSION_ID` of a client that gives none.
+  public init(rules: AdmissionRules, host: HostFacts, peer: ReportingPeer, sessionID: String) {
+    (self.rules, self.host, self.peer, self.sessionID) = (rules, host, peer, sessionID)
+    commonMembers = []
+    context = CommonContext(members: [])
+    prepare()
+  }
+
+  public mutating func take(_ rules: AdmissionRules) {
+    guard rules !== self.rules else { return }
+    let contextIsSame = rules.configured == self.rules.configured
+    self.rules = rules
+    recent = nil
+    if !contextIsSame { prepare() }
+  }
+
+  /// A greeting replaces all that the one before it set.
+  public mutating func greet(_ object: Span<UInt8>) throws(Refusal) {
+    greeting = try Greeting(object, configured: rules.configured)
+    prepare()
+  }
+
+  private mutating func prepare() {
+    commonMembers = CommonInformation.members(
+      host: host, peer: peer, configured: rules.configured, greeted: greeting.app, sessionID: sessionID)
+    context = CommonContext(members: CommonInformation.text(commonMembers))
+  }
+
+  /// Steps 1 and 2 of admission. - Throws: `forbidden`, `unknown_namespace`.
+  mutating func namespace(_ name: ScannedString?, in line: Span<UInt8>) throws(Refusal) -> AdmissionRules.Namespace {
+    if let recent, isRecent(recent.namespace, name, line) {
+      guard recent.isAllowed else { throw Self.forbidden(recent.namespace) }
+      return recent.namespace
+    }
+    guard let namespace = rules.namespace(name?.string(in: line) ?? NamespaceName.prism.text) else {
+      throw Refusal(.unknownNamespace, "nobody configured this namespace; add namespaces.d/NAME.yaml for it")
+    }
+    let isAllowed = namespace.allows(peer)
+    (recent, recentType) = ((namespace, isAllowed), 0)
+    guard isAllowed else { throw Self.forbidden(namespace) }
+    return namespace
+  }
+
+  private func isRecent(_ recent: AdmissionRules.Namespace, _ name: ScannedString?, _ line: Span<UInt8>) -> Bool {
+    guard let name else { return !recent.name.isBusiness }
+    return name.equals(recent.nameBytes, in: line)
+  }
+
+  private static func forbidden(_ namespace: AdmissionRules.Namespace) -> Refusal {
+    Refusal(.forbidden, "neither this user nor one of its groups is under `allow` of \(namespace.name)")
+  }
+
+  /// Step 4 of admission. - Throws: `unknown_type`.
+  mutating func type(
+    _ name: ScannedString, of namespace: AdmissionRules.Namespace, in line: Span<UInt8>
+  ) throws(Refusal) -> Int {
+    if name.equals(namespace.typeBytes[recentType], in: line) { return recentType }
+    guard let index = namespace.index(ofType: name.string(in: line)) else {
+      throw Refusal(.unknownType, "the type is not in the monitorList of \(namespace.name)")
+    }
+    recentType = index
+    return index
+  }
+}

@@ -1,0 +1,123 @@
+/// The head of one HTTP/1.1 request, strictly read (RFC 9112): what could be understood in two ways is refused.
+struct HTTPHead: Equatable {
+  enum Body: Equatable {
+    case none
+    case length(Int)
+    case chunked
+  }
+
+  /// A head that is refused, and with which status.
+  struct Fault: Error, Equatable {
+    let status: Int
+    let message: String
+    init(_ status: Int, _ message: String) { (self.status, self.message) = (status, message) }
+  }
+
+  var method: String
+  /// Without the query, and without scheme and host.
+  var path: String
+  var body = Body.none
+  var isKeptAlive: Bool
+  var expectsContinue = false
+
+  static let bytesMax = 16 * 1024
+
+  /// - Parameter text: from the request line to the empty line, both included.
+  init(_ text: ArraySlice<UInt8>) throws(Fault) {
+    var lines = try Self.lines(text)
+    let words = lines.removeFirst().split(separator: " ", omittingEmptySubsequences: false)
+    guard words.count == 3, !words[0].isEmpty, words[0].utf8.allSatisfy(\.isToken), !words[1].isEmpty else {
+      throw Fault(400, "the request line must be METHOD TARGET HTTP/1.1")
+    }
+    guard words[2] == "HTTP/1.1" || words[2] == "HTTP/1.0" else { throw Fault(505, "only HTTP/1.1 is spoken here") }
+    method = String(words[0])
+    path = Self.path(words[1])
+    isKeptAlive = words[2] == "HTTP/1.1"
+    try read(lines, needsHost: isKeptAlive)
+  }
+
+  private static func lines(_ text: ArraySlice<UInt8>) throws(Fault) -> [String] {
+    guard let whole = String(validating: text, as: UTF8.self) else { throw Fault(400, "the head is not UTF-8") }
+    var lines: [String] = []
+    var line = ""
+    var scalars = whole.unicodeScalars.makeIterator()
+    while let scalar = scalars.next() {
+      switch scalar {
+      case "\r":
+        guard scalars.next() == "\n" else { throw Fault(400, "a carriage return stands alone in the head") }
+        lines.append(line)
+        line = ""
+      case _ where scalar.value < 0x20 && scalar != "\t" || scalar.value == 0x7F:
+        throw Fault(400, "a control character stands in the head")
+      default: line.unicodeScalars.append(scalar)
+      }
+    }
+    while lines.last?.isEmpty == true { lines.removeLast() }
+    guard !lines.isEmpty else { throw Fault(400, "the head is empty") }
+    return lines
+  }
+
+  private static func path(_ target: Substring) -> String {
+    var rest = target
+    if rest.hasPrefix("http://") {
+      rest = rest.dropFirst("http://".count).drop { $0 != "/" }
+    }
+    return String(rest.prefix { $0 != "?" })
+  }
+
+  private mutating func read(_ lines: [String], needsHost: Bool) throws(Fault) {
+    var (length, isChunked, hosts): (Int?, Bool, Int) = (nil, false, 0)
+    for line in lines {
+      let (name, value) = try Self.field(line)
+      switch name {
+      case "host": hosts += 1
+      case "content-length":
+        guard let bytes = Self.length(value), length == nil || length == bytes else {
+          throw Fault(400, "Content-Length must be one whole number")
+        }
+        length = bytes
+      case "transfer-encoding":
+        guard value.lowercased() == "chunked", !isChunked else {
+          throw Fault(501, "the only Transfer-Encoding is chunked")
+        }
+        isChunked = true
+      case "content-encoding":
+        guard value.lowercased() == "identity" else { throw Fault(415, "bodies are not taken compressed") }
+      case "connection": readConnection(value)
+      case "expect":
+        guard value.lowercased() == "100-continue" else { throw Fault(417, "the only Expect is 100-continue") }
+        expectsContinue = true
+      default: break
+      }
+    }
+    guard hosts == 1 || (hosts == 0 && !needsHost) else { throw Fault(400, "one Host header is needed") }
+    guard length == nil || !isChunked else { throw Fault(400, "give Content-Length or Transfer-Encoding, not both") }
+    body = isChunked ? .chunked : length.map { $0 > 0 ? .length($0) : .none } ?? .none
+  }
+
+  private mutating func readConnection(_ value: String) {
+    let options = value.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }
+    if options.contains("close") { isKeptAlive = false }
+  }
+
+  private static func field(_ line: String) throws(Fault) -> (name: String, value: String) {
+    guard let colon = line.firstIndex(of: ":"), colon > line.startIndex,
+      line[..<colon].utf8.allSatisfy(\.isToken)
+    else { throw Fault(400, "a header must be NAME: VALUE") }
+    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    let value = line[line.index(after: colon)...].drop(while: isBlank)
+    return (line[..<colon].lowercased(), String(value.reversed().drop(while: isBlank).reversed()))
+  }
+
+  private static func length(_ value: String) -> Int? {
+    guard !value.isEmpty, value.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+    return Int(value) ?? .max
+  }
+}
+
+extension UInt8 {
+  /// RFC 9110, 5.6.2.
+  fileprivate var isToken: Bool {
+    0x30...0x39 ~= self || isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
+  }
+}

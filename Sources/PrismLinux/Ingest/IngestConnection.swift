@@ -1,0 +1,184 @@
+import Dispatch
+import PrismBase
+import PrismEngine
+import PrismProtocol
+
+/// One client's connection; only touched on the ingest server's queue.
+final class IngestConnection {
+  /// Why nothing is read from it for now.
+  struct Pauses: OptionSet {
+    let rawValue: Int
+    /// Its share of the memory before the commit is used up.
+    static let budget = Pauses(rawValue: 1)
+    /// The client doesn't read its answers.
+    static let output = Pauses(rawValue: 2)
+    /// A request over HTTP waits for its commit.
+    static let exchange = Pauses(rawValue: 4)
+    /// Nothing more comes.
+    static let ended = Pauses(rawValue: 8)
+  }
+
+  /// Unsent answers past which nothing more is read from a client.
+  static let outputBytesMax = 256 * 1024
+
+  let id: Int
+  let peer: ReportingPeer
+  let descriptor: SharedDescriptor
+  var conversation: IngestConversation
+  /// nil: the line protocol, or not decided yet.
+  var http: HTTPExchange?
+  var isProtocolKnown = false
+
+  var pauses: Pauses = [] { didSet { updateReading() } }
+  /// When it is closed unless something arrives before, on the `uptime` clock.
+  var deadline: Duration?
+  var isWaitingForBudget = false
+  /// It has reports that the next commit may take.
+  var isUnsealed = false
+  /// Nobody reads answers any more; what it sent is committed all the same.
+  private(set) var isGone = false
+  private(set) var isWriteShut = false
+
+  private let reading: any DispatchSourceRead
+  private var isReadingSuspended = false
+  private var writing: (any DispatchSourceWrite)?
+  private var isWritingSuspended = true
+  private var outbound: [UInt8] = []
+  private var sentBytes = 0
+
+  init(
+    id: Int, peer: ReportingPeer, descriptor: SharedDescriptor, conversation: IngestConversation, queue: DispatchQueue
+  ) {
+    (self.id, self.peer, self.descriptor, self.conversation) = (id, peer, descriptor, conversation)
+    reading = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
+  }
+
+  /// Begins to watch. Call it once; `close` ends it.
+  func activate(onReadable: @escaping @Sendable () -> Void) {
+    reading.setEventHandler(handler: onReadable)
+    reading.setCancelHandler { [descriptor] in _ = descriptor }
+    reading.activate()
+  }
+
+  func close() {
+    isGone = true
+    guard !reading.isCancelled else { return }
+    if isReadingSuspended { reading.resume() }  // a suspended source can be neither cancelled nor released
+    isReadingSuspended = false
+    reading.cancel()
+    if let writing {
+      if isWritingSuspended { writing.resume() }
+      writing.cancel()
+    }
+    writing = nil
+    outbound = []
+    sentBytes = 0
+  }
+
+  private func updateReading() {
+    guard !isGone, isReadingSuspended != !pauses.isEmpty else { return }
+    isReadingSuspended = !pauses.isEmpty
+    if isReadingSuspended { reading.suspend() } else { reading.resume() }
+  }
+}
+
+// MARK: - Out
+
+extension IngestConnection {
+  var unsentBytes: Int { outbound.count - sentBytes }
+
+  /// Sends what the conversation has ready, as far as the client takes it.
+  /// - Parameter onWritable: called when it takes more.
+  func send(onWritable: @escaping @Sendable () -> Void, queue: DispatchQueue) {
+    collect()
+    guard !isGone else {
+      outbound = []
+      return
+    }
+    while unsentBytes > 0 {
+      guard let count = descriptor.write(outbound[sentBytes...]) else { return close() }
+      if count == 0 { break }
+      sentBytes += count
+    }
+    if unsentBytes == 0 { (outbound, sentBytes) = ([], 0) }
+    watchWriting(unsentBytes > 0, onWritable, queue)
+    if unsentBytes > Self.outputBytesMax { pauses.insert(.output) } else { pauses.remove(.output) }
+  }
+
+  private func collect() {
+    if http != nil {
+      http?.collect(from: &conversation)
+      outbound += http?.takeOutput() ?? []
+    } else if outbound.isEmpty {
+      swap(&outbound, &conversation.output)
+    } else {
+      outbound += conversation.output
+      conversation.output.removeAll(keepingCapacity: true)
+    }
+  }
+
+  private func watchWriting(_ isWanted: Bool, _ onWritable: @escaping @Sendable () -> Void, _ queue: DispatchQueue) {
+    if isWanted && writing == nil {
+      let source = DispatchSource.makeWriteSource(fileDescriptor: descriptor.number, queue: queue)
+      source.setEventHandler(handler: onWritable)
+      source.setCancelHandler { [descriptor] in _ = descriptor }
+      source.activate()
+      (writing, isWritingSuspended) = (source, false)
+    }
+    guard let writing, isWritingSuspended == isWanted else { return }
+    isWritingSuspended = !isWanted
+    if isWanted { writing.resume() } else { writing.suspend() }
+  }
+
+  /// Says to the client that no more answers come.
+  func shutWriting() {
+    guard !isWriteShut, !isGone else { return }
+    isWriteShut = true
+    descriptor.shutWriting()
+  }
+}
+
+// MARK: - In
+
+extension IngestConnection {
+  func consume(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
+    if !isProtocolKnown, chunk.count > 0 {
+      isProtocolKnown = true
+      if chunk[0].isASCIILetter { http = HTTPExchange() }
+    }
+    if http != nil {
+      http?.consume(chunk, &conversation, unixMilliseconds: now)
+      updateExchange()
+    } else {
+      conversation.consume(chunk, unixMilliseconds: now)
+    }
+  }
+
+  func endInput(unixMilliseconds now: Int64) {
+    if http != nil { http?.end() } else { conversation.end(unixMilliseconds: now) }
+    pauses.insert(.ended)
+  }
+
+  /// After answers were collected: the next of pipelined HTTP requests may begin.
+  /// - Returns: whether there is something to send again.
+  func proceed(unixMilliseconds now: Int64) -> Bool {
+    guard http != nil, !isGone else { return false }
+    http?.proceed(&conversation, unixMilliseconds: now)
+    updateExchange()
+    return http?.hasOutput == true || (http?.isAwaitingAnswers == true && conversation.isSettled)
+  }
+
+  private func updateExchange() {
+    if http?.isAwaitingAnswers == true { pauses.insert(.exchange) } else { pauses.remove(.exchange) }
+  }
+
+  var partialBytes: Int { conversation.partialBytes + (http?.heldBytes ?? 0) }
+  var isWithinRequest: Bool { http?.isWithinRequest ?? conversation.isWithinRequest }
+  var mustClose: Bool { conversation.mustClose || http?.mustClose == true }
+  /// Nothing is owed to the client, and nothing of it is on its way.
+  var isSettled: Bool { conversation.isSettled && unsentBytes == 0 && http?.isAwaitingAnswers != true }
+}
+
+extension UInt8 {
+  var isASCIILetter: Bool { 0x41...0x5A ~= self || 0x61...0x7A ~= self }
+}

@@ -1,0 +1,43 @@
+import Glibc
+
+/// A descriptor that several dispatch sources watch: closed when the last of them has let go of it, because closing it
+/// under a source's feet would let the number be used again while it is still watched.
+final class SharedDescriptor: Sendable {
+  let number: Int32
+  init(_ number: Int32) { self.number = number }
+  deinit { close(number) }
+
+  /// - Returns: the bytes read, 0 at the end, -1 with `errno`.
+  ///
+  /// A plain read has no room for descriptors that were sent along: the kernel closes them, they never become ours.
+  func read(into buffer: inout [UInt8]) -> Int {
+    while true {
+      let count = buffer.withUnsafeMutableBytes { Glibc.read(number, $0.baseAddress, $0.count) }
+      if count >= 0 || errno != EINTR { return count }
+    }
+  }
+
+  /// - Returns: how many bytes were taken, 0 where none can be taken now; nil when nobody reads any more.
+  func write(_ bytes: ArraySlice<UInt8>) -> Int? {
+    while true {
+      let count = bytes.withUnsafeBytes { send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      if count >= 0 { return count }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN, ENOBUFS, ENOMEM: return 0
+      default: return nil
+      }
+    }
+  }
+}
+
+extension SharedDescriptor {
+  func shutWriting() { shutdown(number, Int32(SHUT_WR)) }
+
+  /// The first byte that waits to be read; nil when none does yet.
+  static func peek(_ descriptor: Int32) -> UInt8? {
+    var byte: UInt8 = 0
+    let flags = Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)
+    return recv(descriptor, &byte, 1, flags) == 1 ? byte : nil
+  }
+}

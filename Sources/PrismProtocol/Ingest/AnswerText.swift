@@ -1,0 +1,66 @@
+/// The answers of the ingest protocol as bytes, each a line with its line feed (3-ingest.md).
+public enum AnswerText {
+  /// - Parameter appendReportID: appends the report's id.
+  public static func appendStored(
+    isDuplicate: Bool, to result: inout [UInt8], appendReportID: (inout [UInt8]) -> Void
+  ) {
+    result.append(contentsOf: #"{"status":"stored","reportId":""#.utf8)
+    appendReportID(&result)
+    result.append(contentsOf: isDuplicate ? "\",\"duplicate\":true}\n".utf8 : "\"}\n".utf8)
+  }
+
+  public static func refused(_ refusal: Refusal) -> [UInt8] {
+    var result = Array(#"{"status":"refused","#.utf8)
+    appendMembers(of: refusal, to: &result)
+    result.append(contentsOf: "}\n".utf8)
+    return result
+  }
+
+  /// - Parameter count: reports of this connection that have been dealt with.
+  /// - Parameter refused: those among the newly covered that were refused, by their number on this connection, from 1.
+  public static func appendAcked(_ count: Int, refused: [(sequence: Int, refusal: Refusal)], to result: inout [UInt8]) {
+    result.append(contentsOf: #"{"acked":"#.utf8)
+    result.append(contentsOf: String(count).utf8)
+    for (index, item) in refused.enumerated() {
+      result.append(contentsOf: index == 0 ? #","refused":["#.utf8 : ",".utf8)
+      result.append(contentsOf: #"{"seq":"#.utf8)
+      result.append(contentsOf: String(item.sequence).utf8)
+      result.append(0x2C)
+      appendMembers(of: item.refusal, to: &result)
+      result.append(0x7D)
+    }
+    result.append(contentsOf: refused.isEmpty ? "}\n".utf8 : "]}\n".utf8)
+  }
+
+  private static func appendMembers(of refusal: Refusal, to result: inout [UInt8]) {
+    result.append(contentsOf: #""code":""#.utf8)
+    result.append(contentsOf: refusal.code.rawValue.utf8)
+    result.append(contentsOf: #"","message":"#.utf8)
+    JSONValue.append(quoted: refusal.message, to: &result)
+    if let retry = refusal.retryMilliseconds {
+      result.append(contentsOf: #","retryMs":"#.utf8)
+      result.append(contentsOf: String(retry).utf8)
+    }
+  }
+
+  public static func hello(version: String, payloadBytesMax: Int) -> [UInt8] {
+    let greeting: JSONValue = [
+      "hello": ["server": "prismd", "version": .string(version), "limits": limits(payloadBytesMax: payloadBytesMax)]
+    ]
+    return greeting.bytes + [0x0A]
+  }
+
+  /// - Parameter payloadBytesMax: of the namespace that takes the largest.
+  public static func limits(payloadBytesMax: Int) -> JSONValue {
+    ["metaByte": .int(Limits.metaBytesMax), "payloadByte": .int(payloadBytesMax)]
+  }
+
+  public static func isGather(_ gathers: Bool) -> [UInt8] {
+    Array("{\"isGather\":\(gathers)}\n".utf8)
+  }
+
+  /// - Parameter members: of the common information, without braces.
+  public static func common(_ members: [UInt8]) -> [UInt8] {
+    Array(#"{"common":{"#.utf8) + members + Array("}}\n".utf8)
+  }
+}

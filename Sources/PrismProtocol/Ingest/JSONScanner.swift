@@ -1,0 +1,204 @@
+/// Walks over JSON text without building anything: RFC 8259, valid UTF-8, at most `Limits.jsonDepthMax` levels.
+///
+/// It holds only a position; the text is handed to every call as a bounds-checked `Span`, so input that was written to
+/// break it can't reach beyond it. Strings are passed over eight bytes at a time.
+struct JSONScanner {
+  var position = 0
+  /// The first byte that is not UTF-8. Scanning goes on behind it, because what the rest of a line says of the payload
+  /// that follows is needed to find the next line.
+  private(set) var invalidUTF8: Int?
+
+  /// What comes next, white space skipped; nil at the end.
+  mutating func next(_ text: Span<UInt8>) -> UInt8? {
+    while position < text.count {
+      let byte = text[position]
+      guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return byte }
+      position += 1
+    }
+    return nil
+  }
+
+  /// - Parameter depth: how many containers stand around the value.
+  mutating func skipValue(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
+    guard let byte = next(text) else { throw failure("the text ends where a value is expected") }
+    switch byte {
+    case 0x22: _ = try string(text)
+    case 0x7B: try skipObject(text, depth: depth)
+    case 0x5B: try skipArray(text, depth: depth)
+    case 0x2D, 0x30...0x39: try skipNumber(text)
+    case 0x74: try literal("true", text)
+    case 0x66: try literal("false", text)
+    case 0x6E: try literal("null", text)
+    default: throw failure("a value is expected")
+    }
+  }
+
+  /// Enters a container: `position` stands on its opening bracket. false: it is empty, and was left again.
+  mutating func enter(_ text: Span<UInt8>, close: UInt8, depth: Int) throws(JSONError) -> Bool {
+    guard depth < Limits.jsonDepthMax else { throw failure("over \(Limits.jsonDepthMax) levels deep") }
+    position += 1
+    guard next(text) == close else { return true }
+    position += 1
+    return false
+  }
+
+  /// After an element: true when another one follows, false when the container was left.
+  mutating func another(_ text: Span<UInt8>, close: UInt8) throws(JSONError) -> Bool {
+    guard let byte = next(text) else { throw failure("the text ends within a list") }
+    guard byte == 0x2C || byte == close else { throw failure("a comma or the end of the list is expected") }
+    position += 1
+    return byte == 0x2C
+  }
+
+  /// A member's key and colon; `position` then stands before its value.
+  mutating func key(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
+    guard next(text) == 0x22 else { throw failure("a key in quotes is expected") }
+    let key = try string(text)
+    guard next(text) == 0x3A else { throw failure("a colon is expected") }
+    position += 1
+    return key
+  }
+
+  private mutating func skipObject(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
+    guard try enter(text, close: 0x7D, depth: depth) else { return }
+    repeat {
+      _ = try key(text)
+      try skipValue(text, depth: depth + 1)
+    } while try another(text, close: 0x7D)
+  }
+
+  private mutating func skipArray(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
+    guard try enter(text, close: 0x5D, depth: depth) else { return }
+    repeat { try skipValue(text, depth: depth + 1) } while try another(text, close: 0x5D)
+  }
+
+  private mutating func literal(_ word: StaticString, _ text: Span<UInt8>) throws(JSONError) {
+    let range = position..<position + word.utf8CodeUnitCount
+    guard range.upperBound <= text.count, text.equals(word, at: range) else { throw failure("a value is expected") }
+    position = range.upperBound
+  }
+
+  func failure(_ reason: String) -> JSONError { JSONError(reason, at: position) }
+}
+
+// MARK: - Numbers
+
+extension JSONScanner {
+  mutating func skipNumber(_ text: Span<UInt8>) throws(JSONError) {
+    if text[position] == 0x2D { position += 1 }
+    if position < text.count, text[position] == 0x30 { position += 1 } else { try digits(text) }
+    if position < text.count, text[position] == 0x2E {
+      position += 1
+      try digits(text)
+    }
+    guard position < text.count, text[position] | 0x20 == 0x65 else { return }
+    position += 1
+    if position < text.count, text[position] == 0x2B || text[position] == 0x2D { position += 1 }
+    try digits(text)
+  }
+
+  private mutating func digits(_ text: Span<UInt8>) throws(JSONError) {
+    let start = position
+    while position < text.count, text[position] &- 0x30 < 10 { position += 1 }
+    guard position > start else { throw failure("a digit is expected") }
+  }
+}
+
+// MARK: - Strings
+
+extension JSONScanner {
+  /// `position` stands on the opening quote, and then behind the closing one.
+  mutating func string(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
+    position += 1
+    let start = position
+    var hasEscapes = false
+    while true {
+      skipPlain(text)
+      guard position < text.count else { throw failure("the text ends within a string") }
+      switch text[position] {
+      case 0x22:
+        position += 1
+        return ScannedString(range: start..<position - 1, hasEscapes: hasEscapes)
+      case 0x5C:
+        hasEscapes = true
+        try skipEscape(text)
+      case 0..<0x20: throw failure("a control character in a string")
+      case 0x80...: skipNonASCII(text)
+      default: position += 1
+      }
+    }
+  }
+
+  /// Passes over ASCII that needs no look, as far as whole words of eight bytes reach.
+  private mutating func skipPlain(_ text: Span<UInt8>) {
+    let bytes = text.bytes
+    while position + 8 <= text.count {
+      let word = UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: position, as: UInt64.self))
+      let special = Self.specials(word)
+      guard special == 0 else {
+        position += special.trailingZeroBitCount / 8
+        return
+      }
+      position += 8
+    }
+  }
+
+  /// The top bit of each byte that is a quote, a backslash, a control character or not ASCII. (A borrow may mark bytes
+  /// above the lowest mark too; only the lowest is used.)
+  private static func specials(_ word: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let quote = word ^ ones &* 0x22
+    let backslash = word ^ ones &* 0x5C
+    let control = (word &- ones &* 0x20) & ~word
+    return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control | word) & ones &* 0x80
+  }
+
+  private mutating func skipEscape(_ text: Span<UInt8>) throws(JSONError) {
+    guard position + 1 < text.count else { throw failure("the text ends within a string") }
+    switch text[position + 1] {
+    case 0x22, 0x5C, 0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74: position += 2
+    case 0x75:
+      let unit = try codeUnit(text)
+      guard 0xD800..<0xE000 ~= unit else { return }
+      guard unit < 0xDC00, position + 1 < text.count, text[position] == 0x5C, text[position + 1] == 0x75,
+        0xDC00..<0xE000 ~= (try codeUnit(text))
+      else { throw failure("a lone surrogate") }
+    default: throw failure("an unknown escape")
+    }
+  }
+
+  /// The four digits of the `\u` that `position` stands on.
+  private mutating func codeUnit(_ text: Span<UInt8>) throws(JSONError) -> UInt32 {
+    guard position + 6 <= text.count else { throw failure("four hexadecimal digits are expected") }
+    var unit: UInt32 = 0
+    for index in position + 2..<position + 6 {
+      guard let digit = Hex.digit(text[index]) else { throw failure("four hexadecimal digits are expected") }
+      unit = unit << 4 | UInt32(digit)
+    }
+    position += 6
+    return unit
+  }
+
+  /// Passes over one sequence of more than one byte, or notes that it is none (Unicode 15, table 3-7).
+  private mutating func skipNonASCII(_ text: Span<UInt8>) {
+    let length = Self.sequenceLength(text, at: position)
+    if length == 0, invalidUTF8 == nil { invalidUTF8 = position }
+    position += max(length, 1)
+  }
+
+  private static func sequenceLength(_ text: Span<UInt8>, at start: Int) -> Int {
+    func continues(_ offset: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
+      start + offset < text.count && range.contains(text[start + offset])
+    }
+    switch text[start] {
+    case 0xC2...0xDF: return continues(1) ? 2 : 0
+    case 0xE0: return continues(1, 0xA0...0xBF) && continues(2) ? 3 : 0
+    case 0xED: return continues(1, 0x80...0x9F) && continues(2) ? 3 : 0
+    case 0xE1...0xEF: return continues(1) && continues(2) ? 3 : 0
+    case 0xF0: return continues(1, 0x90...0xBF) && continues(2) && continues(3) ? 4 : 0
+    case 0xF1...0xF3: return continues(1) && continues(2) && continues(3) ? 4 : 0
+    case 0xF4: return continues(1, 0x80...0x8F) && continues(2) && continues(3) ? 4 : 0
+    default: return 0
+    }
+  }
+}

@@ -1,0 +1,37 @@
+/// The members of a meta one by one, for the few metas that collide with the common information or repeat a key.
+public struct MetaMembers: Sendable {
+  public struct Member: Sendable, Equatable {
+    public var key: String
+    /// Key, colon and value as they were written.
+    public var text: Range<Int>
+  }
+
+  /// Each key once, in the order of their last appearance: the last one of a repeated key counts, as it does for every
+  /// JSON parser.
+  public let members: [Member]
+
+  /// - Parameter range: a range of members as the scanner found it in `text`, and therefore sound.
+  public init(_ text: Span<UInt8>, _ range: Range<Int>) {
+    var scanner = JSONScanner()
+    scanner.position = range.lowerBound
+    var found: [Member] = []
+    while scanner.position < range.upperBound, scanner.next(text) == 0x22 {
+      let start = scanner.position
+      guard let key = try? scanner.key(text), (try? scanner.skipValue(text, depth: 1)) != nil else { break }  // sound
+      found.append(Member(key: key.string(in: text), text: start..<scanner.position))
+      if scanner.next(text) == 0x2C { scanner.position += 1 }
+    }
+    var seen: Set<String> = []
+    members = Array(found.reversed().filter { seen.insert($0.key).inserted }.reversed())
+  }
+
+  /// The members with the keys that `isKept` wants, joined with commas, each as it was written.
+  public func joined(_ text: Span<UInt8>, where isKept: (String) -> Bool) -> [UInt8] {
+    var result: [UInt8] = []
+    for member in members where isKept(member.key) {
+      if !result.isEmpty { result.append(0x2C) }
+      result.append(copying: text, member.text)
+    }
+    return result
+  }
+}

@@ -1,0 +1,253 @@
+/// Takes one line of the ingest protocol apart in a single pass, validating all of it (3-ingest.md).
+///
+/// An ordinary report costs no allocation: what is found are positions in the line.
+public struct RequestScanner {
+  private enum Field: Int, CaseIterable {
+    case namespace, type, meta, payloadBytes, payload, reportId, createdTime, hello, isGather, common
+
+    var name: StaticString {
+      switch self {
+      case .namespace: "namespace"
+      case .type: "type"
+      case .meta: "meta"
+      case .payloadBytes: "payloadBytes"
+      case .payload: "payload"
+      case .reportId: "reportId"
+      case .createdTime: "createdTime"
+      case .hello: "hello"
+      case .isGather: "isGather"
+      case .common: "common"
+      }
+    }
+
+    /// By its first byte and length at most one field is in question.
+    init?(_ key: ScannedString, in line: Span<UInt8>) {
+      guard !key.hasEscapes, let first = key.range.first.map({ line[$0] }) else { return nil }
+      let candidate: Field
+      switch (first, key.range.count) {
+      case (0x74, 4): candidate = .type
+      case (0x6D, 4): candidate = .meta
+      case (0x6E, 9): candidate = .namespace
+      case (0x70, 12): candidate = .payloadBytes
+      case (0x70, 7): candidate = .payload
+      case (0x72, 8): candidate = .reportId
+      case (0x63, 11): candidate = .createdTime
+      case (0x68, 5): candidate = .hello
+      case (0x69, 8): candidate = .isGather
+      case (0x63, 6): candidate = .common
+      default: return nil
+      }
+      guard line.equals(candidate.name, at: key.range) else { return nil }
+      self = candidate
+    }
+
+    init?(escaped name: String) {
+      guard let field = Self.allCases.first(where: { "\($0.name)" == name }) else { return nil }
+      self = field
+    }
+  }
+
+  private let reserved: ReservedKeys
+  private var json = JSONScanner()
+  private var seen: UInt16 = 0
+  /// The first thing that is wrong with what the line says; its form is checked to the end all the same.
+  private var fault: Refusal?
+  private var report = ScannedReport(type: ScannedString(range: 0..<0, hasEscapes: false))
+  private var base64: ScannedString?
+  private var followingBytes: Int?
+  private var hello: Range<Int>?
+  private var question: ScannedString?
+  /// The field whose value is being read.
+  private var current: Field?
+
+  private init(reserved: ReservedKeys) { self.reserved = reserved }
+
+  /// - Parameter line: without its line feed.
+  /// - Parameter reserved: the keys that the caller wants to be told of (`Meta.mayCollide`).
+  public static func scan(_ line: Span<UInt8>, reserved: ReservedKeys) -> ScannedLine {
+    var scanner = RequestScanner(reserved: reserved)
+    do throws(JSONError) {
+      try scanner.scanObject(line)
+    } catch {
+      return ScannedLine(request: .failure(Refusal(.badRequest, "not a JSON object: \(error)")), followingBytes: 0)
+    }
+    return ScannedLine(request: scanner.request(), followingBytes: scanner.followingBytes ?? 0)
+  }
+
+  /// Why a line that is too long to be read is refused, told from its beginning.
+  public static func refusal(ofTooLong beginning: Span<UInt8>, bytesMax: Int) -> Refusal {
+    var scanner = RequestScanner(reserved: ReservedKeys([]))
+    try? scanner.scanObject(beginning)  // it must fail at the cut: only where it was is of interest
+    let code: RefusalCode
+    switch scanner.current {
+    case .payload: code = .payloadTooLarge
+    case .meta: code = .metaTooLarge
+    default: code = .badRequest
+    }
+    return Refusal(code, "the line is longer than \(bytesMax) bytes")
+  }
+}
+
+// MARK: - The pass
+
+extension RequestScanner {
+  private mutating func scanObject(_ line: Span<UInt8>) throws(JSONError) {
+    guard json.next(line) == 0x7B else { throw json.failure("an object is expected") }
+    if try json.enter(line, close: 0x7D, depth: 0) {
+      repeat { try scanField(line) } while try json.another(line, close: 0x7D)
+    }
+    guard json.next(line) == nil else { throw json.failure("something follows the object") }
+    if let offset = json.invalidUTF8 { fault = Refusal(.badRequest, "invalid UTF-8 at byte \(offset)") }
+  }
+
+  private mutating func scanField(_ line: Span<UInt8>) throws(JSONError) {
+    let key = try json.key(line)
+    let known = Field(key, in: line) ?? (key.hasEscapes ? Field(escaped: key.string(in: line)) : nil)
+    guard let field = known else {
+      note("unknown field `\(key.string(in: line).prefix(64))`")
+      return try json.skipValue(line, depth: 1)
+    }
+    let bit = UInt16(1) << UInt16(field.rawValue)
+    if seen & bit != 0 { note("`\(field.name)` stands twice") }
+    seen |= bit
+    current = field
+    try scanValue(of: field, line)
+    current = nil
+  }
+
+  private mutating func scanValue(of field: Field, _ line: Span<UInt8>) throws(JSONError) {
+    switch field {
+    case .namespace: report.namespace = try string(field, line)
+    case .type: report.type = try string(field, line) ?? report.type
+    case .meta: try scanMeta(line)
+    case .payloadBytes:
+      guard let range = try number(field, line) else { return }
+      followingBytes = wholeNumber(line, range)
+      if followingBytes == nil { note("`payloadBytes` must be a whole number of bytes, 0 or more") }
+    case .payload: base64 = try string(field, line)
+    case .reportId: report.reportID = try string(field, line).flatMap { reportID($0, line) }
+    case .createdTime:
+      guard let range = try number(field, line) else { return }
+      report.createdTime = milliseconds(line, range)
+      if report.createdTime == nil { note("`createdTime` must be milliseconds since 1970, up to the year 9999") }
+    case .hello:
+      let start = json.next(line) == 0x7B ? json.position : nil
+      if start == nil { note("`hello` must be an object") }
+      try json.skipValue(line, depth: 1)
+      hello = start.map { $0..<json.position }
+    case .isGather: question = try string(field, line)
+    case .common:
+      if json.next(line) != 0x74 { note("`common` must be true") }
+      try json.skipValue(line, depth: 1)
+    }
+  }
+
+  private mutating func scanMeta(_ line: Span<UInt8>) throws(JSONError) {
+    guard json.next(line) == 0x7B else {
+      report.meta = .notAnObject
+      return try json.skipValue(line, depth: 1)
+    }
+    guard try json.enter(line, close: 0x7D, depth: 1) else {
+      report.meta = .empty
+      return
+    }
+    let start = json.position
+    var end = start
+    var sketch = KeySketch()
+    var mayCollide = false
+    repeat {
+      let key = try json.key(line)
+      if sketch.insert(key, in: line) || reserved.mayContain(key, in: line) { mayCollide = true }
+      try json.skipValue(line, depth: 2)
+      end = json.position
+    } while try json.another(line, close: 0x7D)
+    report.meta = .members(start..<end, mayCollide: mayCollide)
+  }
+
+  private mutating func string(_ field: Field, _ line: Span<UInt8>) throws(JSONError) -> ScannedString? {
+    guard json.next(line) == 0x22 else {
+      note("`\(field.name)` must be a string")
+      try json.skipValue(line, depth: 1)
+      return nil
+    }
+    return try json.string(line)
+  }
+
+  private mutating func number(_ field: Field, _ line: Span<UInt8>) throws(JSONError) -> Range<Int>? {
+    guard let first = json.next(line), first == 0x2D || 0x30...0x39 ~= first else {
+      note("`\(field.name)` must be a number")
+      try json.skipValue(line, depth: 1)
+      return nil
+    }
+    let start = json.position
+    try json.skipNumber(line)
+    return start..<json.position
+  }
+
+  private mutating func note(_ message: String) {
+    if fault == nil { fault = Refusal(.badRequest, message) }
+  }
+}
+
+// MARK: - What was found
+
+extension RequestScanner {
+  private func request() -> Result<ScannedRequest, Refusal> {
+    if let fault { return .failure(fault) }
+    func has(_ field: Field) -> Bool { seen & 1 << UInt16(field.rawValue) != 0 }
+    let isAlone = seen.nonzeroBitCount == 1
+    for field in [Field.hello, .isGather, .common] where has(field) && !isAlone {
+      return .failure(Refusal(.badRequest, "`\(field.name)` must be the only field of its line"))
+    }
+    if let hello { return .success(.hello(hello)) }
+    if let question { return .success(.isGather(question)) }
+    if has(.common) { return .success(.common) }
+    guard has(.type) else { return .failure(Refusal(.badRequest, "`type` is missing")) }
+    guard followingBytes == nil || base64 == nil else {
+      return .failure(Refusal(.badRequest, "give `payload` or `payloadBytes`, not both"))
+    }
+    var result = report
+    if let followingBytes { result.payload = .following(bytes: followingBytes) }
+    if let base64 { result.payload = .base64(base64) }
+    return .success(.report(result))
+  }
+
+  private mutating func reportID(_ id: ScannedString, _ line: Span<UInt8>) -> ScannedString? {
+    guard 1...64 ~= id.range.count || id.hasEscapes, isReportID(id, line) else {
+      note("`reportId` must be 1 to 64 of A-Z a-z 0-9 _ -")
+      return nil
+    }
+    return id
+  }
+
+  private func isReportID(_ id: ScannedString, _ line: Span<UInt8>) -> Bool {
+    if id.hasEscapes { return ReportID(id.string(in: line)) != nil }
+    for index in id.range {
+      let byte = line[index]
+      guard byte.isASCIIAlphanumeric || byte == 0x5F || byte == 0x2D else { return false }
+    }
+    return true
+  }
+
+  /// nil for a sign, a fraction, an exponent. What doesn't fit into an `Int` becomes its largest value.
+  private func wholeNumber(_ line: Span<UInt8>, _ range: Range<Int>) -> Int? {
+    var result = 0
+    for index in range {
+      guard 0x30...0x39 ~= line[index] else { return nil }
+      let (tens, overflowed) = result.multipliedReportingOverflow(by: 10)
+      let (sum, overflowed2) = tens.addingReportingOverflow(Int(line[index] - 0x30))
+      result = overflowed || overflowed2 ? .max : sum
+      if result == .max { return .max }
+    }
+    return result
+  }
+
+  /// A fraction of a millisecond is cut off; nil for what is out of range.
+  private func milliseconds(_ line: Span<UInt8>, _ range: Range<Int>) -> Int64? {
+    let max: Int64 = 253_402_300_799_999
+    if let whole = wholeNumber(line, range) { return whole <= max ? Int64(whole) : nil }
+    let text = ScannedString(range: range, hasEscapes: false).string(in: line)
+    guard let number = Double(text), number >= 0, number <= Double(max) else { return nil }
+    return Int64(number)
+  }
+}

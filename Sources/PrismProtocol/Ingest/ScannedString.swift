@@ -1,0 +1,86 @@
+/// A JSON string as it stands in a text: where, without its quotes, and whether it has escapes.
+public struct ScannedString: Sendable, Equatable {
+  public let range: Range<Int>
+  public let hasEscapes: Bool
+
+  public init(range: Range<Int>, hasEscapes: Bool) {
+    (self.range, self.hasEscapes) = (range, hasEscapes)
+  }
+
+  /// Appends what it stands for. The string must have been scanned in `text`.
+  public func append(from text: Span<UInt8>, to result: inout [UInt8]) {
+    guard hasEscapes else {
+      result.append(copying: text, range)
+      return
+    }
+    var index = range.lowerBound
+    while index < range.upperBound {
+      if text[index] == 0x5C {
+        Self.appendEscape(text, at: &index, to: &result)
+      } else {
+        result.append(text[index])
+        index += 1
+      }
+    }
+  }
+
+  public func string(in text: Span<UInt8>) -> String {
+    var bytes: [UInt8] = []
+    append(from: text, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Whether it stands for exactly these bytes.
+  public func equals(_ bytes: [UInt8], in text: Span<UInt8>) -> Bool {
+    guard !hasEscapes else {
+      var decoded: [UInt8] = []
+      append(from: text, to: &decoded)
+      return decoded == bytes
+    }
+    guard bytes.count == range.count else { return false }
+    for index in bytes.indices where bytes[index] != text[range.lowerBound + index] { return false }
+    return true
+  }
+
+  private static func appendEscape(_ text: Span<UInt8>, at index: inout Int, to result: inout [UInt8]) {
+    let letter = text[index + 1]
+    index += 2
+    switch letter {
+    case 0x62: result.append(0x08)
+    case 0x66: result.append(0x0C)
+    case 0x6E: result.append(0x0A)
+    case 0x72: result.append(0x0D)
+    case 0x74: result.append(0x09)
+    case 0x75:
+      var code = unit(text, at: &index)
+      if 0xD800..<0xDC00 ~= code {
+        index += 2
+        code = 0x10000 + (code - 0xD800) << 10 + (unit(text, at: &index) - 0xDC00)
+      }
+      result.append(contentsOf: String(Unicode.Scalar(code) ?? "\u{FFFD}").utf8)
+    default: result.append(letter)
+    }
+  }
+
+  private static func unit(_ text: Span<UInt8>, at index: inout Int) -> UInt32 {
+    defer { index += 4 }
+    return (index..<index + 4).reduce(0) { $0 << 4 | UInt32(Hex.digit(text[$1]) ?? 0) }
+  }
+}
+
+extension [UInt8] {
+  /// Appends `range` of `text` in one copy.
+  public mutating func append(copying text: Span<UInt8>, _ range: Range<Int>) {
+    text.extracting(range).withUnsafeBufferPointer { append(contentsOf: $0) }
+  }
+}
+
+extension Span<UInt8> {
+  func equals(_ word: StaticString, at range: Range<Int>) -> Bool {
+    guard word.utf8CodeUnitCount == range.count else { return false }
+    return word.withUTF8Buffer { expected in
+      for index in 0..<expected.count where expected[index] != self[range.lowerBound + index] { return false }
+      return true
+    }
+  }
+}
