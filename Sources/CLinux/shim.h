@@ -38,3 +38,8 @@ static inline int prism_peer_groups(int socket, unsigned *groups, int capacity) 
   if (getsockopt(socket, SOL_SOCKET, 59 /* SO_PEERGROUPS */, groups, &size) != 0) return -1;
   return (int)(size / sizeof *groups);
 }
+
+/// MSG_* are an enum to Swift. Never raises SIGPIPE. The bytes sent, or -1 with errno.
+static inline ssize_t prism_send(int socket, const void *bytes, size_t count) {
+  return send(socket, bytes, count, MSG_NOSIGNAL);
+}

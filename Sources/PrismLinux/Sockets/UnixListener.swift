@@ -39,10 +39,7 @@ public final class UnixListener: Sendable {
   public convenience init(path: String, mode: UInt32, group: String? = nil) throws(SocketError) {
     let address = try UnixAddress(path: path)
     try Self.removeStale(address)
-    let groupID = try group.map { name throws(SocketError) in
-      guard let id = Accounts.groupID(of: name) else { throw .unknownGroup(name, path: path) }
-      return id
-    }
+    let groupID = try Self.groupID(of: group, path: path)
     let descriptor = prism_unix_socket()
     guard descriptor >= 0 else { throw .system("socket", path: path, errno: errno) }
     do throws(SocketError) {
@@ -97,6 +94,14 @@ public final class UnixListener: Sendable {
     }
   }
 
+  /// After a reload. A socket that the service manager bound keeps the rights that its unit gave it.
+  /// - Throws: `unknownGroup`, `system`; then the rights are as they were, or those of one of the two.
+  public func update(mode: UInt32, group: String?) throws(SocketError) {
+    let groupID = try Self.groupID(of: group, path: path)
+    guard let identity, identity == FileIdentity(path: path) else { return }
+    try Self.setRights(path: path, mode: mode, groupID: groupID)
+  }
+
   /// Call it once, after nobody watches the descriptor any more. Removes the socket's file if it is still ours.
   public func close() {
     if let identity, identity == FileIdentity(path: path) { unlink(path) }
@@ -143,20 +148,28 @@ extension UnixListener {
     }
     let identity = FileIdentity(path: address.path)
     do throws(SocketError) {
-      if let groupID, chown(address.path, uid_t.max, groupID) != 0 {
-        throw .system("give to its group", path: address.path, errno: errno)
-      }
       guard listen(descriptor, SOMAXCONN) == 0 else {
-        throw .system("listen", path: address.path, errno: errno)
+        throw .system("listen on", path: address.path, errno: errno)
       }
-      guard chmod(address.path, mode) == 0 else {
-        throw .system("set the mode of", path: address.path, errno: errno)
-      }
+      try setRights(path: address.path, mode: mode, groupID: groupID)
     } catch {
       unlink(address.path)
       throw error
     }
     return identity
+  }
+
+  private static func setRights(path: String, mode: UInt32, groupID: gid_t?) throws(SocketError) {
+    guard chown(path, uid_t.max, groupID ?? getegid()) == 0 else {
+      throw .system("change the group of", path: path, errno: errno)
+    }
+    guard chmod(path, mode) == 0 else { throw .system("change the mode of", path: path, errno: errno) }
+  }
+
+  private static func groupID(of name: String?, path: String) throws(SocketError) -> gid_t? {
+    guard let name else { return nil }
+    guard let id = Accounts.groupID(of: name) else { throw .unknownGroup(name, path: path) }
+    return id
   }
 
   private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {

@@ -1,0 +1,139 @@
+import CLinux
+import Dispatch
+import Glibc
+public import PrismBase
+public import PrismProtocol
+
+/// Answers `prismctl` and other tools over the control socket (7-operations.md): one JSON request a line, one or more
+/// JSON answers a line each, request after request on a connection.
+///
+/// Only root, the daemon's own user and the members of `control.group` are answered; the socket's mode keeps the others
+/// out already, unless someone widened it. Runs on a queue of its own.
+public actor ControlServer {
+  /// The answers to one request; the last one has `"done":true`. It is read only as fast as the client reads, and ended
+  /// early when the client goes away: don't buffer without bound in it.
+  public typealias Handler = @Sendable (ControlRequest) -> AsyncStream<JSONValue>
+
+  static let connectionsMax = 64
+
+  private nonisolated let executor: DispatchQueueExecutor
+  private let listener: UnixListener
+  private let handler: Handler
+  private let log: Logger
+  private var groupID: UInt32?
+  private var acceptSource: (any DispatchSourceRead)?
+  private var isPaused = false
+  private var connections: [ObjectIdentifier: ControlConnection] = [:]
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// Takes over `listener`. - Parameter group: `control.group`; its members are answered too.
+  /// - Throws: `unknownGroup`.
+  public init(
+    listener: UnixListener, group: String?, log: Logger, handler: @escaping Handler
+  ) throws(SocketError) {
+    groupID = try Self.groupID(of: group, path: listener.path)
+    executor = DispatchQueueExecutor(label: "prism.control")
+    (self.listener, self.log, self.handler) = (listener, log, handler)
+  }
+
+  /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
+  public func update(group: String?) throws(SocketError) {
+    let newID = try Self.groupID(of: group, path: listener.path)
+    try listener.update(mode: 0o660, group: group)
+    groupID = newID
+  }
+
+  public func start() {
+    precondition(acceptSource == nil, "a control server is started once")
+    watch()
+  }
+
+  /// Ends every connection and closes the socket. Requests under way are cancelled.
+  public func stop() {
+    resume()  // a source may not be given up while it is suspended
+    acceptSource?.cancel()
+    acceptSource = nil
+    for connection in connections.values { connection.assumeIsolated { $0.close() } }
+    connections = [:]
+  }
+
+  private func watch() {
+    let source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor, queue: executor.queue)
+    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.acceptAll() } }
+    source.setCancelHandler { [listener] in listener.close() }
+    acceptSource = source
+    source.activate()
+  }
+
+  private func acceptAll() {
+    while true {
+      switch listener.accept(refuse: { Self.refuse($0, "the daemon has no descriptors left; try again", .unavailable) })
+      {
+      case .connection(let descriptor): admit(descriptor)
+      case .refused: log.fault("control.descriptors", .warning, "no descriptors left for the control socket")
+      case .nothing: return
+      case .exhausted(let code): return pause(because: code)
+      }
+    }
+  }
+
+  /// The socket stays readable while nobody can be accepted: without a pause the queue would spin.
+  private func pause(because code: Int32) {
+    log.fault(
+      "control.accept", .warning, "cannot accept on the control socket", ["cause": String(cString: strerror(code))])
+    acceptSource?.suspend()
+    isPaused = true
+    executor.queue.asyncAfter(deadline: .now() + 1) { [weak self] in self?.assumeIsolated { $0.resume() } }
+  }
+
+  private func resume() {
+    if isPaused { acceptSource?.resume() }
+    isPaused = false
+  }
+
+  private func admit(_ descriptor: Int32) {
+    if let (message, exitCode) = objection(to: descriptor) {
+      Self.refuse(descriptor, message, exitCode)
+      Glibc.close(descriptor)
+      return
+    }
+    log.faultEnded("control.accept", "the control socket accepts again")
+    log.faultEnded("control.descriptors", "there are descriptors again")
+    let connection = ControlConnection(descriptor: descriptor, executor: executor, handler: handler) {
+      [weak self] connection in
+      self?.assumeIsolated { _ = $0.connections.removeValue(forKey: ObjectIdentifier(connection)) }
+    }
+    connections[ObjectIdentifier(connection)] = connection
+    connection.assumeIsolated { $0.start() }
+  }
+
+  private func objection(to descriptor: Int32) -> (message: String, exitCode: ExitCode)? {
+    guard let peer = PeerCredentials(of: descriptor) else {
+      return ("the kernel does not say who is asking", .notPermitted)
+    }
+    guard ControlAccess.isAllowed(peer, ownUserID: geteuid(), groupID: groupID) else {
+      log.warning("refused a control connection", ["uid": String(peer.userID), "pid": String(peer.processID)])
+      return (
+        "user \(peer.userID) may not control this daemon: ask as root, as its own user, or as a member of control.group",
+        .notPermitted
+      )
+    }
+    guard connections.count < Self.connectionsMax else {
+      return ("\(Self.connectionsMax) control connections are open already; try again", .unavailable)
+    }
+    return nil
+  }
+
+  /// One line, as far as the socket takes it: it is fresh, so its buffer is empty.
+  private static func refuse(_ descriptor: Int32, _ message: String, _ exitCode: ExitCode) {
+    let line = ControlAnswer.error(message, exitCode).bytes + [0x0A]
+    _ = prism_send(descriptor, line, line.count)
+  }
+
+  private static func groupID(of name: String?, path: String) throws(SocketError) -> UInt32? {
+    guard let name else { return nil }
+    guard let id = Accounts.groupID(of: name) else { throw .unknownGroup(name, path: path) }
+    return id
+  }
+}

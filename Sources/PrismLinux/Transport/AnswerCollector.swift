@@ -1,0 +1,82 @@
+/// Puts an HTTP answer together from what arrives, within bounds: the other side may send without end.
+///
+/// Interim answers (1xx) are skipped, trailers are not headers, a header given more than once is joined by ", "
+/// (RFC 9110, 5.2), and an obsolete folded line continues the one before it.
+struct AnswerCollector {
+  /// What is kept of the body; the rest is read and dropped.
+  static let bodyBytesKept = 64 * 1024
+  static let bodyBytesMax = 1024 * 1024
+  /// Over all answers of one request, interim ones and trailers included.
+  static let headerBytesMax = 64 * 1024
+  static let headerLinesMax = 100
+
+  /// Of the last status line; nil before one came.
+  private(set) var status: Int?
+  /// Names in lower case.
+  private(set) var headers: [String: String] = [:]
+  private(set) var body: [UInt8] = []
+  /// Why no more is taken: the transfer is to be aborted.
+  private(set) var overrun: String?
+
+  private var headerBytes = 0, headerLines = 0, bodyBytes = 0
+  private var isInHeaders = false
+  private var lastName: String?
+
+  /// - Parameter line: one line of the head, with its line end.
+  /// - Returns: false when the bounds are passed.
+  mutating func take(headerLine line: UnsafeRawBufferPointer) -> Bool {
+    headerBytes += line.count
+    headerLines += 1
+    guard headerBytes <= Self.headerBytesMax, headerLines <= Self.headerLinesMax else {
+      overrun = "over \(Self.headerBytesMax) bytes or \(Self.headerLinesMax) lines of headers"
+      return false
+    }
+    let text = line.prefix { $0 != 0x0D && $0 != 0x0A }
+    if text.starts(with: "HTTP/".utf8) {
+      beginAnswer(statusLine: text)
+    } else if text.isEmpty {
+      isInHeaders = false
+    } else if isInHeaders {
+      takeField(text)
+    }
+    return true
+  }
+
+  /// - Returns: false when the bounds are passed.
+  mutating func take(body bytes: UnsafeRawBufferPointer) -> Bool {
+    bodyBytes += bytes.count
+    guard bodyBytes <= Self.bodyBytesMax else {
+      overrun = "over \(Self.bodyBytesMax) bytes of body"
+      return false
+    }
+    body += bytes.prefix(Self.bodyBytesKept - body.count)
+    return true
+  }
+
+  private mutating func beginAnswer(statusLine: Slice<UnsafeRawBufferPointer>) {
+    let code = statusLine.drop { $0 != 0x20 }.dropFirst().prefix { (0x30...0x39).contains($0) }
+    status = Int(String(decoding: code, as: UTF8.self))
+    headers = [:]
+    lastName = nil
+    isInHeaders = true
+  }
+
+  private mutating func takeField(_ line: Slice<UnsafeRawBufferPointer>) {
+    if line.first == 0x20 || line.first == 0x09 {
+      if let lastName { headers[lastName, default: ""] += " " + Self.trimmed(line) }
+      return
+    }
+    guard let colon = line.firstIndex(of: 0x3A) else { return }
+    let name = Self.trimmed(line[..<colon]).lowercased()
+    let value = Self.trimmed(line[line.index(after: colon)...])
+    headers[name] = headers[name].map { $0 + ", " + value } ?? value
+    lastName = name
+  }
+
+  private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+    let head = bytes.drop(while: isBlank)
+    let end = head.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? head.startIndex
+    return String(decoding: head[head.startIndex..<end], as: UTF8.self)
+  }
+}

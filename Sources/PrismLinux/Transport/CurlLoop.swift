@@ -1,0 +1,140 @@
+import CCurl
+import Glibc
+import PrismBase
+import PrismEngine
+
+/// The thread that performs all transfers of one `CurlTransport`, from its first job until it has been idle for long.
+final class CurlLoop {
+  struct Settings: Sendable {
+    var idleTimeout: Duration, stallTimeout: Duration
+  }
+
+  /// What the thread is handed.
+  final class Start: Sendable {
+    let mailbox: TransferMailbox
+    let settings: Settings
+
+    init(mailbox: TransferMailbox, settings: Settings) {
+      (self.mailbox, self.settings) = (mailbox, settings)
+    }
+
+    /// Nothing can be performed: answers whoever waits.
+    func fail(_ detail: String) {
+      repeat {
+        for job in mailbox.take().jobs { job.finish(.unsent(.local, detail)) }
+      } while !mailbox.detach()
+    }
+  }
+
+  /// Handles keep buffers and TLS sessions; more than these are freed after use.
+  private static let spareHandlesMax = 4
+  private static let keptConnectionsMax = 32
+  private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK
+
+  private let multi: UnsafeMutableRawPointer
+  private let mailbox: TransferMailbox
+  private let settings: Settings
+  private let time = SystemTime()
+  private var transfers: [TransferMailbox.ID: CurlTransfer] = [:]
+  private var spareHandles: [UnsafeMutableRawPointer] = []
+
+  static func run(_ start: Start) {
+    // Signals are for the threads that wait for them; and OpenSSL writes without MSG_NOSIGNAL.
+    var all = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_BLOCK, &all, nil)
+    guard isLibraryReady, let multi = curl_multi_init() else { return start.fail("libcurl cannot start: no memory") }
+    start.mailbox.attach(multi: multi)
+    CurlLoop(multi: multi, start).run()
+  }
+
+  private init(multi: UnsafeMutableRawPointer, _ start: Start) {
+    (self.multi, mailbox, settings) = (multi, start.mailbox, start.settings)
+    _ = prism_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, Self.keptConnectionsMax)
+  }
+
+  deinit {
+    for handle in spareHandles { curl_easy_cleanup(handle) }
+    curl_multi_cleanup(multi)
+  }
+
+  private func run() {
+    var idleSince = time.uptime
+    while true {
+      let work = mailbox.take()
+      abort(work.cancelled)
+      for job in work.jobs { begin(job, isCancelled: work.cancelled.contains(job.id)) }
+      var running: Int32 = 0
+      curl_multi_perform(multi, &running)
+      finishDone()
+      if !transfers.isEmpty || !work.jobs.isEmpty { idleSince = time.uptime }
+      let idleLeft = idleSince + settings.idleTimeout - time.uptime
+      if transfers.isEmpty, work.isStopped || idleLeft <= .zero, mailbox.detach() { return }
+      // With transfers under way, curl's own timers end the wait sooner.
+      curl_multi_poll(multi, nil, 0, Int32(clamping: max(idleLeft, .milliseconds(1)).wholeMilliseconds), nil)
+    }
+  }
+
+  private func begin(_ job: TransferMailbox.Job, isCancelled: Bool) {
+    guard !isCancelled else { return job.finish(.unsent(.cancelled, "cancelled before it began")) }
+    guard let handle = spareHandles.popLast() ?? curl_easy_init() else {
+      return job.finish(.unsent(.local, "libcurl has no memory for a transfer"))
+    }
+    let transfer = CurlTransfer(job, handle: handle)
+    do {
+      try transfer.prepare(stallTimeout: settings.stallTimeout)
+    } catch {
+      release(handle)
+      return job.finish(.unsent(.local, error.description))
+    }
+    guard curl_multi_add_handle(multi, handle) == CURLM_OK else {
+      release(handle)
+      return job.finish(.unsent(.local, "libcurl did not take the transfer"))
+    }
+    transfers[job.id] = transfer
+  }
+
+  private func abort(_ cancelled: Set<TransferMailbox.ID>) {
+    for id in cancelled {
+      if let transfer = transfers[id] { end(transfer, CURLE_ABORTED_BY_CALLBACK) }
+    }
+  }
+
+  private func finishDone() {
+    var left: Int32 = 0
+    while let message = curl_multi_info_read(multi, &left) {
+      let (handle, code) = (message.pointee.easy_handle, message.pointee.data.result)
+      guard message.pointee.msg == CURLMSG_DONE else { continue }
+      if let transfer = transfers.values.first(where: { $0.handle == handle }) { end(transfer, code) }
+    }
+  }
+
+  private func end(_ transfer: CurlTransfer, _ code: CURLcode) {
+    let answer = transfer.answer(code)
+    curl_multi_remove_handle(multi, transfer.handle)
+    transfers[transfer.job.id] = nil
+    release(transfer.handle)
+    transfer.job.finish(answer)
+  }
+
+  private func release(_ handle: UnsafeMutableRawPointer) {
+    curl_easy_reset(handle)
+    if spareHandles.count < Self.spareHandlesMax { spareHandles.append(handle) } else { curl_easy_cleanup(handle) }
+  }
+}
+
+extension UploadAnswer {
+  /// Nothing was sent.
+  static func unsent(_ failure: Failure, _ detail: String) -> UploadAnswer {
+    UploadAnswer(
+      outcome: .failure(failure, detail: detail), mayHaveLeft: false, bytesSent: 0, bytesReceived: 0, duration: .zero)
+  }
+}
+
+extension Duration {
+  /// Rounded up, so that nothing is given less time than it was promised.
+  var wholeMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+  }
+}

@@ -1,0 +1,118 @@
+import CCurl
+import Glibc
+import PrismEngine
+
+/// One POST: what goes out, what has come in, and the callbacks by which curl asks and tells. Lives on curl's thread.
+final class CurlTransfer {
+  let job: TransferMailbox.Job
+  let handle: UnsafeMutableRawPointer
+
+  private var collector = AnswerCollector()
+  private var bodyOffset = 0
+  /// A connection stood and the request was about to be written: from here on a byte may have left. Stays set when curl
+  /// tries again on another connection.
+  private var mayHaveLeft = false
+  private var bytesSent = 0, bytesReceived = 0
+  private var headerList: UnsafeMutablePointer<curl_slist>?
+  private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+  init(_ job: TransferMailbox.Job, handle: UnsafeMutableRawPointer) {
+    (self.job, self.handle) = (job, handle)
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+  }
+
+  deinit {
+    curl_slist_free_all(headerList)
+    errorText.deallocate()
+  }
+
+  /// Sets every option of the handle, which is fresh or was reset. - Throws: what can't be set or read, and why.
+  func prepare(stallTimeout: Duration) throws(TransferError) {
+    let options = CurlOptions(handle: handle)
+    headerList = try options.headerList(job.request.headers)
+    try options.setRequest(job.request, headers: headerList)
+    try options.setSafety()
+    try options.setTimes(job.request, stallTimeout: stallTimeout)
+    try options.setTLS(job.request)
+    try options.check(prism_curl_set_error_buffer(handle, errorText), "error buffer")
+    try setCallbacks(options)
+  }
+
+  private func setCallbacks(_ options: CurlOptions) throws(TransferError) {
+    let code = prism_curl_set_callbacks(
+      handle, Unmanaged.passUnretained(self).toOpaque(),
+      { CurlTransfer.at($3).read(into: UnsafeMutableRawBufferPointer(start: $0, count: $1 * $2)) },
+      { CurlTransfer.at($0).seek(to: $1, origin: $2) },
+      { CurlTransfer.at($3).takeHeader(UnsafeRawBufferPointer(start: $0, count: $1 * $2)) },
+      { CurlTransfer.at($3).takeBody(UnsafeRawBufferPointer(start: $0, count: $1 * $2)) },
+      { context, _, _, _, _ in
+        CurlTransfer.at(context).mayHaveLeft = true
+        return CURL_PREREQFUNC_OK
+      },
+      { _, type, _, count, context in
+        CurlTransfer.at(context).count(type, count)
+        return 0
+      })
+    try options.check(code, "callbacks")
+  }
+
+  /// The transfer that curl was given as context; the loop keeps it alive for as long as curl may call.
+  private static func at(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {
+    guard let context else { preconditionFailure("libcurl lost the context that it was given") }
+    return Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    let count = min(buffer.count, job.request.body.count - bodyOffset)
+    job.request.body.withUnsafeBytes { body in
+      buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: body[bodyOffset..<bodyOffset + count]))
+    }
+    bodyOffset += count
+    return count
+  }
+
+  /// curl sends again from the start when a kept connection was dead.
+  private func seek(to offset: curl_off_t, origin: Int32) -> Int32 {
+    guard origin == SEEK_SET, let offset = Int(exactly: offset), (0...job.request.body.count).contains(offset) else {
+      return CURL_SEEKFUNC_FAIL
+    }
+    bodyOffset = offset
+    return CURL_SEEKFUNC_OK
+  }
+
+  /// Anything but the count that came makes curl abort.
+  private func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
+    collector.take(headerLine: line) ? line.count : line.count &+ 1
+  }
+
+  private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    collector.take(body: bytes) ? bytes.count : bytes.count &+ 1
+  }
+
+  private func count(_ type: curl_infotype, _ bytes: Int) {
+    switch type {
+    case CURLINFO_HEADER_OUT, CURLINFO_DATA_OUT: bytesSent += bytes
+    case CURLINFO_HEADER_IN, CURLINFO_DATA_IN: bytesReceived += bytes
+    default: break
+    }
+  }
+
+  /// What came of it, once curl says that it is done.
+  func answer(_ code: CURLcode) -> UploadAnswer {
+    UploadAnswer(
+      outcome: outcome(code), mayHaveLeft: mayHaveLeft, bytesSent: bytesSent, bytesReceived: bytesReceived,
+      duration: .microseconds(prism_curl_total_microseconds(handle)))
+  }
+
+  private func outcome(_ code: CURLcode) -> UploadAnswer.Outcome {
+    guard code == CURLE_OK else {
+      let said = collector.overrun ?? String(cString: errorText)
+      let detail = said.isEmpty ? String(cString: curl_easy_strerror(code)) : said
+      return .failure(.init(code, mayHaveLeft: mayHaveLeft, detail: detail), detail: detail)
+    }
+    guard let status = collector.status, status >= 200 else {
+      return .failure(.badResponse, detail: "no final status line")
+    }
+    return .response(status: status, headers: collector.headers, body: collector.body)
+  }
+}

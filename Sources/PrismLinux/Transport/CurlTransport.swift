@@ -1,0 +1,62 @@
+import CCurl
+import Glibc
+public import PrismEngine
+
+/// Delivers packets by libcurl (6-delivery.md): HTTP/1.1, verified TLS 1.2 or later, no redirects.
+///
+/// All transfers run on one thread of the transport's own, so that neither name resolution nor a slow collector ever
+/// holds a thread of the cooperative pool. Connections are kept for the next packet of the same collector. After
+/// `idleTimeout` without a transfer the connections are closed, the memory is given back and the thread ends; the next
+/// POST starts it again.
+///
+/// The files of `UploadRequest` (CA, client certificate, key) are read anew for each POST, and a connection is used
+/// again only under the same contents: a rotated certificate is in force with the next packet.
+///
+/// Proxies are taken from the environment as curl does (`https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`), but never
+/// used for loopback.
+///
+/// A kept connection that turns out to be closed is replaced and the packet sent once more under the same id, as
+/// RFC 9112, 9.3.1 has it; receivers drop what they have already.
+public final class CurlTransport: Transport {
+  private let mailbox = TransferMailbox()
+  private let settings: CurlLoop.Settings
+
+  /// - Parameter idleTimeout: after which unused connections are closed.
+  /// - Parameter stallTimeout: a transfer without a single byte for so long is given up (`timeout`), however long the
+  ///   request's own timeout is.
+  public init(idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60)) {
+    settings = CurlLoop.Settings(idleTimeout: idleTimeout, stallTimeout: stallTimeout)
+  }
+
+  deinit { mailbox.stop() }
+
+  public func post(_ request: UploadRequest) async -> UploadAnswer {
+    let id = mailbox.newID()
+    defer { mailbox.forget(id) }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        submit(TransferMailbox.Job(id: id, request: request) { continuation.resume(returning: $0) })
+      }
+    } onCancel: {
+      mailbox.cancel(id)
+    }
+  }
+
+  private func submit(_ job: TransferMailbox.Job) {
+    guard mailbox.submit(job) else { return }
+    let start = CurlLoop.Start(mailbox: mailbox, settings: settings)
+    var thread = pthread_t()
+    let failed = pthread_create(
+      &thread, nil,
+      { argument in
+        guard let argument else { return nil }
+        CurlLoop.run(Unmanaged<CurlLoop.Start>.fromOpaque(argument).takeRetainedValue())
+        return nil
+      }, Unmanaged.passRetained(start).toOpaque())
+    if failed == 0 {
+      pthread_detach(thread)
+    } else {
+      start.fail("no thread for transfers: \(String(cString: strerror(failed)))")
+    }
+  }
+}
