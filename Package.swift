@@ -51,7 +51,7 @@ let package = Package(
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(
       "PrismLinux", ["PrismBase", "PrismProtocol", "PrismConfig", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
-    library("PrismClient", ["PrismProtocol"]),
+    library("PrismClient", ["PrismBase", "PrismProtocol"]),
     library("PrismCollector", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismStore", "PrismHTTP", "PrismConfig"]),
     program(
       "prismd",
@@ -78,7 +78,7 @@ let package = Package(
       "PrismLinuxTests",
       ["PrismLinux", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
     tests("PrismCollectorTests", ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase"]),
-    tests("PrismClientTests", ["PrismClient", "PrismProtocol"]),
+    tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
     tests("EndToEndTests", ["PrismClient", "PrismProtocol", "PrismPacket"]),
     tests("TidyTests", []),
   ]

@@ -1,0 +1,143 @@
+import Glibc
+import PrismBase
+import PrismProtocol
+
+/// Reports to the daemon of this machine.
+///
+///     let client = PrismClient(app: ["APP_NAME": "pos", "APP_VERSION": "4.2.0"])
+///     let answer = try await client.report(Report(ReportType("net")!, meta: ["ms": 12]))
+///
+/// It connects when first used, greets with `app`, and connects again when the daemon was restarted: reports that have an
+/// id are then sent again and stored once; others throw `connectionLost` (see `Report.id`). All of it happens on a queue of
+/// its own; nobody's thread is blocked, and no signal is raised. Calls are answered one after another.
+public actor PrismClient {
+  public static let defaultSocket = "/run/prism/ingest.sock"
+
+  private let executor = DispatchQueueExecutor(label: "prism.client")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let socket: String
+  private let app: [String: String]
+  private let answerTimeout: Duration
+  private var stream: (mode: Mode, socket: SocketStream)?
+
+  private enum Mode: String { case each, cumulative }
+
+  /// - Parameter socket: the daemon's `ingest.socket`; nil: the environment's `PRISM_INGEST`, else the default.
+  /// - Parameter app: common information of the app: `APP_NAME`, `APP_VERSION`, … (3-ingest.md), each at most 256 bytes.
+  /// - Parameter answerTimeout: how long the daemon may be silent while an answer is due.
+  public init(socket: String? = nil, app: [String: String] = [:], answerTimeout: Duration = .seconds(60)) {
+    self.socket = socket ?? getenv("PRISM_INGEST").map { String(cString: $0) } ?? Self.defaultSocket
+    self.app = app
+    self.answerTimeout = answerTimeout
+  }
+
+  /// One report, answered.
+  public func report(_ report: Report) throws(ClientError) -> ReportAnswer {
+    guard let answer = try self.report(contentsOf: [report]).first else {
+      throw .protocolViolation("no answer")
+    }
+    return answer
+  }
+
+  /// Many reports, pipelined; one answer each, in their order.
+  public func report(contentsOf reports: [Report]) throws(ClientError) -> [ReportAnswer] {
+    var answers: [ReportAnswer] = []
+    var reconnects = 0
+    while answers.count < reports.count {
+      do throws(ClientError) {
+        try exchange(reports, answers: &answers)
+      } catch .connectionLost {
+        stream = nil
+        guard reports[answers.count...].allSatisfy({ $0.id != nil }), reconnects < 3 else {
+          throw .connectionLost(socket: socket, mayBeStored: true)
+        }
+        reconnects += 1
+      } catch {
+        stream = nil
+        throw error
+      }
+    }
+    return answers
+  }
+
+  /// Request lines as they stand (NDJSON of 3-ingest.md, each with its payload bytes behind it), pipelined in the mode
+  /// `cumulative`: the fastest way in.
+  /// - Parameter nextChunk: whole requests, and how many they are; nil at the end.
+  /// - Parameter progress: called with the number of reports that were dealt with so far.
+  /// - Throws: also `connectionLost`; then what was not in the last `progress` may or may not be stored.
+  @discardableResult
+  public func send(
+    nextChunk: @Sendable () -> (bytes: [UInt8], reports: Int)?, progress: @Sendable (Int) -> Void = { _ in }
+  ) throws(ClientError) -> BulkOutcome {
+    var outcome = BulkOutcome()
+    var (sent, ended) = (0, false)
+    stream = nil  // `acked` counts the reports of a connection: begin with a new one
+    let connection = try connected(.cumulative)
+    defer { stream = nil }
+    func next() -> [UInt8]? {
+      guard let chunk = nextChunk() else {
+        ended = true
+        return nil
+      }
+      sent += chunk.reports
+      return chunk.bytes
+    }
+    guard let first = next() else { return outcome }
+    var head: [UInt8]? = first
+    try connection.exchange {
+      () throws(ClientError) in
+      defer { head = nil }
+      return head ?? next()
+    } onLine: { (line) throws(ClientError) in
+      try outcome.take(line)
+      progress(outcome.answered)
+      return ended && outcome.answered >= sent
+    }
+    return outcome
+  }
+
+  private func exchange(_ reports: [Report], answers: inout [ReportAnswer]) throws(ClientError) {
+    let connection = try connected(.each)
+    var next = answers.count
+    var answered = answers
+    defer { answers = answered }
+    try connection.exchange {
+      () throws(ClientError) in
+      guard next < reports.count else { return nil }
+      defer { next += 1 }
+      return reports[next].requestBytes
+    } onLine: { (line) throws(ClientError) in
+      answered.append(try ReportAnswer(parsing: line))
+      return answered.count == reports.count
+    }
+  }
+
+  /// The connection in `mode`, greeted; a new one where there is none.
+  private func connected(_ mode: Mode) throws(ClientError) -> SocketStream {
+    if let stream, stream.mode == mode { return stream.socket }
+    let connection = try SocketStream(path: socket, timeout: answerTimeout)
+    let hello: JSONValue = [
+      "hello": .object([
+        .init("app", .object(app.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })),
+        .init("answer", .string(mode.rawValue)),
+      ])
+    ]
+    var greeting: [UInt8]? = hello.bytes + [0x0A]
+    var problem: ClientError?
+    try connection.exchange {
+      () throws(ClientError) in
+      defer { greeting = nil }
+      return greeting
+    } onLine: { (line) throws(ClientError) in
+      let answer = try? JSONValue(parsing: line)
+      if answer?["hello"] == nil {
+        problem = .protocolViolation(answer?["message"]?.string ?? "the greeting was not answered")
+      }
+      return true
+    }
+    if let problem { throw problem }
+    stream = (mode, connection)
+    return connection
+  }
+}

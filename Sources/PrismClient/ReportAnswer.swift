@@ -1,0 +1,34 @@
+public import PrismProtocol
+
+/// What the daemon said of one report.
+public enum ReportAnswer: Sendable, Equatable {
+  /// On disk, as the daemon's `durability` says. `isDuplicate`: it was there already under this id.
+  case stored(reportID: String, isDuplicate: Bool)
+  /// Not stored; the code says whether sending it again makes sense.
+  case refused(Refusal)
+
+  /// - Throws: `protocolViolation` for a line that is no answer of the mode `each`.
+  init(parsing line: [UInt8]) throws(ClientError) {
+    guard let value = try? JSONValue(parsing: line), let status = value["status"]?.string else {
+      throw .protocolViolation("an answer without a status")
+    }
+    if status == "stored", let id = value["reportId"]?.string {
+      self = .stored(reportID: id, isDuplicate: value["duplicate"]?.bool ?? false)
+    } else if let refusal = Refusal(value) {
+      self = .refused(refusal)
+    } else {
+      throw .protocolViolation("an answer that is neither stored nor refused")
+    }
+  }
+}
+
+extension Refusal {
+  /// The members `code`, `message` and `retryMs` of an answer; a code that this version does not know is `internal`.
+  init?(_ value: JSONValue) {
+    guard let code = value["code"]?.string else { return nil }
+    let message = value["message"]?.string ?? ""
+    self.init(
+      RefusalCode(rawValue: code) ?? .internal, RefusalCode(rawValue: code) == nil ? "\(code): \(message)" : message,
+      retryMilliseconds: value["retryMs"]?.int)
+  }
+}

@@ -1,0 +1,105 @@
+import Glibc
+
+/// A connected Unix socket that writes and reads at once, so that neither side waits for the other with full buffers.
+/// It blocks: used on the client's own queue only.
+final class SocketStream {
+  private let path: String
+  private let descriptor: Int32
+  private let timeoutMilliseconds: Int32
+  private var input: [UInt8] = []
+  private var consumed = 0
+
+  /// - Throws: `unreachable`.
+  init(path: String, timeout: Duration) throws(ClientError) {
+    self.path = path
+    timeoutMilliseconds = Int32(
+      clamping: timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000)
+    descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw .unreachable(socket: path, errno: errno) }
+    guard Self.connect(descriptor, path) else {
+      let code = errno
+      close(descriptor)
+      throw .unreachable(socket: path, errno: code)
+    }
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+  }
+
+  deinit { close(descriptor) }
+
+  private static func connect(_ descriptor: Int32, _ path: String) -> Bool {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+      errno = ENAMETOOLONG
+      return false
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    return withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+      }
+    }
+  }
+
+  /// Writes what `nextOutput` gives, chunk by chunk, until it gives nil, and hands each line that comes to `onLine`, until
+  /// that answers true (enough has come).
+  func exchange(
+    nextOutput: () throws(ClientError) -> [UInt8]?, onLine: ([UInt8]) throws(ClientError) -> Bool
+  ) throws(ClientError) {
+    var output: [UInt8]? = try nextOutput()
+    var written = 0
+    while true {
+      while let line = nextLine() { if try onLine(line) { return } }
+      let events = try wait(toWrite: output != nil)
+      if events & Int16(POLLOUT) != 0, let chunk = output {
+        written += try write(chunk, from: written)
+        if written == chunk.count { (output, written) = (try nextOutput(), 0) }
+      }
+      if events & Int16(POLLIN | POLLHUP | POLLERR) != 0 { try read() }
+    }
+  }
+
+  private func wait(toWrite: Bool) throws(ClientError) -> Int16 {
+    var entry = pollfd(fd: descriptor, events: Int16(toWrite ? POLLIN | POLLOUT : POLLIN), revents: 0)
+    while true {
+      let count = poll(&entry, 1, timeoutMilliseconds)
+      if count > 0 { return entry.revents }
+      if count == 0 { throw .timedOut(socket: path) }
+      guard errno == EINTR else { throw .connectionLost(socket: path, mayBeStored: false) }
+    }
+  }
+
+  private func write(_ bytes: [UInt8], from start: Int) throws(ClientError) -> Int {
+    let count = bytes.withUnsafeBytes {
+      send(descriptor, $0.baseAddress! + start, bytes.count - start, Int32(MSG_NOSIGNAL))
+    }
+    if count >= 0 { return count }
+    guard errno == EAGAIN || errno == EINTR else {
+      // Answers that came before the other side closed are still to be read.
+      try read()
+      return 0
+    }
+    return 0
+  }
+
+  private func read() throws(ClientError) {
+    if consumed > 0 {
+      input.removeFirst(consumed)
+      consumed = 0
+    }
+    var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+    let count = recv(descriptor, &chunk, chunk.count, 0)
+    if count > 0 {
+      input += chunk[..<count]
+    } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
+      throw .connectionLost(socket: path, mayBeStored: false)
+    }
+  }
+
+  private func nextLine() -> [UInt8]? {
+    guard let end = input[consumed...].firstIndex(of: 0x0A) else { return nil }
+    defer { consumed = end + 1 }
+    return Array(input[consumed..<end])
+  }
+}

@@ -1,0 +1,108 @@
+import PrismProtocol
+import Synchronization
+import Testing
+
+@testable import PrismClient
+
+@Suite("A client")
+struct PrismClientTests {
+  static let greeting = #"{"hello":{"server":"prismd","version":"1","limits":{}}}"# + "\n"
+  static let net = ReportType("net")!
+
+  static func stored(_ id: String) -> String { #"{"status":"stored","reportId":"\#(id)"}"# + "\n" }
+
+  @Test("greets with the app's facts, then reports; the answer is a value")
+  func reports() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(Self.stored("r1"))]
+    ])
+    let client = PrismClient(socket: daemon.path, app: ["APP_NAME": "pos"])
+    #expect(try await client.report(Report(Self.net, meta: ["ms": 12])) == .stored(reportID: "r1", isDuplicate: false))
+    #expect(
+      daemon.lines == [
+        #"{"hello":{"app":{"APP_NAME":"pos"},"answer":"each"}}"#,
+        #"{"namespace":"prism","type":"net","meta":{"ms":12}}"#,
+      ])
+  }
+
+  @Test("a payload follows its line as raw bytes, announced by their number")
+  func payload() {
+    let report = Report(.appCrash, meta: ["a": 1], payload: [0, 0x0A, 0xFF], id: ReportID("x"), createdTime: 5)
+    let line =
+      #"{"namespace":"prism","type":"appCrash","meta":{"a":1},"reportId":"x","createdTime":5,"payloadBytes":3}"#
+    #expect(report.requestBytes == Array(line.utf8) + [0x0A, 0, 0x0A, 0xFF])
+  }
+
+  @Test("a refusal comes with its code, its message and when to try again")
+  func refused() async throws {
+    let answer = #"{"status":"refused","code":"busy","message":"stopping","retryMs":1000}"# + "\n"
+    let daemon = ScriptedDaemon([[.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(answer)]])
+    let client = PrismClient(socket: daemon.path)
+    #expect(
+      try await client.report(Report(Self.net, meta: ["ms": 1]))
+        == .refused(Refusal(.busy, "stopping", retryMilliseconds: 1000)))
+  }
+
+  @Test("reports with ids whose answers were lost are sent again over a new connection, the answered ones are not")
+  func reconnects() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 2), .write(Self.stored("a"))],
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(Self.stored("b"))],
+    ])
+    let client = PrismClient(socket: daemon.path)
+    let reports = ["a", "b"].map { Report(Self.net, meta: ["ms": 1], id: ReportID($0)) }
+    let answers = try await client.report(contentsOf: reports)
+    #expect(answers == [.stored(reportID: "a", isDuplicate: false), .stored(reportID: "b", isDuplicate: false)])
+    #expect(daemon.lines.filter { $0.contains(#""reportId":"a""#) }.count == 1)
+    #expect(daemon.lines.filter { $0.contains(#""reportId":"b""#) }.count == 2)
+  }
+
+  @Test("without ids a lost answer is an error that leaves open whether the report was stored")
+  func lostAnswer() async {
+    let daemon = ScriptedDaemon([[.read(lines: 1), .write(Self.greeting), .read(lines: 1)]])
+    let client = PrismClient(socket: daemon.path)
+    await #expect(throws: ClientError.connectionLost(socket: daemon.path, mayBeStored: true)) {
+      try await client.report(Report(Self.net, meta: ["ms": 1]))
+    }
+  }
+
+  @Test("a socket that nobody listens on is unreachable, and named")
+  func unreachable() async {
+    let client = PrismClient(socket: "/nowhere/ingest.sock")
+    await #expect(throws: ClientError.unreachable(socket: "/nowhere/ingest.sock", errno: 2)) {
+      try await client.report(Report(Self.net, meta: ["ms": 1]))
+    }
+  }
+
+  @Test("many lines at once are answered cumulatively, refusals counted by code")
+  func bulk() async throws {
+    let daemon = ScriptedDaemon([
+      [
+        .read(lines: 1), .write(Self.greeting), .read(lines: 4), .write(#"{"acked":3}"# + "\n"),
+        .write(#"{"acked":4,"refused":[{"seq":4,"code":"unknown_type","message":"no"}]}"# + "\n"),
+      ]
+    ])
+    let client = PrismClient(socket: daemon.path)
+    let chunks = Mutex([3, 1])
+    let outcome = try await client.send {
+      chunks.withLock { chunks in
+        guard !chunks.isEmpty else { return nil }
+        let count = chunks.removeFirst()
+        let line = Report(Self.net, meta: ["ms": 1]).requestBytes
+        return (Array(repeatElement(line, count: count).joined()), count)
+      }
+    }
+    #expect(outcome.answered == 4 && outcome.stored == 3)
+    #expect(outcome.refused == [.unknownType: 1])
+    #expect(outcome.examples[.unknownType]?.sequence == 4)
+  }
+
+  @Test("an answer that is none of the protocol is an error", arguments: ["{}", "nonsense", #"{"status":"perhaps"}"#])
+  func violation(answer: String) async {
+    let daemon = ScriptedDaemon([[.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(answer + "\n")]])
+    let client = PrismClient(socket: daemon.path)
+    await #expect { try await client.report(Report(Self.net, meta: ["ms": 1])) } throws: {
+      if case .protocolViolation = $0 as? ClientError { true } else { false }
+    }
+  }
+}

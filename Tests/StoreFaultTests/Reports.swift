@@ -1,0 +1,44 @@
+import PrismBase
+import PrismProtocol
+import PrismStore
+
+/// Numbered reports of one namespace: report `n` can be told apart from every other, and its bytes from damaged ones.
+enum Reports {
+  static let namespace = NamespaceName("faults")!
+  private static let context = CommonContext(members: Array(#""APP_NAME":"faults","APP_UID":"7""#.utf8))
+  private static let type = ReportBatch.RowType(type: ReportType("net")!, lane: .rest, isRealtime: false)
+
+  static func body(_ number: Int) -> String {
+    let filler = String(repeating: String(number % 10), count: 40 + number * 37 % 400)
+    return #""number":\#(number),"filler":"\#(filler)""#
+  }
+
+  static func batch(_ numbers: Range<Int>) -> ReportBatch {
+    var batch = ReportBatch(
+      namespace: namespace, context: context, quota: StoreQuota(bytesMax: 1 << 40, evictsOldest: false))
+    batch.types = [type]
+    for number in numbers {
+      let start = batch.arena.count
+      batch.arena += body(number).utf8
+      batch.rows.append(
+        ReportBatch.Row(type: 0, createdTime: 1_700_000_000_000, body: start..<batch.arena.count, metaBytes: 600))
+    }
+    return batch
+  }
+
+  /// The number in a meta that left; nil when it is not, byte for byte, what was handed in.
+  static func number(in meta: Substring) -> Int? {
+    guard let value = try? JSONValue(parsing: Array(meta.utf8)), let number = value["number"]?.int else { return nil }
+    return meta.hasSuffix("," + body(number) + "}") ? number : nil
+  }
+
+  /// A claim of up to `itemsMax` rows of whatever waits.
+  static func claim(_ itemsMax: Int = 1000) -> Claim {
+    var random = SystemRandomNumberGenerator()
+    return Claim(
+      namespace: namespace, kind: .meta, types: .all, itemsMax: itemsMax, bytesMax: 1 << 24, metaBytesMax: 1 << 24,
+      packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random), unixMilliseconds: 1_700_000_000_000)
+  }
+
+  static let receipt = Settlement.Receipt(unixMilliseconds: 1_700_000_000_000, attempts: 1, wasDuplicate: false)
+}
