@@ -1,1 +1,3 @@
+import Glibc
 
+exit(await runPrismctl(Array(CommandLine.arguments.dropFirst())))

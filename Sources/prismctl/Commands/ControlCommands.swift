@@ -1,0 +1,122 @@
+import PrismProtocol
+
+/// The commands that ask the daemon and show its answers.
+extension Command {
+  private static let json = Option("--json", nil, "the daemon's answers as they come, one JSON object a line")
+
+  static let flush = Command(
+    words: ["flush"], summary: "upload now", operands: ["[NAMESPACE]"],
+    options: [Option("--wait", nil, "until nothing waits any more, with progress"), json],
+    example: "prismctl flush shop --wait"
+  ) { invocation throws(Failure) in
+    var arguments: [JSONValue.Member] = invocation.has("--wait") ? [.init("wait", true)] : []
+    if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
+    try ask(.flush, arguments, invocation) { answer in
+      guard let progress = answer["progress"] else { return nil }
+      Terminal.progress("waiting", done: progress["waiting"]?.int ?? 0, total: nil)
+      return ""
+    }
+    Terminal.endProgress()
+  }
+
+  static let reload = Command(
+    words: ["reload"], summary: "take the configuration files anew; prints what changed, or every fault",
+    options: [json], example: "prismctl reload"
+  ) { invocation throws(Failure) in try ask(.reload, [], invocation) }
+
+  static let network = Command(
+    words: ["network"], summary: "what the network counts as, and why", options: [json], example: "prismctl network"
+  ) { invocation throws(Failure) in
+    try ask(.network, [], invocation) { answer in
+      let network = answer["network"] ?? answer
+      return network["kind"]?.string.map { "\($0): \(network["reason"]?.string ?? "")" }
+    }
+  }
+
+  static let explain = Command(
+    words: ["explain"], summary: "why something is not being sent, and when it will be",
+    operands: ["NAMESPACE", "[TYPE]"], options: [json], example: "prismctl explain shop"
+  ) { invocation throws(Failure) in
+    var arguments: [JSONValue.Member] = [.init("namespace", .string(invocation.operands[0]))]
+    if invocation.operands.count > 1 { arguments.append(.init("type", .string(invocation.operands[1]))) }
+    try ask(.explain, arguments, invocation)
+  }
+
+  static let trace = Command(
+    words: ["trace"], summary: "a report's journey, with times", operands: ["REPORT_ID"], options: [json],
+    example: "prismctl trace order-4711"
+  ) { invocation throws(Failure) in
+    try ask(.trace, [.init("reportId", .string(invocation.operands[0]))], invocation)
+  }
+
+  private static let namespace = Option("--namespace", "N", "of this namespace only")
+
+  static let deadList = Command(
+    words: ["dead", "list"], summary: "reports that the collector can't take", options: [namespace, json],
+    example: "prismctl dead list --namespace shop"
+  ) { invocation throws(Failure) in try ask(.deadList, namespaceArgument(invocation), invocation) }
+
+  static let deadShow = Command(
+    words: ["dead", "show"], summary: "one of them, with its meta", operands: ["ID"], options: [json],
+    example: "prismctl dead show 12"
+  ) { invocation throws(Failure) in try ask(.deadShow, [try id(invocation)], invocation) }
+
+  static let deadRequeue = Command(
+    words: ["dead", "requeue"], summary: "send one again, or all", operands: ["[ID]"],
+    options: [Option("--all", nil, "all of them"), namespace, json], example: "prismctl dead requeue 12"
+  ) { invocation throws(Failure) in try ask(.deadRequeue, try idOrAll(invocation), invocation) }
+
+  static let deadDrop = Command(
+    words: ["dead", "drop"], summary: "give one up, or all", operands: ["[ID]"],
+    options: [Option("--all", nil, "all of them"), namespace, json],
+    example: "prismctl dead drop --all --namespace shop"
+  ) { invocation throws(Failure) in try ask(.deadDrop, try idOrAll(invocation), invocation) }
+
+  static let export = Command(
+    words: ["export"], summary: "stored rows as NDJSON, while the daemon runs",
+    options: [namespace, Option("--kind", "meta|payload", "of this kind only")],
+    example: "prismctl export --namespace shop"
+  ) { invocation throws(Failure) in
+    var arguments = namespaceArgument(invocation)
+    if let kind = invocation["--kind"] {
+      guard ReportKind(rawValue: kind) != nil else { throw .usage("--kind: meta or payload") }
+      arguments.append(.init("kind", .string(kind)))
+    }
+    try ask(.export, arguments, invocation) { $0["done"]?.bool == true ? "" : $0.text }
+  }
+
+  /// - Parameter render: an answer's text; "" for none; nil for the ordinary one.
+  private static func ask(
+    _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
+    render: (JSONValue) -> String? = { _ in nil }
+  ) throws(Failure) {
+    try ControlConnection(invocation).ask(ControlRequest(command, arguments)) { answer in
+      let text = invocation.has("--json") ? answer.text : render(answer) ?? ordinaryText(answer)
+      if !text.isEmpty { print(text) }
+    }
+  }
+
+  /// An answer's `text` where the daemon gives one, else its members.
+  private static func ordinaryText(_ answer: JSONValue) -> String {
+    if let text = answer["text"]?.string { return text }
+    let members = (answer.object ?? []).filter { $0.key != "done" }
+    guard !members.isEmpty else { return "" }
+    return members.map { "\($0.key): \($0.value.string ?? $0.value.prettyText)" }.joined(separator: "\n")
+  }
+
+  private static func namespaceArgument(_ invocation: Invocation) -> [JSONValue.Member] {
+    invocation["--namespace"].map { [.init("namespace", .string($0))] } ?? []
+  }
+
+  private static func id(_ invocation: Invocation) throws(Failure) -> JSONValue.Member {
+    guard let id = Int(invocation.operands[0]) else { throw .usage("ID: a number of `prismctl dead list`") }
+    return .init("id", .int(id))
+  }
+
+  private static func idOrAll(_ invocation: Invocation) throws(Failure) -> [JSONValue.Member] {
+    guard invocation.has("--all") != !invocation.operands.isEmpty else {
+      throw .usage("either an ID of `prismctl dead list`, or --all")
+    }
+    return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : [try id(invocation)]
+  }
+}

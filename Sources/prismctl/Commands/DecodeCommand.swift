@@ -1,0 +1,46 @@
+import PrismPacket
+import PrismProtocol
+
+extension Command {
+  static let decode = Command(
+    words: ["decode"], summary: "take a captured packet apart, offline: metas as NDJSON, payloads to files",
+    operands: ["BODY"],
+    options: [
+      Option("--key", "FILE", "the namespace's key"),
+      Option("--headers", "FILE", "the POST's headers as they were sent, one a line"),
+      Option("--payloads", "FOLDER", "where payloads go, as PACKET-ID.N (beside BODY)"),
+    ],
+    example: "prismctl decode --key main.key --headers packet.headers packet.body"
+  ) { invocation throws(Failure) in
+    guard let keyFile = invocation["--key"], let headersFile = invocation["--headers"] else {
+      throw .usage("decode: --key FILE and --headers FILE are needed")
+    }
+    let bodyFile = invocation.operands[0]
+    let headers = CapturedHeaders(try Files.read(headersFile))
+    let (context, cipher) = try headers.packet()
+    let (key, body) = (try key(keyFile), try Files.read(bodyFile))
+    let packet: DecodedPacket
+    do throws(PacketError) {
+      let decoder = try PacketDecoder(cipher: cipher, key: key)
+      packet = try decoder.decode(context: context, body: body, mac: headers["prism-mac"])
+    } catch { throw Failure(Failure.no, "\(bodyFile): no packet of these headers and this key: \(error.rawValue)") }
+    for meta in packet.metas { print(String(decoding: meta, as: UTF8.self)) }
+    let folder =
+      invocation["--payloads"]
+      ?? bodyFile.split(separator: "/", omittingEmptySubsequences: false)
+      .dropLast().joined(separator: "/")
+    for (index, payload) in packet.payloads.enumerated() {
+      let path = (folder.isEmpty ? "" : folder + "/") + "\(context.packetID).\(index + 1)"
+      try Files.create(path, mode: 0o600, payload)
+      Terminal.printError("payload \(index + 1): \(payload.count) bytes in \(path)")
+    }
+  }
+
+  private static func key(_ path: String) throws(Failure) -> Secret {
+    let digits = try Files.read(path).filter { $0 > 0x20 }
+    guard let key = Hex.decode(digits), [16, 32].contains(key.count) else {
+      throw Failure(Failure.configuration, "\(path): a key file holds 32 or 64 hexadecimal digits")
+    }
+    return Secret(key)
+  }
+}

@@ -1,0 +1,40 @@
+import Glibc
+import PrismProtocol
+
+extension Command {
+  static let remove = Command(
+    words: ["remove"], summary: "remove stored reports of a namespace; they are counted as removed",
+    options: [
+      Option("--namespace", "N", "whose"), Option("--all", nil, "all of them"),
+      Option("--oldest", "COUNT", "the oldest"), Option("--latest", "COUNT", "the latest"),
+      Option("--before-days", "D", "stored more than D days ago"), Option("--yes", nil, "don't ask"),
+    ],
+    example: "prismctl remove --namespace shop --before-days 7 --yes"
+  ) { invocation throws(Failure) in
+    guard let namespace = invocation["--namespace"] else { throw .usage("remove: --namespace is missing") }
+    let what = try selection(invocation)
+    try confirm("remove stored reports of \(namespace)?", invocation)
+    let request = ControlRequest(.remove, [.init("namespace", .string(namespace)), what])
+    try ControlConnection(invocation).ask(request) { answer in
+      if let removed = answer["removed"]?.int { print("removed \(removed)") }
+    }
+  }
+
+  private static func selection(_ invocation: Invocation) throws(Failure) -> JSONValue.Member {
+    let counted = [("--oldest", "oldest"), ("--latest", "latest"), ("--before-days", "beforeDays")]
+      .compactMap { option, key in invocation[option].map { (key, $0) } }
+    guard counted.count + (invocation.has("--all") ? 1 : 0) == 1 else {
+      throw .usage("remove: exactly one of --all, --oldest, --latest, --before-days")
+    }
+    guard let (key, text) = counted.first else { return .init("all", true) }
+    guard let count = Int(text), count >= 0 else { throw .usage("remove: `\(text)` is not a count") }
+    return .init(key, .int(count))
+  }
+
+  private static func confirm(_ question: String, _ invocation: Invocation) throws(Failure) {
+    if invocation.has("--yes") { return }
+    guard isatty(STDIN_FILENO) == 1 else { throw .usage("remove: say --yes where nobody can be asked") }
+    Terminal.write(STDERR_FILENO, "\(question) [y/N] ")
+    guard readLine() == "y" else { throw Failure(Failure.no, "nothing was removed") }
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+import PrismClient
+import PrismProtocol
+
+extension Command {
+  static let send = Command(
+    words: ["send"], summary: "report one thing, or many from a file of NDJSON",
+    options: [
+      Option("--type", "T", "the report's type (for one report)"),
+      Option("--namespace", "N", "its namespace (prism)"),
+      Option("--meta", "JSON", "its meta, a JSON object"),
+      Option("--payload", "FILE", "a file that goes with it"),
+      Option("--report-id", "ID", "an id of yours: sent twice, stored once"),
+      Option("--ndjson", "FILE|-", "many: one request of the ingest protocol a line"),
+      Option("--json", nil, "the outcome as JSON"),
+    ],
+    example: #"prismctl send --type net --meta '{"ms":12}'"#
+  ) { invocation async throws(Failure) in
+    if let file = invocation["--ndjson"] {
+      try await sendMany(from: file, invocation)
+    } else {
+      try await sendOne(invocation)
+    }
+  }
+
+  private static func sendOne(_ invocation: Invocation) async throws(Failure) {
+    let report = try report(invocation)
+    let client = PrismClient(socket: invocation.ingestSocket, app: ["APP_NAME": "prismctl"])
+    let answer: ReportAnswer
+    do { answer = try await client.report(report) } catch { throw Failure(Failure.unavailable, error.description) }
+    switch answer {
+    case .stored(let id, let isDuplicate):
+      let json: JSONValue = ["status": "stored", "reportId": .string(id), "duplicate": .bool(isDuplicate)]
+      print(invocation.has("--json") ? json.text : id)
+    case .refused(let refusal):
+      let json: JSONValue = [
+        "status": "refused", "code": .string(refusal.code.rawValue), "message": .string(refusal.message),
+      ]
+      if invocation.has("--json") { print(json.text) }
+      throw Failure(Failure.no, "refused, \(refusal.code.rawValue): \(refusal.message)")
+    }
+  }
+
+  private static func report(_ invocation: Invocation) throws(Failure) -> Report {
+    guard let typeText = invocation["--type"] else {
+      throw .usage("send: --type is missing (or --ndjson FILE for many)")
+    }
+    guard let type = ReportType(typeText) else {
+      throw .usage("--type: a type is 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit")
+    }
+    guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {
+      throw .usage("--namespace: a name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
+    }
+    let meta: JSONValue
+    do { meta = try JSONValue(parsing: invocation["--meta"] ?? "{}") } catch { throw .usage("--meta: \(error)") }
+    var report = Report(type, in: namespace, meta: meta)
+    if let idText = invocation["--report-id"] {
+      guard let id = ReportID(idText) else { throw .usage("--report-id: an id is 1 to 64 of A-Z a-z 0-9 _ -") }
+      report.id = id
+    }
+    if let file = invocation["--payload"] { report.payload = try Files.read(file) }
+    return report
+  }
+
+  private static func sendMany(from file: String, _ invocation: Invocation) async throws(Failure) {
+    guard let lines = RequestLines(path: file) else {
+      throw Failure(Failure.noInput, "\(file): \(Files.reason()): can't be read")
+    }
+    let client = PrismClient(socket: invocation.ingestSocket, app: ["APP_NAME": "prismctl"])
+    let outcome: BulkOutcome
+    do {
+      outcome = try await client.send(nextChunk: { lines.next() }) {
+        Terminal.progress("sending", done: $0, total: lines.countIfKnown)
+      }
+    } catch { throw Failure(Failure.unavailable, error.description) }
+    Terminal.endProgress()
+    printSummary(outcome, json: invocation.has("--json"))
+    if outcome.stored < outcome.answered { throw Failure(Failure.no, "") }
+  }
+
+  private static func printSummary(_ outcome: BulkOutcome, json: Bool) {
+    let refused = outcome.refused.sorted { $0.key.rawValue < $1.key.rawValue }
+    guard !json else {
+      let codes = JSONValue.object(refused.map { .init($0.key.rawValue, .int($0.value)) })
+      return print((["stored": .int(outcome.stored), "refused": codes] as JSONValue).text)
+    }
+    print("stored \(outcome.stored) of \(outcome.answered)")
+    for (code, count) in refused {
+      let example = outcome.examples[code].map { ", first report \($0.sequence): \($0.message)" } ?? ""
+      print("refused \(count) \(code.rawValue)\(example)")
+    }
+  }
+}

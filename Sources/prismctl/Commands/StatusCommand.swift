@@ -1,0 +1,13 @@
+import PrismProtocol
+
+extension Command {
+  static let status = Command(
+    words: ["status"], summary: "what is stored, sent, held, and why",
+    options: [Option("--json", nil, "one JSON document with stable keys")], example: "prismctl status"
+  ) { invocation throws(Failure) in
+    try ControlConnection(invocation).ask(ControlRequest(.status)) { answer in
+      let status = answer["status"] ?? answer
+      print(invocation.has("--json") ? status.prettyText : StatusTable(status).text)
+    }
+  }
+}

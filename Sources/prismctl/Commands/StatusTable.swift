@@ -1,0 +1,74 @@
+import PrismProtocol
+
+/// `prismctl status` for people, in 80 columns.
+struct StatusTable {
+  let text: String
+
+  init(_ status: JSONValue) {
+    let namespaces = status["namespaces"]?.object ?? []
+    let lines = [Self.daemon(status), ""] + [Self.header] + namespaces.flatMap { Self.rows($0.key, $0.value) }
+    let notes = namespaces.flatMap { Self.notes($0.key, $0.value) }
+    let faults = (status["configFaults"]?.array ?? []).compactMap(\.string)
+    let tail = notes.isEmpty ? [] : [""] + notes
+    text =
+      (lines + tail + faults.map { Terminal.coloured("configuration: \($0)", .red) }).joined(separator: "\n")
+  }
+
+  private static func daemon(_ status: JSONValue) -> String {
+    let network = status["network"]
+    let interface = network?["interface"]?.string.map { " (\($0))" } ?? ""
+    return [
+      "prismd \(status["version"]?.string ?? "?")", "up \(duration(status["uptimeSeconds"]?.int ?? 0))",
+      "configuration \(status["generation"]?.int ?? 0)", "network \(network?["kind"]?.string ?? "?")\(interface)",
+      "store \(bytes(status["storeBytes"]?.int ?? 0))",
+    ].joined(separator: ", ")
+  }
+
+  private static let header =
+    "NAMESPACE".padded(16) + "KIND".padded(8)
+    + ["WAITING", "CLAIMED", "DEAD", "BYTES", "OLDEST", "DELIVERED"].map { $0.paddedLeft(9) }.joined()
+
+  private static func rows(_ name: String, _ namespace: JSONValue) -> [String] {
+    ReportKind.allCases.compactMap { kind in
+      guard let queue = namespace[kind.rawValue] else { return nil }
+      let figures = [
+        String(queue["waiting"]?.int ?? 0), String(queue["claimed"]?.int ?? 0), String(queue["dead"]?.int ?? 0),
+        bytes(queue["bytes"]?.int ?? 0), duration(queue["oldestAgeSeconds"]?.int ?? 0),
+        String(queue["ledger"]?["delivered"]?.int ?? 0),
+      ]
+      return String(name.prefix(15)).padded(16) + kind.rawValue.padded(8) + figures.map { $0.paddedLeft(9) }.joined()
+    }
+  }
+
+  /// What an operator should know of a namespace beyond its figures; nothing where all is well.
+  private static func notes(_ name: String, _ namespace: JSONValue) -> [String] {
+    var notes: [String] = []
+    if let state = namespace["state"]?.string, state != "active" { notes.append(state) }
+    if let circuit = namespace["circuit"]?.string, circuit != "closed" { notes.append("circuit \(circuit)") }
+    if let failure = namespace["lastFailure"], let cause = failure["cause"]?.string {
+      notes.append("last failure \(failure["time"]?.string ?? ""): \(cause)")
+    }
+    if let wait = namespace["nextTryInSeconds"]?.int, !notes.isEmpty { notes.append("next try in \(duration(wait))") }
+    return notes.isEmpty ? [] : [Terminal.coloured("\(name): \(notes.joined(separator: "; "))", .yellow)]
+  }
+
+  /// `950`, `1.2k`, `34M`: bytes in powers of 1024, three digits.
+  static func bytes(_ count: Int) -> String {
+    var (value, unit) = (Double(count), 0)
+    while value >= 1000 && unit < 5 { (value, unit) = (value / 1024, unit + 1) }
+    guard unit > 0 else { return String(count) }
+    let tenths = Int((value * 10).rounded())
+    return (tenths < 100 ? "\(tenths / 10).\(tenths % 10)" : String(Int(value.rounded())))
+      + ["", "k", "M", "G", "T", "P"][unit]
+  }
+
+  /// `45s`, `12m`, `3h`, `5d`.
+  static func duration(_ seconds: Int) -> String {
+    switch seconds {
+    case ..<120: "\(seconds)s"
+    case ..<7200: "\(seconds / 60)m"
+    case ..<172_800: "\(seconds / 3600)h"
+    default: "\(seconds / 86_400)d"
+    }
+  }
+}

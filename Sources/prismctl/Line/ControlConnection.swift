@@ -1,0 +1,80 @@
+import Glibc
+import PrismProtocol
+
+/// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.
+struct ControlConnection {
+  private let path: String
+
+  init(_ invocation: Invocation) { path = invocation.controlSocket }
+
+  /// - Parameter onAnswer: each answer as it comes, the last one included.
+  /// - Throws: 69 where nobody answers; the daemon's own exit code and words for an error of it.
+  func ask(_ request: ControlRequest, _ onAnswer: (JSONValue) throws(Failure) -> Void) throws(Failure) {
+    let descriptor = try connected()
+    defer { close(descriptor) }
+    try send(descriptor, request.bytes + [0x0A])
+    var input: [UInt8] = []
+    while true {
+      while let end = input.firstIndex(of: 0x0A) {
+        let line = Array(input[..<end])
+        input.removeFirst(end + 1)
+        if try take(line, onAnswer) { return }
+      }
+      input += try receive(descriptor)
+    }
+  }
+
+  /// Answers whether it was the last.
+  private func take(_ line: [UInt8], _ onAnswer: (JSONValue) throws(Failure) -> Void) throws(Failure) -> Bool {
+    let answer: JSONValue
+    do { answer = try JSONValue(parsing: line) } catch {
+      throw Failure(
+        Failure.software, "\(path): the daemon's answer is not JSON; are prismd and prismctl of one version?")
+    }
+    if let error = answer["error"] {
+      throw Failure(Int32(clamping: error["exitCode"]?.int ?? 1), error["message"]?.string ?? "refused")
+    }
+    try onAnswer(answer)
+    return answer["done"]?.bool == true
+  }
+
+  private func connected() throws(Failure) -> Int32 {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+      close(descriptor)
+      throw .usage("--control: a socket's path has at most 107 bytes")
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let code = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard code == 0 else {
+      let reason = Files.reason()
+      close(descriptor)
+      throw Failure(
+        Failure.unavailable,
+        "\(path): \(reason); is prismd running (`systemctl status prismd`), and are you root or in its control group?")
+    }
+    return descriptor
+  }
+
+  private func send(_ descriptor: Int32, _ bytes: [UInt8]) throws(Failure) {
+    let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    guard count == bytes.count else { throw Failure(Failure.unavailable, "\(path): \(Files.reason())") }
+  }
+
+  private func receive(_ descriptor: Int32) throws(Failure) -> ArraySlice<UInt8> {
+    var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+    while true {
+      let count = recv(descriptor, &chunk, chunk.count, 0)
+      if count > 0 { return chunk[..<count] }
+      guard count < 0, errno == EINTR else {
+        throw Failure(Failure.unavailable, "\(path): the daemon closed the connection before its answer was complete")
+      }
+    }
+  }
+}

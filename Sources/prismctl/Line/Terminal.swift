@@ -1,0 +1,40 @@
+import Glibc
+
+/// What goes to people: colour and progress only where somebody looks (`NO_COLOR` is obeyed).
+enum Terminal {
+  static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+  static let errorIsTerminal = isatty(STDERR_FILENO) == 1
+  private static let hasColour = outputIsTerminal && getenv("NO_COLOR") == nil
+
+  static func printError(_ text: String) { write(STDERR_FILENO, text + "\n") }
+
+  enum Colour: Int { case red = 31, green = 32, yellow = 33, dim = 2 }
+
+  static func coloured(_ text: String, _ colour: Colour) -> String {
+    hasColour ? "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m" : text
+  }
+
+  /// A bar on one line of standard error that is drawn over; nothing where that is no terminal.
+  /// - Parameter total: nil where nobody knows.
+  static func progress(_ label: String, done: Int, total: Int?) {
+    guard errorIsTerminal else { return }
+    guard let total, total > 0 else { return write(STDERR_FILENO, "\r\u{1B}[K\(label) \(done)") }
+    let filled = 30 * min(done, total) / total
+    let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: 30 - filled)
+    write(STDERR_FILENO, "\r\u{1B}[K\(label) [\(bar)] \(done)/\(total)")
+  }
+
+  static func endProgress() { if errorIsTerminal { write(STDERR_FILENO, "\r\u{1B}[K") } }
+
+  static func write(_ descriptor: Int32, _ text: String) {
+    Array(text.utf8).withUnsafeBytes { bytes in
+      var start = 0
+      while start < bytes.count {
+        let count = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)
+        if count < 0 && errno == EINTR { continue }
+        guard count > 0 else { return }
+        start += count
+      }
+    }
+  }
+}

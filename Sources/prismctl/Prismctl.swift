@@ -1,0 +1,21 @@
+import Glibc
+
+/// Every command, in the order of `--help`.
+let commands: [Command] = [
+  .send, .status, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow, .deadRequeue, .deadDrop, .remove,
+  .export, .configCheck, .keysNew, .decode,
+]
+
+/// Runs one command line and answers the exit code (sysexits.h; 1 for "the answer is no").
+@MainActor
+func runPrismctl(_ words: [String]) async -> Int32 {
+  signal(SIGPIPE, SIG_IGN)
+  do throws(Failure) {
+    guard let invocation = try Invocation(words) else { return 0 }
+    try await invocation.command.run(invocation)
+    return 0
+  } catch {
+    if !error.message.isEmpty { Terminal.printError("prismctl: \(error.message)") }
+    return error.exitCode
+  }
+}
