@@ -147,10 +147,10 @@ extension JSONScanner {
   /// above the lowest mark too; only the lowest is used.)
   private static func specials(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
-    let quote = word ^ ones &* 0x22
-    let backslash = word ^ ones &* 0x5C
-    let control = (word &- ones &* 0x20) & ~word
-    return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control | word) & ones &* 0x80
+    let quote = word ^ (ones &* 0x22)
+    let backslash = word ^ (ones &* 0x5C)
+    let control = (word &- (ones &* 0x20)) & ~word
+    return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control | word) & (ones &* 0x80)
   }
 
   private mutating func skipEscape(_ text: Span<UInt8>) throws(JSONError) {
