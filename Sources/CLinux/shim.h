@@ -2,6 +2,8 @@
 // No _GNU_SOURCE: Swift's Glibc module is built without it, and structures that differ between the two don't compile.
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/time.h>
+#include <unistd.h>
 #include <sys/inotify.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -42,4 +44,19 @@ static inline int prism_peer_groups(int socket, unsigned *groups, int capacity) 
 /// MSG_* are an enum to Swift. Never raises SIGPIPE. The bytes sent, or -1 with errno.
 static inline ssize_t prism_send(int socket, const void *bytes, size_t count) {
   return send(socket, bytes, count, MSG_NOSIGNAL);
+}
+
+// --- The service manager (PrismLinux/Process) ---
+
+/// One datagram to a Unix address, waiting at most a second for room: SOCK_* and MSG_* are enums to Swift.
+/// The bytes sent, or -1 with errno.
+static inline ssize_t prism_send_datagram(
+    const struct sockaddr *address, socklen_t size, const void *bytes, size_t count) {
+  int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return -1;
+  struct timeval wait = {1, 0};
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+  ssize_t sent = sendto(descriptor, bytes, count, MSG_NOSIGNAL, address, size);
+  close(descriptor);
+  return sent;
 }

@@ -1,0 +1,52 @@
+import Glibc
+
+/// What this process takes of the machine, from `/proc/self`: for `status` and the `process_*` metrics.
+public struct ProcessFigures: Sendable, Equatable {
+  public var residentBytes = 0, virtualBytes = 0
+  public var cpuSeconds = 0.0
+  public var openDescriptors = 0, descriptorsMax = 0
+  public var threads = 0
+
+  /// Opens and reads a few small files. What can't be read stays 0.
+  public static func current() -> ProcessFigures {
+    var figures = ProcessFigures()
+    figures.readMemory()
+    figures.readStat()
+    figures.openDescriptors = countDescriptors()
+    var limit = rlimit()
+    if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+      figures.descriptorsMax = Int(clamping: limit.rlim_cur)
+    }
+    return figures
+  }
+
+  private mutating func readMemory() {
+    let pages = Self.numbers(in: "/proc/self/statm")
+    guard pages.count > 1 else { return }
+    let pageBytes = sysconf(Int32(_SC_PAGESIZE))
+    (virtualBytes, residentBytes) = (pages[0] * pageBytes, pages[1] * pageBytes)
+  }
+
+  /// proc(5): after the command in parentheses, which may hold anything, `state` is field 3, utime 14, stime 15,
+  /// num_threads 20.
+  private mutating func readStat() {
+    guard let bytes = try? SmallFile.read("/proc/self/stat"), let end = bytes.lastIndex(of: 0x29) else { return }
+    let fields = bytes[(end + 1)...].split(separator: 0x20).map { Int(String(decoding: $0, as: UTF8.self)) ?? 0 }
+    guard fields.count > 17 else { return }
+    cpuSeconds = Double(fields[11] + fields[12]) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    threads = fields[17]
+  }
+
+  private static func numbers(in path: String) -> [Int] {
+    guard let bytes = try? SmallFile.read(path) else { return [] }  // no /proc: the figure is unknown
+    return bytes.split { $0 == 0x20 || $0 == 0x0A }.compactMap { Int(String(decoding: $0, as: UTF8.self)) }
+  }
+
+  private static func countDescriptors() -> Int {
+    guard let folder = opendir("/proc/self/fd") else { return 0 }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    return max(count - 3, 0)  // `.`, `..` and the one that lists
+  }
+}

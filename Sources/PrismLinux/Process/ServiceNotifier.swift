@@ -1,0 +1,56 @@
+import CLinux
+import Glibc
+import PrismBase
+
+/// Tells the service manager how the daemon is (sd_notify(3)): a datagram of `NAME=value` lines to `NOTIFY_SOCKET`.
+/// Without one, every call does nothing.
+public struct ServiceNotifier: Sendable {
+  private let address: UnixAddress?
+  /// How often `watchdog()` must be called; nil when nobody watches. Half of what the manager allows.
+  public let watchdogInterval: Duration?
+
+  /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, and takes them out of the environment, so that no child
+  /// speaks in our name. Call it once, before there are other threads.
+  public static func fromEnvironment() -> ServiceNotifier {
+    let names = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
+    let values = names.map { name in getenv(name).map { String(cString: $0) } }
+    for name in names { unsetenv(name) }
+    return ServiceNotifier(socket: values[0], watchdogMicroseconds: values[1], watchdogProcess: values[2])
+  }
+
+  /// - Parameter socket: a path, or `@name` for an abstract one; anything else counts as none.
+  init(socket: String?, watchdogMicroseconds: String? = nil, watchdogProcess: String? = nil) {
+    address = socket.flatMap(Self.address)
+    let isForUs = watchdogProcess.map { $0 == String(getpid()) } ?? true
+    let allowed = watchdogMicroseconds.flatMap { Int64($0) }.flatMap { $0 > 0 ? Duration.microseconds($0) : nil }
+    watchdogInterval = isForUs ? allowed.map { $0 / 2 } : nil
+  }
+
+  private static func address(_ socket: String) -> UnixAddress? {
+    if socket.hasPrefix("@") { return UnixAddress(abstract: String(socket.dropFirst())) }
+    guard socket.hasPrefix("/") else { return nil }
+    return try? UnixAddress(path: socket)  // too long for a socket: nobody can listen there
+  }
+
+  public func ready(status: String) { send(["READY=1", Self.line(status)]) }
+  /// Followed by `ready` once the reload is over, whatever came of it.
+  public func reloading() {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    send(["RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)"])
+  }
+  public func stopping(status: String) { send(["STOPPING=1", Self.line(status)]) }
+  public func status(_ text: String) { send([Self.line(text)]) }
+  public func watchdog() { send(["WATCHDOG=1"]) }
+
+  private static func line(_ status: String) -> String {
+    "STATUS=" + status.map { $0.isNewline ? " " : String($0) }.joined()
+  }
+
+  private func send(_ lines: [String]) {
+    guard let address else { return }
+    let message = Array(lines.joined(separator: "\n").utf8)
+    // Whether the manager listens is its own matter: there is nobody to tell of a failure.
+    _ = address.withPointer { prism_send_datagram($0, $1, message, message.count) }
+  }
+}
