@@ -1,9 +1,10 @@
 /// The name that was probably meant.
 enum NearestName {
   /// nil when none is near: more than a third of the letters (at least one, at most three) would be wrong. A case that
-  /// differs is no letter that differs.
+  /// differs is no letter that differs. Three letters or more that a name begins with stand for it.
   static func of(_ name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().prefix(128).utf8)
+    if wanted.count >= 3, let whole = names.first(where: { $0.lowercased().utf8.starts(with: wanted) }) { return whole }
     let farthest = min(3, max(1, wanted.count / 3))
     let measured = names.map { (name: $0, distance: distance(wanted, Array($0.lowercased().utf8))) }
     guard let nearest = measured.min(by: { $0.distance < $1.distance }), nearest.distance <= farthest else {

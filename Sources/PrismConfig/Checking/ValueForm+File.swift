@@ -46,9 +46,9 @@ extension ValueForm where Value == String {
         checker.filesRead.append(found.path)
         return found.path
       case .failure(let fault):
-        let name = isShown ? node.shown : "a path"
+        let name = isShown ? "is \(node.shown), which" : "names a file that"
         let places = text.hasPrefix("/") ? "" : " in \(checker.search.places)"
-        checker.fault(node.line, key, "is \(name), which cannot be read\(places): \(fault.reason)")
+        checker.fault(node.line, key, "\(name) cannot be read\(places): \(fault.reason)")
         return nil
       }
     } show: {

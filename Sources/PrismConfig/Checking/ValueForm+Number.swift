@@ -32,10 +32,10 @@ extension ValueForm where Value == Int {
       guard let scalar = checker.scalar(node, key, mustBe: allowed) else { return nil }
       switch scalar.wholeNumber {
       case .number(let value) where range.lowerBound...upperEnd ~= value: return value
-      case .number, .beyondInteger:
-        let isRaisable = upperEnd < maximum && !scalar.text.hasPrefix("-") && scalar.text != "0"
-        let hint = isRaisable ? "; \(ceiling?.name ?? "") of prismd.yaml may raise the upper end to \(maximum)" : ""
-        checker.fault(node.line, key, "is \(node.shown), must be \(allowed)\(hint)")
+      case .number(let value) where upperEnd + 1...max(upperEnd + 1, maximum) ~= value && ceiling != nil:
+        let hint = "\(ceiling?.name ?? "") of prismd.yaml may raise the upper end to \(maximum)"
+        checker.fault(node.line, key, "is \(node.shown), must be \(allowed); \(hint)")
+      case .number, .beyondInteger: checker.refuse(node, key, mustBe: allowed)
       case .none(let hint):
         checker.fault(node.line, key, "is \(node.shown), must be a whole number, \(allowed)\(hint)")
       }

@@ -2,15 +2,16 @@ import PrismProtocol
 
 extension ValueForm where Value == String {
   /// A string that is sound.
-  /// - Parameter isShown: false keeps the value out of faults: it may be a secret that went astray.
+  /// - Parameter isShown: false keeps a value out of faults: it may be a secret that went astray.
   static func string(
-    _ allowed: String, isShown: Bool = true, isSound: @escaping @Sendable (String) -> Bool
+    _ allowed: String, isShown: @escaping @Sendable (String) -> Bool = { _ in true },
+    isSound: @escaping @Sendable (String) -> Bool
   ) -> Self {
     let schema: JSONValue = ["type": ["string", "number"]]
     return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
       guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
       if isSound(text) { return text }
-      if isShown {
+      if isShown(text) {
         checker.refuse(node, key, mustBe: allowed)
       } else {
         checker.fault(node.line, key, "must be \(allowed)")
@@ -32,23 +33,25 @@ extension ValueForm where Value == String {
   }
 
   static var keyID: Self {
-    string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: false) { text in
+    string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false }) { text in
       (1...64).contains(text.utf8.count) && !text.isKeyMaterial
         && text.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x5F || $0 == 0x2E || $0 == 0x2D }
     }
   }
 
-  /// Spec and form of a collector's address; a trailing slash goes. Who writes a password into it must not see it again
-  /// in a log, so the value is not told.
+  /// A collector's address; a trailing slash goes. Who writes a password into it must not see it again
+  /// in a log, so such a value is not told.
   static var collectorURL: Self {
-    string("http:// or https://, a host, and a path at most (no user, query or fragment)", isShown: false) {
+    string(
+      "http:// or https://, a host, and a path at most (no user, query or fragment)", isShown: { $0.holdsNoPassword }
+    ) {
       HTTPAddress($0) != nil
     }.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
   }
 
   /// Plain http goes to loopback only.
   static var secureURL: Self {
-    string("https://, or http:// to loopback, with no user, query or fragment", isShown: false) {
+    string("https://, or http:// to loopback, with no user, query or fragment", isShown: { $0.holdsNoPassword }) {
       HTTPAddress($0).map { $0.isSecure || $0.isLoopback } ?? false
     }.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
   }
@@ -107,6 +110,9 @@ extension String {
   }
 
   var isVisibleASCII: Bool { utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+
+  /// Of an address: a user, or a query with a token, has no place in it.
+  fileprivate var holdsNoPassword: Bool { !contains { $0 == "@" || $0 == "?" || $0 == "#" } }
 
   /// 32 or 64 hexadecimal digits: a key where a name or a path belongs.
   var isKeyMaterial: Bool { (utf8.count == 32 || utf8.count == 64) && Hex.decode(self) != nil }

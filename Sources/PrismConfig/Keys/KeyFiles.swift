@@ -12,7 +12,9 @@ package struct KeyFileDraft: Sendable {
       Key("id", .keyID, optional: \.id, isRequired: true, "what packets name it by"),
       Key(
         "file",
-        .string("the path of a key file", isShown: false) { $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial },
+        .string("the path of a key file", isShown: { _ in false }) {
+          $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial
+        },
         optional: \.file, isRequired: true,
         "holds 32 or 64 hexadecimal digits, not readable by others; a relative path is looked up in `$CREDENTIALS_DIRECTORY`, then beside prismd.yaml"
       ),
@@ -61,11 +63,18 @@ extension Checker {
       let secret = try KeyFile.secret(bytes, mode: mode)
       return DaemonConfiguration.Key(id: id, file: found.path, secret: secret)
     } catch {
-      let places = file.hasPrefix("/") ? "" : " (looked for in \(search.places))"
-      fault(line, "\(place).file", "names \(file.shownInFault)\(places): \(error.reason)")
+      let places = file.hasPrefix("/") || !error.isMissing ? "" : " (looked for in \(search.places))"
+      fault(line, "\(place).file", "names \(file.shownAsPath)\(places): \(error.reason)")
       keyRing.brokenIDs.insert(id)
       return nil
     }
+  }
+}
+
+extension String {
+  /// A word without a dot or a slash may be a key that was put where its file belongs.
+  fileprivate var shownAsPath: String {
+    utf8.count < 16 || contains { $0 == "." || $0 == "/" } ? shownInFault : "a file"
   }
 }
 

@@ -48,7 +48,7 @@ package struct KeyTable<Target: Sendable>: Sendable {
     var lines: [String: Int] = [:]
     for entry in entries {
       let name = group + entry.key
-      if let key = self[name] {
+      if !entry.key.contains("."), let key = self[name] {
         key.read(entry.nodeAtKey, &target, &checker)
         lines[name] = entry.line
       } else if groups.contains(name) {
@@ -62,7 +62,7 @@ package struct KeyTable<Target: Sendable>: Sendable {
 
   /// Why a key is refused, and which was probably meant.
   func unknown(_ name: String, group: String = "") -> String {
-    if let place = elsewhere(name) { return "belongs into \(place)" }
+    if let place = elsewhere(name) { return "belongs in \(place)" }
     if let dot = name.firstIndex(of: "."), group.isEmpty, self[name] != nil {
       return "is unknown as one word; write \(name[..<dot]): and below it \(name[name.index(after: dot)...]):"
     }

@@ -57,7 +57,7 @@ package enum Schema {
 
   private static func property<Target>(_ key: ConfigurationKey<Target>, default text: String) -> JSONValue {
     let unit = key.unit.isEmpty ? "" : " \(key.unit)"
-    let description = "\(key.meaning). \(key.allowed)\(unit), default: \(text)"
+    let description = "\(key.meaning) (\(key.allowed)\(unit); default: \(text))"
     return .object([.init("description", .string(description))] + (key.schema.object ?? []))
   }
 }

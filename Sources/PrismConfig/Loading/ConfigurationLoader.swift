@@ -52,7 +52,7 @@ private struct LoadingRun {
   var result: LoadedConfiguration {
     LoadedConfiguration(
       snapshot: Snapshot(generation: 1, daemon: daemon, namespaces: namespaces), origins: origins, files: files,
-      namespaceFolder: FilePath.absolute(namespaceFolder), drafts: drafts)
+      namespaceFolder: FilePath.absolute(namespaceFolder), path: path, drafts: drafts)
   }
 
   mutating func loadDaemon() {
@@ -79,6 +79,7 @@ private struct LoadingRun {
       var checker = checker(of: path)
       let draft = NamespaceDraft(defaultsOf: .prism)
       drafts[.prism] = draft
+      origins.namespaces[.prism] = draft.origins
       namespaces[.prism] = draft.settled(lines: [:], &checker)
     }
   }

@@ -10,6 +10,8 @@ public struct LoadedConfiguration: Sendable {
   public let files: [String]
   /// `namespaces.d`, absolute, whether it exists or not.
   public let namespaceFolder: String
+  /// The daemon's file, as it was named.
+  let path: String
   /// What the files alone say of each namespace: the layer that remote configuration is laid over.
   let drafts: [NamespaceName: NamespaceDraft]
 }

@@ -68,9 +68,9 @@ final class YAMLEventStream {
   private func syntaxFault() -> YAMLFault {
     let problem = parser.pointee.problem.map { String(cString: $0) } ?? "not valid YAML"
     let context = parser.pointee.context.map { String(cString: $0) }
-    // Of a key without a colon libyaml finds out one line later.
-    let isKey = context == "while scanning a simple key"
-    let mark = isKey ? parser.pointee.context_mark : parser.pointee.problem_mark
+    // Of a key without a colon libyaml finds out one line later, of an open quote at the end.
+    let isLate = context == "while scanning a simple key" || problem == "found unexpected end of stream"
+    let mark = isLate ? parser.pointee.context_mark : parser.pointee.problem_mark
     let line = parser.pointee.error == YAML_READER_ERROR ? line(at: parser.pointee.problem_offset) : Int(mark.line) + 1
     let advice = isIndentedByTab(line) ? "; a tab cannot indent YAML, write spaces" : ""
     return YAMLFault(line: line, problem + (context.map { " \($0)" } ?? "") + advice)

@@ -29,7 +29,7 @@ struct ConfigurationLoaderTests {
         "prismd.yaml:2: ingest.sokcet: is unknown; did you mean ingest.socket?",
         "prismd.yaml:3: durability: is fast, must be full or normal",
         "prismd.yaml:5: keys[0].file: names missing.key (looked for in .): No such file or directory",
-        "namespaces.d/shop.yaml:1: url: must be http:// or https://, a host, and a path at most (no user, query or fragment)",
+        "namespaces.d/shop.yaml:1: url: is ftp://collector.example.com, must be http:// or https://, a host, and a path at most (no user, query or fragment)",
         "namespaces.d/shop.yaml:2: periodicTimerSecond: is 31, must be 1...30; limits.periodicTimerSecond of prismd.yaml may raise the upper end to 3600",
       ])
   }

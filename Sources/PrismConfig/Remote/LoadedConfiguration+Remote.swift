@@ -1,0 +1,58 @@
+import PrismProtocol
+
+extension LoadedConfiguration {
+  /// This configuration's files under the given remote layer, in place of any that was there. Checked like a file, and
+  /// against `remote.allow`; pure, no file is read.
+  ///
+  /// - Parameter remote: all that holds, not only what changed. Entries that are removed count as not there.
+  /// - Throws: every fault, with `remote` as the file and the namespace in front of the key; then nothing is changed.
+  public func applying(remote: [RemoteNamespace]) throws(ConfigurationFaults) -> LoadedConfiguration {
+    var result = self
+    result.snapshot.namespaces = [:]
+    result.origins.namespaces = [:]
+    var faults: [ConfigurationFault] = []
+    let layer = Dictionary(remote.filter { !$0.isRemoved }.map { ($0.name, $0.keys) }) { $1 }
+    for name in Set(drafts.keys).union(layer.keys).sorted() {
+      var checker = remoteChecker(of: name)
+      let draft = draft(of: name, under: layer[name], &checker)
+      result.snapshot.namespaces[name] = draft.settled(lines: [:], &checker)
+      result.origins.namespaces[name] = draft.origins
+      faults += checker.faults
+    }
+    guard faults.isEmpty else { throw ConfigurationFaults(faults) }
+    return result
+  }
+
+  private func remoteChecker(of name: NamespaceName) -> Checker {
+    var checker = Checker(
+      file: "remote", search: FileSearch(credentials: nil, folders: []), ceilings: snapshot.daemon.limits,
+      keyRing: KeyRing(keys: snapshot.daemon.keys))
+    checker.place = "\(name)."
+    return checker
+  }
+
+  private func draft(
+    of name: NamespaceName, under keys: [JSONValue.Member]?, _ checker: inout Checker
+  ) -> NamespaceDraft {
+    var draft = drafts[name] ?? NamespaceDraft(defaultsOf: name)
+    guard let keys else { return draft }
+    let allowed = snapshot.daemon.remoteValues.allow
+    let granted = keys.filter { member in
+      guard let objection = Self.objection(to: member.key, allowed: allowed) else { return true }
+      checker.fault(0, member.key.shownInFault, objection)
+      return false
+    }
+    let lines = NamespaceKeys.table.read(YAMLNode(.object(granted)), into: &draft, &checker)
+    draft.origins.merge(lines.mapValues { _ in .remote }) { $1 }
+    return draft
+  }
+
+  /// Why remote configuration may not set `key`.
+  private static func objection(to key: String, allowed: Set<String>) -> String? {
+    let table = NamespaceKeys.table
+    if table.isGroup(key) { return "can never be set remotely" }
+    guard let known = table[key] else { return table.unknown(key) }
+    if known.remote == .never || key.contains(".") { return "can never be set remotely" }
+    return allowed.contains(key) ? nil : "is not granted; remote.allow of prismd.yaml lists what is"
+  }
+}

@@ -1,0 +1,25 @@
+import PrismConfig
+import Testing
+
+@Suite("Bad configurations")
+struct BadConfigurationTests {
+  static let environment = ["MANY": "1000"]
+
+  static func folder() throws -> ConfigurationFolder {
+    let folder = try ConfigurationFolder([
+      "prismd.yaml": "keys: [{id: k1, file: k1.key}]\n", "k1.key": "00112233445566778899aabbccddeeff", "cert.pem": "",
+      "bad.key": "not hexadecimal, but secret",
+    ])
+    try folder.write("open.key", "00112233445566778899aabbccddeeff", mode: 0o604)
+    return folder
+  }
+
+  @Test(
+    "each fault is told in its line, with what is allowed",
+    arguments: BadConfiguration.daemon + BadConfiguration.namespace)
+  func corpus(bad: BadConfiguration) throws {
+    let folder = try Self.folder()
+    try folder.write(bad.file, bad.text)
+    #expect(folder.faultLines(Self.environment) == bad.lines)
+  }
+}
