@@ -14,36 +14,37 @@ public struct RowID: Hashable, Comparable, Sendable {
   public var lane: Lane? { Lane(rawValue: Int(value >> Self.sequenceBits)) }
   public static func < (a: Self, b: Self) -> Bool { a.value < b.value }
 
-  /// Bytes of every report id that the daemon makes: 20 digits of the epoch, a dash, 13 of the row.
-  public static let reportIDBytes = 34
+  /// Bytes of every report id that the daemon makes: 20 digits of the epoch, a dash, 16 of the row.
+  public static let reportIDBytes = 37
 
-  /// The report id of a row whose client gave none: unique over all devices, because `epoch` is, and needing neither a
-  /// column nor an index, because the row is found by it. Always `reportIDBytes` long, so that a meta's size is known
-  /// before its row has an id.
+  /// The report id of a row whose client gave none: the epoch, a dash, and the row's id in 16 hexadecimal digits.
+  /// Unique over all devices, because `epoch` is, and needing neither a column nor an index, because the row is found by
+  /// it. Always `reportIDBytes` long, so that a meta's size is known before its row has an id.
   public func reportID(epoch: String) -> String {
-    let digits = String(value, radix: 36)
-    return epoch + "-" + String(repeating: "0", count: 13 - digits.count) + digits
+    var bytes: [UInt8] = []
+    appendReportID(epoch: Array(epoch.utf8), to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// The same as bytes, for one answer after another.
-  public func appendReportID(epoch: [UInt8], to result: inout [UInt8]) {
-    result.append(contentsOf: epoch)
-    result.append(0x2D)
-    let start = result.count
-    result.append(contentsOf: repeatElement(0x30, count: 13))
-    var (rest, index) = (UInt64(bitPattern: value), start + 12)
-    while rest > 0, index >= start {
-      let digit = UInt8(rest % 36)
-      result[index] = digit < 10 ? 0x30 + digit : 0x61 - 10 + digit
-      rest /= 36
-      index -= 1
+  @inlinable public func appendReportID(epoch: [UInt8], to bytes: inout [UInt8]) {
+    bytes.append(contentsOf: epoch)
+    appendReportIDSuffix(to: &bytes)
+  }
+
+  /// What follows the epoch in `reportID`: a dash and 16 digits.
+  @inlinable public func appendReportIDSuffix(to bytes: inout [UInt8]) {
+    bytes.append(0x2D)
+    for shift in stride(from: 60, through: 0, by: -4) {
+      let digit = UInt8(truncatingIfNeeded: value >> Int64(shift)) & 15
+      bytes.append(digit < 10 ? 0x30 + digit : 0x61 + digit - 10)
     }
   }
 
   /// The row of a report id that was made under `epoch`; nil for a client's own id or another database's.
   public init?(reportID: String, epoch: String) {
     guard reportID.utf8.count == Self.reportIDBytes, reportID.hasPrefix(epoch + "-"),
-      let value = Int64(reportID.suffix(13), radix: 36), value >= 0
+      let value = Int64(reportID.suffix(16), radix: 16), value >= 0
     else { return nil }
     self.value = value
     guard self.reportID(epoch: epoch) == reportID else { return nil }

@@ -1,0 +1,76 @@
+/// A set of row ids, kept as ascending runs of neighbours: rows that came together stand together, so a packet of
+/// thousands of rows is usually a handful of runs.
+struct IDRuns: Equatable, Sendable {
+  struct Run: Equatable, Sendable {
+    var first: Int64
+    var last: Int64
+    var count: Int { Int(last - first + 1) }
+  }
+
+  private(set) var runs: [Run] = []
+  private(set) var count = 0
+
+  var isEmpty: Bool { runs.isEmpty }
+  var first: Int64? { runs.first?.first }
+
+  /// - Parameter id: above every id that is in.
+  mutating func append(_ id: Int64) {
+    count += 1
+    guard let last = runs.last else { return runs.append(Run(first: id, last: id)) }
+    precondition(last.last < id, "ids are appended in ascending order")
+    if last.last + 1 == id {
+      runs[runs.count - 1].last = id
+    } else {
+      runs.append(Run(first: id, last: id))
+    }
+  }
+
+  /// The run that holds `id`.
+  func run(of id: Int64) -> Run? {
+    var (low, high) = (0, runs.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if runs[middle].last < id { low = middle + 1 } else { high = middle }
+    }
+    return low < runs.count && runs[low].first <= id ? runs[low] : nil
+  }
+
+  /// The ids, ascending.
+  var ids: some Sequence<Int64> { runs.lazy.flatMap { $0.first...$0.last } }
+
+  /// The lower half (the larger one when the count is odd) and the upper.
+  func halves() -> (IDRuns, IDRuns) {
+    var (lower, upper) = (IDRuns(), IDRuns())
+    for (index, id) in ids.enumerated() {
+      if index < (count + 1) / 2 { lower.append(id) } else { upper.append(id) }
+    }
+    return (lower, upper)
+  }
+
+  func subtracting(_ others: Set<Int64>) -> IDRuns {
+    var result = IDRuns()
+    for id in ids where !others.contains(id) { result.append(id) }
+    return result
+  }
+}
+
+// MARK: As it stands in the database: a JSON array of first, last, first, last…, which the views can read too.
+extension IDRuns {
+  var text: String {
+    "[" + runs.map { "\($0.first),\($0.last)" }.joined(separator: ",") + "]"
+  }
+
+  /// nil when `text` is not what `text` writes.
+  init?(text: String) {
+    guard text.hasPrefix("["), text.hasSuffix("]") else { return nil }
+    let numbers = text.dropFirst().dropLast().split(separator: ",").map { Int64($0) }
+    guard numbers.count.isMultiple(of: 2) else { return nil }
+    for index in stride(from: 0, to: numbers.count, by: 2) {
+      guard let first = numbers[index], let last = numbers[index + 1], first <= last, last - first < 1 << 32,
+        (runs.last?.last ?? -1) < first
+      else { return nil }
+      runs.append(Run(first: first, last: last))
+      count += runs[runs.count - 1].count
+    }
+  }
+}

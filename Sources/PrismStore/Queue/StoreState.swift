@@ -1,0 +1,128 @@
+import PrismProtocol
+
+/// What is known in memory of the whole database, besides its rows. Read from it at start, and again whenever a
+/// transaction failed.
+struct StoreState {
+  private(set) var namespaces: [Int: NamespaceName] = [:]
+  private var namespaceNumbers: [NamespaceName: Int] = [:]
+  private(set) var types: [Int64: ReportType] = [:]
+  private var typeNumbers: [ReportType: Int64] = [:]
+  /// By `QueueID.index`.
+  private var queues: [QueueState] = []
+  /// Unique in the database, and never used again: gaps are left where a transaction failed.
+  var nextSequence: Int64 = 1
+  var nextContext: Int64 = 1
+
+  func number(of namespace: NamespaceName) -> Int? { namespaceNumbers[namespace] }
+  func number(of type: ReportType) -> Int64? { typeNumbers[type] }
+  var nextNamespace: Int { (namespaces.keys.max() ?? 0) + 1 }
+  var nextType: Int64 { (types.keys.max() ?? 0) + 1 }
+
+  mutating func add(_ namespace: NamespaceName, number: Int) {
+    namespaces[number] = namespace
+    namespaceNumbers[namespace] = number
+    let missing = (number + 1) * 2 - queues.count
+    if missing > 0 { queues.append(contentsOf: repeatElement(QueueState(), count: missing)) }
+  }
+
+  mutating func add(_ type: ReportType, number: Int64) {
+    types[number] = type
+    typeNumbers[type] = number
+  }
+
+  subscript(queue: QueueID) -> QueueState {
+    get { queues[queue.index] }
+    _modify { yield &queues[queue.index] }
+  }
+
+  /// nil for a namespace that never stored anything.
+  func queue(_ namespace: NamespaceName, _ kind: ReportKind) -> QueueID? {
+    number(of: namespace).map { QueueID(namespace: $0, kind: kind) }
+  }
+
+  /// Where a packet in flight stands.
+  func find(_ packet: PacketID) -> (queue: QueueID, position: Int)? {
+    for number in namespaces.keys {
+      for kind in ReportKind.allCases {
+        let queue = QueueID(namespace: number, kind: kind)
+        if let position = queues[queue.index].packets.firstIndex(where: { $0.id == packet }) {
+          return (queue, position)
+        }
+      }
+    }
+    return nil
+  }
+}
+
+// MARK: From and to the database
+extension StoreState {
+  /// Reads everything. - Throws: `isCorruption` also where what it reads can't be.
+  init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    try connection.prepare("SELECT number, name FROM namespaces").forEachRow { (row) throws(SQLiteError) in
+      guard let name = NamespaceName(row.text(1)), (1...1_000_000).contains(row.int(0)) else { throw .nonsense }
+      add(name, number: row.int(0))
+    }
+    try connection.prepare("SELECT number, name FROM types").forEachRow { (row) throws(SQLiteError) in
+      guard let name = ReportType(row.text(1)) else { throw .nonsense }
+      add(name, number: row.int64(0))
+    }
+    try readLedger(connection)
+    try readPackets(connection)
+    nextContext = try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1
+  }
+
+  private mutating func readLedger(_ connection: SQLiteConnection) throws(SQLiteError) {
+    try connection.prepare("SELECT * FROM ledger").forEachRow { (row) throws(SQLiteError) in
+      let queue = QueueID(namespace: row.int(0), kind: QueueID.kind(numbered: row.int(1)))
+      guard namespaces[queue.namespace] != nil else { throw .nonsense }
+      var state = QueueState()
+      state.ledger.stored = row.int(2)
+      for (index, account) in Ledger.Account.allCases.enumerated() { state.ledger[account] = row.int(3 + Int32(index)) }
+      state.bytes = row.int(12)
+      state.lastSequence = row.int64(13)
+      state.newestCreated = LaneValues { row.int64(14 + Int32($0.rawValue)) }
+      state.lastAccepted = row.isNull(17) ? nil : PacketID(bytes: row.bytes(17))
+      guard state.ledger.isBalanced else { throw .nonsense }
+      self[queue] = state
+      nextSequence = max(nextSequence, state.lastSequence + 1)
+    }
+  }
+
+  private mutating func readPackets(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let packets = try connection.prepare(
+      "SELECT namespace, kind, id, created_time, bytes, has_client_ids, header, members, position  FROM packets ORDER BY position"
+    )
+    try packets.forEachRow { (row) throws(SQLiteError) in
+      let queue = QueueID(namespace: row.int(0), kind: QueueID.kind(numbered: row.int(1)))
+      guard namespaces[queue.namespace] != nil, let id = PacketID(bytes: row.bytes(2)),
+        let members = IDRuns(text: row.text(7))
+      else { throw .nonsense }
+      self[queue].packets.append(
+        PacketState(
+          id: id, position: row.int(8), createdTime: row.int64(3), bytes: row.int(4), hasClientIDs: row.int(5) != 0,
+          header: row.text(6),
+          members: members))
+    }
+  }
+
+  func writeLedger(of queue: QueueID, with statement: SQLiteStatement) throws(SQLiteError) {
+    let state = self[queue]
+    precondition(state.ledger.isBalanced, "the ledger of \(queue) would not balance: \(state.ledger)")
+    statement.bind(1, queue.namespace)
+    statement.bind(2, QueueID.number(of: queue.kind))
+    statement.bind(3, state.ledger.stored)
+    for (index, account) in Ledger.Account.allCases.enumerated() {
+      statement.bind(4 + Int32(index), state.ledger[account])
+    }
+    statement.bind(13, state.bytes)
+    statement.bind(14, state.lastSequence)
+    for lane in Lane.allCases { statement.bind(15 + Int32(lane.rawValue), state.newestCreated[lane]) }
+    statement.bind(18, state.lastAccepted?.bytes)
+    try statement.run()
+  }
+}
+
+extension SQLiteError {
+  /// The file's structure is sound, and yet it says what was never written.
+  static let nonsense = SQLiteError(code: 11, message: "the database says what was never written")
+}

@@ -1,0 +1,161 @@
+import PrismBase
+import PrismProtocol
+
+// Rows that leave because of what the configuration says: quota, age, another version of the app.
+extension ReportStore {
+  /// Rows that one slice looks at and deletes at the most, so that nobody waits long for the queue.
+  static let sliceRowsMax = 5000
+  private static let evictionRowsMin = 256
+
+  /// Takes what the configuration says of stored rows: clears what another `appVersion` stored, drops payloads over
+  /// today's limit (`removed`), and remembers the policies for `maintain`.
+  public func apply(_ policies: [NamespaceName: RetentionPolicy]) throws(StoreError) {
+    self.policies = policies
+    for (namespace, policy) in policies {
+      guard let number = state.number(of: namespace) else { continue }
+      do {
+        try transaction { (database) throws(SQLiteError) in
+          try clearOtherVersion(number, policy, database)
+          try dropLargePayloads(number, policy, database)
+        }
+      } catch {
+        throw error.storeError
+      }
+    }
+  }
+
+  private func clearOtherVersion(
+    _ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard let version = policy.appVersion, let name = state.namespaces[namespace] else { return }
+    let before = try note(namespace, "appVersion", database)
+    guard before != Array(version.utf8) else { return }
+    if before != nil && policy.isUpdateClear {
+      for kind in ReportKind.allCases {
+        let queue = QueueID(namespace: namespace, kind: kind)
+        while try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .cleared, database) > 0 {}
+      }
+    }
+    try write(Note(namespace: name, key: "appVersion", value: Array(version.utf8)), database)
+  }
+
+  private func dropLargePayloads(
+    _ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard let name = state.namespaces[namespace] else { return }
+    let before = try note(namespace, "maxBodyBytes", database).flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+    guard before != policy.maxBodyBytes else { return }
+    if let before, policy.maxBodyBytes < before {
+      let queue = QueueID(namespace: namespace, kind: .payload)
+      var (members, bytes) = (IDRuns(), 0)
+      let large = try database.statement(.largePayloads(queue))
+      large.bind(1, policy.maxBodyBytes)
+      try large.forEachRow { row in
+        guard state[queue].claimedRun(of: row.int64(0)) == nil else { return }
+        members.append(row.int64(0))
+        bytes += row.int(1)
+      }
+      try drop(members, bytes: bytes, queue, to: .removed, database)
+    }
+    let text = String(policy.maxBodyBytes)
+    try write(Note(namespace: name, key: "maxBodyBytes", value: Array(text.utf8)), database)
+  }
+
+  /// Deletes up to `rowsMax` of the oldest waiting rows of these lanes, the first lane first; answers their bytes, or 1
+  /// for rows of none, and 0 when no row was left.
+  @discardableResult
+  private func dropOldest(
+    _ queue: QueueID, _ lanes: [Lane], rowsMax: Int, to account: Ledger.Account, _ database: StoreDatabase,
+    while isWanted: (SQLiteStatement) -> Bool = { _ in true }
+  ) throws(SQLiteError) -> Int {
+    var dropped = 0
+    for lane in lanes {
+      var (members, bytes) = (IDRuns(), 0)
+      try walkWaiting(lane, queue, database) { row in
+        guard members.count < rowsMax, isWanted(row) else { return false }
+        members.append(row.int64(0))
+        bytes += row.int(1)
+        return true
+      }
+      try drop(members, bytes: bytes, queue, to: account, database)
+      if !members.isEmpty { dropped += max(1, bytes) }
+      if members.count == rowsMax { break }
+    }
+    return dropped
+  }
+
+  // MARK: Quota
+
+  /// Makes room for a batch where the namespace's quota wants that, the oldest rows first and crashes last.
+  /// - Returns: what the namespace may hold beyond what it holds.
+  func makeRoom(
+    for batch: ReportBatch, namespace: Int, _ database: StoreDatabase
+  ) throws(SQLiteError) -> Int {
+    func left() -> Int {
+      ReportKind.allCases.reduce(batch.quota.bytesMax) { $0 - state[QueueID(namespace: namespace, kind: $1)].bytes }
+    }
+    guard batch.quota.evictsOldest else { return left() }
+    let needed = batch.rows.reduce(0) { $0 + $1.metaBytes + ($1.payload.map { $0.count } ?? 0) }
+    let wanted = min(needed, batch.quota.bytesMax)
+    for lane in Lane.allCases.reversed() {
+      while left() < wanted, try evict(lane, namespace, database) {}
+    }
+    return left()
+  }
+
+  /// One slice of the lane's oldest rows, of the kind whose are older. false: none waits there.
+  private func evict(_ lane: Lane, _ namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> Bool {
+    var oldest: (queue: QueueID, id: Int64)?
+    for kind in ReportKind.allCases {
+      let queue = QueueID(namespace: namespace, kind: kind)
+      try walkWaiting(lane, queue, database) { row in
+        if row.int64(0) < oldest?.id ?? .max { oldest = (queue, row.int64(0)) }
+        return false
+      }
+    }
+    guard let queue = oldest?.queue else { return false }
+    return try dropOldest(queue, [lane], rowsMax: Self.evictionRowsMin, to: .evicted, database) > 0
+  }
+
+  // MARK: Age
+
+  /// One slice of every namespace's expiry. true: there may be more.
+  func expire() throws(StoreError) -> Bool {
+    var isMore = false
+    for (namespace, policy) in policies {
+      guard let number = state.number(of: namespace) else { continue }
+      let cutoff = options.time.unixMilliseconds - Int64(policy.expirationDays) * 86_400_000
+      for kind in ReportKind.allCases {
+        let queue = QueueID(namespace: number, kind: kind)
+        guard state[queue].ledger[.waiting] > 0 else { continue }
+        do {
+          let dropped = try transaction { (database) throws(SQLiteError) in
+            try expire(queue, before: cutoff, database)
+          }
+          isMore = isMore || dropped >= Self.sliceRowsMax
+        } catch {
+          throw error.storeError
+        }
+      }
+    }
+    return isMore
+  }
+
+  /// Rows stand in the order of their age, so a lane is looked at up to its first row that is young enough; those that
+  /// came late stand in an index.
+  private func expire(_ queue: QueueID, before cutoff: Int64, _ database: StoreDatabase) throws(SQLiteError) -> Int {
+    let waiting = state[queue].ledger[.waiting]
+    try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .expired, database) { $0.int64(2) < cutoff }
+    var late: [(id: Int64, size: Int)] = []
+    let rows = try database.statement(.lateRows(queue))
+    rows.bind(1, cutoff)
+    try rows.forEachRow { row in
+      guard late.count < Self.sliceRowsMax, state[queue].claimedRun(of: row.int64(0)) == nil else { return }
+      late.append((row.int64(0), row.int(1)))
+    }
+    var members = IDRuns()
+    for row in late.sorted(by: { $0.id < $1.id }) { members.append(row.id) }
+    try drop(members, bytes: late.reduce(0) { $0 + $1.size }, queue, to: .expired, database)
+    return waiting - state[queue].ledger[.waiting]
+  }
+}

@@ -1,0 +1,193 @@
+import PrismBase
+import PrismProtocol
+
+// What becomes of a packet once it was answered (6-delivery.md, Settling), and of rows that leave otherwise.
+extension ReportStore {
+  func settle(_ settlement: Settlement, _ database: StoreDatabase) throws(SQLiteError) {
+    switch settlement {
+    case .delivered(let id, let receipt): try deliver(id, receipt, database)
+    case .split(let id, let first, let second): try split(id, first, second, database)
+    case .dead(let id, let cause): try bury(id, cause, database)
+    case .dissolved(let id): try dissolve(id, database)
+    }
+  }
+
+  /// The packet leaves the ones in flight, in memory and in its table. nil: it is settled already, and stays so.
+  private func remove(_ id: PacketID, _ database: StoreDatabase) throws(SQLiteError) -> (QueueID, PacketState)? {
+    guard let (queue, position) = state.find(id) else {
+      options.log.warning("a packet was settled that is not in flight", ["packet": id.description])
+      return nil
+    }
+    try deletePacket(id, database)
+    touched.insert(queue)
+    return (queue, state[queue].packets.remove(at: position))
+  }
+
+  private func deliver(
+    _ id: PacketID, _ receipt: Settlement.Receipt, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard let (queue, packet) = try remove(id, database) else { return }
+    if packet.hasClientIDs {
+      for reportID in try clientIDs(of: packet.members, queue, database) {
+        let deliver = try database.statement(.deliverClientID)
+        deliver.bind(1, receipt.unixMilliseconds)
+        deliver.bind(2, queue.namespace)
+        deliver.bind(3, reportID.text)
+        try deliver.run()
+      }
+    }
+    try deleteRows(packet.members, queue, database)
+    state[queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
+    state[queue].lastAccepted = id
+    let settled = try database.statement(.insertSettled)
+    settled.bind(1, id.bytes)
+    settled.bind(2, queue.namespace)
+    settled.bind(3, QueueID.number(of: queue.kind))
+    settled.bind(4, receipt.unixMilliseconds)
+    settled.bind(5, receipt.attempts)
+    settled.bind(6, receipt.wasDuplicate ? 1 : 0)
+    settled.bind(7, packet.members.text)
+    try settled.run()
+  }
+
+  private func dissolve(_ id: PacketID, _ database: StoreDatabase) throws(SQLiteError) {
+    guard let (queue, packet) = try remove(id, database) else { return }
+    state[queue].ledger.move(packet.members.count, from: .claimed, to: .waiting)
+    state[queue].release(packet.members)
+  }
+
+  /// Both halves stand where the whole stood; a packet of one row stays as it is.
+  private func split(
+    _ id: PacketID, _ first: PacketID, _ second: PacketID, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard let (queue, index) = state.find(id), state[queue].packets[index].members.count > 1 else { return }
+    let whole = state[queue].packets[index]
+    try deletePacket(id, database)
+    let shift = try database.statement(.shiftPackets)
+    shift.bind(1, queue.namespace)
+    shift.bind(2, QueueID.number(of: queue.kind))
+    shift.bind(3, whole.position)
+    try shift.run()
+    for later in (index + 1)..<state[queue].packets.count { state[queue].packets[later].position += 1 }
+    let (lower, upper) = whole.members.halves()
+    var halves: [PacketState] = []
+    for (offset, (id, members)) in [(first, lower), (second, upper)].enumerated() {
+      var half = whole
+      (half.id, half.members, half.position) = (id, members, whole.position + offset)
+      half.bytes = try bytes(of: members, queue, database)
+      try insert(half, queue, database)
+      halves.append(half)
+    }
+    state[queue].packets.replaceSubrange(index...index, with: halves)
+  }
+
+  /// Dead letters hold everything that they need to be read: the context is part of the body.
+  private func bury(
+    _ id: PacketID, _ cause: Settlement.DeadCause, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard let (queue, packet) = try remove(id, database) else { return }
+    let rows = try letters(packet.members, queue, database)
+    let bury = try database.statement(.bury(queue))
+    for row in rows {
+      bury.bind(1, row.id)
+      bury.bind(2, row.reportID)
+      bury.bind(3, id.bytes)
+      bury.bind(4, cause.status)
+      bury.bind(5, cause.message)
+      bury.bind(6, cause.unixMilliseconds)
+      bury.bind(7, cause.attempts)
+      bury.bind(8, row.body)
+      try bury.run()
+    }
+    try deleteRows(packet.members, queue, database)
+    state[queue].ledger.move(packet.members.count, from: .claimed, to: .dead)
+  }
+
+  private func letters(
+    _ members: IDRuns, _ queue: QueueID, _ database: StoreDatabase
+  ) throws(SQLiteError) -> [(id: Int64, reportID: String, body: [UInt8])] {
+    var result: [(id: Int64, reportID: String, body: [UInt8])] = []
+    let read = try database.statement(.readRange(queue))
+    for run in members.runs {
+      read.bind(1, run.first)
+      read.bind(2, run.last)
+      try read.forEachRow { (statement) throws(SQLiteError) in
+        let row = StoredRow(statement, hasPayload: queue.kind == .payload)
+        var body = try rendering(of: row, queue, database)?.context ?? []
+        if !body.isEmpty && !row.body.isEmpty { body.append(0x2C) }
+        body.append(contentsOf: row.body)
+        let given = row.reportID.map { String(decoding: $0, as: UTF8.self) }
+        result.append((row.id, given ?? RowID(value: row.id).reportID(epoch: epoch), body))
+      }
+    }
+    return result
+  }
+
+  // MARK: Rows that leave without a packet
+
+  /// Rows that wait leave the store: expired, evicted, cleared, removed. Their clients' ids are free again.
+  func drop(
+    _ members: IDRuns, bytes: Int, _ queue: QueueID, to account: Ledger.Account, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard !members.isEmpty else { return }
+    try freeClientIDs(of: members, queue, database)
+    try deleteRows(members, queue, database)
+    state[queue].remove(members.count, bytes: bytes, from: .waiting, to: account)
+    touched.insert(queue)
+  }
+
+  /// Rows that are not what was stored are never sent: they are kept in `damaged`, and counted.
+  func layAside(
+    _ members: IDRuns, _ queue: QueueID, from account: Ledger.Account, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    let bytes = try bytes(of: members, queue, database)
+    let layAside = try database.statement(.layAside(queue))
+    for id in members.ids {
+      layAside.bind(1, id)
+      layAside.bind(2, options.time.unixMilliseconds)
+      try layAside.run()
+    }
+    try freeClientIDs(of: members, queue, database)
+    try deleteRows(members, queue, database)
+    state[queue].remove(members.count, bytes: bytes, from: account, to: .corrupt)
+    touched.insert(queue)
+    options.log.error(
+      "stored reports were damaged: they are laid aside and not sent",
+      [
+        "namespace": state.namespaces[queue.namespace]?.text ?? "", "kind": queue.kind.rawValue,
+        "rows": String(members.count),
+      ])
+  }
+
+  private func deleteRows(_ members: IDRuns, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {
+    let delete = try database.statement(.deleteRange(queue))
+    for run in members.runs {
+      delete.bind(1, run.first)
+      delete.bind(2, run.last)
+      try delete.run()
+    }
+  }
+
+  private func clientIDs(
+    of members: IDRuns, _ queue: QueueID, _ database: StoreDatabase
+  ) throws(SQLiteError) -> [(row: Int64, text: String)] {
+    var result: [(row: Int64, text: String)] = []
+    let find = try database.statement(.clientIDsInRange(queue))
+    for run in members.runs {
+      find.bind(1, run.first)
+      find.bind(2, run.last)
+      try find.forEachRow { result.append(($0.int64(0), $0.text(1))) }
+    }
+    return result
+  }
+
+  private func freeClientIDs(of members: IDRuns, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {
+    for (row, reportID) in try clientIDs(of: members, queue, database) {
+      let delete = try database.statement(.deleteClientID)
+      delete.bind(1, queue.namespace)
+      delete.bind(2, reportID)
+      delete.bind(3, row)
+      try delete.run()
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import PrismProtocol
+
+/// Which common contexts stand in the database, and under which id.
+///
+/// A context is known by its object, held weakly: a connection that ends takes it along, and a new object at the same
+/// address is not mistaken for it.
+struct ContextCache {
+  /// Rows of a context that carry it themselves before it gets a row of its own: a client that sends one report and
+  /// leaves should not cost the database two rows.
+  static let ownRowsMax = 8
+
+  struct Use {
+    weak var context: CommonContext?
+    var namespace: Int
+    var rows = 0
+    /// nil: no row of its own yet.
+    var id: Int64?
+  }
+
+  private struct Key: Hashable {
+    var object: ObjectIdentifier
+    var namespace: Int
+  }
+
+  private var uses: [Key: Use] = [:]
+  private var usesBeforeSweep = 64
+  /// Members by id, for building packets.
+  private var members: [Int64: [UInt8]] = [:]
+
+  func use(of context: CommonContext, namespace: Int) -> Use {
+    let use = uses[Key(object: ObjectIdentifier(context), namespace: namespace)]
+    if let use, use.context === context { return use }
+    return Use(context: context, namespace: namespace)
+  }
+
+  mutating func set(_ use: Use, of context: CommonContext) {
+    uses[Key(object: ObjectIdentifier(context), namespace: use.namespace)] = use
+    if uses.count > usesBeforeSweep {
+      uses = uses.filter { $0.value.context != nil }
+      usesBeforeSweep = max(64, uses.count * 2)
+    }
+  }
+
+  /// Ids of contexts whose connection lives: rows may yet refer to them.
+  var idsInUse: Set<Int64> { Set(uses.values.filter { $0.context != nil }.compactMap(\.id)) }
+
+  func members(of id: Int64) -> [UInt8]? { members[id] }
+
+  mutating func remember(_ bytes: [UInt8], of id: Int64) {
+    if members.count >= 64 { members.removeAll() }
+    members[id] = bytes
+  }
+}

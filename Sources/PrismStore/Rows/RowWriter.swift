@@ -1,0 +1,146 @@
+import PrismProtocol
+
+/// Writes the rows of one batch: a report costs a handful of bound integers and pointers into the batch's arena.
+struct RowWriter {
+  /// What was written of one kind.
+  struct Written {
+    var rows = 0
+    var bytes = 0
+    var newestCreated: LaneValues
+  }
+
+  private let batch: ReportBatch
+  private let namespace: Int
+  private let types: [Int64]
+  /// nil: rows carry the context's members themselves.
+  private let context: Int64?
+  private let insertMeta: SQLiteStatement
+  private let insertPayload: SQLiteStatement
+
+  private(set) var nextSequence: Int64
+  private(set) var metas: Written
+  private(set) var payloads: Written
+  private(set) var outcome: BatchOutcome
+  /// What the quota leaves to this batch.
+  var bytesLeft = Int.max
+
+  init(
+    batch: ReportBatch, epoch: String, namespace: Int, types: [Int64], context: Int64?, firstSequence: Int64,
+    newestCreated: (metas: LaneValues, payloads: LaneValues), database: StoreDatabase
+  ) throws(SQLiteError) {
+    (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
+    insertMeta = try database.statement(.insertRow(QueueID(namespace: namespace, kind: .meta)))
+    insertPayload = try database.statement(.insertRow(QueueID(namespace: namespace, kind: .payload)))
+    nextSequence = firstSequence
+    metas = Written(newestCreated: newestCreated.metas)
+    payloads = Written(newestCreated: newestCreated.payloads)
+    outcome = BatchOutcome(ids: [], epoch: epoch)
+    outcome.ids.reserveCapacity(batch.rows.count)
+  }
+
+  /// - Parameter scratch: where a body is joined with its context; kept by the caller so that it is allocated once.
+  mutating func writeAll(_ database: StoreDatabase, scratch: inout [UInt8]) throws(SQLiteError) {
+    let (rows, arena) = (batch.rows, batch.arena)
+    for index in rows.indices {
+      try arena.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+        try write(rows[index], at: index, UnsafeRawBufferPointer(bytes), database, &scratch)
+      }
+    }
+  }
+
+  private mutating func write(
+    _ row: ReportBatch.Row, at index: Int, _ arena: UnsafeRawBufferPointer, _ database: StoreDatabase,
+    _ scratch: inout [UInt8]
+  ) throws(SQLiteError) {
+    let id = RowID(lane: batch.types[row.type].lane, sequence: nextSequence)
+    let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    if let reportID, let known = try knownRow(reportID, database) {
+      outcome.ids.append(known)
+      return outcome.exceptions.append((index, .duplicate))
+    }
+    let bytes = row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
+    guard bytes <= bytesLeft else {
+      outcome.ids.append(id)
+      return outcome.exceptions.append((index, .refused(Self.storeFull)))
+    }
+    bytesLeft -= bytes
+    nextSequence += 1
+    outcome.ids.append(id)
+    if let reportID { try claim(reportID, for: id, database) }
+    try insert(row, id: id, reportID: reportID, arena, &scratch)
+  }
+
+  private static let storeFull = Refusal(
+    .storeFull, "the namespace holds as much as its quota allows, the report was not taken", retryMilliseconds: 10_000)
+
+  private mutating func insert(
+    _ row: ReportBatch.Row, id: RowID, reportID: UnsafeRawBufferPointer?, _ arena: UnsafeRawBufferPointer,
+    _ scratch: inout [UInt8]
+  ) throws(SQLiteError) {
+    let body = UnsafeRawBufferPointer(rebasing: arena[row.body])
+    var stored = StoredRow(
+      id: id.value, type: types[row.type], createdTime: row.createdTime,
+      context: row.isSelfContained ? 0 : context ?? 0,
+      flags: [], size: 0, reportID: reportID, body: body, payload: nil)
+    if reportID != nil { stored.flags.insert(.clientID) }
+    if row.hasOwnCreateTime { stored.flags.insert(.ownCreateTime) }
+    if row.isSelfContained || context == nil { stored.flags.insert(.selfContained) }
+    let payload = row.payload.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    guard context == nil && !row.isSelfContained else {
+      return try insert(stored, metaBytes: row.metaBytes, payload: payload, lane: batch.types[row.type].lane)
+    }
+    scratch.removeAll(keepingCapacity: true)
+    scratch.append(contentsOf: batch.context.members)
+    if !body.isEmpty { scratch.append(0x2C) }
+    scratch.append(contentsOf: body)
+    try scratch.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      stored.body = UnsafeRawBufferPointer(bytes)
+      try insert(stored, metaBytes: row.metaBytes, payload: payload, lane: batch.types[row.type].lane)
+    }
+  }
+
+  private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?, lane: Lane)
+    throws(SQLiteError)
+  {
+    try Self.insert(row, bytes: metaBytes, lane: lane, with: insertMeta, counting: &metas)
+    guard let payload else { return }
+    var row = row
+    row.payload = payload
+    try Self.insert(row, bytes: metaBytes + payload.count, lane: lane, with: insertPayload, counting: &payloads)
+  }
+
+  /// How far behind its forerunners a row may be and still be found by expiry from the lane's head.
+  private static let lateAfterMilliseconds: Int64 = 60_000
+
+  private static func insert(
+    _ row: StoredRow, bytes: Int, lane: Lane, with statement: SQLiteStatement, counting written: inout Written
+  ) throws(SQLiteError) {
+    var row = row
+    row.size = Int64(bytes)
+    let newest = written.newestCreated[lane]
+    if newest > row.createdTime && newest - row.createdTime > lateAfterMilliseconds { row.flags.insert(.late) }
+    row.bind(to: statement)
+    try statement.run()
+    written.newestCreated[lane] = max(newest, row.createdTime)
+    written.rows += 1
+    written.bytes += bytes
+  }
+
+  // MARK: Ids that clients gave
+
+  private func knownRow(_ reportID: UnsafeRawBufferPointer, _ database: StoreDatabase) throws(SQLiteError) -> RowID? {
+    let find = try database.statement(.findClientID)
+    find.bind(1, namespace)
+    find.bind(2, uncopiedText: reportID)
+    defer { find.reset() }
+    return try find.step() ? RowID(value: find.int64(0)) : nil
+  }
+
+  private func claim(_ reportID: UnsafeRawBufferPointer, for id: RowID, _ database: StoreDatabase) throws(SQLiteError) {
+    let insert = try database.statement(.insertClientID)
+    insert.bind(1, namespace)
+    insert.bind(2, uncopiedText: reportID)
+    insert.bind(3, id.value)
+    try insert.run()
+  }
+}

@@ -1,0 +1,72 @@
+import CSQLite
+
+/// The store's file: its one connection, set up as the store needs it, and its prepared statements.
+final class StoreDatabase {
+  /// Two busy queues' worth is about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
+  private static let statementsMax = 160
+
+  let connection: SQLiteConnection
+  private var statements: [StoreStatement: (statement: SQLiteStatement, lastUse: Int)] = [:]
+  private var uses = 0
+  /// How many pages the write-ahead log holds, as SQLite tells after each commit.
+  private let walPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+
+  /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` when it is no sound database.
+  init(_ options: StoreOptions) throws(SQLiteError) {
+    connection = try SQLiteConnection(.init(path: options.databasePath, vfs: options.vfs))
+    walPages.initialize(to: 0)
+    try connection.execute(
+      """
+      PRAGMA page_size = 4096;
+      PRAGMA auto_vacuum = INCREMENTAL;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = \(options.durability == .full ? "FULL" : "NORMAL");
+      PRAGMA secure_delete = OFF;
+      PRAGMA trusted_schema = OFF;
+      PRAGMA cell_size_check = ON;
+      PRAGMA mmap_size = 0;
+      PRAGMA wal_autocheckpoint = 0;
+      PRAGMA journal_size_limit = 8388608;
+      PRAGMA temp_store = MEMORY;
+      """)
+    if let pagesMax = options.pagesMax { try connection.execute("PRAGMA max_page_count = \(pagesMax)") }
+    sqlite3_wal_hook(
+      connection.handle,
+      { context, _, _, pages in
+        context?.storeBytes(of: pages, as: Int32.self)
+        return SQLITE_OK
+      }, walPages)
+  }
+
+  deinit {
+    sqlite3_wal_hook(connection.handle, nil, nil)
+    walPages.deallocate()
+  }
+
+  var walBytes: Int { Int(walPages.pointee) * 4096 }
+
+  func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
+    uses += 1
+    if let statement = statements[name]?.statement {
+      statements[name]!.lastUse = uses
+      return statement
+    }
+    if statements.count >= Self.statementsMax { dropLeastUsed() }
+    let statement = try connection.prepare(name.sql)
+    statements[name] = (statement, uses)
+    return statement
+  }
+
+  private func dropLeastUsed() {
+    let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(Self.statementsMax / 3)
+    for (name, _) in oldest { statements[name] = nil }
+  }
+
+  /// Copies the log into the database file, as far as no reader holds it back.
+  func checkpoint() throws(SQLiteError) {
+    guard sqlite3_wal_checkpoint_v2(connection.handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil) == SQLITE_OK else {
+      throw SQLiteError(connection.handle, sql: "checkpoint")
+    }
+    walPages.pointee = 0
+  }
+}

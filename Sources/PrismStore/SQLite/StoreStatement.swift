@@ -1,0 +1,78 @@
+import PrismProtocol
+
+/// Every statement that the store keeps prepared.
+enum StoreStatement: Hashable {
+  // Of one namespace and kind
+  case insertRow(QueueID)
+  case walkRows(QueueID)
+  case walkSizes(QueueID)
+  case readRange(QueueID)
+  case deleteRange(QueueID)
+  case clientIDsInRange(QueueID)
+  case lateRows(QueueID)
+  case rowExists(QueueID)
+  case sizeOfRange(QueueID)
+  case layAside(QueueID)
+  case bury(QueueID)
+  case largePayloads(QueueID)
+  // Of all
+  case begin, commit
+  case insertNamespace, insertType, insertContext, readContext, writeLedger
+  case insertPacket, updatePacket, deletePacket, shiftPackets, insertSettled
+  case writeNote, deleteNote, readNote
+  case findClientID, insertClientID, deliverClientID, deleteClientID
+  case deliveredBefore, pruneClientID, pruneSettled, unusedContexts, deleteContext
+
+  var sql: String {
+    switch self {
+    case .insertRow(let queue):
+      "INSERT INTO \(queue.table) (\(queue.columns)) VALUES (?,?,?,?,?,?,?,?,?\(queue.kind == .payload ? ",?" : ""))"
+    case .walkRows(let queue):
+      "SELECT \(queue.columns) FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
+    case .walkSizes(let queue):
+      "SELECT id, size, created_time, flags FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
+    case .readRange(let queue): "SELECT \(queue.columns) FROM \(queue.table) WHERE id BETWEEN ? AND ? ORDER BY id"
+    case .deleteRange(let queue): "DELETE FROM \(queue.table) WHERE id BETWEEN ? AND ?"
+    case .clientIDsInRange(let queue):
+      "SELECT id, report_id FROM \(queue.table) WHERE id BETWEEN ? AND ? AND flags & \(RowFlags.clientID.rawValue)"
+    case .lateRows(let queue):
+      "SELECT id, size, created_time, flags FROM \(queue.table) WHERE flags >= 8 AND created_time < ? ORDER BY created_time"
+    case .rowExists(let queue): "SELECT 1 FROM \(queue.table) WHERE id = ?"
+    case .begin: "BEGIN IMMEDIATE"
+    case .commit: "COMMIT"
+    case .insertNamespace: "INSERT INTO namespaces (number, name) VALUES (?, ?)"
+    case .insertType: "INSERT INTO types (number, name) VALUES (?, ?)"
+    case .insertContext:
+      "INSERT INTO contexts (id, namespace, last_sequence, checksum, members) VALUES (?, ?, ?, ?, ?)"
+    case .readContext: "SELECT namespace, checksum, members FROM contexts WHERE id = ?"
+    case .writeLedger: "REPLACE INTO ledger VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    case .insertPacket: "INSERT INTO packets VALUES (?,?,?,?,?,?,?,?,?)"
+    case .updatePacket: "UPDATE packets SET bytes = ?, members = ? WHERE id = ?"
+    case .deletePacket: "DELETE FROM packets WHERE id = ?"
+    case .shiftPackets:
+      "UPDATE packets SET position = position + 1 WHERE namespace = ? AND kind = ? AND position > ?"
+    case .insertSettled: "REPLACE INTO settled VALUES (?,?,?,?,?,?,?)"
+    case .writeNote: "REPLACE INTO notes (namespace, key, value) VALUES (?, ?, ?)"
+    case .deleteNote: "DELETE FROM notes WHERE namespace = ? AND key = ?"
+    case .readNote: "SELECT value FROM notes WHERE namespace = ? AND key = ?"
+    case .findClientID: "SELECT row FROM client_ids WHERE namespace = ? AND report_id = ?"
+    case .insertClientID: "INSERT INTO client_ids (namespace, report_id, row) VALUES (?, ?, ?)"
+    case .deliverClientID: "UPDATE client_ids SET delivered_time = ? WHERE namespace = ? AND report_id = ?"
+    case .deleteClientID:
+      "DELETE FROM client_ids WHERE namespace = ? AND report_id = ? AND row = ? AND delivered_time IS NULL"
+    case .sizeOfRange(let queue): "SELECT total(size) FROM \(queue.table) WHERE id BETWEEN ? AND ?"
+    case .layAside(let queue):
+      "INSERT INTO damaged SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), ?2, \(QueueID.columns), \(queue.kind == .payload ? "payload" : "NULL") FROM \(queue.table) WHERE id = ?1"
+    case .bury(let queue):
+      "INSERT INTO dead SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), id, type, created_time, flags, size, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \(queue.kind == .payload ? "payload" : "NULL") FROM \(queue.table) WHERE id = ?1"
+    case .largePayloads(let queue): "SELECT id, size FROM \(queue.table) WHERE length(payload) > ? ORDER BY id"
+    case .deliveredBefore:
+      "SELECT namespace, report_id, row FROM client_ids WHERE delivered_time < ? ORDER BY delivered_time LIMIT 1000"
+    case .pruneClientID: "DELETE FROM client_ids WHERE namespace = ? AND report_id = ?"
+    case .pruneSettled:
+      "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE id < ? AND settled_time < ? ORDER BY id LIMIT 1000)"
+    case .unusedContexts: "SELECT id, namespace, last_sequence FROM contexts ORDER BY id LIMIT 256 OFFSET ?"
+    case .deleteContext: "DELETE FROM contexts WHERE id = ?"
+    }
+  }
+}

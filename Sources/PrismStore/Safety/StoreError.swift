@@ -1,0 +1,31 @@
+/// Why the store could not do as it was asked. Nothing was changed, unless `uncertain` says otherwise.
+public enum StoreError: Error, Equatable, CustomStringConvertible {
+  /// Another process holds the state folder.
+  case locked(folder: String)
+  /// The database was written by a newer prism; it is left as it is.
+  case newerVersion(path: String, found: Int, known: Int)
+  case folder(path: String, problem: String)
+  /// No space left on the disk.
+  case diskFull
+  /// A commit failed in a way that leaves open whether it holds. The store has opened the file anew and shows what it
+  /// found there.
+  case uncertain(String)
+  /// The database can't be read or written; each later call tries again.
+  case unavailable(String)
+  case noSuchPacket
+
+  public var description: String {
+    switch self {
+    case .locked(let folder):
+      "\(folder) is in use: is another prismd running with this state folder? Stop it, or name another stateDirectory"
+    case .newerVersion(let path, let found, let known):
+      "\(path) is of version \(found), and this prismd knows versions up to \(known): install the newer prismd again, or "
+        + "move the file away to begin a new one"
+    case .folder(let path, let problem): "\(path): \(problem)"
+    case .diskFull: "no space left on the disk of the state folder"
+    case .uncertain(let detail): "a commit failed, and whether it holds was open: \(detail)"
+    case .unavailable(let detail): "the database can't be used: \(detail)"
+    case .noSuchPacket: "no packet in flight has this id"
+    }
+  }
+}

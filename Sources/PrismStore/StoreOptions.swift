@@ -1,0 +1,29 @@
+public import PrismBase
+
+/// How the store is opened.
+public struct StoreOptions: Sendable {
+  public enum Durability: Sendable, Equatable {
+    /// A commit has been synced to the disk when it is answered.
+    case full
+    /// A commit outlives the process, and may be lost with the machine.
+    case normal
+  }
+
+  /// The state folder; it exists.
+  public var folder: String
+  public var durability: Durability = .full
+  public var time: any TimeSource = SystemTime()
+  public var log: Logger = Logger()
+
+  // Seams for tests.
+  /// A VFS that was registered under this name; nil: the system's.
+  public var vfs: String?
+  /// The database's size at which the disk counts as full, in pages of 4 KiB; nil: the disk decides.
+  public var pagesMax: Int?
+  /// The reserve that is cut when the disk is full; 0: none.
+  public var ballastBytes = 4 * 1024 * 1024
+
+  public init(folder: String) { self.folder = folder }
+
+  var databasePath: String { folder + "/prism.db" }
+}

@@ -1,0 +1,109 @@
+import Glibc
+import PrismBase
+import PrismProtocol
+import PrismStore
+import Synchronization
+
+/// A clock that stands until it is moved.
+final class StillTime: TimeSource {
+  private let milliseconds = Mutex<Int64>(1_700_000_000_000)
+  private let seconds = Mutex<Int64>(0)
+  var uptime: Duration { .seconds(seconds.withLock { $0 }) }
+  var unixMilliseconds: Int64 { milliseconds.withLock { $0 } }
+  func sleep(until deadline: Duration) async throws {}
+
+  func move(days: Int64 = 0, seconds moved: Int64 = 0) {
+    milliseconds.withLock { $0 += days * 86_400_000 + moved * 1000 }
+    seconds.withLock { $0 += days * 86_400 + moved }
+  }
+}
+
+/// A store in a folder of its own.
+final class Rig: Sendable {
+  static let shop = NamespaceName("shop")!
+  static let order = ReportType("order")!
+  static let click = ReportType("click")!
+
+  let folder: String
+  let time = StillTime()
+
+  init() {
+    var template = Array("/tmp/prism-store-XXXXXX".utf8CString)
+    folder = String(cString: mkdtemp(&template))
+  }
+
+  deinit {
+    for name in ["prism.db", "prism.db-wal", "prism.db-shm", "prism.lock", "ballast"] { unlink(folder + "/" + name) }
+    rmdir(folder)
+  }
+
+  var path: String { folder + "/prism.db" }
+
+  func open(_ change: (inout StoreOptions) -> Void = { _ in }) async throws -> ReportStore {
+    var options = StoreOptions(folder: folder)
+    options.time = time
+    options.log = Logger(write: { _ in })
+    options.ballastBytes = 0
+    change(&options)
+    return try await ReportStore.open(options)
+  }
+
+  /// One report a number; the body tells them apart.
+  func batch(
+    _ numbers: some Sequence<Int>, of type: ReportType = order, in namespace: NamespaceName = shop, lane: Lane = .rest,
+    payload: [UInt8]? = nil, ids: [String]? = nil,
+    quota: StoreQuota = StoreQuota(bytesMax: 1 << 30, evictsOldest: false),
+    createdTime: Int64? = nil, context: CommonContext = CommonContext(members: Array(#""APP_NAME":"pos""#.utf8))
+  ) -> ReportBatch {
+    var batch = ReportBatch(namespace: namespace, context: context, quota: quota)
+    batch.types = [.init(type: type, lane: lane, isRealtime: false)]
+    for (index, number) in numbers.enumerated() {
+      let body = append(Array(#""n":\#(number)"#.utf8), to: &batch.arena)
+      var row = ReportBatch.Row(
+        type: 0, createdTime: createdTime ?? time.unixMilliseconds, body: body, metaBytes: 200)
+      row.payload = payload.map { append($0, to: &batch.arena) }
+      row.clientReportID = ids.map { append(Array($0[index].utf8), to: &batch.arena) }
+      batch.rows.append(row)
+    }
+    return batch
+  }
+
+  private func append(_ bytes: [UInt8], to arena: inout [UInt8]) -> Range<Int> {
+    arena += bytes
+    return (arena.count - bytes.count)..<arena.count
+  }
+
+  func packetID() -> PacketID {
+    var random = SystemRandomNumberGenerator()
+    return PacketID(unixMilliseconds: time.unixMilliseconds, using: &random)
+  }
+
+  func claim(
+    _ namespace: NamespaceName = shop, _ kind: ReportKind = .meta, types: Claim.TypeFilter = .all, items: Int = 1000,
+    bytes: Int = 1 << 20, metaBytes: Int = 1 << 20
+  ) -> Claim {
+    Claim(
+      namespace: namespace, kind: kind, types: types, itemsMax: items, bytesMax: bytes, metaBytesMax: metaBytes,
+      packetID: packetID(), unixMilliseconds: time.unixMilliseconds)
+  }
+
+  var receipt: Settlement.Receipt {
+    .init(unixMilliseconds: time.unixMilliseconds, attempts: 1, wasDuplicate: false)
+  }
+}
+
+extension ClaimedPacket {
+  /// The numbers of its reports, in their order.
+  var numbers: [Int] {
+    metas.split(separator: 0x0A).compactMap { (try? JSONValue(parsing: Array($0)))?["n"]?.int }
+  }
+}
+
+extension ReportStore {
+  func claim(_ claim: Claim) throws -> ClaimedPacket? { try turn(UploadTurn(claims: [claim])).first ?? nil }
+  func settle(_ settlement: Settlement) throws { _ = try turn(UploadTurn(settlements: [settlement])) }
+
+  func ledger(_ namespace: NamespaceName = Rig.shop, _ kind: ReportKind = .meta) throws -> Ledger {
+    try status()[namespace]?[kind]?.ledger ?? Ledger()
+  }
+}
