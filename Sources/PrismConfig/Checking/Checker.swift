@@ -17,6 +17,8 @@ package struct Checker: Sendable {
     faults.append(ConfigurationFault(file: file, line: line, key: place + key, message: message))
   }
 
+  func hasFault(at key: String) -> Bool { faults.contains { $0.key == place + key } }
+
   /// "is FOUND, must be ALLOWED". Of a value that was refused before nothing more is said.
   mutating func refuse(_ node: YAMLNode, _ key: String, mustBe allowed: String) {
     if case .refused = node.value { return }

@@ -47,15 +47,15 @@ extension ValueForm {
 
   /// A map with keys of the operator's own, in the order of the file.
   static func map<Element>(
-    to form: ValueForm<Element>, _ allowed: String, isKey: @escaping @Sendable (String) -> Bool
+    to form: ValueForm<Element>, _ allowed: String, names: String, isName: @escaping @Sendable (String) -> Bool
   ) -> Self where Value == [MapEntry<Element>] {
     let schema: JSONValue = ["type": ["object", "null"], "additionalProperties": form.schema]
     return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
       guard let entries = checker.entries(node, key, mustBe: allowed) else { return nil }
       return entries.compactMap { entry in
         let name = "\(key).\(entry.key.shownInFault)"
-        guard isKey(entry.key) else {
-          checker.fault(entry.line, name, "is no name that can stand here, must be \(allowed)")
+        guard isName(entry.key) else {
+          checker.fault(entry.line, name, "is no name of an entry, must be \(names)")
           return nil
         }
         return form.read(entry.node, name, &checker).map { MapEntry(name: entry.key, value: $0) }

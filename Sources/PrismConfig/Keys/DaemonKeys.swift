@@ -120,17 +120,26 @@ extension DaemonConfiguration {
 
 extension ValueForm where Value == [MapEntry<String>] {
   static var common: Self {
-    map(to: .text(bytesMax: 1024), "a map of strings, keys of 1 to 128 visible ASCII characters") {
-      (1...128).contains($0.utf8.count) && $0.isVisibleASCII
+    map(
+      to: .text(bytesMax: 1024), "a map of strings",
+      names: "1 to 128 visible ASCII characters, and none of \(rowKeys.joined(separator: ", "))"
+    ) { name in
+      (1...128).contains(name.utf8.count) && name.isVisibleASCII && !rowKeys.contains(name)
     }
   }
+
+  /// A row's own, in every case (3-ingest.md, Common information).
+  private static var rowKeys: [String] { ["MONITOR_TYPE", "REPORT_ID", "IS_BIZ", "CREATE_TIME"] }
 }
 
 extension ValueForm where Value == [DaemonConfiguration.InterfaceRule] {
   static var interfaces: Self {
     typealias Rule = DaemonConfiguration.InterfaceRule
     return ValueForm<[MapEntry<DaemonConfiguration.NetworkClass>]>
-      .map(to: .choice, "a map of interface names or globs to metered, unmetered or ignored") {
+      .map(
+        to: .choice, "a map of interface names or globs to metered, unmetered or ignored",
+        names: "1 to 64 visible ASCII characters"
+      ) {
         (1...64).contains($0.utf8.count) && $0.isVisibleASCII
       }
       .converted(

@@ -134,7 +134,7 @@ private struct LoadingRun {
 
   /// The namespaces' files by name. Others in the folder are none of ours; hidden ones are an editor's.
   private mutating func namespaceFiles() -> [(NamespaceName, String)] {
-    var result: [(NamespaceName, String)] = []
+    var result: [NamespaceName: String] = [:]
     let names: [String]
     do throws(FileFault) {
       names = try FileReading.names(in: namespaceFolder) ?? []
@@ -149,17 +149,17 @@ private struct LoadingRun {
         refuse(file, "is named \(stem.shownInFault), must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -")
         continue
       }
-      if let other = result.first(where: { $0.0 == namespace }) {
-        refuse(file, "configures \(stem), which \(other.1) does already; remove one")
-        continue
+      if let other = result[namespace] {
+        refuse(file, "configures \(stem), which \(other) does already; remove one")
+      } else {
+        result[namespace] = file
       }
-      result.append((namespace, file))
     }
-    if result.count > Self.namespaceFilesMax {
+    guard result.count <= Self.namespaceFilesMax else {
       refuse(namespaceFolder, "has \(result.count) namespaces, must be at most \(Self.namespaceFilesMax)")
       return []
     }
-    return result
+    return result.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
   private mutating func refuse(_ file: String, _ message: String) {

@@ -16,9 +16,7 @@ package struct NamespaceDraft: Sendable {
   init(defaultsOf name: NamespaceName) {
     self.init(NamespaceConfiguration(name: name, monitorList: []))
     guard !name.isBusiness else { return }
-    types = [
-      MonitoredTypeDraft(type: .appCrash, isRealtime: true, isUploadPayload: true)
-    ]
+    types = [MonitoredTypeDraft(type: .appCrash, isRealtime: true, isUploadPayload: true)]
     types += ["appLag", "appBoot", "net", "netError"].map { MonitoredTypeDraft(type: ReportType($0)) }
   }
 
@@ -41,7 +39,7 @@ extension NamespaceDraft {
     result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
-    checkCertificate(line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
+    checkCertificate(lines: lines, line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
     result.keyId = value.keyId ?? checker.keyRing.keys.first?.id
     checkKey(result, line: faultLine(["keyId", "cipher", "url"]), &checker)
     return result
@@ -53,13 +51,17 @@ extension NamespaceDraft {
       line, "monitorList", "is missing, must list at least one type; for example monitorList: [{type: order}]")
   }
 
-  private func checkCertificate(line: Int, _ checker: inout Checker) {
-    guard (value.tls.certFile == nil) != (value.tls.keyFile == nil) else { return }
-    let (given, missing) = value.tls.certFile == nil ? ("keyFile", "certFile") : ("certFile", "keyFile")
+  private func checkCertificate(lines: [String: Int], line: Int, _ checker: inout Checker) {
+    // One that was given but cannot be read has its fault already.
+    let hasCertificate = value.tls.certFile != nil || lines["tls.certFile"] != nil
+    let hasKey = value.tls.keyFile != nil || lines["tls.keyFile"] != nil
+    guard hasCertificate != hasKey else { return }
+    let (given, missing) = hasKey ? ("keyFile", "certFile") : ("certFile", "keyFile")
     checker.fault(line, "tls.\(missing)", "is missing; a client certificate needs it beside tls.\(given)")
   }
 
   private func checkKey(_ result: NamespaceConfiguration, line: Int, _ checker: inout Checker) {
+    guard !checker.hasFault(at: "keyId"), !checker.hasFault(at: "cipher") else { return }
     let ring = checker.keyRing
     guard let id = result.keyId else {
       if result.url != nil, ring.isComplete, ring.brokenIDs.isEmpty {

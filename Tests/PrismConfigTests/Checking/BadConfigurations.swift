@@ -132,7 +132,12 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a common key with a space", "prismd.yaml", "common: {\"my region\": eu}\n",
       [
-        "prismd.yaml:1: common.my region: is no name that can stand here, must be a map of strings, keys of 1 to 128 visible ASCII characters"
+        "prismd.yaml:1: common.my region: is no name of an entry, must be 1 to 128 visible ASCII characters, and none of MONITOR_TYPE, REPORT_ID, IS_BIZ, CREATE_TIME"
+      ]),
+    BadConfiguration(
+      "a common key that is a row's own", "prismd.yaml", "common: {IS_BIZ: x}\n",
+      [
+        "prismd.yaml:1: common.IS_BIZ: is no name of an entry, must be 1 to 128 visible ASCII characters, and none of MONITOR_TYPE, REPORT_ID, IS_BIZ, CREATE_TIME"
       ]),
     BadConfiguration(
       "keys that are a map", "prismd.yaml", "keys: {id: k1, file: k1.key}\n",
@@ -343,6 +348,18 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "a certificate without its key", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\ntls: {certFile: cert.pem}\n",
       ["namespaces.d/shop.yaml:2: tls.keyFile: is missing; a client certificate needs it beside tls.certFile"]),
+    BadConfiguration(
+      "an unreadable certificate beside its key", "namespaces.d/shop.yaml",
+      "monitorList: [{type: order}]\ntls: {certFile: none.pem, keyFile: cert.pem}\n",
+      [
+        "namespaces.d/shop.yaml:2: tls.certFile: is none.pem, which cannot be read in . nor in namespaces.d: No such file or directory"
+      ]),
+    BadConfiguration(
+      "a cipher that is none for a key that would not fit", "namespaces.d/shop.yaml",
+      "monitorList: [{type: order}]\nurl: https://h\ncipher: aes\n",
+      [
+        "namespaces.d/shop.yaml:3: cipher: is aes, must be aes-128-gcm, aes-256-gcm or aes-128-cbc; did you mean aes-128-gcm?"
+      ]),
     BadConfiguration(
       "a user that does not exist", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\nallow: {users: [nosuchuser]}\n",
