@@ -110,12 +110,11 @@ extension IngestConversation {
     if line.isBlank { return }
     let scanned = RequestScanner.scan(line, reserved: session.rules.reserved)
     do throws(Refusal) {
-      switch try scanned.request.get() {
-      case .report(let report): return try take(report, line, followedBy: available, now)
-      case .hello(let range): try greet(line.extracting(range))
-      case .isGather(let name):
-        answers.append(AnswerText.isGather(try Admission.isGather(name, in: line, session: &session)))
-      case .common: answers.append(AnswerText.common(session.context.members))
+      let request = try scanned.request.get()
+      if case .report(let report) = request {
+        try take(report, line, followedBy: available, now)
+      } else {
+        answers.append(answer(to: request, line))
       }
     } catch {
       refuse(error)
@@ -123,9 +122,19 @@ extension IngestConversation {
     }
   }
 
-  private mutating func greet(_ object: Span<UInt8>) throws(Refusal) {
-    try session.greet(object)
-    answers.append(AnswerText.hello(version: version, payloadBytesMax: session.rules.payloadBytesMax))
+  /// To what is not a report: a refusal of it doesn't count among the reports, and stands in a line of its own.
+  private mutating func answer(to request: ScannedRequest, _ line: Span<UInt8>) -> [UInt8] {
+    do throws(Refusal) {
+      switch request {
+      case .hello(let range):
+        try session.greet(line.extracting(range))
+        return AnswerText.hello(version: version, payloadBytesMax: session.rules.payloadBytesMax)
+      case .isGather(let name):
+        return AnswerText.isGather(try Admission.isGather(name, in: line, session: &session))
+      case .common: return AnswerText.common(session.context.members)
+      case .report: return []
+      }
+    } catch { return AnswerText.refused(error) }
   }
 
   private mutating func take(

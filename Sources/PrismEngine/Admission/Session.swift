@@ -72,7 +72,9 @@ public struct Session: Sendable {
   mutating func type(
     _ name: ScannedString, of namespace: AdmissionRules.Namespace, in line: Span<UInt8>
   ) throws(Refusal) -> Int {
-    if name.equals(namespace.typeBytes[recentType], in: line) { return recentType }
+    if recentType < namespace.typeBytes.count, name.equals(namespace.typeBytes[recentType], in: line) {
+      return recentType
+    }
     guard let index = namespace.index(ofType: name.string(in: line)) else {
       throw Refusal(.unknownType, "the type is not in the monitorList of \(namespace.name)")
     }

@@ -27,7 +27,9 @@ final class IngestConnection {
   var conversation: IngestConversation
   /// nil: the line protocol, or not decided yet.
   var http: HTTPExchange?
-  var isProtocolKnown = false
+  private var isProtocolKnown = false
+  /// The first line as far as it came, while it may still be HTTP's.
+  private var opening: [UInt8] = []
 
   var pauses: Pauses = [] { didSet { updateReading() } }
   /// When it is closed unless something arrives before, on the `uptime` clock.
@@ -142,10 +144,7 @@ extension IngestConnection {
 
 extension IngestConnection {
   func consume(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
-    if !isProtocolKnown, chunk.count > 0 {
-      isProtocolKnown = true
-      if chunk[0].isASCIILetter { http = HTTPExchange() }
-    }
+    guard isProtocolKnown else { return open(chunk, unixMilliseconds: now) }
     if http != nil {
       http?.consume(chunk, &conversation, unixMilliseconds: now)
       updateExchange()
@@ -154,7 +153,28 @@ extension IngestConnection {
     }
   }
 
+  /// The first byte tells the protocol, except that a letter may also begin a line that is no JSON: then the line's end
+  /// does, so that a slip on the first line isn't answered in a language that the client doesn't speak.
+  private func open(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
+    opening.append(copying: chunk, chunk.indices)
+    guard let first = opening.first else { return }
+    if first.isASCIILetter {
+      let end = opening.firstIndex(of: 0x0A)
+      guard end != nil || opening.count > HTTPHead.bytesMax else { return }
+      if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false { http = HTTPExchange() }
+    }
+    beginProtocol(unixMilliseconds: now)
+  }
+
+  private func beginProtocol(unixMilliseconds now: Int64) {
+    isProtocolKnown = true
+    let begun = opening
+    opening = []
+    consume(begun.span, unixMilliseconds: now)
+  }
+
   func endInput(unixMilliseconds now: Int64) {
+    if !isProtocolKnown { beginProtocol(unixMilliseconds: now) }
     if http != nil { http?.end() } else { conversation.end(unixMilliseconds: now) }
     pauses.insert(.ended)
   }
@@ -172,8 +192,8 @@ extension IngestConnection {
     if http?.isAwaitingAnswers == true { pauses.insert(.exchange) } else { pauses.remove(.exchange) }
   }
 
-  var partialBytes: Int { conversation.partialBytes + (http?.heldBytes ?? 0) }
-  var isWithinRequest: Bool { http?.isWithinRequest ?? conversation.isWithinRequest }
+  var partialBytes: Int { opening.count + conversation.partialBytes + (http?.heldBytes ?? 0) }
+  var isWithinRequest: Bool { !opening.isEmpty || http?.isWithinRequest ?? conversation.isWithinRequest }
   var mustClose: Bool { conversation.mustClose || http?.mustClose == true }
   /// Nothing is owed to the client, and nothing of it is on its way.
   var isSettled: Bool { conversation.isSettled && unsentBytes == 0 && http?.isAwaitingAnswers != true }

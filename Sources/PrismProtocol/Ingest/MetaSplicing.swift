@@ -42,8 +42,15 @@ public enum MetaSplicing {
     monitorTypeBytes: Int, reportIDBytes: Int, createdTime: Int64?, isBusiness: Bool, contextBytes: Int, bodyBytes: Int
   ) -> Int {
     let fixed = #"{"MONITOR_TYPE":"","REPORT_ID":"","IS_BIZ":}"#.utf8.count + (isBusiness ? 4 : 5)
-    let created = createdTime.map { #","CREATE_TIME":"#.utf8.count + String($0).utf8.count } ?? 0
+    let created = createdTime.map { #","CREATE_TIME":"#.utf8.count + decimalDigits($0) } ?? 0
     return fixed + created + monitorTypeBytes + reportIDBytes + (contextBytes > 0 ? contextBytes + 1 : 0)
       + (bodyBytes > 0 ? bodyBytes + 1 : 0)
+  }
+
+  /// Characters of a number's decimal form, a sign included.
+  private static func decimalDigits(_ number: Int64) -> Int {
+    var (rest, digits) = (number.magnitude, number < 0 ? 2 : 1)
+    while rest >= 10 { (rest, digits) = (rest / 10, digits + 1) }
+    return digits
   }
 }

@@ -82,6 +82,18 @@ struct IngestConversationTests {
     #expect(conversation.answers().map { $0["status"]?.string } == [nil, "stored"])
   }
 
+  @Test("a greeting or question that is refused is no report, and is answered by itself")
+  func refusedGreeting() {
+    var conversation = AdmissionSupport.conversation()
+    conversation.consume(#"{"hello":{"answer":"cumulative"}}"# + "\n" + #"{"hello":{"x":1}}"# + "\n\(Self.good)\n")
+    var store = CommittingStore()
+    store.commit(&conversation)
+    let answers = conversation.answers()
+    #expect(answers.map { $0["code"]?.string } == [nil, "bad_request", nil])
+    #expect(answers.last?["acked"]?.int == 1)
+    #expect(conversation.takeTally().received == 1)
+  }
+
   @Test("a commit that failed refuses every report of it", arguments: [false, true])
   func failedCommit(isCumulative: Bool) {
     var conversation = AdmissionSupport.conversation()

@@ -5,8 +5,9 @@ import PrismProtocol
 /// A client's end of the ingest socket. Its blocking calls run on a queue of their own.
 final class IngestClient: Sendable {
   let descriptor: Int32
-  /// Concurrent: one may send while another reads.
-  private let queue = DispatchQueue(label: "prism.test.client", attributes: .concurrent)
+  /// Two, so that one may send while another reads; serial ones, because each of those gets a thread at once.
+  private let sending = DispatchQueue(label: "prism.test.client.send")
+  private let receiving = DispatchQueue(label: "prism.test.client.receive")
 
   init(_ path: String, isBlocking: Bool = true) throws {
     descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -32,7 +33,7 @@ final class IngestClient: Sendable {
   func send(_ text: String, piece size: Int = .max) async throws { try await send(Array(text.utf8), piece: size) }
 
   func send(_ bytes: [UInt8], piece size: Int = .max) async throws {
-    try await onQueue { [descriptor] in
+    try await on(sending) { [descriptor] in
       var rest = bytes[...]
       while !rest.isEmpty {
         let count = rest.prefix(size).withUnsafeBytes {
@@ -61,7 +62,7 @@ final class IngestClient: Sendable {
 
   /// As many lines; fewer where the server ends before.
   func lines(_ count: Int) async throws -> [JSONValue] {
-    try await onQueue { [descriptor] in
+    try await on(receiving) { [descriptor] in
       var (result, line): ([JSONValue], [UInt8]) = ([], [])
       var byte: UInt8 = 0
       while result.count < count {
@@ -81,7 +82,7 @@ final class IngestClient: Sendable {
 
   /// Everything up to the end of the connection.
   func rest() async throws -> String {
-    try await onQueue { [descriptor] in
+    try await on(receiving) { [descriptor] in
       var result: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: 65_536)
       while true {
@@ -93,7 +94,9 @@ final class IngestClient: Sendable {
     }
   }
 
-  private func onQueue<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+  private func on<Result: Sendable>(_ queue: DispatchQueue, _ body: @escaping @Sendable () throws -> Result)
+    async throws -> Result
+  {
     try await withCheckedThrowingContinuation { continuation in
       queue.async { continuation.resume(with: Swift.Result { try body() }) }
     }

@@ -47,6 +47,19 @@ struct IngestServerTests {
     }
   }
 
+  @Test("a first line that is neither JSON nor HTTP is refused in the line protocol", arguments: [1, Int.max])
+  func slipOnTheFirstLine(size: Int) async throws {
+    try await withIngestRig { rig in
+      let client = try IngestClient(rig.path)
+      try await client.send("nonsense of HTTP/1.1 or so\nnonsense\n" + Self.line, piece: size)
+      #expect(try await client.lines(3).map { $0["code"]?.string } == ["bad_request", "bad_request", nil])
+      let last = try IngestClient(rig.path)
+      try await last.send("nonsense")
+      last.finishSending()
+      #expect(try await last.lines(1)[0]["code"] == "bad_request")
+    }
+  }
+
   @Test("many connections pipeline with payloads at once: every report is stored and answered, in order")
   func pipelines() async throws {
     try await withIngestRig { rig in

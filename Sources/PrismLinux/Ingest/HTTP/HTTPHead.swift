@@ -22,6 +22,12 @@ struct HTTPHead: Equatable {
 
   static let bytesMax = 16 * 1024
 
+  /// Whether a line is meant to be the first of an HTTP request, sound or not: METHOD TARGET HTTP/…
+  static func isRequestLine(_ line: ArraySlice<UInt8>) -> Bool {
+    let version = line.split(separator: 0x20).last
+    return version?.starts(with: "HTTP/".utf8) == true
+  }
+
   /// - Parameter text: from the request line to the empty line, both included.
   init(_ text: ArraySlice<UInt8>) throws(Fault) {
     var lines = try Self.lines(text)
