@@ -1,8 +1,9 @@
 import PrismProtocol
 
 extension ValueForm where Value == String {
-  /// A string that is sound.
-  /// - Parameter isShown: false keeps a value out of faults: it may be a secret that went astray.
+  /// - Parameters:
+  ///   - allowed: what `isSound` asks for, in words.
+  ///   - isShown: false keeps a value out of faults: it may be a secret that went astray.
   static func string(
     _ allowed: String, isShown: @escaping @Sendable (String) -> Bool = { _ in true },
     isSound: @escaping @Sendable (String) -> Bool
@@ -32,28 +33,29 @@ extension ValueForm where Value == String {
     string("1 to 128 visible ASCII characters") { (1...128).contains($0.utf8.count) && $0.isVisibleASCII }
   }
 
+  /// A key's digits that went astray are no id, and not told.
   static var keyID: Self {
-    string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false }) { text in
+    let isSound = { @Sendable (text: String) in
       (1...64).contains(text.utf8.count) && !text.isKeyMaterial
         && text.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x5F || $0 == 0x2E || $0 == 0x2D }
     }
+    return string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false }, isSound: isSound)
   }
 
-  /// A collector's address; a trailing slash goes. Who writes a password into it must not see it again
-  /// in a log, so such a value is not told.
+  /// A collector's address; a trailing slash goes. One with a password in it is not told, for faults end in logs.
   static var collectorURL: Self {
-    string(
-      "http:// or https://, a host, and a path at most (no user, query or fragment)", isShown: { $0.holdsNoPassword }
-    ) {
-      HTTPAddress($0) != nil
-    }.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
+    address("http:// or https://, a host, and a path at most (no user, query or fragment)") { _ in true }
   }
 
   /// Plain http goes to loopback only.
   static var secureURL: Self {
-    string("https://, or http:// to loopback, with no user, query or fragment", isShown: { $0.holdsNoPassword }) {
-      HTTPAddress($0).map { $0.isSecure || $0.isLoopback } ?? false
-    }.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
+    address("https://, or http:// to loopback, with no user, query or fragment") { $0.isSecure || $0.isLoopback }
+  }
+
+  private static func address(_ allowed: String, isSound: @escaping @Sendable (HTTPAddress) -> Bool) -> Self {
+    let form = string(
+      allowed, isShown: { $0.holdsNoPassword }, isSound: { HTTPAddress($0).map(isSound) ?? false })
+    return form.converted({ HTTPAddress($0)?.text ?? $0 }, back: { $0 })
   }
 
   /// Where to listen; a port alone means loopback.

@@ -2,16 +2,14 @@ import PrismProtocol
 
 /// The table "The daemon" of 2-configuration.md.
 package enum DaemonKeys {
-  package static let table = KeyTable(
+  package static let table: KeyTable<DaemonConfiguration> = KeyTable(
     sockets + storage + limits + identity + network + remote + operation, defaults: DaemonConfiguration(),
-    elsewhere: { isNamespaceKey($0) ? "a namespace's file, namespaces.d/prism.yaml for the built-in one" : nil })
+    elsewhere: { name in
+      let isNamespaceKey = NamespaceKeys.names.contains(name) || NamespaceKeys.table.isGroup(name)
+      return isNamespaceKey ? "a namespace's file, namespaces.d/prism.yaml for the built-in one" : nil
+    })
 
   static let names = Set(table.keys.map(\.name))
-
-  /// Written out, for `NamespaceKeys.table` asks here in turn.
-  private static func isNamespaceKey(_ name: String) -> Bool {
-    NamespaceKeys.names.contains(name) || ["tls", "allow", "authorization"].contains(name)
-  }
 
   private typealias Key = ConfigurationKey<DaemonConfiguration>
 

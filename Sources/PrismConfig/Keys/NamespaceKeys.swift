@@ -2,10 +2,12 @@ import PrismProtocol
 
 /// The table "A namespace" of 2-configuration.md.
 package enum NamespaceKeys {
-  package static let table = KeyTable(
+  package static let table: KeyTable<NamespaceDraft> = KeyTable(
     switches + limits + protection + access,
     defaults: NamespaceDraft(NamespaceConfiguration(name: .prism, monitorList: [])),
-    elsewhere: { DaemonKeys.names.contains($0) ? "prismd.yaml, the daemon's own file" : nil })
+    elsewhere: {
+      DaemonKeys.table.isGroup($0) || DaemonKeys.names.contains($0) ? "prismd.yaml, the daemon's own file" : nil
+    })
 
   static let names = Set(table.keys.map(\.name))
 

@@ -18,11 +18,8 @@ final class YAMLEventStream {
   init(_ bytes: [UInt8]) throws(YAMLFault) {
     text = .allocate(capacity: bytes.count)
     _ = text.initialize(from: bytes)
-    guard yaml_parser_initialize(parser) == 1 else {
-      text.deallocate()
-      parser.deallocate()
-      throw YAMLFault(line: 1, "there is no memory to read it")
-    }
+    // Where it fails it has cleared all that `deinit` frees.
+    guard yaml_parser_initialize(parser) == 1 else { throw YAMLFault(line: 1, "there is no memory to read it") }
     yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
     yaml_parser_set_input_string(parser, text.baseAddress, text.count)
   }

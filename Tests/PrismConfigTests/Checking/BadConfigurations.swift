@@ -94,6 +94,9 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "a namespace's key in the daemon's file", "prismd.yaml", "maxItem: 10\n",
       ["prismd.yaml:1: maxItem: belongs in a namespace's file, namespaces.d/prism.yaml for the built-in one"]),
     BadConfiguration(
+      "a namespace's group in the daemon's file", "prismd.yaml", "tls: {caFile: cert.pem}\n",
+      ["prismd.yaml:1: tls: belongs in a namespace's file, namespaces.d/prism.yaml for the built-in one"]),
+    BadConfiguration(
       "an unset variable", "prismd.yaml", "state: ${NOWHERE}/prism\n",
       ["prismd.yaml:1: state: has ${NOWHERE}, which the environment does not set; set it or write ${NOWHERE:-other}"]),
     BadConfiguration(
@@ -371,6 +374,10 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "a daemon's key in a namespace's file", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\ndurability: full\n",
       ["namespaces.d/shop.yaml:2: durability: belongs in prismd.yaml, the daemon's own file"]),
+    BadConfiguration(
+      "a daemon's group in a namespace's file", "namespaces.d/shop.yaml",
+      "monitorList: [{type: order}]\nlimits: {maxItem: 200}\n",
+      ["namespaces.d/shop.yaml:2: limits: belongs in prismd.yaml, the daemon's own file"]),
     BadConfiguration(
       "a variable out of range", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem: ${MANY}\n",
       [
