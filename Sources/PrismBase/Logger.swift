@@ -66,7 +66,7 @@ public final class Logger: Sendable {
   }
 
   /// A fault named `key` came (again): logged the first time only, until `faultEnded(key)`.
-  public func fault(_ key: String, _ level: Level = .warning, _ message: String, _ fields: Fields = [:]) {
+  public func fault(_ key: String, _ message: String, _ fields: Fields = [:], level: Level = .warning) {
     let count = state.withLock { state in
       state.faults[key, default: 0] += 1
       return state.faults[key]

@@ -80,3 +80,28 @@ public protocol ReportSink: Sendable {
   /// outcome that every report of it is answered with.
   func append(_ batches: [ReportBatch]) async -> CommitOutcome
 }
+
+/// Reads small files that hold secrets and may change at any time (a bearer token).
+public protocol SecretFiles: Sendable {
+  /// - Throws: `SecretFileFault`, also for a file over `bytesMax`.
+  func read(_ path: String, bytesMax: Int) async throws(SecretFileFault) -> [UInt8]
+}
+
+public struct SecretFileFault: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What is wrong with which file, and what to do; never what is in it.
+  public let description: String
+  public init(_ description: String) { self.description = description }
+}
+
+/// Random numbers, passed in so that a test can replay them.
+public struct Randomness: RandomNumberGenerator, Sendable {
+  private let draw: @Sendable () -> UInt64
+  public init(_ draw: @escaping @Sendable () -> UInt64) { self.draw = draw }
+  public func next() -> UInt64 { draw() }
+
+  /// The system's own.
+  public static let system = Randomness {
+    var generator = SystemRandomNumberGenerator()
+    return generator.next()
+  }
+}

@@ -162,7 +162,7 @@ extension ReportStore {
   /// Reads again what the database says. After anything but a full disk the file is opened anew, since what a connection
   /// holds of a file that failed it can't be trusted.
   private func recover(from error: SQLiteError) {
-    options.log.fault("store", .error, "the database failed", ["error": error.description])
+    options.log.fault("store", "the database failed", ["error": error.description], level: .error)
     contexts = ContextCache()
     do {
       if let openDatabase, error.isDiskFull {

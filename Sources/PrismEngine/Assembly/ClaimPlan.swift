@@ -1,0 +1,32 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// How large a packet may become (6-delivery.md, What; 5-packet.md, The two bodies).
+enum ClaimPlan {
+  /// The meta block must fit the frame's 2 bytes once compressed and encrypted. Metas that don't compress at all grow by
+  /// gzip's frame and stored blocks and by the cipher's nonce, tag or padding: under 256 bytes in all.
+  static let metaPlaintextBytesMax = Limits.packetMetaBlockBytesMax - 256
+
+  static func claim(
+    _ configuration: NamespaceConfiguration, kind: ReportKind, types: Claim.TypeFilter, packetID: PacketID, now: Int64
+  ) -> Claim {
+    let isPayload = kind == .payload
+    return Claim(
+      namespace: configuration.name, kind: kind, types: types,
+      itemsMax: isPayload ? min(configuration.maxItem, Limits.packetPayloadCountMax) : configuration.maxItem,
+      bytesMax: configuration.maxBodyBytes,
+      metaBytesMax: isPayload ? metaPlaintextBytesMax : .max,
+      packetID: packetID, unixMilliseconds: now)
+  }
+
+  /// Bytes of claimed packets that may lie ready behind the one that is on its way.
+  static let aheadBytesMax = 2 * 1_048_576
+  static let aheadMax = 8
+
+  /// How many packets to claim in one commit. - Parameter bytes: of the last one; nil: unknown yet.
+  static func ahead(lastPacketBytes bytes: Int?) -> Int {
+    guard let bytes else { return 2 }
+    return min(aheadMax, max(1, aheadBytesMax / max(bytes, 1)))
+  }
+}

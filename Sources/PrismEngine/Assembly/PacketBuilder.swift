@@ -1,0 +1,48 @@
+import PrismBase
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+/// A packet's bytes, ready to be posted once. A further attempt is built anew: the same plaintext, another nonce.
+struct BuiltPacket: Sendable {
+  var context: PacketContext
+  var itemCount: Int
+  var ledgerHeader: String
+  var seal: PacketSeal
+  var body: [UInt8]
+  /// The value of `Prism-Mac`.
+  var mac: String?
+  var rawBytes: Int
+  /// It has rows of types that leave on unmetered networks only.
+  var hasWifiOnlyRows: Bool
+}
+
+/// Compresses and encrypts packets, on a queue of its own: a MiB takes milliseconds.
+actor PacketBuilder {
+  private let executor = DispatchQueueExecutor(label: "prism.packets")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// The last one used: namespaces mostly share their key, and take turns where they don't.
+  private var encoder: (cipher: Cipher, key: Secret, value: PacketEncoder)?
+
+  init() {}
+
+  /// - Throws: `keyLength`, `frameOverflow`, `internal`.
+  func build(_ packet: ClaimedPacket, _ seal: PacketSeal, wifiOnly: Set<ReportType>) throws(PacketError) -> BuiltPacket
+  {
+    let context = PacketContext(
+      deviceID: seal.deviceID, namespace: packet.namespace, packetID: packet.id, kind: packet.kind)
+    let encoded = try encoder(for: seal).encode(context: context, metas: packet.metas, payloads: packet.payloads)
+    return BuiltPacket(
+      context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal,
+      body: encoded.body, mac: encoded.mac, rawBytes: encoded.rawBytes,
+      hasWifiOnlyRows: MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
+  }
+
+  private func encoder(for seal: PacketSeal) throws(PacketError) -> PacketEncoder {
+    if let encoder, encoder.cipher == seal.cipher, encoder.key == seal.key { return encoder.value }
+    let value = try PacketEncoder(cipher: seal.cipher, key: seal.key)
+    encoder = (seal.cipher, seal.key, value)
+    return value
+  }
+}

@@ -1,0 +1,55 @@
+import PrismConfig
+import PrismProtocol
+import Synchronization
+
+/// Holds the snapshot that is in force. Whoever works with one asks for `generation` and takes `current` when it rose
+/// (pull), or is told by the engine (push).
+public final class ConfigurationHub: Sendable {
+  private struct State {
+    var current: Snapshot
+    var faults: [String] = []
+    var failedReloads = 0
+  }
+
+  private let state: Mutex<State>
+  private let published: Atomic<Int>
+
+  public init(_ snapshot: Snapshot) {
+    state = Mutex(State(current: snapshot))
+    published = Atomic(snapshot.generation)
+  }
+
+  public var current: Snapshot { state.withLock { $0.current } }
+
+  /// Of `current`; costs no lock.
+  public var generation: Int { published.load(ordering: .acquiring) }
+
+  /// Faults of the last reload that failed, until the next good one; one a line, as `--check-config` prints them.
+  public var faults: [String] { state.withLock { $0.faults } }
+  public var failedReloads: Int { state.withLock { $0.failedReloads } }
+
+  /// Puts `snapshot` in force under the next generation, whatever its own says. One that says nothing new clears the
+  /// faults and changes nothing else.
+  /// - Returns: what is different now, for the caller to tell, outside of any lock.
+  public func publish(_ snapshot: Snapshot) -> ConfigurationChange {
+    state.withLock { state in
+      let old = state.current
+      state.faults = []
+      var new = snapshot
+      new.generation = old.generation
+      guard new != old else { return ConfigurationChange(from: old, to: old) }
+      new.generation = old.generation + 1
+      state.current = new
+      published.store(new.generation, ordering: .releasing)
+      return ConfigurationChange(from: old, to: new)
+    }
+  }
+
+  /// A reload failed: the snapshot in force stays.
+  public func refuse(_ faults: [String]) {
+    state.withLock {
+      $0.faults = faults
+      $0.failedReloads += 1
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import PrismConfig
+import PrismProtocol
+
+/// All that one namespace's delivery works with, taken out of a snapshot.
+struct PipelineSettings: Sendable, Equatable {
+  var namespace: NamespaceName
+  var deviceID: String
+  /// nil: retired, its rows are kept and nothing is sent.
+  var configuration: NamespaceConfiguration?
+  /// nil: none is configured under the namespace's `keyId`.
+  var key: DaemonConfiguration.Key?
+  var collector: CollectorAddress?
+
+  init(namespace: NamespaceName, snapshot: Snapshot, automaticDeviceID: String) {
+    self.namespace = namespace
+    deviceID = snapshot.daemon.deviceId ?? automaticDeviceID
+    configuration = snapshot.namespaces[namespace]
+    key = configuration?.keyId.flatMap { id in snapshot.daemon.keys.first { $0.id == id } }
+    collector = configuration?.url.map(CollectorAddress.init)
+  }
+
+  /// Types whose rows leave on unmetered networks only.
+  var wifiOnlyTypes: Set<ReportType> {
+    Set(configuration?.monitorList.filter(\.onlyWifi).map(\.type) ?? [])
+  }
+
+  /// Types whose payloads are uploaded.
+  var payloadTypes: Set<ReportType> {
+    Set(configuration?.monitorList.filter(\.isUploadPayload).map(\.type) ?? [])
+  }
+
+  /// What a packet was encoded with: another seal means that it must be encoded anew.
+  var seal: PacketSeal? {
+    guard let configuration, let key else { return nil }
+    return PacketSeal(deviceID: deviceID, cipher: configuration.cipher, keyID: key.id, key: key.secret)
+  }
+}
+
+/// Whom a packet is from and how it is encrypted.
+struct PacketSeal: Sendable, Equatable {
+  var deviceID: String
+  var cipher: Cipher
+  var keyID: String
+  var key: Secret
+}

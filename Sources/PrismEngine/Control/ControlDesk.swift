@@ -1,0 +1,143 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// Answers what `prismctl` asks (7-operations.md). Every answer ends with a line that has `"done":true`.
+public struct ControlDesk: Sendable {
+  /// What a reload came to: what changed for people, or every fault.
+  public enum ReloadOutcome: Sendable {
+    case done(String)
+    case faults([String])
+  }
+
+  let engine: Engine
+  let version: String
+  let reload: @Sendable () async -> ReloadOutcome
+
+  /// - Parameter reload: reads the files and publishes what they say.
+  public init(engine: Engine, version: String, reload: @escaping @Sendable () async -> ReloadOutcome) {
+    (self.engine, self.version, self.reload) = (engine, version, reload)
+  }
+
+  public func handle(_ request: ControlRequest) -> AsyncStream<JSONValue> {
+    let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
+    let task = Task {
+      do throws(Refused) {
+        let last = try await answer(request) { continuation.yield($0) }
+        continuation.yield(.object(last + [.init("done", true)]))
+      } catch {
+        let members: JSONValue = ["message": .string(error.message), "exitCode": .int(error.exitCode)]
+        continuation.yield(["error": members, "done": true])
+      }
+      continuation.finish()
+    }
+    continuation.onTermination = { _ in task.cancel() }
+    return stream
+  }
+
+  /// Why a request is not done: words and the exit code that `prismctl` ends with.
+  struct Refused: Error {
+    var exitCode: Int
+    var message: String
+    init(_ exitCode: Int, _ message: String) { (self.exitCode, self.message) = (exitCode, message) }
+  }
+
+  private func answer(
+    _ request: ControlRequest, _ progress: @Sendable (JSONValue) -> Void
+  ) async throws(Refused) -> [JSONValue.Member] {
+    switch request.command {
+    case .status: return [.init("status", try await status())]
+    case .network: return [.init("network", network)]
+    case .flush:
+      try await flush(request, progress)
+      return []
+    case .reload:
+      switch await reload() {
+      case .done(let text): return [.init("text", .string(text))]
+      case .faults(let faults): throw Refused(78, faults.joined(separator: "\n"))
+      }
+    case .explain: return [.init("text", .string(try await explain(request)))]
+    case .trace, .tail, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configShow, .configDiff,
+      .doctor:
+      throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
+    }
+  }
+
+  private var network: JSONValue {
+    let state = engine.parts.network.current
+    return [
+      "kind": .string(state.kind.rawValue), "interface": state.interface.map { .string($0) } ?? .null,
+      "reason": .string(state.reason),
+    ]
+  }
+
+  private func namespace(_ request: ControlRequest) throws(Refused) -> NamespaceName? {
+    guard let text = request["namespace"]?.string else { return nil }
+    guard let namespace = NamespaceName(text) else {
+      throw Refused(64, "a namespace's name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
+    }
+    return namespace
+  }
+
+  // MARK: flush
+
+  private func flush(_ request: ControlRequest, _ progress: @Sendable (JSONValue) -> Void) async throws(Refused) {
+    let namespace = try namespace(request)
+    guard await engine.flush(namespace) else { throw unknown(namespace) }
+    guard request["wait"]?.bool == true else { return }
+    let pipelines = await engine.pipelines.filter { namespace == nil || $0.key == namespace }
+    while !Task.isCancelled {
+      var isQuiet = true
+      for pipeline in pipelines.values where await !pipeline.isQuiet { isQuiet = false }
+      let waiting = try await waiting(Set(pipelines.keys))
+      progress(["progress": ["waiting": .int(waiting)]])
+      if isQuiet { return }
+      do { try await engine.parts.time.sleep(for: .milliseconds(100)) } catch { return }  // nobody waits any more
+    }
+  }
+
+  private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
+    try await queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
+      kinds.values.reduce(sum) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
+    }
+  }
+
+  func queues() async throws(Refused) -> [NamespaceName: [ReportKind: QueueStatus]] {
+    do { return try await engine.parts.store.status() } catch { throw Refused(69, error.description) }
+  }
+
+  private func unknown(_ namespace: NamespaceName?) -> Refused {
+    Refused(1, "there is no namespace `\(namespace?.text ?? "")`; `prismctl status` lists them")
+  }
+
+  // MARK: explain
+
+  private func explain(_ request: ControlRequest) async throws(Refused) -> String {
+    guard let namespace = try namespace(request) else { throw Refused(64, "explain: which namespace?") }
+    guard let pipeline = await engine.pipelines[namespace] else { throw unknown(namespace) }
+    let types = try types(request, of: namespace)
+    var lines: [String] = []
+    for type in types {
+      for kind in ReportKind.allCases {
+        let gate = await pipeline.explain(kind, type)
+        lines.append("\(type) \(kind.rawValue): \(Self.words(gate))")
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func types(_ request: ControlRequest, of namespace: NamespaceName) throws(Refused) -> [ReportType] {
+    guard let text = request["type"]?.string else {
+      return engine.hub.current.namespaces[namespace]?.monitorList.map(\.type) ?? []
+    }
+    guard let type = ReportType(text) else { throw Refused(64, "`\(text)` is no type's name") }
+    return [type]
+  }
+
+  private static func words(_ gate: ShutGate?) -> String {
+    guard let gate else { return "nothing keeps it; what waits is on its way" }
+    let opens = gate.opensIn.map { ", opens in \($0.secondsRoundedUp) s" } ?? ""
+    return "\(gate.gate.rawValue): \(gate.reason)\(opens)"
+  }
+}

@@ -1,0 +1,119 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// The daemon's delivery as a whole: a pipeline for each namespace, the store's maintenance, reloads, the network.
+public actor Engine {
+  /// How long a POST that is on its way may take when the daemon stops (6-delivery.md).
+  public static let stopMax: Duration = .seconds(5)
+  private static let maintenanceInterval: Duration = .seconds(10)
+
+  public nonisolated let hub: ConfigurationHub
+  /// Where the ingest socket hands its batches to.
+  public nonisolated var sink: any ReportSink { ingest }
+
+  nonisolated let parts: PipelineParts
+  nonisolated let startedAt: Duration
+  private nonisolated let ingest: IngestSink
+  private let deviceID: String
+  private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
+  private var loops: [Task<Void, Never>] = []
+
+  /// - Parameter deviceID: the derived one, used where the configuration names none.
+  public init(
+    store: ReportStore, hub: ConfigurationHub, transport: any Transport, network: any NetworkMonitor,
+    secrets: any SecretFiles, deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
+    log: Logger
+  ) {
+    parts = PipelineParts(
+      store: store, transport: transport, network: network, secrets: secrets, builder: PacketBuilder(), time: time,
+      random: random, log: log)
+    (self.hub, self.deviceID, startedAt) = (hub, deviceID, time.uptime)
+    ingest = IngestSink(store: store)
+  }
+
+  /// Takes up what the last run left, and begins to deliver.
+  public func start() async throws(StoreError) {
+    try await parts.store.apply(Self.policies(hub.current))
+    await refreshPipelines()
+    let changes = parts.network.changes()
+    loops = [
+      Task { [weak self] in for await _ in changes { await self?.networkChanged() } },
+      Task { [weak self] in await self?.maintain() },
+    ]
+  }
+
+  /// Puts a new configuration in force; only namespaces that it changes notice.
+  @discardableResult
+  public func publish(_ snapshot: Snapshot) async -> ConfigurationChange {
+    let change = hub.publish(snapshot)
+    guard !change.isNothing else { return change }
+    do { try await parts.store.apply(Self.policies(change.new)) } catch {
+      parts.log.warning("stored reports could not be held to the new configuration", ["cause": error.description])
+    }
+    await refreshPipelines(changed: change.namespaces)
+    return change
+  }
+
+  /// Finishes what is on its way, up to `stopMax`; the rest waits for the next start.
+  public func stop() async {
+    for loop in loops { loop.cancel() }
+    let deadline = parts.time.uptime + Self.stopMax
+    await withTaskGroup(of: Void.self) { group in
+      for pipeline in pipelines.values { group.addTask { await pipeline.stop(deadline: deadline) } }
+    }
+    await parts.store.close()
+  }
+
+  /// - Returns: false for a namespace that nobody knows.
+  func flush(_ namespace: NamespaceName?) async -> Bool {
+    guard let namespace else {
+      for pipeline in pipelines.values { await pipeline.flush() }
+      return true
+    }
+    guard let pipeline = pipelines[namespace] else { return false }
+    await pipeline.flush()
+    return true
+  }
+
+  /// Every namespace that is configured, or has ever stored something.
+  private func refreshPipelines(changed: Set<NamespaceName> = []) async {
+    let snapshot = hub.current
+    for namespace in Set(snapshot.namespaces.keys).union(await parts.store.namespaces()) {
+      let settings = PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
+      if let pipeline = pipelines[namespace] {
+        if changed.contains(namespace) { await pipeline.apply(settings) }
+      } else {
+        let pipeline = NamespacePipeline(parts: parts, settings: settings, wishes: WishBox())
+        pipelines[namespace] = pipeline
+        ingest.set(pipelines)
+        await pipeline.start()
+      }
+    }
+  }
+
+  private func networkChanged() async {
+    for pipeline in pipelines.values { await pipeline.networkChanged() }
+  }
+
+  private func maintain() async {
+    while !Task.isCancelled {
+      do {
+        while try await parts.store.maintain(), !Task.isCancelled {}
+        parts.log.faultEnded("maintenance", "the store is maintained again")
+      } catch {
+        parts.log.fault("maintenance", "the store could not be maintained", ["cause": error.description])
+      }
+      do { try await parts.time.sleep(for: Self.maintenanceInterval) } catch { return }  // the daemon stops
+    }
+  }
+
+  private static func policies(_ snapshot: Snapshot) -> [NamespaceName: RetentionPolicy] {
+    snapshot.namespaces.mapValues {
+      RetentionPolicy(
+        expirationDays: $0.expirationDays, isUpdateClear: $0.isUpdateClear, appVersion: $0.appVersion,
+        maxBodyBytes: $0.maxBodyBytes)
+    }
+  }
+}

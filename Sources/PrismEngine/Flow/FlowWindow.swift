@@ -1,0 +1,61 @@
+import PrismProtocol
+
+/// What a namespace has sent over metered networks in its current window of 24 h (6-delivery.md, Whether).
+///
+/// While the daemon runs, the window's age is counted by the uptime clock, which nobody can step. Over a restart only
+/// the wall clock can tell how much time went by. Where that one is behind the window's begin (a machine without a
+/// battery-backed clock, say), it is asked again for as long as this window lasts, since it may be set right later: no
+/// step of the clock, either way, makes a window longer than 24 h of uptime.
+struct FlowWindow: Sendable, Equatable {
+  static let length: Duration = .seconds(86_400)
+
+  private(set) var usedBytes: Int
+  private var startedUnixMilliseconds: Int64
+  /// The window's age when `anchor` was taken.
+  private var ageAtAnchor: Duration
+  private var anchor: Duration
+  private var asksWallClock: Bool
+
+  /// A new window.
+  init(now: Instant) {
+    (usedBytes, startedUnixMilliseconds, ageAtAnchor) = (0, now.unixMilliseconds, .zero)
+    (anchor, asksWallClock) = (now.uptime, false)
+  }
+
+  /// The window as `note` holds it; nil where the note is not one of this format.
+  init?(note: [UInt8], now: Instant) {
+    guard let value = try? JSONValue(parsing: note),  // a damaged note is as good as none: a new window
+      let used = value["usedBytes"]?.int, used >= 0, let started = value["startedUnixMs"]?.int
+    else { return nil }
+    usedBytes = used
+    startedUnixMilliseconds = Int64(started)
+    let age = now.unixMilliseconds.subtractingReportingOverflow(startedUnixMilliseconds)
+    ageAtAnchor = .milliseconds(min(max(age.overflow ? 0 : age.partialValue, 0), Self.length.wholeMilliseconds))
+    anchor = now.uptime
+    asksWallClock = age.overflow || age.partialValue < 0
+  }
+
+  /// What survives a restart.
+  func note(now: Instant) -> [UInt8] {
+    let started = asksWallClock ? startedUnixMilliseconds : now.unixMilliseconds - age(now).wholeMilliseconds
+    return JSONValue.object([.init("usedBytes", .int(usedBytes)), .init("startedUnixMs", .int(started))]).bytes
+  }
+
+  /// Time until the next window begins.
+  func remaining(_ now: Instant) -> Duration { max(.zero, Self.length - age(now)) }
+
+  /// Begins a new window where this one is over.
+  mutating func roll(_ now: Instant) {
+    if age(now) >= Self.length { self = FlowWindow(now: now) }
+  }
+
+  mutating func book(_ bytes: Int) {
+    usedBytes = max(0, usedBytes + bytes)
+  }
+
+  private func age(_ now: Instant) -> Duration {
+    let counted = ageAtAnchor + now.uptime - anchor
+    guard asksWallClock, now.unixMilliseconds > startedUnixMilliseconds else { return counted }
+    return max(counted, .milliseconds(now.unixMilliseconds - startedUnixMilliseconds))
+  }
+}

@@ -1,0 +1,109 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// Whether reports of a namespace and kind may leave now: one pure function of configuration, network, budget, backoff
+/// and time, asked by the pipeline before every packet and by `prismctl explain`.
+struct Gates: Sendable {
+  var settings: PipelineSettings
+  var kind: ReportKind
+  var network: NetworkState
+  var flow: FlowWindow
+  /// nil: none, or it is just being ended by this upload.
+  var pause: UploadState.Pause?
+  var lastFailure: RetryRecord.Failure?
+  var circuit: Circuit
+  var isStopping: Bool
+  var now: Instant
+
+  enum Verdict: Sendable, Equatable {
+    /// Rows of these types may leave.
+    case open(Claim.TypeFilter)
+    case shut(ShutGate)
+  }
+
+  /// For the whole of the kind.
+  var verdict: Verdict {
+    if let shut = configurationGate ?? networkGate ?? retryGate { return .shut(shut) }
+    let stays = isMetered ? settings.wifiOnlyTypes : []
+    switch kind {
+    case .meta: return .open(stays.isEmpty ? .all : .except(stays))
+    case .payload: return .open(.only(settings.payloadTypes.subtracting(stays)))
+    }
+  }
+
+  /// Traffic costs on the way to this namespace's collector.
+  var isMetered: Bool { network.kind == .metered && settings.collector?.isLoopback != true }
+
+  private var configurationGate: ShutGate? {
+    if isStopping { return ShutGate(.stopping, "the daemon is stopping; the rest is sent after its next start") }
+    guard let configuration = settings.configuration else {
+      return ShutGate(.retired, "the namespace is not configured any more; its rows are sent when it comes back")
+    }
+    if settings.collector == nil { return ShutGate(.url, "no url is configured: rows are stored and nothing is sent") }
+    if !configuration.isUpload { return ShutGate(.isUpload, "isUpload is off in the configuration") }
+    if settings.key == nil { return ShutGate(.key, "keyId names none of the daemon's keys") }
+    if kind == .payload && settings.payloadTypes.isEmpty {
+      return ShutGate(.isUploadPayload, "no type of the monitor list has isUploadPayload")
+    }
+    return nil
+  }
+
+  private var networkGate: ShutGate? {
+    if settings.collector?.isLoopback == true { return nil }
+    switch network.kind {
+    case .unmetered: return nil
+    case .none: return ShutGate(.network, "there is no network: \(network.reason)")
+    case .metered:
+      var window = flow
+      window.roll(now)
+      let allowed = settings.configuration?.maxFlowBytes ?? 0
+      guard window.usedBytes >= allowed else { return nil }
+      return ShutGate(
+        .flow, "\(window.usedBytes) bytes of maxFlowMByte's \(allowed) are used on metered networks",
+        opensIn: window.remaining(now))
+    }
+  }
+
+  private var retryGate: ShutGate? {
+    if let pause, pause.until > now.uptime {
+      let cause = lastFailure.map { "; the last try: \($0.cause)" } ?? ""
+      return ShutGate(.backoff, pause.reason.words + cause, opensIn: pause.until - now.uptime)
+    }
+    guard circuit.allows(kind) else {
+      return ShutGate(.circuit, "after \(circuit.failuresInRow) failures in a row one probe at a time is sent")
+    }
+    return nil
+  }
+
+  /// Why rows of `type` are not leaving, though they may be waiting; nil when they are on their way.
+  /// - Parameter due: when the next upload is; nil: none is wished for.
+  /// - Parameter isSpaced: the metered interval holds it back.
+  func shutGate(for type: ReportType, due: Duration?, isSpaced: Bool) -> ShutGate? {
+    if let shut = configurationGate { return shut }
+    if kind == .payload && !settings.payloadTypes.contains(type) {
+      return ShutGate(.isUploadPayload, "isUploadPayload is off for \(type) in the monitor list")
+    }
+    if let shut = networkGate, shut.gate == .network { return shut }
+    if isMetered && settings.wifiOnlyTypes.contains(type) {
+      return ShutGate(.onlyWifi, "\(type) has onlyWifi, and the network is metered: \(network.reason)")
+    }
+    if let shut = networkGate ?? retryGate { return shut }
+    guard let due, due > now.uptime else { return nil }
+    let wait = due - now.uptime
+    return isSpaced
+      ? ShutGate(.meteredInterval, "on metered networks uploads are merged", opensIn: wait)
+      : ShutGate(.timer, "the next upload of this namespace is due by its timer", opensIn: wait)
+  }
+}
+
+extension UploadState.Pause.Reason {
+  var words: String {
+    switch self {
+    case .failure: "a pause after a failure"
+    case .held: "held by a fault of configuration; a reload tries at once"
+    case .asked: "the collector asked for a pause (Retry-After)"
+    case .store: "the store failed"
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/// What delivery did since the daemon started, of one namespace and kind.
+public struct EngineCounters: Sendable, Equatable {
+  /// What an attempt came to; the raw value is a metric's label.
+  public enum Result: String, Sendable, CaseIterable {
+    case accepted, duplicate
+    case noReceipt = "no_receipt"
+    case tooLarge = "too_large"
+    case unacceptable, misconfigured, unavailable, cancelled
+  }
+
+  public private(set) var packets: [Result: Int] = [:]
+  /// Attempts after a packet's first.
+  public private(set) var retries = 0
+  public private(set) var bytesRaw = 0, bytesPacked = 0, bytesSent = 0, bytesReceived = 0
+  public private(set) var postDuration = DurationHistogram()
+
+  public init() {}
+
+  mutating func built(rawBytes: Int, packedBytes: Int) {
+    bytesRaw += rawBytes
+    bytesPacked += packedBytes
+  }
+
+  mutating func answered(_ answer: UploadAnswer, as result: AnswerClass, attempt: Int) {
+    packets[result.counter, default: 0] += 1
+    if attempt > 1 { retries += 1 }
+    bytesSent += answer.bytesSent
+    bytesReceived += answer.bytesReceived
+    postDuration.record(answer.duration)
+  }
+}
+
+extension AnswerClass {
+  fileprivate var counter: EngineCounters.Result {
+    switch self {
+    case .accepted(let wasDuplicate): wasDuplicate ? .duplicate : .accepted
+    case .noReceipt: .noReceipt
+    case .tooLarge: .tooLarge
+    case .unacceptable: .unacceptable
+    case .misconfigured: .misconfigured
+    case .unavailable: .unavailable
+    case .cancelled: .cancelled
+    }
+  }
+}

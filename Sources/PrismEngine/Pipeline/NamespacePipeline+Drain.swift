@@ -1,0 +1,232 @@
+import PrismBase
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+// Packet after packet, in their order, until nothing waits or something says stop. While one is on its way, the next is
+// claimed (in the commit that settles those before it) and built.
+extension NamespacePipeline {
+  func drain(_ kind: ReportKind) async {
+    do throws(StoreError) {
+      while try await sendNext(kind) {}
+      if !lines[kind].settlements.isEmpty || !notes.isEmpty { try await commit(kind, claiming: nil) }
+      if uploads[kind] == .draining { _ = uploads[kind].handle(.ended, now: now) }
+    } catch {
+      lines[kind].lose()
+      parts.log.fault(
+        "store.\(namespace).\(kind.rawValue)", "delivery waits for the store", ["cause": error.description])
+      let pause = UploadState.Pause(until: now + .seconds(2), reason: .store)
+      _ = uploads[kind].handle(.failed(pause), now: now)
+    }
+    circuit.ended(kind)
+    lines[kind].rest()
+  }
+
+  /// One packet. false: the drain is over.
+  private func sendNext(_ kind: ReportKind) async throws(StoreError) -> Bool {
+    guard uploads[kind] == .draining, case .open(let types) = gates(kind).verdict else { return false }
+    try await recover(kind)
+    if lines[kind].mustCommit { try await commit(kind, claiming: nil) }
+    if lines[kind].head == nil {
+      try await commit(kind, claiming: types)
+      guard lines[kind].head != nil else { return false }
+    }
+    guard let packet = try await buildHead(kind) else { return lines[kind].head != nil }
+    guard mayLeave(packet, kind) else { return false }
+    let request = await request(for: packet, kind)
+    let isMetered = gates(kind).isMetered
+    let booked = isMetered ? book(UploadHeaders.estimatedBytes(request)) : 0
+    lines[kind].began()
+    circuit.started(kind)
+    let isLast = lines[kind].entries.count == 1 && lines[kind].isExhausted
+    async let answer = parts.transport.post(request)
+    do throws(StoreError) {
+      if !isLast { try await prepareNext(kind, types) }
+    } catch {
+      await settle(answer, of: packet, kind, booked: booked, isMetered: isMetered)
+      throw error
+    }
+    await settle(answer, of: packet, kind, booked: booked, isMetered: isMetered)
+    return lines[kind].head != nil || !lines[kind].isExhausted
+  }
+
+  /// Rows that leave on unmetered networks only don't leave on another because they were claimed before it changed.
+  private func mayLeave(_ packet: BuiltPacket, _ kind: ReportKind) -> Bool {
+    let gates = gates(kind)
+    guard case .open = gates.verdict else { return false }
+    guard gates.isMetered, packet.hasWifiOnlyRows else { return true }
+    lines[kind].dissolve(now: now)
+    return false
+  }
+
+  // MARK: The store
+
+  private func recover(_ kind: ReportKind) async throws(StoreError) {
+    guard !lines[kind].isRecovered else { return }
+    if !lines[kind].settlements.isEmpty { try await commit(kind, claiming: nil) }
+    let inFlight = try await parts.store.inFlight(namespace, kind)
+    lines[kind].recover(inFlight, lastAccepted: try await parts.store.lastAccepted(namespace, kind))
+  }
+
+  /// One commit: what was decided, what is to be remembered, and the next claims where `types` are given.
+  private func commit(_ kind: ReportKind, claiming types: Claim.TypeFilter?) async throws(StoreError) {
+    var turn = UploadTurn(settlements: lines[kind].settlements)
+    turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) }
+    if let types, let configuration = settings.configuration {
+      wishes.willClaim(kind)
+      turn.claims = (0..<ClaimPlan.ahead(lastPacketBytes: lines[kind].lastPacketBytes)).map { _ in
+        ClaimPlan.claim(
+          configuration, kind: kind, types: types, packetID: newID(), now: parts.time.unixMilliseconds)
+      }
+    }
+    notes = [:]
+    let packets: [ClaimedPacket?]
+    do { packets = try await parts.store.turn(turn) } catch {
+      for note in turn.notes where notes[note.key] == nil { notes[note.key] = .some(note.value) }
+      throw error
+    }
+    parts.log.faultEnded("store.\(namespace).\(kind.rawValue)", "the store works again")
+    lines[kind].committed(turn.settlements.count, now: now)
+    let claimed = packets.compactMap { $0 }
+    lines[kind].add(claimed)
+    if types != nil { lines[kind].isExhausted = claimed.count < turn.claims.count }
+  }
+
+  /// While the head is on its way.
+  private func prepareNext(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {
+    if lines[kind].entries.count < 2 && !lines[kind].isExhausted { try await commit(kind, claiming: types) }
+    if lines[kind].entries.count > 1 { _ = try await build(lines[kind].entries[1], kind) }
+  }
+
+  private func newID() -> PacketID {
+    var random = parts.random
+    return PacketID(unixMilliseconds: parts.time.unixMilliseconds, using: &random)
+  }
+
+  // MARK: Building
+
+  private func buildHead(_ kind: ReportKind) async throws(StoreError) -> BuiltPacket? {
+    guard let head = lines[kind].head else { return nil }
+    return try await build(head, kind)
+  }
+
+  /// nil: the packet is gone, because none of its rows is whole; or it can't be built, which is a pause.
+  private func build(_ entry: PacketLine.Entry, _ kind: ReportKind) async throws(StoreError) -> BuiltPacket? {
+    guard let seal = settings.seal else { return nil }
+    if case .built(let packet) = entry.content, packet.seal == seal { return packet }
+    var claimed: ClaimedPacket?
+    if case .claimed(let packet) = entry.content {
+      claimed = packet
+    } else {
+      claimed = try await parts.store.read(entry.id)
+    }
+    guard let claimed else {
+      lines[kind].drop(entry.id)
+      return nil
+    }
+    do {
+      let packet = try await parts.builder.build(claimed, seal, wifiOnly: settings.wifiOnlyTypes)
+      if lines[kind].head?.id != entry.id || entry.attempts == 0 {
+        counters[kind].built(rawBytes: packet.rawBytes, packedBytes: packet.body.count)
+      }
+      lines[kind].fill(entry.id, .built(packet))
+      return packet
+    } catch {
+      fail(kind, cause: "the packet can't be built: \(error.rawValue)", status: nil, reason: .held, retryAfter: nil)
+      return nil
+    }
+  }
+
+  private func request(for packet: BuiltPacket, _ kind: ReportKind) async -> UploadRequest {
+    let collector = settings.collector?.endpoint(kind.rawValue) ?? ""
+    var request = UploadRequest(
+      url: collector,
+      headers: UploadHeaders.make(packet, dependsOn: lines[kind].lastAccepted, token: await bearerToken()),
+      body: packet.body, connectTimeout: UploadHeaders.connectTimeout,
+      timeout: UploadHeaders.timeout(bodyBytes: packet.body.count))
+    let tls = settings.configuration?.tls
+    (request.caFile, request.certFile, request.keyFile) = (tls?.caFile, tls?.certFile, tls?.keyFile)
+    return request
+  }
+
+  /// The file is read again after 2 s, so that a new token is in use within 5.
+  private func bearerToken() async -> String? {
+    guard let path = settings.configuration?.tokenFile else { return nil }
+    if let token, token.path == path, now - token.readAt < .seconds(2) { return token.text }
+    do {
+      let bytes = try await parts.secrets.read(path, bytesMax: 16 * 1024)
+      let text = String(decoding: bytes, as: UTF8.self).trimmingBlanks
+      token = (path, text, now)
+      parts.log.faultEnded("token.\(namespace)", "the token file can be read again")
+      return text
+    } catch {
+      parts.log.fault(
+        "token.\(namespace)", "no token is sent", ["namespace": namespace.text, "cause": error.description])
+      return token?.text
+    }
+  }
+
+  // MARK: The answer
+
+  private func book(_ bytes: Int) -> Int {
+    flow.roll(Instant(parts.time))
+    flow.book(bytes)
+    notes["flow"] = flow.note(now: Instant(parts.time))
+    return bytes
+  }
+
+  private func settle(
+    _ answer: UploadAnswer, of packet: BuiltPacket, _ kind: ReportKind, booked: Int, isMetered: Bool
+  ) async {
+    if isMetered { _ = book(answer.bytesSent + answer.bytesReceived - booked) }
+    guard let head = lines[kind].head, head.id == packet.context.packetID else { return }
+    lines[kind].answered(mayHaveLeft: answer.mayHaveLeft)
+    let unixMilliseconds = parts.time.unixMilliseconds
+    let result = AnswerClass(
+      answer, to: head.id, receipt: settings.configuration?.receipt ?? .required, now: unixMilliseconds)
+    counters[kind].answered(answer, as: result, attempt: head.attempts)
+    let attempt = Settling.Attempt(
+      packet: head.id, itemCount: packet.itemCount, attempts: head.attempts, now: unixMilliseconds)
+    switch Settling(result, attempt, newID: newID) {
+    case .settled(let settlement):
+      lines[kind].settle(settlement, now: now)
+      succeeded(kind, settlement)
+    case .split(let settlement, let first, let second):
+      lines[kind].split(settlement, first: first, second: second, now: now)
+    case .again(let reason, let cause, let status, let retryAfter):
+      fail(kind, cause: cause, status: status, reason: reason, retryAfter: retryAfter)
+    case .kept: break
+    }
+  }
+
+  private func succeeded(_ kind: ReportKind, _ settlement: Settlement) {
+    if case .dead(_, let cause) = settlement {
+      parts.log.warning(
+        "the collector can't take a report: it is a dead letter (prismctl dead list)",
+        ["namespace": namespace.text, "kind": kind.rawValue, "status": String(cause.status)])
+    } else {
+      lastSuccess = parts.time.unixMilliseconds
+    }
+    circuit.succeeded()
+    guard !retries[kind].isClean else { return }
+    retries[kind].succeeded()
+    notes[Self.retryKey(kind)] = .some(nil)
+    parts.log.faultEnded("upload.\(namespace).\(kind.rawValue)", "delivered again", ["namespace": namespace.text])
+  }
+
+  private func fail(
+    _ kind: ReportKind, cause: String, status: Int?, reason: UploadState.Pause.Reason, retryAfter: Duration?
+  ) {
+    let failure = RetryRecord.Failure(unixMilliseconds: parts.time.unixMilliseconds, status: status, cause: cause)
+    let pause = retries[kind].failed(
+      failure, reason: reason, retryAfter: retryAfter, random: parts.random.next(), now: now)
+    circuit.failed(kind)
+    _ = uploads[kind].handle(.failed(pause), now: now)
+    lines[kind].dissolve(now: now)
+    notes[Self.retryKey(kind)] = retries[kind].note(now: Instant(parts.time))
+    parts.log.fault(
+      "upload.\(namespace).\(kind.rawValue)", "not delivered; tried again with growing pauses",
+      ["namespace": namespace.text, "kind": kind.rawValue, "cause": cause])
+  }
+}

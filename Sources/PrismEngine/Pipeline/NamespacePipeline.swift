@@ -1,0 +1,212 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// Delivers one namespace's reports: its timer, upload states, retries and budget are its own, so a dead collector costs
+/// the others nothing. Decisions are made by values (`UploadSchedule`, `UploadState`, `Gates`, `Settling`, `PacketLine`);
+/// this actor does what they say. How a packet leaves stands in `NamespacePipeline+Drain`.
+actor NamespacePipeline {
+  let parts: PipelineParts
+  let wishes: WishBox
+  var settings: PipelineSettings
+
+  var schedule = UploadSchedule()
+  var uploads = PerKind(UploadState.idle)
+  var retries = PerKind(RetryRecord())
+  var lines = PerKind(PacketLine())
+  var circuit = Circuit()
+  var flow: FlowWindow
+  var counters = PerKind(EngineCounters())
+  var lastSuccess: Int64?
+  var isStopping = false
+  /// To be written with the next commit.
+  var notes: [String: [UInt8]?] = [:]
+  var token: (path: String, text: String, readAt: Duration)?
+
+  private var timer: (at: Duration, task: Task<Void, Never>)?
+  private var drains = PerKind(Task<Void, Never>?.none)
+
+  init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox) {
+    (self.parts, self.settings, self.wishes) = (parts, settings, wishes)
+    flow = FlowWindow(now: Instant(parts.time))
+  }
+
+  var namespace: NamespaceName { settings.namespace }
+  var now: Duration { parts.time.uptime }
+
+  /// Takes up what was left by the last run, and sends it first.
+  func start() async {
+    await recall()
+    schedule.wish(.start, now: now, interval: interval, random: parts.random.next())
+    arm()
+  }
+
+  /// Reads what is kept over restarts. - A note that can't be read is as good as none.
+  private func recall() async {
+    do {
+      let instant = Instant(parts.time)
+      if let note = try await parts.store.note(namespace, "flow"), let window = FlowWindow(note: note, now: instant) {
+        flow = window
+      }
+      for kind in ReportKind.allCases {
+        guard let note = try await parts.store.note(namespace, Self.retryKey(kind)) else { continue }
+        retries[kind] = RetryRecord(note: note, now: Instant(parts.time))
+        circuit = Circuit(failuresInRow: max(circuit.failuresInRow, retries[kind].failuresInRow))
+        if let pause = retries[kind].pause { _ = uploads[kind].handle(.failed(pause), now: now) }
+      }
+    } catch {
+      parts.log.warning("what was known of the namespace's retries can't be read", ["namespace": namespace.text])
+    }
+  }
+
+  static func retryKey(_ kind: ReportKind) -> String { "retry.\(kind.rawValue)" }
+
+  var interval: Duration { settings.configuration?.uploadInterval ?? .seconds(5) }
+
+  // MARK: Wishes
+
+  /// Rows were committed, as `wishes` tells.
+  func wake() {
+    let fresh = wishes.takeFresh()
+    if fresh.crash { wish(.crash) } else if fresh.realtime { wish(.realtime) }
+    if fresh.rows.meta || fresh.rows.payload { wish(.rows) }
+    arm()
+  }
+
+  func flush() {
+    wish(.flush)
+    hope(.flush, tryAt: now)
+    arm()
+  }
+
+  func networkChanged() {
+    guard parts.network.current.kind != .none else { return }
+    wish(.network)
+    hope(.network, tryAt: now + UploadSchedule.networkJitter.share(parts.random.next()))
+    arm()
+  }
+
+  /// A reload changed what this namespace works with.
+  func apply(_ settings: PipelineSettings) {
+    let isOtherCollector = settings.collector != self.settings.collector
+    self.settings = settings
+    token = nil
+    if isOtherCollector {
+      for kind in ReportKind.allCases { retries[kind].forget() }
+      circuit = Circuit()
+    }
+    wish(.start)
+    hope(isOtherCollector ? .newCollector : .reload, tryAt: now)
+    arm()
+  }
+
+  private func wish(_ wish: UploadSchedule.Wish) {
+    schedule.wish(wish, now: now, interval: interval, random: parts.random.next())
+  }
+
+  private func hope(_ hope: UploadState.Hope, tryAt: Duration) {
+    for kind in ReportKind.allCases { _ = uploads[kind].handle(.hope(hope, tryAt: tryAt), now: now) }
+  }
+
+  // MARK: The timer
+
+  /// On metered networks uploads are merged.
+  var spacing: Duration? {
+    let isMetered = parts.network.current.kind == .metered && settings.collector?.isLoopback != true
+    return isMetered ? settings.configuration?.meteredInterval : nil
+  }
+
+  /// When something is to be done next; nil: nothing is wished for.
+  var due: Duration? {
+    let pauses = ReportKind.allCases.compactMap { kind -> Duration? in
+      if case .paused(let pause) = uploads[kind] { pause.until } else { nil }
+    }
+    return (pauses + [schedule.due(spacing: spacing)].compactMap { $0 }).min()
+  }
+
+  /// One sleeping task, to the next thing that is due.
+  func arm() {
+    guard !isStopping, let due, due != timer?.at else { return }
+    timer?.task.cancel()
+    let time = parts.time
+    let task = Task { [weak self] in
+      do { try await time.sleep(until: due) } catch { return }  // cancelled: another one is armed
+      await self?.tick()
+    }
+    timer = (due, task)
+  }
+
+  private func tick() {
+    timer = nil
+    if let due = schedule.due(spacing: spacing), due <= now {
+      schedule.begin(now: now)
+      wishes.willUpload()
+      for kind in ReportKind.allCases { want(kind) }
+    }
+    for kind in ReportKind.allCases {
+      if case .paused(let pause) = uploads[kind], pause.until <= now { want(kind) }
+    }
+    arm()
+  }
+
+  private func want(_ kind: ReportKind) {
+    guard !isStopping, uploads[kind].handle(.wanted, now: now) == .drain else { return }
+    drains[kind] = Task { [weak self] in
+      await self?.drain(kind)
+      await self?.arm()
+    }
+  }
+
+  // MARK: Stopping, and what is told
+
+  /// No new packet; one that is on its way may take until `deadline` on the uptime clock.
+  func stop(deadline: Duration) async {
+    isStopping = true
+    timer?.task.cancel()
+    for kind in ReportKind.allCases { _ = uploads[kind].handle(.stop, now: now) }
+    let running = [drains.meta, drains.payload].compactMap { $0 }
+    let time = parts.time
+    let guillotine = Task {
+      do { try await time.sleep(until: deadline) } catch { return }  // all ended before
+      for task in running { task.cancel() }
+    }
+    for task in running { await task.value }
+    guillotine.cancel()
+  }
+
+  /// Nothing is on its way, and nothing is wished for.
+  var isQuiet: Bool {
+    ReportKind.allCases.allSatisfy { uploads[$0] == .idle } && schedule.due(spacing: spacing) == nil
+  }
+
+  func gates(_ kind: ReportKind, isProbe: Bool = false) -> Gates {
+    var pause: UploadState.Pause?
+    if case .paused(let current) = uploads[kind] { pause = current }
+    return Gates(
+      settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
+      lastFailure: retries[kind].lastFailure, circuit: circuit, isStopping: isStopping, now: Instant(parts.time))
+  }
+
+  /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.
+  func explain(_ kind: ReportKind, _ type: ReportType) -> ShutGate? {
+    let unspaced = schedule.due(spacing: nil)
+    return gates(kind).shutGate(
+      for: type, due: schedule.due(spacing: spacing), isSpaced: unspaced != schedule.due(spacing: spacing))
+  }
+
+  var status: PipelineStatus {
+    let failures = ReportKind.allCases.compactMap { retries[$0].lastFailure }
+    var window = flow
+    window.roll(Instant(parts.time))
+    let isHeld = ReportKind.allCases.contains {
+      if case .paused(let pause) = uploads[$0] { pause.reason == .held } else { false }
+    }
+    return PipelineStatus(
+      isRetired: settings.configuration == nil, isHeld: isHeld, circuitIsOpen: circuit.isOpen,
+      lastSuccess: lastSuccess, lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds },
+      nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
+      flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,
+      flowWindowEndsIn: window.remaining(Instant(parts.time)), counters: counters)
+  }
+}

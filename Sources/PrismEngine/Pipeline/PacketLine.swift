@@ -1,0 +1,121 @@
+import PrismProtocol
+import PrismStore
+
+/// The claimed packets of one namespace and kind, in the order in which they leave. Only its drain works with it.
+struct PacketLine: Sendable {
+  struct Entry: Sendable {
+    var id: PacketID
+    /// 0: unknown until its rows are read.
+    var itemCount: Int
+    /// Of this run of the daemon.
+    var attempts = 0
+    /// Frozen: a byte of it may have left, in this run or an earlier one.
+    var mayHaveLeft: Bool
+    var content: Content
+  }
+
+  enum Content: Sendable {
+    /// In the store only.
+    case stored
+    case claimed(ClaimedPacket)
+    case built(BuiltPacket)
+  }
+
+  private(set) var entries: [Entry] = []
+  /// Decided and not committed yet; in order.
+  private(set) var settlements: [Settlement] = []
+  /// When the first of `settlements` was decided, on the uptime clock.
+  private(set) var uncommittedSince: Duration?
+  private(set) var lastAccepted: PacketID?
+  /// `entries` are what the store has in flight.
+  private(set) var isRecovered = false
+  /// The last claim found that nothing (more) waits.
+  var isExhausted = false
+  /// The head's rows were split, and its halves can be read only once that is committed.
+  private(set) var mustCommit = false
+  private(set) var lastPacketBytes: Int?
+
+  var head: Entry? { entries.first }
+
+  /// Begins with what the store has in flight; all of it may have left.
+  mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?) {
+    entries = inFlight.map { Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, content: .stored) }
+    self.lastAccepted = lastAccepted
+    isRecovered = true
+  }
+
+  /// The store failed in between: what it has in flight must be read again. What was decided stays decided.
+  mutating func lose() {
+    entries = []
+    (isRecovered, mustCommit) = (false, false)
+  }
+
+  mutating func add(_ claimed: [ClaimedPacket]) {
+    entries += claimed.map {
+      Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: false, content: .claimed($0))
+    }
+    if let last = claimed.last {
+      lastPacketBytes = last.payloads.reduce(last.metas.count) { $0 + $1.count }
+    }
+  }
+
+  mutating func fill(_ id: PacketID, _ content: Content) {
+    guard let index = entries.firstIndex(where: { $0.id == id }) else { return }
+    entries[index].content = content
+    switch content {
+    case .stored: break
+    case .claimed(let packet): entries[index].itemCount = packet.itemCount
+    case .built(let packet): entries[index].itemCount = packet.itemCount
+    }
+  }
+
+  /// The head is about to be sent: whatever comes of it, its bytes are good for one attempt.
+  mutating func began() {
+    entries[0].attempts += 1
+    entries[0].content = .stored
+  }
+
+  mutating func answered(mayHaveLeft: Bool) {
+    if mayHaveLeft { entries[0].mayHaveLeft = true }
+  }
+
+  /// The head is done with.
+  mutating func settle(_ settlement: Settlement, now: Duration) {
+    let head = entries.removeFirst()
+    decide(settlement, now: now)
+    if case .delivered = settlement { lastAccepted = head.id }
+  }
+
+  mutating func split(_ settlement: Settlement, first: PacketID, second: PacketID, now: Duration) {
+    let halves = [first, second].map { Entry(id: $0, itemCount: 0, mayHaveLeft: false, content: .stored) }
+    entries.replaceSubrange(0..<1, with: halves)
+    decide(settlement, now: now)
+    mustCommit = true
+  }
+
+  /// The rows of all that can't have left wait again.
+  mutating func dissolve(now: Duration) {
+    for entry in entries where !entry.mayHaveLeft { decide(.dissolved(entry.id), now: now) }
+    entries.removeAll { !$0.mayHaveLeft }
+  }
+
+  /// Nothing is sent for a while: the ids are enough.
+  mutating func rest() {
+    for index in entries.indices { entries[index].content = .stored }
+  }
+
+  /// The store no longer knows the packet.
+  mutating func drop(_ id: PacketID) { entries.removeAll { $0.id == id } }
+
+  /// The first `count` of `settlements` hold.
+  mutating func committed(_ count: Int, now: Duration) {
+    settlements.removeFirst(count)
+    uncommittedSince = settlements.isEmpty ? nil : now
+    mustCommit = false
+  }
+
+  private mutating func decide(_ settlement: Settlement, now: Duration) {
+    settlements.append(settlement)
+    uncommittedSince = uncommittedSince ?? now
+  }
+}

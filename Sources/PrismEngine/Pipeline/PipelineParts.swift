@@ -1,0 +1,14 @@
+import PrismBase
+import PrismStore
+
+/// What every namespace's pipeline works with.
+struct PipelineParts: Sendable {
+  var store: ReportStore
+  var transport: any Transport
+  var network: any NetworkMonitor
+  var secrets: any SecretFiles
+  var builder: PacketBuilder
+  var time: any TimeSource
+  var random: Randomness
+  var log: Logger
+}

@@ -1,0 +1,17 @@
+import PrismProtocol
+
+/// One namespace's delivery, as `prismctl status` shows it.
+struct PipelineStatus: Sendable {
+  var isRetired: Bool
+  var isHeld: Bool
+  var circuitIsOpen: Bool
+  /// Milliseconds since 1970.
+  var lastSuccess: Int64?
+  var lastFailure: RetryRecord.Failure?
+  /// nil: nothing is wished for.
+  var nextTryIn: Duration?
+  var flowUsedBytes: Int
+  var flowAllowedBytes: Int
+  var flowWindowEndsIn: Duration
+  var counters: PerKind<EngineCounters>
+}

@@ -1,0 +1,85 @@
+import PrismConfig
+import PrismProtocol
+
+/// What the answer to a POST means for the packet that it was for: the table "Settling" of 6-delivery.md.
+enum AnswerClass: Sendable, Equatable {
+  case accepted(wasDuplicate: Bool)
+  /// A 2xx of somebody who didn't take the packet: a captive portal, a proxy.
+  case noReceipt(status: Int)
+  /// 413: less of it may do.
+  case tooLarge(message: String)
+  /// 400, 415, 422: something in it can't be taken.
+  case unacceptable(status: Int, message: String)
+  /// A fault of configuration, here or there: no packet would get through.
+  case misconfigured(status: Int, message: String)
+  /// Trying the same again later makes sense. `status` is nil where no whole answer came.
+  case unavailable(status: Int?, cause: String, retryAfter: Duration?)
+  /// This side gave up, because it is stopping.
+  case cancelled
+
+  /// - Parameter now: milliseconds since 1970, for a `Retry-After` that is a date.
+  init(_ answer: UploadAnswer, to packet: PacketID, receipt: NamespaceConfiguration.Receipt, now: Int64) {
+    switch answer.outcome {
+    case .failure(.cancelled, _): self = .cancelled
+    case .failure(let failure, let detail):
+      self = .unavailable(status: nil, cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))", retryAfter: nil)
+    case .response(let status, let headers, let body):
+      self = Self.classify(status, headers, AnswerBody(body), packet, receipt, now)
+    }
+  }
+
+  private static func classify(
+    _ status: Int, _ headers: [String: String], _ body: AnswerBody, _ packet: PacketID,
+    _ receipt: NamespaceConfiguration.Receipt, _ now: Int64
+  ) -> AnswerClass {
+    switch status {
+    case 200...299:
+      let named = headers["prism-receipt"].flatMap { PacketID($0.trimmingBlanks) }
+      let isAccepted = named == packet || (named == nil && receipt == .optional)
+      return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
+    case 413: return .tooLarge(message: body.message)
+    case 400, 415, 422: return .unacceptable(status: status, message: body.message)
+    case 408, 425, 429, 500...599:
+      let retryAfter = headers["retry-after"].flatMap {
+        RetryAfter.parse($0, serverDate: headers["date"], now: now)
+      }
+      return .unavailable(status: status, cause: cause(status, body), retryAfter: retryAfter)
+    // Every other 3xx and 4xx says that this request, whatever is in it, is at the wrong door.
+    case 300...499: return .misconfigured(status: status, message: body.message)
+    default: return .unavailable(status: status, cause: cause(status, body), retryAfter: nil)
+    }
+  }
+
+  private static func cause(_ status: Int, _ body: AnswerBody) -> String {
+    body.message.isEmpty ? "status \(status)" : "status \(status): \(body.message)"
+  }
+}
+
+/// What a collector may say beside its status: a JSON object with `duplicate` and `message` (5-packet.md).
+private struct AnswerBody {
+  var isDuplicate = false
+  /// Cut at 512 bytes; empty where there is none.
+  var message = ""
+
+  init(_ bytes: [UInt8]) {
+    // Anything may stand in an answer's body; what is no such object just says nothing.
+    guard bytes.first == 0x7B, let value = try? JSONValue(parsing: bytes) else { return }
+    isDuplicate = value["duplicate"]?.bool ?? false
+    message = (value["message"]?.string ?? "").cut(atBytes: 512)
+  }
+}
+
+extension String {
+  /// At most `bytesMax` bytes of UTF-8, cut between characters.
+  func cut(atBytes bytesMax: Int) -> String {
+    guard utf8.count > bytesMax else { return self }
+    var result = ""
+    var bytes = 0
+    for character in self {
+      bytes += character.utf8.count
+      if bytes > bytesMax { break }
+      result.append(character)
+    }
+    return result
+  }
+}

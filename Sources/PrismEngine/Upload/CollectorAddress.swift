@@ -1,0 +1,28 @@
+/// A collector's base address, as far as delivery needs to understand it.
+struct CollectorAddress: Sendable, Equatable {
+  let base: String
+
+  /// - Parameter url: as configured; validated before.
+  init(_ url: String) {
+    base = url.hasSuffix("/") ? String(url.dropLast()) : url
+  }
+
+  func endpoint(_ path: String) -> String { "\(base)/prism/\(path)" }
+
+  /// On this machine: it needs no network and costs no flow.
+  var isLoopback: Bool {
+    let host = self.host
+    if host == "localhost" || host == "::1" { return true }
+    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+  }
+
+  /// In lower case, without brackets; empty where the address has none.
+  var host: String {
+    guard let scheme = base.firstRange(of: "://") else { return "" }
+    var authority = base[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+    if let at = authority.lastIndex(of: "@") { authority = authority[authority.index(after: at)...] }
+    if authority.first == "[" { return authority.dropFirst().prefix { $0 != "]" }.lowercased() }
+    return authority.prefix { $0 != ":" }.lowercased()
+  }
+}

@@ -1,0 +1,85 @@
+import PrismProtocol
+
+/// What a namespace and kind knows of its failures in a row; kept over restarts, so that a daemon that is restarted
+/// again and again doesn't storm a collector that is down.
+struct RetryRecord: Sendable, Equatable {
+  /// What went wrong last.
+  struct Failure: Sendable, Equatable {
+    var unixMilliseconds: Int64
+    /// nil where no whole answer came.
+    var status: Int?
+    var cause: String
+  }
+
+  /// Of this kind; 0 after a success.
+  private(set) var failuresInRow = 0
+  private(set) var lastFailure: Failure?
+  private(set) var pause: UploadState.Pause?
+
+  init() {}
+
+  /// What to do after a failure. - Parameter retryAfter: as the collector asked.
+  mutating func failed(
+    _ failure: Failure, reason: UploadState.Pause.Reason, retryAfter: Duration?, random: UInt64, now: Duration
+  ) -> UploadState.Pause {
+    failuresInRow += 1
+    lastFailure = failure
+    let backoff = Backoff.pause(afterFailures: failuresInRow, isConfiguration: reason == .held, random: random)
+    var length = backoff
+    var reason = reason
+    if let retryAfter, retryAfter > .zero {
+      // A little more, and not all at once, when a date was given to a whole fleet; never less.
+      length = retryAfter + min(retryAfter / 10, .seconds(5)).share(random)
+      reason = .asked
+    }
+    let pause = UploadState.Pause(until: now + length, reason: reason)
+    self.pause = pause
+    return pause
+  }
+
+  /// The collector took a packet.
+  mutating func succeeded() {
+    (failuresInRow, pause) = (0, nil)
+  }
+
+  /// Another collector, or another way to it: what was counted against the old one is void.
+  mutating func forget() { self = RetryRecord() }
+
+  var isClean: Bool { failuresInRow == 0 }
+}
+
+extension RetryRecord {
+  /// nil when there is nothing to keep: the note is removed.
+  func note(now: Instant) -> [UInt8]? {
+    guard !isClean else { return nil }
+    var members: [JSONValue.Member] = [.init("failures", .int(failuresInRow))]
+    if let pause {
+      members.append(.init("reason", .string(pause.reason.rawValue)))
+      members.append(.init("pauseMs", .int(max(0, (pause.until - now.uptime).wholeMilliseconds))))
+      members.append(.init("sinceUnixMs", .int(now.unixMilliseconds)))
+    }
+    if let lastFailure {
+      members.append(.init("failedUnixMs", .int(lastFailure.unixMilliseconds)))
+      members.append(.init("cause", .string(lastFailure.cause)))
+      if let status = lastFailure.status { members.append(.init("status", .int(status))) }
+    }
+    return JSONValue.object(members).bytes
+  }
+
+  /// A damaged note is as good as none. The pause goes on where the wall clock says it stood; a clock that was stepped
+  /// back lets it begin anew, and no clock makes it longer than it was.
+  init(note: [UInt8], now: Instant) {
+    guard let value = try? JSONValue(parsing: note), let failures = value["failures"]?.int, failures > 0 else { return }
+    failuresInRow = failures
+    if let time = value["failedUnixMs"]?.int, let cause = value["cause"]?.string {
+      lastFailure = Failure(unixMilliseconds: Int64(time), status: value["status"]?.int, cause: cause)
+    }
+    guard let reason = value["reason"]?.string.flatMap(UploadState.Pause.Reason.init(rawValue:)),
+      let length = value["pauseMs"]?.int, let since = value["sinceUnixMs"]?.int
+    else { return }
+    let longest = (RetryAfter.longest + .seconds(5)).wholeMilliseconds
+    let elapsed = max(0, now.unixMilliseconds.subtractingReportingOverflow(Int64(since)).partialValue)
+    let rest = max(0, min(Int64(length), longest) - elapsed)
+    pause = UploadState.Pause(until: now.uptime + .milliseconds(rest), reason: reason)
+  }
+}

@@ -1,0 +1,91 @@
+/// Where the upload of one namespace and kind stands. A value that decides; `NamespacePipeline` does what it says.
+enum UploadState: Sendable, Equatable {
+  /// Next: draining, when rows may wait and the gates are open.
+  case idle
+  /// Packet after packet leaves. Next: idle, when nothing waits or a gate shut; paused, after a failure.
+  case draining
+  /// A failure asked for a pause; the same packet goes first after it. Next: draining.
+  case paused(Pause)
+  /// For good: the daemon is stopping.
+  case stopped
+
+  struct Pause: Sendable, Equatable {
+    enum Reason: String, Sendable, CaseIterable {
+      /// The collector or the way to it failed: backoff.
+      case failure
+      /// A fault of configuration: backoff, until a reload.
+      case held
+      /// The collector said when (`Retry-After`).
+      case asked
+      /// The store here failed.
+      case store
+    }
+
+    /// On the uptime clock.
+    var until: Duration
+    var reason: Reason
+  }
+
+  enum Event: Sendable, Equatable {
+    /// An upload is wished for, or a pause may be over.
+    case wanted
+    /// The drain found nothing more to send, or a gate shut.
+    case ended
+    case failed(Pause)
+    /// Something changed that makes a new try sensible before the pause is over: at `tryAt`, on the uptime clock.
+    case hope(Hope, tryAt: Duration)
+    case stop
+  }
+
+  enum Hope: Sendable, Equatable, CaseIterable { case network, flush, reload, newCollector }
+
+  enum Action: Sendable, Equatable {
+    case drain
+    /// Ask again (`wanted`) then, on the uptime clock.
+    case wait(until: Duration)
+    case nothing
+  }
+
+  mutating func handle(_ event: Event, now: Duration) -> Action {
+    switch (self, event) {
+    case (.idle, .wanted):
+      self = .draining
+      return .drain
+    case (.paused(let pause), .wanted):
+      guard now >= pause.until else { return .wait(until: pause.until) }
+      self = .draining
+      return .drain
+    case (.paused(var pause), .hope(let hope, let tryAt)):
+      if pause.reason.ends(by: hope) { pause.until = min(pause.until, tryAt) }
+      self = .paused(pause)
+      return .wait(until: pause.until)
+    case (.draining, .ended):
+      self = .idle
+      return .nothing
+    case (.draining, .failed(let pause)), (.idle, .failed(let pause)):  // idle: taken up again after a restart
+      self = .paused(pause)
+      return .wait(until: pause.until)
+    case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _):
+      self = .stopped
+      return .nothing
+    case (.idle, .ended), (.idle, .hope), (.draining, .wanted), (.draining, .hope), (.paused, .ended),
+      (.paused, .failed):
+      return .nothing  // late or merged wishes are normal
+    }
+  }
+}
+
+extension UploadState.Pause.Reason {
+  /// What a collector asked for is waited for whatever happens here, unless it is another collector now.
+  func ends(by hope: UploadState.Hope) -> Bool {
+    switch (self, hope) {
+    case (_, .newCollector): true
+    case (.failure, .network), (.failure, .flush), (.failure, .reload): true
+    case (.held, .flush), (.held, .reload): true
+    case (.held, .network): false
+    case (.asked, .network), (.asked, .flush), (.asked, .reload): false
+    case (.store, .network): false
+    case (.store, .flush), (.store, .reload): true
+    }
+  }
+}
