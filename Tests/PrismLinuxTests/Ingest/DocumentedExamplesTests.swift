@@ -42,9 +42,8 @@ struct DocumentedExamplesTests {
 
   @Test("each answers as the document says", arguments: examples)
   func answersAsDocumented(example: Example) async throws {
-    try await withIngestRig({ snapshot in
-      snapshot.namespaces[.prism]?.monitorList.append(MonitoredType(.appCrash))
-    }) { rig in
+    let withCrashes: (inout Snapshot) -> Void = { $0.namespaces[.prism]?.monitorList.append(MonitoredType(.appCrash)) }
+    try await withIngestRig(withCrashes) { rig in
       let output = try await Self.run(example, socket: rig.path)
       let lines = output.split(separator: "\n").map { String($0) }
       #expect(lines.count == example.answer.count, "\(output)")

@@ -166,7 +166,8 @@ struct IngestHTTPTests {
 
   @Test("too many connections are 503")
   func busy() async throws {
-    try await withIngestRig({ $0.daemon.ingest.maxConnections = 0 }) { rig in
+    let none: (inout Snapshot) -> Void = { $0.daemon.ingest.maxConnections = 0 }
+    try await withIngestRig(none) { rig in
       let client = try IngestClient(rig.path)
       let answer = try await client.rest()
       #expect(answer.contains(#""code":"busy""#))

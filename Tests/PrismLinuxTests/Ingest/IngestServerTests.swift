@@ -195,7 +195,8 @@ struct IngestServerTests {
 
   @Test("connections past the limits are answered busy, in the protocol that they speak")
   func tooMany() async throws {
-    try await withIngestRig({ $0.daemon.ingest.maxConnectionsPerUser = 2 }) { rig in
+    let two: (inout Snapshot) -> Void = { $0.daemon.ingest.maxConnectionsPerUser = 2 }
+    try await withIngestRig(two) { rig in
       let held = [try IngestClient(rig.path), try IngestClient(rig.path)]
       for client in held {
         try await client.send(#"{"isGather":"prism"}"# + "\n")
@@ -289,6 +290,8 @@ enum FileDescriptors {
     return (ends[0], ends[1])
   }
 
+  private static let scmRights: Int32 = 1
+
   /// cmsg(3), laid out by hand: length, level, type, the descriptor.
   static func send(_ descriptor: Int32, with text: String, over socket: Int32) throws {
     var bytes = Array(text.utf8)
@@ -297,7 +300,7 @@ enum FileDescriptors {
       control.withUnsafeMutableBytes { control in
         control.storeBytes(of: 20, as: Int.self)
         control.storeBytes(of: SOL_SOCKET, toByteOffset: 8, as: Int32.self)
-        control.storeBytes(of: 1 /* SCM_RIGHTS */, toByteOffset: 12, as: Int32.self)
+        control.storeBytes(of: scmRights, toByteOffset: 12, as: Int32.self)
         control.storeBytes(of: descriptor, toByteOffset: 16, as: Int32.self)
         var piece = iovec(iov_base: data.baseAddress, iov_len: data.count)
         return withUnsafeMutablePointer(to: &piece) { piece in
