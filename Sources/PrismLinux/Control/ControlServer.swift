@@ -71,7 +71,7 @@ public actor ControlServer {
       switch listener.accept(refuse: { Self.refuse($0, "the daemon has no descriptors left; try again", .unavailable) })
       {
       case .connection(let descriptor): admit(descriptor)
-      case .refused: log.fault("control.descriptors", .warning, "no descriptors left for the control socket")
+      case .refused: log.fault("control.descriptors", "no descriptors left for the control socket")
       case .nothing: return
       case .exhausted(let code): return pause(because: code)
       }
@@ -81,7 +81,7 @@ public actor ControlServer {
   /// The socket stays readable while nobody can be accepted: without a pause the queue would spin.
   private func pause(because code: Int32) {
     log.fault(
-      "control.accept", .warning, "cannot accept on the control socket", ["cause": String(cString: strerror(code))])
+      "control.accept", "cannot accept on the control socket", ["cause": String(cString: strerror(code))])
     acceptSource?.suspend()
     isPaused = true
     executor.queue.asyncAfter(deadline: .now() + 1) { [weak self] in self?.assumeIsolated { $0.resume() } }

@@ -136,8 +136,8 @@ extension IngestServer {
 
   private func shortage(_ reason: String) {
     log.fault(
-      "ingest.accept", .error, "connections are refused; raise the limit of open files (systemd: LimitNOFILE=)",
-      ["reason": reason])
+      "ingest.accept", "connections are refused; raise the limit of open files (systemd: LimitNOFILE=)",
+      ["reason": reason], level: .error)
   }
 
   /// Not even a refusal is possible: looking again at once would spin.
