@@ -1,5 +1,6 @@
 #pragma once
 // No _GNU_SOURCE: Swift's Glibc module is built without it, and structures that differ between the two don't compile.
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/time.h>
@@ -59,4 +60,48 @@ static inline ssize_t prism_send_datagram(
   ssize_t sent = sendto(descriptor, bytes, count, MSG_NOSIGNAL, address, size);
   close(descriptor);
   return sent;
+}
+
+// --- Routes and links (PrismLinux/Network) ---
+
+/// SOCK_* are an enum to Swift. Bound to `groups` (RTMGRP_*; 0: only answers); with none, reading waits at most a second.
+/// -1 with errno.
+static inline int prism_netlink_socket(unsigned groups) {
+  int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | (groups ? SOCK_NONBLOCK : 0), NETLINK_ROUTE);
+  if (descriptor < 0) return -1;
+  struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = groups};
+  struct timeval wait = {1, 0};
+  if (bind(descriptor, (struct sockaddr *)&address, sizeof address) != 0 ||
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) != 0) {
+    int failure = errno;
+    close(descriptor);
+    errno = failure;
+    return -1;
+  }
+  return descriptor;
+}
+
+/// Asks for all links (RTM_GETLINK) or all routes (RTM_GETROUTE). The structures' padding macros don't reach Swift.
+/// The bytes sent, or -1 with errno.
+static inline ssize_t prism_netlink_request_dump(int descriptor, unsigned short type, unsigned sequence) {
+  struct {
+    struct nlmsghdr header;
+    union { struct rtmsg route; struct ifinfomsg link; } body;
+  } request = {0};
+  request.header.nlmsg_len = NLMSG_LENGTH(type == RTM_GETROUTE ? sizeof(struct rtmsg) : sizeof(struct ifinfomsg));
+  request.header.nlmsg_type = type;
+  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  request.header.nlmsg_seq = sequence;
+  return send(descriptor, &request, request.header.nlmsg_len, MSG_NOSIGNAL);
+}
+
+// --- Watching files (PrismLinux/Files) ---
+
+/// IN_CLOEXEC and IN_NONBLOCK are an enum to Swift. -1 with errno.
+static inline int prism_inotify(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
+
+/// A folder: whatever may change which files are in it, or what is in them. The watch, or -1 with errno.
+static inline int prism_inotify_watch_folder(int descriptor, const char *path) {
+  return inotify_add_watch(descriptor, path, IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE |
+      IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }

@@ -1,0 +1,62 @@
+import Glibc
+
+/// Where to look for changes of a path. Lexical, with the symbolic links on the way read from the disk.
+enum FilePaths {
+  private static let linksMax = 16
+
+  static func folder(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// The folders in which a change can make `path` another file: its own, and that of each link on the way to the file.
+  /// For one that isn't there, the nearest that is.
+  static func foldersToWatch(for path: String) -> Set<String> {
+    var folders: Set<String> = []
+    var place = path
+    for _ in 0..<linksMax {
+      folders.insert(nearestExisting(folder(of: place)))
+      for link in linkedFolders(on: folder(of: place)) { folders.insert(nearestExisting(folder(of: link))) }
+      guard let target = target(of: place) else { break }
+      place = target
+    }
+    return folders
+  }
+
+  /// The names in a folder, those that begin with a dot left out.
+  static func entries(of folder: String) -> [String] {
+    guard let stream = opendir(folder) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if !name.hasPrefix(".") { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  /// The folders on the way that are links themselves, as `..data` of a mounted ConfigMap is.
+  private static func linkedFolders(on folder: String) -> [String] {
+    var (links, place) = ([String](), folder)
+    while place != "/" && place != "." {
+      if target(of: place) != nil { links.append(place) }
+      place = Self.folder(of: place)
+    }
+    return links
+  }
+
+  private static func nearestExisting(_ folder: String) -> String {
+    var place = folder
+    while place != "/" && place != "." && access(place, F_OK) != 0 { place = Self.folder(of: place) }
+    return place
+  }
+
+  /// Of a symbolic link, as a path; nil for anything else.
+  private static func target(of path: String) -> String? {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(path, &buffer, buffer.count)
+    guard count > 0 else { return nil }
+    let target = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    return target.hasPrefix("/") ? target : folder(of: path) + "/" + target
+  }
+}

@@ -1,0 +1,138 @@
+import CLinux
+import Dispatch
+import Glibc
+public import PrismBase
+
+/// Tells when one of a set of files has become another: written in place, renamed over, linked anew (as a mounted
+/// ConfigMap is), added or removed.
+///
+/// inotify only says where to look: the folders on the way to each file are watched, and once they are quiet for
+/// `settle` the files' fingerprints are compared. So several writes of an editor are one change, and what else happens in
+/// a folder is none.
+public actor FileWatcher {
+  /// A folder that never becomes quiet is looked at so often nevertheless.
+  static let unrestMax: Duration = .seconds(3)
+  private static let foldersMax = 1024
+
+  private nonisolated let executor = DispatchQueueExecutor(label: "prism.files")
+  private let time: any TimeSource
+  private let settle: Duration
+  private let log: Logger
+  private let onChange: @Sendable () -> Void
+
+  private var files: Set<String> = [], folders: Set<String> = []
+  private var known: [String: FileFingerprint?] = [:]
+  private var descriptor: Int32 = -1
+  private var source: (any DispatchSourceRead)?
+  private var watches: [String: Int32] = [:]
+  private var lastEvent: Duration = .zero
+  private var settling: Task<Void, Never>?
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// - Parameter settle: how long nothing may happen before a change counts.
+  /// - Parameter onChange: called once a change; it must not block.
+  public init(
+    time: any TimeSource = SystemTime(), settle: Duration = .milliseconds(300), log: Logger,
+    onChange: @escaping @Sendable () -> Void
+  ) {
+    (self.time, self.settle, self.log, self.onChange) = (time, settle, log, onChange)
+  }
+
+  isolated deinit { source?.cancel() }
+
+  /// Replaces what is watched. Files known from before are compared with what they were when a change was last told, so
+  /// that nothing is missed between a change and this call; new ones with what they are now.
+  ///
+  /// - Parameter files: need not exist yet.
+  /// - Parameter folders: every file in them counts, but for names that begin with a dot.
+  public func watch(files: Set<String>, folders: Set<String>) {
+    (self.files, self.folders) = (files, folders)
+    open()
+    let now = fingerprints()
+    known = now.merging(known) { _, before in before }.filter { now[$0.key] != nil || isInWatchedFolder($0.key) }
+    placeWatches()
+    if known != now { noteEvent() }
+  }
+
+  public func stop() {
+    settling?.cancel()
+    source?.cancel()
+    (settling, source, watches) = (nil, nil, [:])
+  }
+
+  private func open() {
+    guard source == nil else { return }
+    descriptor = prism_inotify()
+    guard descriptor >= 0 else {
+      log.fault(
+        "files.inotify", "files are not watched; use `prismctl reload` after a change",
+        ["cause": String(cString: strerror(errno))])
+      return
+    }
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
+    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.drain() } }
+    source.setCancelHandler { [descriptor] in close(descriptor) }
+    self.source = source
+    source.activate()
+  }
+
+  /// What happened doesn't matter, nor that some of it was lost (an overflow): the files are looked at.
+  private func drain() {
+    var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+    while read(descriptor, &buffer, buffer.count) > 0 {}
+    noteEvent()
+  }
+
+  private func noteEvent() {
+    lastEvent = time.uptime
+    guard settling == nil else { return }
+    settling = Task { await settleDown(since: lastEvent) }
+  }
+
+  private func settleDown(since start: Duration) async {
+    while true {
+      let deadline = min(lastEvent + settle, start + Self.unrestMax)
+      do { try await time.sleep(until: deadline) } catch { return }
+      if time.uptime >= min(lastEvent + settle, start + Self.unrestMax) { break }
+    }
+    settling = nil
+    compare()
+  }
+
+  private func compare() {
+    placeWatches()
+    let now = fingerprints()
+    guard now != known else { return }
+    known = now
+    onChange()
+  }
+
+  private func fingerprints() -> [String: FileFingerprint?] {
+    var result: [String: FileFingerprint?] = [:]
+    for file in files.union(filesInFolders()) { result.updateValue(FileFingerprint(file), forKey: file) }
+    return result
+  }
+
+  private func filesInFolders() -> [String] {
+    folders.flatMap { folder in FilePaths.entries(of: folder).map { folder + "/" + $0 } }
+  }
+
+  private func isInWatchedFolder(_ path: String) -> Bool { folders.contains(FilePaths.folder(of: path)) }
+
+  /// A folder may have been replaced by another of its name: adding its watch again gives that one's.
+  private func placeWatches() {
+    guard source != nil else { return }
+    var wanted: Set<String> = []
+    for file in files.union(filesInFolders()) { wanted.formUnion(FilePaths.foldersToWatch(for: file)) }
+    for folder in folders { wanted.formUnion(FilePaths.foldersToWatch(for: folder + "/.")) }
+    var placed: [String: Int32] = [:]
+    for folder in wanted.sorted().prefix(Self.foldersMax) {
+      let watch = prism_inotify_watch_folder(descriptor, folder)
+      if watch >= 0 { placed[folder] = watch }
+    }
+    let kept = Set(placed.values)
+    for watch in Set(watches.values).subtracting(kept) { inotify_rm_watch(descriptor, watch) }
+    watches = placed
+  }
+}

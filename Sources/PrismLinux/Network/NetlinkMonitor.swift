@@ -1,0 +1,112 @@
+import CLinux
+import Dispatch
+import Glibc
+public import PrismBase
+public import PrismConfig
+public import PrismEngine
+
+/// Follows the kernel's links, addresses and routes (rtnetlink), and says what the network counts as (6-delivery.md).
+///
+/// A notification only says that something changed: the tables are then read as a whole, once for a burst of them. So an
+/// overrun of the socket, where notifications are lost, costs nothing. Where the kernel doesn't answer (no netlink in a
+/// sandbox), `network.default` counts.
+public final class NetlinkMonitor: NetworkMonitor {
+  private let board: NetworkBoard
+  private let watcher: Watcher
+
+  /// Reads the tables, so that `current` is right from the start. Blocks for milliseconds.
+  public init(_ configuration: DaemonConfiguration.Network, log: Logger) {
+    board = NetworkBoard(Watcher.read(configuration, log))
+    watcher = Watcher(configuration, board, log)
+  }
+
+  public var current: NetworkState { board.current }
+  public func changes() -> AsyncStream<NetworkState> { board.changes() }
+
+  /// Begins to follow the kernel; what changed since `init` is told at once.
+  public func start() async { await watcher.start() }
+  public func stop() async { await watcher.stop() }
+
+  /// From a reload: decides anew.
+  public func update(_ configuration: DaemonConfiguration.Network) async { await watcher.update(configuration) }
+
+  private actor Watcher {
+    /// A burst (an interface that comes up tells a dozen times) is one reading.
+    static let burst: DispatchTimeInterval = .milliseconds(100)
+
+    private nonisolated let executor = DispatchQueueExecutor(label: "prism.network")
+    private var configuration: DaemonConfiguration.Network
+    private let board: NetworkBoard
+    private let log: Logger
+    private var source: (any DispatchSourceRead)?
+    private var isReadingDue = false
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init(_ configuration: DaemonConfiguration.Network, _ board: NetworkBoard, _ log: Logger) {
+      (self.configuration, self.board, self.log) = (configuration, board, log)
+    }
+
+    isolated deinit { source?.cancel() }
+
+    func start() {
+      guard source == nil else { return }
+      let groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_IFADDR | RTMGRP_IPV6_ROUTE
+      let descriptor = prism_netlink_socket(UInt32(groups))
+      guard descriptor >= 0 else {
+        return log.warning(
+          "the network is not followed; `prismctl reload` reads it anew", ["cause": String(cString: strerror(errno))])
+      }
+      let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
+      source.setEventHandler { [weak self] in self?.assumeIsolated { $0.drain(descriptor) } }
+      source.setCancelHandler { close(descriptor) }
+      self.source = source
+      source.activate()
+      read()
+    }
+
+    func stop() {
+      source?.cancel()
+      source = nil
+    }
+
+    func update(_ configuration: DaemonConfiguration.Network) {
+      self.configuration = configuration
+      read()
+    }
+
+    /// ENOBUFS, an overrun, is one more reason to read: what was lost doesn't matter.
+    private func drain(_ descriptor: Int32) {
+      var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+      while true {
+        let count = recv(descriptor, &buffer, buffer.count, 0)
+        if count < 0 && (errno == EINTR || errno == ENOBUFS) { continue }
+        guard count > 0 else { break }
+      }
+      guard !isReadingDue else { return }
+      isReadingDue = true
+      executor.queue.asyncAfter(deadline: .now() + Self.burst) { [weak self] in self?.assumeIsolated { $0.read() } }
+    }
+
+    private func read() {
+      isReadingDue = false
+      let state = Self.read(configuration, log)
+      guard board.publish(state) else { return }
+      log.info("the network changed", ["kind": state.kind.rawValue, "reason": state.reason])
+    }
+
+    static func read(_ configuration: DaemonConfiguration.Network, _ log: Logger) -> NetworkState {
+      do {
+        let facts = try NetlinkReader.read()
+        log.faultEnded("network.netlink", "the kernel tells of the network again")
+        return NetworkDecision.state(facts, configuration)
+      } catch {
+        log.fault("network.netlink", "the kernel does not tell of the network", ["cause": error.description])
+        let kind: NetworkState.Kind = configuration.fallback == .metered ? .metered : .unmetered
+        return NetworkState(
+          kind: kind, interface: nil,
+          reason: "the kernel does not tell (\(error)); network.default says \(kind.rawValue)")
+      }
+    }
+  }
+}
