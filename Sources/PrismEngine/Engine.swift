@@ -66,6 +66,9 @@ public actor Engine {
     await parts.store.close()
   }
 
+  /// Returns when the store's queue has turned: it hangs where that does, which is what a watchdog is fed on.
+  public nonisolated func storeTurns() async { _ = await parts.store.namespaces() }
+
   /// - Returns: false for a namespace that nobody knows.
   func flush(_ namespace: NamespaceName?) async -> Bool {
     guard let namespace else {

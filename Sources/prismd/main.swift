@@ -1,1 +1,3 @@
+import Glibc
 
+exit(await runPrismd(Array(CommandLine.arguments.dropFirst())))

@@ -1,0 +1,139 @@
+import Dispatch
+import PrismBase
+import PrismConfig
+import PrismEngine
+import PrismLinux
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+/// Builds the parts, wires them, and runs them until a signal says stop.
+final class Daemon: Sendable {
+  private let configPath: String
+  private let log: Logger
+  private let engine: Engine
+  private let network: NetlinkMonitor
+  private let ingest: IngestServer
+  private let control: ControlServer
+  private let notifier = ServiceNotifier.fromEnvironment()
+
+  init(_ loaded: LoadedConfiguration, configPath: String, log: Logger) async throws(StartFailure) {
+    let (daemon, hub) = (loaded.snapshot.daemon, ConfigurationHub(loaded.snapshot))
+    Self.apply(daemon, to: log)
+    (self.configPath, self.log) = (configPath, log)
+    let deviceID = try Self.deviceID()
+    let store = try await Self.openStore(daemon, log)
+    network = NetlinkMonitor(daemon.network, log: log)
+    await network.start()
+    engine = Engine(
+      store: store, hub: hub, transport: CurlTransport(), network: network, secrets: SecretFileReader(),
+      deviceID: deviceID, log: log)
+    do throws(SocketError) {
+      let inherited = try SocketActivation.takeListeners()
+      func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
+        if let listener = inherited.first(where: { $0.path == path }) { return listener }
+        return try UnixListener(path: path, mode: mode, group: group)
+      }
+      ingest = IngestServer(
+        listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
+        sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: daemon.deviceId ?? deviceID),
+        version: version, log: log)
+      let reloader = Reloader(configPath: configPath, engine: engine, network: network, log: log)
+      let desk = ControlDesk(engine: engine, version: version) { await reloader.reload() }
+      control = try ControlServer(
+        listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
+        group: daemon.control.group, log: log
+      ) { desk.handle($0) }
+    } catch { throw StartFailure(exitCode: error.exitCode, message: error.description) }
+    do { try await engine.start() } catch {
+      throw StartFailure(exitCode: .unavailable, message: error.description)
+    }
+  }
+
+  /// Serves until SIGTERM or SIGINT; SIGHUP reloads.
+  func runUntilStopped() async {
+    let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
+    let signals = SignalMonitor { continuation.yield($0) }
+    await signals.start()
+    await ingest.start()
+    await control.start()
+    notifier.ready(status: "taking reports")
+    log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
+    let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
+    let reloader = Reloader(configPath: configPath, engine: engine, network: network, log: log)
+    for await event in events {
+      if event == .stop { break }
+      notifier.reloading()
+      _ = await reloader.reload()
+      notifier.ready(status: "taking reports")
+    }
+    watchdog?.cancel()
+    await stop()
+  }
+
+  private func stop() async {
+    notifier.stopping(status: "finishing what is on its way")
+    await ingest.stop()
+    await engine.stop()
+    await control.stop()
+    await network.stop()
+    log.info("prismd stopped")
+  }
+
+  /// Only while the store's queue really turns.
+  private func feedWatchdog(every interval: Duration) async {
+    while !Task.isCancelled {
+      await engine.storeTurns()
+      notifier.watchdog()
+      do { try await SystemTime().sleep(for: interval) } catch { return }  // the daemon stops
+    }
+  }
+
+  // MARK: Building
+
+  private static func openStore(_ daemon: DaemonConfiguration, _ log: Logger) async throws(StartFailure) -> ReportStore
+  {
+    var options = StoreOptions(folder: daemon.state)
+    options.durability = daemon.durability == .full ? .full : .normal
+    options.log = log
+    do { return try await ReportStore.open(options) } catch {
+      if case .folder = error { throw StartFailure(exitCode: .cannotCreate, message: error.description) }
+      throw StartFailure(exitCode: .unavailable, message: error.description)
+    }
+  }
+
+  private static func deviceID() throws(StartFailure) -> String {
+    for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
+      guard let bytes = try? SmallFile.read(path) else { continue }  // the next one may be there
+      let id = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+      if id.isEmpty { continue }
+      do { return try DeviceID.derived(machineID: id) } catch {
+        throw StartFailure(exitCode: .software, message: "the device id can't be derived: \(error.rawValue)")
+      }
+    }
+    throw StartFailure(
+      exitCode: .configuration, message: "there is no /etc/machine-id to derive the device id from: set device.id")
+  }
+
+  static func apply(_ daemon: DaemonConfiguration, to log: Logger) {
+    log.set(
+      level: Logger.Level(name: daemon.logLevel.rawValue) ?? .info,
+      format: Logger.Format(rawValue: daemon.logFormat.rawValue) ?? .text)
+  }
+}
+
+/// Reads token files on a queue of its own: a file may stand on a disk that hangs.
+struct SecretFileReader: SecretFiles {
+  private static let queue = DispatchQueue(label: "prism.secrets")
+
+  func read(_ path: String, bytesMax: Int) async throws(SecretFileFault) -> [UInt8] {
+    let result: Result<[UInt8], SecretFileFault> = await withCheckedContinuation { continuation in
+      Self.queue.async {
+        continuation.resume(
+          returning: Result { () throws(FileError) in try SmallFile.read(path, bytesMax: bytesMax) }
+            .mapError { SecretFileFault($0.description) })
+      }
+    }
+    return try result.get()
+  }
+}

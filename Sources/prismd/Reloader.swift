@@ -1,0 +1,48 @@
+import Dispatch
+import PrismBase
+import PrismConfig
+import PrismEngine
+import PrismLinux
+
+/// Reads the files anew and puts what they say in force: all of it, or, with any fault, none.
+struct Reloader: Sendable {
+  private static let queue = DispatchQueue(label: "prism.configuration")
+
+  let configPath: String
+  let engine: Engine
+  let network: NetlinkMonitor
+  let log: Logger
+
+  func reload() async -> ControlDesk.ReloadOutcome {
+    let path = configPath
+    let result: Result<LoadedConfiguration, ConfigurationFaults> = await withCheckedContinuation { continuation in
+      Self.queue.async {
+        continuation.resume(
+          returning: Result { () throws(ConfigurationFaults) in try configurationLoader(path).load() })
+      }
+    }
+    switch result {
+    case .failure(let faults): return refuse(faults)
+    case .success(let loaded):
+      if let faults = loaded.reloadFaults(running: engine.hub.current) { return refuse(faults) }
+      return await publish(loaded.snapshot)
+    }
+  }
+
+  private func refuse(_ faults: ConfigurationFaults) -> ControlDesk.ReloadOutcome {
+    let lines = faults.faults.map(\.description)
+    engine.hub.refuse(lines)
+    for line in lines { log.error("the configuration was not taken", ["fault": line]) }
+    return .faults(lines)
+  }
+
+  private func publish(_ snapshot: Snapshot) async -> ControlDesk.ReloadOutcome {
+    let change = await engine.publish(snapshot)
+    guard !change.isNothing else { return .done("nothing changed") }
+    Daemon.apply(change.new.daemon, to: log)
+    await network.update(change.new.daemon.network)
+    let lines = SnapshotDiff(from: change.old, to: change.new).lines
+    log.info("a new configuration is in force", ["generation": String(change.new.generation)])
+    return .done((["generation \(change.new.generation)"] + lines).joined(separator: "\n"))
+  }
+}

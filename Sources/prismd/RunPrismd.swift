@@ -1,0 +1,56 @@
+import Glibc
+import PrismBase
+import PrismConfig
+import PrismLinux
+
+let version = "0.1.0"
+
+/// The program: what the command line asks for. Answers the exit code.
+func runPrismd(_ words: [String]) async -> Int32 {
+  guard let flags = Flags(words) else {
+    Logger.writeToStandardError(Flags.usage + "\n")
+    return ExitCode.usage.rawValue
+  }
+  switch flags.purpose {
+  case .help: print(Flags.usage)
+  case .version: print("prismd \(version)")
+  case .checkConfig, .run:
+    do throws(ConfigurationFaults) {
+      let loaded = try configurationLoader(flags.configPath).load()
+      if flags.purpose == .run { return await run(loaded, path: flags.configPath) }
+    } catch {
+      Logger.writeToStandardError(error.description + "\n")
+      return ExitCode.configuration.rawValue
+    }
+  }
+  return ExitCode.ok.rawValue
+}
+
+func configurationLoader(_ path: String) -> ConfigurationLoader {
+  var environment: [String: String] = [:]
+  var entry = environ
+  while let text = entry.pointee {
+    let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
+    entry += 1
+  }
+  return ConfigurationLoader(path: path, environment: environment)
+}
+
+private func run(_ loaded: LoadedConfiguration, path: String) async -> Int32 {
+  let log = Logger()
+  do throws(StartFailure) {
+    let daemon = try await Daemon(loaded, configPath: path, log: log)
+    await daemon.runUntilStopped()
+    return ExitCode.ok.rawValue
+  } catch {
+    log.error("prismd can't start", ["cause": error.message])
+    return error.exitCode.rawValue
+  }
+}
+
+/// Why the daemon does not start.
+struct StartFailure: Error {
+  var exitCode: ExitCode
+  var message: String
+}
