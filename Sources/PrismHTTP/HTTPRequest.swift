@@ -1,0 +1,38 @@
+/// A request as its handler sees it: read to its end, within the server's limits.
+public struct HTTPRequest: Sendable {
+  /// What the server knows; any other method was answered with 405 already. HEAD comes as `get`, and its answer's body
+  /// is left out.
+  public enum Method: String, Sendable {
+    case get = "GET"
+    case post = "POST"
+  }
+
+  public var method: Method
+  /// Percent-decoded, without the query.
+  public var path: String
+  /// Percent-decoded, in their order; a parameter without `=` has an empty value.
+  public var query: [(name: String, value: String)]
+  /// Names in lower case.
+  public var headers: [(name: String, value: String)]
+  public var body: [UInt8] = []
+  public var peer: HTTPPeer
+  /// The connection's socket, for its peer's credentials; it is the server's: open until the handler has returned, and
+  /// not to be read, written or closed.
+  public var socket: Int32
+
+  /// The first header of this name (any case).
+  public func header(_ name: String) -> String? {
+    headers(name).first
+  }
+
+  /// The values of all headers of this name (any case).
+  public func headers(_ name: String) -> [String] {
+    let name = name.lowercased()
+    return headers.filter { $0.name == name }.map(\.value)
+  }
+
+  /// The first query parameter of this name (this case).
+  public func parameter(_ name: String) -> String? {
+    query.first { $0.name == name }?.value
+  }
+}

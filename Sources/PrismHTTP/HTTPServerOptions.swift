@@ -1,0 +1,39 @@
+/// A server's limits. Every peer is held to misbehave: nothing here is without bound.
+public struct HTTPServerOptions: Sendable {
+  /// A longer body is answered with 413.
+  public var bodyBytesMax = 1024 * 1024
+  /// How much of a refused body is read and thrown away, so that its sender reads the answer instead of a reset
+  /// connection. A longer one is answered at once and the connection closed.
+  public var skippedBytesMax = 16 * 1024 * 1024
+  /// All bodies that are held at one time; a request past it is answered with 503.
+  public var bodiesBytesMax = 64 * 1024 * 1024
+  /// What libmicrohttpd may hold of one connection: bounds the head of a request.
+  public var headBytesMax = 32 * 1024
+  public var connectionsMax = 1024
+  /// Of one address. Connections over a Unix socket have none, and are not counted.
+  public var connectionsPerAddressMax = 256
+  /// From a connection's begin, or the answer before, to the end of the next request's head.
+  public var headTimeout: Duration = .seconds(30)
+  /// From the end of the head to the end of the body; and from the answer to its last byte.
+  public var bodyTimeout: Duration = .seconds(120)
+  /// What a stop gives requests in flight; then their connections are closed.
+  public var stopTimeout: Duration = .seconds(5)
+  /// nil: plain HTTP.
+  public var tls: HTTPServerTLS?
+
+  public init() {}
+}
+
+/// The server's identity, TLS 1.2 or later.
+public struct HTTPServerTLS: Sendable {
+  /// PEM: the certificate, followed by those of its chain.
+  public var certificate: [UInt8]
+  /// PEM, not encrypted.
+  public var key: [UInt8]
+  /// PEM. Given: a client must show a certificate that is signed by one of these; else it is answered with 401.
+  public var clientAuthorities: [UInt8]?
+
+  public init(certificate: [UInt8], key: [UInt8], clientAuthorities: [UInt8]? = nil) {
+    (self.certificate, self.key, self.clientAuthorities) = (certificate, key, clientAuthorities)
+  }
+}

@@ -1,0 +1,120 @@
+import CMicroHTTPD
+import Glibc
+
+// Every C callback, and every pointer that C holds on to, is in this file.
+//
+// Who owns what: libmicrohttpd holds one reference to the `HTTPServer` from `startLibrary` to `stopLibrary`, as the
+// callbacks' context, and one to each `Exchange`, in the request's own slot, from the first call of `answer` to
+// `completed`, which it calls for every request of which it called `answer`.
+
+func startLibrary(for server: HTTPServer, listener: ListeningSocket?) -> LibraryPointer? {
+  let context = Unmanaged.passRetained(server)
+  let settings = LibrarySettings(server.options, listener: listener)
+  let daemon = settings.withOptions { options in
+    prism_http_start(settings.flags, context.toOpaque(), answer, completed, connectionChanged, options)
+  }
+  guard let daemon else {
+    context.release()
+    return nil
+  }
+  return LibraryPointer(daemon)
+}
+
+/// Blocks until the server's thread has ended.
+func stopLibrary(_ daemon: LibraryPointer, of server: HTTPServer) {
+  MHD_stop_daemon(daemon.pointer)
+  Unmanaged.passUnretained(server).release()
+}
+
+func addToLibrary(_ socket: Int32, _ daemon: LibraryPointer) -> Bool {
+  var address = sockaddr_storage()
+  var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+  return withUnsafeMutablePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      getpeername(socket, $0, &length)
+      return MHD_add_connection(daemon.pointer, socket, $0, length) == .YES
+    }
+  }
+}
+
+/// libmicrohttpd's MHD_AccessHandlerCallback: called once with the head of a request, then with each piece of its body,
+/// then (and again after each resume) with none.
+private func answer(
+  _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _ path: UnsafePointer<CChar>?,
+  _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ data: UnsafePointer<CChar>?,
+  _ dataBytes: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let context, let connection, let path, let method, let dataBytes, let slot else { return .NO }
+  guard let known = slot.pointee else {
+    let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
+    let head = RequestHead(connection, method: String(cString: method), path: String(cString: path))
+    return server.begin(head, on: LibraryPointer(connection), slot: slot)
+  }
+  let exchange = Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
+  guard dataBytes.pointee > 0 else { return exchange.ready() }
+  defer { dataBytes.pointee = 0 }
+  return exchange.receive(UnsafeRawBufferPointer(start: data, count: dataBytes.pointee))
+}
+
+/// MHD_RequestCompletedCallback: the request was answered, or its connection is gone.
+private func completed(
+  _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+  _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ how: MHD_RequestTerminationCode
+) {
+  guard let context, let connection, let slot, let known = slot.pointee else { return }
+  slot.pointee = nil
+  Unmanaged<Exchange>.fromOpaque(known).release()
+  let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
+  server.watch.expect(LibraryPointer(connection), within: server.options.headTimeout)
+  server.endRequest()
+}
+
+/// MHD_NotifyConnectionCallback: called before the first request, and after the last, before the socket is closed.
+private func connectionChanged(
+  _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?,
+  _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ how: MHD_ConnectionNotificationCode
+) {
+  guard let context, let connection else { return }
+  let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
+  if how == .CONNECTION_NOTIFY_STARTED {
+    server.watch.opened(
+      LibraryPointer(connection), socket: prism_http_socket(connection), within: server.options.headTimeout)
+  } else {
+    server.watch.closed(LibraryPointer(connection))
+  }
+}
+
+extension HTTPServer {
+  /// Decides by its head what becomes of a request.
+  fileprivate func begin(
+    _ head: RequestHead, on connection: LibraryPointer, slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+  ) -> MHD_Result {
+    guard beginRequest() else {
+      return HTTPResponse.refusal(503, "stopping", headers: [("Connection", "close")]).queue(on: connection)
+    }
+    watch.expect(connection, within: options.bodyTimeout)
+    let admission = admit(head, on: connection)
+    let exchange = Exchange(server: self, connection: connection, request: head.request, admission: admission)
+    slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
+    // Where the sender waits for a word before it sends the body, or the body is too long to be read in vain.
+    if case .refuse(let response) = admission,
+      head.expectsContinue || (head.bodyBytes ?? 0) > options.skippedBytesMax
+    {
+      return response.queue(on: connection)
+    }
+    return .YES
+  }
+
+  private func admit(_ head: RequestHead, on connection: LibraryPointer) -> HTTPAdmission {
+    guard head.isMethodKnown else {
+      return .refuse(.refusal(405, "the method is not known here", headers: [("Allow", "GET, HEAD, POST")]))
+    }
+    if options.tls?.clientAuthorities != nil, prism_http_client_is_certified(connection.pointer) == 0 {
+      return .refuse(.refusal(401, "a client certificate of a known authority is required"))
+    }
+    if let bytes = head.bodyBytes, bytes > options.bodyBytesMax {
+      return .refuse(.refusal(413, "the body is over \(options.bodyBytesMax) bytes"))
+    }
+    return gate(head.request)
+  }
+}
