@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export SWIFT_BACKTRACE := enable=no
 RELEASE := swift build -c release --static-swift-stdlib
 
-.PHONY: help bootstrap build test lint format
+.PHONY: help bootstrap build run test lint format
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -14,9 +14,13 @@ bootstrap: ## install the Debian packages that are missing
 build: bootstrap ## release binaries, the Swift runtime linked in
 	$(RELEASE)
 
-lint: ## the style of Swift and shell files
+run: build ## the whole route, on this machine: real reports, followed to the collector
+	@scripts/run-demo "$$($(RELEASE) --show-bin-path)"
+
+lint: ## the style of Swift and shell files, the units
 	swift format lint --strict --recursive Package.swift Sources Tests
-	shellcheck scripts/bootstrap .ci/run
+	shellcheck $$(grep -lE '^#!.*sh$$' scripts/*) .ci/run
+	scripts/verify-units
 
 test: bootstrap lint ## everything that CI runs
 	swift build --build-tests

@@ -1,0 +1,60 @@
+import Testing
+
+@Suite struct WordingTests {
+  /// Put together here, so that this file holds none of them.
+  private static let unfinished = ["TO" + "DO", "FIX" + "ME", "X" + "XX"]
+
+  @Test("nothing is left for later") func nothingIsUnfinished() throws {
+    let words = try Regex("\\b(" + Self.unfinished.joined(separator: "|") + ")\\b")
+    for file in SourceTree.sources + SourceTree.tests {
+      for (index, line) in file.lines.enumerated() { #expect(!line.contains(words), "\(file):\(index + 1)") }
+    }
+  }
+
+  @Test("a failure of the world never traps", arguments: ["fatalError(", "try!", "as!", "import Foundation"])
+  func nothingTraps(word: String) {
+    for file in SourceTree.sources { #expect(!file.code.contains(word), "\(file)") }
+  }
+
+  @Test(
+    "the compiler's word on concurrency is overruled three times at most, with the reason in the line above",
+    arguments: ["@unchecked Sendable", "nonisolated(unsafe)"]
+  ) func overrulingIsRare(word: String) {
+    var count = 0
+    for file in SourceTree.sources {
+      let (code, lines) = (file.code.split(separator: "\n", omittingEmptySubsequences: false), file.lines)
+      for (index, line) in code.enumerated() where line.contains(word) {
+        count += 1
+        let above = index > 0 ? lines[index - 1].drop { $0 == " " } : ""
+        #expect(above.hasPrefix("//"), "\(file):\(index + 1): why is that safe?")
+      }
+    }
+    #expect(count <= 3)
+  }
+
+  @Test("a test never waits for time: it pauses only inside a loop that looks for a condition") func testsDoNotSleep() {
+    for file in SourceTree.tests {
+      let lines = file.code.split(separator: "\n", omittingEmptySubsequences: false)
+      for (index, line) in lines.enumerated()
+      where line.contains(/\b(Task|Thread)\.sleep|\busleep\(|[^a-z.]sleep\([0-9]/) {
+        let before = lines[max(0, index - 4)...index].joined(separator: "\n")
+        #expect(before.contains(/\b(while|repeat|for|until)\b/), "\(file):\(index + 1)")
+      }
+    }
+  }
+
+  @Test("every page of docs/ can be reached from the README") func pagesAreLinked() throws {
+    let readme = try #require(SourceTree.read("README.md"))
+    for page in SourceTree.paths(under: "docs", ending: ".md") { #expect(readme.contains("(\(page))"), "\(page)") }
+  }
+
+  @Test("every link of a page leads to a file") func linksLeadSomewhere() {
+    for page in ["README.md"] + SourceTree.paths(under: "docs", ending: ".md") {
+      let folder = page.split(separator: "/").dropLast().map { $0 + "/" }.joined()
+      for match in (SourceTree.read(page) ?? "").matches(of: /\]\(([^):#]+)(?:#[^)]*)?\)/) {
+        let target = folder + match.1
+        #expect(SourceTree.exists(target), "\(page) links to \(match.1)")
+      }
+    }
+  }
+}
