@@ -1,0 +1,146 @@
+import Foundation
+import Glibc
+import PrismClient
+import PrismProtocol
+import Synchronization
+import Testing
+
+/// A daemon and a collector of a test's own, as programs, in a folder of their own.
+final class Harness: Sendable {
+  let folder: String
+  /// Of the collector, on loopback unless it lives in a network of its own.
+  let collectorAddress: String
+  /// What stands before the program's name: `ip netns exec …`, say.
+  private let daemonPrefix: [String]
+  private let collectorPrefix: [String]
+  private let daemon = Mutex<Child?>(nil)
+  private let collector = Mutex<Child?>(nil)
+
+  var config: String { "\(folder)/prismd.yaml" }
+  var ingest: String { "\(folder)/ingest.sock" }
+  var control: String { "\(folder)/control.sock" }
+  var collectorState: String { "\(folder)/collector" }
+  var url: String { "http://\(collectorAddress)" }
+
+  /// - Parameter namespaces: name to YAML; `URL` stands for the collector's address.
+  /// - Parameter extra: more lines of prismd.yaml.
+  init(
+    namespaces: [String: String], extra: String = "", collectorAddress: String? = nil, daemonPrefix: [String] = [],
+    collectorPrefix: [String] = []
+  ) async throws {
+    folder = try Programs.temporaryFolder()
+    (self.daemonPrefix, self.collectorPrefix) = (daemonPrefix, collectorPrefix)
+    self.collectorAddress = try collectorAddress ?? "127.0.0.1:\(Self.freePort())"
+    for path in ["namespaces.d", "collector", "state"] {
+      try FileManager.default.createDirectory(atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
+    }
+    let made = try await Programs.run(Programs.prismctl, ["keys", "new", "\(folder)/main.key"])
+    #expect(made.exitCode == 0, "\(made.error)")
+    let daemonFile = """
+      ingest: {socket: \(folder)/ingest.sock}
+      control: {socket: \(folder)/control.sock}
+      state: \(folder)/state
+      keys: [{id: main, file: main.key}]
+      device: {id: e2e-device}
+      \(extra)
+
+      """
+    try daemonFile.write(toFile: config, atomically: true, encoding: .utf8)
+    for (name, text) in namespaces { try write(text, namespace: name) }
+  }
+
+  func write(_ text: String, namespace: String) throws {
+    try text.replacing("URL", with: url)
+      .write(toFile: "\(folder)/namespaces.d/\(namespace).yaml", atomically: true, encoding: .utf8)
+  }
+
+  private static func freePort() throws -> UInt16 {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let code = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+      }
+    }
+    guard code else { throw Failed("no free port: errno \(errno)") }
+    return UInt16(bigEndian: address.sin_port)
+  }
+
+  // MARK: The programs
+
+  func startCollector() async throws {
+    let arguments = ["--listen", collectorAddress, "--key", "main=\(folder)/main.key", "--state", collectorState]
+    let command = collectorPrefix + [Programs.collector] + arguments
+    let child = try start(command, log: "collector.log")
+    collector.withLock { $0 = child }
+    try await waitUntil("the collector serves", within: .seconds(30)) {
+      guard child.isRunning else { throw Failed("the collector ended: \(child.lastWords)") }
+      let probe = ["-s", "-o", "/dev/null", "--max-time", "2", "\(self.url)/healthz"]
+      return try await Programs.run("env", self.collectorPrefix + ["curl"] + probe).exitCode == 0
+    }
+  }
+
+  func startDaemon() async throws {
+    let child = try start(daemonPrefix + [Programs.prismd, "--config", config], log: "prismd.log")
+    daemon.withLock { $0 = child }
+    try await waitUntil("prismd takes reports", within: .seconds(30)) {
+      guard child.isRunning else { throw Failed("prismd ended: \(child.lastWords)") }
+      return try await self.prismctl("status", "--json").exitCode == 0
+    }
+  }
+
+  func endDaemon(_ signal: Int32) async throws {
+    if let child = daemon.withLock({ $0 }) { try await child.end(signal) }
+  }
+
+  func endCollector(_ signal: Int32) async throws {
+    if let child = collector.withLock({ $0 }) { try await child.end(signal) }
+  }
+
+  private func start(_ command: [String], log: String) throws -> Child {
+    try command[0].hasPrefix("/")
+      ? Child(command[0], Array(command.dropFirst()), log: "\(folder)/\(log)")
+      : Child("/usr/bin/env", command, log: "\(folder)/\(log)")
+  }
+
+  /// Ends what runs, and removes the folder.
+  func stop() async {
+    for child in [daemon.withLock { $0 }, collector.withLock { $0 }] {
+      if let child, child.isRunning { _ = try? await child.end(SIGKILL) }  // it is to be gone, however
+    }
+    try? FileManager.default.removeItem(atPath: folder)  // a left folder harms no test
+  }
+
+  // MARK: Asking
+
+  func client() -> PrismClient { PrismClient(socket: ingest, answerTimeout: .seconds(60)) }
+
+  func prismctl(_ words: String...) async throws -> Ran {
+    try await Programs.run(
+      Programs.prismctl, words, environment: ["PRISM_CONTROL": control, "PRISM_INGEST": ingest])
+  }
+
+  func status() async throws -> JSONValue {
+    let ran = try await prismctl("status", "--json")
+    return try JSONValue(parsing: Array(ran.output.utf8))
+  }
+}
+
+/// Runs `body` with a harness that is gone afterwards, whatever came.
+func withHarness<T>(
+  namespaces: [String: String], extra: String = "", _ body: (Harness) async throws -> T
+) async throws -> T {
+  let harness = try await Harness(namespaces: namespaces, extra: extra)
+  do {
+    let result = try await body(harness)
+    await harness.stop()
+    return result
+  } catch {
+    await harness.stop()
+    throw error
+  }
+}

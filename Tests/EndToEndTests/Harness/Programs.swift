@@ -1,0 +1,74 @@
+import Dispatch
+import Foundation
+import Glibc
+
+/// The programs under test, as `swift build` put them beside the tests.
+enum Programs {
+  static let folder: String = {
+    let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex))
+  }()
+  static let prismd = "\(folder)/prismd"
+  static let prismctl = "\(folder)/prismctl"
+  static let collector = "\(folder)/prism-collector"
+
+  /// Runs a program to its end. Its streams are files, so that none can fill up and stop it.
+  static func run(
+    _ program: String, _ arguments: [String] = [], input: String = "", environment: [String: String] = [:]
+  ) async throws -> Ran {
+    let folder = try temporaryFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    try input.write(toFile: "\(folder)/in", atomically: false, encoding: .utf8)
+    return try await withCheckedThrowingContinuation { continuation in
+      DispatchQueue.global().async {
+        continuation.resume(with: Result { try runBlocking(program, arguments, environment, folder) })
+      }
+    }
+  }
+
+  private static func runBlocking(
+    _ program: String, _ arguments: [String], _ environment: [String: String], _ folder: String
+  ) throws -> Ran {
+    let process = Process()
+    process.executableURL = URL(filePath: program.hasPrefix("/") ? program : "/usr/bin/env")
+    process.arguments = program.hasPrefix("/") ? arguments : [program] + arguments
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    process.standardInput = FileHandle(forReadingAtPath: "\(folder)/in")
+    process.standardOutput = try outputFile("\(folder)/out")
+    process.standardError = try outputFile("\(folder)/err")
+    try process.run()
+    process.waitUntilExit()
+    return Ran(
+      exitCode: process.terminationStatus, output: try String(contentsOfFile: "\(folder)/out", encoding: .utf8),
+      error: try String(contentsOfFile: "\(folder)/err", encoding: .utf8))
+  }
+
+  /// For appending; made where there is none.
+  static func outputFile(_ path: String) throws -> FileHandle {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Failed("\(path): errno \(errno)") }
+    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+  }
+
+  static func temporaryFolder() throws -> String {
+    var template = Array("/tmp/prism-e2e-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw Failed("mkdtemp: errno \(errno)") }
+    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+struct Failed: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// Looks until `condition` holds.
+func waitUntil(_ what: String, within bound: Duration, _ condition: () async throws -> Bool) async throws {
+  let clock = ContinuousClock()
+  let deadline = clock.now + bound
+  while clock.now < deadline {
+    if try await condition() { return }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+  throw Failed("this did not come within \(bound): \(what)")
+}
