@@ -1,1 +1,3 @@
+import Glibc
 
+exit(await runCollector(Array(CommandLine.arguments.dropFirst())))

@@ -10,9 +10,12 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension JSONValue {
-  /// Strict: RFC 8259, valid UTF-8, no duplicate keys, at most `depthMax` levels.
-  public init(parsing bytes: some Collection<UInt8>, depthMax: Int = Limits.jsonDepthMax) throws(JSONError) {
-    var parser = JSONTreeParser(bytes: Array(bytes), depthMax: depthMax)
+  /// Strict: RFC 8259, valid UTF-8, at most `depthMax` levels.
+  /// - Parameter allowsDuplicateKeys: in metas, which may hold them below their top level; else they are refused.
+  public init(
+    parsing bytes: some Collection<UInt8>, depthMax: Int = Limits.jsonDepthMax, allowsDuplicateKeys: Bool = false
+  ) throws(JSONError) {
+    var parser = JSONTreeParser(bytes: Array(bytes), depthMax: depthMax, allowsDuplicateKeys: allowsDuplicateKeys)
     self = try parser.document()
   }
 
@@ -25,6 +28,7 @@ extension JSONValue {
 private struct JSONTreeParser {
   let bytes: [UInt8]
   let depthMax: Int
+  let allowsDuplicateKeys: Bool
   var position = 0
 
   private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
@@ -72,7 +76,9 @@ private struct JSONTreeParser {
       guard parser.next == 0x22 else { throw parser.failure("a key in quotes is expected") }
       let start = parser.position
       let key = try parser.string()
-      guard keys.insert(key).inserted else { throw JSONError("a key stands twice", at: start) }
+      guard keys.insert(key).inserted || parser.allowsDuplicateKeys else {
+        throw JSONError("a key stands twice", at: start)
+      }
       parser.skipWhiteSpace()
       guard parser.next == 0x3A else { throw parser.failure("a colon is expected") }
       parser.position += 1

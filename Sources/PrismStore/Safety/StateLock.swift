@@ -2,10 +2,11 @@ import Glibc
 
 /// Holds the state folder for this process alone, for as long as it lives: two processes that write one database destroy
 /// it. The kernel lets go of it however the process ends.
-final class StateLock: Sendable {
+public final class StateLock: Sendable {
   private let descriptor: Int32
 
-  init(folder: String) throws(StoreError) {
+  /// - Throws: `locked`, `folder`.
+  public init(folder: String) throws(StoreError) {
     let path = folder + "/prism.lock"
     descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .folder(path: path, problem: String(cString: strerror(errno))) }

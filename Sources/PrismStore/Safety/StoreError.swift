@@ -17,7 +17,7 @@ public enum StoreError: Error, Equatable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .locked(let folder):
-      "\(folder) is in use: is another prismd running with this state folder? Stop it, or name another stateDirectory"
+      "\(folder) is in use by another process (a second prismd?): stop it, or name another state folder"
     case .newerVersion(let path, let found, let known):
       "\(path) is of version \(found), and this prismd knows versions up to \(known): install the newer prismd again, or "
         + "move the file away to begin a new one"

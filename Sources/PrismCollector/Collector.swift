@@ -1,0 +1,144 @@
+public import PrismBase
+import PrismHTTP
+import PrismProtocol
+import PrismStore
+
+/// The receiver: takes packets, decodes, deduplicates and orders them, stores their reports, and only then answers with
+/// the receipt (8-collector.md). The model for a backend in another language.
+public final class Collector: Sendable {
+  private let options: CollectorOptions
+  private let opener: PacketOpener
+  private let store: CollectorStore
+  private let room: WaitingRoom
+  private let counts = CollectorCounts()
+
+  /// Opens the store. - Throws: `StoreError`, `SQLiteError`.
+  public init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
+    self.options = options
+    opener = PacketOpener(keys: options.keys)
+    store = try CollectorStore(folder: options.state, time: time, log: log)
+    room = WaitingRoom(time: time)
+  }
+
+  /// Listens and serves until the server is stopped. - Throws: `HTTPServerError`.
+  public func serve() throws -> CollectorServer {
+    var limits = HTTPServerOptions()
+    limits.bodyBytesMax = options.bodyBytesMax
+    let server = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) { [self] in
+      await answer($0)
+    }
+    return CollectorServer(server: server)
+  }
+
+  /// Prometheus' text format; `SIGUSR1` prints it too.
+  public var metrics: String { counts.metrics }
+
+  func answer(_ request: HTTPRequest) async -> HTTPResponse {
+    do throws(CollectorRefusal) {
+      switch (request.method, request.path) {
+      case (.post, "/prism/meta"): return try await receive(request, .meta)
+      case (.post, "/prism/payload"): return try await receive(request, .payload)
+      case (.get, "/reports"): return try await reports(request)
+      case (.get, "/healthz"): return HTTPResponse(status: 200, contentType: "text/plain", text: "ok\n")
+      case (.get, "/metrics"):
+        return HTTPResponse(status: 200, contentType: "text/plain; version=0.0.4", text: metrics)
+      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/reports"), (_, "/healthz"), (_, "/metrics"):
+        throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
+      default:
+        throw CollectorRefusal(404, "there is nothing at this path; packets go to /prism/meta and /prism/payload")
+      }
+    } catch {
+      return error.response
+    }
+  }
+
+  // MARK: Packets
+
+  private func receive(_ request: HTTPRequest, _ kind: ReportKind) async throws(CollectorRefusal) -> HTTPResponse {
+    let namespace = request.header("prism-namespace").flatMap { NamespaceName($0) }
+    do throws(CollectorRefusal) {
+      try checkToken(request)
+      let delivery = try Delivery(request, kind: kind)
+      let packet = try await opener.open(delivery, body: request.body)
+      let outcome = try await take(packet)
+      let isDuplicate = outcome == .duplicate
+      counts.count(
+        namespace, outcome: isDuplicate ? "duplicate" : "stored", reports: isDuplicate ? 0 : packet.rows.count,
+        bytes: request.body.count)
+      if !isDuplicate, let print = options.print { for row in packet.rows { print(Self.line(row, delivery.context)) } }
+      let body: JSONValue = ["duplicate": .bool(isDuplicate)]
+      return HTTPResponse(
+        status: 200, contentType: "application/json",
+        headers: [("Prism-Receipt", delivery.context.packetID.description)], text: body.text + "\n")
+    } catch {
+      counts.count(namespace, outcome: "refused_\(error.status)", bytes: request.body.count)
+      throw error
+    }
+  }
+
+  private func take(_ packet: OpenedPacket) async throws(CollectorRefusal) -> CollectorStore.Outcome {
+    let chainIsBroken = try await waitForForerunner(packet.delivery)
+    let outcome = await store.take(packet, chainIsBroken: chainIsBroken)
+    if case .failed(let refusal) = outcome { throw refusal }
+    await room.arrived(packet.delivery.context)
+    return outcome
+  }
+
+  /// True: the packet before this one did not come. A device that this collector never heard of is not waited for: its
+  /// earlier packets went elsewhere.
+  private func waitForForerunner(_ delivery: Delivery) async throws(CollectorRefusal) -> Bool {
+    guard let dependsOn = delivery.dependsOn else { return false }
+    if await store.has(dependsOn, of: delivery.context) { return false }
+    guard await store.knows(delivery.context) else { return true }
+    if await store.has(delivery.context.packetID, of: delivery.context) { return false }  // sent again: a duplicate
+    var awaited = delivery.context
+    awaited.packetID = dependsOn
+    let (store, context) = (store, delivery.context)
+    guard let arrived = await room.wait(for: awaited, isThere: { await store.has(dependsOn, of: context) }) else {
+      throw CollectorRefusal(503, "too many packets wait for the ones before them", retryAfterSeconds: 5)
+    }
+    return !arrived
+  }
+
+  private func checkToken(_ request: HTTPRequest) throws(CollectorRefusal) {
+    guard let token = options.token else { return }
+    let given = request.header("authorization").map { Array($0.utf8) } ?? []
+    let expected = Array("Bearer ".utf8) + token.bytes
+    // As long for any two texts of one length, so that a token can't be guessed byte by byte.
+    let difference = zip(given, expected).reduce(UInt8(given.count == expected.count ? 0 : 1)) { $0 | ($1.0 ^ $1.1) }
+    guard difference == 0 else { throw CollectorRefusal(401, "the bearer token is missing or wrong") }
+  }
+
+  /// A report as `--print` writes it.
+  private static func line(_ row: OpenedPacket.Row, _ context: PacketContext) -> String {
+    let head: JSONValue = [
+      "device": .string(context.deviceID), "namespace": .string(context.namespace.text),
+      "kind": .string(context.kind.rawValue), "packetId": .string(context.packetID.description),
+      "payloadBytes": row.payload.map { .int($0.count) } ?? .null,
+    ]
+    return head.text.dropLast() + ",\"meta\":" + String(decoding: row.meta, as: UTF8.self) + "}"
+  }
+
+  // MARK: Reading
+
+  private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    if options.token != nil {
+      try checkToken(request)
+    } else if !request.peer.isLocal {
+      throw CollectorRefusal(403, "reports are shown to this machine only, or to who has the token")
+    }
+    let page = try await store.page(try ReportFilter(request))
+    let body: JSONValue = ["reports": .array(page), "next": page.last?["id"] ?? .null]
+    return HTTPResponse(status: 200, contentType: "application/json", text: body.text + "\n")
+  }
+}
+
+/// A collector that listens.
+public struct CollectorServer: Sendable {
+  let server: HTTPServer
+
+  public var port: UInt16 { server.port }
+
+  /// Takes no more packets, answers those it has, and ends.
+  public func stop() async { await server.stop() }
+}

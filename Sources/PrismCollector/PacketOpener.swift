@@ -1,0 +1,36 @@
+import PrismBase
+import PrismPacket
+import PrismProtocol
+
+/// Decrypts and unpacks, on a queue of its own.
+actor PacketOpener {
+  private let executor = DispatchQueueExecutor(label: "prism.collector.packets")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let keys: [String: Secret]
+  private var decoders: [String: PacketDecoder] = [:]
+
+  init(keys: [String: Secret]) { self.keys = keys }
+
+  /// - Throws: 400 with the reason's word (`PacketError`), 401 for a key that this collector does not have, 422.
+  func open(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> OpenedPacket {
+    guard let key = keys[delivery.keyID] else {
+      throw CollectorRefusal(401, "this collector has no key of the id that Prism-Key-Id names")
+    }
+    let packet: DecodedPacket
+    do throws(PacketError) {
+      packet = try decoder(delivery, key).decode(context: delivery.context, body: body, mac: delivery.mac)
+    } catch {
+      throw CollectorRefusal(400, "\(error.rawValue): the body is no packet of these headers and this key")
+    }
+    return try OpenedPacket(delivery, metas: packet.metas, payloads: packet.payloads)
+  }
+
+  private func decoder(_ delivery: Delivery, _ key: Secret) throws(PacketError) -> PacketDecoder {
+    let name = "\(delivery.cipher.rawValue) \(delivery.keyID)"
+    if let decoder = decoders[name] { return decoder }
+    let decoder = try PacketDecoder(cipher: delivery.cipher, key: key)
+    decoders[name] = decoder
+    return decoder
+  }
+}

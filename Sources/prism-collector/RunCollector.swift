@@ -1,0 +1,66 @@
+import Dispatch
+import Glibc
+import PrismBase
+import PrismCollector
+
+/// The program: serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
+func runCollector(_ words: [String]) async -> Int32 {
+  switch words.first {
+  case "--help":
+    print(Flags.usage)
+    return 0
+  case "--version":
+    print("prism-collector 0.1.0")
+    return 0
+  default: break
+  }
+  let log = Logger()
+  do throws(Flags.Fault) {
+    var flags = try Flags(words)
+    if flags.prints { flags.options.print = printLine }
+    return await serve(flags.options, log)
+  } catch {
+    Logger.writeToStandardError("prism-collector: \(error.message)\n")
+    return error.exitCode
+  }
+}
+
+private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
+  let (stops, continuation) = AsyncStream.makeStream(of: Void.self)
+  let queue = DispatchQueue(label: "prism.collector.signals")
+  signal(SIGPIPE, SIG_IGN)
+  do {
+    let collector = try Collector(options, log: log)
+    let sources = [SIGTERM, SIGINT, SIGUSR1].map { number in
+      signal(number, SIG_IGN)
+      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+      source.setEventHandler { @Sendable in
+        if number == SIGUSR1 { Logger.writeToStandardError(collector.metrics) } else { continuation.yield() }
+      }
+      source.activate()
+      return source
+    }
+    let server = try collector.serve()
+    log.info("prism-collector takes packets", ["port": String(server.port)])
+    for await _ in stops { break }
+    await server.stop()
+    sources.forEach { $0.cancel() }
+    log.info("prism-collector stopped")
+    return 0
+  } catch {
+    log.error("prism-collector can't start", ["cause": "\(error)"])
+    return 69
+  }
+}
+
+private let printLine: @Sendable (String) -> Void = { line in
+  Array((line + "\n").utf8).withUnsafeBytes { bytes in
+    var start = 0
+    while start < bytes.count {
+      let count = write(STDOUT_FILENO, bytes.baseAddress! + start, bytes.count - start)
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { return }  // nobody reads any more
+      start += count
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import Glibc
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import Testing
+
+@testable import PrismCollector
+
+@Suite("The collector")
+struct CollectorTests {
+  static let key = Secret((0..<16).map { UInt8($0) })
+  let folder: String
+  let collector: Collector
+
+  init() throws {
+    var template = Array("/tmp/prism-collector-XXXXXX".utf8CString)
+    folder = String(cString: mkdtemp(&template))
+    collector = try Collector(
+      CollectorOptions(state: folder, keys: ["main": Self.key]), log: Logger(write: { _ in }))
+  }
+
+  func remove() {
+    for name in ["collector.db", "collector.db-wal", "collector.db-shm", "prism.lock"] { unlink(folder + "/" + name) }
+    rmdir(folder)
+  }
+
+  static func context(_ kind: ReportKind, device: String = "d1") -> PacketContext {
+    var random = SystemRandomNumberGenerator()
+    return PacketContext(
+      deviceID: device, namespace: .prism, packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
+      kind: kind)
+  }
+
+  static func request(
+    _ context: PacketContext, metas: [String], payloads: [[UInt8]] = [], dependsOn: PacketID? = nil,
+    changing headers: [String: String?] = [:]
+  ) throws -> HTTPRequest {
+    let packet = try PacketEncoder(cipher: .aes128GCM, key: key).encode(
+      context: context, metas: Array(metas.joined(separator: "\n").utf8), payloads: payloads)
+    var all: [String: String] = [
+      "content-type": "application/vnd.prism.\(context.kind.rawValue)", "prism-version": "1",
+      "prism-namespace": context.namespace.text, "prism-device-id": context.deviceID,
+      "prism-packet-id": context.packetID.description, "prism-item-count": String(metas.count),
+      "prism-cipher": "aes-128-gcm", "prism-key-id": "main",
+    ]
+    all["prism-depends-on"] = dependsOn?.description
+    for (name, value) in headers { all[name] = value }
+    return HTTPRequest(
+      method: .post, path: "/prism/\(context.kind.rawValue)", query: [], headers: all.map { ($0.key, $0.value) },
+      body: packet.body, peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
+  }
+
+  private func get(_ path: String, _ query: [(name: String, value: String)] = []) async throws -> JSONValue {
+    let request = HTTPRequest(
+      method: .get, path: path, query: query, headers: [], peer: HTTPPeer(address: "127.0.0.1", isLocal: true),
+      socket: -1)
+    return try JSONValue(parsing: await collector.answer(request).body)
+  }
+
+  @Test("answers with the receipt once the reports are at rest; the same packet again is a duplicate, stored once")
+  func receipt() async throws {
+    defer { remove() }
+    let context = Self.context(.payload)
+    let request = try Self.request(context, metas: [#"{"MONITOR_TYPE":"net","n":1}"#], payloads: [[1, 2, 3]])
+    for isDuplicate in [false, true, true] {
+      let answer = await collector.answer(request)
+      #expect(answer.status == 200)
+      #expect(answer.headers.first { $0.name == "Prism-Receipt" }?.value == context.packetID.description)
+      #expect(try JSONValue(parsing: answer.body)["duplicate"]?.bool == isDuplicate)
+    }
+    let reports = try await get("/reports")["reports"]?.array ?? []
+    #expect(reports.count == 1)
+    #expect(reports.first?["type"]?.string == "net")
+    #expect(reports.first?["payloadBytes"]?.int == 3)
+  }
+
+  @Test("packets of one id from two devices are two packets")
+  func devices() async throws {
+    defer { remove() }
+    var context = Self.context(.meta)
+    for device in ["d1", "d2"] {
+      context.deviceID = device
+      let answer = await collector.answer(try Self.request(context, metas: ["{}"]))
+      #expect(try JSONValue(parsing: answer.body)["duplicate"]?.bool == false)
+    }
+  }
+
+  @Test(
+    "a header that is missing or wrong is named",
+    arguments: [
+      ("prism-version", "2", 400), ("prism-namespace", nil, 400), ("prism-packet-id", "x", 400),
+      ("prism-item-count", "0", 400), ("prism-item-count", "2", 400), ("prism-cipher", "rot13", 400),
+      ("prism-key-id", "other", 401), ("content-type", "text/plain", 415), ("prism-device-id", "other", 400),
+      ("prism-depends-on", "x", 400),
+    ] as [(String, String?, Int)])
+  func headers(name: String, value: String?, status: Int) async throws {
+    defer { remove() }
+    let answer = await collector.answer(
+      try Self.request(Self.context(.meta), metas: ["{}"], changing: [name: value]))
+    #expect(answer.status == status)
+    #expect(!answer.headers.contains { $0.name == "Prism-Receipt" })
+  }
+
+  @Test("a meta that is no JSON object is 422 and named by its index; keys that stand twice below the top are taken")
+  func metas() async throws {
+    defer { remove() }
+    let answer = await collector.answer(try Self.request(Self.context(.meta), metas: ["{}", "[1]"]))
+    #expect(answer.status == 422)
+    #expect(try JSONValue(parsing: answer.body)["message"]?.string?.contains("meta 1") == true)
+    let nested = await collector.answer(try Self.request(Self.context(.meta), metas: [#"{"a":{"b":1,"b":2}}"#]))
+    #expect(nested.status == 200)
+  }
+
+  @Test("a packet waits for the one that it names, and is taken as soon as that came")
+  func order() async throws {
+    defer { remove() }
+    let (first, second, third) = (Self.context(.meta), Self.context(.meta), Self.context(.meta))
+    _ = await collector.answer(try Self.request(first, metas: ["{}"]))
+    let late = try Self.request(third, metas: [#"{"n":3}"#], dependsOn: second.packetID)
+    async let answer = collector.answer(late)
+    _ = await collector.answer(try Self.request(second, metas: [#"{"n":2}"#], dependsOn: first.packetID))
+    #expect(await answer.status == 200)
+    let reports = try await get("/reports")["reports"]?.array ?? []
+    #expect(reports.compactMap { $0["meta"]?["n"]?.int } == [2, 3])
+    #expect(reports.allSatisfy { $0["chainBroken"]?.bool == false })
+  }
+
+  @Test("a device that it never heard of is not made to wait: the break is noted")
+  func unknownChain() async throws {
+    defer { remove() }
+    let request = try Self.request(
+      Self.context(.meta), metas: ["{}"], dependsOn: Self.context(.meta).packetID)
+    #expect(await collector.answer(request).status == 200)
+    #expect(try await get("/reports")["reports"]?.array?.first?["chainBroken"]?.bool == true)
+  }
+
+  @Test("many packets at once are all stored, each once")
+  func concurrent() async throws {
+    defer { remove() }
+    let requests = try (0..<50).map { try Self.request(Self.context(.meta), metas: [#"{"n":\#($0)}"#]) }
+    let statuses = await withTaskGroup(of: Int.self) { group in
+      for request in requests + requests { group.addTask { await self.collector.answer(request).status } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(statuses == [Int](repeating: 200, count: 100))
+    let page = try await get("/reports", [("limit", "1000")])
+    #expect(page["reports"]?.array?.count == 50)
+  }
+
+  @Test("a page of reports is filtered, limited and goes on after the last one seen")
+  func pages() async throws {
+    defer { remove() }
+    for number in 0..<5 {
+      _ = await collector.answer(
+        try Self.request(Self.context(.meta), metas: [#"{"MONITOR_TYPE":"t\#(number % 2)","n":\#(number)}"#]))
+    }
+    let first = try await get("/reports", [("type", "t0"), ("limit", "2")])
+    #expect(first["reports"]?.array?.compactMap { $0["meta"]?["n"]?.int } == [0, 2])
+    let rest = try await get("/reports", [("type", "t0"), ("after", String(first["next"]?.int ?? 0))])
+    #expect(rest["reports"]?.array?.compactMap { $0["meta"]?["n"]?.int } == [4])
+    #expect(try await get("/reports", [("limit", "0")])["message"] != nil)
+  }
+}
