@@ -20,6 +20,15 @@ public struct HTTPRequest: Sendable {
   /// not to be read, written or closed.
   public var socket: Int32
 
+  /// For tests of handlers; the server makes its own.
+  public init(
+    method: Method, path: String, query: [(name: String, value: String)] = [],
+    headers: [(name: String, value: String)] = [], body: [UInt8] = [], peer: HTTPPeer, socket: Int32 = -1
+  ) {
+    (self.method, self.path, self.query, self.headers) = (method, path, query, headers)
+    (self.body, self.peer, self.socket) = (body, peer, socket)
+  }
+
   /// The first header of this name (any case).
   public func header(_ name: String) -> String? {
     headers(name).first
