@@ -20,7 +20,7 @@ struct LibrarySettings {
   /// The PEM texts are only valid within `body`: libmicrohttpd reads them while it starts.
   func withOptions<Result>(_ body: (UnsafePointer<MHD_OptionItem>) -> Result) -> Result {
     let texts = pemTexts.map { (option: $0.0, text: strdup($0.1)) }
-    defer { texts.forEach { free($0.text) } }
+    defer { for text in texts { free(text.text) } }
     let strings = texts.map { MHD_OptionItem(option: $0.option, value: 0, ptr_value: $0.text) }
     return body(numbers + strings + [MHD_OptionItem(option: .END, value: 0, ptr_value: nil)])
   }

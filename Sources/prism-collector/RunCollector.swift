@@ -44,7 +44,7 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
     log.info("prism-collector takes packets", ["port": String(server.port)])
     for await _ in stops { break }
     await server.stop()
-    sources.forEach { $0.cancel() }
+    for source in sources { source.cancel() }
     log.info("prism-collector stopped")
     return 0
   } catch {

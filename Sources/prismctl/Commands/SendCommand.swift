@@ -69,9 +69,9 @@ extension Command {
     let client = PrismClient(socket: invocation.ingestSocket, app: ["APP_NAME": "prismctl"])
     let outcome: BulkOutcome
     do {
-      outcome = try await client.send(nextChunk: { lines.next() }) {
-        Terminal.progress("sending", done: $0, total: lines.countIfKnown)
-      }
+      outcome = try await client.send(
+        nextChunk: { lines.next() },
+        progress: { Terminal.progress("sending", done: $0, total: lines.countIfKnown) })
     } catch { throw Failure(Failure.unavailable, error.description) }
     Terminal.endProgress()
     printSummary(outcome, json: invocation.has("--json"))

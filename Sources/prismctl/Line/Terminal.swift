@@ -8,7 +8,11 @@ enum Terminal {
 
   static func printError(_ text: String) { write(STDERR_FILENO, text + "\n") }
 
-  enum Colour: Int { case red = 31, green = 32, yellow = 33, dim = 2 }
+  /// Of SGR, ECMA-48.
+  enum Colour: Int {
+    case red = 31
+    case yellow = 33
+  }
 
   static func coloured(_ text: String, _ colour: Colour) -> String {
     hasColour ? "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m" : text
