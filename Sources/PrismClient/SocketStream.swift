@@ -16,11 +16,8 @@ final class SocketStream {
       clamping: timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000)
     descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw .unreachable(socket: path, errno: errno) }
-    guard Self.connect(descriptor, path) else {
-      let code = errno
-      close(descriptor)
-      throw .unreachable(socket: path, errno: code)
-    }
+    // Thrown from here on, `deinit` closes: closing here too would close what another thread has just opened.
+    guard Self.connect(descriptor, path) else { throw .unreachable(socket: path, errno: errno) }
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
   }
 

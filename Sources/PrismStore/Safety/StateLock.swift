@@ -10,11 +10,10 @@ public final class StateLock: Sendable {
     let path = folder + "/prism.lock"
     descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .folder(path: path, problem: String(cString: strerror(errno))) }
+    // Thrown from here on, `deinit` closes.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-      let problem = errno
-      close(descriptor)
-      if problem == EWOULDBLOCK { throw .locked(folder: folder) }
-      throw .folder(path: path, problem: String(cString: strerror(problem)))
+      if errno == EWOULDBLOCK { throw .locked(folder: folder) }
+      throw .folder(path: path, problem: String(cString: strerror(errno)))
     }
   }
 

@@ -80,9 +80,12 @@ final class Harness: Sendable {
     try await waitUntil("the collector serves", within: .seconds(30)) {
       guard child.isRunning else { throw Failed("the collector ended: \(child.lastWords)") }
       let probe = ["-s", "-o", "/dev/null", "--max-time", "2", "\(self.url)/healthz"]
-      return try await Programs.run("env", self.collectorPrefix + ["curl"] + probe).exitCode == 0
+      return try await Programs.run("env", self.collectorCommand(["curl"] + probe)).exitCode == 0
     }
   }
+
+  /// The words of a command that runs where the collector does.
+  func collectorCommand(_ words: [String]) -> [String] { collectorPrefix + words }
 
   func startDaemon() async throws {
     let child = try start(daemonPrefix + [Programs.prismd, "--config", config], log: "prismd.log")

@@ -1,0 +1,39 @@
+import PrismClient
+import PrismProtocol
+
+/// Reports whose content follows from their number, so that what arrives can be held to it byte for byte.
+enum Sample {
+  static func text(_ number: Int) -> String { "№ \(number) \"\\/\u{1}\u{1F600}é\n\t" }
+
+  /// 0 to 299 bytes.
+  static func payload(_ number: Int) -> [UInt8] {
+    var state = UInt64(number) &* 0x9E37_79B9_7F4A_7C15
+    return (0..<(number % 300)).map { _ in
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return UInt8(truncatingIfNeeded: state >> 56)
+    }
+  }
+
+  static func report(_ number: Int, in namespace: String, hasPayload: Bool = false, hasID: Bool = false) -> Report {
+    Report(
+      ReportType("sample")!, in: NamespaceName(namespace)!,
+      meta: ["n": .int(number), "text": .string(text(number))], payload: hasPayload ? payload(number) : nil,
+      id: hasID ? ReportID("n-\(number)") : nil)
+  }
+
+  static func textHex(_ number: Int) -> String { Hex.encode(Array(text(number).utf8)) }
+  static func payloadHex(_ number: Int) -> String { Hex.encode(payload(number)) }
+}
+
+/// The same sequence for the same seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { state = seed }
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+    return value ^ (value >> 31)
+  }
+}
