@@ -125,6 +125,15 @@ extension ReportStore {
     for (namespace, policy) in policies {
       guard let number = state.number(of: namespace) else { continue }
       let cutoff = options.time.unixMilliseconds - Int64(policy.expirationDays) * 86_400_000
+      if state[QueueID(namespace: number, kind: .meta)].ledger[.dead]
+        + state[QueueID(namespace: number, kind: .payload)].ledger[.dead] > 0
+      {
+        do {
+          try transaction { (database) throws(SQLiteError) in try expireDead(number, before: cutoff, database) }
+        } catch {
+          throw error.storeError
+        }
+      }
       for kind in ReportKind.allCases {
         let queue = QueueID(namespace: number, kind: kind)
         guard state[queue].ledger[.waiting] > 0 else { continue }

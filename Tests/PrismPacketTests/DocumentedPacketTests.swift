@@ -1,22 +1,27 @@
 import Foundation
 import Testing
 
-@Suite("The example of docs/packet.md")
+@Suite("The examples of docs/packet.md")
 struct DocumentedPacketTests {
-  @Test("takes the packet apart and prints what the document says")
-  func runs() throws {
+  @Test(
+    "take the packet apart and print what the document says",
+    arguments: [
+      ("python run", "/usr/bin/python3", "json answer"), ("sh run", "/bin/sh", "json answer of the shell"),
+    ])
+  func runs(language: String, interpreter: String, answer: String) throws {
     let path = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/packet.md")
     let document = try String(contentsOf: path, encoding: .utf8)
-    let program = try #require(block("python run", of: document))
+    let program = try #require(block(language, of: document))
     let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/python3")
+    process.executableURL = URL(filePath: interpreter)
     process.arguments = ["-c", program]
     let output = Pipe()
     process.standardOutput = output
     try process.run()
     let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
-    #expect(String(decoding: bytes, as: UTF8.self) == block("json answer", of: document))
+    let printed = String(decoding: bytes, as: UTF8.self)
+    #expect(printed.trimmingCharacters(in: .newlines) == block(answer, of: document)?.trimmingCharacters(in: .newlines))
   }
 
   /// The lines between the fences of the first block with this info string.

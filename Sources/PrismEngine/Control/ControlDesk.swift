@@ -21,6 +21,8 @@ public struct ControlDesk: Sendable {
   }
 
   public func handle(_ request: ControlRequest) -> AsyncStream<JSONValue> {
+    // A listing of any length is made line by line, as fast as it is read.
+    if request.command == .export { return export(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
     let task = Task {
       do throws(Refused) {
@@ -58,8 +60,12 @@ public struct ControlDesk: Sendable {
       case .faults(let faults): throw Refused(78, faults.joined(separator: "\n"))
       }
     case .explain: return [.init("text", .string(try await explain(request)))]
-    case .trace, .tail, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configShow, .configDiff,
-      .doctor:
+    case .trace: return try await trace(request)
+    case .remove: return try await remove(request)
+    case .deadList: return try await listDead(request)
+    case .deadShow: return try await showDead(request)
+    case .deadRequeue, .deadDrop: return try await settleDead(request)
+    case .tail, .export, .configShow, .configDiff, .doctor:
       throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
   }
@@ -72,7 +78,7 @@ public struct ControlDesk: Sendable {
     ]
   }
 
-  private func namespace(_ request: ControlRequest) throws(Refused) -> NamespaceName? {
+  func namespace(_ request: ControlRequest) throws(Refused) -> NamespaceName? {
     guard let text = request["namespace"]?.string else { return nil }
     guard let namespace = NamespaceName(text) else {
       throw Refused(64, "a namespace's name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
@@ -107,7 +113,7 @@ public struct ControlDesk: Sendable {
     do { return try await engine.parts.store.status() } catch { throw Refused(69, error.description) }
   }
 
-  private func unknown(_ namespace: NamespaceName?) -> Refused {
+  func unknown(_ namespace: NamespaceName?) -> Refused {
     Refused(1, "there is no namespace `\(namespace?.text ?? "")`; `prismctl status` lists them")
   }
 

@@ -1,0 +1,154 @@
+import PrismBase
+import PrismProtocol
+
+// Reports that the collector can't take: listed, shown, queued again, dropped.
+extension ReportStore {
+  private static let columns =
+    "number, namespace, kind, row, type, created_time, flags, size, report_id, packet, status, message, dead_time, attempts, body, payload"
+
+  /// In the order of their numbers. - Parameter after: the last number seen; 0 for the first page.
+  public func deadLetters(of namespace: NamespaceName?, after: Int, limit: Int) throws(StoreError) -> [DeadLetter] {
+    try reading { (database) throws(SQLiteError) in
+      let select = try database.connection.prepare(
+        "SELECT \(Self.columns) FROM dead WHERE number > ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY number LIMIT ?3"
+      )
+      select.bind(1, after)
+      try bindNamespace(namespace, to: select, 2)
+      select.bind(3, limit)
+      var letters: [DeadLetter] = []
+      try select.forEachRow { row in
+        if let letter = letter(row) { letters.append(letter) }
+      }
+      return letters
+    }
+  }
+
+  /// One of them with its whole meta and its payload; nil: there is none of this number.
+  public func deadLetter(
+    _ number: Int
+  ) throws(StoreError) -> (letter: DeadLetter, meta: [UInt8], payload: [UInt8]?)? {
+    try reading { (database) throws(SQLiteError) in
+      let select = try database.connection.prepare("SELECT \(Self.columns) FROM dead WHERE number = ?")
+      select.bind(1, number)
+      defer { select.reset() }
+      guard try select.step(), let letter = letter(select) else { return nil }
+      let flags = RowFlags(rawValue: select.int64(6))
+      var meta: [UInt8] = []
+      MetaSplicing.append(
+        monitorType: Array(letter.type.utf8), reportID: Array(letter.reportID.utf8),
+        createdTime: flags.contains(.ownCreateTime) ? nil : letter.createdTime,
+        isBusiness: letter.namespace.isBusiness, context: [], body: select.blob(14), to: &meta)
+      return (letter, meta, letter.kind == .payload ? select.bytes(15) : nil)
+    }
+  }
+
+  /// They wait again, in their old place. - Returns: how many.
+  public func requeue(_ selection: DeadLetterSelection) throws(StoreError) -> Int {
+    try settleDead(selection) { (row, queue, database) throws(SQLiteError) in
+      var flags = RowFlags(rawValue: row.int64(6))
+      flags.insert(.selfContained)
+      let id = row.int64(3)
+      let stored = StoredRow(
+        id: id, type: row.int64(4), createdTime: row.int64(5), context: 0, flags: flags, size: row.int64(7),
+        reportID: flags.contains(.clientID) ? row.blob(8) : nil, body: row.blob(14),
+        payload: queue.kind == .payload ? row.blob(15) : nil)
+      let insert = try database.statement(.insertRow(queue))
+      stored.bind(to: insert)
+      try insert.run()
+      state[queue].ledger.move(1, from: .dead, to: .waiting)
+      var members = IDRuns()
+      members.append(id)
+      state[queue].release(members)
+    }
+  }
+
+  /// Given up; counted as removed. - Returns: how many.
+  public func drop(_ selection: DeadLetterSelection) throws(StoreError) -> Int {
+    try settleDead(selection) { (row, queue, database) throws(SQLiteError) in
+      try forget(row, queue, to: .removed, database)
+    }
+  }
+
+  /// Dead letters expire like rows.
+  func expireDead(_ namespace: Int, before cutoff: Int64, _ database: StoreDatabase) throws(SQLiteError) {
+    let select = try database.connection.prepare(
+      "SELECT \(Self.columns) FROM dead WHERE namespace = ? AND created_time < ? LIMIT \(Self.sliceRowsMax)")
+    select.bind(1, namespace)
+    select.bind(2, cutoff)
+    try consume(select, database) { (row, queue, database) throws(SQLiteError) in
+      try forget(row, queue, to: .expired, database)
+    }
+  }
+
+  // MARK: Letters that leave
+
+  private typealias Deed = (SQLiteStatement, QueueID, StoreDatabase) throws(SQLiteError) -> Void
+
+  private func settleDead(_ selection: DeadLetterSelection, _ deed: Deed) throws(StoreError) -> Int {
+    do {
+      return try transaction { (database) throws(SQLiteError) in
+        let select: SQLiteStatement
+        switch selection {
+        case .number(let number):
+          select = try database.connection.prepare("SELECT \(Self.columns) FROM dead WHERE number = ?1")
+          select.bind(1, number)
+        case .all(let namespace):
+          select = try database.connection.prepare(
+            "SELECT \(Self.columns) FROM dead WHERE ?1 IS NULL OR namespace = ?1")
+          try bindNamespace(namespace, to: select, 1)
+        }
+        return try consume(select, database, deed)
+      }
+    } catch {
+      throw error.storeError
+    }
+  }
+
+  @discardableResult
+  private func consume(_ select: SQLiteStatement, _ database: StoreDatabase, _ deed: Deed) throws(SQLiteError) -> Int {
+    var numbers: [Int] = []
+    try select.forEachRow { (row) throws(SQLiteError) in
+      let queue = QueueID(namespace: row.int(1), kind: QueueID.kind(numbered: row.int(2)))
+      guard state.namespaces[queue.namespace] != nil else { return }
+      try deed(row, queue, database)
+      touched.insert(queue)
+      numbers.append(row.int(0))
+    }
+    let delete = try database.connection.prepare("DELETE FROM dead WHERE number = ?")
+    for number in numbers {
+      delete.bind(1, number)
+      try delete.run()
+    }
+    return numbers.count
+  }
+
+  private func forget(
+    _ row: SQLiteStatement, _ queue: QueueID, to account: Ledger.Account, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    state[queue].remove(1, bytes: row.int(7), from: .dead, to: account)
+    let delete = try database.statement(.deleteClientID)
+    delete.bind(1, queue.namespace)
+    delete.bind(2, row.text(8))
+    delete.bind(3, row.int64(3))
+    try delete.run()
+  }
+
+  private func bindNamespace(
+    _ namespace: NamespaceName?, to statement: SQLiteStatement, _ index: Int32
+  ) throws(SQLiteError) {
+    guard let namespace else { return statement.bindNull(index) }
+    statement.bind(index, state.number(of: namespace) ?? -1)
+  }
+
+  /// The row of `columns` that `statement` stands on.
+  private func letter(_ row: SQLiteStatement) -> DeadLetter? {
+    guard let namespace = state.namespaces[row.int(1)], let packet = PacketID(bytes: row.bytes(9)) else { return nil }
+    let type = state.types[row.int64(4)].map { MetaSplicing.monitorType($0, in: namespace) }
+    return DeadLetter(
+      number: row.int(0), namespace: namespace, kind: QueueID.kind(numbered: row.int(2)), type: type ?? "",
+      reportID: row.text(8), createdTime: row.int64(5), packet: packet,
+      cause: .init(
+        status: row.int(10), message: row.text(11), unixMilliseconds: row.int64(12), attempts: row.int(13)),
+      bytes: row.int(7))
+  }
+}

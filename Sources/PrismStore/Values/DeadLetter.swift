@@ -1,0 +1,34 @@
+public import PrismProtocol
+
+/// A report that the collector can't take, laid aside (6-delivery.md).
+public struct DeadLetter: Sendable, Equatable {
+  /// By which it is shown, queued again or dropped.
+  public var number: Int
+  public var namespace: NamespaceName
+  public var kind: ReportKind
+  public var type: String
+  public var reportID: String
+  /// Milliseconds since 1970.
+  public var createdTime: Int64
+  public var packet: PacketID
+  public var cause: Settlement.DeadCause
+  /// Bytes of meta and payload.
+  public var bytes: Int
+}
+
+/// Which dead letters are meant.
+public enum DeadLetterSelection: Sendable, Equatable {
+  case number(Int)
+  /// nil: of every namespace.
+  case all(NamespaceName?)
+}
+
+/// Which stored reports are removed (`prismctl remove`).
+public enum RemovalSelection: Sendable, Equatable {
+  case all
+  /// So many reports, with their payloads.
+  case oldest(Int)
+  case latest(Int)
+  /// Created more than so many days ago.
+  case olderThan(days: Int)
+}

@@ -1,0 +1,94 @@
+import PrismProtocol
+import PrismStore
+import Testing
+
+@Suite("What operators do with stored reports")
+struct OperatorTests {
+  let rig = Rig()
+  private let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 3)
+
+  @Test("dead letters are listed and shown whole, wait again in their place, or are dropped; the ledger says so")
+  func deadLetters() async throws {
+    let store = try await rig.open()
+    _ = await store.append([rig.batch(1...2, payload: [1, 2], ids: ["a", "b"]), rig.batch([3])])
+    let packet = try #require(try await store.claim(rig.claim(items: 2)))
+    try await store.settle(.dead(packet.id, cause: cause))
+    let letters = try await store.deadLetters(of: Rig.shop, after: 0, limit: 10)
+    #expect(letters.map(\.reportID) == ["a", "b"])
+    #expect(letters.map(\.cause) == [cause, cause])
+    let shown = try #require(try await store.deadLetter(letters[0].number))
+    #expect(shown.meta == Array(packet.metas.split(separator: 0x0A)[0]))
+    #expect(try await store.requeue(.number(letters[1].number)) == 1)
+    #expect(try await store.claim(rig.claim())?.numbers == [2, 3])
+    #expect(try await store.drop(.all(nil)) == 1)
+    let ledger = try await store.ledger()
+    #expect(ledger.isBalanced && ledger[.removed] == 1 && ledger[.dead] == 0)
+    _ = await store.append([rig.batch([4], ids: ["a"])])
+    #expect(try await store.ledger().stored == 4)
+  }
+
+  @Test("dead letters expire like rows")
+  func deadExpire() async throws {
+    let store = try await rig.open()
+    _ = await store.append([rig.batch([1])])
+    let packet = try #require(try await store.claim(rig.claim()))
+    try await store.settle(.dead(packet.id, cause: cause))
+    let policy = RetentionPolicy(expirationDays: 15, isUpdateClear: true, appVersion: nil, maxBodyBytes: 1 << 20)
+    try await store.apply([Rig.shop: policy])
+    rig.time.move(days: 16)
+    _ = try await store.maintain()
+    let ledger = try await store.ledger()
+    #expect(ledger[.expired] == 1 && ledger[.dead] == 0 && ledger.isBalanced)
+  }
+
+  @Test(
+    "removing takes what was meant, payloads with their reports, and leaves packets in flight alone",
+    arguments: [
+      (RemovalSelection.all, [Int]()), (.oldest(2), [4, 5, 6]), (.latest(2), [2, 3, 4]),
+      (.olderThan(days: 1), [2, 3, 4, 5, 6]),
+    ])
+  func removal(selection: RemovalSelection, left: [Int]) async throws {
+    let store = try await rig.open()
+    _ = await store.append([rig.batch(1...6, payload: [7])])
+    let packet = try #require(try await store.claim(rig.claim(items: 1)))
+    #expect(try await store.remove(selection, of: Rig.shop) == 5 - left.count)
+    #expect((try await store.claim(rig.claim())?.numbers ?? []) == left)
+    #expect(try await store.read(packet.id)?.numbers == [1])
+    let payloads = try await store.ledger(Rig.shop, .payload)
+    #expect(payloads[.removed] == 5 - left.count && payloads.isBalanced)
+    #expect(try await store.ledger().isBalanced)
+  }
+
+  @Test("an export is every row as it would leave, page after page")
+  func export() async throws {
+    let store = try await rig.open()
+    _ = await store.append([rig.batch(1...5, payload: [9])])
+    let packet = try #require(try await store.claim(rig.claim()))
+    var (metas, after) = ([[UInt8]](), Int64(0))
+    while case let page = try await store.export(Rig.shop, .meta, after: after, limit: 2), let last = page.last {
+      metas += page.map(\.meta)
+      after = last.id
+    }
+    #expect(Array(metas.joined(separator: [0x0A])) == packet.metas)
+    #expect(try await store.export(Rig.shop, .payload, after: 0, limit: 1).first?.payload == [9])
+  }
+
+  @Test("a trace says where a report is: waiting, on its way, dead, or delivered and with which receipt")
+  func trace() async throws {
+    let store = try await rig.open()
+    guard case .committed(let outcomes) = await store.append([rig.batch([1]), rig.batch([2], ids: ["mine"])]) else {
+      Issue.record("not committed")
+      return
+    }
+    let id = outcomes[0].ids[0].reportID(epoch: outcomes[0].epoch)
+    #expect(try await store.trace(id).map(\.place) == [.waiting])
+    let first = try #require(try await store.claim(rig.claim(items: 1)))
+    #expect(try await store.trace(id).map(\.place) == [.inFlight(first.id, claimedTime: rig.time.unixMilliseconds)])
+    try await store.settle(.delivered(first.id, receipt: rig.receipt))
+    #expect(try await store.trace(id).map(\.place) == [.delivered(first.id, rig.receipt)])
+    let second = try #require(try await store.claim(rig.claim()))
+    try await store.settle(.dead(second.id, cause: cause))
+    #expect(try await store.trace("mine").map(\.place) == [.dead(number: 1, second.id, cause)])
+    #expect(try await store.trace("unknown").isEmpty)
+  }
+}
