@@ -9,8 +9,11 @@ import PrismStore
 
 /// Builds the parts, wires them, and runs them until a signal says stop.
 final class Daemon: Sendable {
-  private let configPath: String
   private let log: Logger
+  private let loaded: LoadedConfiguration
+  private let reloader: Reloader
+  private let events: AsyncStream<SignalMonitor.Event>
+  private let signals: SignalMonitor
   private let engine: Engine
   private let network: NetlinkMonitor
   private let ingest: IngestServer
@@ -20,7 +23,10 @@ final class Daemon: Sendable {
   init(_ loaded: LoadedConfiguration, configPath: String, log: Logger) async throws(StartFailure) {
     let (daemon, hub) = (loaded.snapshot.daemon, ConfigurationHub(loaded.snapshot))
     Self.apply(daemon, to: log)
-    (self.configPath, self.log) = (configPath, log)
+    (self.log, self.loaded) = (log, loaded)
+    let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
+    self.events = events
+    signals = SignalMonitor { continuation.yield($0) }
     let deviceID = try Self.deviceID()
     let store = try await Self.openStore(daemon, log)
     network = NetlinkMonitor(daemon.network, log: log)
@@ -28,6 +34,9 @@ final class Daemon: Sendable {
     engine = Engine(
       store: store, hub: hub, transport: CurlTransport(), network: network, secrets: SecretFileReader(),
       deviceID: deviceID, log: log)
+    reloader = Reloader(
+      configPath: configPath, engine: engine, network: network,
+      watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     do throws(SocketError) {
       let inherited = try SocketActivation.takeListeners()
       func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
@@ -38,7 +47,7 @@ final class Daemon: Sendable {
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: daemon.deviceId ?? deviceID),
         version: version, log: log)
-      let reloader = Reloader(configPath: configPath, engine: engine, network: network, log: log)
+      let reloader = reloader
       let desk = ControlDesk(engine: engine, version: version) { await reloader.reload() }
       control = try ControlServer(
         listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
@@ -50,17 +59,15 @@ final class Daemon: Sendable {
     }
   }
 
-  /// Serves until SIGTERM or SIGINT; SIGHUP reloads.
+  /// Serves until SIGTERM or SIGINT; SIGHUP and changed files reload.
   func runUntilStopped() async {
-    let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
-    let signals = SignalMonitor { continuation.yield($0) }
     await signals.start()
+    await reloader.watch(loaded)
     await ingest.start()
     await control.start()
     notifier.ready(status: "taking reports")
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
-    let reloader = Reloader(configPath: configPath, engine: engine, network: network, log: log)
     for await event in events {
       if event == .stop { break }
       notifier.reloading()

@@ -11,7 +11,13 @@ struct Reloader: Sendable {
   let configPath: String
   let engine: Engine
   let network: NetlinkMonitor
+  let watcher: FileWatcher
   let log: Logger
+
+  /// Changes of these files and folders are noticed from now on.
+  func watch(_ loaded: LoadedConfiguration) async {
+    await watcher.watch(files: Set(loaded.files), folders: [loaded.namespaceFolder])
+  }
 
   func reload() async -> ControlDesk.ReloadOutcome {
     let path = configPath
@@ -24,6 +30,7 @@ struct Reloader: Sendable {
     switch result {
     case .failure(let faults): return refuse(faults)
     case .success(let loaded):
+      await watch(loaded)
       if let faults = loaded.reloadFaults(running: engine.hub.current) { return refuse(faults) }
       return await publish(loaded.snapshot)
     }
