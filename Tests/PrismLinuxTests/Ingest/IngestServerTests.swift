@@ -286,6 +286,8 @@ enum FileDescriptors {
   static func pipe() throws -> (reading: Int32, writing: Int32) {
     var ends: [Int32] = [-1, -1]
     guard Glibc.pipe(&ends) == 0 else { throw IngestClient.Failure(code: errno) }
+    // A program that another test starts meanwhile must not hold the writing end.
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
     return (ends[0], ends[1])
   }
