@@ -60,7 +60,7 @@ let package = Package(
         "PrismLinux",
       ]),
     program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
-    program("prism-collector", ["PrismCollector", "PrismBase", "PrismProtocol"]),
+    program("prism-collector", ["PrismCollector", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 
     // What tests share, and the tests.
     .target(

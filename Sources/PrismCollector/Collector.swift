@@ -10,6 +10,8 @@ public final class Collector: Sendable {
   private let opener: PacketOpener
   private let store: CollectorStore
   private let room: WaitingRoom
+  /// nil: no token is asked for.
+  private let tokens: TokenDesk?
   private let counts = CollectorCounts()
 
   /// Opens the store. - Throws: `StoreError`, `SQLiteError`.
@@ -18,12 +20,14 @@ public final class Collector: Sendable {
     opener = PacketOpener(keys: options.keys)
     store = try CollectorStore(folder: options.state, time: time, log: log)
     room = WaitingRoom(time: time)
+    tokens = options.tokenFile.map { TokenDesk(path: $0, time: time, log: log) }
   }
 
   /// Listens and serves until the server is stopped. - Throws: `HTTPServerError`.
   public func serve() throws -> CollectorServer {
     var limits = HTTPServerOptions()
     limits.bodyBytesMax = options.bodyBytesMax
+    limits.tls = options.tls
     let server = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) { [self] in
       await answer($0)
     }
@@ -57,7 +61,7 @@ public final class Collector: Sendable {
   private func receive(_ request: HTTPRequest, _ kind: ReportKind) async throws(CollectorRefusal) -> HTTPResponse {
     let namespace = request.header("prism-namespace").flatMap { NamespaceName($0) }
     do throws(CollectorRefusal) {
-      try checkToken(request)
+      try await checkToken(request)
       let delivery = try Delivery(request, kind: kind)
       let packet = try await opener.open(delivery, body: request.body)
       let outcome = try await take(packet)
@@ -100,13 +104,9 @@ public final class Collector: Sendable {
     return !arrived
   }
 
-  private func checkToken(_ request: HTTPRequest) throws(CollectorRefusal) {
-    guard let token = options.token else { return }
-    let given = request.header("authorization").map { Array($0.utf8) } ?? []
-    let expected = Array("Bearer ".utf8) + token.bytes
-    // As long for any two texts of one length, so that a token can't be guessed byte by byte.
-    let difference = zip(given, expected).reduce(UInt8(given.count == expected.count ? 0 : 1)) { $0 | ($1.0 ^ $1.1) }
-    guard difference == 0 else { throw CollectorRefusal(401, "the bearer token is missing or wrong") }
+  private func checkToken(_ request: HTTPRequest) async throws(CollectorRefusal) {
+    guard let tokens, await !tokens.accepts(request.header("authorization")) else { return }
+    throw CollectorRefusal(401, "the bearer token is missing or wrong")
   }
 
   /// A report as `--print` writes it.
@@ -122,8 +122,8 @@ public final class Collector: Sendable {
   // MARK: Reading
 
   private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    if options.token != nil {
-      try checkToken(request)
+    if tokens != nil {
+      try await checkToken(request)
     } else if !request.peer.isLocal {
       throw CollectorRefusal(403, "reports are shown to this machine only, or to who has the token")
     }

@@ -1,3 +1,4 @@
+public import PrismHTTP
 public import PrismProtocol
 
 /// How a collector is started.
@@ -8,8 +9,10 @@ public struct CollectorOptions: Sendable {
   public var state: String
   /// By id.
   public var keys: [String: Secret]
-  /// A bearer token that every sender must give; nil: none.
-  public var token: Secret?
+  /// A file of bearer tokens, one a line, of which every sender must give one; nil: none is asked for.
+  public var tokenFile: String?
+  /// nil: plain HTTP.
+  public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.
   public var print: (@Sendable (String) -> Void)?
   /// A packet's body.

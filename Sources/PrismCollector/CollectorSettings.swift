@@ -1,0 +1,81 @@
+import PrismConfig
+
+/// What a collector's file says (`--config`), paths not yet opened; a flag of the command line counts before it.
+///
+///     listen: 0.0.0.0:8443
+///     state: /var/lib/prism-collector
+///     tokenFile: /etc/prism/collector.tokens
+///     keys: [{id: main, file: /etc/prism/keys/main.key}]
+///     tls: {certFile: cert.pem, keyFile: key.pem, clientCAFile: clients.pem}
+public struct CollectorSettings: Sendable, Equatable {
+  public struct Faults: Error, Equatable { public let lines: [String] }
+
+  public var listen: String?
+  public var state: String?
+  public var tokenFile: String?
+  public var certFile: String?, keyFile: String?, clientCAFile: String?
+  /// Id and file, in their order.
+  public var keys: [(id: String, file: String)] = []
+
+  public init() {}
+
+  /// - Throws: every fault, one a line: `FILE:LINE: KEY: what is wrong`.
+  public init(file: String, bytes: [UInt8]) throws(Faults) {
+    let (root, faults) = YAMLParser.parse(bytes)
+    var lines = faults.map { "\(file):\($0.line): \($0.message)" }
+    if let root, !root.isNull {
+      if case .mapping(let entries) = root.value {
+        for entry in entries { take(entry, under: "", file, &lines) }
+      } else {
+        lines.append("\(file):\(root.line): must be a mapping of keys to values")
+      }
+    }
+    if (certFile == nil) != (keyFile == nil) { lines.append("\(file):1: tls: certFile and keyFile go together") }
+    guard lines.isEmpty else { throw Faults(lines: lines) }
+  }
+
+  private mutating func take(_ entry: YAMLEntry, under prefix: String, _ file: String, _ faults: inout [String]) {
+    let key = prefix + entry.key
+    let place = "\(file):\(entry.line): \(key)"
+    switch (key, entry.node.value) {
+    case (_, .refused): break  // its fault is told
+    case ("tls", .mapping(let entries)):
+      for entry in entries { take(entry, under: "tls.", file, &faults) }
+    case ("keys", .sequence(let nodes)):
+      for node in nodes { takeKey(node, place, &faults) }
+    case ("tls", _), ("keys", _):
+      faults.append("\(place): must be a \(key == "tls" ? "mapping" : "list of {id, file}")")
+    case (_, .scalar(let scalar)) where !scalar.text.isEmpty:
+      guard let path = Self.texts[key] else { return faults.append("\(place): \(Self.unknown)") }
+      self[keyPath: path] = scalar.text
+    default: faults.append(Self.texts[key] == nil ? "\(place): \(Self.unknown)" : "\(place): must be a text")
+    }
+  }
+
+  private mutating func takeKey(_ node: YAMLNode, _ place: String, _ faults: inout [String]) {
+    var values: [String: String] = [:]
+    if case .mapping(let entries) = node.value {
+      for entry in entries {
+        if case .scalar(let scalar) = entry.node.value { values[entry.key] = scalar.text }
+      }
+    }
+    guard values.count == 2, let id = values["id"], let file = values["file"] else {
+      return faults.append("\(place): each key is {id: …, file: …}")
+    }
+    keys.append((id, file))
+  }
+
+  private static let unknown =
+    "unknown key; known are listen, state, tokenFile, keys, tls.certFile, tls.keyFile, tls.clientCAFile"
+
+  private static var texts: [String: WritableKeyPath<CollectorSettings, String?>] {
+    [
+      "listen": \.listen, "state": \.state, "tokenFile": \.tokenFile, "tls.certFile": \.certFile,
+      "tls.keyFile": \.keyFile, "tls.clientCAFile": \.clientCAFile,
+    ]
+  }
+
+  public static func == (a: Self, b: Self) -> Bool {
+    texts.values.allSatisfy { a[keyPath: $0] == b[keyPath: $0] } && a.keys.elementsEqual(b.keys, by: ==)
+  }
+}

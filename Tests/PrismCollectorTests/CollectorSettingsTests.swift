@@ -1,0 +1,41 @@
+import Testing
+
+@testable import PrismCollector
+
+@Suite("A collector's file")
+struct CollectorSettingsTests {
+  @Test("says everything that flags say, and TLS")
+  func read() throws {
+    let text = """
+      listen: 0.0.0.0:8443
+      state: /var/lib/c
+      tokenFile: /t
+      keys: [{id: main, file: /k}, {id: old, file: /o}]
+      tls: {certFile: /c, keyFile: /p, clientCAFile: /a}
+      """
+    let settings = try CollectorSettings(file: "c.yaml", bytes: Array(text.utf8))
+    #expect(settings.listen == "0.0.0.0:8443" && settings.state == "/var/lib/c" && settings.tokenFile == "/t")
+    #expect(settings.keys.map(\.id) == ["main", "old"] && settings.keys.map(\.file) == ["/k", "/o"])
+    #expect(settings.certFile == "/c" && settings.keyFile == "/p" && settings.clientCAFile == "/a")
+  }
+
+  @Test(
+    "is refused with its file and line, and every fault of it",
+    arguments: [
+      ("lisn: a", ["c.yaml:1: lisn: "]), ("listen: []", ["c.yaml:1: listen: must be a text"]),
+      ("state: /s\nkeys: main", ["c.yaml:2: keys: must be a list"]),
+      (
+        "keys: [{id: a}]\ntls: {certFile: /c}\nx: 1",
+        ["c.yaml:1: keys: ", "c.yaml:3: x: ", "c.yaml:1: tls: certFile and"]
+      ),
+      ("- a", ["c.yaml:1: must be a mapping"]), ("a: *b", ["c.yaml:1: "]),
+    ])
+  func refused(text: String, starts: [String]) {
+    #expect {
+      try CollectorSettings(file: "c.yaml", bytes: Array(text.utf8))
+    } throws: { error in
+      guard let lines = (error as? CollectorSettings.Faults)?.lines, lines.count == starts.count else { return false }
+      return zip(lines, starts).allSatisfy { $0.hasPrefix($1) }
+    }
+  }
+}
