@@ -59,6 +59,7 @@ actor ControlConnection {
     if isReadSuspended { readSource?.resume() }
     readSource?.cancel()
     (readSource, writeSource, hangUpTimer) = (nil, nil, nil)
+    if watchers == 0 { Glibc.close(descriptor) }
     onClose(self)
   }
 

@@ -15,11 +15,12 @@ struct AnswerCollector {
   /// Names in lower case.
   private(set) var headers: [String: String] = [:]
   private(set) var body: [UInt8] = []
+  /// The empty line that ends the head has come. curl takes a connection closed within the head for a whole answer.
+  private(set) var isHeadWhole = false
   /// Why no more is taken: the transfer is to be aborted.
   private(set) var overrun: String?
 
   private var headerBytes = 0, headerLines = 0, bodyBytes = 0
-  private var isInHeaders = false
   private var lastName: String?
 
   /// - Parameter line: one line of the head, with its line end.
@@ -35,8 +36,8 @@ struct AnswerCollector {
     if text.starts(with: "HTTP/".utf8) {
       beginAnswer(statusLine: text)
     } else if text.isEmpty {
-      isInHeaders = false
-    } else if isInHeaders {
+      isHeadWhole = true
+    } else if !isHeadWhole {
       takeField(text)
     }
     return true
@@ -58,7 +59,7 @@ struct AnswerCollector {
     status = Int(String(decoding: code, as: UTF8.self))
     headers = [:]
     lastName = nil
-    isInHeaders = true
+    isHeadWhole = false
   }
 
   private mutating func takeField(_ line: Slice<UnsafeRawBufferPointer>) {

@@ -113,6 +113,7 @@ final class CurlTransfer {
     guard let status = collector.status, status >= 200 else {
       return .failure(.badResponse, detail: "no final status line")
     }
+    guard collector.isHeadWhole else { return .failure(.reset, detail: "the connection was closed within the headers") }
     return .response(status: status, headers: collector.headers, body: collector.body)
   }
 }

@@ -1,0 +1,169 @@
+import Glibc
+import PrismBase
+import PrismProtocol
+import Synchronization
+import Testing
+
+@testable import PrismLinux
+
+@Suite("The control socket", .timeLimit(.minutes(1)))
+struct ControlServerTests {
+  private let folder = TemporaryFolder()
+  private let log = Logger(level: .error)
+
+  private func serve(
+    _ handler: @escaping ControlServer.Handler, _ body: (_ path: String) async throws -> Void
+  ) async throws {
+    let listener = try UnixListener(path: folder("control.sock"), mode: 0o660)
+    let server = try ControlServer(listener: listener, group: nil, log: log, handler: handler)
+    await server.start()
+    try await body(folder("control.sock"))
+    await server.stop()
+  }
+
+  /// Answers with the command's name, then `done`.
+  private static let echo: ControlServer.Handler = { request in
+    AsyncStream { stream in
+      stream.yield(["command": .string(request.command.rawValue)])
+      stream.yield(["done": true])
+      stream.finish()
+    }
+  }
+
+  @Test("requests are answered one after another on a connection, pipelined ones too")
+  func several() async throws {
+    try await serve(Self.echo) { path in
+      let client = try #require(LineClient(path))
+      client.send("{\"command\":\"status\"}\n{\"command\":\"network\"}\r\n")
+      for command in ["status", "network"] {
+        #expect(await client.line() == ["command": .string(command)])
+        #expect(await client.line() == ["done": true])
+      }
+      client.send("{\"command\":\"flush\"}\n")
+      #expect(await client.line() == ["command": "flush"])
+    }
+  }
+
+  @Test("a client that ends its side after the request still gets its answer")
+  func halfClosed() async throws {
+    try await serve(Self.echo) { path in
+      let client = try #require(LineClient(path))
+      client.send("{\"command\":\"status\"}\n")
+      client.endSending()
+      #expect(await client.line() == ["command": "status"])
+      #expect(await client.line() == ["done": true])
+      #expect(await client.line() == nil)
+    }
+  }
+
+  @Test("a bad request is answered, and the next one served; an endless one ends the connection")
+  func badRequests() async throws {
+    try await serve(Self.echo) { path in
+      let client = try #require(LineClient(path))
+      for bad in ["nonsense", "[]", "{\"command\":\"dance\"}", ""] {
+        client.send(bad + "\n")
+        let answer = await client.line()
+        #expect(answer?["error"]?["exitCode"]?.int == 64)
+        #expect(answer?["done"] == true)
+      }
+      client.send("{\"command\":\"status\"}\n")
+      #expect(await client.line() == ["command": "status"])
+      #expect(await client.line() == ["done": true])
+      client.send(String(repeating: "x", count: 70_000))
+      #expect(await client.line()?["error"]?["exitCode"]?.int == 64)
+    }
+  }
+
+  @Test("a request goes on no longer than its client stays", arguments: [false, true])
+  func clientGone(afterHalfClose: Bool) async throws {
+    let ended = Mutex(false)
+    let handler: ControlServer.Handler = { _ in
+      AsyncStream { stream in
+        stream.yield(["event": 1])
+        stream.onTermination = { _ in ended.withLock { $0 = true } }
+      }
+    }
+    try await withoutActuallyEscaping(handler) { handler in
+      try await serve(handler) { path in
+        var client = LineClient(path)
+        client?.send("{\"command\":\"tail\"}\n")
+        if afterHalfClose { client?.endSending() }
+        #expect(await client?.line() == ["event": 1])
+        #expect(!ended.withLock { $0 })
+        client = nil
+        try await eventually("the request is ended") { ended.withLock { $0 } }
+      }
+    }
+  }
+
+  @Test("a reader that is slow is waited for, not buffered for")
+  func slowReader() async throws {
+    let produced = Mutex(0)
+    let handler: ControlServer.Handler = { _ in
+      AsyncStream {
+        produced.withLock { $0 += 1 }
+        return ["padding": .string(String(repeating: "p", count: 10_000))]
+      }
+    }
+    try await serve(handler) { path in
+      let client = try #require(LineClient(path))
+      client.send("{\"command\":\"export\"}\n")
+      #expect(await client.line() != nil)
+      var before = -1
+      while before != produced.withLock({ $0 }) {  // until the socket is full and nothing moves any more
+        before = produced.withLock { $0 }
+        try await Task.sleep(for: .milliseconds(200))
+      }
+      #expect(before < 1000)
+      for _ in 0..<200 { #expect(await client.line() != nil) }
+      try await eventually("it goes on") { [before] in produced.withLock { $0 } > before }
+    }
+  }
+
+  @Test("stopping ends requests under way and closes their connections")
+  func stopping() async throws {
+    let listener = try UnixListener(path: folder("control.sock"), mode: 0o660)
+    let server = try ControlServer(listener: listener, group: nil, log: log) { _ in
+      AsyncStream { $0.yield(["event": 1]) }
+    }
+    await server.start()
+    let client = try #require(LineClient(folder("control.sock")))
+    client.send("{\"command\":\"tail\"}\n")
+    #expect(await client.line() == ["event": 1])
+    await server.stop()
+    #expect(await client.line() == nil)
+    let path = folder("control.sock")
+    try await eventually("the socket is gone") { access(path, F_OK) != 0 }
+  }
+
+  @Test(
+    "root, the daemon's own user and the members of control.group are answered, nobody else",
+    arguments: [
+      (0, 0, [], true), (1000, 1000, [], true), (1001, 1001, [], false), (1001, 50, [], true),
+      (1001, 1001, [50], true), (1001, 1001, [51], false),
+    ] as [(UInt32, UInt32, Set<UInt32>, Bool)])
+  func peers(user: UInt32, group: UInt32, groups: Set<UInt32>, allowed: Bool) {
+    let peer = PeerCredentials(processID: 1, userID: user, groupID: group, groupIDs: groups)
+    #expect(ControlAccess.isAllowed(peer, ownUserID: 1000, groupID: 50) == allowed)
+    #expect(!ControlAccess.isAllowed(peer, ownUserID: 1000, groupID: nil) || user == 0 || user == 1000)
+  }
+
+  @Test("a stranger is told why he is refused")
+  func stranger() async throws {
+    guard geteuid() == 0, Glibc.access("/usr/bin/perl", X_OK) == 0 else {
+      Issue.record("SKIPPED, not root, or no perl: another user can't be tried", severity: .warning)
+      return
+    }
+    try await serve(Self.echo) { path in
+      chmod(path, 0o666)
+      chmod(folder.path, 0o755)
+      let script = "use IO::Socket::UNIX; print IO::Socket::UNIX->new(Peer => '\(path)')->getline"
+      let (output, _) = try await ChildProcess.run([
+        "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/perl", "-e", script,
+      ])
+      let answer = try JSONValue(parsing: output)
+      #expect(answer["error"]?["exitCode"]?.int == 77)
+      #expect(answer["error"]?["message"]?.string?.hasPrefix("user 65534 may not control this daemon") == true)
+    }
+  }
+}
