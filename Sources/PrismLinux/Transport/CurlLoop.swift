@@ -39,10 +39,11 @@ final class CurlLoop {
   private var spareHandles: [UnsafeMutableRawPointer] = []
 
   static func run(_ start: Start) {
-    // Signals are for the threads that wait for them; and OpenSSL writes without MSG_NOSIGNAL.
-    var all = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_BLOCK, &all, nil)
+    // OpenSSL writes without MSG_NOSIGNAL.
+    var brokenPipe = sigset_t()
+    sigemptyset(&brokenPipe)
+    sigaddset(&brokenPipe, SIGPIPE)
+    pthread_sigmask(SIG_BLOCK, &brokenPipe, nil)
     guard isLibraryReady, let multi = curl_multi_init() else { return start.fail("libcurl cannot start: no memory") }
     start.mailbox.attach(multi: multi)
     CurlLoop(multi: multi, start).run()

@@ -10,9 +10,9 @@ struct SignalMonitorTests {
   func signals() async throws {
     let events = Mutex<[SignalMonitor.Event]>([])
     let exits = Mutex<[Int32]>([])
-    let monitor = SignalMonitor(exitNow: { code in exits.withLock { $0.append(code) } }) { event in
-      events.withLock { $0.append(event) }
-    }
+    let monitor = SignalMonitor(
+      exitNow: { code in exits.withLock { $0.append(code) } },
+      handler: { event in events.withLock { $0.append(event) } })
     await monitor.start()
     kill(getpid(), SIGPIPE)
     kill(getpid(), SIGHUP)

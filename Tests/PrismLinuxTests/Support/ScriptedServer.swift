@@ -85,6 +85,7 @@ final class ScriptedServer: Sendable {
     listen(listener, 512)
     // Threads, not a queue: its pool would run out of them where scripts wait.
     Thread.detachNewThread { [listener, seen] in
+      defer { close(listener) }
       while true {
         let descriptor = accept(listener, nil, nil)
         if descriptor < 0 && (errno == ECONNABORTED || errno == EINTR) { continue }
@@ -101,10 +102,8 @@ final class ScriptedServer: Sendable {
     }
   }
 
-  deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
-    close(listener)
-  }
+  /// The accepting thread closes the descriptor: here its number might be somebody else's before the thread sees it.
+  deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
   static func bindToLoopback(_ descriptor: Int32) -> UInt16 {
     var address = sockaddr_in()
