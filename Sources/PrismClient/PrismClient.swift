@@ -113,9 +113,17 @@ public actor PrismClient {
     }
   }
 
-  /// The connection in `mode`, greeted; a new one where there is none.
+  /// The connection in `mode`, greeted; a new one where there is none. A daemon that is being restarted may close one
+  /// that it has not greeted yet: no report was sent by then, so another try is safe.
   private func connected(_ mode: Mode) throws(ClientError) -> SocketStream {
     if let stream, stream.mode == mode { return stream.socket }
+    for _ in 0..<3 {
+      do throws(ClientError) { return try connect(mode) } catch .connectionLost { continue } catch { throw error }
+    }
+    return try connect(mode)
+  }
+
+  private func connect(_ mode: Mode) throws(ClientError) -> SocketStream {
     let connection = try SocketStream(path: socket, timeout: answerTimeout)
     let hello: JSONValue = [
       "hello": .object([

@@ -43,6 +43,15 @@ struct PrismClientTests {
         == .refused(Refusal(.busy, "stopping", retryMilliseconds: 1000)))
   }
 
+  @Test("a connection that ends before its greeting is tried again, for no report was sent on it")
+  func greetsAgain() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1)], [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(Self.stored("r1"))],
+    ])
+    let client = PrismClient(socket: daemon.path)
+    #expect(try await client.report(Report(Self.net, meta: ["ms": 1])) == .stored(reportID: "r1", isDuplicate: false))
+  }
+
   @Test("reports with ids whose answers were lost are sent again over a new connection, the answered ones are not")
   func reconnects() async throws {
     let daemon = ScriptedDaemon([

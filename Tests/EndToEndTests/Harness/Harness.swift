@@ -129,6 +129,9 @@ final class Harness: Sendable {
 
   func status() async throws -> JSONValue {
     let ran = try await prismctl("status", "--json")
+    guard ran.exitCode == 0 else {
+      throw Failed("prismctl status: \(ran.exitCode) \(ran.error)\n\(daemon.withLock { $0?.lastWords ?? "" })")
+    }
     return try JSONValue(parsing: Array(ran.output.utf8))
   }
 }
