@@ -25,7 +25,8 @@ lint: ## the style of Swift and shell files, the units
 test: bootstrap lint ## everything that CI runs
 	swift build --build-tests
 	swift test --skip-build --skip EndToEndTests
-	swift test --skip-build --filter EndToEndTests # alone: it loads the machine
+	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
+	swift test --skip-build --filter EndToEndTests
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests

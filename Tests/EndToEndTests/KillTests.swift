@@ -19,6 +19,7 @@ import Testing
   /// What the clients know to be stored.
   private struct Stored {
     var ids: Set<String> = []
+    var refusals: [String: Int] = [:]
     var isOver = false
   }
 
@@ -44,11 +45,18 @@ import Testing
     private let state = Mutex(Stored())
     var ids: Set<String> { state.withLock { $0.ids } }
     var count: Int { state.withLock { $0.ids.count } }
+    /// By code: some are to be expected of a daemon that has just begun.
+    var refusals: [String: Int] { state.withLock { $0.refusals } }
     var isOver: Bool { state.withLock { $0.isOver } }
     func end() { state.withLock { $0.isOver = true } }
     func add(_ answers: [ReportAnswer]) {
       state.withLock { state in
-        for case .stored(let id, _) in answers { state.ids.insert(id) }
+        for answer in answers {
+          switch answer {
+          case .stored(let id, _): state.ids.insert(id)
+          case .refused(let refusal): state.refusals[refusal.code.rawValue, default: 0] += 1
+          }
+        }
       }
     }
   }
@@ -77,7 +85,9 @@ import Testing
     var random = SeededGenerator(seed: UInt64(seed))
     for _ in 0..<kills {
       let goal = stored.count + Int.random(in: 1...4000, using: &random)
-      try await waitUntil("reports are stored", within: .seconds(60)) { stored.count >= goal }
+      do { try await waitUntil("reports are stored", within: .seconds(60)) { stored.count >= goal } } catch {
+        throw Failed("\(error); refused: \(stored.refusals); \(await harness.diagnosis)")
+      }
       if Bool.random(using: &random) {
         try await harness.endDaemon(SIGKILL)
         try await harness.startDaemon()

@@ -127,11 +127,19 @@ final class Harness: Sendable {
       Programs.prismctl, words, environment: ["PRISM_CONTROL": control, "PRISM_INGEST": ingest])
   }
 
+  /// How the programs are, for a test's message.
+  var diagnosis: String {
+    get async {
+      let children = [daemon.withLock { $0 }, collector.withLock { $0 }].compactMap { $0 }
+      let words = children.map { "\($0.name) \($0.isRunning ? "runs" : "ended"): \($0.lastWords)" }
+      let status = try? await prismctl("status")  // it may be what is broken
+      return (words + [status.map { $0.output + $0.error } ?? "no status"]).joined(separator: "\n")
+    }
+  }
+
   func status() async throws -> JSONValue {
     let ran = try await prismctl("status", "--json")
-    guard ran.exitCode == 0 else {
-      throw Failed("prismctl status: \(ran.exitCode) \(ran.error)\n\(daemon.withLock { $0?.lastWords ?? "" })")
-    }
+    guard ran.exitCode == 0 else { throw Failed("prismctl status: \(ran.error); \(await diagnosis)") }
     return try JSONValue(parsing: Array(ran.output.utf8))
   }
 }
