@@ -83,7 +83,7 @@ public actor Engine {
   /// Every namespace that is configured, or has ever stored something.
   private func refreshPipelines(changed: Set<NamespaceName> = []) async {
     let snapshot = hub.current
-    for namespace in Set(snapshot.namespaces.keys).union(await parts.store.namespaces()) {
+    for namespace in Set(snapshot.namespaces.keys).union(await parts.store.namespaces()).union(pipelines.keys) {
       let settings = PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
       if let pipeline = pipelines[namespace] {
         if changed.contains(namespace) { await pipeline.apply(settings) }

@@ -33,7 +33,7 @@ extension NamespacePipeline {
       guard lines[kind].head != nil else { return false }
     }
     guard let packet = try await buildHead(kind) else { return lines[kind].head != nil }
-    guard mayLeave(packet, kind) else { return false }
+    guard mayLeave(packet, kind) else { return lines[kind].head == nil }
     let request = await request(for: packet, kind)
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(UploadHeaders.estimatedBytes(request)) : 0
@@ -156,7 +156,8 @@ extension NamespacePipeline {
     if let token, token.path == path, now - token.readAt < .seconds(2) { return token.text }
     do {
       let bytes = try await parts.secrets.read(path, bytesMax: 16 * 1024)
-      let text = String(decoding: bytes, as: UTF8.self).trimmingBlanks
+      // One token; an editor's line feed behind it is none of it.
+      let text = String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)
       token = (path, text, now)
       parts.log.faultEnded("token.\(namespace)", "the token file can be read again")
       return text
@@ -208,6 +209,7 @@ extension NamespacePipeline {
     } else {
       lastSuccess = parts.time.unixMilliseconds
     }
+    if circuit.isOpen { wish(.rows) }  // the other kind waited for this probe
     circuit.succeeded()
     guard !retries[kind].isClean else { return }
     retries[kind].succeeded()

@@ -24,6 +24,8 @@ actor NamespacePipeline {
   var notes: [String: [UInt8]?] = [:]
   var token: (path: String, text: String, readAt: Duration)?
 
+  /// When a gate that was found shut opens by time alone (the metered window's end).
+  private var gateOpensAt: Duration?
   private var timer: (at: Duration, task: Task<Void, Never>)?
   private var drains = PerKind(Task<Void, Never>?.none)
 
@@ -101,7 +103,7 @@ actor NamespacePipeline {
     arm()
   }
 
-  private func wish(_ wish: UploadSchedule.Wish) {
+  func wish(_ wish: UploadSchedule.Wish) {
     schedule.wish(wish, now: now, interval: interval, random: parts.random.next())
   }
 
@@ -122,7 +124,7 @@ actor NamespacePipeline {
     let pauses = ReportKind.allCases.compactMap { kind -> Duration? in
       if case .paused(let pause) = uploads[kind] { pause.until } else { nil }
     }
-    return (pauses + [schedule.due(spacing: spacing)].compactMap { $0 }).min()
+    return (pauses + [schedule.due(spacing: spacing), gateOpensAt].compactMap { $0 }).min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -139,6 +141,10 @@ actor NamespacePipeline {
 
   private func tick() {
     timer = nil
+    if let opensAt = gateOpensAt, opensAt <= now {
+      gateOpensAt = nil
+      schedule.wish(.start, now: now, interval: interval, random: 0)
+    }
     if let due = schedule.due(spacing: spacing), due <= now {
       schedule.begin(now: now)
       wishes.willUpload()
@@ -154,8 +160,20 @@ actor NamespacePipeline {
     guard !isStopping, uploads[kind].handle(.wanted, now: now) == .drain else { return }
     drains[kind] = Task { [weak self] in
       await self?.drain(kind)
-      await self?.arm()
+      await self?.drained(kind)
     }
+  }
+
+  /// Wishes that came while the drain ran were taken for part of it; rows that it didn't see still want to go.
+  private func drained(_ kind: ReportKind) {
+    switch gates(kind).verdict {
+    case .open where wishes.hasRows(kind): wish(.rows)
+    case .open: break
+    case .shut(let gate):
+      // What else opens a gate (a reload, the network, a success of the other kind) is a wish of its own.
+      if gate.gate == .flow, let opensIn = gate.opensIn { gateOpensAt = now + opensIn }
+    }
+    arm()
   }
 
   // MARK: Stopping, and what is told

@@ -26,7 +26,10 @@ struct StatusTable {
 
   private static let header =
     "NAMESPACE".padded(16) + "KIND".padded(8)
-    + ["WAITING", "CLAIMED", "DEAD", "BYTES", "OLDEST", "DELIVERED"].map { $0.paddedLeft(9) }.joined()
+    + zip(["WAITING", "CLAIMED", "DEAD", "BYTES", "OLDEST", "DELIVERED"], widths).map { $0.paddedLeft($1) }.joined()
+
+  /// Of the figures' columns; with the names 78 of a terminal's 80 columns.
+  private static let widths = [9, 9, 7, 9, 9, 11]
 
   private static func rows(_ name: String, _ namespace: JSONValue) -> [String] {
     ReportKind.allCases.compactMap { kind in
@@ -36,7 +39,8 @@ struct StatusTable {
         bytes(queue["bytes"]?.int ?? 0), duration(queue["oldestAgeSeconds"]?.int ?? 0),
         String(queue["ledger"]?["delivered"]?.int ?? 0),
       ]
-      return String(name.prefix(15)).padded(16) + kind.rawValue.padded(8) + figures.map { $0.paddedLeft(9) }.joined()
+      return String(name.prefix(15)).padded(16) + kind.rawValue.padded(8)
+        + zip(figures, widths).map { $0.paddedLeft($1) }.joined()
     }
   }
 
@@ -45,7 +49,10 @@ struct StatusTable {
     var notes: [String] = []
     if let state = namespace["state"]?.string, state != "active" { notes.append(state) }
     if let circuit = namespace["circuit"]?.string, circuit != "closed" { notes.append("circuit \(circuit)") }
-    if let failure = namespace["lastFailure"], let cause = failure["cause"]?.string {
+    // RFC 3339 in UTC sorts by time. What was delivered since then is no worry any more.
+    if let failure = namespace["lastFailure"], let cause = failure["cause"]?.string,
+      failure["time"]?.string ?? "" > namespace["lastSuccess"]?.string ?? ""
+    {
       notes.append("last failure \(failure["time"]?.string ?? ""): \(cause)")
     }
     if let wait = namespace["nextTryInSeconds"]?.int, !notes.isEmpty { notes.append("next try in \(duration(wait))") }

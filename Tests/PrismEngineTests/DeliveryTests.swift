@@ -1,0 +1,220 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Synchronization
+import Testing
+
+@testable import PrismEngine
+
+@Suite("Delivery")
+struct DeliveryTests {
+  static let shop = NamespaceName("shop")!
+
+  static func ledger(_ engine: Engine, _ kind: ReportKind = .meta) async throws -> Ledger {
+    try await engine.parts.store.status()[shop]?[kind]?.ledger ?? Ledger()
+  }
+
+  @Test("packets go to the collector in order, each naming the one before it, with the headers of the protocol")
+  func chain() async throws {
+    let rig = DeliveryRig()
+    let engine = try await rig.engine(DeliveryRig.snapshot { $0.maxItem = 2 })
+    await rig.report(1...5, to: engine)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 5 })
+    let requests = rig.transport.requests
+    #expect(try requests.map(DeliveryRig.numbers) == [[1, 2], [3, 4], [5]])
+    #expect(
+      requests.map { $0.header("Prism-Depends-On") } == [nil] + requests.dropLast().map { $0.header("Prism-Packet-Id") }
+    )
+    let first = try #require(requests.first)
+    #expect(first.url == "https://collector.test/prism/meta")
+    #expect(first.header("Content-Type") == "application/vnd.prism.meta" && first.header("Prism-Version") == "1")
+    #expect(first.header("Prism-Item-Count") == "2" && first.header("Prism-Key-Id") == "main")
+    #expect(first.header("Prism-Ledger")?.contains(";stored=5;delivered=0;") == true)
+    await engine.stop()
+  }
+
+  @Test("a packet whose answer was lost is sent again under its id with the same plaintext, after a restart too")
+  func frozen() async throws {
+    let lost: ScriptedTransport.Script = { _ in ScriptedTransport.failure(.reset, mayHaveLeft: true) }
+    let rig = DeliveryRig(ScriptedTransport(lost))
+    do {
+      let engine = try await rig.engine()
+      await rig.report(1...3, to: engine)
+      #expect(await rig.runs { rig.transport.requests.count >= 2 })
+      await engine.stop()
+    }
+    rig.transport.set(ScriptedTransport.accept)
+    let engine = try await rig.engine()
+    await rig.report(4...4, to: engine)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 4 })
+    let requests = rig.transport.requests
+    let firstID = requests.first?.header("Prism-Packet-Id")
+    let same = requests.filter { $0.header("Prism-Packet-Id") == firstID }
+    #expect(same.count == requests.count - 1)
+    #expect(try same.map(DeliveryRig.numbers).allSatisfy { $0 == [1, 2, 3] })
+    #expect(Set(same.map(\.body)).count == same.count, "a new nonce each time")
+    await engine.stop()
+  }
+
+  @Test("the one report that the collector can't take is found in at most 15 requests, and the other 99 are delivered")
+  func halving() async throws {
+    let rig = DeliveryRig(
+      ScriptedTransport { request in
+        let numbers = (try? DeliveryRig.numbers(request)) ?? []
+        return numbers.contains(42)
+          ? ScriptedTransport.answer(422, body: #"{"message":"no 42"}"#, to: request)
+          : await ScriptedTransport.accept(request)
+      })
+    let engine = try await rig.engine()
+    await rig.report(1...100, to: engine)
+    let isDone = try await rig.runs {
+      let ledger = try await Self.ledger(engine)
+      return ledger[.dead] == 1 && ledger[.delivered] == 99
+    }
+    #expect(isDone)
+    #expect(rig.transport.requests.count <= 15)
+    let letters = try await engine.parts.store.deadLetters(of: nil, after: 0, limit: 10)
+    #expect(letters.map(\.cause.message) == ["no 42"])
+    #expect(try await Self.ledger(engine).isBalanced)
+    await engine.stop()
+  }
+
+  @Test("a 2xx without the packet's receipt is no acceptance, unless the namespace says so")
+  func receipts() async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(200, to: $0) })
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count >= 3 })
+    #expect(try await Self.ledger(engine)[.delivered] == 0)
+    await engine.publish(DeliveryRig.snapshot { $0.receipt = .optional })
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
+    await engine.stop()
+  }
+
+  @Test("a fault of configuration holds the namespace and drops nothing; a reload tries at once")
+  func held() async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(401, to: $0) })
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.isHeld == true })
+    rig.transport.set(ScriptedTransport.accept)
+    await engine.publish(DeliveryRig.snapshot { $0.uploadInterval = .seconds(7) })
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
+    await engine.stop()
+  }
+
+  @Test("the token is sent without the line feed that an editor puts behind it, and a new one is taken from its file")
+  func token() async throws {
+    let rig = DeliveryRig()
+    rig.secrets.set("/token", "first\n")
+    let engine = try await rig.engine(DeliveryRig.snapshot { $0.tokenFile = "/token" })
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 1 })
+    rig.secrets.set("/token", "second\n")
+    rig.time.advance(by: .seconds(5))
+    await rig.report(2...2, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 2 })
+    #expect(rig.transport.requests.map { $0.header("Authorization") } == ["Bearer first", "Bearer second"])
+    await engine.stop()
+  }
+
+  @Test("on a metered network types with onlyWifi stay, and leave when it is unmetered again")
+  func onlyWifi() async throws {
+    let rig = DeliveryRig(network: .metered)
+    let engine = try await rig.engine()
+    await rig.report(1...2, of: "log", to: engine)
+    await rig.report(3...4, to: engine)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 2 })
+    #expect(try rig.transport.requests.flatMap(DeliveryRig.numbers) == [3, 4])
+    rig.network.set(.unmetered)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 4 })
+    await engine.stop()
+  }
+
+  @Test("the metered window ends at its limit, but for one packet at most, and a new one begins after 24 h")
+  func flow() async throws {
+    let rig = DeliveryRig(network: .metered)
+    let engine = try await rig.engine(
+      DeliveryRig.snapshot {
+        ($0.maxFlowBytes, $0.maxItem, $0.meteredInterval) = (5000, 1, .zero)
+      })
+    await rig.report(1...40, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.explain(.meta, ReportType("order")!)?.gate == .flow })
+    let sent = rig.transport.requests.reduce(0) { $0 + $1.body.count + 600 }
+    #expect(sent >= 5000 - 2500 && sent <= 5000 + 2500)
+    let before = rig.transport.requests.count
+    rig.time.advance(by: .seconds(86_400))
+    #expect(await rig.runs { rig.transport.requests.count > before })
+    await engine.stop()
+  }
+
+  @Test("reports that are stored while a packet is on its way are sent too")
+  func duringDrain() async throws {
+    let isOpen = Mutex(false)
+    let rig = DeliveryRig(
+      ScriptedTransport { request in
+        while !isOpen.withLock({ $0 }) { await Task.yield() }
+        return await ScriptedTransport.accept(request)
+      })
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 1 })
+    await rig.report(2...2, to: engine)
+    rig.time.advance(by: .seconds(20))
+    for _ in 0..<1000 { await Task.yield() }
+    isOpen.withLock { $0 = true }
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 2 })
+    await engine.stop()
+  }
+
+  @Test("a namespace that is not configured any more keeps its rows, and sends them when it comes back")
+  func retired() async throws {
+    let rig = DeliveryRig()
+    let engine = try await rig.engine()
+    var without = DeliveryRig.snapshot()
+    without.namespaces[Self.shop] = nil
+    await engine.publish(without)
+    await rig.report(1...1, to: engine)
+    rig.time.advance(by: .seconds(60))
+    #expect(await engine.pipelines[Self.shop]?.status.isRetired == true)
+    #expect(rig.transport.requests.isEmpty)
+    await engine.publish(DeliveryRig.snapshot())
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
+    await engine.stop()
+  }
+
+  @Test("a stop gives a hanging POST 5 s and leaves the packet for the next start")
+  func stop() async throws {
+    let time = Mutex<ManualTime?>(nil)
+    let rig = DeliveryRig(
+      ScriptedTransport { _ in
+        let time = time.withLock { $0 }
+        do { try await time?.sleep(for: .seconds(1_000_000)) } catch {
+          return ScriptedTransport.failure(.cancelled, mayHaveLeft: true)
+        }
+        return ScriptedTransport.failure(.timeout, mayHaveLeft: true)
+      })
+    time.withLock { $0 = rig.time }
+    try await stopWhilePosting(rig)
+    rig.transport.set(ScriptedTransport.accept)
+    let next = try await rig.engine()
+    #expect(try await rig.runs { try await Self.ledger(next)[.delivered] == 1 })
+    #expect(Set(rig.transport.requests.map { $0.header("Prism-Packet-Id") }).count == 1)
+    await next.stop()
+  }
+
+  private func stopWhilePosting(_ rig: DeliveryRig) async throws {
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 1 })
+    let isStopped = Mutex(false)
+    let stopping = Task {
+      await engine.stop()
+      isStopped.withLock { $0 = true }
+    }
+    #expect(await rig.runs { isStopped.withLock { $0 } })
+    await stopping.value
+  }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import PrismBase
+public import PrismConfig
+public import PrismEngine
+import PrismPacket
+public import PrismProtocol
+import PrismStore
+
+/// An engine over a real store, with everything outside of it in the test's hands.
+public final class DeliveryRig: Sendable {
+  public static let key = Secret((0..<16).map { UInt8($0) })
+
+  public let folder: String
+  public let time = ManualTime()
+  public let transport: ScriptedTransport
+  public let network: FixedNetwork
+  public let secrets = FixedSecrets()
+
+  public init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkState.Kind = .unmetered) {
+    var template = Array("/tmp/prism-engine-XXXXXX".utf8CString)
+    folder = String(cString: mkdtemp(&template))
+    (self.transport, self.network) = (transport, FixedNetwork(network))
+  }
+
+  deinit {
+    for name in ["prism.db", "prism.db-wal", "prism.db-shm", "prism.lock", "ballast"] { unlink(folder + "/" + name) }
+    rmdir(folder)
+  }
+
+  /// `shop` with an ordinary type, one that is realtime, one for unmetered networks only and one with payloads.
+  public static func snapshot(_ change: (inout NamespaceConfiguration) -> Void = { _ in }) -> Snapshot {
+    var shop = NamespaceConfiguration(
+      name: NamespaceName("shop")!,
+      monitorList: [
+        MonitoredType(ReportType("order")!), MonitoredType(ReportType("pay")!, isRealtime: true),
+        MonitoredType(ReportType("log")!, onlyWifi: true), MonitoredType(ReportType("scan")!, isUploadPayload: true),
+      ])
+    shop.url = "https://collector.test"
+    shop.keyId = "main"
+    change(&shop)
+    var daemon = DaemonConfiguration()
+    daemon.keys = [.init(id: "main", file: "/main.key", secret: key)]
+    let prism = NamespaceConfiguration(name: .prism, monitorList: [MonitoredType(.appCrash)])
+    return Snapshot(generation: 1, daemon: daemon, namespaces: [.prism: prism, shop.name: shop])
+  }
+
+  public func engine(_ snapshot: Snapshot = snapshot()) async throws -> Engine {
+    var options = StoreOptions(folder: folder)
+    (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
+    let store = try await ReportStore.open(options)
+    let engine = Engine(
+      store: store, hub: ConfigurationHub(snapshot), transport: transport, network: network, secrets: secrets,
+      deviceID: "device", time: time, log: Logger(write: { _ in }))
+    try await engine.start()
+    return engine
+  }
+
+  /// Reports that tell their number.
+  public func report(
+    _ numbers: some Sequence<Int>, of type: String = "order", isRealtime: Bool = false, payload: [UInt8]? = nil,
+    to engine: Engine
+  ) async {
+    var batch = ReportBatch(
+      namespace: NamespaceName("shop")!, context: CommonContext(members: []),
+      quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
+    batch.types = [.init(type: ReportType(type)!, lane: isRealtime ? .realtime : .rest, isRealtime: isRealtime)]
+    for number in numbers {
+      let start = batch.arena.count
+      batch.arena += #""n":\#(number)"#.utf8
+      var row = ReportBatch.Row(
+        type: 0, createdTime: time.unixMilliseconds, body: start..<batch.arena.count, metaBytes: 150)
+      if let payload {
+        row.payload = batch.arena.count..<(batch.arena.count + payload.count)
+        batch.arena += payload
+      }
+      batch.rows.append(row)
+    }
+    _ = await engine.sink.append([batch])
+  }
+
+  /// The numbers of the reports in a request, decoded as a collector does.
+  public static func numbers(_ request: UploadRequest) throws -> [Int] {
+    let kind = request.url.hasSuffix("/payload") ? ReportKind.payload : .meta
+    guard let id = request.header("Prism-Packet-Id").flatMap({ PacketID($0) }) else { return [] }
+    let context = PacketContext(deviceID: "device", namespace: NamespaceName("shop")!, packetID: id, kind: kind)
+    let decoder = try PacketDecoder(cipher: .aes128GCM, key: key)
+    return try decoder.decode(context: context, body: request.body, mac: nil).metas.compactMap {
+      try JSONValue(parsing: $0)["n"]?.int
+    }
+  }
+
+  /// Moves the time in steps until `condition` holds; false when it does not come within an hour of it.
+  public func runs(step: Duration = .milliseconds(500), until condition: () async throws -> Bool) async rethrows -> Bool
+  {
+    for _ in 0..<7200 {
+      for _ in 0..<50 {
+        if try await condition() { return true }
+        await Task.yield()
+      }
+      time.advance(by: step)
+    }
+    return false
+  }
+}

@@ -1,0 +1,65 @@
+public import PrismBase
+import Synchronization
+
+/// Both clocks, turned by hand: whoever sleeps wakes when a test moves the time past its deadline, and not before.
+public final class ManualTime: TimeSource {
+  private struct Sleeper {
+    let deadline: Duration
+    let wake: CheckedContinuation<Bool, Never>
+  }
+  private struct State {
+    var uptime: Duration = .seconds(1000)
+    var unixMilliseconds: Int64 = 1_700_000_000_000
+    var sleepers: [Int: Sleeper] = [:]
+    var lastNumber = 0
+    var cancelled: Set<Int> = []
+  }
+  private let state = Mutex(State())
+
+  public init() {}
+
+  public var uptime: Duration { state.withLock { $0.uptime } }
+  public var unixMilliseconds: Int64 { state.withLock { $0.unixMilliseconds } }
+
+  public func advance(by duration: Duration) {
+    let due = state.withLock { state -> [Sleeper] in
+      state.uptime += duration
+      state.unixMilliseconds +=
+        duration.components.seconds * 1000
+        + duration.components.attoseconds / 1_000_000_000_000_000
+      let due = state.sleepers.filter { $0.value.deadline <= state.uptime }
+      for number in due.keys { state.sleepers[number] = nil }
+      return due.values.sorted { $0.deadline < $1.deadline }
+    }
+    for sleeper in due { sleeper.wake.resume(returning: true) }
+  }
+
+  /// Steps the wall clock alone, as anyone may at any time.
+  public func stepWallClock(milliseconds: Int64) { state.withLock { $0.unixMilliseconds += milliseconds } }
+
+  public func sleep(until deadline: Duration) async throws {
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
+    }
+    let isOver = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let answer = state.withLock { state -> Bool? in
+          if state.cancelled.remove(number) != nil { return false }
+          if deadline <= state.uptime { return true }
+          state.sleepers[number] = Sleeper(deadline: deadline, wake: continuation)
+          return nil
+        }
+        if let answer { continuation.resume(returning: answer) }
+      }
+    } onCancel: {
+      let sleeper = state.withLock { state -> Sleeper? in
+        if let sleeper = state.sleepers.removeValue(forKey: number) { return sleeper }
+        state.cancelled.insert(number)
+        return nil
+      }
+      sleeper?.wake.resume(returning: false)
+    }
+    if !isOver { throw CancellationError() }
+  }
+}
