@@ -28,6 +28,9 @@ public actor FileWatcher {
   private var lastEvent: Duration = .zero
   private var settling: Task<Void, Never>?
 
+  /// Something happened that was not looked at yet.
+  var isSettling: Bool { settling != nil }
+
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// - Parameter settle: how long nothing may happen before a change counts.

@@ -83,16 +83,14 @@ struct ControlServerTests {
         stream.onTermination = { _ in ended.withLock { $0 = true } }
       }
     }
-    try await withoutActuallyEscaping(handler) { handler in
-      try await serve(handler) { path in
-        var client = LineClient(path)
-        client?.send("{\"command\":\"tail\"}\n")
-        if afterHalfClose { client?.endSending() }
-        #expect(await client?.line() == ["event": 1])
-        #expect(!ended.withLock { $0 })
-        client = nil
-        try await eventually("the request is ended") { ended.withLock { $0 } }
-      }
+    try await serve(handler) { path in
+      var client = LineClient(path)
+      client?.send("{\"command\":\"tail\"}\n")
+      if afterHalfClose { client?.endSending() }
+      #expect(await client?.line() == ["event": 1])
+      #expect(!ended.withLock { $0 })
+      client = nil
+      try await eventually("the request is ended") { ended.withLock { $0 } }
     }
   }
 

@@ -82,15 +82,18 @@ struct FileWatcherTests {
 
   @Test("what else happens in a folder is no change, and several writes are one")
   func quiet() async throws {
-    await watch("prismd.yaml")
+    let time = HandTurnedTime()
+    let watcher = FileWatcher(time: time, log: Logger(level: .error)) { [changes] in changes.add() }
+    await watcher.watch(files: [folder("prismd.yaml")], folders: [])
     try folder.write("z", to: "other")
-    try await Task.sleep(for: .milliseconds(200))  // nothing is to come: nothing can be waited for
+    try await eventually("it is noticed") { time.sleeperCount == 1 }
+    time.advance(by: .milliseconds(300))
+    try await eventually("it is looked at") { await !watcher.isSettling }
     #expect(changes.now == 0)
-    try await expectChange("several writes") {
-      for text in ["1", "22", "333", "4444"] { try folder.write(text, to: "prismd.yaml") }
-    }
-    try await Task.sleep(for: .milliseconds(200))
-    #expect(changes.now == 1)
+    for text in ["1", "22", "333", "4444"] { try folder.write(text, to: "prismd.yaml") }
+    try await eventually("the writes are noticed") { time.sleeperCount == 1 }
+    time.advance(by: .seconds(3))
+    try await eventually("they are told") { [changes] in changes.now == 1 }
     await watcher.stop()
   }
 

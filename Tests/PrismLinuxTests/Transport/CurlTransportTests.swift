@@ -160,9 +160,9 @@ struct CurlTransportTests {
   @Test("where no connection was made, nothing can have left")
   func nothingLeft() async {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    let freePort = ScriptedServer.bindToLoopback(descriptor)
-    close(descriptor)
-    let refused = await CurlTransport().post(request("http://127.0.0.1:\(freePort)"))
+    defer { close(descriptor) }
+    let deafPort = ScriptedServer.bindToLoopback(descriptor)  // bound and not listening: nobody else can get it
+    let refused = await CurlTransport().post(request("http://127.0.0.1:\(deafPort)"))
     #expect(failure(refused) == .connect)
     #expect(!refused.mayHaveLeft && refused.bytesSent == 0)
     let unknown = await CurlTransport().post(request("http://collector.invalid"))
