@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export SWIFT_BACKTRACE := enable=no
 RELEASE := swift build -c release --static-swift-stdlib
 
-.PHONY: help bootstrap build run test lint format
+.PHONY: help bootstrap build run test soak lint format
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -27,6 +27,11 @@ test: bootstrap lint ## everything that CI runs
 	swift test --skip-build --skip EndToEndTests
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
 	swift test --skip-build --filter EndToEndTests
+
+soak: bootstrap ## the fault tests, long: every I/O fails in turn, 10,000 power losses, 50 kills
+	swift build --build-tests
+	PRISM_SOAK=25 swift test --skip-build --filter StoreFaultTests
+	PRISM_E2E_KILLS=50 swift test --skip-build --filter KillTests
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests

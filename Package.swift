@@ -80,6 +80,8 @@ let package = Package(
     tests("PrismCollectorTests", ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase"]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
     tests("EndToEndTests", ["PrismClient", "PrismProtocol", "PrismPacket"]),
+    .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+    tests("StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol"]),
     tests("TidyTests", []),
   ]
 )

@@ -92,7 +92,12 @@ int recording_open(const char *path) {
 void recording_delete(const char *path) {
   pthread_mutex_lock(&lock);
   int file = running ? index_of(path) : -1;
-  if (file >= 0) append((Event){DELETED, file, 0, 0, NULL});
+  if (file >= 0) {
+    append((Event){DELETED, file, 0, 0, NULL});
+    /* A journaling file system has done it by the next sync of anything; a journal that came back much later, over a
+     * database that was synced many times since, is a disk that there is not. */
+    append((Event){SYNCED, file, 0, 0, NULL});
+  }
   pthread_mutex_unlock(&lock);
 }
 
