@@ -4,9 +4,9 @@ SHELL := /bin/bash
 export SWIFT_BACKTRACE := enable=no
 RELEASE := swift build -c release --static-swift-stdlib
 
-.PHONY: help bootstrap build run test soak lint format
+.PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 bootstrap: ## install the Debian packages that are missing
 	@scripts/bootstrap
@@ -30,10 +30,17 @@ test: bootstrap lint ## everything that CI runs
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
 	swift test --skip-build --filter EndToEndTests
 
-soak: bootstrap ## the fault tests, long: every I/O fails in turn, 10,000 power losses, 50 kills
+# The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
+soak: soak-power-loss soak-io soak-kills ## every fault rig, long
+
+soak-build: bootstrap
 	swift build --build-tests
-	PRISM_SOAK=25 swift test --skip-build --filter StoreFaultTests
-	PRISM_E2E_KILLS=50 swift test --skip-build --filter KillTests
+soak-power-loss: soak-build ## 100,000 power losses
+	PRISM_SOAK=250 swift test --skip-build --filter PowerLoss
+soak-io: soak-build ## every I/O call of the store fails in its turn
+	PRISM_SOAK=2 swift test --skip-build --filter EveryIOFails
+soak-kills: soak-build ## 200 kills of the daemon
+	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests

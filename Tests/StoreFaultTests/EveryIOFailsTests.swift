@@ -27,6 +27,7 @@ extension StoreFaults {
     func everyCall(fault: Case) async throws {
       #expect(fvfs_register() == 0)
       let folder = FaultFolder()
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("failing I/O, \(fault.testDescription)"))
       // In steps in the short form; a soak tries every call.
       var call: Int64 = 1
       while true {
@@ -34,7 +35,7 @@ extension StoreFaults {
         let workload = try await run(folder, fault, call)
         if fvfs_failures() == 0 { break }
         try await check(folder, workload, "\(fault.testDescription), call \(call)")
-        call += soakFactor > 1 ? 1 : Int64.random(in: 3...12)
+        call += soakFactor > 1 ? 1 : Int64.random(in: 3...12, using: &random)
       }
       #expect(call > 20)
     }

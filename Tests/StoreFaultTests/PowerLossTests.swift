@@ -36,6 +36,7 @@ extension StoreFaults {
         }
         await store.close()
       }
+      print("power loss, durability \(durability): \(states) states, \(losses) with a loss")
       return losses
     }
 
