@@ -63,9 +63,10 @@ let package = Package(
     program("prism-collector", ["PrismCollector", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 
     // What tests share, and the tests.
+    .target(name: "CSpawn", path: "Tests/CSpawn"),
     .target(
       name: "PrismTestSupport",
-      dependencies: ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine"],
+      dependencies: ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "CSpawn"],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
     tests("PrismProtocolTests", ["PrismProtocol"]),
     tests("PrismPacketTests", ["PrismPacket", "PrismProtocol"], resources: [.copy("Vectors")]),
@@ -77,9 +78,17 @@ let package = Package(
     tests(
       "PrismLinuxTests",
       ["PrismLinux", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
-    tests("PrismCollectorTests", ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase"]),
+    tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
+    tests(
+      "PrismCollectorTests",
+      ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
-    tests("EndToEndTests", ["PrismClient", "PrismProtocol", "PrismPacket"]),
+    tests(
+      "EndToEndTests",
+      [
+        "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismStore", "PrismEngine",
+        "PrismHTTP", "PrismLinux", "PrismCollector", "PrismTestSupport",
+      ]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests("StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol"]),
     tests("TidyTests", []),

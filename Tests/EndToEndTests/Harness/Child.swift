@@ -1,39 +1,30 @@
-import Dispatch
 import Foundation
-import Synchronization
-import Testing
+import Glibc
+import PrismTestSupport
 
-/// A program that was started, its output going to files.
+/// A program that was started, its output going to a file.
 final class Child: Sendable {
   let name: String
-  private let process: Mutex<Process>
+  private let program: Program
   private let log: String
 
-  /// - Parameter log: the file that takes its standard error; what is there stays.
+  /// - Parameter log: the file that takes what it prints; what is there stays.
   init(_ path: String, _ arguments: [String], environment: [String: String] = [:], log: String) throws {
     (name, self.log) = (String(path.split(separator: "/").last ?? ""), log)
-    let process = Process()
-    process.executableURL = URL(filePath: path)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-      .merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
     let output = try Programs.outputFile(log)
-    process.standardError = output
-    process.standardOutput = output
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    self.process = Mutex(process)
+    defer { close(output) }
+    program = try Program(path, arguments, environment: environment, .init(output: output, error: output))
   }
 
-  var identifier: Int32 { process.withLock { $0.processIdentifier } }
-  var isRunning: Bool { process.withLock { $0.isRunning } }
+  var identifier: Int32 { program.identifier }
+  var isRunning: Bool { program.exitCode == nil }
 
   /// Sends the signal and waits for the end. - Returns: the exit code, or the number of the signal that ended it.
   @discardableResult
   func end(_ signal: Int32) async throws -> Int32 {
-    kill(identifier, signal)
+    program.signal(signal)
     try await waitUntil("\(name) ends after signal \(signal): \(lastWords)", within: .seconds(30)) { !self.isRunning }
-    return process.withLock { $0.terminationStatus }
+    return await program.end()
   }
 
   /// The end of its log, for a test's message.

@@ -1,6 +1,6 @@
-import Dispatch
 import Foundation
 import Glibc
+import PrismTestSupport
 
 /// The programs under test, as `swift build` put them beside the tests.
 enum Programs {
@@ -19,35 +19,21 @@ enum Programs {
     let folder = try temporaryFolder()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     try input.write(toFile: "\(folder)/in", atomically: false, encoding: .utf8)
-    return try await withCheckedThrowingContinuation { continuation in
-      DispatchQueue.global().async {
-        continuation.resume(with: Result { try runBlocking(program, arguments, environment, folder) })
-      }
-    }
-  }
-
-  private static func runBlocking(
-    _ program: String, _ arguments: [String], _ environment: [String: String], _ folder: String
-  ) throws -> Ran {
-    let process = Process()
-    process.executableURL = URL(filePath: program.hasPrefix("/") ? program : "/usr/bin/env")
-    process.arguments = program.hasPrefix("/") ? arguments : [program] + arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    process.standardInput = FileHandle(forReadingAtPath: "\(folder)/in")
-    process.standardOutput = try outputFile("\(folder)/out")
-    process.standardError = try outputFile("\(folder)/err")
-    try process.run()
-    process.waitUntilExit()
+    let streams = Program.Streams(
+      input: open("\(folder)/in", O_RDONLY | O_CLOEXEC), output: try outputFile("\(folder)/out"),
+      error: try outputFile("\(folder)/err"))
+    defer { for descriptor in [streams.input, streams.output, streams.error] { descriptor.map { _ = close($0) } } }
+    let exitCode = try await Program(program, arguments, environment: environment, streams).end()
     return Ran(
-      exitCode: process.terminationStatus, output: try String(contentsOfFile: "\(folder)/out", encoding: .utf8),
+      exitCode: exitCode, output: try String(contentsOfFile: "\(folder)/out", encoding: .utf8),
       error: try String(contentsOfFile: "\(folder)/err", encoding: .utf8))
   }
 
   /// For appending; made where there is none.
-  static func outputFile(_ path: String) throws -> FileHandle {
+  static func outputFile(_ path: String) throws -> Int32 {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failed("\(path): errno \(errno)") }
-    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    return descriptor
   }
 
   static func temporaryFolder() throws -> String {

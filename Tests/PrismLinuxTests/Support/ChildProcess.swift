@@ -1,22 +1,21 @@
 import Foundation
+import Glibc
+import PrismTestSupport
 
 /// A program that a test needs beside it. Waiting for it never holds a thread of the cooperative pool.
 struct ChildProcess: Sendable {
-  let process: Process
+  private let program: Program
   private let output: FileHandle
 
   /// - Parameter arguments: the first is looked up in PATH.
   /// - Parameter withErrors: what goes to standard error counts as output.
   init(_ arguments: [String], withErrors: Bool = false) throws {
-    process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = arguments
-    let pipe = Pipe()
-    output = pipe.fileHandleForReading
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = pipe
-    process.standardError = withErrors ? pipe : FileHandle.nullDevice
-    try process.run()
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw Program.CannotStart(description: "no pipe: errno \(errno)") }
+    output = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+    defer { close(ends[1]) }
+    program = try Program(
+      arguments[0], Array(arguments.dropFirst()), .init(output: ends[1], error: withErrors ? ends[1] : nil))
   }
 
   /// The next line that it prints; empty when it ends without one.
@@ -28,16 +27,13 @@ struct ChildProcess: Sendable {
     }
   }
 
-  func end() { process.terminate() }
+  func end() { program.signal(SIGTERM) }
 
   /// - Returns: what it printed, errors too, and its exit status.
   static func run(_ arguments: [String]) async throws -> (output: String, status: Int32) {
     let child = try ChildProcess(arguments, withErrors: true)
-    return await onThread { [child] in
-      let output = child.output.readDataToEndOfFile()
-      child.process.waitUntilExit()
-      return (String(decoding: output, as: UTF8.self), child.process.terminationStatus)
-    }
+    let output = await onThread { [child] in child.output.readDataToEndOfFile() }
+    return (String(decoding: output, as: UTF8.self), await child.program.end())
   }
 }
 
