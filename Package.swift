@@ -46,7 +46,7 @@ let package = Package(
     library("PrismProtocol"),
     library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "COpenSSL"]),
     library("PrismConfig", ["PrismProtocol", "CYAML"]),
-    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CZlib"]),
+    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate"]),
     library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(

@@ -15,6 +15,12 @@ public struct BatchWriter: Sendable {
     batch.context === context && batch.namespace == admitted.namespace.name && batch.quota == admitted.namespace.quota
   }
 
+  /// It is closed at so many rows or bytes, so that one connection's turn in a commit is short.
+  private static let rowsMax = 512
+  private static let bytesMax = 256 * 1024
+
+  public var isFull: Bool { batch.rows.count >= Self.rowsMax || bytes >= Self.bytesMax }
+
   /// Bytes that it holds in memory.
   public var bytes: Int { Self.bytes(of: batch) }
 

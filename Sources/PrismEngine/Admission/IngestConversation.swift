@@ -11,10 +11,6 @@ public struct IngestConversation: Sendable {
     let payloadBytes: Int
   }
 
-  /// A batch is closed at so many rows or bytes, so that one connection's turn in a commit is short.
-  private static let batchRowsMax = 512
-  private static let batchBytesMax = 256 * 1024
-
   public private(set) var session: Session
   private let version: String
   private var framer = RequestFramer()
@@ -181,8 +177,7 @@ extension IngestConversation {
   private mutating func expectRow() {
     tally.received += 1
     answers.expectRow(answerMode)
-    guard let open else { return }
-    if open.batch.rows.count >= Self.batchRowsMax || open.bytes >= Self.batchBytesMax { seal() }
+    if open?.isFull == true { seal() }
   }
 
   private mutating func refuse(_ refusal: Refusal) {

@@ -4,6 +4,10 @@
 /// It has neither `MONITOR_TYPE`, `REPORT_ID`, `CREATE_TIME` nor `IS_BIZ`: those are a row's own (`MetaSplicing`).
 /// A class, so that the store can tell by identity which one it has stored already.
 public final class CommonContext: Sendable {
+  /// Lives as long as its context: what is to be watched weakly, because whatever has been is slower to count.
+  public final class Lifetime: Sendable {}
+
   public let members: [UInt8]
+  public let lifetime = Lifetime()
   public init(members: [UInt8]) { self.members = members }
 }

@@ -9,7 +9,7 @@ struct JSONScanner {
   private(set) var invalidUTF8: Int?
 
   /// What comes next, white space skipped; nil at the end.
-  mutating func next(_ text: Span<UInt8>) -> UInt8? {
+  @inline(__always) mutating func next(_ text: Span<UInt8>) -> UInt8? {
     while position < text.count {
       let byte = text[position]
       guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return byte }
@@ -34,7 +34,7 @@ struct JSONScanner {
   }
 
   /// Enters a container: `position` stands on its opening bracket. false: it is empty, and was left again.
-  mutating func enter(_ text: Span<UInt8>, close: UInt8, depth: Int) throws(JSONError) -> Bool {
+  @inline(__always) mutating func enter(_ text: Span<UInt8>, close: UInt8, depth: Int) throws(JSONError) -> Bool {
     guard depth < Limits.jsonDepthMax else { throw failure("over \(Limits.jsonDepthMax) levels deep") }
     position += 1
     guard next(text) == close else { return true }
@@ -43,7 +43,7 @@ struct JSONScanner {
   }
 
   /// After an element: true when another one follows, false when the container was left.
-  mutating func another(_ text: Span<UInt8>, close: UInt8) throws(JSONError) -> Bool {
+  @inline(__always) mutating func another(_ text: Span<UInt8>, close: UInt8) throws(JSONError) -> Bool {
     guard let byte = next(text) else { throw failure("the text ends within a list") }
     guard byte == 0x2C || byte == close else { throw failure("a comma or the end of the list is expected") }
     position += 1
@@ -51,7 +51,7 @@ struct JSONScanner {
   }
 
   /// A member's key and colon; `position` then stands before its value.
-  mutating func key(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
+  @inline(__always) mutating func key(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
     guard next(text) == 0x22 else { throw failure("a key in quotes is expected") }
     let key = try string(text)
     guard next(text) == 0x3A else { throw failure("a colon is expected") }
@@ -97,7 +97,7 @@ extension JSONScanner {
     try digits(text)
   }
 
-  private mutating func digits(_ text: Span<UInt8>) throws(JSONError) {
+  @inline(__always) private mutating func digits(_ text: Span<UInt8>) throws(JSONError) {
     let start = position
     while position < text.count, text[position] &- 0x30 < 10 { position += 1 }
     guard position > start else { throw failure("a digit is expected") }
@@ -130,7 +130,7 @@ extension JSONScanner {
   }
 
   /// Passes over ASCII that needs no look, as far as whole words of eight bytes reach.
-  private mutating func skipPlain(_ text: Span<UInt8>) {
+  @inline(__always) private mutating func skipPlain(_ text: Span<UInt8>) {
     let bytes = text.bytes
     while position + 8 <= text.count {
       let word = UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: position, as: UInt64.self))
@@ -145,7 +145,7 @@ extension JSONScanner {
 
   /// The top bit of each byte that is a quote, a backslash, a control character or not ASCII. (A borrow may mark bytes
   /// above the lowest mark too; only the lowest is used.)
-  private static func specials(_ word: UInt64) -> UInt64 {
+  @inline(__always) private static func specials(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let quote = word ^ (ones &* 0x22)
     let backslash = word ^ (ones &* 0x5C)

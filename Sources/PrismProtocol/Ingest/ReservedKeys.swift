@@ -16,6 +16,7 @@ public struct ReservedKeys: Sendable, Equatable {
     }
   }
 
+  @inline(__always)
   func mayContain(_ key: ScannedString, in text: Span<UInt8>) -> Bool {
     if key.hasEscapes { return true }
     let first = key.range.isEmpty ? 0 : text[key.range.lowerBound]

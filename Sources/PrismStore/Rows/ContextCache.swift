@@ -10,7 +10,7 @@ struct ContextCache {
   static let ownRowsMax = 8
 
   struct Use {
-    weak var context: CommonContext?
+    weak var lifetime: CommonContext.Lifetime?
     var namespace: Int
     var rows = 0
     /// nil: no row of its own yet.
@@ -28,21 +28,21 @@ struct ContextCache {
   private var members: [Int64: [UInt8]] = [:]
 
   func use(of context: CommonContext, namespace: Int) -> Use {
-    let use = uses[Key(object: ObjectIdentifier(context), namespace: namespace)]
-    if let use, use.context === context { return use }
-    return Use(context: context, namespace: namespace)
+    let use = uses[Key(object: ObjectIdentifier(context.lifetime), namespace: namespace)]
+    if let use, use.lifetime === context.lifetime { return use }
+    return Use(lifetime: context.lifetime, namespace: namespace)
   }
 
   mutating func set(_ use: Use, of context: CommonContext) {
-    uses[Key(object: ObjectIdentifier(context), namespace: use.namespace)] = use
+    uses[Key(object: ObjectIdentifier(context.lifetime), namespace: use.namespace)] = use
     if uses.count > usesBeforeSweep {
-      uses = uses.filter { $0.value.context != nil }
+      uses = uses.filter { $0.value.lifetime != nil }
       usesBeforeSweep = max(64, uses.count * 2)
     }
   }
 
   /// Ids of contexts whose connection lives: rows may yet refer to them.
-  var idsInUse: Set<Int64> { Set(uses.values.filter { $0.context != nil }.compactMap(\.id)) }
+  var idsInUse: Set<Int64> { Set(uses.values.filter { $0.lifetime != nil }.compactMap(\.id)) }
 
   func members(of id: Int64) -> [UInt8]? { members[id] }
 

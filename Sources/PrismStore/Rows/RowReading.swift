@@ -1,4 +1,4 @@
-import CZlib
+import CDeflate
 import PrismProtocol
 
 // Reading rows to be sent: each is checked against its checksum, and its context against its own.
@@ -44,8 +44,8 @@ extension ReportStore {
 
   static func checksum(ofContext id: Int64, namespace: Int, _ members: [UInt8]) -> Int64 {
     let numbers: [2 of Int64] = [id, Int64(namespace)]
-    let crc = withUnsafeBytes(of: numbers) { crc32_z(0, $0.bindMemory(to: UInt8.self).baseAddress, $0.count) }
-    return Int64(members.isEmpty ? crc : crc32_z(crc, members, members.count))
+    let crc = withUnsafeBytes(of: numbers) { libdeflate_crc32(0, $0.baseAddress, $0.count) }
+    return Int64(members.isEmpty ? crc : libdeflate_crc32(crc, members, members.count))
   }
 
   /// Rows of one queue that are read for a packet.

@@ -14,8 +14,8 @@ struct RowWriter {
   private let types: [Int64]
   /// nil: rows carry the context's members themselves.
   private let context: Int64?
-  private let insertMeta: SQLiteStatement
-  private let insertPayload: SQLiteStatement
+  private var metaRows: RowInserter
+  private var payloadRows: RowInserter
 
   private(set) var nextSequence: Int64
   private(set) var metas: Written
@@ -29,8 +29,8 @@ struct RowWriter {
     newestCreated: (metas: LaneValues, payloads: LaneValues), database: StoreDatabase
   ) throws(SQLiteError) {
     (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
-    insertMeta = try database.statement(.insertRow(QueueID(namespace: namespace, kind: .meta)))
-    insertPayload = try database.statement(.insertRow(QueueID(namespace: namespace, kind: .payload)))
+    metaRows = try RowInserter(QueueID(namespace: namespace, kind: .meta), database)
+    payloadRows = try RowInserter(QueueID(namespace: namespace, kind: .payload), database)
     nextSequence = firstSequence
     metas = Written(newestCreated: newestCreated.metas)
     payloads = Written(newestCreated: newestCreated.payloads)
@@ -41,11 +41,15 @@ struct RowWriter {
   /// - Parameter scratch: where a body is joined with its context; kept by the caller so that it is allocated once.
   mutating func writeAll(_ database: StoreDatabase, scratch: inout [UInt8]) throws(SQLiteError) {
     let (rows, arena) = (batch.rows, batch.arena)
-    for index in rows.indices {
-      try arena.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
-        try write(rows[index], at: index, UnsafeRawBufferPointer(bytes), database, &scratch)
-      }
+    try arena.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      for index in rows.indices { try write(rows[index], at: index, UnsafeRawBufferPointer(bytes), database, &scratch) }
+      try flush()
     }
+  }
+
+  private mutating func flush() throws(SQLiteError) {
+    try metaRows.flush()
+    try payloadRows.flush()
   }
 
   private mutating func write(
@@ -96,31 +100,31 @@ struct RowWriter {
     try scratch.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
       stored.body = UnsafeRawBufferPointer(bytes)
       try insert(stored, metaBytes: row.metaBytes, payload: payload, lane: batch.types[row.type].lane)
+      try flush()  // the next row is joined in the same place
     }
   }
 
   private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?, lane: Lane)
     throws(SQLiteError)
   {
-    try Self.insert(row, bytes: metaBytes, lane: lane, with: insertMeta, counting: &metas)
+    try Self.insert(row, bytes: metaBytes, lane: lane, with: &metaRows, counting: &metas)
     guard let payload else { return }
     var row = row
     row.payload = payload
-    try Self.insert(row, bytes: metaBytes + payload.count, lane: lane, with: insertPayload, counting: &payloads)
+    try Self.insert(row, bytes: metaBytes + payload.count, lane: lane, with: &payloadRows, counting: &payloads)
   }
 
   /// How far behind its forerunners a row may be and still be found by expiry from the lane's head.
   private static let lateAfterMilliseconds: Int64 = 60_000
 
   private static func insert(
-    _ row: StoredRow, bytes: Int, lane: Lane, with statement: SQLiteStatement, counting written: inout Written
+    _ row: StoredRow, bytes: Int, lane: Lane, with rows: inout RowInserter, counting written: inout Written
   ) throws(SQLiteError) {
     var row = row
     row.size = Int64(bytes)
     let newest = written.newestCreated[lane]
     if newest > row.createdTime && newest - row.createdTime > lateAfterMilliseconds { row.flags.insert(.late) }
-    row.bind(to: statement)
-    try statement.run()
+    try rows.add(row)
     written.newestCreated[lane] = max(newest, row.createdTime)
     written.rows += 1
     written.bytes += bytes

@@ -1,4 +1,4 @@
-import CZlib
+import CDeflate
 
 /// One row as it stands in its table, read in place: valid until its statement steps on.
 struct StoredRow {
@@ -16,10 +16,10 @@ struct StoredRow {
 
   /// crc32 of everything that the row says, the lengths included. SQLite itself notices about 4 % of flipped bits.
   var checksum: Int64 {
-    var crc: UInt = 0
+    var crc: UInt32 = 0
     func add(_ bytes: UnsafeRawBufferPointer) {
       guard bytes.count > 0 else { return }  // a nil pointer would begin the sum anew
-      crc = crc32_z(crc, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+      crc = libdeflate_crc32(crc, bytes.baseAddress, bytes.count)
     }
     let numbers: [8 of Int64] = [
       id, type, createdTime, context, flags.rawValue, size, Int64(reportID?.count ?? -1), Int64(body.count),
@@ -47,17 +47,19 @@ extension StoredRow {
     row.checksum == statement.int64(6)
   }
 
-  /// Binds the values for `INSERT INTO … (QueueID.columns) VALUES (?, …)`; nothing is copied.
-  func bind(to statement: SQLiteStatement) {
-    statement.bind(1, id)
-    statement.bind(2, type)
-    statement.bind(3, createdTime)
-    statement.bind(4, context)
-    statement.bind(5, flags.rawValue)
-    statement.bind(6, size)
-    statement.bind(7, checksum)
-    if let reportID { statement.bind(8, uncopiedText: reportID) } else { statement.bindNull(8) }
-    statement.bind(9, uncopiedBlob: body)
-    if let payload { statement.bind(10, uncopiedBlob: payload) }
+  /// Binds the values for `INSERT INTO … (QueueID.columns) VALUES (?, …), (?, …)…`; nothing is copied.
+  /// - Parameter position: of the row among those that the statement inserts.
+  func bind(to statement: SQLiteStatement, position: Int = 0) {
+    let base = Int32(position * (payload == nil ? 9 : 10))
+    statement.bind(base + 1, id)
+    statement.bind(base + 2, type)
+    statement.bind(base + 3, createdTime)
+    statement.bind(base + 4, context)
+    statement.bind(base + 5, flags.rawValue)
+    statement.bind(base + 6, size)
+    statement.bind(base + 7, checksum)
+    if let reportID { statement.bind(base + 8, uncopiedText: reportID) } else { statement.bindNull(base + 8) }
+    statement.bind(base + 9, uncopiedBlob: body)
+    if let payload { statement.bind(base + 10, uncopiedBlob: payload) }
   }
 }

@@ -4,6 +4,7 @@ import PrismProtocol
 enum StoreStatement: Hashable {
   // Of one namespace and kind
   case insertRow(QueueID)
+  case insertRows(QueueID)
   case walkRows(QueueID)
   case walkSizes(QueueID)
   case readRange(QueueID)
@@ -25,8 +26,8 @@ enum StoreStatement: Hashable {
 
   var sql: String {
     switch self {
-    case .insertRow(let queue):
-      "INSERT INTO \(queue.table) (\(queue.columns)) VALUES (?,?,?,?,?,?,?,?,?\(queue.kind == .payload ? ",?" : ""))"
+    case .insertRow(let queue): Self.insert(1, queue)
+    case .insertRows(let queue): Self.insert(RowInserter.rowsPerStatement, queue)
     case .walkRows(let queue):
       "SELECT \(queue.columns) FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
     case .walkSizes(let queue):
@@ -74,5 +75,11 @@ enum StoreStatement: Hashable {
     case .unusedContexts: "SELECT id, namespace, last_sequence FROM contexts ORDER BY id LIMIT 256 OFFSET ?"
     case .deleteContext: "DELETE FROM contexts WHERE id = ?"
     }
+  }
+
+  private static func insert(_ rows: Int, _ queue: QueueID) -> String {
+    let row = "(?,?,?,?,?,?,?,?,?\(queue.kind == .payload ? ",?" : ""))"
+    return "INSERT INTO \(queue.table) (\(queue.columns)) VALUES "
+      + repeatElement(row, count: rows).joined(separator: ",")
   }
 }
