@@ -69,6 +69,9 @@ public actor Engine {
   /// Returns when the store's queue has turned: it hangs where that does, which is what a watchdog is fed on.
   public nonisolated func storeTurns() async { _ = await parts.store.namespaces() }
 
+  /// How the store is: what `/readyz` and the metrics tell. Never waits.
+  public nonisolated var storeHealth: StoreHealth { parts.store.health }
+
   /// - Returns: false for a namespace that nobody knows.
   func flush(_ namespace: NamespaceName?) async -> Bool {
     guard let namespace else {

@@ -18,6 +18,7 @@ public actor ReportStore {
   nonisolated let epochBytes: [UInt8]
 
   let options: StoreOptions
+  nonisolated let board: HealthBoard
   private let lock: StateLock
   /// nil: the file could not be opened again after a failure; the next call tries.
   private var openDatabase: StoreDatabase?
@@ -37,12 +38,19 @@ public actor ReportStore {
     options: StoreOptions, executor: DispatchQueueExecutor, lock: StateLock, database: StoreDatabase, epoch: String
   ) throws(SQLiteError) {
     (self.options, self.executor, self.lock) = (options, executor, lock)
+    board = HealthBoard(options.time)
     (self.epoch, epochBytes) = (epoch, Array(epoch.utf8))
     state = try StoreState(database.connection)
     openDatabase = database
     ballast = Ballast(folder: options.folder, bytes: options.ballastBytes)
-    if !ballast.restore() { fullUntil = options.time.uptime }
+    if !ballast.restore() {
+      fullUntil = options.time.uptime
+      board.enter(.diskFull)
+    }
   }
+
+  /// How the store is, at once, whatever it is busy with.
+  public nonisolated var health: StoreHealth { board.current }
 
   /// Takes the folder for this process, opens the database or makes a new one, and brings it to the newest version.
   /// - Throws: `locked`, `newerVersion`, `folder`, `diskFull`, `unavailable`.
@@ -107,6 +115,7 @@ public actor ReportStore {
       let database = try StoreDatabase(options)
       state = try StoreState(database.connection)
       openDatabase = database
+      board.enter(fullUntil == nil ? .working : .diskFull)
       options.log.faultEnded("store", "the database is open again")
       return database
     }
@@ -164,6 +173,7 @@ extension ReportStore {
   private func recover(from error: SQLiteError) {
     options.log.fault("store", "the database failed", ["error": error.description], level: .error)
     contexts = ContextCache()
+    board.failed(error.description, error.isDiskFull ? .diskFull : .failing)
     do {
       if let openDatabase, error.isDiskFull {
         ballast.cut()
@@ -188,6 +198,7 @@ extension ReportStore {
       return Self.diskFullRefusal
     }
     fullUntil = nil
+    board.enter(.working)
     options.log.info("the disk has space again; reports are taken")
     return nil
   }

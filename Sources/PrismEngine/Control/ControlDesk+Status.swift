@@ -19,7 +19,17 @@ extension ControlDesk {
       "network": [
         "kind": .string(network.kind.rawValue), "interface": network.interface.map { .string($0) } ?? .null,
       ],
-      "storeBytes": .int(await parts.store.storeBytes()), "namespaces": .object(namespaces),
+      "storeBytes": .int(await parts.store.storeBytes()), "store": describe(engine.storeHealth),
+      "namespaces": .object(namespaces),
+    ]
+  }
+
+  private func describe(_ health: StoreHealth) -> JSONValue {
+    [
+      "state": .string(health.state.rawValue), "since": .string(RFC3339.text(unixMilliseconds: health.since)),
+      "takesReports": .bool(health.takesReports), "cause": health.cause.map { .string($0) } ?? .null,
+      "faults": .int(health.faults), "setAside": .int(health.setAside), "salvagedRows": .int(health.salvagedRows),
+      "lostRows": .int(health.lostRows),
     ]
   }
 

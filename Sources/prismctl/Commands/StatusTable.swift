@@ -7,7 +7,7 @@ struct StatusTable {
   init(_ status: JSONValue) {
     let namespaces = status["namespaces"]?.object ?? []
     let lines = [Self.daemon(status), ""] + [Self.header] + namespaces.flatMap { Self.rows($0.key, $0.value) }
-    let notes = namespaces.flatMap { Self.notes($0.key, $0.value) }
+    let notes = Self.storeNotes(status["store"]) + namespaces.flatMap { Self.notes($0.key, $0.value) }
     let faults = (status["configFaults"]?.array ?? []).compactMap(\.string)
     let tail = notes.isEmpty ? [] : [""] + notes
     text =
@@ -42,6 +42,21 @@ struct StatusTable {
       return String(name.prefix(15)).padded(16) + kind.rawValue.padded(8)
         + zip(figures, widths).map { $0.paddedLeft($1) }.joined()
     }
+  }
+
+  /// What is wrong with the store, or was since the daemon's start.
+  private static func storeNotes(_ store: JSONValue?) -> [String] {
+    guard let store, let state = store["state"]?.string else { return [] }
+    var notes: [String] = []
+    if state != "working" { notes.append("\(state) since \(store["since"]?.string ?? "?")") }
+    if store["takesReports"]?.bool == false { notes.append("reports are refused") }
+    if let count = store["setAside"]?.int, count > 0 {
+      let (saved, lost) = (store["salvagedRows"]?.int ?? 0, store["lostRows"]?.int ?? 0)
+      notes.append("\(count) damaged set aside, \(saved) rows saved, \(lost) lost")
+    }
+    guard !notes.isEmpty else { return [] }
+    if let cause = store["cause"]?.string { notes.append(cause) }
+    return [Terminal.coloured("store: \(notes.joined(separator: "; "))", .red)]
   }
 
   /// What an operator should know of a namespace beyond its figures; nothing where all is well.

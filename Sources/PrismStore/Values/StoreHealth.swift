@@ -1,0 +1,41 @@
+/// How the store is: what `prismctl status`, `/readyz` and the metrics say of it.
+public struct StoreHealth: Sendable, Equatable {
+  /// The raw value is a metric's label.
+  public enum State: String, Sendable, CaseIterable {
+    case working
+    /// Reports of a damaged database are being brought into the new one. New ones are taken.
+    case salvaging
+    /// Reports are refused, uploads go on.
+    case diskFull
+    /// The database was deleted or replaced under the daemon, and is being written anew from what the daemon still holds
+    /// open. Reports are refused, uploads go on.
+    case displaced
+    /// The database can't be read or written; each use tries again. Reports are refused.
+    case failing
+  }
+
+  public var state = State.working
+  /// Milliseconds since 1970, when it came into this state.
+  public var since: Int64
+  /// What the last fault was, in SQLite's or the system's words; nil before the first.
+  public var cause: String?
+  // Since the start:
+  /// Uses of the database that failed.
+  public var faults = 0
+  /// Databases that were set aside.
+  public var setAside = 0
+  /// Reports that were brought over from those.
+  public var salvagedRows = 0
+  /// Reports that could not be, as far as their number is known: counted `corrupt`.
+  public var lostRows = 0
+
+  public init(since: Int64) { self.since = since }
+
+  /// What `/readyz` answers.
+  public var takesReports: Bool {
+    switch state {
+    case .working, .salvaging: true
+    case .diskFull, .displaced, .failing: false
+    }
+  }
+}
