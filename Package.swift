@@ -41,12 +41,15 @@ let package = Package(
     system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
     system("CLinux", apt: "linux-libc-dev"),
 
+    // C of the project's own, where SQLite wants functions of C.
+    .target(name: "CJoinedWrites", dependencies: ["CSQLite"]),
+
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),
     library("PrismProtocol"),
     library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "COpenSSL"]),
     library("PrismConfig", ["PrismProtocol", "CYAML"]),
-    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate"]),
+    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate", "CJoinedWrites"]),
     library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(

@@ -1,3 +1,4 @@
+import CJoinedWrites
 import CSQLite
 
 /// The store's file: its one connection, set up as the store needs it, and its prepared statements.
@@ -13,7 +14,7 @@ final class StoreDatabase {
 
   /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` when it is no sound database.
   init(_ options: StoreOptions) throws(SQLiteError) {
-    connection = try SQLiteConnection(.init(path: options.databasePath, vfs: options.vfs))
+    connection = try SQLiteConnection(.init(path: options.databasePath, vfs: Self.vfs(options)))
     walPages.initialize(to: 0)
     try connection.execute(
       """
@@ -41,6 +42,12 @@ final class StoreDatabase {
   deinit {
     sqlite3_wal_hook(connection.handle, nil, nil)
     walPages.deallocate()
+  }
+
+  /// Without a sync before a commit is visible, what is joined would be lost with the process.
+  private static func vfs(_ options: StoreOptions) -> String? {
+    guard options.durability == .full, let name = prism_joined_writes_vfs(options.vfs) else { return options.vfs }
+    return String(cString: name)
   }
 
   var walBytes: Int { Int(walPages.pointee) * 4096 }

@@ -1,0 +1,155 @@
+#include "CJoinedWrites.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+enum { JOINED_MAX = 64 * 1024 };
+
+/* Behind it in memory: the file of the VFS below. */
+typedef struct {
+  sqlite3_file file;
+  sqlite3_int64 start; /* where `joined` belongs */
+  int count;           /* bytes in it */
+  unsigned char *joined;
+} JoinedFile;
+
+typedef struct {
+  sqlite3_vfs vfs;
+  sqlite3_vfs *base;
+} JoinedVFS;
+
+static JoinedFile *joined(sqlite3_file *file) { return (JoinedFile *)file; }
+static sqlite3_file *below(sqlite3_file *file) { return (sqlite3_file *)(joined(file) + 1); }
+static sqlite3_vfs *base(sqlite3_vfs *vfs) { return ((JoinedVFS *)vfs)->base; }
+
+/* ---- A file ---- */
+
+/* What failed is kept: the tail of a frame that was committed before may be in it. SQLite is told, gives up what it was
+ * about, and what it writes anew comes after this. */
+static int flush(sqlite3_file *file) {
+  JoinedFile *self = joined(file);
+  if (self->count == 0) return SQLITE_OK;
+  int code = below(file)->pMethods->xWrite(below(file), self->joined, self->count, self->start);
+  if (code == SQLITE_OK) self->count = 0;
+  return code;
+}
+
+static int file_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
+  JoinedFile *self = joined(file);
+  if (offset != self->start + self->count || count > JOINED_MAX - self->count) {
+    int code = flush(file);
+    if (code != SQLITE_OK) return code;
+    self->start = offset;
+  }
+  if (!self->joined) self->joined = sqlite3_malloc(JOINED_MAX);
+  if (!self->joined || count > JOINED_MAX) return below(file)->pMethods->xWrite(below(file), bytes, count, offset);
+  memcpy(self->joined + self->count, bytes, (size_t)count);
+  self->count += count;
+  return SQLITE_OK;
+}
+
+static int file_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
+  JoinedFile *self = joined(file);
+  if (offset < self->start + self->count && self->start < offset + count) {
+    int code = flush(file);
+    if (code != SQLITE_OK) return code;
+  }
+  return below(file)->pMethods->xRead(below(file), bytes, count, offset);
+}
+
+#define AFTER_FLUSH(call)                           \
+  int code = flush(file);                           \
+  return code != SQLITE_OK ? code : below(file)->pMethods->call
+
+static int file_truncate(sqlite3_file *file, sqlite3_int64 size) { AFTER_FLUSH(xTruncate)(below(file), size); }
+static int file_sync(sqlite3_file *file, int flags) { AFTER_FLUSH(xSync)(below(file), flags); }
+static int file_size(sqlite3_file *file, sqlite3_int64 *size) { AFTER_FLUSH(xFileSize)(below(file), size); }
+static int file_unlock(sqlite3_file *file, int level) { AFTER_FLUSH(xUnlock)(below(file), level); }
+
+static int file_close(sqlite3_file *file) {
+  int flushed = flush(file);
+  sqlite3_free(joined(file)->joined);
+  int closed = below(file)->pMethods->xClose(below(file));
+  return flushed != SQLITE_OK ? flushed : closed;
+}
+
+static int file_lock(sqlite3_file *file, int level) { return below(file)->pMethods->xLock(below(file), level); }
+static int file_check_reserved(sqlite3_file *file, int *result) {
+  return below(file)->pMethods->xCheckReservedLock(below(file), result);
+}
+static int file_control(sqlite3_file *file, int operation, void *argument) {
+  return below(file)->pMethods->xFileControl(below(file), operation, argument);
+}
+static int file_sector_size(sqlite3_file *file) { return below(file)->pMethods->xSectorSize(below(file)); }
+static int file_characteristics(sqlite3_file *file) {
+  return below(file)->pMethods->xDeviceCharacteristics(below(file));
+}
+static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **map) {
+  return below(file)->pMethods->xShmMap(below(file), page, size, extend, map);
+}
+static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
+  return below(file)->pMethods->xShmLock(below(file), offset, count, flags);
+}
+static void file_shm_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBarrier(below(file)); }
+static int file_shm_unmap(sqlite3_file *file, int deletes) {
+  return below(file)->pMethods->xShmUnmap(below(file), deletes);
+}
+
+/* Version 2: no memory mapping, which would read past what is joined here. */
+static const sqlite3_io_methods methods = {
+    2,           file_close,          file_read,    file_write,       file_truncate,        file_sync,
+    file_size,   file_lock,           file_unlock,  file_check_reserved, file_control,      file_sector_size,
+    file_characteristics, file_shm_map, file_shm_lock, file_shm_barrier, file_shm_unmap,    0, 0,
+};
+
+/* ---- The VFS: all but the opening is the base's ---- */
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags) {
+  memset(file, 0, sizeof(JoinedFile));
+  int code = base(vfs)->xOpen(base(vfs), name, below(file), flags, out_flags);
+  if (below(file)->pMethods) file->pMethods = &methods;
+  return code;
+}
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync) {
+  return base(vfs)->xDelete(base(vfs), name, sync);
+}
+static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *result) {
+  return base(vfs)->xAccess(base(vfs), name, flags, result);
+}
+static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int count, char *path) {
+  return base(vfs)->xFullPathname(base(vfs), name, count, path);
+}
+static int vfs_randomness(sqlite3_vfs *vfs, int count, char *bytes) {
+  return base(vfs)->xRandomness(base(vfs), count, bytes);
+}
+static int vfs_sleep(sqlite3_vfs *vfs, int microseconds) { return base(vfs)->xSleep(base(vfs), microseconds); }
+static int vfs_time(sqlite3_vfs *vfs, double *time) { return base(vfs)->xCurrentTime(base(vfs), time); }
+static int vfs_time64(sqlite3_vfs *vfs, sqlite3_int64 *time) { return base(vfs)->xCurrentTimeInt64(base(vfs), time); }
+static int vfs_last_error(sqlite3_vfs *vfs, int count, char *text) {
+  return base(vfs)->xGetLastError(base(vfs), count, text);
+}
+
+const char *prism_joined_writes_vfs(const char *base_name) {
+  sqlite3_vfs *found = sqlite3_vfs_find(base_name);
+  if (!found) return NULL;
+  char *name = sqlite3_mprintf("prism-joined-writes-%s", found->zName);
+  sqlite3_vfs *known = name ? sqlite3_vfs_find(name) : NULL;
+  if (known) {
+    sqlite3_free(name);
+    return known->zName;
+  }
+  JoinedVFS *self = name ? sqlite3_malloc(sizeof *self) : NULL;
+  if (!self) {
+    sqlite3_free(name);
+    return NULL;
+  }
+  memset(self, 0, sizeof *self);
+  self->base = found;
+  self->vfs = (sqlite3_vfs){
+      .iVersion = 2, .szOsFile = (int)sizeof(JoinedFile) + found->szOsFile, .mxPathname = found->mxPathname, .zName = name,
+      .xOpen = vfs_open, .xDelete = vfs_delete, .xAccess = vfs_access, .xFullPathname = vfs_full_path,
+      .xRandomness = vfs_randomness, .xSleep = vfs_sleep, .xCurrentTime = vfs_time, .xGetLastError = vfs_last_error,
+      .xCurrentTimeInt64 = vfs_time64,
+  };
+  return sqlite3_vfs_register(&self->vfs, 0) == SQLITE_OK ? name : NULL;
+}
