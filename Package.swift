@@ -85,6 +85,7 @@ let package = Package(
     tests(
       "PrismCollectorTests",
       ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+    tests("PrismctlTests", ["prismctl"], resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
     tests(
       "EndToEndTests",

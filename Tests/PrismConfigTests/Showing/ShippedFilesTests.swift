@@ -38,6 +38,21 @@ struct ShippedFilesTests {
     #expect(try Repository.text(path, regeneratedAs: text) == text)
   }
 
+  @Test("prismd.yaml(5) has every key with its unit, range and default")
+  func manual() throws {
+    let path = "docs/man/prismd.yaml.5"
+    var text = try Repository.text(path)
+    for (name, entries) in [
+      ("namespace", KeyReference.manual(NamespaceKeys.table)), ("daemon", KeyReference.manual(DaemonKeys.table)),
+    ] {
+      let begin = ".\\\" \(name) keys: held to the code by a test\n"
+      let start = try #require(text.firstRange(of: begin)).upperBound
+      let stop = try #require(text[start...].firstRange(of: ".\\\" end\n")).lowerBound
+      text.replaceSubrange(start..<stop, with: entries)
+    }
+    #expect(try Repository.text(path, regeneratedAs: text) == text)
+  }
+
   @Test("the installed files load, and are all defaults")
   func installed() throws {
     let folder = try ConfigurationFolder([

@@ -12,6 +12,24 @@ enum KeyReference {
     return lines.joined(separator: "\n")
   }
 
+  /// The entries of a list of mdoc(7).
+  static func manual<Target>(_ table: KeyTable<Target>) -> String {
+    table.keys.map { key in
+      let unit = key.unit.isEmpty ? "" : " \(key.unit)"
+      let standard = key.isRequired ? "required" : "default: \(table.defaultText(key))"
+      let meaning = key.meaning.prefix(1).uppercased() + key.meaning.dropFirst() + "."
+      return [".It Cm \(key.name)", manualText(meaning), ".br", manualText("\(key.allowed)\(unit); \(standard)") + "."]
+        .map { $0 + "\n" }.joined()
+    }.joined()
+  }
+
+  /// Code in quotes is bold; nothing else is markup, nor a request at the start of a line.
+  private static func manualText(_ text: String) -> String {
+    let bold = text.replacing("\\", with: "\\e").split(separator: "`", omittingEmptySubsequences: false).enumerated()
+      .map { $0.offset.isMultiple(of: 2) ? String($0.element) : "\\fB\($0.element)\\fP" }.joined()
+    return bold.hasPrefix(".") || bold.hasPrefix("'") ? "\\&" + bold : bold
+  }
+
   private static func code(_ text: String, isValue: Bool) -> String { isValue ? "`\(text)`" : text }
 
   /// Every key in a comment with its meaning, range, unit and default: taking the `#` off its line is all it takes.

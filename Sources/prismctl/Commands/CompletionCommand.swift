@@ -1,0 +1,14 @@
+extension Command {
+  static let completion = Command(
+    words: ["completion"], summary: "a shell's completion of these commands, for it to read",
+    operands: ["bash|zsh|fish"], example: "source <(prismctl completion bash)"
+  ) { invocation throws(Failure) in
+    let table = CompletionTable(commands: commands)
+    switch invocation.operands[0] {
+    case "bash": print(table.bash)
+    case "zsh": print(table.zsh)
+    case "fish": print(table.fish)
+    case let shell: throw .usage("there is no completion for `\(shell)`, only for bash, zsh and fish")
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+
+@testable import prismctl
+
+@Suite("Manual pages")
+struct ManualTests {
+  @Test("prismctl(1) has every command with its options, operands and example")
+  func commandPages() throws {
+    let expected = commands.map(Self.entry).joined()
+    let part = try HeldFile.part(
+      of: "docs/man/prismctl.1", after: ".\\\" commands: held to the code by a test", regeneratedAs: expected)
+    #expect(part == expected)
+  }
+
+  @Test(
+    "a program's page has every option and exit code of its --help",
+    arguments: [("prismd", "prismd.8"), ("prism-collector", "prism-collector.8")])
+  func flagPages(program: String, page: String) throws {
+    let help = try Tool(Tool.built(program), ["--help"]).output
+    let text = try HeldFile.text("docs/man/\(page)")
+    let options = Set(help.matches(of: /--([a-z-]+)/).map { String($0.1) })
+    let codes = Set(try #require(help.split(separator: "Exit codes:").last).matches(of: /\b[0-9]+\b/).map(\.output))
+    try #require(!options.isEmpty && codes.count >= 4)
+    for option in options { #expect(text.contains("\n.It Fl -\(option)"), "--\(option)") }
+    for code in codes { #expect(text.contains("\n.It \(code)\n"), "exit code \(code)") }
+  }
+
+  @Test("mandoc finds nothing wrong", arguments: ["prismctl.1", "prismd.8", "prism-collector.8", "prismd.yaml.5"])
+  func lint(page: String) throws {
+    let path = HeldFile.root.appending(path: "docs/man/\(page)").path
+    let found = try Tool("mandoc", ["-Tlint", "-Wwarning", path])
+    #expect(found.exitCode == 0, "\(found.output)")
+  }
+
+  private static func entry(_ command: Command) -> String {
+    let operands = command.operands.map { operand in
+      operand.hasPrefix("[") ? " Op Ar \(text(String(operand.dropFirst().dropLast())))" : " Ar \(text(operand))"
+    }
+    var lines = [".It Cm \(command.name)\(operands.joined())", sentence(command.summary)]
+    if !command.options.isEmpty {
+      lines.append(".Bl -tag -width Ds -compact")
+      for option in command.options {
+        lines.append(".It Fl \(text("-" + option.name.dropFirst(2)))" + (option.value.map { " Ar \(text($0))" } ?? ""))
+        lines.append(sentence(option.help))
+      }
+      lines.append(".El")
+    }
+    return (lines + [".Pp", ".Dl \(text(command.example))"]).joined(separator: "\n") + "\n"
+  }
+
+  private static func sentence(_ words: String) -> String {
+    text(words.prefix(1).uppercased() + words.dropFirst()) + "."
+  }
+
+  /// As mdoc(7) takes it: no escapes, no request at the start of a line.
+  private static func text(_ words: String) -> String {
+    let escaped = words.replacing("\\", with: "\\e").replacing("`", with: "\\(ga").replacing("|", with: "\\*(Ba")
+      .replacing("\"", with: "\\(dq")
+    return escaped.hasPrefix(".") || escaped.hasPrefix("'") ? "\\&" + escaped : escaped
+  }
+}
