@@ -4,6 +4,7 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/core_names.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 
 /* EVP_PKEY_CTX_add1_hkdf_info and its like are macros with casts in some versions and functions in others: one name that

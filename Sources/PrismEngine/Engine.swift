@@ -19,6 +19,7 @@ public actor Engine {
   private let deviceID: String
   private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
   private var loops: [Task<Void, Never>] = []
+  private var adoption: Task<Void, Never>?
 
   /// - Parameter deviceID: the derived one, used where the configuration names none.
   public init(
@@ -48,12 +49,27 @@ public actor Engine {
   @discardableResult
   public func publish(_ snapshot: Snapshot) async -> ConfigurationChange {
     let change = hub.publish(snapshot)
-    guard !change.isNothing else { return change }
-    do { try await parts.store.apply(Self.policies(change.new)) } catch {
+    await adopt(change)
+    return change
+  }
+
+  /// Takes notice of what was published. One change after another: the newest snapshot is the one that all end with.
+  func adopt(_ change: ConfigurationChange) async {
+    guard !change.isNothing else { return }
+    let before = adoption
+    let task = Task {
+      await before?.value
+      await notice(change)
+    }
+    adoption = task
+    await task.value
+  }
+
+  private func notice(_ change: ConfigurationChange) async {
+    do { try await parts.store.apply(Self.policies(hub.current)) } catch {
       parts.log.warning("stored reports could not be held to the new configuration", ["cause": error.description])
     }
     await refreshPipelines(changed: change.namespaces)
-    return change
   }
 
   /// Finishes what is on its way, up to `stopMax`; the rest waits for the next start.

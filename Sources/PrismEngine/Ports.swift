@@ -53,6 +53,27 @@ public struct UploadAnswer: Sendable, Equatable {
   }
 }
 
+/// Fetches a document over HTTP: remote configuration.
+public protocol DocumentSource: Sendable {
+  /// GETs and reports what came of it; the contract is that of `Transport.post`. A body over `bodyBytesMax` ends the
+  /// transfer, with `failure(.badResponse)`.
+  func get(_ request: DocumentRequest) async -> UploadAnswer.Outcome
+}
+
+public struct DocumentRequest: Sendable {
+  public var url: String
+  public var headers: [(name: String, value: String)]
+  public var caFile: String?, certFile: String?, keyFile: String?
+  public var connectTimeout: Duration = .seconds(10)
+  /// The whole GET, connecting included.
+  public var timeout: Duration
+  public var bodyBytesMax: Int
+
+  public init(url: String, headers: [(name: String, value: String)], timeout: Duration, bodyBytesMax: Int) {
+    (self.url, self.headers, self.timeout, self.bodyBytesMax) = (url, headers, timeout, bodyBytesMax)
+  }
+}
+
 /// What the way out is, as the kernel's routes and the configuration's globs say.
 public struct NetworkState: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable { case none, metered, unmetered }

@@ -35,7 +35,8 @@ final class Daemon: Sendable {
       store: store, hub: hub, transport: CurlTransport(), network: network, secrets: SecretFileReader(),
       deviceID: deviceID, log: log)
     reloader = Reloader(
-      configPath: configPath, engine: engine, network: network,
+      configPath: configPath, engine: engine,
+      stack: ConfigurationStack(engine: engine, files: loaded, remote: [], current: loaded), network: network,
       watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     do throws(SocketError) {
       let inherited = try SocketActivation.takeListeners()

@@ -10,6 +10,7 @@ struct Reloader: Sendable {
 
   let configPath: String
   let engine: Engine
+  let stack: ConfigurationStack
   let network: NetlinkMonitor
   let watcher: FileWatcher
   let log: Logger
@@ -32,7 +33,7 @@ struct Reloader: Sendable {
     case .success(let loaded):
       await watch(loaded)
       if let faults = loaded.reloadFaults(running: engine.hub.current) { return refuse(faults) }
-      return await publish(loaded.snapshot)
+      return await publish(loaded)
     }
   }
 
@@ -43,8 +44,8 @@ struct Reloader: Sendable {
     return .faults(lines)
   }
 
-  private func publish(_ snapshot: Snapshot) async -> ControlDesk.ReloadOutcome {
-    let change = await engine.publish(snapshot)
+  private func publish(_ loaded: LoadedConfiguration) async -> ControlDesk.ReloadOutcome {
+    let change = await stack.replace(files: loaded).change
     guard !change.isNothing else { return .done("nothing changed") }
     Daemon.apply(change.new.daemon, to: log)
     await network.update(change.new.daemon.network)

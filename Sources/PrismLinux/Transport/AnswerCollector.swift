@@ -4,8 +4,8 @@
 /// (RFC 9110, 5.2), and an obsolete folded line continues the one before it.
 struct AnswerCollector {
   /// What is kept of the body; the rest is read and dropped.
-  static let bodyBytesKept = 64 * 1024
-  static let bodyBytesMax = 1024 * 1024
+  let bodyBytesKept: Int
+  let bodyBytesMax: Int
   /// Over all answers of one request, interim ones and trailers included.
   static let headerBytesMax = 64 * 1024
   static let headerLinesMax = 100
@@ -22,6 +22,10 @@ struct AnswerCollector {
 
   private var headerBytes = 0, headerLines = 0, bodyBytes = 0
   private var lastName: String?
+
+  init(bodyBytesKept: Int, bodyBytesMax: Int) {
+    (self.bodyBytesKept, self.bodyBytesMax) = (bodyBytesKept, bodyBytesMax)
+  }
 
   /// - Parameter line: one line of the head, with its line end.
   /// - Returns: false when the bounds are passed.
@@ -46,11 +50,11 @@ struct AnswerCollector {
   /// - Returns: false when the bounds are passed.
   mutating func take(body bytes: UnsafeRawBufferPointer) -> Bool {
     bodyBytes += bytes.count
-    guard bodyBytes <= Self.bodyBytesMax else {
-      overrun = "over \(Self.bodyBytesMax) bytes of body"
+    guard bodyBytes <= bodyBytesMax else {
+      overrun = "over \(bodyBytesMax) bytes of body"
       return false
     }
-    body += bytes.prefix(Self.bodyBytesKept - body.count)
+    body += bytes.prefix(bodyBytesKept - body.count)
     return true
   }
 

@@ -1,5 +1,4 @@
 import CCurl
-import PrismEngine
 
 /// Sets the options of an easy handle, group by group.
 struct CurlOptions {
@@ -41,17 +40,21 @@ struct CurlOptions {
     return value.isEmpty ? "\(name);" : "\(name): \(value)"  // curl's way to send an empty one
   }
 
-  func setRequest(_ request: UploadRequest, headers: UnsafeMutablePointer<curl_slist>?) throws(TransferError) {
+  func setRequest(_ request: TransferRequest, headers: UnsafeMutablePointer<curl_slist>?) throws(TransferError) {
     try set(CURLOPT_PROTOCOLS_STR, "http,https", "protocols")
     try set(CURLOPT_URL, request.url, "URL")
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1), "HTTP version")
-    try set(CURLOPT_POST, 1, "method")
-    try check(prism_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(request.body.count)), "body size")
+    if let body = request.body {
+      try set(CURLOPT_POST, 1, "method")
+      try check(prism_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)), "body size")
+    } else {
+      try set(CURLOPT_HTTPGET, 1, "method")
+    }
     try check(prism_curl_set_headers(handle, headers), "headers")
     if CurlURL.isLoopback(request.url) { try set(CURLOPT_PROXY, "", "proxy") }
   }
 
-  func setSafety() throws(TransferError) {
+  func setSafety(_ request: TransferRequest) throws(TransferError) {
     try set(CURLOPT_FOLLOWLOCATION, 0, "redirects")
     try set(CURLOPT_NOSIGNAL, 1, "signals")
     // Else cancelling waits for getaddrinfo to return, and every other transfer with it. The resolving thread cleans
@@ -59,12 +62,12 @@ struct CurlOptions {
     try set(CURLOPT_QUICK_EXIT, 1, "resolver")
     try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "proxy's headers")
     try check(
-      prism_curl_set_offset(handle, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(AnswerCollector.bodyBytesMax)), "answer size")
+      prism_curl_set_offset(handle, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(request.answerBytesMax)), "answer size")
     // For the debug callback, which counts bytes. Nothing is printed.
     try set(CURLOPT_VERBOSE, 1, "byte counting")
   }
 
-  func setTimes(_ request: UploadRequest, stallTimeout: Duration) throws(TransferError) {
+  func setTimes(_ request: TransferRequest, stallTimeout: Duration) throws(TransferError) {
     try set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(request.connectTimeout), "connect timeout")
     try set(CURLOPT_TIMEOUT_MS, milliseconds(request.timeout), "timeout")
     try set(CURLOPT_LOW_SPEED_LIMIT, 1, "lowest speed")
@@ -80,7 +83,7 @@ struct CurlOptions {
 
   /// The files' contents are handed over instead of their paths: curl keeps connections of other contents apart, and
   /// a rotated file is in force at once.
-  func setTLS(_ request: UploadRequest) throws(TransferError) {
+  func setTLS(_ request: TransferRequest) throws(TransferError) {
     try set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2), "TLS version")
     try set(CURLOPT_SSL_VERIFYPEER, 1, "verification")
     try set(CURLOPT_SSL_VERIFYHOST, 2, "verification")

@@ -2,12 +2,12 @@ import CCurl
 import Glibc
 import PrismEngine
 
-/// One POST: what goes out, what has come in, and the callbacks by which curl asks and tells. Lives on curl's thread.
+/// One POST or GET: what goes out, what has come in, and the callbacks by which curl asks and tells. Lives on curl's thread.
 final class CurlTransfer {
   let job: TransferMailbox.Job
   let handle: UnsafeMutableRawPointer
 
-  private var collector = AnswerCollector()
+  private var collector: AnswerCollector
   private var bodyOffset = 0
   /// A connection stood and the request was about to be written: from here on a byte may have left. Stays set when curl
   /// tries again on another connection.
@@ -18,6 +18,8 @@ final class CurlTransfer {
 
   init(_ job: TransferMailbox.Job, handle: UnsafeMutableRawPointer) {
     (self.job, self.handle) = (job, handle)
+    collector = AnswerCollector(
+      bodyBytesKept: job.request.answerBytesKept, bodyBytesMax: job.request.answerBytesMax)
     errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
   }
 
@@ -31,7 +33,7 @@ final class CurlTransfer {
     let options = CurlOptions(handle: handle)
     headerList = try options.headerList(job.request.headers)
     try options.setRequest(job.request, headers: headerList)
-    try options.setSafety()
+    try options.setSafety(job.request)
     try options.setTimes(job.request, stallTimeout: stallTimeout)
     try options.setTLS(job.request)
     try options.check(prism_curl_set_error_buffer(handle, errorText), "error buffer")
@@ -63,8 +65,9 @@ final class CurlTransfer {
   }
 
   private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    let count = min(buffer.count, job.request.body.count - bodyOffset)
-    job.request.body.withUnsafeBytes { body in
+    guard let body = job.request.body else { return 0 }
+    let count = min(buffer.count, body.count - bodyOffset)
+    body.withUnsafeBytes { body in
       buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: body[bodyOffset..<bodyOffset + count]))
     }
     bodyOffset += count
@@ -73,7 +76,8 @@ final class CurlTransfer {
 
   /// curl sends again from the start when a kept connection was dead.
   private func seek(to offset: curl_off_t, origin: Int32) -> Int32 {
-    guard origin == SEEK_SET, let offset = Int(exactly: offset), (0...job.request.body.count).contains(offset) else {
+    guard origin == SEEK_SET, let offset = Int(exactly: offset), (0...(job.request.body?.count ?? 0)).contains(offset)
+    else {
       return CURL_SEEKFUNC_FAIL
     }
     bodyOffset = offset

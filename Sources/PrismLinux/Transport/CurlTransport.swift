@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 public import PrismEngine
 
-/// Delivers packets by libcurl (6-delivery.md): HTTP/1.1, verified TLS 1.2 or later, no redirects.
+/// Delivers packets and fetches documents by libcurl (6-delivery.md): HTTP/1.1, verified TLS 1.2 or later, no redirects.
 ///
 /// All transfers run on one thread of the transport's own, so that neither name resolution nor a slow collector ever
 /// holds a thread of the cooperative pool. Connections are kept for the next packet of the same collector. After
@@ -17,7 +17,7 @@ public import PrismEngine
 ///
 /// A kept connection that turns out to be closed is replaced and the packet sent once more under the same id, as
 /// RFC 9112, 9.3.1 has it; receivers drop what they have already.
-public final class CurlTransport: Transport {
+public final class CurlTransport: Transport, DocumentSource {
   private let mailbox = TransferMailbox()
   private let settings: CurlLoop.Settings
 
@@ -30,7 +30,13 @@ public final class CurlTransport: Transport {
 
   deinit { mailbox.stop() }
 
-  public func post(_ request: UploadRequest) async -> UploadAnswer {
+  public func post(_ request: UploadRequest) async -> UploadAnswer { await perform(TransferRequest(request)) }
+
+  public func get(_ request: DocumentRequest) async -> UploadAnswer.Outcome {
+    await perform(TransferRequest(request)).outcome
+  }
+
+  private func perform(_ request: TransferRequest) async -> UploadAnswer {
     let id = mailbox.newID()
     defer { mailbox.forget(id) }
     return await withTaskCancellationHandler {

@@ -2,13 +2,13 @@ import CCurl
 import PrismEngine
 import Synchronization
 
-/// Between the tasks that wait for a POST and the thread that performs it: what was asked and what was taken back.
+/// Between the tasks that wait for a transfer and the thread that performs it: what was asked and what was taken back.
 final class TransferMailbox: Sendable {
   typealias ID = UInt64
 
   struct Job: Sendable {
     let id: ID
-    let request: UploadRequest
+    let request: TransferRequest
     let finish: @Sendable (UploadAnswer) -> Void
   }
 

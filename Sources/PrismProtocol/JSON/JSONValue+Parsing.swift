@@ -11,11 +11,14 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 
 extension JSONValue {
   /// Strict: RFC 8259, valid UTF-8, at most `depthMax` levels.
+  /// - Parameter valuesMax: a bound on the memory that a tree takes, some 100 bytes a value.
   /// - Parameter allowsDuplicateKeys: in metas, which may hold them below their top level; else they are refused.
   public init(
-    parsing bytes: some Collection<UInt8>, depthMax: Int = Limits.jsonDepthMax, allowsDuplicateKeys: Bool = false
+    parsing bytes: some Collection<UInt8>, depthMax: Int = Limits.jsonDepthMax, valuesMax: Int = .max,
+    allowsDuplicateKeys: Bool = false
   ) throws(JSONError) {
-    var parser = JSONTreeParser(bytes: Array(bytes), depthMax: depthMax, allowsDuplicateKeys: allowsDuplicateKeys)
+    var parser = JSONTreeParser(
+      bytes: Array(bytes), depthMax: depthMax, valuesMax: valuesMax, allowsDuplicateKeys: allowsDuplicateKeys)
     self = try parser.document()
   }
 
@@ -28,8 +31,10 @@ extension JSONValue {
 private struct JSONTreeParser {
   let bytes: [UInt8]
   let depthMax: Int
+  let valuesMax: Int
   let allowsDuplicateKeys: Bool
   var position = 0
+  var values = 0
 
   private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
@@ -48,6 +53,8 @@ private struct JSONTreeParser {
 
   private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
     skipWhiteSpace()
+    values += 1
+    guard values <= valuesMax else { throw failure("over \(valuesMax) values") }
     if next == 0x7B || next == 0x5B, depth == depthMax { throw failure("over \(depthMax) levels deep") }
     switch next {
     case 0x7B: return try object(depth: depth)

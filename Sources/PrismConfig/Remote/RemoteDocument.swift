@@ -1,0 +1,95 @@
+public import PrismProtocol
+
+/// What a server of remote configuration answers, out of its envelope: `{"namespaces":[…],"updateTime":…,"full":…}`
+/// (2-configuration.md, Remote configuration).
+public struct RemoteDocument: Sendable, Equatable {
+  public static let namespacesMax = 10_000
+  private static let valuesMax = 250_000
+  private static let known: Set = ["namespaces", "updateTime", "full", "version", "since"]
+
+  public var namespaces: [RemoteNamespace]
+  /// The server's own count, given back to it with the next question; 0 or more.
+  public var updateTime: Int64
+  /// In an answer to "what changed since": too much; ask for everything.
+  public var isFull: Bool
+  /// Rises with every change of what the server says; a signed document needs it.
+  public var version: Int64?
+  /// The `updateTime` of the question that this answers: a signed answer can't be passed off as that to another.
+  public var since: Int64?
+
+  public init(
+    namespaces: [RemoteNamespace], updateTime: Int64, isFull: Bool, version: Int64? = nil, since: Int64? = nil
+  ) {
+    (self.namespaces, self.updateTime, self.isFull) = (namespaces, updateTime, isFull)
+    (self.version, self.since) = (version, since)
+  }
+
+  /// What it is told apart by in questions and answers: its version, else its time.
+  public var number: Int64 { version ?? updateTime }
+
+  /// - Throws: what is wrong with the frame; whether keys may be set, and to what, is checked when they are applied.
+  public init(parsing bytes: [UInt8]) throws(ConfigurationFaults) {
+    let json: JSONValue
+    do { json = try JSONValue(parsing: bytes, valuesMax: Self.valuesMax) } catch {
+      throw Self.fault("data", "is \(error)")
+    }
+    guard let members = json.object else { throw Self.fault("data", "must be a map") }
+    if let other = members.first(where: { !Self.known.contains($0.key) }) {
+      throw Self.fault(other.key.shownInFault, "is unknown; remote configuration sets keys of namespaces only")
+    }
+    guard let updateTime = try Self.number(json, "updateTime") else {
+      throw Self.fault("updateTime", "is missing, must be a whole number, 0 or more")
+    }
+    switch json["full"] {
+    case nil, .bool(false): isFull = false
+    case .bool(true): isFull = true
+    default: throw Self.fault("full", "must be true or false")
+    }
+    self.updateTime = updateTime
+    (version, since) = (try Self.number(json, "version"), try Self.number(json, "since"))
+    namespaces = try Self.namespaces(json["namespaces"])
+  }
+
+  private static func namespaces(_ json: JSONValue?) throws(ConfigurationFaults) -> [RemoteNamespace] {
+    guard let entries = json?.array else { throw fault("namespaces", "must be a list of maps") }
+    guard entries.count <= namespacesMax else {
+      throw fault("namespaces", "has \(entries.count) entries, must have at most \(namespacesMax)")
+    }
+    var result: [RemoteNamespace] = []
+    var names: Set<NamespaceName> = []
+    for entry in entries {
+      let namespace = try RemoteNamespace(parsing: entry)
+      guard names.insert(namespace.name).inserted else { throw fault("\(namespace.name)", "stands twice") }
+      result.append(namespace)
+    }
+    return result
+  }
+
+  private static func number(_ json: JSONValue, _ key: String) throws(ConfigurationFaults) -> Int64? {
+    guard let value = json[key], !value.isNull else { return nil }
+    guard let number = value.int, number >= 0 else { throw fault(key, "must be a whole number, 0 or more") }
+    return Int64(number)
+  }
+
+  private static func fault(_ key: String, _ message: String) -> ConfigurationFaults {
+    ConfigurationFaults([ConfigurationFault(file: "remote", line: 0, key: key, message: message)])
+  }
+
+  /// As it goes into the envelope.
+  public var json: JSONValue {
+    let numbers = [("version", version), ("since", since)].compactMap { key, number in
+      number.map { JSONValue.Member(key, .int($0)) }
+    }
+    return .object(
+      [
+        .init("namespaces", .array(namespaces.map(\.json))), .init("updateTime", .int(updateTime)),
+        .init("full", .bool(isFull)),
+      ] + numbers)
+  }
+}
+
+extension RemoteNamespace {
+  public var json: JSONValue {
+    .object([.init("name", .string(name.text)), .init("delFlag", .int(isRemoved ? 1 : 0))] + keys)
+  }
+}

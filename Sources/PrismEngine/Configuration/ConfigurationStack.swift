@@ -1,0 +1,58 @@
+import Dispatch
+import PrismBase
+public import PrismConfig
+import PrismProtocol
+
+/// The layers of the configuration: what the files say, and remote configuration on top. Nobody else publishes, so what
+/// holds is always the newest of both.
+public actor ConfigurationStack {
+  /// What came of a change.
+  public struct Outcome: Sendable {
+    public var change: ConfigurationChange
+    /// Why the remote layer was taken off: the files that are new don't bear it.
+    public var dropped: ConfigurationFaults?
+  }
+
+  // Checking thousands of namespaces takes its time.
+  private let executor = DispatchQueueExecutor(label: "prism.configuration.stack")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let engine: Engine
+  private var files: LoadedConfiguration
+  private var remote: [RemoteNamespace]
+  /// What is in force, with where each value comes from. Its snapshot has no generation.
+  public private(set) var current: LoadedConfiguration
+
+  /// - Parameter current: `files` under `remote`; in force already.
+  public init(engine: Engine, files: LoadedConfiguration, remote: [RemoteNamespace], current: LoadedConfiguration) {
+    (self.engine, self.files, self.remote, self.current) = (engine, files, remote, current)
+  }
+
+  /// Puts what the files say in force, and keeps remote configuration on top. Files count before it: where they don't
+  /// bear it any more (a ceiling was lowered, `remote.allow` cut), it is taken off whole.
+  public func replace(files: LoadedConfiguration) async -> Outcome {
+    self.files = files
+    let layer = files.snapshot.daemon.remote == nil ? [] : remote
+    var dropped: ConfigurationFaults?
+    do throws(ConfigurationFaults) {
+      (current, remote) = (try files.applying(remote: layer), layer)
+    } catch {
+      (current, remote, dropped) = (files, [], error)
+    }
+    return Outcome(change: await publish(), dropped: dropped)
+  }
+
+  /// Puts `remote` in place of the remote layer: all of it or, with any fault, nothing.
+  func replace(remote: [RemoteNamespace]) async throws(ConfigurationFaults) -> ConfigurationChange {
+    current = try files.applying(remote: remote)
+    self.remote = remote
+    return await publish()
+  }
+
+  private func publish() async -> ConfigurationChange {
+    // Before anything is awaited: another change that comes meanwhile is published after this one.
+    let change = engine.hub.publish(current.snapshot)
+    await engine.adopt(change)
+    return change
+  }
+}

@@ -1,0 +1,59 @@
+import COpenSSL
+import PrismProtocol
+
+/// Signatures of RFC 8032: 64 bytes over the text itself, which is not hashed before.
+public enum Ed25519 {
+  public static let publicKeyBytes = 32
+
+  /// - Parameter publicKey: 32 bytes; any other count fits no signature.
+  public static func isValid(_ signature: [UInt8], of text: [UInt8], publicKey: [UInt8]) -> Bool {
+    guard publicKey.count == publicKeyBytes,
+      let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, publicKey, publicKey.count)
+    else { return false }
+    defer { EVP_PKEY_free(key) }
+    guard let context = EVP_MD_CTX_new() else { return false }
+    defer { EVP_MD_CTX_free(context) }
+    return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
+      && EVP_DigestVerify(context, signature, signature.count, text, text.count) == 1
+  }
+}
+
+/// A private key for Ed25519.
+public struct SigningKey: Sendable {
+  private let secret: Secret
+  /// 32 bytes, as `remote.publicKey` has them.
+  public let publicKey: [UInt8]
+
+  /// - Parameter pem: what `openssl genpkey -algorithm ed25519` writes, without a passphrase.
+  /// - Returns: nil for anything else.
+  public init?(pem: [UInt8]) {
+    guard let file = BIO_new_mem_buf(pem, Int32(pem.count)) else { return nil }
+    defer { BIO_free(file) }
+    // With a passphrase given, an encrypted key fails; without one OpenSSL would ask on the terminal.
+    var passphrase: [CChar] = [0]
+    guard let key = PEM_read_bio_PrivateKey(file, nil, nil, &passphrase) else { return nil }
+    defer { EVP_PKEY_free(key) }
+    var (secret, publicKey) = ([UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 32))
+    var (secretCount, publicCount) = (secret.count, publicKey.count)
+    guard EVP_PKEY_get_id(key) == EVP_PKEY_ED25519,
+      EVP_PKEY_get_raw_private_key(key, &secret, &secretCount) == 1,
+      EVP_PKEY_get_raw_public_key(key, &publicKey, &publicCount) == 1
+    else { return nil }
+    (self.secret, self.publicKey) = (Secret(secret), publicKey)
+  }
+
+  func signature(of text: [UInt8]) throws(PacketError) -> [UInt8] {
+    guard let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, secret.bytes, secret.bytes.count),
+      let context = EVP_MD_CTX_new()
+    else { throw .internal }
+    defer {
+      EVP_MD_CTX_free(context)
+      EVP_PKEY_free(key)
+    }
+    var (result, count) = ([UInt8](repeating: 0, count: 64), 64)
+    guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
+      EVP_DigestSign(context, &result, &count, text, text.count) == 1, count == 64
+    else { throw .internal }
+    return result
+  }
+}
