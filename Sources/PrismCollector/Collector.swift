@@ -45,7 +45,7 @@ public final class Collector: Sendable {
       case (.get, "/reports"): return try await reports(request)
       case (.get, "/healthz"): return HTTPResponse(status: 200, contentType: "text/plain", text: "ok\n")
       case (.get, "/metrics"):
-        return HTTPResponse(status: 200, contentType: "text/plain; version=0.0.4", text: metrics)
+        return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: metrics)
       case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/reports"), (_, "/healthz"), (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
       default:

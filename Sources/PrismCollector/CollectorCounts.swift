@@ -26,19 +26,18 @@ final class CollectorCounts: Sendable {
   /// Prometheus' text format.
   var metrics: String {
     let state = state.withLock { $0 }
-    let packets = state.packets.map {
-      #"prism_collector_packets_total{namespace="\#($0.key.namespace)",outcome="\#($0.key.outcome)"} \#($0.value)"#
+    var page = MetricsText()
+    page.begin("prism_collector_packets_total", .counter, "Packets by namespace and what became of them.")
+    let packets = state.packets.sorted { ($0.key.namespace, $0.key.outcome) < ($1.key.namespace, $1.key.outcome) }
+    for (key, count) in packets {
+      page.sample(count, ["namespace": key.namespace, "outcome": key.outcome])
     }
-    let reports = state.reports.map { #"prism_collector_reports_total{namespace="\#($0.key)"} \#($0.value)"# }
-    return
-      ([
-        "# HELP prism_collector_packets_total Packets by namespace and what became of them.",
-        "# TYPE prism_collector_packets_total counter",
-      ] + packets.sorted() + [
-        "# HELP prism_collector_reports_total Reports stored.", "# TYPE prism_collector_reports_total counter",
-      ] + reports.sorted() + [
-        "# HELP prism_collector_received_bytes_total Bytes of packets' bodies.",
-        "# TYPE prism_collector_received_bytes_total counter", "prism_collector_received_bytes_total \(state.bytes)",
-      ]).joined(separator: "\n") + "\n"
+    page.begin("prism_collector_reports_total", .counter, "Reports stored.")
+    for (namespace, count) in state.reports.sorted(by: { $0.key < $1.key }) {
+      page.sample(count, ["namespace": namespace])
+    }
+    page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
+    page.sample(state.bytes)
+    return page.text
   }
 }

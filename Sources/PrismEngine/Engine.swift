@@ -15,7 +15,7 @@ public actor Engine {
 
   nonisolated let parts: PipelineParts
   nonisolated let startedAt: Duration
-  private nonisolated let ingest: IngestSink
+  nonisolated let ingest: IngestSink
   private let deviceID: String
   private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
   private var loops: [Task<Void, Never>] = []
@@ -31,7 +31,7 @@ public actor Engine {
       store: store, transport: transport, network: network, secrets: secrets, builder: PacketBuilder(), time: time,
       random: random, log: log)
     (self.hub, self.deviceID, startedAt) = (hub, deviceID, time.uptime)
-    ingest = IngestSink(store: store)
+    ingest = IngestSink(store: store, time: time)
   }
 
   /// Takes up what the last run left, and begins to deliver.

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismProtocol
 import PrismStore
@@ -6,15 +7,25 @@ import Synchronization
 /// Takes admitted reports to the store, and tells the pipelines of namespaces that have something to send.
 final class IngestSink: ReportSink {
   private let store: ReportStore
+  private let time: any TimeSource
   private let pipelines = Mutex<[NamespaceName: NamespacePipeline]>([:])
+  private let counts = Mutex(CommitCounters())
 
-  init(store: ReportStore) { self.store = store }
+  init(store: ReportStore, time: any TimeSource) { (self.store, self.time) = (store, time) }
+
+  var counters: CommitCounters { counts.withLock { $0 } }
 
   func set(_ pipelines: [NamespaceName: NamespacePipeline]) { self.pipelines.withLock { $0 = pipelines } }
 
   func append(_ batches: [ReportBatch]) async -> CommitOutcome {
+    let began = time.uptime
     let outcome = await store.append(batches)
-    guard case .committed = outcome else { return outcome }
+    guard case .committed = outcome else {
+      counts.withLock { $0.failed() }
+      return outcome
+    }
+    let (rows, duration) = (batches.reduce(0) { $0 + $1.rows.count }, time.uptime - began)
+    counts.withLock { $0.committed(rows: rows, in: duration) }
     let pipelines = pipelines.withLock { $0 }
     for batch in batches {
       guard let pipeline = pipelines[batch.namespace], pipeline.wishes.post(batch) else { continue }

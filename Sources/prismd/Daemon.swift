@@ -2,6 +2,7 @@ import Dispatch
 import PrismBase
 import PrismConfig
 import PrismEngine
+import PrismHTTP
 import PrismLinux
 import PrismPacket
 import PrismProtocol
@@ -18,6 +19,7 @@ final class Daemon: Sendable {
   private let network: NetlinkMonitor
   private let ingest: IngestServer
   private let control: ControlServer
+  private let metrics: MetricsServer
   private let notifier = ServiceNotifier.fromEnvironment()
 
   init(_ loaded: LoadedConfiguration, configPath: String, log: Logger) async throws(StartFailure) {
@@ -34,10 +36,6 @@ final class Daemon: Sendable {
     engine = Engine(
       store: store, hub: hub, transport: CurlTransport(), network: network, secrets: SecretFileReader(),
       deviceID: deviceID, log: log)
-    reloader = Reloader(
-      configPath: configPath, engine: engine,
-      stack: ConfigurationStack(engine: engine, files: loaded, remote: [], current: loaded), network: network,
-      watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     do throws(SocketError) {
       let inherited = try SocketActivation.takeListeners()
       func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
@@ -48,15 +46,27 @@ final class Daemon: Sendable {
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: daemon.deviceId ?? deviceID),
         version: version, log: log)
-      let reloader = reloader
+      let ingest = ingest
+      metrics = MetricsServer(.init(engine: engine, version: version) { await ingest.counters }, log: log)
+      let reloader = Reloader(
+        configPath: configPath, engine: engine,
+        stack: ConfigurationStack(engine: engine, files: loaded, remote: [], current: loaded), network: network,
+        metrics: metrics,
+        watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
+      self.reloader = reloader
       let desk = ControlDesk(engine: engine, version: version) { await reloader.reload() }
       control = try ControlServer(
         listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
         group: daemon.control.group, log: log
       ) { desk.handle($0) }
     } catch { throw StartFailure(exitCode: error.exitCode, message: error.description) }
-    do { try await engine.start() } catch {
-      throw StartFailure(exitCode: .unavailable, message: error.description)
+    do {
+      try await engine.start()
+      try await metrics.listen(on: daemon.metricsListen)
+    } catch let error as HTTPServerError {
+      throw StartFailure(exitCode: .unavailable, message: "metrics.listen: \(error)")
+    } catch {
+      throw StartFailure(exitCode: .unavailable, message: "\(error)")
     }
   }
 
@@ -82,6 +92,7 @@ final class Daemon: Sendable {
   private func stop() async {
     notifier.stopping(status: "finishing what is on its way")
     await ingest.stop()
+    await metrics.stop()
     await engine.stop()
     await control.stop()
     await network.stop()

@@ -2,6 +2,7 @@ import Dispatch
 import PrismBase
 import PrismConfig
 import PrismEngine
+import PrismHTTP
 import PrismLinux
 
 /// Reads the files anew and puts what they say in force: all of it, or, with any fault, none.
@@ -12,6 +13,7 @@ struct Reloader: Sendable {
   let engine: Engine
   let stack: ConfigurationStack
   let network: NetlinkMonitor
+  let metrics: MetricsServer
   let watcher: FileWatcher
   let log: Logger
 
@@ -33,6 +35,10 @@ struct Reloader: Sendable {
     case .success(let loaded):
       await watch(loaded)
       if let faults = loaded.reloadFaults(running: engine.hub.current) { return refuse(faults) }
+      do { try await metrics.listen(on: loaded.snapshot.daemon.metricsListen) } catch {
+        return refuse(
+          ConfigurationFaults([.init(file: path, line: 0, key: "metrics.listen", message: error.description)]))
+      }
       return await publish(loaded)
     }
   }

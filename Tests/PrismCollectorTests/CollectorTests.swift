@@ -3,6 +3,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @testable import PrismCollector
@@ -56,6 +57,19 @@ struct CollectorTests {
       method: .get, path: path, query: query, headers: [], peer: HTTPPeer(address: "127.0.0.1", isLocal: true),
       socket: -1)
     return try JSONValue(parsing: await collector.answer(request).body)
+  }
+
+  @Test("counts by namespace and outcome, in a page that Prometheus' own checker finds nothing to say of")
+  func metrics() async throws {
+    defer { remove() }
+    let request = try Self.request(Self.context(.meta), metas: [#"{"MONITOR_TYPE":"net","n":1}"#])
+    for _ in 0..<3 { _ = await collector.answer(request) }
+    for line in [
+      #"prism_collector_packets_total{namespace="prism",outcome="stored"} 1"#,
+      #"prism_collector_packets_total{namespace="prism",outcome="duplicate"} 2"#,
+      #"prism_collector_reports_total{namespace="prism"} 1"#,
+    ] { #expect(collector.metrics.split(separator: "\n").contains { $0 == line }, "\(line)") }
+    #expect(try await Promtool.objections(to: collector.metrics) == "")
   }
 
   @Test("answers with the receipt once the reports are at rest; the same packet again is a duplicate, stored once")

@@ -12,7 +12,8 @@ public struct EngineCounters: Sendable, Equatable {
   /// Attempts after a packet's first.
   public private(set) var retries = 0
   public private(set) var bytesRaw = 0, bytesPacked = 0, bytesSent = 0, bytesReceived = 0
-  public private(set) var postDuration = DurationHistogram()
+  /// Seconds, 1 ms to 65 s.
+  public private(set) var postDuration = Histogram(from: 0.001, doublings: 16)
 
   public init() {}
 
@@ -26,7 +27,7 @@ public struct EngineCounters: Sendable, Equatable {
     if attempt > 1 { retries += 1 }
     bytesSent += answer.bytesSent
     bytesReceived += answer.bytesReceived
-    postDuration.record(answer.duration)
+    postDuration.record(answer.duration / .seconds(1))
   }
 }
 

@@ -11,18 +11,6 @@ import PrismProtocol
 /// of the disk serves all that came meanwhile, and nobody waits for a timer. What may be held before its commit is
 /// bounded (`PendingBudget`); past it, connections are not read from, and their clients feel the socket's backpressure.
 public actor IngestServer {
-  /// What the socket does and has done; for status and metrics.
-  public struct Counters: Sendable, Equatable {
-    /// Open now.
-    public var connections = 0
-    public var acceptedConnections = 0
-    /// Answered `busy` and closed at once.
-    public var refusedConnections = 0
-    public var tally = IngestTally()
-    /// In memory before their commit.
-    public var pendingBytes = 0
-  }
-
   /// How long a request may stop in its middle, and how long a client may take to read its last answers.
   public static let stallMax: Duration = .seconds(30)
   /// How long `stop` waits for clients to read their answers.
@@ -61,7 +49,7 @@ public actor IngestServer {
   private var waitingForBudget: [Int] = []
   var isReaping = false
   private var stopWaiters: [CheckedContinuation<Void, Never>] = []
-  private var counts = Counters()
+  private var counts = IngestCounters()
 
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, told to clients that greet.
@@ -74,7 +62,7 @@ public actor IngestServer {
     rules = AdmissionRules(snapshot())
   }
 
-  public var counters: Counters {
+  public var counters: IngestCounters {
     var result = counts
     (result.connections, result.pendingBytes) = (connections.count, budget.bytes)
     return result

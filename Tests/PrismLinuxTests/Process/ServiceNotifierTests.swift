@@ -1,4 +1,5 @@
 import Glibc
+import PrismEngine
 import Testing
 
 @testable import PrismLinux

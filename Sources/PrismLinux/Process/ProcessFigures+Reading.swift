@@ -1,12 +1,9 @@
 import Glibc
+import PrismBase
+public import PrismEngine
 
-/// What this process takes of the machine, from `/proc/self`: for `status` and the `process_*` metrics.
-public struct ProcessFigures: Sendable, Equatable {
-  public var residentBytes = 0, virtualBytes = 0
-  public var cpuSeconds = 0.0
-  public var openDescriptors = 0, descriptorsMax = 0
-  public var threads = 0
-
+// From `/proc/self`.
+extension ProcessFigures {
   /// Opens and reads a few small files. What can't be read stays 0.
   public static func current() -> ProcessFigures {
     var figures = ProcessFigures()
@@ -28,13 +25,17 @@ public struct ProcessFigures: Sendable, Equatable {
   }
 
   /// proc(5): after the command in parentheses, which may hold anything, `state` is field 3, utime 14, stime 15,
-  /// num_threads 20.
+  /// num_threads 20, starttime 22.
   private mutating func readStat() {
     guard let bytes = try? SmallFile.read("/proc/self/stat"), let end = bytes.lastIndex(of: 0x29) else { return }
     let fields = bytes[(end + 1)...].split(separator: 0x20).map { Int(String(decoding: $0, as: UTF8.self)) ?? 0 }
-    guard fields.count > 17 else { return }
-    cpuSeconds = Double(fields[11] + fields[12]) / Double(sysconf(Int32(_SC_CLK_TCK)))
+    guard fields.count > 19 else { return }
+    let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
+    cpuSeconds = Double(fields[11] + fields[12]) / ticks
     threads = fields[17]
+    let time = SystemTime()
+    let booted = Double(time.unixMilliseconds) / 1000 - time.uptime / .seconds(1)
+    startSeconds = ((booted + Double(fields[19]) / ticks) * 100).rounded() / 100
   }
 
   private static func numbers(in path: String) -> [Int] {

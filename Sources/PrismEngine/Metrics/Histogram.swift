@@ -1,0 +1,23 @@
+/// How often a figure came in each bucket.
+public struct Histogram: Sendable, Equatable {
+  /// The buckets' upper ends, ascending; the last bucket, which has none, takes the rest.
+  public let edges: [Double]
+  /// Not cumulative; one more than there are edges.
+  public private(set) var counts: [Int]
+  public private(set) var sum = 0.0
+
+  public init(edges: [Double]) {
+    self.edges = edges
+    counts = [Int](repeating: 0, count: edges.count + 1)
+  }
+
+  /// Each edge is twice the one before.
+  public init(from first: Double, doublings: Int) {
+    self.init(edges: (0...doublings).map { first * Double(1 << $0) })
+  }
+
+  public mutating func record(_ value: Double) {
+    counts[edges.firstIndex { value <= $0 } ?? edges.count] += 1
+    sum += value
+  }
+}

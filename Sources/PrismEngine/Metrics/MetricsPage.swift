@@ -1,0 +1,198 @@
+import PrismBase
+import PrismProtocol
+import PrismStore
+
+// What `/metrics` answers; docs/metrics.md says what each metric means.
+extension Engine {
+  /// - Parameter store: nil where the store does not answer: what it would tell is left out.
+  public func metrics(
+    store: StoreFigures?, ingest: IngestCounters, process: ProcessFigures, version: String
+  ) async -> String {
+    var deliveries: [(namespace: NamespaceName, status: PipelineStatus)] = []
+    for (namespace, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
+      deliveries.append((namespace, await pipeline.status))
+    }
+    var page = MetricsText()
+    page.addBuild(version)
+    page.add(ingest)
+    page.add(self.ingest.counters)
+    page.add(storeHealth)
+    page.add(store, now: parts.time.unixMilliseconds)
+    page.add(hub)
+    page.add(parts.network.current)
+    page.addStates(deliveries)
+    page.addPackets(deliveries)
+    page.add(process)
+    return page.text
+  }
+}
+
+extension MetricsText {
+  fileprivate typealias Deliveries = [(namespace: NamespaceName, status: PipelineStatus)]
+
+  fileprivate mutating func addBuild(_ version: String) {
+    begin("prism_build_info", .gauge, "1; the label tells the daemon's version.")
+    sample(1, ["version": version])
+  }
+
+  fileprivate mutating func add(_ ingest: IngestCounters) {
+    begin("prism_ingest_connections", .gauge, "Open connections of the ingest socket.")
+    sample(ingest.connections)
+    begin("prism_ingest_accepted_connections_total", .counter, "Connections that the ingest socket took.")
+    sample(ingest.acceptedConnections)
+    begin("prism_ingest_refused_connections_total", .counter, "Connections that were answered busy and closed.")
+    sample(ingest.refusedConnections)
+    begin("prism_ingest_pending_bytes", .gauge, "Reports in memory before their commit.")
+    sample(ingest.pendingBytes)
+    begin("prism_reports_received_total", .counter, "Reports that came, refused ones included.")
+    sample(ingest.tally.received)
+    begin("prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.")
+    sample(ingest.tally.stored)
+    begin("prism_reports_refused_total", .counter, "Reports that were refused, by the code that was answered.")
+    for code in RefusalCode.allCases { sample(ingest.tally.refused[code] ?? 0, ["code": code.rawValue]) }
+  }
+
+  fileprivate mutating func add(_ commits: CommitCounters) {
+    begin("prism_commit_duration_seconds", .histogram, "From handing reports to the store to its answer.")
+    add(commits.duration)
+    begin("prism_commit_rows", .histogram, "Reports of one commit.")
+    add(commits.rows)
+    begin("prism_commit_failures_total", .counter, "Commits of reports that the store did not make.")
+    sample(commits.failures)
+  }
+
+  private mutating func add(_ histogram: Histogram, _ labels: Labels = [:]) {
+    self.histogram(edges: histogram.edges, counts: histogram.counts, sum: histogram.sum, labels)
+  }
+
+  fileprivate mutating func add(_ health: StoreHealth) {
+    begin("prism_store_state", .gauge, "1 for the state that the store is in.")
+    for state in StoreHealth.State.allCases {
+      sample(state == health.state ? 1 : 0, ["state": state.rawValue])
+    }
+    begin("prism_store_faults_total", .counter, "Uses of the database that failed.")
+    sample(health.faults)
+    begin("prism_store_set_aside_total", .counter, "Damaged databases that were set aside.")
+    sample(health.setAside)
+  }
+
+  // MARK: Rows
+
+  fileprivate mutating func add(_ store: StoreFigures?, now: Int64) {
+    begin("prism_store_answers", .gauge, "1 where the store answered this scrape; else its figures are missing.")
+    sample(store == nil ? 0 : 1)
+    guard let store else { return }
+    begin("prism_store_bytes", .gauge, "Size of the database and its log.")
+    sample(store.bytes)
+    let queues = store.queues.sorted { $0.key < $1.key }.flatMap { namespace, kinds in
+      ReportKind.allCases.compactMap { kind in kinds[kind].map { (namespace.text, kind.rawValue, $0) } }
+    }
+    begin("prism_rows", .gauge, "Rows in the store, by their state.")
+    for (namespace, kind, queue) in queues {
+      for state in [Ledger.Account.waiting, .claimed, .dead] {
+        sample(queue.ledger[state], ["namespace": namespace, "kind": kind, "state": state.rawValue])
+      }
+    }
+    begin("prism_stored_rows_total", .counter, "Rows that were ever stored, through restarts.")
+    for (namespace, kind, queue) in queues {
+      sample(queue.ledger.stored, ["namespace": namespace, "kind": kind])
+    }
+    begin("prism_settled_rows_total", .counter, "Rows that left the store, by how, through restarts.")
+    for (namespace, kind, queue) in queues {
+      for result in [Ledger.Account.delivered, .expired, .evicted, .cleared, .removed, .corrupt] {
+        sample(queue.ledger[result], ["namespace": namespace, "kind": kind, "result": result.rawValue])
+      }
+    }
+    begin("prism_queue_bytes", .gauge, "Size of the rows in the store.")
+    for (namespace, kind, queue) in queues { sample(queue.bytes, ["namespace": namespace, "kind": kind]) }
+    begin("prism_oldest_waiting_age_seconds", .gauge, "Age of the oldest row that waits; 0 where none does.")
+    for (namespace, kind, queue) in queues {
+      let age = queue.oldestCreatedTime.map { max(0, Double(now - $0)) / 1000 } ?? 0
+      sample(age, ["namespace": namespace, "kind": kind])
+    }
+  }
+
+  // MARK: Configuration and network
+
+  fileprivate mutating func add(_ hub: ConfigurationHub) {
+    begin("prism_configuration_generation", .gauge, "Of the configuration in force.")
+    sample(hub.generation)
+    begin("prism_configuration_failed_reloads_total", .counter, "Reloads that were refused.")
+    sample(hub.failedReloads)
+    begin("prism_configuration_faults", .gauge, "Faults of the last reload, until a good one.")
+    sample(hub.faults.count)
+  }
+
+  fileprivate mutating func add(_ network: NetworkState) {
+    begin("prism_network_state", .gauge, "1 for what the network counts as.")
+    for kind in NetworkState.Kind.allCases { sample(kind == network.kind ? 1 : 0, ["state": kind.rawValue]) }
+  }
+
+  // MARK: Delivery
+
+  fileprivate mutating func addStates(_ deliveries: Deliveries) {
+    func each(_ body: (inout MetricsText, PipelineStatus, Labels) -> Void) {
+      for delivery in deliveries { body(&self, delivery.status, ["namespace": delivery.namespace.text]) }
+    }
+    begin("prism_circuit_open", .gauge, "1 while the collector is only probed, after failures in a row.")
+    each { $0.sample($1.circuitIsOpen ? 1 : 0, $2) }
+    begin("prism_namespace_held", .gauge, "1 while only an operator can make delivery go on.")
+    each { $0.sample($1.isHeld ? 1 : 0, $2) }
+    begin("prism_namespace_retired", .gauge, "1 where rows are kept of a namespace that is configured no more.")
+    each { $0.sample($1.isRetired ? 1 : 0, $2) }
+    begin("prism_last_success_timestamp_seconds", .gauge, "When a packet was last delivered; 0: not since the start.")
+    each { $0.sample(Double($1.lastSuccess ?? 0) / 1000, $2) }
+    begin("prism_flow_used_bytes", .gauge, "Sent and received over metered networks in the current window.")
+    each { $0.sample($1.flowUsedBytes, $2) }
+    begin("prism_flow_allowed_bytes", .gauge, "What a window allows over metered networks.")
+    each { $0.sample($1.flowAllowedBytes, $2) }
+  }
+
+  fileprivate mutating func addPackets(_ deliveries: Deliveries) {
+    func each(_ body: (inout MetricsText, EngineCounters, String, String) -> Void) {
+      for delivery in deliveries {
+        for kind in ReportKind.allCases {
+          body(&self, delivery.status.counters[kind], delivery.namespace.text, kind.rawValue)
+        }
+      }
+    }
+    begin("prism_packets_total", .counter, "Attempts to deliver a packet, by what came of them.")
+    each { page, counters, namespace, kind in
+      for result in EngineCounters.Result.allCases {
+        page.sample(
+          counters.packets[result] ?? 0, ["namespace": namespace, "kind": kind, "result": result.rawValue])
+      }
+    }
+    begin("prism_retries_total", .counter, "Attempts after a packet's first.")
+    each { $0.sample($1.retries, ["namespace": $2, "kind": $3]) }
+    begin("prism_raw_bytes_total", .counter, "Reports in packets, before compression.")
+    each { $0.sample($1.bytesRaw, ["namespace": $2, "kind": $3]) }
+    begin("prism_packed_bytes_total", .counter, "Packets' bodies, compressed and encrypted.")
+    each { $0.sample($1.bytesPacked, ["namespace": $2, "kind": $3]) }
+    begin("prism_sent_bytes_total", .counter, "Sent to collectors, headers and repetitions included.")
+    each { $0.sample($1.bytesSent, ["namespace": $2, "kind": $3]) }
+    begin("prism_received_bytes_total", .counter, "Received from collectors, headers included.")
+    each { $0.sample($1.bytesReceived, ["namespace": $2, "kind": $3]) }
+    begin("prism_post_duration_seconds", .histogram, "How long a POST took, whatever came of it.")
+    each { $0.add($1.postDuration, ["namespace": $2, "kind": $3]) }
+  }
+
+  // MARK: The process
+
+  fileprivate mutating func add(_ process: ProcessFigures) {
+    begin("process_cpu_seconds_total", .counter, "Time on a processor, user and system.")
+    sample(process.cpuSeconds)
+    begin("process_resident_memory_bytes", .gauge, "Memory that is resident.")
+    sample(process.residentBytes)
+    begin("process_virtual_memory_bytes", .gauge, "Address space.")
+    sample(process.virtualBytes)
+    begin("process_open_fds", .gauge, "Open descriptors.")
+    sample(process.openDescriptors)
+    begin("process_max_fds", .gauge, "The limit of open descriptors.")
+    sample(process.descriptorsMax)
+    begin("process_threads", .gauge, "Threads.")
+    sample(process.threads)
+    begin("process_start_time_seconds", .gauge, "When the process began, since 1970.")
+    sample(process.startSeconds)
+  }
+}

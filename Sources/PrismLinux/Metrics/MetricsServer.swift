@@ -1,0 +1,123 @@
+import PrismBase
+import PrismEngine
+import PrismHTTP
+import PrismProtocol
+
+/// Serves `/metrics`, `/healthz` and `/readyz` (7-operations.md). Costs nothing until it is told to listen.
+public actor MetricsServer {
+  /// What the pages are made of.
+  public struct Sources: Sendable {
+    let engine: Engine
+    let ingest: @Sendable () async -> IngestCounters
+    let version: String
+
+    public init(engine: Engine, version: String, ingest: @escaping @Sendable () async -> IngestCounters) {
+      (self.engine, self.version, self.ingest) = (engine, version, ingest)
+    }
+  }
+
+  /// A store that does not answer within this is told as such; the page comes all the same.
+  public static let storePatience: Duration = .seconds(2)
+
+  /// Reading `/proc` has a queue of its own.
+  private nonisolated let executor = DispatchQueueExecutor(label: "prism.metrics")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let sources: Sources
+  private let log: Logger
+  private var server: HTTPServer?
+  private var address: String?
+  /// A store that hangs is asked once, however often somebody scrapes.
+  private var isAskingStore = false
+  private var askers: [Int: CheckedContinuation<StoreFigures?, Never>] = [:]
+  private var lastAsker = 0
+
+  public init(_ sources: Sources, log: Logger) { (self.sources, self.log) = (sources, log) }
+
+  /// The port that it listens on; 0: none.
+  public var port: UInt16 { server?.port ?? 0 }
+
+  /// Listens on `address` from now on, on none with nil.
+  /// - Throws: then it listens where it did.
+  public func listen(on address: String?) async throws(HTTPServerError) {
+    guard address != self.address else { return }
+    let old = (server, self.address)
+    // The two can't listen at one time where only the port is the same.
+    let isInTheWay = address.map { text in server.map { text.hasSuffix(":\($0.port)") } ?? false } ?? false
+    if isInTheWay { await old.0?.stop() }
+    do throws(HTTPServerError) {
+      server = try address.map { address throws(HTTPServerError) in try started(address) } ?? nil
+    } catch {
+      if isInTheWay { server = try old.1.map { address throws(HTTPServerError) in try started(address) } ?? nil }
+      throw error
+    }
+    self.address = address
+    if !isInTheWay { await old.0?.stop() }
+    if let address { log.info("metrics are served", ["listen": address, "port": String(port)]) }
+  }
+
+  public func stop() async {
+    await server?.stop()
+    (server, address) = (nil, nil)
+  }
+
+  private func started(_ address: String) throws(HTTPServerError) -> HTTPServer {
+    var options = HTTPServerOptions()
+    (options.bodyBytesMax, options.skippedBytesMax, options.bodiesBytesMax) = (1024, 64 * 1024, 64 * 1024)
+    (options.headBytesMax, options.connectionsMax, options.connectionsPerAddressMax) = (8 * 1024, 64, 64)
+    (options.headTimeout, options.bodyTimeout, options.stopTimeout) = (.seconds(60), .seconds(10), .seconds(1))
+    return try HTTPServer(listener: try ListeningSocket(address: address), options: options) { [weak self] request in
+      await self?.answer(request) ?? .refusal(503, "stopping")
+    }
+  }
+
+  // MARK: Pages
+
+  func answer(_ request: HTTPRequest) async -> HTTPResponse {
+    guard ["/metrics", "/healthz", "/readyz"].contains(request.path) else {
+      return .refusal(404, "there is nothing at this path; try /metrics, /healthz or /readyz")
+    }
+    guard request.method == .get else { return .refusal(405, "only GET is for this path", headers: [("Allow", "GET")]) }
+    switch request.path {
+    case "/metrics":
+      return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await page())
+    case "/readyz": return await readiness()
+    default: return HTTPResponse(status: 200, contentType: "text/plain; charset=utf-8", text: "ok\n")
+    }
+  }
+
+  private func page() async -> String {
+    await sources.engine.metrics(
+      store: await storeFigures(), ingest: await sources.ingest(), process: .current(), version: sources.version)
+  }
+
+  private func readiness() async -> HTTPResponse {
+    if let obstacle = sources.engine.obstacle { return .refusal(503, obstacle) }
+    guard await storeFigures() != nil else { return .refusal(503, "the store does not answer") }
+    return HTTPResponse(status: 200, contentType: "text/plain; charset=utf-8", text: "ready\n")
+  }
+
+  /// nil: the store fails, or does not answer in time.
+  private func storeFigures() async -> StoreFigures? {
+    lastAsker += 1
+    let asker = lastAsker
+    if !isAskingStore { askStore() }
+    let limit = Task {
+      do { try await SystemTime().sleep(for: Self.storePatience) } catch { return }  // it answered
+      askers.removeValue(forKey: asker)?.resume(returning: nil)
+    }
+    defer { limit.cancel() }
+    return await withCheckedContinuation { askers[asker] = $0 }
+  }
+
+  private func askStore() {
+    isAskingStore = true
+    Task {
+      let figures: StoreFigures?
+      do { figures = try await sources.engine.storeFigures() } catch { figures = nil }  // its health tells why
+      isAskingStore = false
+      for asker in askers.values { asker.resume(returning: figures) }
+      askers = [:]
+    }
+  }
+}
