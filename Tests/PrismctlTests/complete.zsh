@@ -3,7 +3,7 @@
 zmodload zsh/zpty || exit 70
 zpty shell 'PS1= TERM=dumb zsh -f -i'
 zpty -w shell "
-autoload -Uz compinit; compinit -u -d /dev/null
+autoload -Uz compinit; compinit -u -D
 source ${(q)1}
 compadd() {
   local -a found
