@@ -69,7 +69,9 @@ let package = Package(
     .target(name: "CSpawn", path: "Tests/CSpawn"),
     .target(
       name: "PrismTestSupport",
-      dependencies: ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "CSpawn"],
+      dependencies: [
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "CSpawn",
+      ],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
     tests("PrismProtocolTests", ["PrismProtocol"]),
     tests("PrismPacketTests", ["PrismPacket", "PrismProtocol"], resources: [.copy("Vectors")]),

@@ -62,6 +62,22 @@ static inline ssize_t prism_send_datagram(
   return sent;
 }
 
+// --- Signals (PrismLinux/Process) ---
+
+/// Where each signal that is caught is told, as one byte. Each file that includes this has its own.
+static volatile int prism_signal_descriptor = -1;
+
+/// A handler in C: one in Swift could allocate or lock.
+static void prism_signal_came(int number) {
+  int before = errno;
+  unsigned char byte = (unsigned char)number;
+  ssize_t written = write(prism_signal_descriptor, &byte, 1);  // a full pipe tells enough already
+  (void)written;
+  errno = before;
+}
+
+static inline void prism_tell_signals(int descriptor) { prism_signal_descriptor = descriptor; }
+
 // --- Routes and links (PrismLinux/Network) ---
 
 /// SOCK_* are an enum to Swift. Bound to `groups` (RTMGRP_*; 0: only answers); with none, reading waits at most a second.

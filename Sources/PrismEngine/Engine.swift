@@ -24,12 +24,12 @@ public actor Engine {
   /// - Parameter deviceID: the derived one, used where the configuration names none.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, network: any NetworkMonitor,
-    secrets: any SecretFiles, deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
+    deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
     log: Logger
   ) {
     parts = PipelineParts(
-      store: store, transport: transport, network: network, secrets: secrets, builder: PacketBuilder(), time: time,
-      random: random, log: log)
+      store: store, transport: transport, network: network, builder: PacketBuilder(), time: time, random: random,
+      log: log)
     (self.hub, self.deviceID, startedAt) = (hub, deviceID, time.uptime)
     ingest = IngestSink(store: store, time: time)
   }
@@ -66,7 +66,11 @@ public actor Engine {
   }
 
   private func notice(_ change: ConfigurationChange) async {
-    do { try await parts.store.apply(Self.policies(hub.current)) } catch {
+    let snapshot = hub.current
+    do throws(StoreError) {
+      try await parts.store.set(snapshot.daemon.durability == .full ? .full : .normal)
+      try await parts.store.apply(Self.policies(snapshot))
+    } catch {
       parts.log.warning("stored reports could not be held to the new configuration", ["cause": error.description])
     }
     await refreshPipelines(changed: change.namespaces)

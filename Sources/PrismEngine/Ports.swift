@@ -1,4 +1,5 @@
-public import PrismProtocol
+public import PrismConfig
+import PrismProtocol
 
 // What the engine needs from outside. The edge (`PrismLinux`) implements it; tests script it.
 
@@ -13,7 +14,7 @@ public struct UploadRequest: Sendable {
   public var url: String
   public var headers: [(name: String, value: String)]
   public var body: [UInt8]
-  public var caFile: String?, certFile: String?, keyFile: String?
+  public var tls = NamespaceConfiguration.TLS()
   public var connectTimeout: Duration
   /// The whole POST, connecting included.
   public var timeout: Duration
@@ -63,7 +64,7 @@ public protocol DocumentSource: Sendable {
 public struct DocumentRequest: Sendable {
   public var url: String
   public var headers: [(name: String, value: String)]
-  public var caFile: String?, certFile: String?, keyFile: String?
+  public var tls = NamespaceConfiguration.TLS()
   public var connectTimeout: Duration = .seconds(10)
   /// The whole GET, connecting included.
   public var timeout: Duration
@@ -100,18 +101,6 @@ public protocol ReportSink: Sendable {
   /// One commit for all of `batches`; returns when it is settled as `durability` says. Never throws: a failure is the
   /// outcome that every report of it is answered with.
   func append(_ batches: [ReportBatch]) async -> CommitOutcome
-}
-
-/// Reads small files that hold secrets and may change at any time (a bearer token).
-public protocol SecretFiles: Sendable {
-  /// - Throws: `SecretFileFault`, also for a file over `bytesMax`.
-  func read(_ path: String, bytesMax: Int) async throws(SecretFileFault) -> [UInt8]
-}
-
-public struct SecretFileFault: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What is wrong with which file, and what to do; never what is in it.
-  public let description: String
-  public init(_ description: String) { self.description = description }
 }
 
 /// Random numbers, passed in so that a test can replay them.

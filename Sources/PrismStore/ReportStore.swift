@@ -17,7 +17,7 @@ public actor ReportStore {
   public nonisolated let epoch: String
   nonisolated let epochBytes: [UInt8]
 
-  let options: StoreOptions
+  private(set) var options: StoreOptions
   nonisolated let board: HealthBoard
   private let lock: StateLock
   /// nil: the file could not be opened again after a failure; the next call tries.
@@ -119,6 +119,15 @@ public actor ReportStore {
       options.log.faultEnded("store", "the database is open again")
       return database
     }
+  }
+
+  /// What an answer means from now on. - Throws: `unavailable` where the file can't be opened again.
+  public func set(_ durability: StoreOptions.Durability) throws(StoreError) {
+    guard durability != options.durability else { return }
+    options.durability = durability
+    close()  // opened again it is set up for the other one
+    contexts = ContextCache()
+    try reading { (_) throws(SQLiteError) in }
   }
 
   /// Lets go of the database after a checkpoint. Later calls open it again.

@@ -11,7 +11,6 @@ import PrismStore
 /// Builds the parts, wires them, and runs them until a signal says stop.
 final class Daemon: Sendable {
   private let log: Logger
-  private let loaded: LoadedConfiguration
   private let reloader: Reloader
   private let events: AsyncStream<SignalMonitor.Event>
   private let signals: SignalMonitor
@@ -24,18 +23,17 @@ final class Daemon: Sendable {
 
   init(_ loaded: LoadedConfiguration, configPath: String, log: Logger) async throws(StartFailure) {
     let (daemon, hub) = (loaded.snapshot.daemon, ConfigurationHub(loaded.snapshot))
-    Self.apply(daemon, to: log)
-    (self.log, self.loaded) = (log, loaded)
+    self.log = log
+    log.set(daemon)
     let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
     self.events = events
     signals = SignalMonitor { continuation.yield($0) }
-    let deviceID = try Self.deviceID()
+    let deviceID = try Self.deviceID(configured: daemon.deviceId)
     let store = try await Self.openStore(daemon, log)
     network = NetlinkMonitor(daemon.network, log: log)
     await network.start()
     engine = Engine(
-      store: store, hub: hub, transport: CurlTransport(), network: network, secrets: SecretFileReader(),
-      deviceID: deviceID, log: log)
+      store: store, hub: hub, transport: CurlTransport(), network: network, deviceID: deviceID, log: log)
     do throws(SocketError) {
       let inherited = try SocketActivation.takeListeners()
       func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
@@ -44,22 +42,21 @@ final class Daemon: Sendable {
       }
       ingest = IngestServer(
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
-        sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: daemon.deviceId ?? deviceID),
+        sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, log: log)
       let ingest = ingest
       metrics = MetricsServer(.init(engine: engine, version: version) { await ingest.counters }, log: log)
-      let reloader = Reloader(
-        configPath: configPath, engine: engine,
-        stack: ConfigurationStack(engine: engine, files: loaded, remote: [], current: loaded), network: network,
-        metrics: metrics,
-        watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
-      self.reloader = reloader
-      let desk = ControlDesk(engine: engine, version: version) { await reloader.reload() }
       control = try ControlServer(
         listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
-        group: daemon.control.group, log: log
-      ) { desk.handle($0) }
+        group: daemon.control.group, log: log)
     } catch { throw StartFailure(exitCode: error.exitCode, message: error.description) }
+    reloader = Reloader(
+      configPath: configPath, engine: engine,
+      stack: ConfigurationStack(engine: engine, files: loaded, remote: [], current: loaded),
+      edges: LiveEdges(
+        ingest: ingest, control: control, metrics: metrics, network: network, log: log,
+        hasAutomaticDeviceID: !deviceID.isEmpty),
+      watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)
@@ -73,9 +70,10 @@ final class Daemon: Sendable {
   /// Serves until SIGTERM or SIGINT; SIGHUP and changed files reload.
   func runUntilStopped() async {
     await signals.start()
-    await reloader.watch(loaded)
+    await reloader.watch()
     await ingest.start()
-    await control.start()
+    let desk = ControlDesk(engine: engine, version: version, configuration: reloader)
+    await control.start { desk.handle($0) }
     notifier.ready(status: "taking reports")
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
@@ -121,7 +119,8 @@ final class Daemon: Sendable {
     }
   }
 
-  private static func deviceID() throws(StartFailure) -> String {
+  /// The derived one; empty where there is nothing to derive it from and none is needed.
+  private static func deviceID(configured: String?) throws(StartFailure) -> String {
     for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
       guard let bytes = try? SmallFile.read(path) else { continue }  // the next one may be there
       let id = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
@@ -130,29 +129,8 @@ final class Daemon: Sendable {
         throw StartFailure(exitCode: .software, message: "the device id can't be derived: \(error.rawValue)")
       }
     }
-    throw StartFailure(
-      exitCode: .configuration, message: "there is no /etc/machine-id to derive the device id from: set device.id")
+    if configured != nil { return "" }
+    throw StartFailure(exitCode: .configuration, message: "device.id: \(noAutomaticDeviceID)")
   }
 
-  static func apply(_ daemon: DaemonConfiguration, to log: Logger) {
-    log.set(
-      level: Logger.Level(name: daemon.logLevel.rawValue) ?? .info,
-      format: Logger.Format(rawValue: daemon.logFormat.rawValue) ?? .text)
-  }
-}
-
-/// Reads token files on a queue of its own: a file may stand on a disk that hangs.
-struct SecretFileReader: SecretFiles {
-  private static let queue = DispatchQueue(label: "prism.secrets")
-
-  func read(_ path: String, bytesMax: Int) async throws(SecretFileFault) -> [UInt8] {
-    let result: Result<[UInt8], SecretFileFault> = await withCheckedContinuation { continuation in
-      Self.queue.async {
-        continuation.resume(
-          returning: Result { () throws(FileError) in try SmallFile.read(path, bytesMax: bytesMax) }
-            .mapError { SecretFileFault($0.description) })
-      }
-    }
-    return try result.get()
-  }
 }

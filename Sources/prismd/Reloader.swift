@@ -2,61 +2,100 @@ import Dispatch
 import PrismBase
 import PrismConfig
 import PrismEngine
-import PrismHTTP
 import PrismLinux
 
 /// Reads the files anew and puts what they say in force: all of it, or, with any fault, none.
-struct Reloader: Sendable {
+///
+/// One reload runs at a time. Who asks while one runs waits for the next, which begins after the asking and serves all
+/// that asked until then: so a storm of reloads is a few, and ends with what the files say last.
+actor Reloader: ConfigurationSource {
   private static let queue = DispatchQueue(label: "prism.configuration")
 
-  let configPath: String
-  let engine: Engine
-  let stack: ConfigurationStack
-  let network: NetlinkMonitor
-  let metrics: MetricsServer
-  let watcher: FileWatcher
-  let log: Logger
+  private let configPath: String
+  private let engine: Engine
+  private let stack: ConfigurationStack
+  private let edges: LiveEdges
+  private let watcher: FileWatcher
+  private let log: Logger
+  private var running: Task<ReloadOutcome, Never>?
+  private var waiting: Task<ReloadOutcome, Never>?
 
-  /// Changes of these files and folders are noticed from now on.
-  func watch(_ loaded: LoadedConfiguration) async {
-    await watcher.watch(files: Set(loaded.files), folders: [loaded.namespaceFolder])
+  init(
+    configPath: String, engine: Engine, stack: ConfigurationStack, edges: LiveEdges, watcher: FileWatcher, log: Logger
+  ) {
+    (self.configPath, self.engine, self.stack) = (configPath, engine, stack)
+    (self.edges, self.watcher, self.log) = (edges, watcher, log)
   }
 
-  func reload() async -> ControlDesk.ReloadOutcome {
-    let path = configPath
+  /// Changes of the files and folders are noticed from now on.
+  func watch() async { await watch([]) }
+
+  private func watch(_ more: [String]) async {
+    let current = await stack.current
+    await watcher.watch(files: Set(current.files + more), folders: [current.namespaceFolder])
+  }
+
+  // MARK: ConfigurationSource
+
+  func inForce() async -> LoadedConfiguration { await stack.current }
+
+  func read(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration {
+    await stack.layered(try await readFiles(path))
+  }
+
+  private func readFiles(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration {
     let result: Result<LoadedConfiguration, ConfigurationFaults> = await withCheckedContinuation { continuation in
       Self.queue.async {
         continuation.resume(
           returning: Result { () throws(ConfigurationFaults) in try configurationLoader(path).load() })
       }
     }
-    switch result {
-    case .failure(let faults): return refuse(faults)
-    case .success(let loaded):
-      await watch(loaded)
-      if let faults = loaded.reloadFaults(running: engine.hub.current) { return refuse(faults) }
-      do { try await metrics.listen(on: loaded.snapshot.daemon.metricsListen) } catch {
-        return refuse(
-          ConfigurationFaults([.init(file: path, line: 0, key: "metrics.listen", message: error.description)]))
-      }
-      return await publish(loaded)
+    return try result.get()
+  }
+
+  func reload() async -> ReloadOutcome {
+    if let waiting { return await waiting.value }
+    let before = running
+    let task = Task {
+      _ = await before?.value
+      begin()
+      return await reloadOnce()
+    }
+    waiting = task
+    return await task.value
+  }
+
+  private func begin() { (running, waiting) = (waiting, nil) }
+
+  // MARK: One reload
+
+  private func reloadOnce() async -> ReloadOutcome {
+    do throws(ConfigurationFaults) {
+      let new = try await readFiles(configPath)
+      if let faults = new.reloadFaults(running: engine.hub.current) { throw faults }
+      // What can still fail comes first: once it is published, it is in force everywhere.
+      try await edges.take(new, before: engine.hub.current.daemon)
+      return await publish(new)
+    } catch {
+      await watch(error.files)
+      return refuse(error)
     }
   }
 
-  private func refuse(_ faults: ConfigurationFaults) -> ControlDesk.ReloadOutcome {
+  private func refuse(_ faults: ConfigurationFaults) -> ReloadOutcome {
     let lines = faults.faults.map(\.description)
     engine.hub.refuse(lines)
     for line in lines { log.error("the configuration was not taken", ["fault": line]) }
-    return .faults(lines)
+    return .refused(lines)
   }
 
-  private func publish(_ loaded: LoadedConfiguration) async -> ControlDesk.ReloadOutcome {
-    let change = await stack.replace(files: loaded).change
-    guard !change.isNothing else { return .done("nothing changed") }
-    Daemon.apply(change.new.daemon, to: log)
-    await network.update(change.new.daemon.network)
-    let lines = SnapshotDiff(from: change.old, to: change.new).lines
+  private func publish(_ new: LoadedConfiguration) async -> ReloadOutcome {
+    let change = await stack.replace(files: new).change
+    await watch([])
+    await edges.follow(change.new.daemon)
+    guard !change.isNothing else { return .inForce(generation: change.new.generation, changes: []) }
     log.info("a new configuration is in force", ["generation": String(change.new.generation)])
-    return .done((["generation \(change.new.generation)"] + lines).joined(separator: "\n"))
+    return .inForce(
+      generation: change.new.generation, changes: SnapshotDiff(from: change.old, to: change.new).lines)
   }
 }

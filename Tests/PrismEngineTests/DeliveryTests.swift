@@ -105,17 +105,21 @@ struct DeliveryTests {
     await engine.stop()
   }
 
-  @Test("the token is sent without the line feed that an editor puts behind it, and a new one is taken from its file")
+  @Test("a token that was rotated is used from the next packet on, and a namespace that was held for the old one tries")
   func token() async throws {
-    let rig = DeliveryRig()
-    rig.secrets.set("/token", "first\n")
-    let engine = try await rig.engine(DeliveryRig.snapshot { $0.tokenFile = "/token" })
+    let rig = DeliveryRig(
+      ScriptedTransport {
+        $0.header("Authorization") == "Bearer second"
+          ? await ScriptedTransport.accept($0) : ScriptedTransport.answer(401, to: $0)
+      })
+    let token = { (text: String) in
+      DeliveryRig.snapshot { $0.token = HeldFile(path: "/token", content: Secret(Array(text.utf8))) }
+    }
+    let engine = try await rig.engine(token("first"))
     await rig.report(1...1, to: engine)
-    #expect(await rig.runs { rig.transport.requests.count == 1 })
-    rig.secrets.set("/token", "second\n")
-    rig.time.advance(by: .seconds(5))
-    await rig.report(2...2, to: engine)
-    #expect(await rig.runs { rig.transport.requests.count == 2 })
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.isHeld == true })
+    await engine.publish(token("second"))
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
     #expect(rig.transport.requests.map { $0.header("Authorization") } == ["Bearer first", "Bearer second"])
     await engine.stop()
   }

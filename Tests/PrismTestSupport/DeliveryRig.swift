@@ -14,7 +14,6 @@ public final class DeliveryRig: Sendable {
   public let time = ManualTime()
   public let transport: ScriptedTransport
   public let network: FixedNetwork
-  public let secrets = FixedSecrets()
 
   public init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkState.Kind = .unmetered) {
     var template = Array("/tmp/prism-engine-XXXXXX".utf8CString)
@@ -49,8 +48,8 @@ public final class DeliveryRig: Sendable {
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
     let store = try await ReportStore.open(options)
     let engine = Engine(
-      store: store, hub: ConfigurationHub(snapshot), transport: transport, network: network, secrets: secrets,
-      deviceID: "device", time: time, log: Logger(write: { _ in }))
+      store: store, hub: ConfigurationHub(snapshot), transport: transport, network: network, deviceID: "device",
+      time: time, log: Logger(write: { _ in }))
     try await engine.start()
     return engine
   }

@@ -25,15 +25,3 @@ public final class FixedNetwork: NetworkMonitor {
     return stream
   }
 }
-
-/// Files of secrets that are what a test says.
-public final class FixedSecrets: SecretFiles {
-  private let files: Mutex<[String: String]>
-  public init(_ files: [String: String] = [:]) { self.files = Mutex(files) }
-  public func set(_ path: String, _ text: String) { files.withLock { $0[path] = text } }
-
-  public func read(_ path: String, bytesMax: Int) async throws(SecretFileFault) -> [UInt8] {
-    guard let text = files.withLock({ $0[path] }) else { throw SecretFileFault("\(path): is not there") }
-    return Array(text.utf8)
-  }
-}

@@ -12,6 +12,8 @@ package struct Checker: Sendable {
   var faults: [ConfigurationFault] = []
   /// Read on the way, as absolute paths: a change of one is a change of the configuration.
   var filesRead: [String] = []
+  /// By path, over all files of one pass.
+  var heldFiles: [String: HeldFile] = [:]
 
   mutating func fault(_ line: Int, _ key: String, _ message: String) {
     faults.append(ConfigurationFault(file: file, line: line, key: place + key, message: message))

@@ -71,6 +71,8 @@ struct MapEntry<Value: Sendable>: Sendable {
   let value: Value
 }
 
+extension MapEntry: Equatable where Value: Equatable {}
+
 extension YAMLNode {
   fileprivate var isEmptyList: Bool { value == .sequence([]) }
 }

@@ -15,44 +15,72 @@ extension ValueForm where Value == String {
       .string($0)
     }
   }
+}
 
-  /// A file that can be read now; its path from the root. What it holds is not looked at.
-  static var readableFile: Self {
-    file("the path of a readable file", isShown: true) { _ in nil }
+// Files that are read with the configuration, and held until it is read again.
+extension ValueForm where Value == HeldFile {
+  static var certificates: Self {
+    file("the path of a readable file with certificates in PEM", isShown: true) { bytes throws(FileFault) in
+      try bytes.asPEM(.certificates)
+    }
+  }
+
+  static var privateKey: Self {
+    file("the path of a readable file with a private key in PEM", isShown: true) { bytes throws(FileFault) in
+      try bytes.asPEM(.privateKey)
+    }
   }
 
   /// A file with a bearer token. The value is not told in faults: it may be the token itself.
   static var tokenFile: Self {
-    file("the path of a readable file with a token", isShown: false) { bytes in
+    file("the path of a readable file with a token", isShown: false) { bytes throws(FileFault) in
       var token = bytes[...]
       while let last = token.last, last == 0x0A || last == 0x0D || last == 0x20 { token = token.dropLast() }
-      let isToken = !token.isEmpty && token.allSatisfy { (0x21...0x7E).contains($0) }
-      return isToken ? nil : "names a file without a token in it; it holds one line of visible ASCII characters"
+      guard !token.isEmpty, token.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        throw FileFault("has no token in it; it holds one line of visible ASCII characters")
+      }
+      return Array(token)
     }
   }
 
   private static func file(
-    _ allowed: String, isShown: Bool, objection: @escaping @Sendable ([UInt8]) -> String?
+    _ allowed: String, isShown: Bool, content: @escaping @Sendable ([UInt8]) throws(FileFault) -> [UInt8]
   ) -> Self {
     ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
       guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
-      let found = checker.search.read(text, bytesMax: 1_048_576)
-      switch found.result {
-      case .success(let file):
-        if let objection = objection(file.bytes) {
-          checker.fault(node.line, key, objection)
-          return nil
-        }
-        checker.filesRead.append(found.path)
-        return found.path
-      case .failure(let fault):
+      do throws(FileFault) {
+        return try checker.held(text, content)
+      } catch {
         let name = isShown ? "is \(node.shown), which" : "names a file that"
-        let places = text.hasPrefix("/") ? "" : " in \(checker.search.places)"
-        checker.fault(node.line, key, "\(name) cannot be read\(places): \(fault.reason)")
+        let places = text.hasPrefix("/") || !error.isMissing ? "" : " in \(checker.search.places)"
+        let what = error.isContent ? "" : "cannot be read\(places): "
+        checker.fault(node.line, key, "\(name) \(what)\(error.reason)")
         return nil
       }
     } show: {
-      .string($0)
+      .string($0.path)
     }
+  }
+}
+
+extension [UInt8] {
+  fileprivate func asPEM(_ content: PEM.Content) throws(FileFault) -> [UInt8] {
+    if let objection = PEM.objection(to: self, as: content) { throw FileFault(objection) }
+    return self
+  }
+}
+
+extension Checker {
+  /// Many namespaces may name one file: it is held once.
+  fileprivate mutating func held(
+    _ path: String, _ content: ([UInt8]) throws(FileFault) -> [UInt8]
+  ) throws(FileFault) -> HeldFile {
+    let found = search.read(path, bytesMax: 1_048_576)
+    filesRead.append(found.path)
+    let sound = Secret(try content(found.result.get().bytes))
+    if let known = heldFiles[found.path], known.content == sound { return known }
+    let file = HeldFile(path: found.path, content: sound)
+    heldFiles[found.path] = file
+    return file
   }
 }

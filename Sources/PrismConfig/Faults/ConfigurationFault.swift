@@ -23,7 +23,9 @@ public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
 /// line. Never empty.
 public struct ConfigurationFaults: Error, Sendable, Equatable, CustomStringConvertible {
   public let faults: [ConfigurationFault]
-  public init(_ faults: [ConfigurationFault]) { self.faults = faults }
+  /// Every file that was looked at, as absolute paths: a change of one may mend it.
+  public let files: [String]
+  public init(_ faults: [ConfigurationFault], files: [String] = []) { (self.faults, self.files) = (faults, files) }
   /// One a line.
   public var description: String { faults.map(\.description).joined(separator: "\n") }
 }

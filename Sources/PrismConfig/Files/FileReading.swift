@@ -4,8 +4,12 @@ import Glibc
 struct FileFault: Error, Equatable {
   let reason: String
   let isMissing: Bool
+  /// The file was read, and holds something else than it should.
+  var isContent = false
   init(errno code: Int32) { (reason, isMissing) = (String(cString: strerror(code)), code == ENOENT || code == ENOTDIR) }
-  init(_ reason: String) { (self.reason, isMissing) = (reason, false) }
+  init(_ reason: String, isContent: Bool = true) {
+    (self.reason, isMissing, self.isContent) = (reason, false, isContent)
+  }
 }
 
 enum FileReading {
@@ -17,7 +21,7 @@ enum FileReading {
     defer { close(descriptor) }
     var information = stat()
     guard fstat(descriptor, &information) == 0 else { throw FileFault(errno: errno) }
-    guard information.st_mode & S_IFMT == S_IFREG else { throw FileFault("not a regular file") }
+    guard information.st_mode & S_IFMT == S_IFREG else { throw FileFault("not a regular file", isContent: false) }
     let bytes = try content(descriptor, bytesMax: bytesMax)
     return (bytes, information.st_mode & 0o7777)
   }
@@ -32,7 +36,7 @@ enum FileReading {
       guard count >= 0 else { throw FileFault(errno: errno) }
       if count == 0 { return bytes }
       bytes += chunk[..<count]
-      guard bytes.count <= bytesMax else { throw FileFault("over \(bytesMax) bytes") }
+      guard bytes.count <= bytesMax else { throw FileFault("over \(bytesMax) bytes", isContent: false) }
     }
   }
 

@@ -18,7 +18,10 @@ struct FileSearch: Sendable {
   /// The first candidate that exists, read. Its path is the last candidate's where none does.
   func read(_ path: String, bytesMax: Int) -> (path: String, result: Result<(bytes: [UInt8], mode: UInt32), FileFault>)
   {
-    var last = (path: path, result: Result<(bytes: [UInt8], mode: UInt32), FileFault>.failure(FileFault("not found")))
+    var last = (
+      path: path,
+      result: Result<(bytes: [UInt8], mode: UInt32), FileFault>.failure(FileFault("not found", isContent: false))
+    )
     for candidate in candidates(path) {
       do throws(FileFault) {
         return (candidate, .success(try FileReading.read(candidate, bytesMax: bytesMax)))

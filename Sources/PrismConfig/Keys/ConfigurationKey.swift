@@ -19,18 +19,20 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
   package let isLive: Bool
   let read: @Sendable (YAMLNode, inout Target, inout Checker) -> Void
   let show: @Sendable (Target) -> JSONValue
+  /// What a file holds counts too, though it is not shown.
+  let isSame: @Sendable (Target, Target) -> Bool
 
-  init<Value>(
+  init<Value: Equatable>(
     _ name: String, _ form: ValueForm<Value>, at path: any WritableKeyPath<Target, Value> & Sendable,
     default note: String? = nil, remote: RemotePermission = .never, isLive: Bool = true, _ meaning: String
   ) {
     self.init(
       name, form, meaning, note, remote: remote, isLive: isLive, set: { $1[keyPath: path] = $0 },
-      show: { form.show($0[keyPath: path]) })
+      show: { form.show($0[keyPath: path]) }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
   }
 
   /// A key whose value may be absent.
-  init<Value>(
+  init<Value: Equatable>(
     _ name: String, _ form: ValueForm<Value>, optional path: any WritableKeyPath<Target, Value?> & Sendable,
     default note: String? = "none", isRequired: Bool = false, remote: RemotePermission = .never,
     isLive: Bool = true, _ meaning: String
@@ -38,17 +40,17 @@ package struct ConfigurationKey<Target: Sendable>: Sendable {
     self.init(
       name, form, meaning, note, isRequired: isRequired, remote: remote, isLive: isLive,
       set: { $1[keyPath: path] = $0 },
-      show: { $0[keyPath: path].map(form.show) ?? .null })
+      show: { $0[keyPath: path].map(form.show) ?? .null }, isSame: { $0[keyPath: path] == $1[keyPath: path] })
   }
 
   private init<Value>(
     _ name: String, _ form: ValueForm<Value>, _ meaning: String, _ note: String?, isRequired: Bool = false,
     remote: RemotePermission, isLive: Bool, set: @escaping @Sendable (Value, inout Target) -> Void,
-    show: @escaping @Sendable (Target) -> JSONValue
+    show: @escaping @Sendable (Target) -> JSONValue, isSame: @escaping @Sendable (Target, Target) -> Bool
   ) {
     (self.name, self.meaning, self.allowed, self.unit) = (name, meaning, form.allowed, form.unit)
     (self.schema, self.defaultNote, self.isRequired) = (form.schema, note, isRequired)
-    (self.remote, self.isLive, self.show) = (remote, isLive, show)
+    (self.remote, self.isLive, self.show, self.isSame) = (remote, isLive, show, isSame)
     read = { node, target, checker in
       if let value = form.read(node, name, &checker) { set(value, &target) }
     }

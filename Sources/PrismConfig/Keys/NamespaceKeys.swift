@@ -70,11 +70,11 @@ package enum NamespaceKeys {
       "keyId", .keyID, optional: \.value.keyId, default: "the first of `keys`",
       "which of the daemon's `keys` encrypts; 16 bytes for aes-128, 32 for aes-256"),
     Key(
-      "authorization.tokenFile", .tokenFile, optional: \.value.tokenFile,
+      "authorization.tokenFile", .tokenFile, optional: \.value.token,
       "a file with a bearer token, read again when it changes"),
-    Key("tls.caFile", .readableFile, optional: \.value.tls.caFile, default: "the system's", "a private CA, PEM"),
-    Key("tls.certFile", .readableFile, optional: \.value.tls.certFile, "a client certificate, PEM"),
-    Key("tls.keyFile", .readableFile, optional: \.value.tls.keyFile, "the client certificate's key, PEM"),
+    Key("tls.caFile", .certificates, optional: \.value.tls.caFile, default: "the system's", "a private CA, PEM"),
+    Key("tls.certFile", .certificates, optional: \.value.tls.certFile, "a client certificate, PEM"),
+    Key("tls.keyFile", .privateKey, optional: \.value.tls.keyFile, "the client certificate's key, PEM"),
   ]
 
   private static let access: [Key] = [

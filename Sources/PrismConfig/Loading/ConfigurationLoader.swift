@@ -18,7 +18,7 @@ public struct ConfigurationLoader: Sendable {
     var run = LoadingRun(path: path, environment: environment)
     run.loadDaemon()
     run.loadNamespaces()
-    guard run.faults.isEmpty else { throw ConfigurationFaults(run.faults) }
+    guard run.faults.isEmpty else { throw ConfigurationFaults(run.faults, files: run.files) }
     return run.result
   }
 }
@@ -38,6 +38,7 @@ private struct LoadingRun {
   var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
   var files: [String] = []
   var faults: [ConfigurationFault] = []
+  private var heldFiles: [String: HeldFile] = [:]
   private var keyRing = KeyRing()
   private var ceilings = DaemonConfiguration.Ceilings()
 
@@ -102,19 +103,21 @@ private struct LoadingRun {
     let search = FileSearch(
       credentials: environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 },
       folders: own == absoluteFolder ? [own] : [absoluteFolder, own])
-    return Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
+    var checker = Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
+    checker.heldFiles = heldFiles
+    return checker
   }
 
   /// The file's values with the environment put in; nil when there is nothing to go on with.
   private mutating func tree(of file: String, _ checker: inout Checker) -> YAMLNode? {
     let bytes: [UInt8]
+    checker.filesRead.append(FilePath.absolute(file))
     do throws(FileFault) {
       bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
     } catch {
       checker.fault(1, "file", "cannot be read: \(error.reason)")
       return nil
     }
-    checker.filesRead.append(FilePath.absolute(file))
     let (root, faults) = YAMLParser.parse(bytes)
     for fault in faults { checker.fault(fault.line, "YAML", fault.message) }
     guard let root else {
@@ -130,6 +133,7 @@ private struct LoadingRun {
     faults += checker.faults.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
       .map(\.element)
     files += checker.filesRead
+    heldFiles = checker.heldFiles
   }
 
   /// The namespaces' files by name. Others in the folder are none of ours; hidden ones are an editor's.

@@ -4,12 +4,12 @@ public import PrismProtocol
 public struct SnapshotDiff: Sendable, Equatable {
   public struct Change: Sendable, Equatable, CustomStringConvertible {
     public let key: String
-    /// As the file would have it; null for none. Equal only for `keys` whose files hold something else now.
+    /// As the file would have it; null for none. Equal only where a file that is named holds something else now.
     public let old: JSONValue, new: JSONValue
 
     /// `expirationDay 15 -> 3`
     public var description: String {
-      old == new ? "\(key): a key file holds another key" : "\(key) \(Self.shown(old)) -> \(Self.shown(new))"
+      old == new ? "\(key): what the file holds is new" : "\(key) \(Self.shown(old)) -> \(Self.shown(new))"
     }
 
     private static func shown(_ value: JSONValue) -> String {
@@ -25,12 +25,7 @@ public struct SnapshotDiff: Sendable, Equatable {
   public let rekeyed: Set<NamespaceName>
 
   public init(from old: Snapshot, to new: Snapshot) {
-    var daemon = DaemonKeys.table.changes(from: old.daemon, to: new.daemon)
-    if old.daemon.keys != new.daemon.keys, !daemon.contains(where: { $0.key == "keys" }) {
-      let shown = DaemonKeys.table["keys"]?.show(new.daemon) ?? .null
-      daemon.append(Change(key: "keys", old: shown, new: shown))
-    }
-    self.daemon = daemon
+    daemon = DaemonKeys.table.changes(from: old.daemon, to: new.daemon)
     added = new.namespaces.keys.filter { old.namespaces[$0] == nil }.sorted()
     removed = old.namespaces.keys.filter { new.namespaces[$0] == nil }.sorted()
     var changed: [NamespaceName: [Change]] = [:]
@@ -65,21 +60,28 @@ extension LoadedConfiguration {
   /// The faults that this configuration has for a daemon that runs on `running`, though it would start on it; nil: none.
   public func reloadFaults(running: Snapshot) -> ConfigurationFaults? {
     let faults = SnapshotDiff(from: running, to: snapshot).needingRestart.map { change in
-      let (file, line) = if case .file(let file, let line) = origins[change.key] { (file, line) } else { (path, 1) }
       let (old, new) = (change.old.string ?? change.old.text, change.new.string ?? change.new.text)
-      return ConfigurationFault(
-        file: file, line: line, key: change.key,
-        message: "is \(new), but prismd runs with \(old); restart it for this change, or take the change back")
+      return fault(
+        change.key, "is \(new), but prismd runs with \(old); restart it for this change, or take the change back")
     }
-    return faults.isEmpty ? nil : ConfigurationFaults(faults)
+    return faults.isEmpty ? nil : ConfigurationFaults(faults, files: files)
+  }
+
+  /// The system refuses what `key` of the daemon's file asks for.
+  public func fault(at key: String, _ message: String) -> ConfigurationFaults {
+    ConfigurationFaults([fault(key, message)], files: files)
+  }
+
+  private func fault(_ key: String, _ message: String) -> ConfigurationFault {
+    let (file, line) = if case .file(let file, let line) = origins[key] { (file, line) } else { (path, 1) }
+    return ConfigurationFault(file: file, line: line, key: key, message: message)
   }
 }
 
 extension KeyTable {
   fileprivate func changes(from old: Target, to new: Target) -> [SnapshotDiff.Change] {
     keys.compactMap { key in
-      let (before, now) = (key.show(old), key.show(new))
-      return before == now ? nil : SnapshotDiff.Change(key: key.name, old: before, new: now)
+      key.isSame(old, new) ? nil : SnapshotDiff.Change(key: key.name, old: key.show(old), new: key.show(new))
     }
   }
 }

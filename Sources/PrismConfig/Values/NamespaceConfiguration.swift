@@ -30,7 +30,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var cipher = Cipher.aes128GCM
   /// The key to encrypt with: of `daemon.keys`. nil only where there is no `url`.
   public var keyId: String?
-  public var tokenFile: String?
+  /// A bearer token.
+  public var token: HeldFile?
   public var tls = TLS()
   /// nil: everyone who may open the socket.
   public var allow: Allow?
@@ -39,8 +40,9 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var meteredInterval: Duration = .seconds(60)
 
   public struct TLS: Sendable, Equatable {
-    public var caFile: String?, certFile: String?, keyFile: String?
-    public init(caFile: String? = nil, certFile: String? = nil, keyFile: String? = nil) {
+    /// PEM. Beside `caFile` no other CA counts.
+    public var caFile: HeldFile?, certFile: HeldFile?, keyFile: HeldFile?
+    public init(caFile: HeldFile? = nil, certFile: HeldFile? = nil, keyFile: HeldFile? = nil) {
       (self.caFile, self.certFile, self.keyFile) = (caFile, certFile, keyFile)
     }
   }

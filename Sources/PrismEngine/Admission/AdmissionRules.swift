@@ -51,6 +51,8 @@ public final class AdmissionRules: Sendable {
   public let reserved: ReservedKeys
   /// `common` of the configuration.
   let configured: [String: String]
+  /// `device.id`; nil: the host's.
+  let deviceID: String?
   /// Of the namespace that takes the largest payload.
   public let payloadBytesMax: Int
   /// Of a request line with the largest payload in base64.
@@ -60,7 +62,7 @@ public final class AdmissionRules: Sendable {
     generation = snapshot.generation
     namespaces = Dictionary(
       uniqueKeysWithValues: snapshot.namespaces.values.map { ($0.name.text, Namespace($0)) })
-    configured = snapshot.daemon.common
+    (configured, deviceID) = (snapshot.daemon.common, snapshot.daemon.deviceId)
     reserved = ReservedKeys(CommonInformation.reservedKeys(configured: configured))
     payloadBytesMax = snapshot.namespaces.values.map(\.maxBodyBytes).max() ?? 0
     lineBytesMax = Limits.lineBytesMax + (payloadBytesMax + 2) / 3 * 4

@@ -1,6 +1,6 @@
 /// The host's part of the common information (3-ingest.md): read once at start, handed in as a value.
 public struct HostFacts: Sendable, Equatable {
-  /// `SYS_DEVICE_ID`.
+  /// `SYS_DEVICE_ID` where the configuration names none.
   public var deviceID: String
   /// The hardware's vendor and product; nil when the machine doesn't tell.
   public var brand: String?

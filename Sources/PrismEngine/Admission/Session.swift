@@ -26,7 +26,7 @@ public struct Session: Sendable {
 
   public mutating func take(_ rules: AdmissionRules) {
     guard rules !== self.rules else { return }
-    let contextIsSame = rules.configured == self.rules.configured
+    let contextIsSame = rules.configured == self.rules.configured && rules.deviceID == self.rules.deviceID
     self.rules = rules
     recent = nil
     if !contextIsSame { prepare() }
@@ -39,6 +39,8 @@ public struct Session: Sendable {
   }
 
   private mutating func prepare() {
+    var host = host
+    if let deviceID = rules.deviceID { host.deviceID = deviceID }
     commonMembers = CommonInformation.members(
       host: host, peer: peer, configured: rules.configured, greeted: greeting.app, sessionID: sessionID)
     context = CommonContext(members: CommonInformation.text(commonMembers))

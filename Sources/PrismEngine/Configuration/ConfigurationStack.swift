@@ -42,6 +42,11 @@ public actor ConfigurationStack {
     return Outcome(change: await publish(), dropped: dropped)
   }
 
+  /// What `files` would come to, if they were put in force now.
+  public func layered(_ files: LoadedConfiguration) -> LoadedConfiguration {
+    (try? files.applying(remote: files.snapshot.daemon.remote == nil ? [] : remote)) ?? files  // as `replace` drops it
+  }
+
   /// Puts `remote` in place of the remote layer: all of it or, with any fault, nothing.
   func replace(remote: [RemoteNamespace]) async throws(ConfigurationFaults) -> ConfigurationChange {
     current = try files.applying(remote: remote)

@@ -5,19 +5,12 @@ import PrismStore
 
 /// Answers what `prismctl` asks (7-operations.md). Every answer ends with a line that has `"done":true`.
 public struct ControlDesk: Sendable {
-  /// What a reload came to: what changed for people, or every fault.
-  public enum ReloadOutcome: Sendable {
-    case done(String)
-    case faults([String])
-  }
-
   let engine: Engine
   let version: String
-  let reload: @Sendable () async -> ReloadOutcome
+  let configuration: any ConfigurationSource
 
-  /// - Parameter reload: reads the files and publishes what they say.
-  public init(engine: Engine, version: String, reload: @escaping @Sendable () async -> ReloadOutcome) {
-    (self.engine, self.version, self.reload) = (engine, version, reload)
+  public init(engine: Engine, version: String, configuration: any ConfigurationSource) {
+    (self.engine, self.version, self.configuration) = (engine, version, configuration)
   }
 
   public func handle(_ request: ControlRequest) -> AsyncStream<JSONValue> {
@@ -54,18 +47,16 @@ public struct ControlDesk: Sendable {
     case .flush:
       try await flush(request, progress)
       return []
-    case .reload:
-      switch await reload() {
-      case .done(let text): return [.init("text", .string(text))]
-      case .faults(let faults): throw Refused(78, faults.joined(separator: "\n"))
-      }
+    case .reload: return try await reload()
+    case .configShow: return await showConfiguration(request)
+    case .configDiff: return try await diffConfiguration(request)
     case .explain: return [.init("text", .string(try await explain(request)))]
     case .trace: return try await trace(request)
     case .remove: return try await remove(request)
     case .deadList: return try await listDead(request)
     case .deadShow: return try await showDead(request)
     case .deadRequeue, .deadDrop: return try await settleDead(request)
-    case .tail, .export, .configShow, .configDiff, .doctor:
+    case .tail, .export, .doctor:
       throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
   }

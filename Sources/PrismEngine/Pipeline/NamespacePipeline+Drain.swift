@@ -34,7 +34,7 @@ extension NamespacePipeline {
     }
     guard let packet = try await buildHead(kind) else { return lines[kind].head != nil }
     guard mayLeave(packet, kind) else { return lines[kind].head == nil }
-    let request = await request(for: packet, kind)
+    let request = request(for: packet, kind)
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(UploadHeaders.estimatedBytes(request)) : 0
     lines[kind].began()
@@ -138,34 +138,14 @@ extension NamespacePipeline {
     }
   }
 
-  private func request(for packet: BuiltPacket, _ kind: ReportKind) async -> UploadRequest {
-    let collector = settings.collector?.endpoint(kind.rawValue) ?? ""
+  private func request(for packet: BuiltPacket, _ kind: ReportKind) -> UploadRequest {
+    let token = settings.configuration?.token.map { String(decoding: $0.content.bytes, as: UTF8.self) }
     var request = UploadRequest(
-      url: collector,
-      headers: UploadHeaders.make(packet, dependsOn: lines[kind].lastAccepted, token: await bearerToken()),
-      body: packet.body, connectTimeout: UploadHeaders.connectTimeout,
-      timeout: UploadHeaders.timeout(bodyBytes: packet.body.count))
-    let tls = settings.configuration?.tls
-    (request.caFile, request.certFile, request.keyFile) = (tls?.caFile, tls?.certFile, tls?.keyFile)
+      url: settings.collector?.endpoint(kind.rawValue) ?? "",
+      headers: UploadHeaders.make(packet, dependsOn: lines[kind].lastAccepted, token: token), body: packet.body,
+      connectTimeout: UploadHeaders.connectTimeout, timeout: UploadHeaders.timeout(bodyBytes: packet.body.count))
+    if let tls = settings.configuration?.tls { request.tls = tls }
     return request
-  }
-
-  /// The file is read again after 2 s, so that a new token is in use within 5.
-  private func bearerToken() async -> String? {
-    guard let path = settings.configuration?.tokenFile else { return nil }
-    if let token, token.path == path, now - token.readAt < .seconds(2) { return token.text }
-    do {
-      let bytes = try await parts.secrets.read(path, bytesMax: 16 * 1024)
-      // One token; an editor's line feed behind it is none of it.
-      let text = String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)
-      token = (path, text, now)
-      parts.log.faultEnded("token.\(namespace)", "the token file can be read again")
-      return text
-    } catch {
-      parts.log.fault(
-        "token.\(namespace)", "no token is sent", ["namespace": namespace.text, "cause": error.description])
-      return token?.text
-    }
   }
 
   // MARK: The answer

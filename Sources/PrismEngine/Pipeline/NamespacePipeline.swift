@@ -22,7 +22,6 @@ actor NamespacePipeline {
   var isStopping = false
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
-  var token: (path: String, text: String, readAt: Duration)?
 
   /// When a gate that was found shut opens by time alone (the metered window's end).
   private var gateOpensAt: Duration?
@@ -93,7 +92,6 @@ actor NamespacePipeline {
   func apply(_ settings: PipelineSettings) {
     let isOtherCollector = settings.collector != self.settings.collector
     self.settings = settings
-    token = nil
     if isOtherCollector {
       for kind in ReportKind.allCases { retries[kind].forget() }
       circuit = Circuit()

@@ -6,7 +6,6 @@ struct PipelineParts: Sendable {
   var store: ReportStore
   var transport: any Transport
   var network: any NetworkMonitor
-  var secrets: any SecretFiles
   var builder: PacketBuilder
   var time: any TimeSource
   var random: Randomness

@@ -18,8 +18,8 @@ public actor ControlServer {
 
   private nonisolated let executor: DispatchQueueExecutor
   private let listener: UnixListener
-  private let handler: Handler
   private let log: Logger
+  private var handler: Handler?
   private var groupID: UInt32?
   private var acceptSource: (any DispatchSourceRead)?
   private var isPaused = false
@@ -29,12 +29,10 @@ public actor ControlServer {
 
   /// Takes over `listener`. - Parameter group: `control.group`; its members are answered too.
   /// - Throws: `unknownGroup`.
-  public init(
-    listener: UnixListener, group: String?, log: Logger, handler: @escaping Handler
-  ) throws(SocketError) {
+  public init(listener: UnixListener, group: String?, log: Logger) throws(SocketError) {
     groupID = try Self.groupID(of: group, path: listener.path)
     executor = DispatchQueueExecutor(label: "prism.control")
-    (self.listener, self.log, self.handler) = (listener, log, handler)
+    (self.listener, self.log) = (listener, log)
   }
 
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
@@ -44,8 +42,9 @@ public actor ControlServer {
     groupID = newID
   }
 
-  public func start() {
+  public func start(handler: @escaping Handler) {
     precondition(acceptSource == nil, "a control server is started once")
+    self.handler = handler
     watch()
   }
 
@@ -100,6 +99,7 @@ public actor ControlServer {
     }
     log.faultEnded("control.accept", "the control socket accepts again")
     log.faultEnded("control.descriptors", "there are descriptors again")
+    guard let handler else { preconditionFailure("nothing is accepted before there is a handler") }
     let connection = ControlConnection(descriptor: descriptor, executor: executor, handler: handler) {
       [weak self] connection in
       self?.assumeIsolated { _ = $0.connections.removeValue(forKey: ObjectIdentifier(connection)) }

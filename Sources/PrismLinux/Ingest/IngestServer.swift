@@ -79,6 +79,11 @@ public actor IngestServer {
     accepting = source
   }
 
+  /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
+  public func update(mode: UInt32, group: String?) throws(SocketError) {
+    try listener.update(mode: mode, group: group)
+  }
+
   /// Ends: no new connections, what was taken is committed and answered, what comes meanwhile is answered `busy`, then
   /// everything is closed. Returns when it is, `stopMax` after it began at the latest.
   public func stop() async {

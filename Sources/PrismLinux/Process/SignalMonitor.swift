@@ -1,16 +1,21 @@
+import CLinux
 import Dispatch
 import Glibc
 import PrismBase
 
 /// SIGTERM and SIGINT ask for a stop, a second one of either ends the process at once; SIGHUP asks for a reload; SIGPIPE
 /// is ignored (7-operations.md).
+///
+/// A handler writes each signal's number to a pipe. libdispatch's own signal sources read a signalfd, which is told only
+/// of signals that the process's first thread blocks: an ignored one that it doesn't block is dropped by the kernel, and
+/// whether it blocks them depends on how that thread waits.
 public actor SignalMonitor {
   public enum Event: Sendable, Equatable { case stop, reload }
 
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.signals")
   private let handler: @Sendable (Event) -> Void
   private let exitNow: @Sendable (Int32) -> Void
-  private var sources: [any DispatchSourceSignal] = []
+  private var source: (any DispatchSourceRead)?
   private var isStopping = false
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -24,20 +29,35 @@ public actor SignalMonitor {
     (self.exitNow, self.handler) = (exitNow, handler)
   }
 
-  /// From here on the signals come as events. Call it before anything that a stop would have to clean up.
+  /// From here on, and until the process ends, the signals come as events. Call it once, before anything that a stop
+  /// would have to clean up.
   public func start() {
+    precondition(source == nil, "signals are watched once")
     signal(SIGPIPE, SIG_IGN)
-    for number in [SIGTERM, SIGINT, SIGHUP] {
-      signal(number, SIG_IGN)  // else the default action is taken beside the event
-      let source = DispatchSource.makeSignalSource(signal: number, queue: executor.queue)
-      source.setEventHandler { [weak self] in self?.assumeIsolated { $0.came(number) } }
-      sources.append(source)
-      source.activate()
+    var ends: [Int32] = [-1, -1]
+    // Without a pipe the signals do what they do by default, which is to end the process.
+    guard pipe(&ends) == 0 else { return }
+    for end in ends {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
+    let source = DispatchSource.makeReadSource(fileDescriptor: ends[0], queue: executor.queue)
+    source.setEventHandler { [descriptor = ends[0]] in self.assumeIsolated { $0.read(descriptor) } }
+    source.activate()
+    self.source = source
+    prism_tell_signals(ends[1])
+    for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, prism_signal_came) }
   }
 
-  private func came(_ number: Int32) {
-    guard number != SIGHUP else { return handler(.reload) }
+  private func read(_ descriptor: Int32) {
+    var numbers = [UInt8](repeating: 0, count: 64)
+    let count = Glibc.read(descriptor, &numbers, numbers.count)
+    let came = numbers.prefix(max(0, count)).map { Int32($0) }
+    if came.contains(SIGHUP) { handler(.reload) }
+    for number in came where number != SIGHUP { stop(number) }
+  }
+
+  private func stop(_ number: Int32) {
     if isStopping { return exitNow(128 + number) }
     isStopping = true
     handler(.stop)

@@ -1,4 +1,6 @@
 import CCurl
+import PrismConfig
+import PrismProtocol
 
 /// Sets the options of an easy handle, group by group.
 struct CurlOptions {
@@ -89,20 +91,19 @@ struct CurlOptions {
     try set(CURLOPT_SSL_VERIFYHOST, 2, "verification")
     // curl keeps the machine's CAs for a day else, and a changed bundle would go unseen.
     try set(CURLOPT_CA_CACHE_TIMEOUT, 0, "CA cache")
-    if let file = request.caFile {
+    if let file = request.tls.caFile {
       try set(CURLOPT_CAPATH, nil, "CA folder")  // a private CA stands alone, not beside the machine's
       try setBlob(CURLOPT_CAINFO_BLOB, "CA file", file)
     }
-    if let file = request.certFile { try setBlob(CURLOPT_SSLCERT_BLOB, "certificate file", file) }
-    if let file = request.keyFile {
+    if let file = request.tls.certFile { try setBlob(CURLOPT_SSLCERT_BLOB, "certificate file", file) }
+    if let file = request.tls.keyFile {
       try setBlob(CURLOPT_SSLKEY_BLOB, "key file", file)
       try set(CURLOPT_KEYPASSWD, "", "key's passphrase")  // an encrypted key must fail, not ask on a terminal
     }
   }
 
-  private func setBlob(_ option: CURLoption, _ what: String, _ path: String) throws(TransferError) {
-    let bytes: [UInt8]
-    do { bytes = try SmallFile.read(path) } catch { throw TransferError("\(what) \(error)") }
+  private func setBlob(_ option: CURLoption, _ what: String, _ file: HeldFile) throws(TransferError) {
+    let bytes = file.content.bytes
     try check(prism_curl_set_blob(handle, option, bytes, bytes.count), what)
   }
 }

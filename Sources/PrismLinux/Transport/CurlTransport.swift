@@ -9,8 +9,8 @@ public import PrismEngine
 /// `idleTimeout` without a transfer the connections are closed, the memory is given back and the thread ends; the next
 /// POST starts it again.
 ///
-/// The files of `UploadRequest` (CA, client certificate, key) are read anew for each POST, and a connection is used
-/// again only under the same contents: a rotated certificate is in force with the next packet.
+/// A connection is used again only under the same CA, client certificate and key: a rotated one is in force with the
+/// next packet.
 ///
 /// Proxies are taken from the environment as curl does (`https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`), but never
 /// used for loopback.

@@ -2,7 +2,7 @@ import PrismProtocol
 
 /// The commands that ask the daemon and show its answers.
 extension Command {
-  private static let json = Option("--json", nil, "the daemon's answers as they come, one JSON object a line")
+  static let json = Option("--json", nil, "the daemon's answers as they come, one JSON object a line")
 
   static let flush = Command(
     words: ["flush"], summary: "upload now", operands: ["[NAMESPACE]"],
@@ -86,7 +86,7 @@ extension Command {
   }
 
   /// - Parameter render: an answer's text; "" for none; nil for the ordinary one.
-  private static func ask(
+  static func ask(
     _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
     render: (JSONValue) -> String? = { _ in nil }
   ) throws(Failure) {

@@ -15,11 +15,11 @@ import Testing
     "live": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample}]\n",
     "loaded": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample, isUploadPayload: true}]\n",
     "evicting": """
-      {url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, onFull: evictOldest, monitorList: [{type: sample}]}
-      """,
+    {url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, onFull: evictOldest, monitorList: [{type: sample}]}
+    """,
     "refusing": """
-      {url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, onFull: refuse, maxItem: 20, monitorList: [{type: sample}]}
-      """,
+    {url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, onFull: refuse, maxItem: 20, monitorList: [{type: sample}]}
+    """,
   ]
   private static let names = namespaces.keys.sorted()
 

@@ -7,8 +7,9 @@ struct BadConfigurationTests {
 
   static func folder() throws -> ConfigurationFolder {
     let folder = try ConfigurationFolder([
-      "prismd.yaml": "keys: [{id: k1, file: k1.key}]\n", "k1.key": "00112233445566778899aabbccddeeff", "cert.pem": "",
-      "bad.key": "not hexadecimal, but secret",
+      "prismd.yaml": "keys: [{id: k1, file: k1.key}]\n", "k1.key": "00112233445566778899aabbccddeeff",
+      "cert.pem": FilesTests.certificate,
+      "bad.key": "not hexadecimal, but secret", "key.pem": FilesTests.privateKey,
     ])
     try folder.write("open.key", "00112233445566778899aabbccddeeff", mode: 0o604)
     return folder

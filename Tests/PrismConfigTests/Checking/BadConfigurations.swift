@@ -353,7 +353,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ["namespaces.d/shop.yaml:2: tls.keyFile: is missing; a client certificate needs it beside tls.certFile"]),
     BadConfiguration(
       "an unreadable certificate beside its key", "namespaces.d/shop.yaml",
-      "monitorList: [{type: order}]\ntls: {certFile: none.pem, keyFile: cert.pem}\n",
+      "monitorList: [{type: order}]\ntls: {certFile: none.pem, keyFile: key.pem}\n",
       [
         "namespaces.d/shop.yaml:2: tls.certFile: is none.pem, which cannot be read in . nor in namespaces.d: No such file or directory"
       ]),

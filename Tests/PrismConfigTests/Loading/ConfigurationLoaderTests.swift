@@ -55,8 +55,8 @@ struct ConfigurationLoaderTests {
   func namespace() throws {
     let folder = try ConfigurationFolder([
       "prismd.yaml": "keys: [{id: first, file: one.key}, {id: big, file: two.key}]",
-      "one.key": Self.key, "two.key": Self.key + Self.key + "\n", "token": "secret\n", "ca.pem": "", "cert.pem": "",
-      "key.pem": "",
+      "one.key": Self.key, "two.key": Self.key + Self.key + "\n", "token": "t0ken\n",
+      "ca.pem": FilesTests.certificate, "cert.pem": FilesTests.certificate, "key.pem": FilesTests.privateKey,
       "namespaces.d/shop.yaml": """
       url: https://collector.example.com:8443/base/
       isUpload: false
@@ -98,9 +98,13 @@ struct ConfigurationLoaderTests {
     (expected.maxBodyBytes, expected.uploadInterval, expected.maxItem) = (3_145_728, .seconds(30), 1)
     (expected.maxFlowBytes, expected.expirationDays, expected.onlyWifi) = (104_857_600, 30, true)
     (expected.maxStoreBytes, expected.onFull, expected.cipher) = (68_719_476_736, .refuse, .aes256GCM)
-    (expected.keyId, expected.tokenFile) = ("big", "\(folder.path)/token")
+    let held = { (name: String, text: String) in
+      HeldFile(path: "\(folder.path)/\(name)", content: Secret(Array(text.utf8)))
+    }
+    (expected.keyId, expected.token) = ("big", held("token", "t0ken"))
     expected.tls = .init(
-      caFile: "\(folder.path)/ca.pem", certFile: "\(folder.path)/cert.pem", keyFile: "\(folder.path)/key.pem")
+      caFile: held("ca.pem", FilesTests.certificate), certFile: held("cert.pem", FilesTests.certificate),
+      keyFile: held("key.pem", FilesTests.privateKey))
     expected.allow = .init(userIDs: [0, 1000], groupIDs: [0])
     (expected.receipt, expected.meteredInterval) = (.optional, .zero)
     #expect(loaded.snapshot.namespaces[shop] == expected)

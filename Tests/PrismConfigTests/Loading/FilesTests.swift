@@ -6,6 +6,9 @@ import Testing
 @Suite("Files and what they name")
 struct FilesTests {
   static let key = "00112233445566778899aabbccddeeff"
+  /// Blocks of an empty sequence.
+  static let certificate = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
+  static let privateKey = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n"
   static let shop = "monitorList: [{type: order}]\n"
 
   @Test("a missing file is a fault, a folder or a pipe in its place too, and none blocks")
@@ -64,12 +67,12 @@ struct FilesTests {
   @Test("a namespace's relative file lies beside the daemon's file or beside its own")
   func relativeFiles() throws {
     let folder = try ConfigurationFolder([
-      "prismd.yaml": "", "ca.pem": "", "namespaces.d/token": "t0ken\n",
+      "prismd.yaml": "", "ca.pem": Self.certificate, "namespaces.d/token": "t0ken\n",
       "namespaces.d/shop.yaml": Self.shop + "tls: {caFile: ca.pem}\nauthorization: {tokenFile: token}\n",
     ])
     let shop = try #require(try folder.load().snapshot.namespaces.values.first { $0.name != .prism })
-    #expect(shop.tls.caFile == "\(folder.path)/ca.pem")
-    #expect(shop.tokenFile == "\(folder.path)/namespaces.d/token")
+    #expect(shop.tls.caFile?.path == "\(folder.path)/ca.pem")
+    #expect(shop.token == HeldFile(path: "\(folder.path)/namespaces.d/token", content: Secret(Array("t0ken".utf8))))
   }
 
   @Test("a ceiling that the operator raised holds for every namespace")

@@ -58,7 +58,7 @@ struct ShowingTests {
     for secret in [FilesTests.key, "tok3n", "abababab", "17, 34, 51"] {
       for output in outputs { #expect(!output.contains(secret)) }
     }
-    #expect(diff.lines == ["prismd: keys: a key file holds another key"])
+    #expect(diff.lines == ["prismd: keys: what the file holds is new"])
     #expect(diff.rekeyed.contains { $0.text == "shop" })
   }
 }

@@ -15,8 +15,8 @@ struct ControlServerTests {
     _ handler: @escaping ControlServer.Handler, _ body: (_ path: String) async throws -> Void
   ) async throws {
     let listener = try UnixListener(path: folder("control.sock"), mode: 0o660)
-    let server = try ControlServer(listener: listener, group: nil, log: log, handler: handler)
-    await server.start()
+    let server = try ControlServer(listener: listener, group: nil, log: log)
+    await server.start(handler: handler)
     try await body(folder("control.sock"))
     await server.stop()
   }
@@ -121,10 +121,8 @@ struct ControlServerTests {
   @Test("stopping ends requests under way and closes their connections")
   func stopping() async throws {
     let listener = try UnixListener(path: folder("control.sock"), mode: 0o660)
-    let server = try ControlServer(listener: listener, group: nil, log: log) { _ in
-      AsyncStream { $0.yield(["event": 1]) }
-    }
-    await server.start()
+    let server = try ControlServer(listener: listener, group: nil, log: log)
+    await server.start { _ in AsyncStream { $0.yield(["event": 1]) } }
     let client = try #require(LineClient(folder("control.sock")))
     client.send("{\"command\":\"tail\"}\n")
     #expect(await client.line() == ["event": 1])

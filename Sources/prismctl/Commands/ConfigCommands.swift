@@ -1,0 +1,73 @@
+import Glibc
+import PrismConfig
+import PrismProtocol
+
+extension Command {
+  static let configCheck = Command(
+    words: ["config", "check"], summary: "read a configuration and print every fault of it; starts nothing",
+    operands: ["PATH"], example: "prismctl config check /etc/prism/prismd.yaml"
+  ) { invocation throws(Failure) in
+    _ = try load(invocation.operands[0])
+  }
+
+  static let configShow = Command(
+    words: ["config", "show"],
+    summary: "the configuration that the daemon works with, or what the one at PATH comes to; no secret is shown",
+    operands: ["[PATH]"],
+    options: [
+      Option("--origin", nil, "each value with where it comes from: default, file and line, remote"),
+      Option("--json", nil, "one JSON document"),
+    ],
+    example: "prismctl config show --origin"
+  ) { invocation throws(Failure) in
+    let (hasOrigins, isJSON) = (invocation.has("--origin"), invocation.has("--json"))
+    if let path = invocation.operands.first {
+      let loaded = try load(path)
+      return print(isJSON ? loaded.json(origins: hasOrigins).prettyText : loaded.text(origins: hasOrigins))
+    }
+    let request = ControlRequest(.configShow, [.init("origins", .bool(hasOrigins))])
+    try ControlConnection(invocation).ask(request) { answer in
+      print(isJSON ? answer["configuration"]?.prettyText ?? "" : answer["text"]?.string ?? "")
+    }
+  }
+
+  static let configDiff = Command(
+    words: ["config", "diff"],
+    summary: "what the configuration at PATH would change, and what that would do to stored rows; changes nothing",
+    operands: ["PATH"], options: [json], example: "prismctl config diff /etc/prism.new/prismd.yaml"
+  ) { invocation throws(Failure) in
+    // The daemon reads it: with its rights, environment and credentials, as it would have to when it is put in place.
+    let path = invocation.operands[0]
+    guard let absolute = path.hasPrefix("/") ? path : workingFolder.map({ "\($0)/\(path)" }) else {
+      throw .usage("PATH: give it from the root; the working folder is gone")
+    }
+    try ask(.configDiff, [.init("path", .string(absolute))], invocation)
+  }
+
+  /// - Throws: 78, when every fault was printed.
+  private static func load(_ path: String) throws(Failure) -> LoadedConfiguration {
+    do throws(ConfigurationFaults) {
+      return try ConfigurationLoader(path: path, environment: environment()).load()
+    } catch {
+      for fault in error.faults { print(fault) }
+      throw Failure(Failure.configuration, "")
+    }
+  }
+
+  private static var workingFolder: String? {
+    guard let path = getcwd(nil, 0) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+  }
+
+  private static func environment() -> [String: String] {
+    var result: [String: String] = [:]
+    var entry = environ
+    while let text = entry.pointee {
+      let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
+      entry += 1
+    }
+    return result
+  }
+}
