@@ -8,10 +8,15 @@ import PrismStore
 // claimed (in the commit that settles those before it) and built.
 extension NamespacePipeline {
   func drain(_ kind: ReportKind) async {
+    repeat { await drainOnce(kind) } while uploads[kind].handle(.ended, now: now) == .drain
+  }
+
+  private func drainOnce(_ kind: ReportKind) async {
+    // What earlier claims found says nothing of types that may leave since.
+    lines[kind].isExhausted = false
     do throws(StoreError) {
       while try await sendNext(kind) {}
       if !lines[kind].settlements.isEmpty || !notes.isEmpty { try await commit(kind, claiming: nil) }
-      if uploads[kind] == .draining { _ = uploads[kind].handle(.ended, now: now) }
     } catch {
       lines[kind].lose()
       parts.log.fault(
@@ -25,7 +30,7 @@ extension NamespacePipeline {
 
   /// One packet. false: the drain is over.
   private func sendNext(_ kind: ReportKind) async throws(StoreError) -> Bool {
-    guard uploads[kind] == .draining, case .open(let types) = gates(kind).verdict else { return false }
+    guard uploads[kind].isDraining, case .open(let types) = gates(kind).verdict else { return false }
     try await recover(kind)
     if lines[kind].mustCommit { try await commit(kind, claiming: nil) }
     if lines[kind].head == nil {

@@ -4,6 +4,8 @@ enum UploadState: Sendable, Equatable {
   case idle
   /// Packet after packet leaves. Next: idle, when nothing waits or a gate shut; paused, after a failure.
   case draining
+  /// The same, and an upload was wished for meanwhile, which may be for rows that this one has passed. Next: draining.
+  case drainingAgain
   /// A failure asked for a pause; the same packet goes first after it. Next: draining.
   case paused(Pause)
   /// For good: the daemon is stopping.
@@ -46,6 +48,8 @@ enum UploadState: Sendable, Equatable {
     case nothing
   }
 
+  var isDraining: Bool { self == .draining || self == .drainingAgain }
+
   mutating func handle(_ event: Event, now: Duration) -> Action {
     switch (self, event) {
     case (.idle, .wanted):
@@ -59,17 +63,24 @@ enum UploadState: Sendable, Equatable {
       if pause.reason.ends(by: hope) { pause.until = min(pause.until, tryAt) }
       self = .paused(pause)
       return .wait(until: pause.until)
+    case (.draining, .wanted):
+      self = .drainingAgain
+      return .nothing
     case (.draining, .ended):
       self = .idle
       return .nothing
-    case (.draining, .failed(let pause)), (.idle, .failed(let pause)):  // idle: taken up again after a restart
+    case (.drainingAgain, .ended):
+      self = .draining
+      return .drain
+    case (.draining, .failed(let pause)), (.drainingAgain, .failed(let pause)),
+      (.idle, .failed(let pause)):  // idle: taken up again after a restart
       self = .paused(pause)
       return .wait(until: pause.until)
-    case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _):
+    case (.idle, .stop), (.draining, .stop), (.drainingAgain, .stop), (.paused, .stop), (.stopped, _):
       self = .stopped
       return .nothing
-    case (.idle, .ended), (.idle, .hope), (.draining, .wanted), (.draining, .hope), (.paused, .ended),
-      (.paused, .failed):
+    case (.idle, .ended), (.idle, .hope), (.draining, .hope), (.drainingAgain, .wanted), (.drainingAgain, .hope),
+      (.paused, .ended), (.paused, .failed):
       return .nothing  // late or merged wishes are normal
     }
   }
