@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export SWIFT_BACKTRACE := enable=no
 RELEASE := swift build -c release --static-swift-stdlib
 
-.PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills
+.PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-reloads
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -31,7 +31,7 @@ test: bootstrap lint ## everything that CI runs
 	swift test --skip-build --filter EndToEndTests
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-reloads ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -41,6 +41,8 @@ soak-io: soak-build ## every I/O call of the store fails in its turn
 	PRISM_SOAK=2 swift test --skip-build --filter EveryIOFails
 soak-kills: soak-build ## 200 kills of the daemon
 	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
+soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
+	PRISM_E2E_RELOADS=1000 swift test --skip-build --filter ReloadLoadTests
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests

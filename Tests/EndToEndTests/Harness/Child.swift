@@ -19,6 +19,8 @@ final class Child: Sendable {
   var identifier: Int32 { program.identifier }
   var isRunning: Bool { program.exitCode == nil }
 
+  func signal(_ number: Int32) { program.signal(number) }
+
   /// Sends the signal and waits for the end. - Returns: the exit code, or the number of the signal that ended it.
   @discardableResult
   func end(_ signal: Int32) async throws -> Int32 {

@@ -36,17 +36,26 @@ final class Harness: Sendable {
     }
     let made = try await Programs.run(Programs.prismctl, ["keys", "new", "\(folder)/main.key"])
     #expect(made.exitCode == 0, "\(made.error)")
-    let daemonFile = """
-      ingest: {socket: \(folder)/ingest.sock}
-      control: {socket: \(folder)/control.sock}
-      state: \(folder)/state
-      keys: [{id: main, file: main.key}]
-      device: {id: e2e-device}
-      \(extra)
-
-      """
-    try daemonFile.write(toFile: config, atomically: true, encoding: .utf8)
+    try writeDaemonFile(extra)
     for (name, text) in namespaces { try write(text, namespace: name) }
+  }
+
+  /// - Parameter extra: in flow style, `ingest` and the others with `$ingest` in front of what is theirs.
+  func writeDaemonFile(_ extra: String) throws {
+    var lines = ["ingest": "socket: \(ingest)", "control": "socket: \(control)"]
+    if !extra.contains("device:") { lines["device"] = "id: e2e-device" }
+    var rest: [Substring] = []
+    for line in extra.split(separator: "\n") {
+      guard line.first == "$", let colon = line.firstIndex(of: ":") else {
+        rest.append(line)
+        continue
+      }
+      lines[String(line[..<colon].dropFirst())]! += ", \(line[line.index(after: colon)...])"
+    }
+    let text =
+      lines.sorted { $0.key < $1.key }.map { "\($0.key): {\($0.value)}\n" }.joined()
+      + "state: \(folder)/state\nkeys: [{id: main, file: main.key}]\n" + rest.joined(separator: "\n") + "\n"
+    try text.write(toFile: config, atomically: true, encoding: .utf8)
   }
 
   func write(_ text: String, namespace: String) throws {
@@ -95,6 +104,10 @@ final class Harness: Sendable {
       return try await self.prismctl("status", "--json").exitCode == 0
     }
   }
+
+  var daemonLog: String { (try? String(contentsOfFile: "\(folder)/prismd.log", encoding: .utf8)) ?? "" }
+
+  func signalDaemon(_ number: Int32) { daemon.withLock { $0 }?.signal(number) }
 
   func endDaemon(_ signal: Int32) async throws {
     if let child = daemon.withLock({ $0 }) { try await child.end(signal) }

@@ -49,12 +49,16 @@ struct Failed: Error, CustomStringConvertible {
 }
 
 /// Looks until `condition` holds.
-func waitUntil(_ what: String, within bound: Duration, _ condition: () async throws -> Bool) async throws {
+/// - Parameter otherwise: what there was instead.
+func waitUntil(
+  _ what: String, within bound: Duration, otherwise: @autoclosure () -> String = "",
+  _ condition: () async throws -> Bool
+) async throws {
   let clock = ContinuousClock()
   let deadline = clock.now + bound
   while clock.now < deadline {
     if try await condition() { return }
     try await Task.sleep(for: .milliseconds(5))
   }
-  throw Failed("this did not come within \(bound): \(what)")
+  throw Failed("this did not come within \(bound): \(what) \(otherwise())")
 }

@@ -1,0 +1,146 @@
+import Foundation
+import Glibc
+import PrismClient
+import PrismProtocol
+import Testing
+
+/// What reloads a daemon, and that it ends with what was written last.
+@Suite struct ReloadTests {
+  private static let shop = "monitorList: [{type: sample}]\n"
+
+  private static func shop(maxItem: Int) -> String { shop + "maxItem: \(maxItem)\n" }
+
+  private func expect(_ harness: Harness, _ what: String, maxItem: Int?, of namespace: String = "shop") async throws {
+    try await waitUntil(
+      "\(what): maxItem \(String(describing: maxItem)); \(await harness.diagnosis)", within: .seconds(30)
+    ) {
+      try await harness.inForce("maxItem", of: namespace) == maxItem.map { .int($0) }
+    }
+  }
+
+  @Test("files that are written in place, renamed over, linked anew, added and removed are in force by themselves")
+  func watched() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let file = "\(harness.folder)/namespaces.d/shop.yaml"
+      try Self.shop(maxItem: 1).write(toFile: file, atomically: false, encoding: .utf8)
+      try await expect(harness, "in place", maxItem: 1)
+      try harness.write(Self.shop(maxItem: 2), namespace: "shop")
+      try await expect(harness, "renamed over", maxItem: 2)
+      try harness.write(Self.shop(maxItem: 3), namespace: "other")
+      try await expect(harness, "added", maxItem: 3, of: "other")
+      unlink("\(harness.folder)/namespaces.d/other.yaml")
+      try await expect(harness, "removed", maxItem: nil, of: "other")
+      #expect(try await harness.status()["configFaults"] == [])
+    }
+  }
+
+  @Test("a mounted ConfigMap's swap of `..data` is one reload, for the daemon's file and the namespaces'")
+  func configMap() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      let mount = try ConfigMap(harness)
+      try mount.swap(to: "1", maxItem: 1)
+      try mount.link()
+      try await harness.startDaemon()
+      #expect(try await harness.inForce("maxItem", of: "shop") == 1)
+      let before = try await harness.generation()
+      try mount.swap(to: "2", maxItem: 2)
+      try await expect(harness, "swapped", maxItem: 2)
+      #expect(try await harness.inForce("log.level") == "warning")
+      #expect(try await harness.generation() == before + 1)
+    }
+  }
+
+  @Test("a storm of signals, commands and writes ends with what was written last, and its commands all succeed")
+  func storm() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { for number in 1...60 { try harness.write(Self.shop(maxItem: number), namespace: "shop") } }
+        group.addTask {
+          for _ in 0..<60 {
+            harness.signalDaemon(SIGHUP)
+            try await Task.sleep(for: .milliseconds(5))
+          }
+        }
+        for _ in 0..<4 { group.addTask { for _ in 0..<5 { try await harness.reload() } } }
+        try await group.waitForAll()
+      }
+      try harness.write(Self.shop(maxItem: 77), namespace: "shop")
+      let generation = try await harness.reload()
+      #expect(
+        try await harness.inForce("maxItem", of: "shop") == 77,
+        "a reload reads what was written before it was asked for")
+      #expect(try await harness.generation() == generation)
+      harness.signalDaemon(SIGHUP)
+      #expect(try await harness.reload() == generation, "what is in force already is no new generation")
+    }
+  }
+
+  @Test("with a fault nothing of it is taken, all faults are told, and a reload after mending takes all")
+  func allOrNothing() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop, "other": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let before = try await harness.generation()
+      try harness.write(Self.shop(maxItem: 5), namespace: "shop")
+      try harness.write(Self.shop(maxItem: 0) + "maxItems: 3\n", namespace: "other")
+      let refused = try await harness.prismctl("reload")
+      #expect(refused.exitCode == 78)
+      let faults = ["other.yaml:2: maxItem: is 0", "other.yaml:3: maxItems: is unknown; did you mean maxItem?"]
+      for fault in faults { #expect(refused.error.contains(fault), "\(refused.error)") }
+      #expect(try await harness.status()["configFaults"]?.array?.count == 2)
+      #expect(try await harness.generation() == before)
+      #expect(try await harness.inForce("maxItem", of: "shop") == 100)
+      try harness.write(Self.shop(maxItem: 6), namespace: "other")
+      let ran = try await harness.prismctl("reload")
+      #expect(
+        ran.lines.sorted() == [
+          "generation \(before + 1) is in force", "other: maxItem 100 -> 6", "shop: maxItem 100 -> 5",
+        ])
+      #expect(try await harness.status()["configFaults"] == [])
+    }
+  }
+
+  @Test("what needs a restart is refused and says so")
+  func restart() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let text = try String(contentsOfFile: harness.config, encoding: .utf8)
+      let moved = text.replacing("state: \(harness.folder)/state", with: "state: \(harness.folder)/elsewhere")
+      try moved.write(toFile: harness.config, atomically: true, encoding: .utf8)
+      let refused = try await harness.prismctl("reload")
+      #expect(refused.exitCode == 78 && refused.error.contains("restart it for this change"), "\(refused.error)")
+    }
+  }
+}
+
+/// A folder of versions with `..data` pointing at one of them, as Kubernetes mounts a ConfigMap.
+private struct ConfigMap {
+  private let harness: Harness
+  private let daemonFile: String
+
+  init(_ harness: Harness) throws {
+    self.harness = harness
+    daemonFile = try String(contentsOfFile: harness.config, encoding: .utf8)
+  }
+
+  func swap(to version: String, maxItem: Int) throws {
+    let folder = "\(harness.folder)/..\(version)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    let level = version == "1" ? "info" : "warning"
+    try (daemonFile + "log: {level: \(level)}\n").write(
+      toFile: "\(folder)/prismd.yaml", atomically: false, encoding: .utf8)
+    try "monitorList: [{type: sample}]\nmaxItem: \(maxItem)\n"
+      .write(toFile: "\(folder)/shop.yaml", atomically: false, encoding: .utf8)
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(harness.folder)/..data_tmp", withDestinationPath: "..\(version)")
+    rename("\(harness.folder)/..data_tmp", "\(harness.folder)/..data")
+  }
+
+  func link() throws {
+    for (path, target) in [("prismd.yaml", "..data/prismd.yaml"), ("namespaces.d/shop.yaml", "../..data/shop.yaml")] {
+      unlink("\(harness.folder)/\(path)")
+      try FileManager.default.createSymbolicLink(atPath: "\(harness.folder)/\(path)", withDestinationPath: target)
+    }
+  }
+}
