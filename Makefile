@@ -2,9 +2,19 @@
 SHELL := /bin/bash
 # The crash backtracer can keep a killed child for minutes.
 export SWIFT_BACKTRACE := enable=no
-RELEASE := swift build -c release --static-swift-stdlib
+PROGRAMS := prismd prismctl prism-collector
+# In a folder of its own: a debug build and its tests go on beside it.
+RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static
+BINARIES := .build/static/release
+
+# Where `make install` puts what; a package overrides them.
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
 .PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-reloads
+.PHONY: install deb test-package
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -12,15 +22,48 @@ bootstrap: ## install the Debian packages that are missing
 	@scripts/bootstrap
 
 build: bootstrap ## release binaries, the Swift runtime linked in
-	$(RELEASE)
+	@for program in $(PROGRAMS); do $(RELEASE) --product $$program || exit; done
+
+install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; PREFIX is /usr/local
+	install -D -s -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
+	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/lib/prism" scripts/prism-report
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/sysusers.d" systemd/sysusers.d/prism.conf
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d" systemd/tmpfiles.d/prism.conf
+	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)" systemd/*.service systemd/*.socket
+	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)/prism-report@.service.d" systemd/prism-report@.service.d/prism.conf
+	sed -i 's|/usr/\(bin\|lib/prism\)/prism|$(PREFIX)/\1/prism|' $(patsubst systemd/%,"$(DESTDIR)$(UNITDIR)/%",$(wildcard systemd/*.service))
+	@# A configuration that is there stays as it is.
+	@cd config && for file in *.yaml *.json namespaces.d/*; do \
+	  [ -e "$(DESTDIR)$(SYSCONFDIR)/prism/$$file" ] || install -D -m 644 "$$file" "$(DESTDIR)$(SYSCONFDIR)/prism/$$file"; \
+	done
+	@for page in docs/man/*; do install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}" "$$page"; done
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism" docs/*.md
+	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" "$(DESTDIR)$(ZSHDIR)" \
+	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
+	$(BINARIES)/prismctl completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/prismctl"
+	$(BINARIES)/prismctl completion zsh >"$(DESTDIR)$(ZSHDIR)/_prismctl"
+	$(BINARIES)/prismctl completion fish >"$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/prismctl.fish"
+
+$(PROGRAMS:%=$(BINARIES)/%):
+	@echo "$@ is missing: run make build first" >&2; exit 69
+
+deb: build ## the Debian package, into .build/deb, held to lintian
+	rm -rf .build/deb
+	mkdir -p .build/deb/tree
+	cp -r debian .build/deb/tree/
+	cd .build/deb/tree && PRISM_SOURCE=$(CURDIR) debian/rules binary
+	lintian --allow-root --fail-on error,warning .build/deb/*.deb
 
 run: build ## the whole route, on this machine: real reports, followed to the collector
-	@scripts/run-demo "$$($(RELEASE) --show-bin-path)"
+	@scripts/run-demo $(BINARIES)
 
 lint: ## the style of Swift and shell files, the units
 	swift format lint --strict --recursive Package.swift Sources Tests
 	shellcheck $$(grep -lE '^#!.*sh$$' scripts/*) .ci/run
 	scripts/verify-units
+
+test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
+	python3 -m unittest discover --start-directory Tests/MachineTests
 
 test: bootstrap lint ## everything that CI runs
 	swift build --build-tests

@@ -1,3 +1,4 @@
+import Glibc
 import PrismConfig
 
 /// What a collector's file says (`--config`), paths not yet opened; a flag of the command line counts before it.
@@ -32,6 +33,18 @@ public struct CollectorSettings: Sendable, Equatable {
     }
     if (certFile == nil) != (keyFile == nil) { lines.append("\(file):1: tls: certFile and keyFile go together") }
     guard lines.isEmpty else { throw Faults(lines: lines) }
+  }
+
+  /// Looks relative paths of keys, tokens and certificates up: in `credentials`, beside the file, then where we are.
+  /// - Parameter credentials: `$CREDENTIALS_DIRECTORY`.
+  public mutating func locateFiles(besides file: String, credentials: String?) {
+    let folder = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
+    let search = FileSearch(credentials: credentials, folders: [folder])
+    let located = { (path: String) in search.candidates(path).first { access($0, F_OK) == 0 } ?? path }
+    for path in [\Self.tokenFile, \.certFile, \.keyFile, \.clientCAFile] {
+      self[keyPath: path] = self[keyPath: path].map(located)
+    }
+    keys = keys.map { ($0.id, located($0.file)) }
   }
 
   private mutating func take(_ entry: YAMLEntry, under prefix: String, _ file: String, _ faults: inout [String]) {

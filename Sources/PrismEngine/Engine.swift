@@ -86,8 +86,11 @@ public actor Engine {
     await parts.store.close()
   }
 
-  /// Returns when the store's queue has turned: it hangs where that does, which is what a watchdog is fed on.
-  public nonisolated func storeTurns() async { _ = await parts.store.namespaces() }
+  /// Returns when the store's queue and every pipeline have turned: it hangs where one does, and a watchdog is fed on it.
+  public func turns() async {
+    _ = await parts.store.namespaces()
+    for pipeline in pipelines.values { await pipeline.turns() }
+  }
 
   /// How the store is: what `/readyz` and the metrics tell. Never waits.
   public nonisolated var storeHealth: StoreHealth { parts.store.health }

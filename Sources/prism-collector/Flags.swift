@@ -66,6 +66,7 @@ struct Flags {
     do throws(CollectorSettings.Faults) {
       file = try CollectorSettings(file: path, bytes: bytes)
     } catch { throw Fault(exitCode: 78, message: error.lines.joined(separator: "\n")) }
+    file.locateFiles(besides: path, credentials: getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) })
     file.listen = settings.listen ?? file.listen
     file.state = settings.state ?? file.state
     file.tokenFile = settings.tokenFile ?? file.tokenFile

@@ -37,8 +37,13 @@ final class Daemon: Sendable {
     do throws(SocketError) {
       let inherited = try SocketActivation.takeListeners()
       func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
-        if let listener = inherited.first(where: { $0.path == path }) { return listener }
-        return try UnixListener(path: path, mode: mode, group: group)
+        guard let listener = inherited.first(where: { $0.path == path }) else {
+          return try UnixListener(path: path, mode: mode, group: group)
+        }
+        if !(try listener.update(mode: mode, group: group)) {
+          log.warning("a socket keeps the rights of its unit; set SocketGroup= in prismd.socket", ["path": path])
+        }
+        return listener
       }
       ingest = IngestServer(
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
@@ -56,7 +61,7 @@ final class Daemon: Sendable {
       edges: LiveEdges(
         ingest: ingest, control: control, metrics: metrics, network: network, log: log,
         hasAutomaticDeviceID: !deviceID.isEmpty),
-      watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
+      notifier: notifier, watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)
@@ -74,14 +79,12 @@ final class Daemon: Sendable {
     await ingest.start()
     let desk = ControlDesk(engine: engine, version: version, configuration: reloader)
     await control.start { desk.handle($0) }
-    notifier.ready(status: "taking reports")
+    await reloader.tellReady()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
     for await event in events {
       if event == .stop { break }
-      notifier.reloading()
       _ = await reloader.reload()
-      notifier.ready(status: "taking reports")
     }
     watchdog?.cancel()
     await stop()
@@ -97,10 +100,10 @@ final class Daemon: Sendable {
     log.info("prismd stopped")
   }
 
-  /// Only while the store's queue really turns.
+  /// Only while the store's queue and the pipelines really turn.
   private func feedWatchdog(every interval: Duration) async {
     while !Task.isCancelled {
-      await engine.storeTurns()
+      await engine.turns()
       notifier.watchdog()
       do { try await SystemTime().sleep(for: interval) } catch { return }  // the daemon stops
     }

@@ -15,16 +15,18 @@ actor Reloader: ConfigurationSource {
   private let engine: Engine
   private let stack: ConfigurationStack
   private let edges: LiveEdges
+  private let notifier: ServiceNotifier
   private let watcher: FileWatcher
   private let log: Logger
   private var running: Task<ReloadOutcome, Never>?
   private var waiting: Task<ReloadOutcome, Never>?
 
   init(
-    configPath: String, engine: Engine, stack: ConfigurationStack, edges: LiveEdges, watcher: FileWatcher, log: Logger
+    configPath: String, engine: Engine, stack: ConfigurationStack, edges: LiveEdges, notifier: ServiceNotifier,
+    watcher: FileWatcher, log: Logger
   ) {
     (self.configPath, self.engine, self.stack) = (configPath, engine, stack)
-    (self.edges, self.watcher, self.log) = (edges, watcher, log)
+    (self.edges, self.notifier, self.watcher, self.log) = (edges, notifier, watcher, log)
   }
 
   /// Changes of the files and folders are noticed from now on.
@@ -69,7 +71,22 @@ actor Reloader: ConfigurationSource {
 
   // MARK: One reload
 
+  /// Whoever asked for it, the service manager is told of it.
   private func reloadOnce() async -> ReloadOutcome {
+    notifier.reloading()
+    let outcome = await takeFiles()
+    if case .refused(let faults) = outcome { tellReady(faults: faults.count) } else { tellReady() }
+    return outcome
+  }
+
+  /// - Parameter faults: of a configuration that was refused just now.
+  func tellReady(faults: Int = 0) {
+    let refusal = faults == 0 ? "" : "; a newer one was refused for \(faults) fault\(faults == 1 ? "" : "s")"
+    notifier.ready(
+      status: "taking reports, configuration \(engine.hub.current.generation) is in force\(refusal)")
+  }
+
+  private func takeFiles() async -> ReloadOutcome {
     do throws(ConfigurationFaults) {
       let new = try await readFiles(configPath)
       if let faults = new.reloadFaults(running: engine.hub.current) { throw faults }

@@ -4,11 +4,15 @@ import Glibc
 struct FileFault: Error, Equatable {
   let reason: String
   let isMissing: Bool
+  let isDenied: Bool
   /// The file was read, and holds something else than it should.
   var isContent = false
-  init(errno code: Int32) { (reason, isMissing) = (String(cString: strerror(code)), code == ENOENT || code == ENOTDIR) }
+  init(errno code: Int32) {
+    (reason, isMissing) = (String(cString: strerror(code)), code == ENOENT || code == ENOTDIR)
+    isDenied = code == EACCES
+  }
   init(_ reason: String, isContent: Bool = true) {
-    (self.reason, isMissing, self.isContent) = (reason, false, isContent)
+    (self.reason, isMissing, isDenied, self.isContent) = (reason, false, false, isContent)
   }
 }
 

@@ -1,13 +1,18 @@
 /// Where a relative path of a configuration is looked up.
-struct FileSearch: Sendable {
+package struct FileSearch: Sendable {
   /// `$CREDENTIALS_DIRECTORY` of systemd's LoadCredential, where there is one.
   let credentials: String?
   /// Absolute: the daemon's configuration folder, then the one of the file that names the path.
   let folders: [String]
 
-  func candidates(_ path: String) -> [String] {
+  package init(credentials: String?, folders: [String]) { (self.credentials, self.folders) = (credentials, folders) }
+
+  /// systemd knows no folders among credentials: `LoadCredential=keys:/etc/prism/keys` makes `keys_main.key` of
+  /// `keys/main.key` (systemd.exec(5)).
+  package func candidates(_ path: String) -> [String] {
     if path.hasPrefix("/") { return [path] }
-    return ((credentials.map { [$0] } ?? []) + folders).map { FilePath.joined($0, path) }
+    let credential = credentials.map { [FilePath.joined($0, path.replacing("/", with: "_"))] } ?? []
+    return credential + ((credentials.map { [$0] } ?? []) + folders).map { FilePath.joined($0, path) }
   }
 
   /// For people.
@@ -26,10 +31,14 @@ struct FileSearch: Sendable {
       do throws(FileFault) {
         return (candidate, .success(try FileReading.read(candidate, bytesMax: bytesMax)))
       } catch {
-        last = (candidate, .failure(error))
+        last = (candidate, .failure(error.isDenied && credentials != nil ? Self.notHandedOver : error))
         if !error.isMissing { return last }
       }
     }
     return last
   }
+
+  private static let notHandedOver = FileFault(
+    "permission denied, and it is not among the credentials; restart the unit, which is handed them at its start",
+    isContent: false)
 }

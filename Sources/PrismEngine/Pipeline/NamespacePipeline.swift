@@ -36,6 +36,9 @@ actor NamespacePipeline {
   var namespace: NamespaceName { settings.namespace }
   var now: Duration { parts.time.uptime }
 
+  /// Returns when the pipeline has turned: for a watchdog.
+  func turns() {}
+
   /// Takes up what was left by the last run, and sends it first.
   func start() async {
     await recall()

@@ -21,13 +21,14 @@ public final class UnixListener: Sendable {
   public let descriptor: Int32
   public let path: String
 
-  /// What we bound, so that closing never removes a socket that somebody else has put there since. nil: inherited.
+  /// The file, so that we never touch one that somebody else has put there since.
   private let identity: FileIdentity?
+  private let isInherited: Bool
   /// Opened on `/dev/null` and given up to accept, and refuse politely, when there are no descriptors left.
   private let spare: Mutex<Int32>
 
-  private init(descriptor: Int32, path: String, identity: FileIdentity?) {
-    (self.descriptor, self.path, self.identity) = (descriptor, path, identity)
+  private init(descriptor: Int32, path: String, identity: FileIdentity?, isInherited: Bool) {
+    (self.descriptor, self.path, self.identity, self.isInherited) = (descriptor, path, identity, isInherited)
     spare = Mutex(open("/dev/null", O_RDONLY | O_CLOEXEC))
   }
 
@@ -44,7 +45,7 @@ public final class UnixListener: Sendable {
     guard descriptor >= 0 else { throw .system("socket", path: path, errno: errno) }
     do throws(SocketError) {
       let identity = try Self.bind(descriptor, address, mode: mode, groupID: groupID)
-      self.init(descriptor: descriptor, path: path, identity: identity)
+      self.init(descriptor: descriptor, path: path, identity: identity, isInherited: false)
     } catch {
       Glibc.close(descriptor)
       throw error
@@ -59,7 +60,8 @@ public final class UnixListener: Sendable {
     }
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-    self.init(descriptor: descriptor, path: UnixAddress.localPath(of: descriptor) ?? "", identity: nil)
+    let path = UnixAddress.localPath(of: descriptor) ?? ""
+    self.init(descriptor: descriptor, path: path, identity: FileIdentity(path: path), isInherited: true)
   }
 
   /// - Parameter refuse: may write one short answer to a connection there is no descriptor for; it must not close it.
@@ -94,17 +96,24 @@ public final class UnixListener: Sendable {
     }
   }
 
-  /// After a reload. A socket that the service manager bound keeps the rights that its unit gave it.
+  /// After a reload, and for a socket that the service manager bound: a unit gives all its sockets the same rights.
+  /// - Returns: false where a socket of the service manager's keeps the rights that its unit gave it, because a sandbox
+  ///   forbids us to change them.
   /// - Throws: `unknownGroup`, `system`; then the rights are as they were, or those of one of the two.
-  public func update(mode: UInt32, group: String?) throws(SocketError) {
+  @discardableResult
+  public func update(mode: UInt32, group: String?) throws(SocketError) -> Bool {
     let groupID = try Self.groupID(of: group, path: path)
-    guard let identity, identity == FileIdentity(path: path) else { return }
-    try Self.setRights(path: path, mode: mode, groupID: groupID)
+    guard let identity, identity == FileIdentity(path: path) else { return true }
+    do throws(SocketError) { try Self.setRights(path: path, mode: mode, groupID: groupID) } catch {
+      if isInherited { return false }
+      throw error
+    }
+    return true
   }
 
-  /// Call it once, after nobody watches the descriptor any more. Removes the socket's file if it is still ours.
+  /// Call it once, after nobody watches the descriptor any more. Removes the file if we bound it and it is still ours.
   public func close() {
-    if let identity, identity == FileIdentity(path: path) { unlink(path) }
+    if !isInherited, let identity, identity == FileIdentity(path: path) { unlink(path) }
     Glibc.close(descriptor)
     spare.withLock { spare in
       if spare >= 0 { Glibc.close(spare) }
@@ -160,7 +169,10 @@ extension UnixListener {
   }
 
   private static func setRights(path: String, mode: UInt32, groupID: gid_t?) throws(SocketError) {
-    guard chown(path, uid_t.max, groupID ?? getegid()) == 0 else {
+    // A sandbox may forbid to change a group, even to the same.
+    var status = stat()
+    let wanted = groupID ?? getegid()
+    guard lstat(path, &status) == 0 && status.st_gid == wanted || chown(path, uid_t.max, wanted) == 0 else {
       throw .system("change the group of", path: path, errno: errno)
     }
     guard chmod(path, mode) == 0 else { throw .system("change the mode of", path: path, errno: errno) }

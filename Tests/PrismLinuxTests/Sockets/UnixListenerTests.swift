@@ -61,11 +61,13 @@ struct UnixListenerTests {
         == "\(missing): cannot bind: No such file or directory; create its folder (systemd: RuntimeDirectory=)")
   }
 
-  @Test("an inherited socket is taken over and left in place; anything else is refused")
+  @Test("an inherited socket is taken over, given its own rights, and left in place; anything else is refused")
   func inherited() throws {
-    let bound = try UnixListener(path: folder("s"), mode: 0o600)
+    let bound = try UnixListener(path: folder("s"), mode: 0o666)
     let taken = try UnixListener(inherited: dup(bound.descriptor))
     #expect(taken.path == folder("s"))
+    try taken.update(mode: 0o660, group: nil)
+    #expect(mode(folder("s")) == 0o660)
     taken.close()
     #expect(access(folder("s"), F_OK) == 0)
     let file = open("/dev/null", O_RDONLY)
