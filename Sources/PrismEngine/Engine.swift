@@ -14,6 +14,8 @@ public actor Engine {
   public nonisolated var sink: any ReportSink { ingest }
 
   nonisolated let parts: PipelineParts
+  /// Versions of remote configuration that collectors name, the newest only where the reader is behind.
+  nonisolated let announcedVersions: AsyncStream<Int64>
   nonisolated let startedAt: Duration
   nonisolated let ingest: IngestSink
   private let deviceID: String
@@ -27,9 +29,11 @@ public actor Engine {
     deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
     log: Logger
   ) {
+    let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
+    announcedVersions = versions
     parts = PipelineParts(
       store: store, transport: transport, network: network, builder: PacketBuilder(), time: time, random: random,
-      log: log)
+      log: log, announcements: announcements)
     (self.hub, self.deviceID, startedAt) = (hub, deviceID, time.uptime)
     ingest = IngestSink(store: store, time: time)
   }

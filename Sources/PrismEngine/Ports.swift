@@ -75,6 +75,22 @@ public struct DocumentRequest: Sendable {
   }
 }
 
+/// Keeps one file over restarts: the cached remote configuration.
+public protocol RemoteCache: Sendable {
+  /// nil: there is none.
+  func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]?
+  /// Whole or not at all, through a power loss too.
+  func write(_ bytes: [UInt8]) async throws(RemoteCacheFault)
+  /// Moves what can't be used out of the way. - Returns: where to.
+  func setAside() async throws(RemoteCacheFault) -> String
+}
+
+public struct RemoteCacheFault: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What is wrong with which file.
+  public let description: String
+  public init(_ description: String) { self.description = description }
+}
+
 /// What the way out is, as the kernel's routes and the configuration's globs say.
 public struct NetworkState: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable { case none, metered, unmetered }

@@ -12,6 +12,7 @@ import PrismStore
 final class Daemon: Sendable {
   private let log: Logger
   private let reloader: Reloader
+  private let remote: RemoteDesk
   private let events: AsyncStream<SignalMonitor.Event>
   private let signals: SignalMonitor
   private let engine: Engine
@@ -22,7 +23,7 @@ final class Daemon: Sendable {
   private let notifier = ServiceNotifier.fromEnvironment()
 
   init(_ loaded: LoadedConfiguration, configPath: String, log: Logger) async throws(StartFailure) {
-    let (daemon, hub) = (loaded.snapshot.daemon, ConfigurationHub(loaded.snapshot))
+    let daemon = loaded.snapshot.daemon
     self.log = log
     log.set(daemon)
     let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
@@ -30,10 +31,16 @@ final class Daemon: Sendable {
     signals = SignalMonitor { continuation.yield($0) }
     let deviceID = try Self.deviceID(configured: daemon.deviceId)
     let store = try await Self.openStore(daemon, log)
+    let cache = StateFile(folder: daemon.state, name: "remote.json")
+    let start = await RemoteStart.recall(files: loaded, cache: cache, time: SystemTime(), log: log)
+    let (hub, transport) = (ConfigurationHub(start.current.snapshot), CurlTransport())
     network = NetlinkMonitor(daemon.network, log: log)
     await network.start()
     engine = Engine(
-      store: store, hub: hub, transport: CurlTransport(), network: network, deviceID: deviceID, log: log)
+      store: store, hub: hub, transport: transport, network: network, deviceID: deviceID, log: log)
+    let stack = ConfigurationStack(engine: engine, start: start)
+    remote = RemoteDesk(
+      start, engine: engine, stack: stack, parts: .init(source: transport, cache: cache, deviceID: deviceID))
     do throws(SocketError) {
       let inherited = try SocketActivation.takeListeners()
       func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
@@ -56,8 +63,7 @@ final class Daemon: Sendable {
         group: daemon.control.group, log: log)
     } catch { throw StartFailure(exitCode: error.exitCode, message: error.description) }
     reloader = Reloader(
-      configPath: configPath, engine: engine,
-      stack: ConfigurationStack(engine: engine, files: loaded, remote: [], current: loaded),
+      configPath: configPath, engine: engine, stack: stack, remote: remote,
       edges: LiveEdges(
         ingest: ingest, control: control, metrics: metrics, network: network, log: log,
         hasAutomaticDeviceID: !deviceID.isEmpty),
@@ -77,9 +83,10 @@ final class Daemon: Sendable {
     await signals.start()
     await reloader.watch()
     await ingest.start()
-    let desk = ControlDesk(engine: engine, version: version, configuration: reloader)
+    let desk = ControlDesk(engine: engine, version: version, configuration: reloader, remote: remote)
     await control.start { desk.handle($0) }
     await reloader.tellReady()
+    await remote.start()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
     for await event in events {
@@ -93,6 +100,7 @@ final class Daemon: Sendable {
   private func stop() async {
     notifier.stopping(status: "finishing what is on its way")
     await ingest.stop()
+    await remote.stop()
     await metrics.stop()
     await engine.stop()
     await control.stop()

@@ -14,6 +14,7 @@ actor Reloader: ConfigurationSource {
   private let configPath: String
   private let engine: Engine
   private let stack: ConfigurationStack
+  private let remote: RemoteDesk
   private let edges: LiveEdges
   private let notifier: ServiceNotifier
   private let watcher: FileWatcher
@@ -22,10 +23,10 @@ actor Reloader: ConfigurationSource {
   private var waiting: Task<ReloadOutcome, Never>?
 
   init(
-    configPath: String, engine: Engine, stack: ConfigurationStack, edges: LiveEdges, notifier: ServiceNotifier,
-    watcher: FileWatcher, log: Logger
+    configPath: String, engine: Engine, stack: ConfigurationStack, remote: RemoteDesk, edges: LiveEdges,
+    notifier: ServiceNotifier, watcher: FileWatcher, log: Logger
   ) {
-    (self.configPath, self.engine, self.stack) = (configPath, engine, stack)
+    (self.configPath, self.engine, self.stack, self.remote) = (configPath, engine, stack, remote)
     (self.edges, self.notifier, self.watcher, self.log) = (edges, notifier, watcher, log)
   }
 
@@ -107,7 +108,7 @@ actor Reloader: ConfigurationSource {
   }
 
   private func publish(_ new: LoadedConfiguration) async -> ReloadOutcome {
-    let change = await stack.replace(files: new).change
+    let change = await remote.replace(files: new).change
     await watch([])
     await edges.follow(change.new.daemon)
     guard !change.isNothing else { return .inForce(generation: change.new.generation, changes: []) }

@@ -81,6 +81,17 @@ package enum DaemonKeys {
     Key(
       "remote.publicKey", .publicKey, optional: \.remoteValues.publicKey,
       "the Ed25519 key that remote configuration must be signed with"),
+    Key(
+      "remote.tokenFile", .tokenFile, optional: \.remoteValues.token,
+      "a file with a bearer token for `remote.url`, read again when it changes"),
+    Key(
+      "remote.caFile", .certificates, optional: \.remoteValues.tls.caFile, default: "the system's",
+      "a private CA for `remote.url`, PEM"),
+    Key(
+      "remote.certFile", .certificates, optional: \.remoteValues.tls.certFile,
+      "a client certificate for `remote.url`, PEM; with `remote.keyFile`"),
+    Key(
+      "remote.keyFile", .privateKey, optional: \.remoteValues.tls.keyFile, "the client certificate's key, PEM"),
   ]
 
   private static let operation: [Key] = [

@@ -60,6 +60,7 @@ private struct LoadingRun {
     var checker = checker(of: path)
     if let root = tree(of: path, &checker) {
       let lines = DaemonKeys.table.read(root, into: &daemon, &checker)
+      checkRemoteCertificate(lines, &checker)
       origins.daemon = lines.mapValues { .file(path, line: $0) }
     } else {
       checker.keyRing.isComplete = false
@@ -72,6 +73,13 @@ private struct LoadingRun {
     // A namespace is not blamed for a ceiling that could not be read.
     if checker.faults.contains(where: { $0.key.hasPrefix("limits.") }) { ceilings = .furthest }
     close(checker)
+  }
+
+  private func checkRemoteCertificate(_ lines: [String: Int], _ checker: inout Checker) {
+    for (given, missing) in [("remote.certFile", "remote.keyFile"), ("remote.keyFile", "remote.certFile")] {
+      guard let line = lines[given], lines[missing] == nil else { continue }
+      checker.fault(line, missing, "is missing; a client certificate needs it beside \(given)")
+    }
   }
 
   mutating func loadNamespaces() {

@@ -79,6 +79,9 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var allow: Set<String>
     /// Ed25519, 32 bytes; nil: answers need no signature.
     public var publicKey: [UInt8]?
+    /// A bearer token.
+    public var token: HeldFile?
+    public var tls = NamespaceConfiguration.TLS()
     public init(url: String, allow: Set<String>) { (self.url, self.allow) = (url, allow) }
   }
 

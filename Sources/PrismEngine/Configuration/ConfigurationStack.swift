@@ -23,9 +23,10 @@ public actor ConfigurationStack {
   /// What is in force, with where each value comes from. Its snapshot has no generation.
   public private(set) var current: LoadedConfiguration
 
-  /// - Parameter current: `files` under `remote`; in force already.
-  public init(engine: Engine, files: LoadedConfiguration, remote: [RemoteNamespace], current: LoadedConfiguration) {
-    (self.engine, self.files, self.remote, self.current) = (engine, files, remote, current)
+  /// - Parameter start: what `engine` runs on.
+  public init(engine: Engine, start: RemoteStart) {
+    (self.engine, files, current) = (engine, start.files, start.current)
+    remote = Array(start.state.layer.entries.values)
   }
 
   /// Puts what the files say in force, and keeps remote configuration on top. Files count before it: where they don't

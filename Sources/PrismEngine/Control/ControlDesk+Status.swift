@@ -19,7 +19,8 @@ extension ControlDesk {
       "network": [
         "kind": .string(network.kind.rawValue), "interface": network.interface.map { .string($0) } ?? .null,
       ],
-      "storeBytes": .int(await parts.store.storeBytes()), "store": describe(engine.storeHealth),
+      "remote": await remote?.status ?? .null, "storeBytes": .int(await parts.store.storeBytes()),
+      "store": describe(engine.storeHealth),
       "namespaces": .object(namespaces),
     ]
   }

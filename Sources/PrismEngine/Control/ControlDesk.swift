@@ -8,9 +8,12 @@ public struct ControlDesk: Sendable {
   let engine: Engine
   let version: String
   let configuration: any ConfigurationSource
+  let remote: RemoteDesk?
 
-  public init(engine: Engine, version: String, configuration: any ConfigurationSource) {
-    (self.engine, self.version, self.configuration) = (engine, version, configuration)
+  public init(
+    engine: Engine, version: String, configuration: any ConfigurationSource, remote: RemoteDesk? = nil
+  ) {
+    (self.engine, self.version, self.configuration, self.remote) = (engine, version, configuration, remote)
   }
 
   public func handle(_ request: ControlRequest) -> AsyncStream<JSONValue> {

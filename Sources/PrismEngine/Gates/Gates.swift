@@ -32,6 +32,9 @@ struct Gates: Sendable {
     }
   }
 
+  /// Nothing but a failure of the last try keeps rows back.
+  var mayTry: Bool { configurationGate == nil && networkGate == nil }
+
   /// Traffic costs on the way to this namespace's collector.
   var isMetered: Bool { network.kind == .metered && settings.collector?.isLoopback != true }
 

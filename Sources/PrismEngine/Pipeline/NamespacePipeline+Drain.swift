@@ -43,6 +43,7 @@ extension NamespacePipeline {
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(UploadHeaders.estimatedBytes(request)) : 0
     lines[kind].began()
+    postedEdition[kind] = edition
     circuit.started(kind)
     let isLast = lines[kind].entries.count == 1 && lines[kind].isExhausted
     async let answer = parts.transport.post(request)
@@ -178,12 +179,21 @@ extension NamespacePipeline {
     case .settled(let settlement):
       lines[kind].settle(settlement, now: now)
       succeeded(kind, settlement)
+      if case .delivered = settlement { accepted(kind, answer) }
     case .split(let settlement, let first, let second):
       lines[kind].split(settlement, first: first, second: second, now: now)
     case .again(let reason, let cause, let status, let retryAfter):
       fail(kind, cause: cause, status: status, reason: reason, retryAfter: retryAfter)
     case .kept: break
     }
+  }
+
+  private func accepted(_ kind: ReportKind, _ answer: UploadAnswer) {
+    provenEdition = postedEdition[kind]
+    guard case .response(_, let headers, _) = answer.outcome,
+      let version = headers["prism-config-version"].flatMap({ Int64($0) })
+    else { return }
+    parts.announcements.yield(version)
   }
 
   private func succeeded(_ kind: ReportKind, _ settlement: Settlement) {

@@ -20,6 +20,10 @@ actor NamespacePipeline {
   var counters = PerKind(EngineCounters())
   var lastSuccess: Int64?
   var isStopping = false
+  /// Of `settings`; the one that the packet on its way left under; the last one under which a packet was accepted.
+  var edition = 0
+  var postedEdition = PerKind(0)
+  var provenEdition: Int?
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
@@ -95,6 +99,7 @@ actor NamespacePipeline {
   func apply(_ settings: PipelineSettings) {
     let isOtherCollector = settings.collector != self.settings.collector
     self.settings = settings
+    edition += 1
     if isOtherCollector {
       for kind in ReportKind.allCases { retries[kind].forget() }
       circuit = Circuit()

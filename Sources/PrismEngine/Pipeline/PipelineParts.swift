@@ -10,4 +10,6 @@ struct PipelineParts: Sendable {
   var time: any TimeSource
   var random: Randomness
   var log: Logger
+  /// Takes the versions of remote configuration that packets' answers name.
+  var announcements: AsyncStream<Int64>.Continuation
 }

@@ -7,7 +7,9 @@ struct StatusTable {
   init(_ status: JSONValue) {
     let namespaces = status["namespaces"]?.object ?? []
     let lines = [Self.daemon(status), ""] + [Self.header] + namespaces.flatMap { Self.rows($0.key, $0.value) }
-    let notes = Self.storeNotes(status["store"]) + namespaces.flatMap { Self.notes($0.key, $0.value) }
+    let notes =
+      Self.remoteNotes(status["remote"]) + Self.storeNotes(status["store"])
+      + namespaces.flatMap { Self.notes($0.key, $0.value) }
     let faults = (status["configFaults"]?.array ?? []).compactMap(\.string)
     let tail = notes.isEmpty ? [] : [""] + notes
     text =
@@ -22,6 +24,25 @@ struct StatusTable {
       "configuration \(status["generation"]?.int ?? 0)", "network \(network?["kind"]?.string ?? "?")\(interface)",
       "store \(bytes(status["storeBytes"]?.int ?? 0))",
     ].joined(separator: ", ")
+  }
+
+  /// Nothing while remote configuration is off.
+  private static func remoteNotes(_ remote: JSONValue?) -> [String] {
+    guard let remote, let state = remote["state"]?.string else { return [] }
+    let number = remote["lastApplied"]?["number"]?.int.map { "\($0) in force" } ?? "nothing in force"
+    let wait = remote["nextAskInSeconds"]?.int.map { ", asked again in \(duration($0))" } ?? ", \(state)"
+    var notes = ["remote configuration: \(number), of \(remote["namespaces"]?.array?.count ?? 0) namespaces\(wait)"]
+    if let trials = remote["probation"]?.object, !trials.isEmpty {
+      notes.append("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))")
+    }
+    if let cause = remote["cause"]?.string {
+      notes.append(Terminal.coloured("remote configuration can't be asked for: \(cause)", .yellow))
+    }
+    if let failed = remote["lastFailed"], let reason = failed["reason"]?.string {
+      let number = failed["number"]?.int.map { "\($0)" } ?? "an answer"
+      notes.append(Terminal.coloured("remote configuration: \(number) was refused or taken back: \(reason)", .red))
+    }
+    return notes
   }
 
   private static let header =

@@ -80,7 +80,7 @@ struct ShippedFilesTests {
     }
     let folder = try ConfigurationFolder([
       "prismd.yaml": uncomment(Self.daemonSample), "namespaces.d/prism.yaml": uncomment(Self.namespaceSample),
-      "k1.key": FilesTests.key, "collector.token": "t", "ca.pem": FilesTests.certificate,
+      "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "ca.pem": FilesTests.certificate,
       "client.pem": FilesTests.certificate, "client.key": FilesTests.privateKey,
     ])
     #expect(folder.faultLines().isEmpty)
@@ -101,7 +101,9 @@ struct ShippedFilesTests {
       "ingest.group": "root", "control.group": "root", "common": "{region: eu, rack: \"${RACK:-none}\"}",
       "keys": "[{id: k1, file: k1.key}]", "network.interfaces": "{\"wwan*\": metered, tun0: ignored}",
       "remote.url": "https://config.example.com/prism", "remote.allow": "[isUpload, isGather, maxItem, monitorList]",
-      "remote.publicKey": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "metrics.listen": "127.0.0.1:9464",
+      "remote.publicKey": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "remote.tokenFile": "remote.token",
+      "remote.caFile": "ca.pem", "remote.certFile": "client.pem", "remote.keyFile": "client.key",
+      "metrics.listen": "127.0.0.1:9464",
     ])
 
   static let namespaceSample = KeyReference.sample(

@@ -1,0 +1,38 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+// What probation is judged by.
+extension Engine {
+  /// Namespaces that `change` configures otherwise, and whose packets were accepted at some time.
+  func proven(among change: ConfigurationChange) async -> Set<NamespaceName> {
+    var result: Set<NamespaceName> = []
+    for (name, new) in change.new.namespaces {
+      guard let old = change.old.namespaces[name], old != new else { continue }
+      for kind in ReportKind.allCases {
+        // A store that can't be read: then nothing is known of it, and nothing will be taken back.
+        if (try? await parts.store.lastAccepted(name, kind)) != nil { result.insert(name) }
+      }
+    }
+    return result
+  }
+
+  func samples(of names: [NamespaceName]) async -> [NamespaceName: RemoteState.Sample] {
+    var result: [NamespaceName: RemoteState.Sample] = [:]
+    for name in names { result[name] = await pipelines[name]?.sample }
+    return result
+  }
+}
+
+extension NamespacePipeline {
+  var sample: RemoteState.Sample {
+    let isTrying = ReportKind.allCases.contains { kind in
+      switch uploads[kind] {
+      case .draining, .drainingAgain: true
+      case .paused(let pause): pause.reason != .store && gates(kind).mayTry
+      case .idle, .stopped: false
+      }
+    }
+    return RemoteState.Sample(isProven: provenEdition == edition, isTrying: isTrying)
+  }
+}

@@ -1,0 +1,82 @@
+import PrismBase
+import PrismConfig
+public import PrismProtocol
+
+// What is said of remote configuration: in the log, and in `prismctl status --json` under `remote`.
+extension RemoteDesk {
+  private static let changesShownMax = 100
+
+  /// null while remote configuration is off.
+  public var status: JSONValue {
+    guard let source = state.source else { return .null }
+    let wait = state.nextAsk.map { max(.zero, $0 - now).secondsRoundedUp }
+    return [
+      "url": .string(source.url), "state": .string(state.phase.name), "updateTime": .optional(state.layer.updateTime),
+      "version": .optional(state.layer.version),
+      "lastApplied": state.lastApplied.map {
+        ["number": .int($0.number), "time": .string(RFC3339.text(unixMilliseconds: $0.unixMilliseconds))]
+      } ?? .null,
+      "lastFailed": state.lastFailed.map {
+        [
+          "number": .optional($0.number), "time": .string(RFC3339.text(unixMilliseconds: $0.unixMilliseconds)),
+          "reason": .string($0.reason),
+        ]
+      } ?? .null,
+      "failuresInRow": .int(state.failuresInRow), "cause": state.cause.map { .string($0) } ?? .null,
+      "nextAskInSeconds": .optional(wait),
+      "namespaces": .array(state.layer.entries.keys.sorted().map { .string($0.text) }),
+      "probation": .object(
+        state.layer.trials.sorted { $0.key < $1.key }.map { name, trial in
+          .init(name.text, ["triedSeconds": .int(trial.tried.components.seconds)])
+        }),
+      "takenBack": .array(state.layer.returned.keys.sorted().map { .string($0.text) }),
+    ]
+  }
+
+  /// Says what is new since `before`.
+  func tell(_ before: RemoteState) {
+    if let failed = state.lastFailed, failed.reason != before.lastFailed?.reason {
+      let number = failed.number.map { String($0) } ?? "unreadable"
+      if state.layer.returned == before.layer.returned {
+        log.error("remote configuration is refused, what was before stays", ["number": number, "cause": failed.reason])
+      } else {
+        log.error("remote configuration is taken back", ["number": number, "cause": failed.reason])
+      }
+    }
+    if let cause = state.cause, state.failuresInRow > before.failuresInRow {
+      log.fault("remote", "remote configuration can't be asked for; tried again", ["cause": cause])
+    } else if state.failuresInRow == 0 {
+      log.faultEnded("remote", "remote configuration is asked for again")
+    }
+    for name in state.layer.trials.keys.sorted() where before.layer.trials[name] == nil {
+      log.info("remote configuration of a namespace is on probation", ["namespace": name.text])
+    }
+  }
+
+  func tell(_ change: ConfigurationChange) {
+    guard !change.isNothing else { return }
+    log.info("remote configuration is in force", ["generation": String(change.new.generation)])
+    let lines = SnapshotDiff(from: change.old, to: change.new).lines
+    for line in lines.prefix(Self.changesShownMax) { log.info("remote configuration changes", ["change": line]) }
+    if lines.count > Self.changesShownMax {
+      log.info("remote configuration changes more", ["changes": String(lines.count - Self.changesShownMax)])
+    }
+  }
+}
+
+extension RemoteState {
+  fileprivate var nextAsk: Duration? { if case .resting(let until, _) = phase { until } else { nil } }
+}
+
+extension RemoteState.Phase {
+  fileprivate var name: String {
+    switch self {
+    case .off: "off"
+    case .resting(_, .interval): "resting"
+    case .resting(_, .backoff): "backoff"
+    case .asking: "asking"
+    case .applying: "applying"
+    case .stopped: "stopped"
+    }
+  }
+}

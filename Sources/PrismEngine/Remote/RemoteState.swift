@@ -1,0 +1,294 @@
+import PrismConfig
+import PrismProtocol
+
+/// Where remote configuration stands: when to ask for what, what to do with the answer, what to take back. A value that
+/// decides; `RemoteDesk` does what it says.
+struct RemoteState: Sendable, Equatable {
+  enum Phase: Sendable, Equatable {
+    /// No `remote.url`. Next: asking.
+    case off
+    /// On the uptime clock. Next: asking; applying, for what is taken back.
+    case resting(until: Duration, Rest)
+    /// Next: applying; asking once more, for everything; resting.
+    case asking(since: Int64?)
+    /// The configuration is being checked and put in force. Next: resting.
+    case applying(RemoteLayer, Cause)
+    /// For good: the daemon is stopping.
+    case stopped
+  }
+
+  enum Rest: Sendable, Equatable { case interval, backoff }
+
+  enum Cause: Sendable, Equatable {
+    case document(number: Int64)
+    case probation([NamespaceName])
+  }
+
+  struct Applied: Sendable, Equatable {
+    var number: Int64
+    var unixMilliseconds: Int64
+  }
+
+  /// What was refused or taken back; a server that could not be asked is no such failure.
+  struct Failed: Sendable, Equatable {
+    /// nil: the answer could not be read so far.
+    var number: Int64?
+    var reason: String
+    var unixMilliseconds: Int64
+  }
+
+  /// How a namespace on probation does.
+  struct Sample: Sendable, Equatable {
+    /// A packet was accepted that had left under the configuration in force.
+    var isProven: Bool
+    /// Rows wait to be sent, and nothing on this side keeps them but the last failure's pause.
+    var isTrying: Bool
+  }
+
+  enum Event: Sendable, Equatable {
+    /// At start and after every reload; nil: remote configuration is off.
+    case configured(DaemonConfiguration.Remote?)
+    case due
+    /// A packet was accepted, and the answer named this version.
+    case announced(Int64)
+    /// The network came (back): try at that time, on the uptime clock.
+    case network(tryAt: Duration)
+    case answered(RemoteDocument)
+    /// An answer came that can't be read, or isn't who it must be from.
+    case unreadable(reason: String)
+    /// No answer came, or one that is none.
+    case failed(cause: String, isConfiguration: Bool, retryAfter: Duration?)
+    /// What `apply` asked for is in force. `changed`: whose configuration is another now, and whose packets had been
+    /// accepted before.
+    case applied(changed: Set<NamespaceName>)
+    case notApplied(reason: String)
+    /// The files that are new don't bear the layer: it was taken off.
+    case dropped(reason: String)
+    case sampled([NamespaceName: Sample])
+    case stop
+  }
+
+  enum Action: Sendable, Equatable {
+    case nothing
+    /// What changed since; nil: everything. A question that is on its way is given up.
+    case ask(since: Int64?)
+    case apply(RemoteLayer)
+    /// Give up the question that is on its way.
+    case giveUp
+  }
+
+  /// Changes of one answer; over this the whole is asked for.
+  static let changesMax = 1000
+  static let probation: Duration = .seconds(600)
+  static let sampleInterval: Duration = .seconds(10)
+
+  private(set) var phase = Phase.off
+  private(set) var source: DaemonConfiguration.Remote?
+  private(set) var layer = RemoteLayer()
+  private(set) var lastApplied: Applied?
+  private(set) var lastFailed: Failed?
+  /// Questions without an answer, and why the last one had none.
+  private(set) var failuresInRow = 0
+  private(set) var cause: String?
+  /// The highest version that packets' answers named, and how much of it has been asked for.
+  private var announced: Int64 = -1, heard: Int64 = -1
+  private var sampledAt: Duration?
+
+  init() {}
+
+  /// Taken up from the last run.
+  init(_ record: RemoteRecord, source: DaemonConfiguration.Remote) {
+    (layer, lastApplied, lastFailed) = (record.layer, record.lastApplied, record.lastFailed)
+    self.source = source
+    // Another server's count means nothing to this one, nor another key's versions.
+    if record.url != source.url || record.publicKey != source.publicKey { layer.updateTime = nil }
+    if record.publicKey != source.publicKey { layer.version = nil }
+  }
+
+  /// What to keep over a restart; nil: nothing new.
+  var record: RemoteRecord? {
+    guard let source, layer != RemoteLayer() || lastApplied != nil || lastFailed != nil else { return nil }
+    return RemoteRecord(
+      url: source.url, publicKey: source.publicKey, layer: layer, lastApplied: lastApplied, lastFailed: lastFailed)
+  }
+
+  /// When `due` or a sample is to be given next, on the uptime clock.
+  var due: Duration? {
+    let rest: Duration? = if case .resting(let until, _) = phase { until } else { nil }
+    return [rest, sampleDue].compactMap { $0 }.min()
+  }
+
+  /// nil: nothing is on probation.
+  var sampleDue: Duration? {
+    layer.trials.isEmpty || source == nil ? nil : sampledAt.map { $0 + Self.sampleInterval } ?? .zero
+  }
+
+  /// - Parameter random: any number, for the jitter of what is begun.
+  mutating func handle(_ event: Event, now: Instant, random: UInt64) -> Action {
+    switch (phase, event) {
+    case (.stopped, _): return .nothing
+    case (_, .stop):
+      defer { phase = .stopped }
+      if case .asking = phase { return .giveUp }
+      return .nothing
+    case (_, .configured(let source)): return configure(source)
+    case (_, .dropped(let reason)):
+      lastFailed = Failed(number: layer.number, reason: reason, unixMilliseconds: now.unixMilliseconds)
+      layer = RemoteLayer(version: layer.version)
+      return .nothing
+    case (_, .sampled(let samples)): return sample(samples, now)
+    case (.resting(let until, _), .due): return now.uptime >= until ? ask(since: layer.updateTime) : .nothing
+    case (_, .announced(let version)):
+      announced = max(announced, version)
+      return askIfAnnounced()
+    case (.resting(let until, .backoff), .network(let tryAt)):
+      phase = .resting(until: min(until, tryAt), .backoff)
+      return .nothing
+    case (.asking(let since), .answered(let document)): return take(document, since: since, now, random)
+    case (.asking, .unreadable(let reason)): return refuse(nil, reason, now, random)
+    case (.asking, .failed(let cause, let isConfiguration, let retryAfter)):
+      failuresInRow += 1
+      self.cause = cause
+      let pause = Backoff.pause(afterFailures: failuresInRow, isConfiguration: isConfiguration, random: random)
+      phase = .resting(until: now.uptime + max(pause, retryAfter ?? .zero), .backoff)
+      return .nothing
+    case (.applying(let layer, let cause), .applied(let changed)):
+      return put(layer, cause, changed: changed, now, random)
+    case (.applying(_, .document(let number)), .notApplied(let reason)): return refuse(number, reason, now, random)
+    case (.applying(_, .probation(let names)), .notApplied(let reason)):
+      for name in names { layer.trials[name] = nil }
+      return refuse(layer.number, "what was before can't be taken back: \(reason)", now, random)
+    case (.off, _), (.resting, _), (.asking, _), (.applying, _): return .nothing  // late events are normal
+    }
+  }
+}
+
+extension RemoteState {
+  /// A reload tries at once whatever failed before: its cause may be mended.
+  private mutating func configure(_ source: DaemonConfiguration.Remote?) -> Action {
+    defer { self.source = source }
+    guard let source else {
+      layer = RemoteLayer(version: layer.version)
+      let wasAsking = if case .asking = phase { true } else { false }
+      phase = .off
+      return wasAsking ? .giveUp : .nothing
+    }
+    let isOtherKey = source.publicKey != self.source?.publicKey
+    let isOtherServer = isOtherKey || source.url != self.source?.url
+    if self.source != nil, isOtherServer { layer.updateTime = nil }
+    if self.source != nil, isOtherKey { layer.version = nil }
+    switch phase {
+    case .applying, .stopped: return .nothing
+    case .asking: return isOtherServer ? ask(since: nil) : .nothing
+    case .off: return ask(since: layer.updateTime)
+    case .resting:
+      let isTroubled = failuresInRow > 0 || lastFailed != nil
+      return isTroubled || source != self.source ? ask(since: layer.updateTime) : .nothing
+    }
+  }
+
+  private mutating func ask(since: Int64?) -> Action {
+    heard = announced
+    phase = .asking(since: since)
+    return .ask(since: since)
+  }
+
+  /// Once for each version that is announced, and not while the server is left alone after failures.
+  private mutating func askIfAnnounced() -> Action {
+    guard case .resting(_, .interval) = phase, announced > max(heard, layer.number ?? -1) else { return .nothing }
+    return ask(since: layer.updateTime)
+  }
+
+  private mutating func take(
+    _ document: RemoteDocument, since: Int64?, _ now: Instant, _ random: UInt64
+  ) -> Action {
+    (failuresInRow, cause) = (0, nil)
+    if let objection = objection(to: document, since: since) { return refuse(document.number, objection, now, random) }
+    if since != nil, document.isFull || document.namespaces.count > Self.changesMax { return ask(since: nil) }
+    let next = layer.with(document, isWhole: since == nil)
+    if source?.publicKey != nil, let objection = objection(to: next) {
+      return refuse(document.number, objection, now, random)
+    }
+    let cause = Cause.document(number: document.number)
+    // Most answers say that nothing is new.
+    if next.entries == layer.entries { return put(next, cause, changed: [], now, random) }
+    phase = .applying(next, cause)
+    return .apply(next)
+  }
+
+  private func objection(to document: RemoteDocument, since: Int64?) -> String? {
+    if let answers = document.since, answers != since {
+      let asked = since.map { "what changed since \($0)" } ?? "everything"
+      return "since: is \(answers), but \(asked) was asked for"
+    }
+    guard source?.publicKey != nil else { return nil }
+    guard let version = document.version else {
+      return "version: is missing; with remote.publicKey every answer needs one"
+    }
+    guard let floor = layer.version, version < floor else { return nil }
+    return "version: is \(version), older than \(floor), which was taken already"
+  }
+
+  /// Under one version the server says one thing; but everything may be said again where it was forgotten here.
+  private func objection(to next: RemoteLayer) -> String? {
+    guard let version = next.version, version == layer.version, layer.updateTime != nil,
+      next.offered != layer.offered
+    else { return nil }
+    return "version: is \(version) as before, but what it says is not; a change needs a higher one"
+  }
+
+  private mutating func put(
+    _ next: RemoteLayer, _ cause: Cause, changed: Set<NamespaceName>, _ now: Instant, _ random: UInt64
+  ) -> Action {
+    let before = layer
+    layer = next
+    switch cause {
+    case .document(let number):
+      layer.beginTrials(changed, before: before)
+      if before.trials.isEmpty { sampledAt = now.uptime }
+      lastApplied = Applied(number: number, unixMilliseconds: now.unixMilliseconds)
+      if layer.returned.isEmpty { lastFailed = nil }
+    case .probation(let names):
+      let minutes = Self.probation.components.seconds / 60
+      let reason = names.map { "\($0): no packet was accepted for \(minutes) min; its previous one is taken back" }
+      lastFailed = Failed(
+        number: layer.number, reason: reason.joined(separator: "; "), unixMilliseconds: now.unixMilliseconds)
+    }
+    return rest(now, random)
+  }
+
+  private mutating func refuse(_ number: Int64?, _ reason: String, _ now: Instant, _ random: UInt64) -> Action {
+    (failuresInRow, cause) = (0, nil)
+    lastFailed = Failed(number: number, reason: reason, unixMilliseconds: now.unixMilliseconds)
+    return rest(now, random)
+  }
+
+  /// The interval ± 10 %, so that a fleet doesn't ask in step.
+  private mutating func rest(_ now: Instant, _ random: UInt64) -> Action {
+    guard let interval = source?.interval else {
+      phase = .off
+      return .nothing
+    }
+    phase = .resting(until: now.uptime + interval * 9 / 10 + (interval / 5).share(random), .interval)
+    return askIfAnnounced()
+  }
+
+  private mutating func sample(_ samples: [NamespaceName: Sample], _ now: Instant) -> Action {
+    // A machine that slept did not try.
+    let passed = min(now.uptime - (sampledAt ?? now.uptime), Self.sampleInterval * 2)
+    sampledAt = now.uptime
+    var failed: [NamespaceName] = []
+    for (name, sample) in samples {
+      guard var trial = layer.trials[name] else { continue }
+      if sample.isTrying { trial.tried += passed }
+      if trial.tried >= Self.probation { failed.append(name) }
+      layer.trials[name] = sample.isProven ? nil : trial
+    }
+    failed.removeAll { layer.trials[$0] == nil }
+    guard !failed.isEmpty, case .resting = phase else { return .nothing }
+    var next = layer
+    next.takeBack(failed.sorted())
+    phase = .applying(next, .probation(failed.sorted()))
+    return .apply(next)
+  }
+}

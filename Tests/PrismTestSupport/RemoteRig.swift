@@ -1,0 +1,151 @@
+import Glibc
+import PrismBase
+public import PrismConfig
+public import PrismEngine
+import PrismPacket
+public import PrismProtocol
+import Synchronization
+
+/// An engine under remote configuration: files and store are real, server, cache and time are in the test's hands.
+public final class RemoteRig: Sendable {
+  public static let shop = "url: https://collector.test\nperiodicTimerSecond: 1\nmonitorList: [{type: order}]\n"
+
+  public let delivery = DeliveryRig()
+  public let source = ScriptedSource()
+  public let cache = MemoryCache()
+  private let folder: String
+
+  /// - Parameter remote: what stands under `remote` in prismd.yaml.
+  /// - Parameter namespaces: name to YAML.
+  public init(
+    remote: String = "{url: \"https://config.test/prism\"}", namespaces: [String: String] = ["shop": RemoteRig.shop]
+  ) {
+    var template = Array("/tmp/prism-remote-XXXXXX".utf8CString)
+    folder = String(cString: mkdtemp(&template))
+    mkdir(folder + "/namespaces.d", 0o700)
+    write("main.key", Hex.encode(DeliveryRig.key.bytes))
+    write(remote: remote)
+    for (name, text) in namespaces { write("namespaces.d/\(name).yaml", text) }
+  }
+
+  deinit {
+    for place in ["namespaces.d", "."] {
+      if let stream = opendir(folder + "/" + place) {
+        while let entry = readdir(stream) {
+          let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+            String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+          }
+          unlink("\(folder)/\(place)/\(name)")
+        }
+        closedir(stream)
+      }
+    }
+    rmdir(folder + "/namespaces.d")
+    rmdir(folder)
+  }
+
+  /// The daemon's file. - Parameter extra: more lines of it.
+  public func write(remote: String?, extra: String = "") {
+    let lines = [
+      "keys: [{id: main, file: main.key}]", "device: {id: device}", remote.map { "remote: \($0)" } ?? "", extra,
+    ]
+    write("prismd.yaml", lines.joined(separator: "\n") + "\n")
+  }
+
+  public func write(_ name: String, _ text: String) {
+    let descriptor = open("\(folder)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    let bytes = Array(text.utf8)
+    precondition(Glibc.write(descriptor, bytes, bytes.count) == bytes.count, "\(name) can't be written")
+    close(descriptor)
+  }
+
+  public func load() throws -> LoadedConfiguration {
+    try ConfigurationLoader(path: folder + "/prismd.yaml", environment: [:]).load()
+  }
+
+  public struct Running: Sendable {
+    public let engine: Engine, stack: ConfigurationStack, desk: RemoteDesk
+
+    public func namespace(_ name: String) -> NamespaceConfiguration? {
+      NamespaceName(name).flatMap { engine.hub.current.namespaces[$0] }
+    }
+
+    public func stop() async {
+      await desk.stop()
+      await engine.stop()
+    }
+  }
+
+  /// Starts as the daemon does. - Parameter source: in place of the scripted one.
+  public func start(source: (any DocumentSource)? = nil, timeout: Duration = .seconds(30)) async throws -> Running {
+    let start = await RemoteStart.recall(
+      files: try load(), cache: cache, time: delivery.time, log: Logger(write: { _ in }))
+    let engine = try await delivery.engine(start.current.snapshot)
+    let stack = ConfigurationStack(engine: engine, start: start)
+    let desk = RemoteDesk(
+      start, engine: engine, stack: stack,
+      parts: .init(source: source ?? self.source, cache: cache, deviceID: "device", timeout: timeout))
+    await desk.start()
+    return Running(engine: engine, stack: stack, desk: desk)
+  }
+
+  /// Moves the time until the desk's status is as told; false when it does not come.
+  public func runs(_ running: Running, until condition: (JSONValue) async throws -> Bool) async rethrows -> Bool {
+    try await delivery.runs(step: .seconds(5)) { try await condition(await running.desk.status) }
+  }
+}
+
+/// Answers questions for remote configuration as a test says, and remembers them.
+public final class ScriptedSource: DocumentSource {
+  public typealias Script = @Sendable (DocumentRequest) async -> UploadAnswer.Outcome
+
+  private let script = Mutex<Script>({ _ in .failure(.connect, detail: "scripted") })
+  private let asked = Mutex<[DocumentRequest]>([])
+
+  public init() {}
+
+  public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
+  public var requests: [DocumentRequest] { asked.withLock { $0 } }
+  /// What came after the `?`.
+  public var queries: [String] { requests.map { String($0.url.split(separator: "?", maxSplits: 1).last ?? "") } }
+
+  public func get(_ request: DocumentRequest) async -> UploadAnswer.Outcome {
+    asked.withLock { $0.append(request) }
+    let script = script.withLock { $0 }
+    return await script(request)
+  }
+
+  /// Answers every question with this document, JSON.
+  public func answer(_ document: String) {
+    let envelope = Self.envelope(document)
+    set { _ in .response(status: 200, headers: [:], body: envelope) }
+  }
+
+  public static func envelope(_ document: String) -> [UInt8] {
+    guard let bytes = try? RemoteEnvelope.seal(Array(document.utf8), key: nil) else {
+      preconditionFailure("the document is too large for its envelope")
+    }
+    return bytes
+  }
+}
+
+/// Keeps the cached remote configuration in memory.
+public final class MemoryCache: RemoteCache {
+  private let file = Mutex<[UInt8]?>(nil)
+  private let damaged = Mutex<[UInt8]?>(nil)
+
+  public init() {}
+
+  public var bytes: [UInt8]? { file.withLock { $0 } }
+  public var setAsideBytes: [UInt8]? { damaged.withLock { $0 } }
+  public func set(_ bytes: [UInt8]?) { file.withLock { $0 = bytes } }
+
+  public func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]? { bytes }
+  public func write(_ bytes: [UInt8]) async throws(RemoteCacheFault) { set(bytes) }
+  public func setAside() async throws(RemoteCacheFault) -> String {
+    let bytes = bytes
+    damaged.withLock { $0 = bytes }
+    set(nil)
+    return "memory.damaged"
+  }
+}
