@@ -59,7 +59,7 @@ run: build ## the whole route, on this machine: real reports, followed to the co
 
 lint: ## the style of Swift and shell files, the units
 	swift format lint --strict --recursive Package.swift Sources Tests
-	shellcheck $$(grep -lE '^#!.*sh$$' scripts/*) .ci/run
+	shellcheck $$(grep -lE '^#!.*sh$$' scripts/* Tests/MachineTests/* debian/*) .ci/run
 	scripts/verify-units
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
@@ -72,6 +72,7 @@ test: bootstrap lint ## everything that CI runs
 	swift test --skip-build --filter PrismLinuxTests
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
 	swift test --skip-build --filter EndToEndTests
+	$(MAKE) --no-print-directory test-package
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
 soak: soak-power-loss soak-io soak-kills soak-reloads ## every fault rig, long

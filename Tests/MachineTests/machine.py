@@ -21,7 +21,7 @@ SUITE = "bookworm"
 MIRROR = os.environ.get("PRISM_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 # What a person would have beside a minimal system; the package's own dependencies come by apt.
 EXTRA = ["systemd", "systemd-sysv", "dbus", "curl", "netcat-openbsd"]
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 # Where the installed collector listens.
 COLLECTOR = "http://127.0.0.1:8480"
 NAMESPACES = ["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net"]
@@ -114,13 +114,18 @@ class Machine:
         # The kernel takes a moment to let go of the last process.
         wait("the machine's processes are gone", lambda: not remove_cgroup(self.cgroup))
 
-    def try_run(self, script, seconds=PATIENCE_SECONDS, **options):
-        """Runs a shell script as the machine's root."""
-        return subprocess.run(
-            ["nsenter", "--target", str(self.init), *NAMESPACES, "--", "/usr/bin/env", "-i", "HOME=/root", "TERM=dumb",
-             "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-             "/bin/bash", "-euo", "pipefail", "-c", script],
-            capture_output=True, text=True, timeout=seconds, cwd="/", **options)
+    def shell(self, script):
+        """The command line that runs a shell script as the machine's root."""
+        return ["nsenter", "--target", str(self.init), *NAMESPACES, "--", "/usr/bin/env", "-i", "HOME=/root", "TERM=dumb",
+                "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                "/bin/bash", "-euo", "pipefail", "-c", script]
+
+    def try_run(self, script, seconds=PATIENCE_SECONDS):
+        return subprocess.run(self.shell(script), capture_output=True, text=True, timeout=seconds, cwd="/")
+
+    def start(self, script):
+        """Runs the script beside us."""
+        return subprocess.Popen(self.shell(script), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
 
     def run(self, script, **options):
         """The script's output. Fails where it fails, or a command of it does."""

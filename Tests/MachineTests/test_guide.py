@@ -1,5 +1,5 @@
-"""The operator's guide, followed by somebody who has a clean Debian and nothing else: every block of it that is marked
-`sh run` is run, in order, and answers what the block `text answer` below it says (`…` stands for anything)."""
+"""The guides, followed by somebody who has a clean Debian and nothing else: every block of them that is marked `sh run`
+is run, in order, and answers what the block `text answer` below it says (`…` stands for anything)."""
 
 import re
 import shutil
@@ -7,13 +7,10 @@ import unittest
 
 import machine
 
-GUIDE = machine.SOURCE / "docs" / "operating.md"
-
-
 def steps(text):
     """The commands of a page with the heading that they stand under and the answer that they promise, or None."""
     heading = ""
-    pattern = r"^## (.+)$|^```sh run\n(.*?)^```\n(?:\s*```text answer\n(.*?)^```\n)?"
+    pattern = r"^## ([^\n]+)$|^```sh run\n(.*?)^```\n(?:\s*```text answer\n(.*?)^```\n)?"
     for match in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
         title, commands, answer = match.groups()
         if title:
@@ -26,29 +23,44 @@ def pattern(answer):
     return re.compile(".*?".join(map(re.escape, answer.strip().split("…"))), re.DOTALL)
 
 
-class GuideTests(machine.Case):
+class Guide:
+    """One page, on a machine of its own."""
+
     @classmethod
     def prepare(cls, booted):
-        shutil.copy(machine.package(), booted.path("/root/"))
+        booted.path("/root/.build/deb").mkdir(parents=True)
+        shutil.copy(machine.package(), booted.path("/root/.build/deb"))
+        shutil.copy(machine.package(), booted.path("/root"))
 
-    def test_every_command_of_the_guide(self):
-        """every command works as printed, from a clean system to a purged one"""
-        found = list(steps(GUIDE.read_text()))
-        self.assertGreater(len(found), 20, "the guide's commands were not found")
+    def follow(self, page, least):
+        found = list(steps((machine.SOURCE / "docs" / page).read_text()))
+        self.assertGreaterEqual(len(found), least, "the page's commands were not found")
         for heading, commands, answer in found:
             with self.subTest(step=heading, commands=commands.strip()):
-                ran = self.machine.try_run("cd /root; set +e; exec 2>&1\n" + commands, seconds=300)
+                # Whoever follows a guide types its lines one by one: one that fails doesn't keep the next from running.
+                script = 'cd /root; set +eu; exec 2>&1; sudo() { "$@"; }\n' + commands
+                ran = self.machine.try_run(script, seconds=300)
                 if answer is None:
                     self.assertEqual(ran.returncode, 0, ran.stdout)
                 elif not pattern(answer).fullmatch(ran.stdout.strip()):
                     self.fail(f"it answered\n{ran.stdout}\nand not\n{answer}")
-        self.check_nothing_is_left()
 
-    def check_nothing_is_left(self):
-        """The last step of the guide is a purge."""
-        left = self.machine.run("find / -xdev \\( -path '/proc' -o -path '/root' -o -path '/var/lib/dpkg' -o -path '/var/log' "
-                                "-o -path '/var/cache' -o -path /tmp \\) -prune -o -iname '*prism*' -print")
-        self.assertEqual(left, "")
+
+class OperatingTests(Guide, machine.Case):
+    def test_every_command_of_the_operators_guide(self):
+        """docs/operating.md works as printed, from a clean system to a purged one"""
+        self.follow("operating.md", least=15)
+        left = self.machine.run(
+            "find / -xdev -path /root -prune -o -path /var/lib/dpkg -prune -o -path /var/log -prune "
+            "-o -path /var/cache -prune -o -iname '*prism*' -print")
+        self.assertEqual(left, "", "the purge has left something behind")
+
+
+class GettingStartedTests(Guide, machine.Case):
+    def test_every_command_of_getting_started(self):
+        """docs/getting-started.md works as printed"""
+        self.follow("getting-started.md", least=2)
+        self.assertEqual([report["meta"].get("ms") for report in self.machine.reports()], [12])
 
 
 if __name__ == "__main__":
