@@ -17,7 +17,7 @@ final class IngestSink: ReportSink {
 
   func set(_ pipelines: [NamespaceName: NamespacePipeline]) { self.pipelines.withLock { $0 = pipelines } }
 
-  func append(_ batches: [ReportBatch]) async -> CommitOutcome {
+  nonisolated(nonsending) func append(_ batches: [ReportBatch]) async -> CommitOutcome {
     let began = time.uptime
     let outcome = await store.append(batches)
     guard case .committed = outcome else {

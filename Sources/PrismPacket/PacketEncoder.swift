@@ -16,11 +16,11 @@ public final class PacketEncoder {
   var makeNonce: (Int) throws(PacketError) -> [UInt8] = { count throws(PacketError) in try Hashing.randomBytes(count) }
 
   /// - Throws: `keyLength` when the key is not as long as the cipher wants it.
-  public init(cipher: Cipher, key: Secret) throws(PacketError) {
+  public init(cipher: Cipher, key: Secret, compression: Compression = .small) throws(PacketError) {
     self.cipher = cipher
     blocks = try BlockCipher(cipher, key: key)
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
-    gzip = try GzipCompressor()
+    gzip = try GzipCompressor(compression)
   }
 
   /// - Parameter metas: the rows' merged metas joined with a line feed.
@@ -62,12 +62,13 @@ public final class PacketEncoder {
 
   /// `AES(gzip(plain))`; the index binds it to its place in the packet.
   private func block(_ plain: [UInt8], index: Int, context: [UInt8]) throws(PacketError) -> [UInt8] {
-    let packed = try gzip.compress(plain)
-    var result: [UInt8] = []
-    result.reserveCapacity(packed.count + blocks.overheadBytesMax + 16)
-    try blocks.seal(
-      packed, associated: context + String(index).utf8, nonce: try makeNonce(blocks.nonceBytes), to: &result)
-    return result
+    try gzip.compress(plain) { (packed) throws(PacketError) in
+      var result: [UInt8] = []
+      result.reserveCapacity(packed.count + blocks.overheadBytesMax + 16)
+      try blocks.seal(
+        packed, associated: context + String(index).utf8, nonce: try makeNonce(blocks.nonceBytes), to: &result)
+      return result
+    }
   }
 }
 

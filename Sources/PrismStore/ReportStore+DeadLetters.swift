@@ -34,10 +34,13 @@ extension ReportStore {
       guard try select.step(), let letter = letter(select) else { return nil }
       let flags = RowFlags(rawValue: select.int64(6))
       var meta: [UInt8] = []
-      MetaSplicing.append(
-        monitorType: Array(letter.type.utf8), reportID: Array(letter.reportID.utf8),
-        createdTime: flags.contains(.ownCreateTime) ? nil : letter.createdTime,
-        isBusiness: letter.namespace.isBusiness, context: [], body: select.blob(14), to: &meta)
+      let splicing = MetaSplicing(
+        monitorType: letter.type.utf8, isBusiness: letter.namespace.isBusiness, context: [])
+      Array(letter.reportID.utf8).withUnsafeBytes {
+        splicing.append(
+          .given($0), createdTime: flags.contains(.ownCreateTime) ? nil : letter.createdTime, body: select.blob(14),
+          to: &meta)
+      }
       return (letter, meta, letter.kind == .payload ? select.bytes(15) : nil)
     }
   }

@@ -22,7 +22,7 @@ enum ClaimPlan {
 
   /// Bytes of claimed packets that may lie ready behind the one that is on its way.
   static let aheadBytesMax = 2 * 1_048_576
-  static let aheadMax = 8
+  static let aheadMax = 16
 
   /// How many packets to claim in one commit. - Parameter bytes: of the last one; nil: unknown yet.
   static func ahead(lastPacketBytes bytes: Int?) -> Int {

@@ -23,9 +23,18 @@ actor PacketBuilder {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// The last one used: namespaces mostly share their key, and take turns where they don't.
-  private var encoder: (cipher: Cipher, key: Secret, value: PacketEncoder)?
+  private var encoder: (seal: PacketSeal, value: PacketEncoder)?
 
   init() {}
+
+  /// Several in one go: a hop between queues costs as much as a small packet.
+  func build(
+    _ packets: [ClaimedPacket], _ seal: PacketSeal, wifiOnly: Set<ReportType>
+  ) throws(PacketError) -> [BuiltPacket] {
+    var built: [BuiltPacket] = []
+    for packet in packets { built.append(try build(packet, seal, wifiOnly: wifiOnly)) }
+    return built
+  }
 
   /// - Throws: `keyLength`, `frameOverflow`, `internal`.
   func build(_ packet: ClaimedPacket, _ seal: PacketSeal, wifiOnly: Set<ReportType>) throws(PacketError) -> BuiltPacket
@@ -40,9 +49,9 @@ actor PacketBuilder {
   }
 
   private func encoder(for seal: PacketSeal) throws(PacketError) -> PacketEncoder {
-    if let encoder, encoder.cipher == seal.cipher, encoder.key == seal.key { return encoder.value }
-    let value = try PacketEncoder(cipher: seal.cipher, key: seal.key)
-    encoder = (seal.cipher, seal.key, value)
+    if let encoder, encoder.seal == seal { return encoder.value }
+    let value = try PacketEncoder(cipher: seal.cipher, key: seal.key, compression: seal.compression)
+    encoder = (seal, value)
     return value
   }
 }

@@ -1,4 +1,5 @@
 import PrismConfig
+import PrismPacket
 import PrismProtocol
 
 /// All that one namespace's delivery works with, taken out of a snapshot.
@@ -29,17 +30,21 @@ struct PipelineSettings: Sendable, Equatable {
     Set(configuration?.monitorList.filter(\.isUploadPayload).map(\.type) ?? [])
   }
 
-  /// What a packet was encoded with: another seal means that it must be encoded anew.
-  var seal: PacketSeal? {
+  /// What a packet is encoded with: another seal means that it must be encoded anew.
+  /// - Parameter isMetered: traffic costs, so that bytes are worth more than the processor's time.
+  func seal(isMetered: Bool) -> PacketSeal? {
     guard let configuration, let key else { return nil }
-    return PacketSeal(deviceID: deviceID, cipher: configuration.cipher, keyID: key.id, key: key.secret)
+    return PacketSeal(
+      deviceID: deviceID, cipher: configuration.cipher, keyID: key.id, key: key.secret,
+      compression: isMetered ? .small : .fast)
   }
 }
 
-/// Whom a packet is from and how it is encrypted.
+/// Whom a packet is from, and how it is compressed and encrypted.
 struct PacketSeal: Sendable, Equatable {
   var deviceID: String
   var cipher: Cipher
   var keyID: String
   var key: Secret
+  var compression: Compression
 }

@@ -102,7 +102,7 @@ extension NamespacePipeline {
   /// While the head is on its way.
   private func prepareNext(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {
     if lines[kind].entries.count < 2 && !lines[kind].isExhausted { try await commit(kind, claiming: types) }
-    if lines[kind].entries.count > 1 { _ = try await build(lines[kind].entries[1], kind) }
+    try await buildAhead(kind)
   }
 
   private func newID() -> PacketID {
@@ -117,9 +117,26 @@ extension NamespacePipeline {
     return try await build(head, kind)
   }
 
+  /// What was claimed behind the head, while that is on its way. What can't be built is told when it is the head.
+  private func buildAhead(_ kind: ReportKind) async throws(StoreError) {
+    guard lines[kind].entries.count > 1, let seal = seal(kind) else { return }
+    let claimed = lines[kind].claimedAhead
+    guard !claimed.isEmpty else {
+      _ = try await build(lines[kind].entries[1], kind)
+      return
+    }
+    guard let built = try? await parts.builder.build(claimed, seal, wifiOnly: settings.wifiOnlyTypes) else { return }
+    for packet in built { keep(packet, kind) }
+  }
+
+  private func keep(_ packet: BuiltPacket, _ kind: ReportKind) {
+    counters[kind].built(rawBytes: packet.rawBytes, packedBytes: packet.body.count)
+    lines[kind].fill(packet.context.packetID, .built(packet))
+  }
+
   /// nil: the packet is gone, because none of its rows is whole; or it can't be built, which is a pause.
   private func build(_ entry: PacketLine.Entry, _ kind: ReportKind) async throws(StoreError) -> BuiltPacket? {
-    guard let seal = settings.seal else { return nil }
+    guard let seal = seal(kind) else { return nil }
     if case .built(let packet) = entry.content, packet.seal == seal { return packet }
     var claimed: ClaimedPacket?
     if case .claimed(let packet) = entry.content {
@@ -134,15 +151,18 @@ extension NamespacePipeline {
     do {
       let packet = try await parts.builder.build(claimed, seal, wifiOnly: settings.wifiOnlyTypes)
       if lines[kind].head?.id != entry.id || entry.attempts == 0 {
-        counters[kind].built(rawBytes: packet.rawBytes, packedBytes: packet.body.count)
+        keep(packet, kind)
+      } else {
+        lines[kind].fill(entry.id, .built(packet))
       }
-      lines[kind].fill(entry.id, .built(packet))
       return packet
     } catch {
       fail(kind, cause: "the packet can't be built: \(error.rawValue)", status: nil, reason: .held, retryAfter: nil)
       return nil
     }
   }
+
+  private func seal(_ kind: ReportKind) -> PacketSeal? { settings.seal(isMetered: gates(kind).isMetered) }
 
   private func request(for packet: BuiltPacket, _ kind: ReportKind) -> UploadRequest {
     let token = settings.configuration?.token.map { String(decoding: $0.content.bytes, as: UTF8.self) }

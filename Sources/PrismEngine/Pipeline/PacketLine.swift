@@ -36,6 +36,10 @@ struct PacketLine: Sendable {
   private(set) var lastPacketBytes: Int?
 
   var head: Entry? { entries.first }
+  /// Behind the head, with their rows at hand.
+  var claimedAhead: [ClaimedPacket] {
+    entries.dropFirst().compactMap { if case .claimed(let packet) = $0.content { packet } else { nil } }
+  }
 
   /// Begins with what the store has in flight; all of it may have left.
   mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?) {

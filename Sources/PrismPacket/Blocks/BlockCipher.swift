@@ -41,7 +41,7 @@ final class BlockCipher {
   /// Appends nonce, ciphertext and tag of `plain` to `result`.
   /// - Parameter associated: authenticated, not sent; of no use for CBC.
   func seal(
-    _ plain: [UInt8], associated: [UInt8], nonce: [UInt8], to result: inout [UInt8]
+    _ plain: UnsafeRawBufferPointer, associated: [UInt8], nonce: [UInt8], to result: inout [UInt8]
   ) throws(PacketError) {
     guard EVP_EncryptInit_ex(context, method, nil, key, nonce) == 1 else { throw .internal }
     try associate(associated, EVP_EncryptUpdate)
@@ -66,10 +66,11 @@ final class BlockCipher {
     }
     try associate(associated, EVP_DecryptUpdate)
     var plain: [UInt8] = []
-    do throws(PacketError) {
-      try append(
-        sealed, capacity: sealed.count + 16, to: &plain, update: EVP_DecryptUpdate, final: EVP_DecryptFinal_ex)
-    } catch { throw .decryptionFailed }
+    let isOpen = sealed.withUnsafeBytes { sealed in
+      (try? append(
+        sealed, capacity: sealed.count + 16, to: &plain, update: EVP_DecryptUpdate, final: EVP_DecryptFinal_ex)) != nil
+    }
+    guard isOpen else { throw .decryptionFailed }
     return plain
   }
 
@@ -86,7 +87,7 @@ final class BlockCipher {
 
   /// Runs `input` through the cipher straight into the tail of `result`.
   private func append(
-    _ input: [UInt8], capacity: Int, to result: inout [UInt8], update: Update, final: Final
+    _ input: UnsafeRawBufferPointer, capacity: Int, to result: inout [UInt8], update: Update, final: Final
   ) throws(PacketError) {
     guard let inputCount = Int32(exactly: input.count) else { throw .tooLarge }
     let start = result.count
@@ -95,7 +96,7 @@ final class BlockCipher {
     var rest: Int32 = 0
     let ok = result.withUnsafeMutableBufferPointer { buffer in
       let target = buffer.baseAddress! + start
-      return update(context, target, &count, input, inputCount) == 1
+      return update(context, target, &count, input.bindMemory(to: UInt8.self).baseAddress, inputCount) == 1
         && final(context, target + Int(count), &rest) == 1
     }
     guard ok else { throw .internal }

@@ -3,38 +3,57 @@
 ///     {"MONITOR_TYPE":"shop-order","REPORT_ID":"…","CREATE_TIME":1732154081000,"IS_BIZ":true,CONTEXT,BODY}
 ///
 /// Admission counts its size, the store renders it, and the view `v_meta` says the same in SQL: one place for the three.
-public enum MetaSplicing {
-  /// The value of `MONITOR_TYPE`: the type, `NAMESPACE-type` for business namespaces.
-  public static func monitorType(_ type: ReportType, in namespace: NamespaceName) -> String {
-    namespace.isBusiness ? "\(namespace)-\(type)" : type.text
+public struct MetaSplicing: Sendable {
+  /// The value of `REPORT_ID`.
+  public enum ReportID {
+    /// The client's, as UTF-8.
+    case given(UnsafeRawBufferPointer)
+    /// Made from the row's id; in `epoch` the database's.
+    case made(RowID, epoch: [UInt8])
+  }
+
+  private static let createTime = Array(#"","CREATE_TIME":"#.utf8)
+
+  /// Prepared once for many rows of one type and context.
+  private let head: [UInt8]
+  private let tail: [UInt8]
+  private let tailOfSelfContained: [UInt8]
+
+  /// - Parameter context: empty where rows hold everything themselves.
+  public init(monitorType: some Sequence<UInt8>, isBusiness: Bool, context: [UInt8]) {
+    head = Array(#"{"MONITOR_TYPE":""#.utf8) + monitorType + Array(#"","REPORT_ID":""#.utf8)
+    tailOfSelfContained = Array(#","IS_BIZ":\#(isBusiness)"#.utf8)
+    tail = context.isEmpty ? tailOfSelfContained : tailOfSelfContained + [0x2C] + context
   }
 
   /// - Parameter createdTime: nil where the body has a `CREATE_TIME` of its own (a crash's meta wins).
-  /// - Parameter context: empty for a row that holds everything itself.
-  public static func append(
-    monitorType: [UInt8], reportID: [UInt8], createdTime: Int64?, isBusiness: Bool, context: [UInt8],
-    body: UnsafeRawBufferPointer, to result: inout [UInt8]
+  /// - Parameter isSelfContained: the body has everything, no context is spliced in.
+  public func append(
+    _ id: ReportID, createdTime: Int64?, isSelfContained: Bool = false, body: UnsafeRawBufferPointer,
+    to result: inout [UInt8]
   ) {
-    result.append(contentsOf: #"{"MONITOR_TYPE":""#.utf8)
-    result.append(contentsOf: monitorType)
-    result.append(contentsOf: #"","REPORT_ID":""#.utf8)
-    result.append(contentsOf: reportID)
+    result.append(contentsOf: head)
+    switch id {
+    case .given(let bytes): result.append(contentsOf: bytes)
+    case .made(let row, let epoch): row.appendReportID(epoch: epoch, to: &result)
+    }
     if let createdTime {
-      result.append(contentsOf: #"","CREATE_TIME":"#.utf8)
-      result.append(contentsOf: String(createdTime).utf8)
-      result.append(contentsOf: isBusiness ? #","IS_BIZ":true"#.utf8 : #","IS_BIZ":false"#.utf8)
+      result.append(contentsOf: Self.createTime)
+      result.append(decimal: createdTime)
     } else {
-      result.append(contentsOf: isBusiness ? #"","IS_BIZ":true"#.utf8 : #"","IS_BIZ":false"#.utf8)
+      result.append(0x22)
     }
-    if !context.isEmpty {
-      result.append(0x2C)
-      result.append(contentsOf: context)
-    }
+    result.append(contentsOf: isSelfContained ? tailOfSelfContained : tail)
     if !body.isEmpty {
       result.append(0x2C)
       result.append(contentsOf: body)
     }
     result.append(0x7D)
+  }
+
+  /// The value of `MONITOR_TYPE`: the type, `NAMESPACE-type` for business namespaces.
+  public static func monitorType(_ type: ReportType, in namespace: NamespaceName) -> String {
+    namespace.isBusiness ? "\(namespace)-\(type)" : type.text
   }
 
   /// The bytes that `append` would append.
@@ -52,5 +71,20 @@ public enum MetaSplicing {
     var (rest, digits) = (number.magnitude, number < 0 ? 2 : 1)
     while rest >= 10 { (rest, digits) = (rest / 10, digits + 1) }
     return digits
+  }
+}
+
+extension [UInt8] {
+  /// Appends a number's decimal form.
+  fileprivate mutating func append(decimal number: Int64) {
+    if number < 0 { append(0x2D) }
+    var digits = InlineArray<20, UInt8>(repeating: 0)
+    var (rest, first) = (number.magnitude, 20)
+    repeat {
+      first -= 1
+      digits[first] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0
+    for index in first..<20 { append(digits[index]) }
   }
 }

@@ -14,7 +14,11 @@ struct PacketBuilder {
 
   init(itemsMax: Int, bytesMax: Int, metaBytesMax: Int) {
     (self.itemsMax, self.bytesMax, self.metaBytesMax) = (itemsMax, bytesMax, metaBytesMax)
+    // Grown by doubling, the metas would be copied once more than they are long.
+    metas.reserveCapacity(min(bytesMax, Self.reservedBytesMax, itemsMax.multipliedReportingOverflow(by: 768).partialValue))
   }
+
+  private static let reservedBytesMax = 1024 * 1024
 
   /// Takes every row: for a packet whose rows were settled when it was claimed.
   static var unlimited: Self { Self(itemsMax: .max, bytesMax: .max, metaBytesMax: .max) }
@@ -42,22 +46,14 @@ struct PacketBuilder {
 /// What a row needs from outside to become the meta that leaves.
 struct RowRendering {
   var epoch: [UInt8]
-  var monitorType: [UInt8]
-  var isBusiness: Bool
   /// The members of the row's context.
   var context: [UInt8]
+  var splicing: MetaSplicing
 
   func append(_ row: StoredRow, to metas: inout [UInt8]) {
-    var reportID: [UInt8]
-    if let given = row.reportID {
-      reportID = [UInt8](given)
-    } else {
-      reportID = []
-      RowID(value: row.id).appendReportID(epoch: epoch, to: &reportID)
-    }
-    MetaSplicing.append(
-      monitorType: monitorType, reportID: reportID,
-      createdTime: row.flags.contains(.ownCreateTime) ? nil : row.createdTime, isBusiness: isBusiness,
-      context: row.flags.contains(.selfContained) ? [] : context, body: row.body, to: &metas)
+    splicing.append(
+      row.reportID.map { .given($0) } ?? .made(RowID(value: row.id), epoch: epoch),
+      createdTime: row.flags.contains(.ownCreateTime) ? nil : row.createdTime,
+      isSelfContained: row.flags.contains(.selfContained), body: row.body, to: &metas)
   }
 }

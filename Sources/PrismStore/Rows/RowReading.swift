@@ -25,8 +25,10 @@ extension ReportStore {
       let context = row.context == 0 ? [] : try context(row.context, namespace: queue.namespace, database)
     else { return nil }
     return RowRendering(
-      epoch: epochBytes, monitorType: Array(MetaSplicing.monitorType(type, in: namespace).utf8),
-      isBusiness: namespace.isBusiness, context: context)
+      epoch: epochBytes, context: context,
+      splicing: MetaSplicing(
+        monitorType: MetaSplicing.monitorType(type, in: namespace).utf8, isBusiness: namespace.isBusiness,
+        context: context))
   }
 
   /// The members of a stored context; nil when it is not there or fails its checksum.

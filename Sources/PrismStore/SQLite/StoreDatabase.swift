@@ -27,7 +27,7 @@ final class StoreDatabase {
       PRAGMA cell_size_check = ON;
       PRAGMA mmap_size = 0;
       PRAGMA wal_autocheckpoint = 0;
-      PRAGMA journal_size_limit = 8388608;
+      PRAGMA journal_size_limit = 16777216;
       PRAGMA temp_store = MEMORY;
       """)
     if let pagesMax = options.pagesMax { try connection.execute("PRAGMA max_page_count = \(pagesMax)") }

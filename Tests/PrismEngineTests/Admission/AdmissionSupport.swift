@@ -99,10 +99,13 @@ struct CommittingStore {
     let type = MetaSplicing.monitorType(batch.types[row.type].type, in: batch.namespace)
     let id = row.clientReportID.map { Array(batch.arena[$0]) } ?? Array(repeating: 0x78, count: RowID.reportIDBytes)
     batch.arena.withUnsafeBytes { arena in
-      MetaSplicing.append(
-        monitorType: Array(type.utf8), reportID: id, createdTime: row.hasOwnCreateTime ? nil : row.createdTime,
-        isBusiness: batch.namespace.isBusiness, context: row.isSelfContained ? [] : batch.context.members,
-        body: UnsafeRawBufferPointer(rebasing: arena[row.body]), to: &meta)
+      let splicing = MetaSplicing(
+        monitorType: type.utf8, isBusiness: batch.namespace.isBusiness, context: batch.context.members)
+      id.withUnsafeBytes {
+        splicing.append(
+          .given($0), createdTime: row.hasOwnCreateTime ? nil : row.createdTime, isSelfContained: row.isSelfContained,
+          body: UnsafeRawBufferPointer(rebasing: arena[row.body]), to: &meta)
+      }
     }
     return meta
   }

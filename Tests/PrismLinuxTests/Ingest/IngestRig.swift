@@ -18,7 +18,7 @@ final class ScriptedSink: ReportSink {
   }
   private let state = Mutex(State())
 
-  func append(_ batches: [ReportBatch]) async -> CommitOutcome {
+  nonisolated(nonsending) func append(_ batches: [ReportBatch]) async -> CommitOutcome {
     await waitWhileHeld()
     return state.withLock { state in
       if let failure = state.failure { return .failed(failure) }

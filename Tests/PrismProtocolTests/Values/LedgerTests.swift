@@ -30,10 +30,9 @@ struct LedgerTests {
   func splicedSize(isBusiness: Bool, createdTime: Int64?) throws {
     for (context, body) in [("", ""), (#""A":"1""#, ""), ("", #""b":2"#), (#""A":"1""#, #""b":2"#)] {
       var meta: [UInt8] = []
-      Array(body.utf8).withUnsafeBytes {
-        MetaSplicing.append(
-          monitorType: Array("shop-order".utf8), reportID: Array("r1".utf8), createdTime: createdTime,
-          isBusiness: isBusiness, context: Array(context.utf8), body: $0, to: &meta)
+      let splicing = MetaSplicing(monitorType: "shop-order".utf8, isBusiness: isBusiness, context: Array(context.utf8))
+      Array(body.utf8).withUnsafeBytes { body in
+        Array("r1".utf8).withUnsafeBytes { splicing.append(.given($0), createdTime: createdTime, body: body, to: &meta) }
       }
       let size = MetaSplicing.size(
         monitorTypeBytes: 10, reportIDBytes: 2, createdTime: createdTime, isBusiness: isBusiness,
