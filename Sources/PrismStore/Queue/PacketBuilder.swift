@@ -15,7 +15,8 @@ struct PacketBuilder {
   init(itemsMax: Int, bytesMax: Int, metaBytesMax: Int) {
     (self.itemsMax, self.bytesMax, self.metaBytesMax) = (itemsMax, bytesMax, metaBytesMax)
     // Grown by doubling, the metas would be copied once more than they are long.
-    metas.reserveCapacity(min(bytesMax, Self.reservedBytesMax, itemsMax.multipliedReportingOverflow(by: 768).partialValue))
+    metas.reserveCapacity(
+      min(bytesMax, Self.reservedBytesMax, itemsMax.multipliedReportingOverflow(by: 768).partialValue))
   }
 
   private static let reservedBytesMax = 1024 * 1024
