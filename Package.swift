@@ -63,7 +63,7 @@ let package = Package(
         "PrismLinux",
       ]),
     program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
-    program("prism-collector", ["PrismCollector", "PrismHTTP", "PrismBase", "PrismProtocol"]),
+    program("prism-collector", ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 
     // What tests share, and the tests.
     .target(name: "CSpawn", path: "Tests/CSpawn"),
@@ -86,7 +86,7 @@ let package = Package(
     tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
     tests(
       "PrismCollectorTests",
-      ["PrismCollector", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+      ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
     tests("PrismctlTests", ["prismctl"], resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
     tests(

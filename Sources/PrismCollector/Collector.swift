@@ -12,14 +12,22 @@ public final class Collector: Sendable {
   private let room: WaitingRoom
   /// nil: no token is asked for.
   private let tokens: TokenDesk?
-  private let counts = CollectorCounts()
+  let counts = CollectorCounts()
+  /// nil: remote configuration is not served.
+  let remote: (shelf: RemoteShelf, devices: DeviceRegister)?
 
-  /// Opens the store. - Throws: `StoreError`, `SQLiteError`.
+  /// Opens the store. - Throws: `StoreError`, `SQLiteError`, `ConfigurationFaults` of the folder of remote configuration.
   public init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
     self.options = options
     opener = PacketOpener(keys: options.keys)
     store = try CollectorStore(folder: options.state, time: time, log: log)
     room = WaitingRoom(time: time)
+    remote = try options.remote.map {
+      (
+        try RemoteShelf($0, state: options.state, time: time, log: log),
+        try DeviceRegister(state: options.state, time: time, log: log)
+      )
+    }
     tokens = options.tokenFile.map { TokenDesk(path: $0, time: time, log: log) }
   }
 
@@ -35,18 +43,26 @@ public final class Collector: Sendable {
   }
 
   /// Prometheus' text format; `SIGUSR1` prints it too.
-  public var metrics: String { counts.metrics }
+  public var metrics: String {
+    get async {
+      await refreshGauges()
+      return counts.metrics
+    }
+  }
 
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
       switch (request.method, request.path) {
       case (.post, "/prism/meta"): return try await receive(request, .meta)
       case (.post, "/prism/payload"): return try await receive(request, .payload)
+      case (.get, "/prism/config"): return try await configuration(request)
       case (.get, "/reports"): return try await reports(request)
+      case (.get, "/devices"): return try await devices(request)
       case (.get, "/healthz"): return HTTPResponse(status: 200, contentType: "text/plain", text: "ok\n")
       case (.get, "/metrics"):
-        return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: metrics)
-      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/reports"), (_, "/healthz"), (_, "/metrics"):
+        return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await metrics)
+      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/prism/config"), (_, "/reports"), (_, "/devices"),
+        (_, "/healthz"), (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
       default:
         throw CollectorRefusal(404, "there is nothing at this path; packets go to /prism/meta and /prism/payload")
@@ -73,7 +89,8 @@ public final class Collector: Sendable {
       let body: JSONValue = ["duplicate": .bool(isDuplicate)]
       return HTTPResponse(
         status: 200, contentType: "application/json",
-        headers: [("Prism-Receipt", delivery.context.packetID.description)], text: body.text + "\n")
+        headers: [("Prism-Receipt", delivery.context.packetID.description)] + (await versionHeaders()),
+        text: body.text + "\n")
     } catch {
       counts.count(namespace, outcome: "refused_\(error.status)", bytes: request.body.count)
       throw error
@@ -104,7 +121,7 @@ public final class Collector: Sendable {
     return !arrived
   }
 
-  private func checkToken(_ request: HTTPRequest) async throws(CollectorRefusal) {
+  func checkToken(_ request: HTTPRequest) async throws(CollectorRefusal) {
     guard let tokens, await !tokens.accepts(request.header("authorization")) else { return }
     throw CollectorRefusal(401, "the bearer token is missing or wrong")
   }
@@ -121,12 +138,16 @@ public final class Collector: Sendable {
 
   // MARK: Reading
 
-  private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+  func checkReader(_ request: HTTPRequest) async throws(CollectorRefusal) {
     if tokens != nil {
       try await checkToken(request)
     } else if !request.peer.isLocal {
-      throw CollectorRefusal(403, "reports are shown to this machine only, or to who has the token")
+      throw CollectorRefusal(403, "this is shown to this machine only, or to who has the token")
     }
+  }
+
+  private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await checkReader(request)
     let page = try await store.page(try ReportFilter(request))
     let body: JSONValue = ["reports": .array(page), "next": page.last?["id"] ?? .null]
     return HTTPResponse(status: 200, contentType: "application/json", text: body.text + "\n")

@@ -8,7 +8,16 @@ final class CollectorCounts: Sendable {
     var packets: [Key: Int] = [:]
     var reports: [String: Int] = [:]
     var bytes = 0
+    var questions: [String: Int] = [:]
+    var gauges: RemoteGauges?
   }
+
+  /// How remote configuration stands.
+  struct RemoteGauges: Sendable, Equatable {
+    var version: Int64
+    var faults: Int, devices: Int, failed: Int
+  }
+
   private let state = Mutex(State())
   /// Names come from senders: a bounded number of them is told apart.
   private static let namespacesMax = 1000
@@ -22,6 +31,9 @@ final class CollectorCounts: Sendable {
       state.bytes += bytes
     }
   }
+
+  func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
+  func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
 
   /// Prometheus' text format.
   var metrics: String {
@@ -38,6 +50,21 @@ final class CollectorCounts: Sendable {
     }
     page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
     page.sample(state.bytes)
+    if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text
+  }
+
+  private static func add(_ gauges: RemoteGauges, _ questions: [String: Int], to page: inout MetricsText) {
+    page.begin("prism_collector_config_questions_total", .counter, "Questions for remote configuration by outcome.")
+    for (outcome, count) in questions.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+    page.begin("prism_collector_config_version", .gauge, "Version of the remote configuration that is served.")
+    page.sample(Int(gauges.version))
+    page.begin("prism_collector_config_faults", .gauge, "Faults of the folder, whose last sound state is served.")
+    page.sample(gauges.faults)
+    page.begin("prism_collector_config_devices", .gauge, "Devices that asked in the last 30 days.")
+    page.sample(gauges.devices)
+    page.begin(
+      "prism_collector_config_devices_failed", .gauge, "Those that refused or took back what they were offered.")
+    page.sample(gauges.failed)
   }
 }

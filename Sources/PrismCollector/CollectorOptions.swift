@@ -1,4 +1,5 @@
 public import PrismHTTP
+import PrismPacket
 public import PrismProtocol
 
 /// How a collector is started.
@@ -15,8 +16,26 @@ public struct CollectorOptions: Sendable {
   public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.
   public var print: (@Sendable (String) -> Void)?
+  /// nil: remote configuration is not served.
+  public var remote: Remote?
   /// A packet's body.
   public var bodyBytesMax = 8 * 1_048_576
+
+  /// What `GET /prism/config` serves.
+  public struct Remote: Sendable {
+    /// Of namespace files.
+    let folder: String
+    /// Signs the answers; nil: they are not signed.
+    let key: SigningKey?
+
+    /// - Parameter signingKey: PEM, as `openssl genpkey -algorithm ed25519` writes it.
+    /// - Returns: nil where that is no such key.
+    public init?(folder: String, signingKey: Secret? = nil) {
+      self.folder = folder
+      key = signingKey.flatMap { SigningKey(pem: $0.bytes) }
+      if signingKey != nil && key == nil { return nil }
+    }
+  }
 
   public init(state: String, keys: [String: Secret]) { (self.state, self.keys) = (state, keys) }
 }

@@ -6,6 +6,8 @@ import PrismConfig
 ///     listen: 0.0.0.0:8443
 ///     state: /var/lib/prism-collector
 ///     tokenFile: /etc/prism/collector.tokens
+///     remoteConfig: /etc/prism/remote.d
+///     signingKey: /etc/prism/signing.pem
 ///     keys: [{id: main, file: /etc/prism/keys/main.key}]
 ///     tls: {certFile: cert.pem, keyFile: key.pem, clientCAFile: clients.pem}
 public struct CollectorSettings: Sendable, Equatable {
@@ -14,6 +16,8 @@ public struct CollectorSettings: Sendable, Equatable {
   public var listen: String?
   public var state: String?
   public var tokenFile: String?
+  /// A folder of namespace files, and the key (PEM) that signs what is served of it.
+  public var remoteConfig: String?, signingKey: String?
   public var certFile: String?, keyFile: String?, clientCAFile: String?
   /// Id and file, in their order.
   public var keys: [(id: String, file: String)] = []
@@ -41,7 +45,7 @@ public struct CollectorSettings: Sendable, Equatable {
     let folder = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
     let search = FileSearch(credentials: credentials, folders: [folder])
     let located = { (path: String) in search.candidates(path).first { access($0, F_OK) == 0 } ?? path }
-    for path in [\Self.tokenFile, \.certFile, \.keyFile, \.clientCAFile] {
+    for path in [\Self.tokenFile, \.remoteConfig, \.signingKey, \.certFile, \.keyFile, \.clientCAFile] {
       self[keyPath: path] = self[keyPath: path].map(located)
     }
     keys = keys.map { ($0.id, located($0.file)) }
@@ -79,11 +83,12 @@ public struct CollectorSettings: Sendable, Equatable {
   }
 
   private static let unknown =
-    "unknown key; known are listen, state, tokenFile, keys, tls.certFile, tls.keyFile, tls.clientCAFile"
+    "unknown key; known are listen, state, tokenFile, remoteConfig, signingKey, keys, tls.certFile, tls.keyFile, tls.clientCAFile"
 
   private static var texts: [String: WritableKeyPath<CollectorSettings, String?>] {
     [
       "listen": \.listen, "state": \.state, "tokenFile": \.tokenFile, "tls.certFile": \.certFile,
+      "remoteConfig": \.remoteConfig, "signingKey": \.signingKey,
       "tls.keyFile": \.keyFile, "tls.clientCAFile": \.clientCAFile,
     ]
   }

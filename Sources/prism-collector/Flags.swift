@@ -13,6 +13,8 @@ struct Flags {
       --key ID=FILE        a key of the senders: 32 or 64 hexadecimal digits, not readable by others
       --state DIR          the folder of the database, made when it is missing
       --token-file FILE    bearer tokens, one a line; every sender must give one
+      --remote-config DIR  namespace files that are served as remote configuration (docs/remote-configuration.md)
+      --signing-key FILE   an Ed25519 key, PEM, that signs it
       --print              each new report as one line of JSON on standard output
 
     Exit codes: 0, 64 usage, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
@@ -37,7 +39,9 @@ struct Flags {
         prints = true
         continue
       }
-      guard ["--config", "--listen", "--key", "--state", "--token-file"].contains(parts[0]),
+      guard
+        ["--config", "--listen", "--key", "--state", "--token-file", "--remote-config", "--signing-key"].contains(
+          parts[0]),
         let value = parts.count == 2 ? parts[1] : rest.popFirst()
       else { throw Fault(exitCode: 64, message: "`\(word)` is not understood\n\(Self.usage)") }
       try take(parts[0], value)
@@ -52,6 +56,8 @@ struct Flags {
     case "--listen": settings.listen = value
     case "--state": settings.state = value
     case "--token-file": settings.tokenFile = value
+    case "--remote-config": settings.remoteConfig = value
+    case "--signing-key": settings.signingKey = value
     default:
       let parts = value.split(separator: "=", maxSplits: 1).map(String.init)
       guard parts.count == 2 else { throw Fault(exitCode: 64, message: "--key: write ID=FILE") }
@@ -70,6 +76,8 @@ struct Flags {
     file.listen = settings.listen ?? file.listen
     file.state = settings.state ?? file.state
     file.tokenFile = settings.tokenFile ?? file.tokenFile
+    file.remoteConfig = settings.remoteConfig ?? file.remoteConfig
+    file.signingKey = settings.signingKey ?? file.signingKey
     file.keys += settings.keys
     settings = file
   }
@@ -95,9 +103,26 @@ struct Flags {
         certificate: try Self.read(certFile, isSecret: false), key: try Self.read(keyFile, isSecret: true),
         clientAuthorities: authorities)
     }
+    try resolveRemote()
     guard mkdir(state, 0o700) == 0 || errno == EEXIST else {
       throw Fault(exitCode: 73, message: "\(state): cannot be made: \(String(cString: strerror(errno)))")
     }
+  }
+
+  private mutating func resolveRemote() throws(Fault) {
+    guard let folder = settings.remoteConfig else {
+      guard settings.signingKey == nil else {
+        throw Fault(exitCode: 64, message: "--signing-key signs what --remote-config serves; give that too")
+      }
+      return
+    }
+    let key = try settings.signingKey.map { (path) throws(Fault) in Secret(try Self.read(path, isSecret: true)) }
+    guard let remote = CollectorOptions.Remote(folder: folder, signingKey: key) else {
+      throw Fault(
+        exitCode: 78,
+        message: "\(settings.signingKey ?? ""): is no Ed25519 key; openssl genpkey -algorithm ed25519 makes one")
+    }
+    options.remote = remote
   }
 
   private static func read(_ path: String, isSecret: Bool) throws(Fault) -> [UInt8] {

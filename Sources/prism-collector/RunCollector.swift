@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import PrismBase
 import PrismCollector
+import PrismConfig
 
 /// The program: serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
 func runCollector(_ words: [String]) async -> Int32 {
@@ -35,7 +36,11 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler { @Sendable in
-        if number == SIGUSR1 { Logger.writeToStandardError(collector.metrics) } else { continuation.yield() }
+        if number == SIGUSR1 {
+          Task { Logger.writeToStandardError(await collector.metrics) }
+        } else {
+          continuation.yield()
+        }
       }
       source.activate()
       return source
@@ -47,6 +52,9 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
     for source in sources { source.cancel() }
     log.info("prism-collector stopped")
     return 0
+  } catch let faults as ConfigurationFaults {
+    Logger.writeToStandardError(faults.description + "\n")
+    return 78
   } catch {
     log.error("prism-collector can't start", ["cause": "\(error)"])
     return 69

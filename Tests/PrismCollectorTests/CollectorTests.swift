@@ -64,12 +64,13 @@ struct CollectorTests {
     defer { remove() }
     let request = try Self.request(Self.context(.meta), metas: [#"{"MONITOR_TYPE":"net","n":1}"#])
     for _ in 0..<3 { _ = await collector.answer(request) }
+    let page = await collector.metrics
     for line in [
       #"prism_collector_packets_total{namespace="prism",outcome="stored"} 1"#,
       #"prism_collector_packets_total{namespace="prism",outcome="duplicate"} 2"#,
       #"prism_collector_reports_total{namespace="prism"} 1"#,
-    ] { #expect(collector.metrics.split(separator: "\n").contains { $0 == line }, "\(line)") }
-    #expect(try await Promtool.objections(to: collector.metrics) == "")
+    ] { #expect(page.split(separator: "\n").contains { $0 == line }, "\(line)") }
+    #expect(try await Promtool.objections(to: page) == "")
   }
 
   @Test("answers with the receipt once the reports are at rest; the same packet again is a duplicate, stored once")

@@ -21,7 +21,8 @@ private let allowedImports: [String: Set<String>] = [
   ]),
   "prismd": system.union(fiveRooms).union(["PrismEngine", "PrismHTTP", "PrismLinux"]),
   "prismctl": system.union(["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
-  "prism-collector": system.union(["PrismCollector", "PrismHTTP", "PrismBase", "PrismProtocol"]),
+  // PrismConfig: the faults of the folder that is served as remote configuration.
+  "prism-collector": system.union(["PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 ]
 private let system: Set<String> = ["Glibc", "Dispatch", "Synchronization"]
 private let fiveRooms: Set<String> = ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]

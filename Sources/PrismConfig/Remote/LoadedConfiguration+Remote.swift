@@ -48,7 +48,7 @@ extension LoadedConfiguration {
   }
 
   /// Why remote configuration may not set `key`.
-  private static func objection(to key: String, allowed: Set<String>) -> String? {
+  static func objection(to key: String, allowed: Set<String>) -> String? {
     let table = NamespaceKeys.table
     if table.isGroup(key) { return "can never be set remotely" }
     guard let known = table[key] else { return table.unknown(key) }

@@ -120,7 +120,8 @@ struct RemoteState: Sendable, Equatable {
 
   /// nil: nothing is on probation.
   var sampleDue: Duration? {
-    layer.trials.isEmpty || source == nil ? nil : sampledAt.map { $0 + Self.sampleInterval } ?? .zero
+    guard phase != .off, phase != .stopped, !layer.trials.isEmpty else { return nil }
+    return sampledAt.map { $0 + Self.sampleInterval } ?? .zero
   }
 
   /// - Parameter random: any number, for the jitter of what is begun.

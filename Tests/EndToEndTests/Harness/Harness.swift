@@ -81,9 +81,10 @@ final class Harness: Sendable {
 
   // MARK: The programs
 
-  func startCollector() async throws {
+  /// - Parameter more: flags beside those that it always has.
+  func startCollector(_ more: [String] = []) async throws {
     let arguments = ["--listen", collectorAddress, "--key", "main=\(folder)/main.key", "--state", collectorState]
-    let command = collectorPrefix + [Programs.collector] + arguments
+    let command = collectorPrefix + [Programs.collector] + arguments + more
     let child = try start(command, log: "collector.log")
     collector.withLock { $0 = child }
     try await waitUntil("the collector serves", within: .seconds(30)) {

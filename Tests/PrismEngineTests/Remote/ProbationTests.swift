@@ -130,6 +130,15 @@ struct ProbationTests {
     #expect(walk.state.lastFailed?.reason == "what was before can't be taken back: remote: shop.maxItem: is 1")
   }
 
+  @Test("is nothing to wake for once all has stopped")
+  func stopped() {
+    var walk = Walk()
+    walk.offer([Self.entry(1)], 7)
+    #expect(walk.state.sampleDue != nil)
+    walk.handle(.stop)
+    #expect(walk.state.due == nil)
+  }
+
   @Test("goes on after a restart where it was, to the minute")
   func restart() throws {
     var walk = Walk()

@@ -1,0 +1,47 @@
+import PrismHTTP
+import PrismProtocol
+
+// Remote configuration: `GET /prism/config`, and what devices say of it at `GET /devices`.
+extension Collector {
+  func configuration(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await checkToken(request)
+    guard let remote else {
+      throw CollectorRefusal(404, "remote configuration is not served here; --remote-config names its folder")
+    }
+    do throws(CollectorRefusal) {
+      let question = try DeviceRegister.Question(request)
+      let answer = try await remote.shelf.answer(since: question.updateTime)
+      await remote.devices.asked(question)
+      counts.countQuestion(answer.outcome)
+      return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: answer.body)
+    } catch {
+      counts.countQuestion("refused_\(error.status)")
+      throw error
+    }
+  }
+
+  func devices(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await checkReader(request)
+    let limit = Int(request.parameter("limit") ?? "100") ?? 0
+    guard (1...1000).contains(limit) else { throw CollectorRefusal(400, "limit must be 1...1000") }
+    let page = try await remote?.devices.page(
+      after: request.parameter("after") ?? "", failedOnly: request.parameter("failed") == "true", limit: limit)
+    let body: JSONValue = ["devices": .array(page ?? []), "next": page?.last?["device"] ?? .null]
+    return HTTPResponse(status: 200, contentType: "application/json", text: body.text + "\n")
+  }
+
+  /// Of packets' answers: the version of the configuration that there is, so that who has an older one asks.
+  func versionHeaders() async -> [(name: String, value: String)] {
+    guard let remote else { return [] }
+    return [("Prism-Config-Version", String(await remote.shelf.version()))]
+  }
+
+  /// What is told of remote configuration beside the counts.
+  func refreshGauges() async {
+    guard let remote else { return }
+    counts.set(
+      .init(
+        version: await remote.shelf.version(), faults: await remote.shelf.faults,
+        devices: await remote.devices.devices, failed: await remote.devices.failed))
+  }
+}

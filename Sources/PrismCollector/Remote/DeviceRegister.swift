@@ -1,0 +1,151 @@
+import Dispatch
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+/// What devices say of their remote configuration when they ask for it: what they have, what they refused or took back,
+/// and why. Kept in `devices.db` for 30 days.
+actor DeviceRegister {
+  /// One question, as it came.
+  struct Question: Sendable, Equatable {
+    var device: String
+    var updateTime: Int64?
+    var version: Int64?
+    var lastApplied: Int64?
+    /// A number, or `unreadable`.
+    var lastFailed: String?
+    var reason: String?
+  }
+
+  private static let schema = """
+    CREATE TABLE IF NOT EXISTS devices (
+      device TEXT PRIMARY KEY, asked_time INTEGER NOT NULL, update_time INTEGER, version INTEGER, last_applied INTEGER,
+      last_failed TEXT, reason TEXT) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS devices_time ON devices (asked_time);
+    """
+  private static let kept: Int64 = 30 * 86_400_000
+  /// Names come from senders: a bounded number of them is kept.
+  private static let devicesMax = 100_000
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.devices")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let connection: SQLiteConnection
+  private let find: SQLiteStatement, replace: SQLiteStatement
+  private let time: any TimeSource
+  private let log: Logger
+  private var prunedAt: Int64 = 0
+  private(set) var devices = 0
+  /// Those that refused or took back what they were offered last.
+  private(set) var failed = 0
+
+  init(state: String, time: any TimeSource, log: Logger) throws(SQLiteError) {
+    (self.time, self.log) = (time, log)
+    connection = try SQLiteConnection(.init(path: state + "/devices.db"))
+    // What is lost in a crash is said again with the next question.
+    try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+    try connection.execute(Self.schema)
+    find = try connection.prepare("SELECT last_failed, reason FROM devices WHERE device = ?")
+    replace = try connection.prepare("REPLACE INTO devices VALUES (?, ?, ?, ?, ?, ?, ?)")
+    devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
+    failed = Int(try connection.firstInt("SELECT count(*) FROM devices WHERE last_failed IS NOT NULL") ?? 0)
+  }
+
+  /// Never fails: a device gets its answer whether it can be written down or not.
+  func asked(_ question: Question) {
+    do throws(SQLiteError) {
+      try prune()
+      let known = try reasonBefore(question.device)
+      guard known != nil || devices < Self.devicesMax else { return }
+      try write(question)
+      if known == nil { devices += 1 }
+      failed += (question.lastFailed == nil ? 0 : 1) - (known?.lastFailed == nil ? 0 : 1)
+      if question.lastFailed != nil, known?.lastFailed != question.lastFailed || known?.reason != question.reason {
+        log.warning(
+          "a device does not take its remote configuration",
+          ["device": question.device, "number": question.lastFailed ?? "", "reason": question.reason ?? ""])
+      }
+      log.faultEnded("collector.devices", "what devices say is written down again")
+    } catch {
+      log.fault("collector.devices", "what devices say can't be written down", ["cause": error.description])
+    }
+  }
+
+  private func reasonBefore(_ device: String) throws(SQLiteError) -> (lastFailed: String?, reason: String?)? {
+    find.bind(1, device)
+    defer { find.reset() }
+    guard try find.step() else { return nil }
+    return (find.isNull(0) ? nil : find.text(0), find.isNull(1) ? nil : find.text(1))
+  }
+
+  private func write(_ question: Question) throws(SQLiteError) {
+    replace.bind(1, question.device)
+    replace.bind(2, time.unixMilliseconds)
+    for (index, number) in [question.updateTime, question.version, question.lastApplied].enumerated() {
+      if let number { replace.bind(Int32(index + 3), number) } else { replace.bindNull(Int32(index + 3)) }
+    }
+    for (index, text) in [question.lastFailed, question.reason].enumerated() {
+      if let text { replace.bind(Int32(index + 6), text) } else { replace.bindNull(Int32(index + 6)) }
+    }
+    try replace.run()
+  }
+
+  /// Once an hour.
+  private func prune() throws(SQLiteError) {
+    let now = time.unixMilliseconds
+    guard now - prunedAt > 3_600_000 else { return }
+    prunedAt = now
+    try connection.execute("DELETE FROM devices WHERE asked_time < \(now - Self.kept)")
+    devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
+    failed = Int(try connection.firstInt("SELECT count(*) FROM devices WHERE last_failed IS NOT NULL") ?? 0)
+  }
+
+  /// A page of devices by name. - Throws: 503 when the database can't be read.
+  func page(after: String, failedOnly: Bool, limit: Int) throws(CollectorRefusal) -> [JSONValue] {
+    do throws(SQLiteError) {
+      let condition = failedOnly ? "AND last_failed IS NOT NULL" : ""
+      let statement = try connection.prepare(
+        "SELECT * FROM devices WHERE device > ? \(condition) ORDER BY device LIMIT \(limit)")
+      statement.bind(1, after)
+      var result: [JSONValue] = []
+      try statement.forEachRow { result.append(Self.json($0)) }
+      return result
+    } catch {
+      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+    }
+  }
+
+  private static func json(_ row: SQLiteStatement) -> JSONValue {
+    func number(_ column: Int32) -> JSONValue { row.isNull(column) ? .null : .int(row.int64(column)) }
+    func text(_ column: Int32) -> JSONValue { row.isNull(column) ? .null : .string(row.text(column)) }
+    return [
+      "device": text(0), "askedTime": number(1), "updateTime": number(2), "version": number(3),
+      "lastApplied": number(4), "lastFailed": text(5), "reason": text(6),
+    ]
+  }
+}
+
+extension DeviceRegister.Question {
+  /// - Throws: 400 for what is none.
+  init(_ request: HTTPRequest) throws(CollectorRefusal) {
+    guard let device = request.parameter("deviceId"), (1...128).contains(device.utf8.count),
+      device.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters") }
+    self.device = device
+    updateTime = try Self.number(request, "updateTime")
+    version = try Self.number(request, "version")
+    lastApplied = try Self.number(request, "lastApplied")
+    lastFailed = request.parameter("lastFailed")?.shownFromOutside
+    reason = request.parameter("reason")?.shownFromOutside
+  }
+
+  private static func number(_ request: HTTPRequest, _ name: String) throws(CollectorRefusal) -> Int64? {
+    guard let text = request.parameter(name) else { return nil }
+    guard let number = Int64(text), number >= 0 else {
+      throw CollectorRefusal(400, "\(name) must be a whole number, 0 or more")
+    }
+    return number
+  }
+}

@@ -1,0 +1,46 @@
+import Glibc
+
+/// Tells when a folder's files may have changed, by their names, sizes, times and numbers; looks once a second at most.
+struct FolderWatch: Sendable {
+  private struct Mark: Sendable, Equatable {
+    var name: String
+    var size: Int
+    var inode: UInt
+    var changedNanoseconds: Int64
+  }
+
+  private let folder: String
+  private var marks: [Mark]?
+  private var lookedAt: Duration?
+
+  init(folder: String) { self.folder = folder }
+
+  /// What is there was not taken over: it is as good as changed.
+  mutating func forget() { marks = nil }
+
+  mutating func hasChanged(uptime: Duration, unixMilliseconds: Int64) -> Bool {
+    if let lookedAt, uptime - lookedAt < .seconds(1) { return false }
+    lookedAt = uptime
+    let found = look()
+    defer {
+      // A file that changed just now may change once more within the same tick of the file system's clock.
+      let newest = (found.map(\.changedNanoseconds).max() ?? 0) / 1_000_000
+      marks = newest > unixMilliseconds - 2000 ? nil : found
+    }
+    return marks != found
+  }
+
+  private func look() -> [Mark] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var marks: [Mark] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      var facts = stat()
+      guard !name.hasPrefix("."), stat("\(folder)/\(name)", &facts) == 0 else { continue }
+      let nanoseconds = Int64(facts.st_ctim.tv_sec) * 1_000_000_000 + Int64(facts.st_ctim.tv_nsec)
+      marks.append(Mark(name: name, size: Int(facts.st_size), inode: facts.st_ino, changedNanoseconds: nanoseconds))
+    }
+    return marks.sorted { $0.name < $1.name }
+  }
+}

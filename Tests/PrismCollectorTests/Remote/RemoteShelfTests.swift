@@ -1,0 +1,217 @@
+import Foundation
+import PrismBase
+import PrismConfig
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("Remote configuration that a collector serves")
+struct RemoteShelfTests {
+  private static let pem = """
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIIdPEyJnJPFOZ2ASk9GtuFrLltMXDhtp6B/ctP3U3ZaN
+    -----END PRIVATE KEY-----
+
+    """
+  private static let publicKey = Base64.decode(Array("D7yl7tEEtjoPgDTaavVhc8d0T5+nAPmxxUxqn+jiGUk=".utf8))!
+
+  /// A folder of files and one of state, gone with the value.
+  private final class Folder: Sendable {
+    let path: String
+    let time = ManualTime()
+    var files: String { path + "/remote.d" }
+
+    init(_ files: [String: String]) throws {
+      var template = Array("/tmp/prism-shelf-XXXXXX".utf8CString)
+      path = String(cString: mkdtemp(&template))
+      try FileManager.default.createDirectory(atPath: path + "/remote.d", withIntermediateDirectories: false)
+      for (name, text) in files { try write(name, text) }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ name: String, _ text: String?) throws {
+      let file = "\(files)/\(name).yaml"
+      guard let text else { return try FileManager.default.removeItem(atPath: file) }
+      try text.write(toFile: file, atomically: true, encoding: .utf8)
+    }
+
+    func shelf(signed: Bool = false) throws -> RemoteShelf {
+      let key = signed ? Secret(Array(RemoteShelfTests.pem.utf8)) : nil
+      let options = try #require(CollectorOptions.Remote(folder: files, signingKey: key))
+      return try RemoteShelf(options, state: path, time: time, log: Logger(write: { _ in }))
+    }
+
+    func collector(tokenFile: String? = nil) throws -> Collector {
+      var options = CollectorOptions(state: path, keys: ["main": CollectorTests.key])
+      options.remote = CollectorOptions.Remote(folder: files)
+      options.tokenFile = tokenFile
+      return try Collector(options, time: time, log: Logger(write: { _ in }))
+    }
+
+    /// The shelf looks once a second.
+    func ask(_ shelf: RemoteShelf, since: Int64?, publicKey: [UInt8]? = nil) async throws -> RemoteDocument {
+      time.advance(by: .seconds(1))
+      let body = try await shelf.answer(since: since).body
+      return try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: publicKey))
+    }
+  }
+
+  private func texts(_ document: RemoteDocument) -> [String] { document.namespaces.map(\.json.text) }
+
+  @Test("everything at first, then what changed since, removals too, over restarts")
+  func changes() async throws {
+    let folder = try Folder(["shop": "maxItem: 5", "pay": "isUpload: false"])
+    var shelf = try folder.shelf()
+    let first = try await folder.ask(shelf, since: nil)
+    #expect(first.isFull && first.since == nil && first.version == first.updateTime)
+    #expect(
+      texts(first) == [#"{"name":"pay","delFlag":0,"isUpload":false}"#, #"{"name":"shop","delFlag":0,"maxItem":5}"#])
+    let none = try await folder.ask(shelf, since: first.updateTime)
+    #expect(none.namespaces.isEmpty && !none.isFull && none.updateTime == first.updateTime)
+    #expect(none.since == first.updateTime)
+
+    try folder.write("shop", "maxItem: 6")
+    let second = try await folder.ask(shelf, since: first.updateTime)
+    #expect(texts(second) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    #expect(second.updateTime > first.updateTime)
+
+    // A change that comes while nobody serves, and a clock that was set back meanwhile.
+    try folder.write("pay", nil)
+    folder.time.stepWallClock(milliseconds: -86_400_000)
+    shelf = try folder.shelf()
+    let third = try await folder.ask(shelf, since: second.updateTime)
+    #expect(texts(third) == [#"{"name":"pay","delFlag":1}"#])
+    #expect(third.updateTime > second.updateTime)
+    #expect(texts(try await folder.ask(shelf, since: first.updateTime)).count == 2)
+    #expect(texts(try await folder.ask(shelf, since: nil)) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    let unchanged = try folder.shelf()
+    #expect(await unchanged.version() == third.updateTime, "a restart alone is no change")
+  }
+
+  @Test("a time that it never gave, or over a thousand changes, is answered with `full`: ask for everything")
+  func askAgain() async throws {
+    let folder = try Folder([:])
+    let shelf = try folder.shelf()
+    let first = try await folder.ask(shelf, since: nil)
+    let foreign = try await folder.ask(shelf, since: first.updateTime + 1)
+    #expect(foreign.isFull && foreign.namespaces.isEmpty && foreign.since == first.updateTime + 1)
+    for number in 0...1000 { try folder.write("n\(number)", "maxItem: 5") }
+    let many = try await folder.ask(shelf, since: first.updateTime)
+    #expect(many.isFull && many.namespaces.isEmpty)
+    #expect(try await folder.ask(shelf, since: nil).namespaces.count == 1001)
+    try folder.write("n0", nil)
+    #expect(try await folder.ask(shelf, since: many.updateTime).namespaces.count == 1)
+  }
+
+  @Test("is signed by its key")
+  func signed() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let shelf = try folder.shelf(signed: true)
+    for since in [nil, await shelf.version(), 1] {
+      _ = try await folder.ask(shelf, since: since, publicKey: Self.publicKey)
+    }
+    #expect(CollectorOptions.Remote(folder: "", signingKey: Secret([1])) == nil)
+  }
+
+  @Test("a fault in a file leaves what was served, until it is mended; at a start it is an end")
+  func faults() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let shelf = try folder.shelf()
+    let first = try await folder.ask(shelf, since: nil)
+    try folder.write("shop", "maxItem: 6")
+    try folder.write("bad", "maxItm: 5\nkeyId: x")
+    #expect(try await folder.ask(shelf, since: first.updateTime).namespaces.isEmpty)
+    #expect(await shelf.faults == 2)
+    #expect(throws: ConfigurationFaults.self) { try folder.shelf() }
+    try folder.write("bad", nil)
+    #expect(
+      texts(try await folder.ask(shelf, since: first.updateTime)) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    #expect(await shelf.faults == 0)
+  }
+
+  // MARK: Over HTTP
+
+  private func get(
+    _ collector: Collector, _ path: String, _ query: [(name: String, value: String)] = [], isLocal: Bool = true,
+    token: String? = nil
+  ) async -> HTTPResponse {
+    await collector.answer(
+      HTTPRequest(
+        method: .get, path: path, query: query, headers: token.map { [("authorization", "Bearer \($0)")] } ?? [],
+        peer: HTTPPeer(address: "", isLocal: isLocal), socket: -1))
+  }
+
+  @Test("a question is answered, written down and counted; packets' answers name the version")
+  func overHTTP() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let collector = try folder.collector()
+    let answer = await get(collector, "/prism/config", [("deviceId", "d1")])
+    let document = try RemoteDocument(parsing: try RemoteEnvelope.open(answer.body, publicKey: nil))
+    #expect(answer.status == 200 && document.namespaces.count == 1)
+    let packet = try CollectorTests.request(CollectorTests.context(.meta), metas: [#"{"MONITOR_TYPE":"net"}"#])
+    let accepted = await collector.answer(packet)
+    #expect(accepted.headers.first { $0.name == "Prism-Config-Version" }?.value == String(document.updateTime))
+
+    let failed: [(name: String, value: String)] = [
+      ("deviceId", "d2"), ("updateTime", String(document.updateTime)), ("lastApplied", "4"), ("lastFailed", "5"),
+      ("reason", "shop.url:\n no"),
+    ]
+    _ = await get(collector, "/prism/config", failed)
+    let page = try JSONValue(parsing: await get(collector, "/devices").body)
+    #expect(page["devices"]?.array?.count == 2 && page["next"] == "d2")
+    let bad = try JSONValue(parsing: await get(collector, "/devices", [("failed", "true")]).body)
+    #expect(bad["devices"]?.array?.count == 1)
+    let device = try #require(bad["devices"]?.array?.first)
+    #expect(device["device"] == "d2" && device["lastApplied"] == 4 && device["lastFailed"] == "5")
+    #expect(device["reason"] == "shop.url:  no")
+    let metrics = await collector.metrics
+    for line in [
+      #"prism_collector_config_questions_total{outcome="whole"} 1"#,
+      #"prism_collector_config_questions_total{outcome="unchanged"} 1"#, "prism_collector_config_devices 2",
+      "prism_collector_config_devices_failed 1", "prism_collector_config_faults 0",
+      "prism_collector_config_version \(document.updateTime)",
+    ] { #expect(metrics.contains(line + "\n"), "\(line)") }
+    #expect(try await Promtool.objections(to: metrics) == "")
+  }
+
+  @Test(
+    "what is no question is refused",
+    arguments: [
+      [], [("deviceId", "a b")], [("deviceId", "d"), ("updateTime", "-1")], [("deviceId", "d"), ("version", "x")],
+    ]
+      as [[(String, String)]])
+  func refused(query: [(String, String)]) async throws {
+    let folder = try Folder([:])
+    let collector = try folder.collector()
+    let answer = await get(collector, "/prism/config", query.map { (name: $0.0, value: $0.1) })
+    #expect(answer.status == 400)
+  }
+
+  @Test("both pages ask for the token where there is one; without one, devices are shown to this machine only")
+  func access() async throws {
+    let folder = try Folder([:])
+    let tokens = folder.path + "/tokens"
+    try "secret\n".write(toFile: tokens, atomically: true, encoding: .utf8)
+    let question: [(name: String, value: String)] = [("deviceId", "d")]
+    do {
+      let guarded = try folder.collector(tokenFile: tokens)
+      #expect(await get(guarded, "/prism/config", question).status == 401)
+      #expect(await get(guarded, "/prism/config", question, isLocal: false, token: "secret").status == 200)
+      #expect(await get(guarded, "/devices").status == 401)
+      #expect(await get(guarded, "/devices", isLocal: false, token: "secret").status == 200)
+    }
+    let other = try Folder([:])
+    let open = try other.collector()
+    #expect(await get(open, "/prism/config", question, isLocal: false).status == 200)
+    #expect(await get(open, "/devices", isLocal: false).status == 403)
+    let without = try Folder([:])
+    let plain = try Collector(
+      CollectorOptions(state: without.path, keys: ["main": CollectorTests.key]), log: Logger(write: { _ in }))
+    #expect(await get(plain, "/prism/config", question).status == 404)
+  }
+}
