@@ -143,10 +143,6 @@ public actor Engine {
   }
 
   private static func policies(_ snapshot: Snapshot) -> [NamespaceName: RetentionPolicy] {
-    snapshot.namespaces.mapValues {
-      RetentionPolicy(
-        expirationDays: $0.expirationDays, isUpdateClear: $0.isUpdateClear, appVersion: $0.appVersion,
-        maxBodyBytes: $0.maxBodyBytes)
-    }
+    snapshot.namespaces.mapValues { RetentionPolicy($0) }
   }
 }

@@ -75,6 +75,7 @@ extension ReportStore {
       try database.connection.execute(QueueID(namespace: number, kind: kind).schema)
       try database.connection.execute(ArticleViews.adding(number, to: state.namespaces, kind: kind))
     }
+    if let policy = policies[namespace] { try remember(policy, number, database) }
     return number
   }
 

@@ -5,11 +5,13 @@ import PrismProtocol
 extension ReportStore {
   /// Rows that one slice looks at and deletes at the most, so that nobody waits long for the queue.
   static let sliceRowsMax = 5000
-  private static let evictionRowsMin = 256
+  static let evictionRowsMin = 256
 
   /// Takes what the configuration says of stored rows: clears what another `appVersion` stored, drops payloads over
-  /// today's limit (`removed`), and remembers the policies for `maintain`.
+  /// today's limit (`removed`), and remembers the policies for `maintain`. Namespaces without one are retired: their
+  /// rows expire as they would have.
   public func apply(_ policies: [NamespaceName: RetentionPolicy]) throws(StoreError) {
+    let before = self.policies
     self.policies = policies
     for (namespace, policy) in policies {
       guard let number = state.number(of: namespace) else { continue }
@@ -17,35 +19,76 @@ extension ReportStore {
         try transaction { (database) throws(SQLiteError) in
           try clearOtherVersion(number, policy, database)
           try dropLargePayloads(number, policy, database)
+          try remember(policy, number, database)
         }
+      } catch {
+        throw error.storeError
+      }
+    }
+    try rememberRetired(before)
+  }
+
+  private static let expirationNote = "expirationDays"
+
+  private func rememberRetired(_ before: [NamespaceName: RetentionPolicy]) throws(StoreError) {
+    for (number, namespace) in state.namespaces where policies[namespace] == nil {
+      do {
+        let days = try transaction { (database) throws(SQLiteError) in
+          let noted = try numberNote(Self.expirationNote, number, database)
+          let days = before[namespace]?.expirationDays ?? noted ?? RetentionPolicy.expirationDaysStandard
+          try remember(days, as: Self.expirationNote, number, database)
+          return days
+        }
+        policies[namespace] = RetentionPolicy(
+          expirationDays: days, isUpdateClear: false, appVersion: nil, maxBodyBytes: .max)
       } catch {
         throw error.storeError
       }
     }
   }
 
+  private func numberNote(_ key: String, _ namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> Int? {
+    try note(namespace, key, database).flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+  }
+
+  /// What the rows that are stored from now on were stored under.
+  func remember(_ policy: RetentionPolicy, _ namespace: Int, _ database: StoreDatabase) throws(SQLiteError) {
+    if let version = policy.appVersion, let name = state.namespaces[namespace],
+      try note(namespace, "appVersion", database) != Array(version.utf8)
+    {
+      try write(Note(namespace: name, key: "appVersion", value: Array(version.utf8)), database)
+    }
+    try remember(policy.maxBodyBytes, as: "maxBodyBytes", namespace, database)
+    try remember(policy.expirationDays, as: Self.expirationNote, namespace, database)
+  }
+
+  private func remember(
+    _ number: Int, as key: String, _ namespace: Int, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    guard let name = state.namespaces[namespace], try numberNote(key, namespace, database) != number else { return }
+    try write(Note(namespace: name, key: key, value: Array(String(number).utf8)), database)
+  }
+
+  /// What waits was stored under another version of the app, and is to go.
+  func isCleared(_ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase) throws(SQLiteError) -> Bool {
+    guard policy.isUpdateClear, let version = policy.appVersion else { return false }
+    return try note(namespace, "appVersion", database).map { $0 != Array(version.utf8) } ?? false
+  }
+
   private func clearOtherVersion(
     _ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase
   ) throws(SQLiteError) {
-    guard let version = policy.appVersion, let name = state.namespaces[namespace] else { return }
-    let before = try note(namespace, "appVersion", database)
-    guard before != Array(version.utf8) else { return }
-    if before != nil && policy.isUpdateClear {
-      for kind in ReportKind.allCases {
-        let queue = QueueID(namespace: namespace, kind: kind)
-        while try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .cleared, database) > 0 {}
-      }
+    guard try isCleared(namespace, policy, database) else { return }
+    for kind in ReportKind.allCases {
+      let queue = QueueID(namespace: namespace, kind: kind)
+      while try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .cleared, database) > 0 {}
     }
-    try write(Note(namespace: name, key: "appVersion", value: Array(version.utf8)), database)
   }
 
-  private func dropLargePayloads(
+  func dropLargePayloads(
     _ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase
   ) throws(SQLiteError) {
-    guard let name = state.namespaces[namespace] else { return }
-    let before = try note(namespace, "maxBodyBytes", database).flatMap { Int(String(decoding: $0, as: UTF8.self)) }
-    guard before != policy.maxBodyBytes else { return }
-    if let before, policy.maxBodyBytes < before {
+    if let before = try numberNote("maxBodyBytes", namespace, database), policy.maxBodyBytes < before {
       let queue = QueueID(namespace: namespace, kind: .payload)
       var (members, bytes) = (IDRuns(), 0)
       let large = try database.statement(.largePayloads(queue))
@@ -57,8 +100,6 @@ extension ReportStore {
       }
       try drop(members, bytes: bytes, queue, to: .removed, database)
     }
-    let text = String(policy.maxBodyBytes)
-    try write(Note(namespace: name, key: "maxBodyBytes", value: Array(text.utf8)), database)
   }
 
   /// Deletes up to `rowsMax` of the oldest waiting rows of these lanes, the first lane first; answers their bytes, or 1
@@ -104,7 +145,7 @@ extension ReportStore {
   }
 
   /// One slice of the lane's oldest rows, of the kind whose are older. false: none waits there.
-  private func evict(_ lane: Lane, _ namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> Bool {
+  func evict(_ lane: Lane, _ namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> Bool {
     var oldest: (queue: QueueID, id: Int64)?
     for kind in ReportKind.allCases {
       let queue = QueueID(namespace: namespace, kind: kind)
@@ -152,14 +193,16 @@ extension ReportStore {
 
   /// Rows stand in the order of their age, so a lane is looked at up to its first row that is young enough; those that
   /// came late stand in an index.
-  private func expire(_ queue: QueueID, before cutoff: Int64, _ database: StoreDatabase) throws(SQLiteError) -> Int {
+  func expire(
+    _ queue: QueueID, before cutoff: Int64, rowsMax: Int = sliceRowsMax, _ database: StoreDatabase
+  ) throws(SQLiteError) -> Int {
     let waiting = state[queue].ledger[.waiting]
-    try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .expired, database) { $0.int64(2) < cutoff }
+    try dropOldest(queue, Lane.allCases, rowsMax: rowsMax, to: .expired, database) { $0.int64(2) < cutoff }
     var late: [(id: Int64, size: Int)] = []
     let rows = try database.statement(.lateRows(queue))
     rows.bind(1, cutoff)
     try rows.forEachRow { row in
-      guard late.count < Self.sliceRowsMax, state[queue].claimedRun(of: row.int64(0)) == nil else { return }
+      guard late.count < rowsMax, state[queue].claimedRun(of: row.int64(0)) == nil else { return }
       late.append((row.int64(0), row.int(1)))
     }
     var members = IDRuns()

@@ -44,6 +44,11 @@ package struct KeyTable<Target: Sendable>: Sendable {
     _ node: YAMLNode, group: String, into target: inout Target, _ checker: inout Checker
   ) -> [String: Int] {
     let place = group.isEmpty ? "file" : String(group.dropLast())
+    if group.isEmpty, case .scalar(let scalar) = node.value, scalar.kind != .null {
+      // What it holds is not told: somebody may have named a key or token file.
+      checker.fault(node.line, place, "is one value, must be a map of keys")
+      return [:]
+    }
     guard let entries = checker.entries(node, place, mustBe: "a map of keys") else { return [:] }
     var lines: [String: Int] = [:]
     for entry in entries {

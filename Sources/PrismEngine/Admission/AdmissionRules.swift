@@ -29,8 +29,7 @@ public final class AdmissionRules: Sendable {
       indexByType = Dictionary(
         types.enumerated().map { ($0.element.type.text, $0.offset) }, uniquingKeysWith: { first, _ in first })
       payloadBytesMax = configuration.maxBodyBytes
-      quota = StoreQuota(
-        bytesMax: configuration.maxStoreBytes, evictsOldest: configuration.onFull == .evictOldest)
+      quota = StoreQuota(configuration)
     }
 
     private static func rowType(_ entry: MonitoredType) -> ReportBatch.RowType {

@@ -1,5 +1,6 @@
 import PrismConfig
 import PrismProtocol
+import PrismStore
 
 // `reload`, `config-show` and `config-diff`. Nothing of what a key, token or certificate file holds is ever told.
 extension ControlDesk {
@@ -31,8 +32,41 @@ extension ControlDesk {
     let new: LoadedConfiguration
     do { new = try await configuration.read(path) } catch { throw Refused(78, error.description) }
     let diff = SnapshotDiff(from: engine.hub.current, to: new.snapshot)
-    let text = diff.isEmpty ? ["nothing would change"] : diff.lines
-    return diff.members + [.init("text", .string(text.joined(separator: "\n")))]
+    let forecast = try await forecast(diff, new.snapshot)
+    let lines = diff.isEmpty ? ["nothing would change"] : forecast.lines(diff)
+    let restart = diff.needingRestart.map { "prismd: \($0.key) takes a restart" }
+    return diff.members + [
+      .init("rows", .array(forecast.entries.map(\.json))),
+      .init("text", .string((lines + restart).joined(separator: "\n"))),
+    ]
+  }
+
+  private func forecast(_ diff: SnapshotDiff, _ new: Snapshot) async throws(Refused) -> RowForecast {
+    var effects: [NamespaceName: RetentionEffects] = [:]
+    var rows: [NamespaceName: Int] = [:]
+    do throws(StoreError) {
+      // One namespace after another: what waits for the store gets in between.
+      for name in diff.changed.keys.sorted() {
+        guard let configuration = new.namespaces[name] else { continue }
+        effects[name] = try await engine.parts.store.rehearse(
+          RetentionPolicy(configuration), quota: StoreQuota(configuration), of: name)
+      }
+      if !diff.removed.isEmpty {
+        rows = try await engine.parts.store.status().mapValues { kinds in
+          kinds.values.reduce(0) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] + $1.ledger[.dead] }
+        }
+      }
+    } catch { throw Refused(69, error.description) }
+    return RowForecast(diff, effects: effects, rows: rows)
+  }
+}
+
+extension RowForecast.Entry {
+  fileprivate var json: JSONValue {
+    [
+      "namespace": .string(namespace.text), "key": key.map { .string($0) } ?? .null, "fate": .string(fate),
+      "count": .int(count), "isExact": .bool(isExact), "text": .string(words),
+    ]
   }
 }
 

@@ -1,5 +1,8 @@
 /// What a namespace's configuration says of its stored rows.
 public struct RetentionPolicy: Sendable, Equatable {
+  /// Of a namespace of which nothing else is known.
+  static let expirationDaysStandard = 15
+
   public var expirationDays: Int
   public var isUpdateClear: Bool
   public var appVersion: String?

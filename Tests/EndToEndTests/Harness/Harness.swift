@@ -63,7 +63,7 @@ final class Harness: Sendable {
       .write(toFile: "\(folder)/namespaces.d/\(namespace).yaml", atomically: true, encoding: .utf8)
   }
 
-  private static func freePort() throws -> UInt16 {
+  static func freePort() throws -> UInt16 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()

@@ -112,6 +112,41 @@ import Testing
       #expect(refused.exitCode == 78 && refused.error.contains("restart it for this change"), "\(refused.error)")
     }
   }
+
+  @Test("a diff says what would change and what that would do to stored rows, and changes nothing")
+  func diff() async throws {
+    let namespaces = ["shop": Self.shop + "appVersion: 1\n", "gone": Self.shop, "other": Self.shop]
+    try await withHarness(namespaces: namespaces) { harness in
+      try await harness.startDaemon()
+      for name in ["shop", "gone"] {
+        _ = try await harness.client().report(contentsOf: (1...3).map { Sample.report($0, in: name) })
+      }
+      let generation = try await harness.reload()
+      let new = "\(harness.folder)/new"
+      try FileManager.default.createDirectory(atPath: "\(new)/namespaces.d", withIntermediateDirectories: true)
+      let daemonFile = try String(contentsOfFile: harness.config, encoding: .utf8)
+      for (path, text) in [
+        ("prismd.yaml", daemonFile.replacing("\(harness.folder)/state", with: "/elsewhere") + "log: {level: debug}\n"),
+        ("main.key", try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8)),
+        ("namespaces.d/shop.yaml", Self.shop + "appVersion: 2\nmaxItem: 7\n"), ("namespaces.d/added.yaml", Self.shop),
+        ("namespaces.d/other.yaml", Self.shop),
+      ] { try text.write(toFile: "\(new)/\(path)", atomically: true, encoding: .utf8) }
+      chmod("\(new)/main.key", 0o600)
+      let ran = try await harness.prismctl("config", "diff", "\(new)/prismd.yaml")
+      #expect(ran.exitCode == 0, "\(ran.error)")
+      for line in [
+        "prismd: log.level info -> debug", "prismd: state takes a restart", "added: added",
+        "gone: removed: 3 rows stay until they expire, and are sent when it comes back",
+        "shop: appVersion 1 -> 2: 3 rows would be cleared", "shop: maxItem 100 -> 7",
+      ] { #expect(ran.lines.contains(line), "\(line) is not in:\n\(ran.output)") }
+      #expect(!ran.output.contains("other"))
+      #expect(try await harness.generation() == generation)
+      #expect(Harness.rows(try await harness.status(), "shop", "meta", "waiting") == 3)
+      try "maxItem: 0\n".write(toFile: "\(new)/namespaces.d/shop.yaml", atomically: true, encoding: .utf8)
+      let faulty = try await harness.prismctl("config", "diff", "\(new)/prismd.yaml")
+      #expect(faulty.exitCode == 78 && faulty.error.contains("shop.yaml:1: maxItem: is 0, must be 1...100"))
+    }
+  }
 }
 
 /// A folder of versions with `..data` pointing at one of them, as Kubernetes mounts a ConfigMap.

@@ -69,7 +69,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "a list instead of a map", "prismd.yaml", "- state\n- log\n",
       ["prismd.yaml:1: file: is a list, must be a map of keys"]),
     BadConfiguration(
-      "a word instead of a map", "prismd.yaml", "prism\n", ["prismd.yaml:1: file: is prism, must be a map of keys"]),
+      "a word instead of a map", "prismd.yaml", "prism\n", ["prismd.yaml:1: file: is one value, must be a map of keys"]),
     BadConfiguration(
       "a group that is a word", "prismd.yaml", "log: debug\n", ["prismd.yaml:1: log: is debug, must be a map of keys"]),
     BadConfiguration(

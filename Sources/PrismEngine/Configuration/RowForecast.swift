@@ -1,0 +1,97 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// What a configuration would do to the rows that are stored, by the key that does it.
+struct RowForecast: Sendable, Equatable {
+  struct Entry: Sendable, Equatable {
+    let namespace: NamespaceName
+    /// nil: the namespace as a whole.
+    let key: String?
+    /// `expired`, `evicted`, `cleared`, `removed`, `refused` or `kept`.
+    let fate: String
+    /// Of meta and payload together; with `refused` bytes that must leave before reports are taken again.
+    let count: Int
+    /// false: there are more.
+    let isExact: Bool
+    let words: String
+  }
+
+  let entries: [Entry]
+
+  init(_ diff: SnapshotDiff, effects: [NamespaceName: RetentionEffects], rows: [NamespaceName: Int]) {
+    var entries: [Entry] = []
+    for name in diff.removed {
+      guard let count = rows[name], count > 0 else { continue }
+      let words = "\(Self.rows(count)) stay until they expire, and are sent when it comes back"
+      entries.append(Entry(namespace: name, key: nil, fate: "kept", count: count, isExact: true, words: words))
+    }
+    for (name, changes) in diff.changed.sorted(by: { $0.key < $1.key }) {
+      guard let effects = effects[name] else { continue }
+      entries += changes.compactMap { Self.entry(name, $0.key, effects) }
+    }
+    self.entries = entries
+  }
+
+  /// The differences, each with what it would do: `shop: expirationDay 15 -> 3: 1,204 rows would expire`.
+  func lines(_ diff: SnapshotDiff) -> [String] {
+    func words(_ namespace: NamespaceName, _ key: String?) -> String {
+      entries.first { $0.namespace == namespace && $0.key == key }.map { ": \($0.words)" } ?? ""
+    }
+    return diff.daemon.map { "prismd: \($0)" } + diff.added.map { "\($0): added" }
+      + diff.removed.map { "\($0): removed\(words($0, nil))" }
+      + diff.changed.sorted { $0.key < $1.key }.flatMap { name, changes in
+        changes.map { "\(name): \($0)\(words(name, $0.key))" }
+      }
+  }
+
+  private static func entry(_ namespace: NamespaceName, _ key: String, _ effects: RetentionEffects) -> Entry? {
+    func entry(_ fate: String, _ count: Int, _ words: String) -> Entry? {
+      guard count > 0 else { return nil }
+      let isExact = effects.isComplete || fate == "cleared" || fate == "removed"
+      let rows = (isExact ? "" : "at least ") + rows(count)
+      return Entry(
+        namespace: namespace, key: key, fate: fate, count: count, isExact: isExact, words: "\(rows) would \(words)")
+    }
+    switch key {
+    case "expirationDay": return entry("expired", effects.expired, "expire")
+    case "appVersion", "isUpdateClear": return entry("cleared", effects.cleared, "be cleared")
+    case "maxBodyMByte": return entry("removed", effects.removed, "be removed, for their payloads are larger")
+    case "maxStoreMByte", "onFull":
+      if effects.evicted > 0 { return entry("evicted", effects.evicted, "be evicted, the oldest first") }
+      guard effects.overQuotaBytes > 0, effects.isComplete else { return nil }
+      let words = "reports would be refused until \(effects.overQuotaBytes.grouped) bytes have left"
+      return Entry(
+        namespace: namespace, key: key, fate: "refused", count: effects.overQuotaBytes, isExact: true, words: words)
+    default: return nil
+    }
+  }
+
+  private static func rows(_ count: Int) -> String { count == 1 ? "1 row" : "\(count.grouped) rows" }
+}
+
+extension Int {
+  /// `1,204`
+  fileprivate var grouped: String {
+    var result = ""
+    for (index, digit) in String(self).reversed().enumerated() {
+      if index > 0 && index.isMultiple(of: 3) { result = "," + result }
+      result = String(digit) + result
+    }
+    return result
+  }
+}
+
+extension RetentionPolicy {
+  init(_ configuration: NamespaceConfiguration) {
+    self.init(
+      expirationDays: configuration.expirationDays, isUpdateClear: configuration.isUpdateClear,
+      appVersion: configuration.appVersion, maxBodyBytes: configuration.maxBodyBytes)
+  }
+}
+
+extension StoreQuota {
+  init(_ configuration: NamespaceConfiguration) {
+    self.init(bytesMax: configuration.maxStoreBytes, evictsOldest: configuration.onFull == .evictOldest)
+  }
+}

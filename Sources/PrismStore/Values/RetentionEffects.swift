@@ -1,0 +1,15 @@
+/// What a configuration would do to the rows of a namespace that wait now, metas and payloads together.
+public struct RetentionEffects: Sendable, Equatable {
+  /// Stored under another version of the app.
+  public var cleared = 0
+  /// Of a payload that is larger than the limit.
+  public var removed = 0
+  public var expired = 0
+  public var evicted = 0
+  /// What stays over the quota, in bytes: new reports are refused until it has left.
+  public var overQuotaBytes = 0
+  /// false: there were more rows than could be looked at; the counts are the least.
+  public var isComplete = true
+
+  public init() {}
+}

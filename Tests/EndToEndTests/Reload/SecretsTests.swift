@@ -1,0 +1,121 @@
+import Foundation
+import Glibc
+import PrismClient
+import PrismProtocol
+import Testing
+
+/// Nothing that a program prints, logs or serves holds a secret, whatever is asked of it and whatever is wrong.
+@Suite struct SecretsTests {
+  private static let token = "t0ken-0f-the-shop-8f1c", newToken = "an0ther-t0ken-5d2e"
+  private static let pem = "MBBwbGFudGVkLXNlY3JldCEh"
+  private static let environment = "p4ssw0rd-in-the-environment"
+  private static let shop = """
+    url: URL
+    authorization: {tokenFile: shop.token}
+    tls: {certFile: shop.pem, keyFile: shop-key.pem}
+    monitorList: [{type: sample, isUploadPayload: true}]
+    """
+
+  /// A sound block of DER with text in it that can be looked for.
+  private static func block(_ label: String) -> String {
+    "-----BEGIN \(label)-----\n\(pem)\n-----END \(label)-----\n"
+  }
+
+  private static func plant(_ harness: Harness) throws {
+    for (name, text) in [
+      ("shop.token", token + "\n"), ("shop.pem", block("CERTIFICATE")), ("shop-key.pem", block("PRIVATE KEY")),
+    ] { try text.write(toFile: "\(harness.folder)/\(name)", atomically: true, encoding: .utf8) }
+  }
+
+  /// Every secret, in every form that one could be printed in.
+  private static func forms(_ harness: Harness) throws -> [String] {
+    let digits = try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8)
+      .trimmingCharacters(in: .whitespacesAndNewlines)
+    let bytes = try #require(Hex.decode(digits))
+    let decimal = bytes.prefix(6).map { String($0) }.joined(separator: ", ")
+    return [digits, digits.uppercased(), Base64.encode(bytes), decimal, token, newToken, pem, environment]
+      + [token, newToken].map { Base64.encode(Array($0.utf8)) }
+  }
+
+  @Test("keys, tokens, certificates' keys and the environment are in no output of any program")
+  func nothingIsTold() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try Self.plant(harness)
+      let port = try Harness.freePort()
+      try harness.writeDaemonFile("log: {level: debug}\nmetrics: {listen: \(port)}")
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      _ = try await harness.client().report(Sample.report(1, in: "shop", hasPayload: true, hasID: true))
+      var outputs = try await Self.asked(harness)
+      outputs += try await Self.asked(harness, whileWrong: true)
+      let metrics = try await Programs.run("curl", ["-s", "http://127.0.0.1:\(port)/metrics"])
+      outputs += [("the daemon's log", harness.daemonLog), ("/metrics", metrics.output)]
+      let forms = try Self.forms(harness)
+      #expect(outputs.count > 40)
+      for (what, text) in outputs {
+        #expect(!text.isEmpty, "\(what)")
+        for form in forms { #expect(!text.contains(form), "\(what) tells a secret") }
+      }
+    }
+  }
+
+  private static func asked(_ harness: Harness) async throws -> [(String, String)] {
+    var commands: [[String]] = [
+      ["config", "show"], ["config", "show", "--origin"], ["config", "show", "--json", "--origin"],
+      ["config", "show", harness.config], ["config", "diff", harness.config], ["status"], ["status", "--json"],
+      ["explain", "shop"], ["explain", "shop", "sample"], ["trace", "n-1"], ["export"], ["network"],
+      ["dead", "list", "--json"],
+      ["reload"], ["--help"],
+    ]
+    commands += [
+      "send", "status", "flush", "reload", "network", "explain", "trace", "export", "decode", "config check",
+      "config show",
+      "config diff", "keys new", "dead list",
+    ].map { $0.split(separator: " ").map { String($0) } + ["--help"] }
+    return try await run(commands, harness)
+  }
+
+  /// Each secret stands where a path belongs, in a file that is taken for a configuration, or in one that is broken.
+  private static func asked(_ harness: Harness, whileWrong: Bool) async throws -> [(String, String)] {
+    let key = try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8)
+    let digits = key.trimmingCharacters(in: .whitespacesAndNewlines)
+    let wrong = "\(harness.folder)/wrong.yaml"
+    try """
+    keys: [{id: \(digits), file: \(digits)}, {id: main, file: shop.token}]
+    common: {password: "${PLANTED}", REPORT_ID: "${PLANTED}"}
+    log: {level: "${PLANTED}"}
+    remote: {publicKey: \(digits)\(digits)00, url: "https://user:\(token)@h"}
+    """.write(toFile: wrong, atomically: true, encoding: .utf8)
+    var outputs = try await run(
+      [
+        ["config", "check", wrong], ["config", "show", wrong], ["config", "diff", wrong],
+        ["config", "check", "\(harness.folder)/main.key"], ["config", "diff", "\(harness.folder)/main.key"],
+        ["config", "diff", "\(harness.folder)/shop.token"], ["config", "diff", "\(harness.folder)/shop-key.pem"],
+      ], harness)
+    try harness.write(shop.replacing("shop.token", with: token), namespace: "shop")
+    outputs += try await run([["reload"], ["status", "--json"]], harness)
+    try harness.write(shop, namespace: "shop")
+    for (file, text) in [
+      ("shop.token", "\(newToken)\n\(newToken)"), ("shop-key.pem", String(block("PRIVATE KEY").dropLast(9))),
+    ] {
+      let path = "\(harness.folder)/\(file)"
+      let before = try String(contentsOfFile: path, encoding: .utf8)
+      try text.write(toFile: path, atomically: true, encoding: .utf8)
+      outputs += try await run([["reload"], ["status", "--json"]], harness)
+      try before.write(toFile: path, atomically: true, encoding: .utf8)
+    }
+    try newToken.write(toFile: "\(harness.folder)/shop.token", atomically: true, encoding: .utf8)
+    return outputs + (try await run([["config", "diff", harness.config], ["reload"]], harness))
+  }
+
+  private static func run(_ commands: [[String]], _ harness: Harness) async throws -> [(String, String)] {
+    var outputs: [(String, String)] = []
+    for command in commands {
+      let ran = try await Programs.run(
+        Programs.prismctl, ["--control", harness.control, "--ingest", harness.ingest] + command,
+        environment: ["PLANTED": environment])
+      outputs.append((command.joined(separator: " "), ran.output + ran.error))
+    }
+    return outputs
+  }
+}
