@@ -4,7 +4,8 @@ SHELL := /bin/bash
 export SWIFT_BACKTRACE := enable=no
 PROGRAMS := prismd prismctl prism-collector
 # In a folder of its own: a debug build and its tests go on beside it.
-RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static
+# `-z now`: all symbols are bound at the start, and their table is read-only from then on.
+RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static -Xlinker -z -Xlinker now
 BINARIES := .build/static/release
 
 # Where `make install` puts what; a package overrides them.

@@ -48,7 +48,7 @@ final class Daemon: Sendable {
           return try UnixListener(path: path, mode: mode, group: group)
         }
         if !(try listener.update(mode: mode, group: group)) {
-          log.warning("a socket keeps the rights of its unit; set SocketGroup= in prismd.socket", ["path": path])
+          log.warning("the socket's group can't be set; name it in prismd.socket, SocketGroup=", ["path": path])
         }
         return listener
       }

@@ -57,6 +57,17 @@ class UnitTests(machine.Case):
         self.assertEqual(asked.returncode, 69)
         self.assertIn("Permission denied", asked.stderr)
 
+    def test_control_group(self):
+        """the members of control.group are answered, and nobody else of the machine"""
+        self.machine.run("groupadd --system ops")
+        member, stranger = [f"setpriv --reuid 12345 --regid 12345 {groups} prismctl network"
+                            for groups in ["--groups $(getent group ops | cut -d: -f3)", "--clear-groups"]]
+        self.machine.run("sed -i '/^control:/,$s|^  #group: root|  group: ops|' /etc/prism/prismd.yaml; systemctl reload prismd")
+        self.machine.run(member)
+        self.assertNotEqual(self.machine.try_run(stranger).returncode, 0)
+        self.machine.run("sed -i 's|^  group: ops|  #group: root|' /etc/prism/prismd.yaml; systemctl reload prismd")
+        self.assertNotEqual(self.machine.try_run(member).returncode, 0)
+
     def test_activation(self):
         """a client wakes a daemon that isn't there, and gets its answer"""
         self.machine.run("systemctl stop prismd.service 2>/dev/null")
@@ -79,6 +90,12 @@ class UnitTests(machine.Case):
         self.assertEqual(self.machine.property("prismd", "ActiveState"), "active")
         self.machine.run(f"rm {file}; systemctl reload prismd; systemctl log-level info")
         self.assertNotIn("refused", self.machine.property("prismd", "StatusText"))
+
+    def test_stop(self):
+        """a stop is told, and what was on its way is finished"""
+        self.machine.run("systemctl log-level debug; systemctl restart prismd; systemctl log-level info")
+        self.machine.wait("STOPPING is told", lambda: "STOPPING=1" in self.machine.run("journalctl --no-pager _PID=1"))
+        self.assertIn("prismd stopped", self.journal())
 
     def test_sandbox(self):
         """seen from inside: no capabilities, a filter of system calls, nothing writable but the state"""

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import PrismCollector
@@ -17,6 +18,23 @@ struct CollectorSettingsTests {
     #expect(settings.listen == "0.0.0.0:8443" && settings.state == "/var/lib/c" && settings.tokenFile == "/t")
     #expect(settings.keys.map(\.id) == ["main", "old"] && settings.keys.map(\.file) == ["/k", "/o"])
     #expect(settings.certFile == "/c" && settings.keyFile == "/p" && settings.clientCAFile == "/a")
+  }
+
+  @Test("names files relative to the credentials, then to itself")
+  func files() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "prism-settings-\(UUID().uuidString)").path
+    for name in ["credentials", "etc/keys"] {
+      try FileManager.default.createDirectory(atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
+    }
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    for name in ["credentials/keys_main.key", "etc/keys/main.key", "etc/keys/cert.pem"] {
+      #expect(FileManager.default.createFile(atPath: "\(folder)/\(name)", contents: nil))
+    }
+    let text = "keys: [{id: main, file: keys/main.key}]\ntls: {certFile: keys/cert.pem, keyFile: nowhere.key}"
+    var settings = try CollectorSettings(file: "c.yaml", bytes: Array(text.utf8))
+    settings.locateFiles(besides: "\(folder)/etc/c.yaml", credentials: "\(folder)/credentials")
+    #expect(settings.keys.map(\.file) == ["\(folder)/credentials/keys_main.key"])
+    #expect(settings.certFile == "\(folder)/etc/keys/cert.pem" && settings.keyFile == "nowhere.key")
   }
 
   @Test(

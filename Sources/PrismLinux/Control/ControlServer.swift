@@ -28,9 +28,10 @@ public actor ControlServer {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Takes over `listener`. - Parameter group: `control.group`; its members are answered too.
-  /// - Throws: `unknownGroup`.
+  /// - Throws: `unknownGroup`, `system`.
   public init(listener: UnixListener, group: String?, log: Logger) throws(SocketError) {
     groupID = try Self.groupID(of: group, path: listener.path)
+    try Self.letIn(group, at: listener)
     executor = DispatchQueueExecutor(label: "prism.control")
     (self.listener, self.log) = (listener, log)
   }
@@ -38,8 +39,13 @@ public actor ControlServer {
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
   public func update(group: String?) throws(SocketError) {
     let newID = try Self.groupID(of: group, path: listener.path)
-    try listener.update(mode: 0o660, group: group)
+    try Self.letIn(group, at: listener)
     groupID = newID
+  }
+
+  /// The service manager's socket may not take our group: then everybody may connect, and the peer's user alone decides.
+  private static func letIn(_ group: String?, at listener: UnixListener) throws(SocketError) {
+    if !(try listener.update(mode: 0o660, group: group)) { try listener.update(mode: 0o666, group: nil) }
   }
 
   public func start(handler: @escaping Handler) {
