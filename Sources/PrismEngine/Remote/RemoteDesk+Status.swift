@@ -65,6 +65,8 @@ extension RemoteDesk {
 }
 
 extension RemoteState {
+  /// Inlined, it makes the optimizer of Swift 6.3.1 stop with an error of its own.
+  @inline(never)
   fileprivate var nextAsk: Duration? { if case .resting(let until, _) = phase { until } else { nil } }
 }
 
