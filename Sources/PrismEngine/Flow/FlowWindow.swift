@@ -56,6 +56,7 @@ struct FlowWindow: Sendable, Equatable {
   private func age(_ now: Instant) -> Duration {
     let counted = ageAtAnchor + now.uptime - anchor
     guard asksWallClock, now.unixMilliseconds > startedUnixMilliseconds else { return counted }
-    return max(counted, .milliseconds(now.unixMilliseconds - startedUnixMilliseconds))
+    let age = now.unixMilliseconds.subtractingReportingOverflow(startedUnixMilliseconds)
+    return max(counted, age.overflow ? Self.length : .milliseconds(age.partialValue))
   }
 }

@@ -12,14 +12,10 @@ import Testing
 
   /// A kind each: metas only, payloads too, a quota that drops the oldest, a quota that refuses.
   private static let namespaces = [
-    "live": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample}]\n",
-    "loaded": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample, isUploadPayload: true}]\n",
-    "evicting": """
-    {url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, onFull: evictOldest, monitorList: [{type: sample}]}
-    """,
-    "refusing": """
-    {url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, onFull: refuse, maxItem: 20, monitorList: [{type: sample}]}
-    """,
+    "live": "{url: URL, periodicTimerSecond: 1, monitorList: [{type: sample}]}",
+    "loaded": "{url: URL, periodicTimerSecond: 1, monitorList: [{type: sample, isUploadPayload: true}]}",
+    "evicting": "{url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, monitorList: [{type: sample}]}",
+    "refusing": "{url: URL, maxStoreMByte: 1, onFull: refuse, maxItem: 20, monitorList: [{type: sample}]}",
   ]
   private static let names = namespaces.keys.sorted()
 

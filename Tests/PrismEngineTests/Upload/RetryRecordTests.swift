@@ -1,0 +1,91 @@
+import PrismProtocol
+import Testing
+
+@testable import PrismEngine
+
+@Suite("What is known of failures")
+struct RetryRecordTests {
+  private let failure = RetryRecord.Failure(unixMilliseconds: 1_700_000_000_000, status: 503, cause: "status 503")
+  private func instant(_ uptime: Int, wallStep: Int64 = 0) -> Instant {
+    Instant(uptime: .seconds(uptime), unixMilliseconds: 1_700_000_000_000 + Int64(uptime) * 1000 + wallStep)
+  }
+
+  private func record(_ failures: Int, retryAfter: Duration? = nil, reason: UploadState.Pause.Reason = .failure)
+    -> RetryRecord
+  {
+    var record = RetryRecord()
+    for _ in 0..<failures {
+      // The largest draw of any ceiling.
+      _ = record.failed(failure, reason: reason, retryAfter: retryAfter, random: 0, now: .seconds(100))
+    }
+    return record
+  }
+
+  @Test("failures in a row are counted, and a success ends them") func counts() {
+    var record = record(7)
+    #expect(record.failuresInRow == 7 && !record.isClean)
+    record.succeeded()
+    #expect(record.isClean && record.pause == nil)
+    #expect(record.lastFailure == failure, "status still tells of it")
+  }
+
+  @Test(
+    "what the collector asks for is waited for, and a little more, whatever the backoff says",
+    arguments: [
+      (Duration.seconds(1), Duration.milliseconds(100)), (.seconds(40), .seconds(4)), (.seconds(3600), .seconds(5)),
+    ])
+  func asked(retryAfter: Duration, jitter: Duration) {
+    for random in [0, 12_345_678, UInt64.max] as [UInt64] {
+      var record = record(9)
+      let pause = record.failed(failure, reason: .held, retryAfter: retryAfter, random: random, now: .seconds(100))
+      #expect(pause.reason == .asked)
+      #expect((retryAfter...(retryAfter + jitter)).contains(pause.until - .seconds(100)))
+    }
+  }
+
+  @Test("a wait of nothing is no wish of the collector's: the backoff decides") func askedForNothing() {
+    var record = RetryRecord()
+    let pause = record.failed(failure, reason: .failure, retryAfter: .zero, random: 1_000_000, now: .zero)
+    #expect(pause == .init(until: .seconds(1), reason: .failure))
+  }
+
+  @Test("its note brings all of it back after a restart, less the time that went by") func restart() throws {
+    let kept = record(6, retryAfter: .seconds(60))
+    let note = try #require(kept.note(now: instant(110)))
+    let back = RetryRecord(note: note, now: Instant(uptime: .seconds(3), unixMilliseconds: 1_700_000_130_000))
+    #expect(back.failuresInRow == 6 && back.lastFailure == failure)
+    #expect(back.pause == .init(until: .seconds(33), reason: .asked), "50 s were left, 20 s went by")
+    #expect(RetryRecord().note(now: instant(0)) == nil)
+  }
+
+  @Test(
+    "a clock that was stepped makes no pause longer, and ends none that a step back did not",
+    arguments: [
+      (Int64(-86_400_000 * 365), 50), (-1, 50), (0, 50), (49_000, 1), (50_000, 0), (86_400_000 * 3650, 0),
+      (Int64.max / 2, 0),
+    ] as [(Int64, Int)])
+  func clockSteps(step: Int64, secondsLeft: Int) throws {
+    let note = try #require(record(6, retryAfter: .seconds(60)).note(now: instant(110)))
+    let back = RetryRecord(note: note, now: instant(110, wallStep: step))
+    let left = try #require(back.pause).until - .seconds(110)
+    #expect((Duration.seconds(secondsLeft) - .seconds(1) ... .seconds(secondsLeft)).contains(left), "\(left)")
+  }
+
+  @Test(
+    "a damaged note is as good as none, and holds nothing up for longer than an hour",
+    arguments: [
+      "", "{}", "[]", "x", #"{"failures":0}"#, #"{"failures":-4,"pauseMs":5}"#, #"{"failures":"6"}"#,
+    ])
+  func damaged(note: String) {
+    #expect(RetryRecord(note: Array(note.utf8), now: instant(0)) == RetryRecord())
+  }
+
+  @Test("numbers beyond all reason in a note are bounded")
+  func unreasonable() throws {
+    let text = #"{"failures":9,"reason":"asked","pauseMs":\#(Int.max),"sinceUnixMs":\#(Int.min)}"#
+    let back = RetryRecord(note: Array(text.utf8), now: instant(0))
+    #expect(back.failuresInRow == 9)
+    let pause = try #require(back.pause)
+    #expect((Duration.zero ... .seconds(3605)).contains(pause.until))
+  }
+}

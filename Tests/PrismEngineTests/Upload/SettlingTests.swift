@@ -1,0 +1,71 @@
+import PrismProtocol
+import PrismStore
+import Testing
+
+@testable import PrismEngine
+
+@Suite("What becomes of a packet")
+struct SettlingTests {
+  static let ids = (1...3).map { PacketID("018bcfe5-6800-7000-8000-00000000000\($0)")! }
+
+  static func settle(_ answer: AnswerClass, items: Int = 100) -> (Settling, idsMade: Int) {
+    var made = 0
+    let attempt = Settling.Attempt(packet: ids[0], itemCount: items, attempts: 3, now: 5000)
+    let result = Settling(answer, attempt) {
+      made += 1
+      return ids[made]
+    }
+    return (result, made)
+  }
+
+  static let kept: [(AnswerClass, Settling)] = [
+    (.noReceipt(status: 200), .again(.failure, cause: "no receipt", status: 200, retryAfter: nil)),
+    (
+      .misconfigured(status: 401, message: ""),
+      .again(.held, cause: "status 401, a fault of configuration", status: 401, retryAfter: nil)
+    ),
+    (
+      .misconfigured(status: 302, message: "over there"),
+      .again(.held, cause: "status 302, a fault of configuration: over there", status: 302, retryAfter: nil)
+    ),
+    (
+      .unavailable(status: 503, cause: "status 503", retryAfter: .seconds(9)),
+      .again(.failure, cause: "status 503", status: 503, retryAfter: .seconds(9))
+    ),
+    (
+      .unavailable(status: nil, cause: "tls: no", retryAfter: nil),
+      .again(.failure, cause: "tls: no", status: nil, retryAfter: nil)
+    ),
+    (.cancelled, .kept),
+  ]
+
+  @Test("what may have arrived, or may yet, stays the packet that it is", arguments: kept)
+  func again(answer: AnswerClass, expected: Settling) {
+    for items in [1, 100] {
+      let (result, made) = Self.settle(answer, items: items)
+      #expect(result == expected && made == 0)
+    }
+  }
+
+  @Test("an acceptance settles it, as a duplicate too", arguments: [false, true]) func accepted(wasDuplicate: Bool) {
+    let receipt = Settlement.Receipt(unixMilliseconds: 5000, attempts: 3, wasDuplicate: wasDuplicate)
+    let (result, _) = Self.settle(.accepted(wasDuplicate: wasDuplicate))
+    #expect(result == .settled(.delivered(Self.ids[0], receipt: receipt)))
+  }
+
+  static let rejections: [(AnswerClass, status: Int)] = [
+    (.tooLarge(message: "m"), 413), (.unacceptable(status: 400, message: "m"), 400),
+    (.unacceptable(status: 415, message: "m"), 415), (.unacceptable(status: 422, message: "m"), 422),
+  ]
+
+  @Test("a rejection halves it under two new ids; of a single row it makes a dead letter", arguments: rejections)
+  func halved(answer: AnswerClass, status: Int) {
+    for items in [2, 3, 100] {
+      let split = Settling.split(
+        .split(Self.ids[0], first: Self.ids[1], second: Self.ids[2]), first: Self.ids[1], second: Self.ids[2])
+      #expect(Self.settle(answer, items: items).0 == split)
+    }
+    let cause = Settlement.DeadCause(status: status, message: "m", unixMilliseconds: 5000, attempts: 3)
+    #expect(Self.settle(answer, items: 1) == (.settled(.dead(Self.ids[0], cause: cause)), 0))
+  }
+}
