@@ -27,7 +27,10 @@ actor CollectorStore {
       chain_broken INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB);
     CREATE INDEX IF NOT EXISTS reports_namespace ON reports (namespace, type, id);
     """
+  /// Milliseconds.
   private static let idsKept: Int64 = 30 * 86_400_000
+  /// Of one commit.
+  private static let idsForgottenMax = 1000
 
   private struct Pending {
     let packet: OpenedPacket
@@ -151,16 +154,17 @@ actor CollectorStore {
     try insertReport.run()
   }
 
-  /// Forgets packet ids of over 30 days ago, a slice an hour.
+  /// Forgets packet ids of over 30 days ago: once an hour, a slice a commit until none is left.
   private func prune() throws(SQLiteError) {
     let now = time.unixMilliseconds
     guard now - prunedAt > 3_600_000 else { return }
-    prunedAt = now
     try connection.execute(
       """
       DELETE FROM packets WHERE (device, namespace, kind, packet) IN (
-        SELECT device, namespace, kind, packet FROM packets WHERE received_time < \(now - Self.idsKept) LIMIT 10000)
+        SELECT device, namespace, kind, packet FROM packets WHERE received_time < \(now - Self.idsKept)
+        LIMIT \(Self.idsForgottenMax))
       """)
+    if connection.changes < Self.idsForgottenMax { prunedAt = now }
   }
 
   // MARK: What came

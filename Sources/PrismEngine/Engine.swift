@@ -80,6 +80,12 @@ public actor Engine {
     await refreshPipelines(changed: change.namespaces)
   }
 
+  /// The files were read again, whatever came of it: what a fault of configuration holds is tried at once. The fault may
+  /// have been at the collector.
+  public func reloaded() async {
+    for pipeline in pipelines.values { await pipeline.reloaded() }
+  }
+
   /// Finishes what is on its way, up to `stopMax`; the rest waits for the next start.
   public func stop() async {
     for loop in loops { loop.cancel() }

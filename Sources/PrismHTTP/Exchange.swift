@@ -29,11 +29,11 @@ final class Exchange: Sendable {
   }
 
   deinit {
-    server.bodies.give(back: chargedBytes.withLock { $0 })
+    server.bodies.give(back: chargedBytes.withLock { $0 }, of: request.peer.address)
   }
 
   func receive(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
-    let isAffordable = server.bodies.take(bytes.count)
+    let isAffordable = server.bodies.take(bytes.count, of: request.peer.address)
     if isAffordable { chargedBytes.withLock { $0 += bytes.count } }
     return perform(state.withLock { $0.handle(.received(bytes, isAffordable: isAffordable)) })
   }

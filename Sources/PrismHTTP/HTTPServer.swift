@@ -38,7 +38,7 @@ public final class HTTPServer: Sendable {
   ) throws(HTTPServerError) {
     (self.listener, self.options, self.gate, self.handler) = (listener, options, gate, handler)
     port = listener?.port ?? 0
-    bodies = BodyBudget(bytesMax: options.bodiesBytesMax)
+    bodies = BodyBudget(bytesMax: options.bodiesBytesMax, bytesPerAddressMax: options.bodiesBytesPerAddressMax)
     let shortest = min(options.headTimeout, options.bodyTimeout, options.stopTimeout)
     watch = ConnectionWatch(time: time, precision: max(.milliseconds(10), min(.seconds(1), shortest / 4)))
     guard let daemon = startLibrary(for: self, listener: listener) else {

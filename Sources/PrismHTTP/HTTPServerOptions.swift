@@ -7,6 +7,8 @@ public struct HTTPServerOptions: Sendable {
   public var skippedBytesMax = 16 * 1024 * 1024
   /// All bodies that are held at one time; a request past it is answered with 503.
   public var bodiesBytesMax = 64 * 1024 * 1024
+  /// Of one address, so that none keeps the others out; 503 too. Connections over a Unix socket have no address.
+  public var bodiesBytesPerAddressMax = 24 * 1024 * 1024
   /// What libmicrohttpd may hold of one connection: bounds the head of a request.
   public var headBytesMax = 32 * 1024
   public var connectionsMax = 1024

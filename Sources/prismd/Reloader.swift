@@ -109,6 +109,7 @@ actor Reloader: ConfigurationSource {
 
   private func publish(_ new: LoadedConfiguration) async -> ReloadOutcome {
     let change = await remote.replace(files: new).change
+    await engine.reloaded()
     await watch([])
     await edges.follow(change.new.daemon)
     guard !change.isNothing else { return .inForce(generation: change.new.generation, changes: []) }

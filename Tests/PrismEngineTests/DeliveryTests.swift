@@ -58,6 +58,71 @@ struct DeliveryTests {
     await engine.stop()
   }
 
+  @Test("one packet of a kind is on its way at a time, also where failures ask for no pause and reports keep coming")
+  func oneAtATime() async throws {
+    let now = Mutex(0)
+    let most = Mutex(0)
+    let rig = DeliveryRig(
+      ScriptedTransport { _ in
+        let count = now.withLock {
+          $0 += 1
+          return $0
+        }
+        most.withLock { $0 = max($0, count) }
+        for _ in 0..<10 { await Task.yield() }
+        now.withLock { $0 -= 1 }
+        return ScriptedTransport.failure(.connect, mayHaveLeft: false)
+      })
+    let drawn = Atomic<UInt64>(0)  // pauses of some microseconds, and packet ids that differ
+    let engine = try await rig.engine(
+      random: Randomness { drawn.wrappingAdd(1, ordering: .relaxed).newValue })
+    let writer = Task {
+      for number in 0..<2000 where !Task.isCancelled {
+        await rig.report(number...number, of: "pay", isRealtime: true, to: engine)
+      }
+    }
+    let deadline = ContinuousClock.now + .seconds(60)
+    while rig.transport.requests.count < 200 && ContinuousClock.now < deadline {
+      rig.time.advance(by: .milliseconds(50))
+      try await Task.sleep(for: .milliseconds(1))
+    }
+    #expect(rig.transport.requests.count >= 200)
+    writer.cancel()
+    await writer.value
+    #expect(most.withLock { $0 } == 1)
+    #expect(try await Self.ledger(engine).isBalanced)
+    await engine.stop()
+  }
+
+  @Test("a reload that changes nothing tries at once what a fault of configuration holds")
+  func reloadOfNothing() async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(403, to: $0) })
+    let engine = try await rig.engine(random: Randomness { .max / 3 })
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.isHeld == true })
+    rig.transport.set(ScriptedTransport.accept)
+    let before = rig.time.uptime
+    await engine.reloaded()
+    #expect(try await rig.runs(step: .zero) { try await Self.ledger(engine)[.delivered] == 1 })
+    #expect(rig.time.uptime == before)
+    await engine.stop()
+  }
+
+  @Test("a packet that always fails holds up its own kind only, though the circuit is open")
+  func poison() async throws {
+    let rig = DeliveryRig(
+      ScriptedTransport { request in
+        request.url.hasSuffix("/meta")
+          ? ScriptedTransport.answer(500, to: request) : await ScriptedTransport.accept(request)
+      })
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.circuitIsOpen == true })
+    await rig.report(2...2, of: "scan", payload: [1, 2, 3], to: engine)
+    #expect(try await rig.runs { try await Self.ledger(engine, .payload)[.delivered] == 1 })
+    await engine.stop()
+  }
+
   @Test("the one report that the collector can't take is found in at most 15 requests, and the other 99 are delivered")
   func halving() async throws {
     let rig = DeliveryRig(

@@ -5,9 +5,19 @@ import Testing
 @Suite("The memory of bodies")
 struct BodyBudgetTests {
   @Test("is given until there is none, and given again when it came back") func bounded() {
-    let budget = BodyBudget(bytesMax: 100)
-    #expect(budget.take(60) && budget.take(40) && !budget.take(1))
-    budget.give(back: 40)
-    #expect(!budget.take(41) && budget.take(40))
+    let budget = BodyBudget(bytesMax: 100, bytesPerAddressMax: 100)
+    #expect(budget.take(60, of: "a") && budget.take(40, of: "b") && !budget.take(1, of: "c"))
+    budget.give(back: 40, of: "b")
+    #expect(!budget.take(41, of: "c") && budget.take(40, of: "c"))
+  }
+
+  @Test("one address has its share and no more; peers without one are not told apart") func shares() {
+    let budget = BodyBudget(bytesMax: 100, bytesPerAddressMax: 30)
+    #expect(budget.take(30, of: "a") && !budget.take(1, of: "a"))
+    #expect(budget.take(30, of: "b"))
+    for _ in 0..<40 { #expect(budget.take(1, of: "")) }
+    #expect(!budget.take(1, of: ""))
+    budget.give(back: 30, of: "a")
+    #expect(budget.take(30, of: "a"))
   }
 }

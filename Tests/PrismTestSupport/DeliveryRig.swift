@@ -43,24 +43,27 @@ public final class DeliveryRig: Sendable {
     return Snapshot(generation: 1, daemon: daemon, namespaces: [.prism: prism, shop.name: shop])
   }
 
-  public func engine(_ snapshot: Snapshot = snapshot()) async throws -> Engine {
+  /// - Parameter transport: in place of the scripted one.
+  public func engine(
+    _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil, random: Randomness = .system
+  ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
     let store = try await ReportStore.open(options)
     let engine = Engine(
-      store: store, hub: ConfigurationHub(snapshot), transport: transport, network: network, deviceID: "device",
-      time: time, log: Logger(write: { _ in }))
+      store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, network: network,
+      deviceID: "device", time: time, random: random, log: Logger(write: { _ in }))
     try await engine.start()
     return engine
   }
 
   /// Reports that tell their number.
   public func report(
-    _ numbers: some Sequence<Int>, of type: String = "order", isRealtime: Bool = false, payload: [UInt8]? = nil,
-    to engine: Engine
+    _ numbers: some Sequence<Int>, of type: String = "order", in namespace: String = "shop", isRealtime: Bool = false,
+    payload: [UInt8]? = nil, to engine: Engine
   ) async {
     var batch = ReportBatch(
-      namespace: NamespaceName("shop")!, context: CommonContext(members: []),
+      namespace: NamespaceName(namespace)!, context: CommonContext(members: []),
       quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
     batch.types = [.init(type: ReportType(type)!, lane: isRealtime ? .realtime : .rest, isRealtime: isRealtime)]
     for number in numbers {

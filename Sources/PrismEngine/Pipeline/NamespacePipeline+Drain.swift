@@ -8,10 +8,13 @@ import PrismStore
 // claimed (in the commit that settles those before it) and built.
 extension NamespacePipeline {
   func drain(_ kind: ReportKind) async {
-    repeat { await drainOnce(kind) } while uploads[kind].handle(.ended, now: now) == .drain
+    repeat { await drainOnce(kind) } while uploads[kind].handle(outcome(kind), now: now) == .drain
   }
 
+  private func outcome(_ kind: ReportKind) -> UploadState.Event { failures[kind].map { .failed($0) } ?? .ended }
+
   private func drainOnce(_ kind: ReportKind) async {
+    failures[kind] = nil
     // What earlier claims found says nothing of types that may leave since.
     lines[kind].isExhausted = false
     do throws(StoreError) {
@@ -21,8 +24,7 @@ extension NamespacePipeline {
       lines[kind].lose()
       parts.log.fault(
         "store.\(namespace).\(kind.rawValue)", "delivery waits for the store", ["cause": error.description])
-      let pause = UploadState.Pause(until: now + .seconds(2), reason: .store)
-      _ = uploads[kind].handle(.failed(pause), now: now)
+      failures[kind] = UploadState.Pause(until: now + .seconds(2), reason: .store)
     }
     circuit.ended(kind)
     lines[kind].rest()
@@ -30,7 +32,9 @@ extension NamespacePipeline {
 
   /// One packet. false: the drain is over.
   private func sendNext(_ kind: ReportKind) async throws(StoreError) -> Bool {
-    guard uploads[kind].isDraining, case .open(let types) = gates(kind).verdict else { return false }
+    guard uploads[kind].isDraining, failures[kind] == nil, case .open(let types) = gates(kind).verdict else {
+      return false
+    }
     try await recover(kind)
     if lines[kind].mustCommit { try await commit(kind, claiming: nil) }
     if lines[kind].head == nil {
@@ -239,7 +243,7 @@ extension NamespacePipeline {
     let pause = retries[kind].failed(
       failure, reason: reason, retryAfter: retryAfter, random: parts.random.next(), now: now)
     circuit.failed(kind)
-    _ = uploads[kind].handle(.failed(pause), now: now)
+    failures[kind] = pause
     lines[kind].dissolve(now: now)
     notes[Self.retryKey(kind)] = retries[kind].note(now: Instant(parts.time))
     parts.log.fault(

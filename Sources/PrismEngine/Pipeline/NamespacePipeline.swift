@@ -13,6 +13,8 @@ actor NamespacePipeline {
 
   var schedule = UploadSchedule()
   var uploads = PerKind(UploadState.idle)
+  /// What the drain that runs has failed with: it is paused when its last commit is done, and no other begins before.
+  var failures = PerKind(UploadState.Pause?.none)
   var retries = PerKind(RetryRecord())
   var lines = PerKind(PacketLine())
   var circuit = Circuit()
@@ -109,6 +111,11 @@ actor NamespacePipeline {
     arm()
   }
 
+  func reloaded() {
+    hope(.reload, tryAt: now)
+    arm()
+  }
+
   func wish(_ wish: UploadSchedule.Wish) {
     schedule.wish(wish, now: now, interval: interval, random: parts.random.next())
   }
@@ -170,14 +177,17 @@ actor NamespacePipeline {
     }
   }
 
-  /// Wishes that came while the drain ran were taken for part of it; rows that it didn't see still want to go.
+  /// Wishes that came while the drain ran were taken for part of it; rows that it didn't see, or left because of a gate
+  /// that opened since, still want to go.
   private func drained(_ kind: ReportKind) {
+    let mayWait = wishes.hasRows(kind) || !lines[kind].isDone
     switch gates(kind).verdict {
-    case .open where wishes.hasRows(kind): wish(.rows)
-    case .open: break
+    case .open: if mayWait { wish(.rows) }
     case .shut(let gate):
-      // What else opens a gate (a reload, the network, a success of the other kind) is a wish of its own.
+      // What else opens a gate (a reload, the network) is a wish of its own.
       if gate.gate == .flow, let opensIn = gate.opensIn { gateOpensAt = now + opensIn }
+      // The other kind's probe may fail for ever by a fault of its own packet.
+      if gate.gate == .circuit && mayWait { wish(.rows) }
     }
     arm()
   }

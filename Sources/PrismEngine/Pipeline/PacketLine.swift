@@ -34,12 +34,16 @@ struct PacketLine: Sendable {
   /// The head's rows were split, and its halves can be read only once that is committed.
   private(set) var mustCommit = false
   private(set) var lastPacketBytes: Int?
+  /// Its POST has not been answered: whatever happens meanwhile, its rows stay its own.
+  private var isHeadOnItsWay = false
 
   var head: Entry? { entries.first }
   /// Behind the head, with their rows at hand.
   var claimedAhead: [ClaimedPacket] {
     entries.dropFirst().compactMap { if case .claimed(let packet) = $0.content { packet } else { nil } }
   }
+  /// Nothing is left to send, as far as the last claim saw.
+  var isDone: Bool { entries.isEmpty && isExhausted }
 
   /// Begins with what the store has in flight; all of it may have left.
   mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?) {
@@ -51,7 +55,7 @@ struct PacketLine: Sendable {
   /// The store failed in between: what it has in flight must be read again. What was decided stays decided.
   mutating func lose() {
     entries = []
-    (isRecovered, mustCommit) = (false, false)
+    (isRecovered, isExhausted, mustCommit) = (false, false, false)
   }
 
   mutating func add(_ claimed: [ClaimedPacket]) {
@@ -75,11 +79,13 @@ struct PacketLine: Sendable {
 
   /// The head is about to be sent: whatever comes of it, its bytes are good for one attempt.
   mutating func began() {
+    isHeadOnItsWay = true
     entries[0].attempts += 1
     entries[0].content = .stored
   }
 
   mutating func answered(mayHaveLeft: Bool) {
+    isHeadOnItsWay = false
     if mayHaveLeft { entries[0].mayHaveLeft = true }
   }
 
@@ -99,8 +105,11 @@ struct PacketLine: Sendable {
 
   /// The rows of all that can't have left wait again.
   mutating func dissolve(now: Duration) {
-    for entry in entries where !entry.mayHaveLeft { decide(.dissolved(entry.id), now: now) }
-    entries.removeAll { !$0.mayHaveLeft }
+    let kept = entries.indices.filter { entries[$0].mayHaveLeft || $0 == 0 && isHeadOnItsWay }
+    guard kept.count < entries.count else { return }
+    for index in entries.indices where !kept.contains(index) { decide(.dissolved(entries[index].id), now: now) }
+    entries = kept.map { entries[$0] }
+    isExhausted = false
   }
 
   /// Nothing is sent for a while: the ids are enough.

@@ -28,7 +28,7 @@ extension NamespacePipeline {
   var sample: RemoteState.Sample {
     let isTrying = ReportKind.allCases.contains { kind in
       switch uploads[kind] {
-      case .draining, .drainingAgain: true
+      case .draining: true
       case .paused(let pause): pause.reason != .store && gates(kind).mayTry
       case .idle, .stopped: false
       }

@@ -2,10 +2,10 @@
 enum UploadState: Sendable, Equatable {
   /// Next: draining, when rows may wait and the gates are open.
   case idle
-  /// Packet after packet leaves. Next: idle, when nothing waits or a gate shut; paused, after a failure.
-  case draining
-  /// The same, and an upload was wished for meanwhile, which may be for rows that this one has passed. Next: draining.
-  case drainingAgain
+  /// Packet after packet leaves. Next, when the last of them is dealt with and committed: idle, when nothing waits or a
+  /// gate shut; draining, when an upload was wished for meanwhile, which may be for rows that this one has passed; paused,
+  /// after a failure. `hopes` came meanwhile: the failure may be of before.
+  case draining(isWanted: Bool = false, hopes: Set<Hope> = [])
   /// A failure asked for a pause; the same packet goes first after it. Next: draining.
   case paused(Pause)
   /// For good: the daemon is stopping.
@@ -48,39 +48,41 @@ enum UploadState: Sendable, Equatable {
     case nothing
   }
 
-  var isDraining: Bool { self == .draining || self == .drainingAgain }
+  var isDraining: Bool { if case .draining = self { true } else { false } }
 
   mutating func handle(_ event: Event, now: Duration) -> Action {
     switch (self, event) {
     case (.idle, .wanted):
-      self = .draining
+      self = .draining()
       return .drain
     case (.paused(let pause), .wanted):
       guard now >= pause.until else { return .wait(until: pause.until) }
-      self = .draining
+      self = .draining()
       return .drain
     case (.paused(var pause), .hope(let hope, let tryAt)):
       if pause.reason.ends(by: hope) { pause.until = min(pause.until, tryAt) }
       self = .paused(pause)
       return .wait(until: pause.until)
-    case (.draining, .wanted):
-      self = .drainingAgain
+    case (.draining(_, let hopes), .wanted):
+      self = .draining(isWanted: true, hopes: hopes)
       return .nothing
-    case (.draining, .ended):
-      self = .idle
+    case (.draining(let isWanted, let hopes), .hope(let hope, _)):
+      self = .draining(isWanted: isWanted, hopes: hopes.union([hope]))
       return .nothing
-    case (.drainingAgain, .ended):
-      self = .draining
-      return .drain
-    case (.draining, .failed(let pause)), (.drainingAgain, .failed(let pause)),
-      (.idle, .failed(let pause)):  // idle: taken up again after a restart
+    case (.draining(let isWanted, _), .ended):
+      self = isWanted ? .draining() : .idle
+      return isWanted ? .drain : .nothing
+    case (.draining(_, let hopes), .failed(var pause)):
+      if hopes.contains(where: pause.reason.ends(by:)) { pause.until = min(pause.until, now) }
       self = .paused(pause)
       return .wait(until: pause.until)
-    case (.idle, .stop), (.draining, .stop), (.drainingAgain, .stop), (.paused, .stop), (.stopped, _):
+    case (.idle, .failed(let pause)):  // taken up again after a restart
+      self = .paused(pause)
+      return .wait(until: pause.until)
+    case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _):
       self = .stopped
       return .nothing
-    case (.idle, .ended), (.idle, .hope), (.draining, .hope), (.drainingAgain, .wanted), (.drainingAgain, .hope),
-      (.paused, .ended), (.paused, .failed):
+    case (.idle, .ended), (.idle, .hope), (.paused, .ended), (.paused, .failed):
       return .nothing  // late or merged wishes are normal
     }
   }

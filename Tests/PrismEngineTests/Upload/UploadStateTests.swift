@@ -15,15 +15,20 @@ struct UploadStateTests {
   }
 
   static let steps: [(State, State.Event, State, State.Action)] = [
-    (.idle, .wanted, .draining, .drain),
+    (.idle, .wanted, .draining(), .drain),
     (.idle, .failed(pause(.held)), paused(.held), .wait(until: .seconds(130))),
     (.idle, .ended, .idle, .nothing), (.idle, .hope(.flush, tryAt: now), .idle, .nothing),
     (.idle, .stop, .stopped, .nothing),
-    (.draining, .wanted, .draining, .nothing), (.draining, .ended, .idle, .nothing),
-    (.draining, .failed(pause(.asked)), paused(.asked), .wait(until: .seconds(130))),
-    (.draining, .hope(.reload, tryAt: now), .draining, .nothing), (.draining, .stop, .stopped, .nothing),
+    (.draining(), .wanted, .draining(isWanted: true), .nothing),
+    (.draining(isWanted: true), .ended, .draining(), .drain),
+    (.draining(isWanted: true), .failed(pause(.failure)), paused(.failure), .wait(until: .seconds(130))),
+ (.draining(), .ended, .idle, .nothing),
+    (.draining(), .failed(pause(.asked)), paused(.asked), .wait(until: .seconds(130))),
+    (.draining(), .hope(.reload, tryAt: now), .draining(hopes: [.reload]), .nothing),
+    (.draining(), .stop, .stopped, .nothing),
     (paused(.failure), .wanted, paused(.failure), .wait(until: .seconds(130))),
-    (paused(.failure, until: 100), .wanted, .draining, .drain), (paused(.held, until: 99), .wanted, .draining, .drain),
+    (paused(.failure, until: 100), .wanted, .draining(), .drain),
+    (paused(.held, until: 99), .wanted, .draining(), .drain),
     (paused(.failure), .ended, paused(.failure), .nothing),
     (paused(.failure), .failed(pause(.held)), paused(.failure), .nothing),
     (paused(.failure), .stop, .stopped, .nothing),
@@ -53,6 +58,16 @@ struct UploadStateTests {
       #expect(
         state.handle(.hope(hope, tryAt: .seconds(101)), now: Self.now) == .wait(until: .seconds(until)), "\(hope)")
       #expect(state == Self.paused(reason, until: until))
+    }
+  }
+
+  @Test("a hope that came while the failing POST was on its way counts after it", arguments: endings)
+  func hopesWhileDraining(reason: State.Pause.Reason, endedBy: Set<State.Hope>) {
+    for hope in State.Hope.allCases {
+      var state = State.draining()
+      #expect(state.handle(.hope(hope, tryAt: Self.now), now: Self.now) == .nothing)
+      _ = state.handle(.failed(Self.pause(reason)), now: Self.now)
+      #expect(state == Self.paused(reason, until: endedBy.contains(hope) ? 100 : 130), "\(hope)")
     }
   }
 

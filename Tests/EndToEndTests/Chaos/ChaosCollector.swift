@@ -1,0 +1,188 @@
+import Dispatch
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+import Synchronization
+
+@testable import PrismCollector
+
+/// A collector that answers one POST in three wrongly. Behind it stands the real one, which knows what was applied.
+///
+/// What goes wrong follows from the seed and from how many POSTs the namespace and kind had before, so a seed replays it
+/// however the threads run. One rule binds it: what it took it never rejects later, for nobody could be exactly once then.
+final class ChaosCollector: Sendable {
+  private struct State {
+    var random: [String: SeededGenerator] = [:]
+    var isHonest = false
+    /// Plaintexts by packet.
+    var seen: [String: [[UInt8]]] = [:]
+    var applied: Set<String> = []
+    var drawn: [String: Int] = [:]
+    var posts = 0
+    var violations: [String] = []
+  }
+
+  private let collector: Collector
+  private let opener: PacketOpener
+  private let choice: [Misbehaviour]
+  private let seed: UInt64
+  private let isBad: @Sendable (Int) -> Bool
+  private let state = Mutex(State())
+
+  /// - Parameter choice: what may go wrong; empty: nothing.
+  /// - Parameter isBad: reports, by their `n`, for which a packet is answered 422.
+  init(
+    folder: String, keys: [String: Secret], choice: [Misbehaviour], seed: UInt64,
+    isBad: @escaping @Sendable (Int) -> Bool = { _ in false }
+  ) throws {
+    collector = try Collector(CollectorOptions(state: folder, keys: keys), log: Logger(write: { _ in }))
+    (opener, self.choice, self.seed, self.isBad) = (PacketOpener(keys: keys), choice, seed, isBad)
+  }
+
+  var posts: Int { state.withLock { $0.posts } }
+  /// How often each misbehaviour came.
+  var drawn: [String: Int] { state.withLock { $0.drawn } }
+  /// What a sender may never do: a packet id with another content, a forerunner that was never accepted.
+  var violations: [String] { state.withLock { $0.violations } }
+
+  func becomeHonest() { state.withLock { $0.isHonest = true } }
+
+  // MARK: Over plain sockets
+
+  /// Serves one connection to its end. Blocks.
+  func serve(_ wire: Wire) {
+    while let head = wire.readHead() {
+      let wrong = draw(head)
+      let packet = head.headers["prism-packet-id"]
+      if let wrong, wrong.moment != .afterRequest {
+        if wrong.moment == .withinBody { _ = wire.read(head.bodyBytes / 2) }
+        _ = wrong.act(.init(wire: wire, packet: packet))
+        return
+      }
+      guard let body = wire.read(head.bodyBytes) else { return }
+      var request = head
+      request.body = body
+      guard answer(request, wrong, wire) else { return }
+    }
+  }
+
+  private func answer(_ request: Wire.Request, _ wrong: Misbehaviour?, _ wire: Wire) -> Bool {
+    let scene = Misbehaviour.Case(wire: wire, packet: request.headers["prism-packet-id"])
+    let isKnown = state.withLock { $0.applied.contains(scene.packet ?? "") }
+    if let wrong, !(wrong.isRejection && isKnown) {
+      if wrong.isApplied { _ = wait { await self.take(request.forCollector) } }
+      return wrong.act(scene)
+    }
+    let answer = wait { await self.take(request.forCollector) }
+    let headers = answer.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+    return wire.send(Misbehaviour.Case.answer(answer.status, headers, String(decoding: answer.body, as: UTF8.self)))
+  }
+
+  private func draw(_ head: Wire.Request) -> Misbehaviour? {
+    let line = "\(head.headers["prism-namespace"] ?? "") \(head.path)"
+    return state.withLock { state in
+      state.posts += 1
+      guard !state.isHonest, !choice.isEmpty else { return nil }
+      var random = state.random[line] ?? SeededGenerator(seed: seed ^ Self.hash(line))
+      defer { state.random[line] = random }
+      guard Int.random(in: 0..<3, using: &random) == 0 else { return nil }
+      let wrong = choice[Int.random(in: 0..<choice.count, using: &random)]
+      state.drawn[wrong.name, default: 0] += 1
+      return wrong
+    }
+  }
+
+  /// FNV-1a: the same in every run, as `Hasher` is not.
+  private static func hash(_ text: String) -> UInt64 {
+    text.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+  }
+
+  private func wait<R: Sendable>(_ body: @escaping @Sendable () async -> R) -> R {
+    let result = Later<R>()
+    Task { result.set(await body()) }
+    return result.get()
+  }
+
+  // MARK: Honestly
+
+  /// What the real collector says, once what came is held to what came before.
+  func take(_ request: HTTPRequest) async -> HTTPResponse {
+    guard request.method == .post, let packet = request.header("prism-packet-id") else {
+      return await collector.answer(request)
+    }
+    let isBad = await look(at: request, packet)
+    if isBad && !state.withLock({ $0.applied.contains(packet) }) {
+      return HTTPResponse(status: 422, contentType: "application/json", text: #"{"message":"not this one"}"#)
+    }
+    let answer = await collector.answer(request)
+    state.withLock { state in
+      if answer.status == 200 { state.applied.insert(packet) }
+      if answer.status != 200 { state.violations.append("\(packet): the collector says \(answer.status)") }
+    }
+    return answer
+  }
+
+  /// - Returns: a report that can't be taken is in it.
+  private func look(at request: HTTPRequest, _ packet: String) async -> Bool {
+    do {
+      let delivery = try Delivery(request, kind: request.path.hasSuffix("payload") ? .payload : .meta)
+      let rows = try await opener.open(delivery, body: request.body).rows
+      let plaintext = rows.flatMap { [$0.meta, $0.payload ?? []] }
+      state.withLock { state in
+        if let before = state.seen[packet], before != plaintext { state.violations.append("\(packet): other contents") }
+        state.seen[packet] = plaintext
+        if let forerunner = delivery.dependsOn?.description, !state.applied.contains(forerunner) {
+          state.violations.append("\(packet): names a packet that was never taken")
+        }
+      }
+      return try rows.contains { isBad(try JSONValue(parsing: $0.meta)["n"]?.int ?? 0) }
+    } catch {
+      state.withLock { $0.violations.append("\(packet): \(error)") }
+      return false
+    }
+  }
+
+  /// The `n` of what was applied, in the order of its arrival, with the packets that came without their forerunner.
+  func applied(_ namespace: String, _ kind: ReportKind) async throws -> (numbers: [Int], brokenChains: Int) {
+    var (numbers, broken, after) = ([Int](), 0, 0)
+    while true {
+      let page = try JSONValue(
+        parsing: await collector.answer(
+          HTTPRequest(
+            method: .get, path: "/reports",
+            query: [
+              ("namespace", namespace), ("kind", kind.rawValue), ("after", String(after)), ("limit", "1000"),
+            ], peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
+        ).body)
+      let reports = page["reports"]?.array ?? []
+      guard let last = reports.last?["id"]?.int else { return (numbers, broken) }
+      numbers += reports.compactMap { $0["meta"]?["n"]?.int }
+      broken += reports.count { $0["chainBroken"]?.bool == true }
+      after = last
+    }
+  }
+}
+
+/// What a task makes for a thread that waits.
+private final class Later<R: Sendable>: Sendable {
+  private let isThere = DispatchSemaphore(value: 0)
+  private let value = Mutex<R?>(nil)
+
+  func set(_ new: R) {
+    value.withLock { $0 = new }
+    isThere.signal()
+  }
+
+  func get() -> R {
+    isThere.wait()
+    return value.withLock { $0 }!
+  }
+}
+
+extension Wire.Request {
+  var forCollector: HTTPRequest {
+    HTTPRequest(
+      method: method == "POST" ? .post : .get, path: path, headers: headers.map { ($0.key, $0.value) }, body: body,
+      peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import PrismClient
+import PrismProtocol
+import Testing
+
+/// The real daemon before the same collector. Its deadlines are the real ones: what stalls or asks for an hour is left to
+/// `MisbehavingCollectorTests`.
+@Suite("The daemon before a misbehaving collector", .timeLimit(.minutes(10)))
+struct ChaosDaemonTests {
+  private static let names = ["a", "b", "c", "d"]
+  private static let reportsPerNamespace = 300
+
+  @Test("one answer in three is wrong, and it is killed thrice: nothing is lost, nothing is applied twice")
+  func oneInThree() async throws {
+    let seed = Seed.next("ChaosDaemonTests")
+    try await withHarness(namespaces: [:]) { harness in
+      let key = try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8).filter(\.isHexDigit)
+      let chaos = try ChaosCollector(
+        folder: harness.collectorState, keys: ["main": Secret(try #require(Hex.decode(Array(key.utf8))))],
+        choice: Misbehaviour.all.filter { !$0.isStall && !$0.asksForAnHour }, seed: seed)
+      let server = WireServer { chaos.serve($0) }
+      for name in Self.names {
+        try harness.write(
+          """
+          url: \(server.url)
+          periodicTimerSecond: 1
+          maxItem: 30
+          monitorList: [{type: sample, isUploadPayload: true}]
+          """, namespace: name)
+      }
+      try await harness.startDaemon()
+      let third = Self.reportsPerNamespace / 3
+      for wave in 0..<3 {
+        for name in Self.names {
+          let reports = (wave * third..<(wave + 1) * third).map { Sample.report($0, in: name, hasPayload: true) }
+          _ = try await harness.client().report(contentsOf: reports)
+        }
+        try await harness.endDaemon(SIGKILL)
+        try await harness.startDaemon()
+      }
+      try await harness.waitUntilSent(Self.names, within: .seconds(300))
+      chaos.becomeHonest()
+      _ = try await harness.prismctl("dead", "requeue", "--all")
+      try await harness.waitUntilSent(Self.names, within: .seconds(60))
+      #expect(chaos.violations == [])
+      for name in Self.names {
+        for kind in ReportKind.allCases {
+          #expect(try await chaos.applied(name, kind).numbers.sorted() == Array(0..<third * 3), "\(name) \(kind)")
+        }
+      }
+      Harness.expectIdentity(try await harness.status())
+      print("ChaosDaemonTests: \(chaos.posts) posts, \(chaos.drawn.count) misbehaviours")
+      server.stop()
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import PrismBase
+import PrismConfig
+import PrismLinux
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Synchronization
+import Testing
+
+@testable import PrismEngine
+
+/// The real transport, with deadlines that a test can wait for.
+struct HurriedTransport: Transport {
+  let base = CurlTransport()
+  let timeout: Duration
+
+  func post(_ request: UploadRequest) async -> UploadAnswer {
+    var request = request
+    request.timeout = min(request.timeout, timeout)
+    return await base.post(request)
+  }
+}
+
+/// The real engine, store and transport against servers of the test's own, over real sockets. Only the clock that pauses
+/// are counted by is the test's: 5 s of it go by in a millisecond or so.
+final class ChaosRig: Sendable {
+  let delivery = DeliveryRig()
+  let folder: String
+  private let transport: any Transport
+  private let clock: Task<Void, Never>
+  private let running = Mutex<Engine?>(nil)
+
+  init(timeout: Duration) throws {
+    folder = try Programs.temporaryFolder()
+    transport = HurriedTransport(timeout: timeout)
+    clock = Task { [time = delivery.time] in
+      while !Task.isCancelled {
+        time.advance(by: .seconds(5))
+        do { try await Task.sleep(for: .milliseconds(1)) } catch { return }  // the test is over
+      }
+    }
+  }
+
+  var engine: Engine {
+    get throws { try #require(running.withLock { $0 }) }
+  }
+
+  func start(_ snapshot: Snapshot) async throws {
+    let engine = try await delivery.engine(snapshot, over: transport)
+    running.withLock { $0 = engine }
+  }
+
+  /// As SIGTERM does it.
+  func stopEngine() async throws {
+    try await engine.stop()
+    running.withLock { $0 = nil }
+  }
+
+  func end() async {
+    if let engine = running.withLock({ $0 }) { await engine.stop() }
+    clock.cancel()
+    try? FileManager.default.removeItem(atPath: folder)  // a left folder harms no test
+  }
+
+  /// - Parameter urls: of each namespace; `https` ones trust `caFile`.
+  static func snapshot(
+    _ urls: [String: String], caFile: String? = nil, _ change: (inout NamespaceConfiguration) -> Void = { _ in }
+  ) -> Snapshot {
+    var snapshot = DeliveryRig.snapshot()
+    snapshot.namespaces[NamespaceName("shop")!] = nil
+    for (name, url) in urls {
+      var namespace = NamespaceConfiguration(
+        name: NamespaceName(name)!,
+        monitorList: [MonitoredType(ReportType("order")!), MonitoredType(ReportType("scan")!, isUploadPayload: true)])
+      (namespace.url, namespace.keyId, namespace.maxItem) = (url, "main", 12)
+      if url.hasPrefix("https") { namespace.tls.caFile = caFile }
+      change(&namespace)
+      snapshot.namespaces[namespace.name] = namespace
+    }
+    return snapshot
+  }
+
+  func ledger(_ namespace: String, _ kind: ReportKind) async throws -> Ledger {
+    try await engine.parts.store.status()[NamespaceName(namespace)!]?[kind]?.ledger ?? Ledger()
+  }
+
+  /// How delivery stands, for a test's message.
+  var diagnosis: String {
+    get async throws {
+      var lines: [String] = []
+      for (name, pipeline) in try await engine.pipelines.sorted(by: { $0.key < $1.key }) {
+        let status = await pipeline.status
+        for kind in ReportKind.allCases {
+          let ledger = try await ledger(name.text, kind)
+          lines.append("\(name) \(kind): \(ledger), next try in \(String(describing: status.nextTryIn))")
+        }
+        lines.append("  last failure: \(String(describing: status.lastFailure))")
+      }
+      return lines.joined(separator: "\n")
+    }
+  }
+
+  /// Nothing waits and nothing is on its way.
+  func isSettled(_ namespaces: some Sequence<String>) async throws -> Bool {
+    for namespace in namespaces {
+      for kind in ReportKind.allCases {
+        let ledger = try await ledger(namespace, kind)
+        if ledger[.waiting] + ledger[.claimed] > 0 { return false }
+      }
+    }
+    return true
+  }
+}
+
+/// Runs `body` with a rig that is gone afterwards, whatever came.
+func withChaosRig(timeout: Duration = .seconds(30), _ body: (ChaosRig) async throws -> Void) async throws {
+  let rig = try ChaosRig(timeout: timeout)
+  do { try await body(rig) } catch {
+    await rig.end()
+    throw error
+  }
+  await rig.end()
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Glibc
+import PrismConfig
+import PrismHTTP
+import PrismLinux
+import PrismProtocol
+import Synchronization
+import Testing
+
+@testable import PrismEngine
+
+@Suite("Each misbehaviour of a collector", .timeLimit(.minutes(2)))
+struct MisbehaviourTests {
+  static let packet = PacketID("018bcfe5-6800-7000-8000-0000000000ff")!
+
+  static func post(_ url: String, timeout: Duration, caFile: String? = nil) async -> (UploadAnswer, AnswerClass) {
+    var request = UploadRequest(
+      url: "\(url)/prism/meta", headers: [("Prism-Packet-Id", packet.description)],
+      body: [UInt8](repeating: 7, count: 200_000), timeout: timeout)
+    request.caFile = caFile
+    let answer = await CurlTransport().post(request)
+    return (answer, AnswerClass(answer, to: packet, receipt: .required, now: 1_700_000_000_000))
+  }
+
+  static func meaning(_ answer: AnswerClass) -> Misbehaviour.Meaning? {
+    switch answer {
+    case .accepted: .accepted
+    case .noReceipt: .noReceipt
+    case .tooLarge: .tooLarge
+    case .unacceptable: .unacceptable
+    case .misconfigured: .misconfigured
+    case .unavailable: .unavailable
+    case .cancelled: nil
+    }
+  }
+
+  @Test("there are many, and each has its own name") func names() {
+    #expect(Misbehaviour.all.count >= 80)
+    #expect(Set(Misbehaviour.all.map(\.name)).count == Misbehaviour.all.count)
+  }
+
+  @Test("is taken for what it is, and freezes the packet", arguments: Misbehaviour.all)
+  func meaning(of wrong: Misbehaviour) async {
+    let server = WireServer { wire in
+      var packet: String?
+      if wrong.moment != .beforeRequest {
+        guard let head = wire.readHead() else { return }
+        packet = head.headers["prism-packet-id"]
+        if wrong.moment == .withinBody { _ = wire.read(head.bodyBytes / 2) }
+        if wrong.moment == .afterRequest { _ = wire.read(head.bodyBytes) }
+      }
+      _ = wrong.act(.init(wire: wire, packet: packet))
+    }
+    let (answer, meaning) = await Self.post(server.url, timeout: wrong.isStall ? .seconds(1) : .seconds(30))
+    server.stop()
+    #expect(Self.meaning(meaning) == wrong.meaning, "\(answer)")
+    #expect(answer.mayHaveLeft)
+    if wrong.isStall, case .failure(let failure, _) = answer.outcome { #expect(failure == .timeout) }
+    if wrong.asksForAnHour, case .unavailable(_, _, let pause) = meaning { #expect(pause == .seconds(3600)) }
+  }
+
+  static let tls: [(TLSMisbehaviour, Set<UploadAnswer.Failure>, mayHaveLeft: Bool)] = [
+    (.certificateOfAnotherHost, [.tls], false), (.expiredCertificate, [.tls], false),
+    (.certificateOfAStrangeAuthority, [.tls], false), (.plainHTTP, [.tls], false), (.garbage, [.tls], false),
+    (.closedAfter(bytes: 0), [.tls, .reset], false), (.closedAfter(bytes: 100), [.tls, .reset], false),
+    (.resetAfter(bytes: 0), [.tls, .reset], false), (.resetAfter(bytes: 100), [.tls, .reset], false),
+    (.silentAfter(bytes: 0), [.timeout], false), (.silentAfter(bytes: 100), [.timeout], false),
+  ]
+
+  @Test("of TLS is a failure of which nothing can have left")
+  func tlsMeanings() async throws {
+    let folder = try Programs.temporaryFolder()
+    let front = try await TLSFront(folder: folder) { _ in .refusal(500, "never reached") }
+    for (wrong, failures, mayHaveLeft) in Self.tls {
+      let server = WireServer { front.serve($0, wrong) }
+      let isSilent = failures == [.timeout]
+      let url = "https://127.0.0.1:\(server.port)"
+      let (answer, _) = await Self.post(url, timeout: isSilent ? .seconds(1) : .seconds(30), caFile: front.authority)
+      server.stop()
+      guard case .failure(let failure, let detail) = answer.outcome else {
+        Issue.record("\(wrong): \(answer)")
+        continue
+      }
+      #expect(failures.contains(failure), "\(wrong): \(failure) \(detail)")
+      #expect(answer.mayHaveLeft == mayHaveLeft, "\(wrong)")
+    }
+    await front.stop()
+    try FileManager.default.removeItem(atPath: folder)
+  }
+}
