@@ -58,7 +58,7 @@ struct DeliveryTests {
     await engine.stop()
   }
 
-  @Test("one packet of a kind is on its way at a time, also where failures ask for no pause and reports keep coming")
+  @Test("one packet of a kind is on its way at a time, also where pauses end at once and reports keep coming")
   func oneAtATime() async throws {
     let now = Mutex(0)
     let most = Mutex(0)
@@ -73,20 +73,18 @@ struct DeliveryTests {
         now.withLock { $0 -= 1 }
         return ScriptedTransport.failure(.connect, mayHaveLeft: false)
       })
-    let drawn = Atomic<UInt64>(0)  // pauses of some microseconds, and packet ids that differ
-    let engine = try await rig.engine(
-      random: Randomness { drawn.wrappingAdd(1, ordering: .relaxed).newValue })
+    let engine = try await rig.engine()
     let writer = Task {
       for number in 0..<2000 where !Task.isCancelled {
         await rig.report(number...number, of: "pay", isRealtime: true, to: engine)
       }
     }
     let deadline = ContinuousClock.now + .seconds(60)
-    while rig.transport.requests.count < 200 && ContinuousClock.now < deadline {
-      rig.time.advance(by: .milliseconds(50))
+    while rig.transport.requests.count < 60 && ContinuousClock.now < deadline {
+      rig.time.advance(by: .seconds(5))  // the longest pause is over within the commit that follows a failure
       try await Task.sleep(for: .milliseconds(1))
     }
-    #expect(rig.transport.requests.count >= 200)
+    #expect(rig.transport.requests.count >= 60)
     writer.cancel()
     await writer.value
     #expect(most.withLock { $0 } == 1)
