@@ -65,7 +65,7 @@ final class ChaosRig: Sendable {
 
   /// - Parameter urls: of each namespace; `https` ones trust `caFile`.
   static func snapshot(
-    _ urls: [String: String], caFile: String? = nil, _ change: (inout NamespaceConfiguration) -> Void = { _ in }
+    _ urls: [String: String], caFile: HeldFile? = nil, _ change: (inout NamespaceConfiguration) -> Void = { _ in }
   ) -> Snapshot {
     var snapshot = DeliveryRig.snapshot()
     snapshot.namespaces[NamespaceName("shop")!] = nil

@@ -13,11 +13,11 @@ import Testing
 struct MisbehaviourTests {
   static let packet = PacketID("018bcfe5-6800-7000-8000-0000000000ff")!
 
-  static func post(_ url: String, timeout: Duration, caFile: String? = nil) async -> (UploadAnswer, AnswerClass) {
+  static func post(_ url: String, timeout: Duration, caFile: HeldFile? = nil) async -> (UploadAnswer, AnswerClass) {
     var request = UploadRequest(
       url: "\(url)/prism/meta", headers: [("Prism-Packet-Id", packet.description)],
       body: [UInt8](repeating: 7, count: 200_000), timeout: timeout)
-    request.caFile = caFile
+    request.tls.caFile = caFile
     let answer = await CurlTransport().post(request)
     return (answer, AnswerClass(answer, to: packet, receipt: .required, now: 1_700_000_000_000))
   }

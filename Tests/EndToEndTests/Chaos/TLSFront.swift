@@ -1,6 +1,8 @@
 import Foundation
 import Glibc
+import PrismConfig
 import PrismHTTP
+import PrismProtocol
 import Synchronization
 
 /// What the other side of a TLS connection may do wrong.
@@ -39,8 +41,8 @@ enum TLSMisbehaviour: Sendable, Hashable, CustomStringConvertible {
 final class TLSFront: Sendable {
   private enum Identity: String, CaseIterable { case good, otherHost, expired, strange }
 
-  /// PEM of the authority that is to be trusted.
-  let authority: String
+  /// The one that is to be trusted.
+  let authority: HeldFile
   private let servers: [Identity: HTTPServer]
 
   /// - Parameter folder: for keys and certificates, made by openssl.
@@ -48,7 +50,8 @@ final class TLSFront: Sendable {
     let maker = CertificateMaker(folder: folder)
     try await maker.authority("ca")
     try await maker.authority("strangers")
-    authority = "\(folder)/ca.pem"
+    let path = "\(folder)/ca.pem"
+    authority = HeldFile(path: path, content: Secret(Array(try Data(contentsOf: URL(filePath: path)))))
     var servers: [Identity: HTTPServer] = [:]
     for identity in Identity.allCases {
       try await maker.certificate(
