@@ -22,7 +22,7 @@ struct UploadStateTests {
     (.draining(), .wanted, .draining(isWanted: true), .nothing),
     (.draining(isWanted: true), .ended, .draining(), .drain),
     (.draining(isWanted: true), .failed(pause(.failure)), paused(.failure), .wait(until: .seconds(130))),
- (.draining(), .ended, .idle, .nothing),
+    (.draining(), .ended, .idle, .nothing),
     (.draining(), .failed(pause(.asked)), paused(.asked), .wait(until: .seconds(130))),
     (.draining(), .hope(.reload, tryAt: now), .draining(hopes: [.reload]), .nothing),
     (.draining(), .stop, .stopped, .nothing),
