@@ -65,6 +65,10 @@ let package = Package(
     program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
     program("prism-collector", ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 
+    .executableTarget(
+      name: "packet-bench", dependencies: ["PrismStore", "PrismPacket", "PrismProtocol"], path: "bench/packet",
+      swiftSettings: strict),
+
     // What tests share, and the tests.
     .target(name: "CSpawn", path: "Tests/CSpawn"),
     .target(

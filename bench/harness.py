@@ -1,0 +1,154 @@
+"""Starting programs, feeding them and reading what they cost, for the scenarios."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOOLS = ROOT / ".build" / "bench"
+
+
+def build_tools():
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    for name in ("load", "sink"):
+        source = ROOT / "bench" / f"{name}.c"
+        subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source], check=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        time.sleep(0.01)
+
+
+class Cost:
+    """What a process has used so far, from /proc."""
+
+    def __init__(self, pid):
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        self.cpu_seconds = (int(fields[11]) + int(fields[12])) / TICKS
+        status = dict(
+            line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+        self.resident_bytes = int(status["VmRSS"].split()[0]) * 1024
+        self.peak_bytes = int(status["VmHWM"].split()[0]) * 1024
+        io = dict(line.split(": ") for line in pathlib.Path(f"/proc/{pid}/io").read_text().splitlines())
+        self.written_bytes = int(io["write_bytes"])
+        self.wakeups = sum(self._switches(task) for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+
+    @staticmethod
+    def _switches(task):
+        with contextlib.suppress(FileNotFoundError):
+            for line in (task / "status").read_text().splitlines():
+                if line.startswith("voluntary_ctxt_switches"):
+                    return int(line.split()[1])
+        return 0
+
+
+class Sink:
+    """The receiver of bench/sink.c."""
+
+    def __init__(self, expect=None, lines=False, port=None):
+        self.port = port or free_port()
+        command = [TOOLS / "sink", "--port", str(self.port)]
+        command += ["--expect", str(expect)] if expect else []
+        command += ["--lines"] if lines else []
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        wait_until(self._listens, "the sink")
+
+    def _listens(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def result(self, seconds=300):
+        out, _ = self.process.communicate(timeout=seconds)
+        return json.loads(out.splitlines()[-1])
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.result()
+
+
+class Daemon:
+    """prismd with a folder of its own."""
+
+    def __init__(self, programs, namespaces=("bench",), url=None, daemon_keys="", namespace_keys=""):
+        self.programs = programs
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
+        self.ingest = self.folder / "ingest.sock"
+        (self.folder / "namespaces.d").mkdir()
+        (self.folder / "state").mkdir()
+        key = self.folder / "key"
+        key.write_text("00112233445566778899aabbccddeeff")
+        key.chmod(0o600)
+        (self.folder / "prismd.yaml").write_text(
+            f"ingest: {{socket: {self.ingest}}}\ncontrol: {{socket: {self.folder}/control.sock}}\n"
+            f"state: {self.folder}/state\nkeys: [{{id: bench, file: {key}}}]\n"
+            'network: {interfaces: {"*": unmetered}}\nlimits: {maxItem: 10000, maxBodyMByte: 64}\n' + daemon_keys)
+        for name in namespaces:
+            (self.folder / "namespaces.d" / f"{name}.yaml").write_text(
+                "monitorList: [{type: event, isUploadPayload: true}]\nmaxStoreMByte: 65536\n"
+                + (f"url: {url}\n" if url else "") + namespace_keys)
+        self.start()
+
+    def start(self):
+        began = time.monotonic()
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self.programs / "prismd", "--config", self.folder / "prismd.yaml"], stderr=log,
+                env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+        wait_until(self._serves, f"prismd ({self.folder}/log)")
+        self.start_seconds = time.monotonic() - began
+
+    def _serves(self):
+        if self.process.poll() is not None:
+            raise RuntimeError((self.folder / "log").read_text())
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(str(self.ingest)) == 0
+
+    def set_namespace(self, text, name="bench"):
+        """Changes the namespace's file and waits until it holds."""
+        path = self.folder / "namespaces.d" / f"{name}.yaml"
+        path.write_text(path.read_text() + text)
+        subprocess.run([self.programs / "prismctl", "--control", self.folder / "control.sock", "reload"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def load(self, *arguments):
+        out = subprocess.run([TOOLS / "load", "--unix", self.ingest, *map(str, arguments)], check=True,
+                             capture_output=True, text=True).stdout
+        return json.loads(out)
+
+    @property
+    def cost(self):
+        return Cost(self.process.pid)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+    def remove(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        subprocess.run(["rm", "-rf", self.folder], check=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()

@@ -1,0 +1,94 @@
+import Glibc
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+// S6: how fast rows become the bytes of a packet, against libdeflate's level 6 and AES-128-GCM alone on the same bytes.
+// Prints one line of JSON: the ratios of processor time, alone / prism, for both compressions.
+
+private let rowsPerPacket = 10_000
+private let rounds = 20
+
+private func cpuSeconds() -> Double {
+  var time = timespec()
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+  return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+private func meta(_ number: Int) -> String {
+  let chance = UInt64(truncatingIfNeeded: number &* 0x9E37_79B9_7F4A_7C15)
+  return #""seq":\#(number),"uid":"\#(String(chance, radix: 16))","page":"/home/feed","ms":\#(chance % 8000),"#
+    + #""mem":\#(chance >> 8 & 255),"fps":\#(30 + chance % 31),"code":200,"ok":true,"#
+    + #""rid":"\#(String(chance &* 3, radix: 16))","msg":"cache miss, fetched from origin","dev":{"model":"kiosk-7"}"#
+}
+
+private let namespace = NamespaceName("bench")!
+private let context = CommonContext(
+  members: Array(
+    (#""APP_NAME":"bench","APP_PACKAGE_NAME":"/usr/bin/bench","APP_PLATFORM":"linux","SYS_PEER_PID":"12345","#
+      + #""SYS_DEVICE_ID":"0f0e0d0c0b0a09080706050403020100","SYS_SYSTEM_VERSION":"Debian GNU/Linux 12 (bookworm)""#)
+      .utf8))
+
+private func fill(_ store: ReportStore) async {
+  for start in stride(from: 0, to: rowsPerPacket, by: 500) {
+    var batch = ReportBatch(
+      namespace: namespace, context: context, quota: StoreQuota(bytesMax: .max, evictsOldest: false))
+    batch.types = [.init(type: ReportType("event")!, lane: .rest, isRealtime: false)]
+    for number in start..<start + 500 {
+      let begin = batch.arena.count
+      batch.arena.append(contentsOf: meta(number).utf8)
+      batch.rows.append(.init(type: 0, createdTime: 1, body: begin..<batch.arena.count, metaBytes: 700))
+    }
+    guard case .committed = await store.append([batch]) else { fatalError("the store took no rows") }
+  }
+}
+
+private func packetID(_ number: Int) -> PacketID { PacketID(high: 0x7000, low: UInt64(number + 1)) }
+
+/// From the rows in the database to a packet's body; the rows wait again afterwards.
+private func prism(_ store: ReportStore, _ encoder: PacketEncoder) async throws -> (seconds: Double, metas: [UInt8]) {
+  var (seconds, metas) = (0.0, [UInt8]())
+  for round in 0..<rounds {
+    let claim = Claim(
+      namespace: namespace, kind: .meta, types: .all, itemsMax: rowsPerPacket, bytesMax: .max, metaBytesMax: .max,
+      packetID: packetID(round), unixMilliseconds: 1)
+    let began = cpuSeconds()
+    guard let packet = try await store.turn(UploadTurn(claims: [claim])).first ?? nil else { fatalError("no rows") }
+    _ = try encoder.encode(context: context(of: packet.id), metas: packet.metas, payloads: [])
+    seconds += cpuSeconds() - began
+    metas = packet.metas
+    _ = try await store.turn(UploadTurn(settlements: [.dissolved(packet.id)]))
+  }
+  return (seconds, metas)
+}
+
+private func context(of id: PacketID) -> PacketContext {
+  PacketContext(deviceID: "bench", namespace: namespace, packetID: id, kind: .meta)
+}
+
+/// Gzip and GCM of bytes that are there already: what an encoder can't do without.
+private func alone(_ metas: [UInt8], _ encoder: PacketEncoder) throws -> Double {
+  let began = cpuSeconds()
+  for round in 0..<rounds { _ = try encoder.encode(context: context(of: packetID(round)), metas: metas, payloads: []) }
+  return cpuSeconds() - began
+}
+
+private func run() async throws {
+  var template = Array("/tmp/prism-packet-XXXXXX".utf8CString)
+  let folder = String(cString: mkdtemp(&template))
+  let store = try await ReportStore.open(StoreOptions(folder: folder))
+  await fill(store)
+  let key = Secret([UInt8](repeating: 7, count: 16))
+  let small = try PacketEncoder(cipher: .aes128GCM, key: key, compression: .small)
+  let fast = try PacketEncoder(cipher: .aes128GCM, key: key, compression: .fast)
+  _ = try await prism(store, small)  // warm
+  let (smallSeconds, metas) = try await prism(store, small)
+  let (fastSeconds, _) = try await prism(store, fast)
+  let level6 = try alone(metas, small)
+  print(#"{"smallOfLevel6Alone":\#(level6 / smallSeconds),"fastOfLevel6Alone":\#(level6 / fastSeconds)}"#)
+  await store.close()
+  for name in ["prism.db", "prism.db-wal", "prism.db-shm", "prism.lock", "ballast"] { unlink(folder + "/" + name) }
+  rmdir(folder)
+}
+
+try await run()

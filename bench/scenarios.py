@@ -1,0 +1,110 @@
+"""S1 to S7: each is a function that runs once and answers its figures by name."""
+
+import json
+import subprocess
+import time
+
+from harness import Daemon, Sink
+
+
+def ingest(programs, events, *load, **daemon):
+    """S1: a stream over one connection, answered cumulatively after the sync, the collector down."""
+    with Daemon(programs, **daemon) as prism:
+        run = prism.load("stream", "--events", events, *load)
+        cost = prism.cost
+        return {
+            "eventsPerSecond": events / run["seconds"],
+            "cpuSecondsPerMillion": cost.cpu_seconds * 1e6 / events,
+            "peakMiB": cost.peak_bytes / 2**20,
+        }
+
+
+def answers(programs, connections, seconds):
+    """S1b: so many connections, each sends one event and waits for its answer."""
+    with Daemon(programs) as prism:
+        run = prism.load("lockstep", "--connections", connections, "--seconds", seconds, "--events", 10_000_000)
+        return {
+            "answersPerSecond": run["events"] / run["seconds"],
+            "p50Milliseconds": run["p50Seconds"] * 1e3,
+            "p99Milliseconds": run["p99Seconds"] * 1e3,
+        }
+
+
+def end_to_end(programs, events, rows_per_packet):
+    """S2: in at the socket, out at the sink, both at once."""
+    sink = Sink(expect=events)
+    keys = f"maxItem: {rows_per_packet}\nperiodicTimerSecond: 1\nmaxBodyMByte: 16\n"
+    with Daemon(programs, url=f"http://127.0.0.1:{sink.port}", namespace_keys=keys) as prism:
+        began = time.monotonic()
+        prism.load("stream", "--events", events)
+        received = sink.result()
+        seconds = time.monotonic() - began
+        cost = prism.cost
+        return {
+            "eventsPerSecond": events / seconds,
+            "cpuSecondsPerMillion": cost.cpu_seconds * 1e6 / events,
+            "wireBytesPerEvent": received["bytes"] / events,
+            "peakMiB": cost.peak_bytes / 2**20,
+        }
+
+
+def backlog(programs, events):
+    """S3: so many rows wait; the daemon starts again, and then drains them."""
+    with Daemon(programs, namespace_keys="maxItem: 1000\nperiodicTimerSecond: 1\nmaxBodyMByte: 16\n") as prism:
+        prism.load("stream", "--events", events)
+        prism.stop()
+        prism.start()
+        sink = Sink(expect=events)
+        before = prism.cost.cpu_seconds
+        prism.set_namespace(f"url: http://127.0.0.1:{sink.port}\n")
+        received = sink.result(seconds=1200)
+        return {
+            "eventsPerSecond": events / received["seconds"],
+            "cpuSecondsPerMillion": (prism.cost.cpu_seconds - before) * 1e6 / events,
+            "startMilliseconds": prism.start_seconds * 1e3,
+            "peakMiB": prism.cost.peak_bytes / 2**20,
+        }
+
+
+def idle(programs, seconds, namespaces=4):
+    """S4: configured, with timers and a collector, and nothing to do."""
+    names = [f"shop{number}" for number in range(namespaces)]
+    with Daemon(programs, namespaces=names, url="http://127.0.0.1:9") as prism:
+        time.sleep(3)
+        before, began = prism.cost, time.monotonic()
+        time.sleep(seconds)
+        after, passed = prism.cost, time.monotonic() - began
+        return {
+            "residentMiB": after.resident_bytes / 2**20,
+            "cpuPercent": (after.cpu_seconds - before.cpu_seconds) / passed * 100,
+            "wakeupsPerSecond": (after.wakeups - before.wakeups) / passed,
+        }
+
+
+def trickle(programs, seconds):
+    """S5: 5 events a second and a packet a second: what 1 a second with a packet every 5 s does, in a fifth of the time."""
+    sink = Sink()
+    keys = "periodicTimerSecond: 1\n"
+    with Daemon(programs, url=f"http://127.0.0.1:{sink.port}", namespace_keys=keys) as prism:
+        before = prism.cost.written_bytes
+        events = 5 * seconds
+        prism.load("trickle", "--per-second", 5, "--events", events, "--seconds", seconds * 4)
+        time.sleep(2)
+        after = prism.cost.written_bytes
+        received = sink.stop()
+        return {
+            "writtenKiBPerEvent": (after - before) / received["items"] / 1024,
+            "eventsPerPacket": received["items"] / received["requests"],
+        }
+
+
+def packet(programs):
+    """S6: from the rows to the bytes of a packet, against libdeflate and GCM alone on the same bytes."""
+    out = subprocess.run([programs / "packet-bench"], check=True, capture_output=True, text=True)
+    return json.loads(out.stdout)
+
+
+def many_namespaces(programs, events, count):
+    """S7: so many namespaces are configured, 10 of them busy."""
+    names = [f"n{number}" for number in range(count)]
+    return ingest(programs, events, "--namespace", ",".join(names[:10]), namespaces=names)
