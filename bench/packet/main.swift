@@ -16,7 +16,7 @@ private func cpuSeconds() -> Double {
 }
 
 private func meta(_ number: Int) -> String {
-  let chance = UInt64(truncatingIfNeeded: number &* 0x9E37_79B9_7F4A_7C15)
+  let chance = UInt64(number) &* 0x9E37_79B9_7F4A_7C15
   return #""seq":\#(number),"uid":"\#(String(chance, radix: 16))","page":"/home/feed","ms":\#(chance % 8000),"#
     + #""mem":\#(chance >> 8 & 255),"fps":\#(30 + chance % 31),"code":200,"ok":true,"#
     + #""rid":"\#(String(chance &* 3, radix: 16))","msg":"cache miss, fetched from origin","dev":{"model":"kiosk-7"}"#
