@@ -4,8 +4,8 @@ import PrismClient
 import PrismProtocol
 import Testing
 
-/// A link that is no loopback: two network namespaces and a veth pair between them. Needs root.
-@Suite(.enabled(if: getuid() == 0, "network namespaces need root"))
+/// A link that is no loopback.
+@Suite(.enabled(if: NetworkPair.isPermitted, NetworkPair.why))
 struct MeteredTests {
   private static let prism = """
     url: URL
@@ -17,22 +17,14 @@ struct MeteredTests {
 
   @Test("on a metered network types with onlyWifi stay, and the flow ends at its limit, but for one packet at most")
   func flowIsKept() async throws {
-    try await withNetwork { network in
-      let harness = try await Harness(
-        namespaces: ["shop": Self.prism], extra: #"network: {interfaces: {"*": metered}}"#,
-        collectorAddress: "\(network.far):8480", daemonPrefix: network.inside("a"), collectorPrefix: network.inside("b")
-      )
-      do { try await Self.expectFlowKept(harness) } catch {
-        await harness.stop()
-        throw error
-      }
-      await harness.stop()
+    try await NetworkPair.with { pair in
+      try await withHarness(
+        across: pair, namespaces: ["shop": Self.prism], extra: #"network: {interfaces: {"*": metered}}"#
+      ) { try await Self.expectFlowKept($0) }
     }
   }
 
   private static func expectFlowKept(_ harness: Harness) async throws {
-    try await harness.startCollector()
-    try await harness.startDaemon()
     let client = harness.client()
     // 4 MiB that no compressor makes smaller, 64 KiB each.
     for number in 0..<64 {
@@ -59,36 +51,5 @@ struct MeteredTests {
     #expect(received <= limit + 1_048_576 + 65_536, "one packet over the limit at most")
     #expect(try await harness.query("SELECT count(*) FROM reports WHERE type = 'big'") == [["0"]])
     #expect(try await harness.prismctl("network").output.contains("metered"))
-  }
-
-  private struct Network {
-    let name: String
-    let far: String
-    func inside(_ side: String) -> [String] { ["ip", "netns", "exec", "\(name)-\(side)"] }
-  }
-
-  private func withNetwork(_ body: (Network) async throws -> Void) async throws {
-    let network = Network(name: "prism-\(getpid())", far: "10.213.77.2")
-    let (a, b) = ("\(network.name)-a", "\(network.name)-b")
-    func ip(_ words: String) async throws {
-      let ran = try await Programs.run("ip", words.split(separator: " ").map { String($0) })
-      guard ran.exitCode == 0 else { throw Failed("ip \(words): \(ran.error)") }
-    }
-    do {
-      try await ip("netns add \(a)")
-      try await ip("netns add \(b)")
-      try await ip("-n \(a) link add near type veth peer name far netns \(b)")
-      try await ip("-n \(a) addr add 10.213.77.1/24 dev near")
-      try await ip("-n \(b) addr add \(network.far)/24 dev far")
-      try await ip("-n \(a) link set near up")
-      try await ip("-n \(b) link set far up")
-      try await ip("-n \(b) link set lo up")  // the way from the probe to its own address
-      try await ip("-n \(a) route add default via \(network.far)")
-      try await body(network)
-    } catch {
-      for name in [a, b] { try? await ip("netns del \(name)") }  // one of them may never have been made
-      throw error
-    }
-    for name in [a, b] { try await ip("netns del \(name)") }
   }
 }

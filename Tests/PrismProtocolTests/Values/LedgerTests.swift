@@ -32,7 +32,9 @@ struct LedgerTests {
       var meta: [UInt8] = []
       let splicing = MetaSplicing(monitorType: "shop-order".utf8, isBusiness: isBusiness, context: Array(context.utf8))
       Array(body.utf8).withUnsafeBytes { body in
-        Array("r1".utf8).withUnsafeBytes { splicing.append(.given($0), createdTime: createdTime, body: body, to: &meta) }
+        Array("r1".utf8).withUnsafeBytes {
+          splicing.append(.given($0), createdTime: createdTime, body: body, to: &meta)
+        }
       }
       let size = MetaSplicing.size(
         monitorTypeBytes: 10, reportIDBytes: 2, createdTime: createdTime, isBusiness: isBusiness,
