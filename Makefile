@@ -32,7 +32,7 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d" systemd/tmpfiles.d/prism.conf
 	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)" systemd/*.service systemd/*.socket
 	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)/prism-report@.service.d" systemd/prism-report@.service.d/prism.conf
-	sed -i 's|/usr/\(bin\|lib/prism\)/prism|$(PREFIX)/\1/prism|' $(patsubst systemd/%,"$(DESTDIR)$(UNITDIR)/%",$(wildcard systemd/*.service))
+	sed -i -E 's,/usr/(bin|lib/prism)/prism,$(PREFIX)/\1/prism,' $(patsubst systemd/%,"$(DESTDIR)$(UNITDIR)/%",$(wildcard systemd/*.service))
 	@# A configuration that is there stays as it is.
 	@cd config && for file in *.yaml *.json namespaces.d/*; do \
 	  [ -e "$(DESTDIR)$(SYSCONFDIR)/prism/$$file" ] || install -D -m 644 "$$file" "$(DESTDIR)$(SYSCONFDIR)/prism/$$file"; \

@@ -114,13 +114,18 @@ class UnitTests(machine.Case):
         self.assertNotIn("priority", self.journal("prism-collector"))
 
     def test_keys(self):
-        """keys are for root only, and reach both daemons as credentials"""
+        """keys are for root only, and reach both daemons as credentials; a new one takes a restart, and that is said"""
         self.assertEqual(self.machine.run("stat --format '%a %U' /etc/prism/keys /etc/prism/keys/main.key"),
                          "700 root\n600 root")
         for unit in ["prismd", "prism-collector"]:
             self.machine.run(f"test -s /run/credentials/{unit}.service/keys_main.key")
         denied = self.machine.try_run("setpriv --reuid prism --regid prism --clear-groups cat /etc/prism/keys/main.key")
         self.assertIn("Permission denied", denied.stderr)
+        self.machine.run("prismctl keys new /etc/prism/keys/later.key")
+        self.machine.run("sed -i '/^keys:/s|]$|, {id: later, file: keys/later.key}]|' /etc/prism/prismd.yaml")
+        self.assertIn("restart the unit", self.machine.try_run("prismctl reload 2>&1").stdout)
+        self.machine.run("systemctl restart prismd")
+        self.machine.run("sed -i '/^keys:/s|, {id: later.*|]|' /etc/prism/prismd.yaml; systemctl reload prismd")
 
     def test_collector_sandbox(self):
         """the collector runs as a user of its own, with nothing"""
