@@ -60,7 +60,7 @@ run: build ## the whole route, on this machine: real reports, followed to the co
 
 lint: ## the style of Swift and shell files, the units
 	swift format lint --strict --recursive Package.swift Sources Tests
-	shellcheck $$(grep -lE '^#!.*sh$$' scripts/* Tests/MachineTests/* debian/*) .ci/run
+	shellcheck $$(grep -slE '^#!.*sh$$' scripts/* Tests/MachineTests/* debian/*) .ci/run
 	scripts/verify-units
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
