@@ -102,6 +102,9 @@ public actor Engine {
     for pipeline in pipelines.values { await pipeline.turns() }
   }
 
+  /// The program serves: what a crash costs from now on is not the store's doing (4-store.md, Start).
+  public func markReady() async { await parts.store.markReady() }
+
   /// How the store is: what `/readyz` and the metrics tell. Never waits.
   public nonisolated var storeHealth: StoreHealth { parts.store.health }
 
@@ -139,13 +142,21 @@ public actor Engine {
   private func maintain() async {
     while !Task.isCancelled {
       do {
+        let before = parts.store.health.salvagedRows
         while try await parts.store.maintain(), !Task.isCancelled {}
+        if parts.store.health.salvagedRows != before { await reportsCameBack() }
         parts.log.faultEnded("maintenance", "the store is maintained again")
       } catch {
         parts.log.fault("maintenance", "the store could not be maintained", ["cause": error.description])
       }
       do { try await parts.time.sleep(for: Self.maintenanceInterval) } catch { return }  // the daemon stops
     }
+  }
+
+  /// Reports of a damaged database wait again.
+  private func reportsCameBack() async {
+    await refreshPipelines()
+    for pipeline in pipelines.values { await pipeline.reportsCameBack() }
   }
 
   private static func policies(_ snapshot: Snapshot) -> [NamespaceName: RetentionPolicy] {

@@ -4,15 +4,16 @@ import PrismProtocol
 extension ReportStore {
   /// Stores the rows of `batches`. Nothing of them is answered as stored before this returns `committed`.
   public func append(_ batches: [ReportBatch]) -> CommitOutcome {
-    if let refusal = refusalWhileFull() { return .failed(refusal) }
+    if let refusal = refusalNow() { return .failed(refusal) }
     do {
-      return .committed(
-        try transaction { (database) throws(SQLiteError) in
-          var outcomes: [BatchOutcome] = []
-          outcomes.reserveCapacity(batches.count)
-          for batch in batches { outcomes.append(try store(batch, database)) }
-          return outcomes
-        })
+      let outcomes = try transaction { (database) throws(SQLiteError) in
+        var outcomes: [BatchOutcome] = []
+        outcomes.reserveCapacity(batches.count)
+        for batch in batches { outcomes.append(try store(batch, database)) }
+        return outcomes
+      }
+      // Never an answer for what stands in a file that nobody will find again.
+      return bringHome() ? .committed(outcomes) : .failed(Self.displacedUnknown)
     } catch {
       return .failed(refusal(for: error))
     }
@@ -66,15 +67,9 @@ extension ReportStore {
   func number(of namespace: NamespaceName, _ database: StoreDatabase) throws(SQLiteError) -> Int {
     if let number = state.number(of: namespace) { return number }
     let number = state.nextNamespace
-    let insert = try database.statement(.insertNamespace)
-    insert.bind(1, number)
-    insert.bind(2, namespace.text)
-    try insert.run()
     state.add(namespace, number: number)
-    for kind in ReportKind.allCases {
-      try database.connection.execute(QueueID(namespace: number, kind: kind).schema)
-      try database.connection.execute(ArticleViews.adding(number, to: state.namespaces, kind: kind))
-    }
+    hasNewNames = true
+    try QueueID.create(number, among: state.namespaces, database.connection)
     if let policy = policies[namespace] { try remember(policy, number, database) }
     return number
   }
@@ -91,8 +86,10 @@ extension ReportStore {
       let insert = try database.statement(.insertType)
       insert.bind(1, number)
       insert.bind(2, type.type.text)
+      insert.bind(3, RowSum.ofName(type.type.text, number: number, in: "types"))
       try insert.run()
       state.add(type.type, number: number)
+      hasNewNames = true
       numbers.append(number)
     }
     return numbers

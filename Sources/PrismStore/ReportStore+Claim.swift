@@ -62,7 +62,10 @@ extension ReportStore {
     }
     state[queue].setCursor(after, for: claim.types)
     if !reading.damaged.isEmpty { try layAside(reading.damaged, queue, from: .waiting, database) }
-    guard !reading.builder.members.isEmpty else { return nil }
+    guard !reading.builder.members.isEmpty else {
+      if claim.types == .all { try expectNone(queue, database) }
+      return nil
+    }
     return try record(claim, queue, reading.builder, database)
   }
 
@@ -95,6 +98,14 @@ extension ReportStore {
     return true
   }
 
+  /// Rows wait that can't be found: a damaged tree leads to fewer than there are.
+  private func expectNone(_ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {
+    let expected = state[queue].ledger[.waiting] + state[queue].ledger[.claimed]
+    guard state[queue].ledger[.waiting] > 0, salvage.files.isEmpty else { return }
+    let count = try database.connection.firstInt("SELECT count(*) FROM \(queue.table)")
+    if count != Int64(expected) { throw .nonsense }
+  }
+
   private func record(
     _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder, _ database: StoreDatabase
   ) throws(SQLiteError) -> ClaimedPacket {
@@ -120,6 +131,7 @@ extension ReportStore {
     insert.bind(7, packet.hasClientIDs ? 1 : 0)
     insert.bind(8, packet.header)
     insert.bind(9, packet.members.text)
+    insert.bind(10, packet.sum(in: queue))
     try insert.run()
   }
 
@@ -145,7 +157,8 @@ extension ReportStore {
     let update = try database.statement(.updatePacket)
     update.bind(1, bytes)
     update.bind(2, members.text)
-    update.bind(3, packet.id.bytes)
+    update.bind(3, state[queue].packets[position].sum(in: queue))
+    update.bind(4, packet.id.bytes)
     try update.run()
   }
 

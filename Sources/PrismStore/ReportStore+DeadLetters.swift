@@ -4,7 +4,7 @@ import PrismProtocol
 // Reports that the collector can't take: listed, shown, queued again, dropped.
 extension ReportStore {
   private static let columns =
-    "number, namespace, kind, row, type, created_time, flags, size, report_id, packet, status, message, dead_time, attempts, body, payload"
+    "number, namespace, kind, row, type, created_time, flags, size, report_id, packet, status, message, dead_time, attempts, body, payload, checksum"
 
   /// In the order of their numbers. - Parameter after: the last number seen; 0 for the first page.
   public func deadLetters(of namespace: NamespaceName?, after: Int, limit: Int) throws(StoreError) -> [DeadLetter] {
@@ -45,9 +45,11 @@ extension ReportStore {
     }
   }
 
-  /// They wait again, in their old place. - Returns: how many.
+  /// They wait again, in their old place; one that is not what was laid aside never does, and counts as corrupt.
+  /// - Returns: how many.
   public func requeue(_ selection: DeadLetterSelection) throws(StoreError) -> Int {
     try settleDead(selection) { (row, queue, database) throws(SQLiteError) in
+      guard Self.isWhole(row) else { return try forget(row, queue, to: .corrupt, database) }
       var flags = RowFlags(rawValue: row.int64(6))
       flags.insert(.selfContained)
       let id = row.int64(3)
@@ -63,6 +65,13 @@ extension ReportStore {
       members.append(id)
       state[queue].release(members)
     }
+  }
+
+  private static func isWhole(_ row: SQLiteStatement) -> Bool {
+    let sum = DeadLetterRecord.sum(
+      row: row.int64(3), type: row.int64(4), createdTime: row.int64(5), flags: row.int64(6), size: row.int64(7),
+      reportID: row.bytes(8), body: row.bytes(14), payload: row.isNull(15) ? nil : row.bytes(15))
+    return row.int64(16) == sum
   }
 
   /// Given up; counted as removed. - Returns: how many.

@@ -9,6 +9,10 @@ extension ReportStore {
 
   /// One slice of a few milliseconds. true: there is more to do at once.
   public func maintain() throws(StoreError) -> Bool {
+    bringHome()
+    _ = refusalNow()
+    do { try relock() } catch { board.note { $0.cause = error.message } }
+    if try salvageSlice() { return true }
     let isMore = try expire()
     try forget()
     let isMoreFree = try reading { (database) throws(SQLiteError) in try giveBackPages(database) }
@@ -32,6 +36,7 @@ extension ReportStore {
           try prune.run()
         }
         try forgetSettled(before: cutoff, database)
+        try forgetContexts(database)
       }
     } catch {
       throw error.storeError

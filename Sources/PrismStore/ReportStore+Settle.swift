@@ -97,6 +97,7 @@ extension ReportStore {
       bury.bind(6, cause.unixMilliseconds)
       bury.bind(7, cause.attempts)
       bury.bind(8, row.body)
+      bury.bind(9, row.sum)
       try bury.run()
     }
     try deleteRows(packet.members, queue, database)
@@ -105,8 +106,8 @@ extension ReportStore {
 
   private func letters(
     _ members: IDRuns, _ queue: QueueID, _ database: StoreDatabase
-  ) throws(SQLiteError) -> [(id: Int64, reportID: String, body: [UInt8])] {
-    var result: [(id: Int64, reportID: String, body: [UInt8])] = []
+  ) throws(SQLiteError) -> [(id: Int64, reportID: String, body: [UInt8], sum: Int64)] {
+    var result: [(id: Int64, reportID: String, body: [UInt8], sum: Int64)] = []
     let read = try database.statement(.readRange(queue))
     for run in members.runs {
       read.bind(1, run.first)
@@ -117,7 +118,11 @@ extension ReportStore {
         if !body.isEmpty && !row.body.isEmpty { body.append(0x2C) }
         body.append(contentsOf: row.body)
         let given = row.reportID.map { String(decoding: $0, as: UTF8.self) }
-        result.append((row.id, given ?? RowID(value: row.id).reportID(epoch: epoch), body))
+        let reportID = given ?? RowID(value: row.id).reportID(epoch: epoch)
+        let sum = DeadLetterRecord.sum(
+          row: row.id, type: row.type, createdTime: row.createdTime, flags: row.flags.rawValue, size: row.size,
+          reportID: Array(reportID.utf8), body: body, payload: row.payload.map { [UInt8]($0) })
+        result.append((row.id, reportID, body, sum))
       }
     }
     return result

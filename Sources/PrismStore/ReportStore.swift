@@ -19,29 +19,47 @@ public actor ReportStore {
 
   private(set) var options: StoreOptions
   nonisolated let board: HealthBoard
-  private let lock: StateLock
+  let runMark: RunMark
+  private(set) var lock: StateLock
   /// nil: the file could not be opened again after a failure; the next call tries.
-  private var openDatabase: StoreDatabase?
+  var openDatabase: StoreDatabase?
   var state: StoreState
+  /// By queue: what the ledger counted as stored after the last commit. A database that says less was cut.
+  private var committed: [QueueID: Int] = [:]
   /// Queues whose ledger the open transaction changed.
   var touched: Set<QueueID> = []
+  /// The open transaction gave a number to a name.
+  var hasNewNames = false
   var contexts = ContextCache()
+  /// The last context that `forgetContexts` looked at.
+  var contextsSeen: Int64 = 0
   /// A body together with its context, while it is being bound.
   var scratch: [UInt8] = []
   var isCheckpointScheduled = false
   var policies: [NamespaceName: RetentionPolicy] = [:]
-  private let ballast: Ballast
+  let ballast: Ballast
   /// When to look again whether a full disk has space; nil: it is not full.
-  private var fullUntil: Duration?
+  var fullUntil: Duration?
+  /// The last run did not end cleanly: the file is checked once the store serves.
+  private var wantsCheck: Bool
+
+  // While a damaged database is brought over
+  var salvage: SalvageProgress
+  var salvageSource: (name: String, database: DamagedDatabase)?
+  var salvageSettled: [QueueID: IDRuns]?
+  var lostWithSalvage = 0
+  /// While the database has no file.
+  var rescue: Rescue?
 
   private init(
-    options: StoreOptions, executor: DispatchQueueExecutor, lock: StateLock, database: StoreDatabase, epoch: String
-  ) throws(SQLiteError) {
-    (self.options, self.executor, self.lock) = (options, executor, lock)
-    board = HealthBoard(options.time)
-    (self.epoch, epochBytes) = (epoch, Array(epoch.utf8))
-    state = try StoreState(database.connection)
-    openDatabase = database
+    _ options: StoreOptions, _ executor: DispatchQueueExecutor, _ lock: StateLock, _ board: HealthBoard,
+    _ runMark: RunMark, _ opened: StoreOpening.Opened, wantsCheck: Bool
+  ) {
+    (self.options, self.executor, self.lock, self.board) = (options, executor, lock, board)
+    (self.runMark, self.wantsCheck) = (runMark, wantsCheck)
+    (epoch, epochBytes) = (opened.epoch, Array(opened.epoch.utf8))
+    (state, salvage, openDatabase) = (opened.state, opened.salvage, opened.database)
+    committed = opened.state.storedCounts
     ballast = Ballast(folder: options.folder, bytes: options.ballastBytes)
     if !ballast.restore() {
       fullUntil = options.time.uptime
@@ -49,10 +67,16 @@ public actor ReportStore {
     }
   }
 
+  deinit {
+    // A program that ends in order before it serves did not die.
+    runMark.forgetStart()
+  }
+
   /// How the store is, at once, whatever it is busy with.
   public nonisolated var health: StoreHealth { board.current }
 
-  /// Takes the folder for this process, opens the database or makes a new one, and brings it to the newest version.
+  /// Takes the folder for this process, opens the database or makes a new one, and brings it to the newest version. A
+  /// damaged one is set aside, and what is whole of it brought over: its packets at once, its waiting rows by `maintain`.
   /// - Throws: `locked`, `newerVersion`, `folder`, `diskFull`, `unavailable`.
   public static func open(_ options: StoreOptions) async throws(StoreError) -> ReportStore {
     let executor = DispatchQueueExecutor(label: "prism.store")
@@ -69,17 +93,17 @@ public actor ReportStore {
     -> ReportStore
   {
     let lock = try StateLock(folder: options.folder)
-    do throws(SQLiteError) {
-      do throws(SQLiteError) {
-        return try openLocked(options, executor, lock)
-      } catch  where error.isCorruption {
-        let aside = setAside(options)
-        options.log.error(
-          "the database was damaged; it is set aside and a new one begun",
-          ["set_aside": aside, "cause": error.description])
-        return try openLocked(options, executor, lock)
-      }
+    let (board, runMark) = (HealthBoard(options.time), RunMark(folder: options.folder))
+    let past = runMark.past(unixMilliseconds: options.time.unixMilliseconds)
+    runMark.begin(unixMilliseconds: options.time.unixMilliseconds)
+    do {
+      var opening = StoreOpening(options, board)
+      opening.isSameBoot = past.isSameBoot
+      let opened = try past.isDeathLoop ? opening.breakLoop(past, runMark) : opening.open()
+      return ReportStore(options, executor, lock, board, runMark, opened, wantsCheck: !past.wasClean)
     } catch {
+      // A start that ends by itself is no death.
+      runMark.forgetStart()
       if let newer = error.newerVersion {
         throw .newerVersion(path: options.databasePath, found: newer, known: Migration.newestVersion)
       }
@@ -87,38 +111,20 @@ public actor ReportStore {
     }
   }
 
-  private static func openLocked(
-    _ options: StoreOptions, _ executor: DispatchQueueExecutor, _ lock: StateLock
-  ) throws(SQLiteError) -> ReportStore {
-    let database = try StoreDatabase(options)
-    let version = Int(try database.connection.firstInt("PRAGMA user_version") ?? 0)
-    guard version <= Migration.newestVersion else { throw .newer(version) }
-    try Migration.run(on: database.connection)
-    guard let epoch = try database.connection.firstText("SELECT value FROM facts WHERE name = 'epoch'"),
-      epoch.utf8.count == 20
-    else { throw .nonsense }
-    return try ReportStore(options: options, executor: executor, lock: lock, database: database, epoch: epoch)
+  /// The program serves: deaths from now on are not the database's doing. After a run that did not end cleanly the file
+  /// is checked, while the store works.
+  /// - Returns: ends with the check; nil: there is none.
+  @discardableResult
+  public func markReady() -> Task<Void, Never>? {
+    runMark.ready()
+    guard wantsCheck else { return nil }
+    wantsCheck = false
+    return Task { await check() }
   }
 
-  /// Renames the file and its log; answers the new name.
-  private static func setAside(_ options: StoreOptions) -> String {
-    let name = "\(options.databasePath).corrupt-\(options.time.unixMilliseconds)"
-    for suffix in ["", "-wal"] { rename(options.databasePath + suffix, name + suffix) }
-    unlink(options.databasePath + "-shm")
-    return name
-  }
-
-  /// The open file. - Throws: what SQLite says of opening it again.
-  var database: StoreDatabase {
-    get throws(SQLiteError) {
-      if let openDatabase { return openDatabase }
-      let database = try StoreDatabase(options)
-      state = try StoreState(database.connection)
-      openDatabase = database
-      board.enter(fullUntil == nil ? .working : .diskFull)
-      options.log.faultEnded("store", "the database is open again")
-      return database
-    }
+  private func check() async {
+    guard case .damaged(let found) = await IntegrityCheck.run(options), salvage.files.isEmpty else { return }
+    recover(from: SQLiteError(code: SQLiteError.nonsense.code, message: found, sql: "quick_check"))
   }
 
   /// What an answer means from now on. - Throws: `unavailable` where the file can't be opened again.
@@ -132,13 +138,87 @@ public actor ReportStore {
 
   /// Lets go of the database after a checkpoint. Later calls open it again.
   public func close() {
-    guard let database = openDatabase else { return }
+    guard let database = openDatabase, bringHome() else { return }
     do {
       try database.checkpoint()
+      runMark.end()
     } catch {
       options.log.warning("the last checkpoint failed; the next start does it", ["error": error.description])
     }
     openDatabase = nil
+  }
+}
+
+// MARK: The open file
+extension ReportStore {
+  /// - Throws: what SQLite says of opening it again.
+  var database: StoreDatabase {
+    get throws(SQLiteError) {
+      if let openDatabase { return openDatabase }
+      return try reopen(damagedBy: nil)
+    }
+  }
+
+  /// - Parameter damage: what the file was found to be damaged by; it is set aside. nil: only if it can't be opened.
+  private func reopen(damagedBy damage: SQLiteError?) throws(SQLiteError) -> StoreDatabase {
+    var opening = StoreOpening(options, board)
+    opening.remembered = Adoption.Remembered(epoch: epoch, state)
+    let opened = if let damage { try opening.replace(for: damage.description) } else { try opening.open() }
+    guard opened.epoch == epoch else { throw .otherDatabase }
+    (state, salvage) = (opened.state, opened.salvage)
+    (salvageSource, salvageSettled) = (nil, nil)
+    try countLost(opened.database)
+    openDatabase = opened.database
+    committed = state.storedCounts
+    board.enter(fullUntil != nil ? .diskFull : salvage.files.isEmpty ? .working : .salvaging)
+    options.log.faultEnded("store", "the database is open again")
+    return opened.database
+  }
+
+  /// The file says less than what was committed: it was cut or put back under the daemon. What is gone is accounted for.
+  private func countLost(_ database: StoreDatabase) throws(SQLiteError) {
+    var lostInAll = 0
+    for (queue, stored) in committed where state.namespaces[queue.namespace] != nil {
+      let lost = stored - state[queue].ledger.stored
+      guard lost > 0 else { continue }
+      lostInAll += lost
+      state[queue].ledger.stored += lost
+      state[queue].ledger[salvage.files.isEmpty ? .corrupt : .waiting] += lost
+      if !salvage.files.isEmpty { salvage.missing[queue, default: 0] += lost }
+      touched.insert(queue)
+    }
+    guard lostInAll > 0 else { return }
+    try database.connection.transaction { () throws(SQLiteError) in
+      let ledger = try database.statement(.writeLedger)
+      for queue in touched { try state.writeLedger(of: queue, with: ledger) }
+      try salvage.write(database.connection)
+    }
+    guard salvage.files.isEmpty else { return }
+    board.note { $0.lostRows += lostInAll }
+    options.log.error(
+      "the database was cut under the daemon: reports that were stored are gone, and count as corrupt",
+      ["rows": String(lostInAll)])
+  }
+
+  private func writeContents(_ database: StoreDatabase) {
+    hasNewNames = false
+    // Where it fails, the next one to open the database writes it.
+    let contents = try? TableOfContents(database.connection, state, epoch: epoch)
+    contents?.write(to: options.databasePath + TableOfContents.suffix)
+  }
+
+  /// Without a checkpoint, and without touching any file.
+  func letGo() {
+    openDatabase?.connection.keepLogOnClose()
+    (openDatabase, rescue) = (nil, nil)
+  }
+
+  /// Takes the state folder again where it was made anew.
+  func relock() throws(SQLiteError) {
+    guard !lock.isHome else { return }
+    do { lock = try StateLock(folder: options.folder) } catch {
+      throw SQLiteError(code: SQLiteError.ioError, message: error.description)
+    }
   }
 }
 
@@ -168,6 +248,8 @@ extension ReportStore {
       for queue in touched { try state.writeLedger(of: queue, with: ledger) }
       isCommitting = true
       try database.statement(.commit).run()
+      for queue in touched { committed[queue] = state[queue].ledger.stored }
+      if hasNewNames { writeContents(database) }
       scheduleCheckpoint(database)
       return result
     } catch {
@@ -178,28 +260,37 @@ extension ReportStore {
   }
 
   /// Reads again what the database says. After anything but a full disk the file is opened anew, since what a connection
-  /// holds of a file that failed it can't be trusted.
+  /// holds of a file that failed it can't be trusted; a damaged one is set aside at once, without a restart: clients keep
+  /// their connections, and what is answered stays known.
   private func recover(from error: SQLiteError) {
     options.log.fault("store", "the database failed", ["error": error.description], level: .error)
     contexts = ContextCache()
+    (lostWithSalvage, hasNewNames) = (0, false)
     board.failed(error.description, error.isDiskFull ? .diskFull : .failing)
+    if error.isDiskFull {
+      ballast.cut()
+      fullUntil = options.time.uptime + .seconds(1)
+    }
     do {
-      if let openDatabase, error.isDiskFull {
-        ballast.cut()
-        fullUntil = options.time.uptime + .seconds(1)
+      if let openDatabase, error.isDiskFull || !openDatabase.isHome() {
+        // Without a file, this connection is all there is.
         openDatabase.connection.rollBack()
         state = try StoreState(openDatabase.connection)
+        salvage = try SalvageProgress(openDatabase.connection)
       } else {
-        openDatabase = nil
-        _ = try database
+        letGo()
+        _ = try reopen(damagedBy: error.isCorruption ? error : nil)
       }
     } catch {
-      openDatabase = nil
+      letGo()
+      board.failed(error.description, error.isDiskFull ? .diskFull : .failing)
     }
   }
 
-  /// Reports are not taken on a full disk, until the ballast has its space again; that is tried once a second.
-  func refusalWhileFull() -> Refusal? {
+  /// Why no report can be taken now; nil: it can. A full disk is over once the ballast has its space again; that is tried
+  /// once a second.
+  func refusalNow() -> Refusal? {
+    if rescue != nil && !bringHome() { return Self.displacedRefusal }
     guard let until = fullUntil else { return nil }
     let now = options.time.uptime
     guard now >= until, ballast.restore() else {
@@ -207,8 +298,8 @@ extension ReportStore {
       return Self.diskFullRefusal
     }
     fullUntil = nil
-    board.enter(.working)
-    options.log.info("the disk has space again; reports are taken")
+    board.enter(salvage.files.isEmpty ? .working : .salvaging)
+    options.log.faultEnded("store", "the disk has space again; reports are taken")
     return nil
   }
 

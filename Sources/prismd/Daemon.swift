@@ -87,6 +87,7 @@ final class Daemon: Sendable {
     await control.start { desk.handle($0) }
     await reloader.tellReady()
     await remote.start()
+    await engine.markReady()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
     for await event in events {

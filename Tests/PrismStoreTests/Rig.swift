@@ -33,7 +33,9 @@ final class Rig: Sendable {
   }
 
   deinit {
-    for name in ["prism.db", "prism.db-wal", "prism.db-shm", "prism.lock", "ballast"] { unlink(folder + "/" + name) }
+    for name in ["prism.db", "prism.db-wal", "prism.db-shm", "prism.lock", "ballast", "prism.run", "prism.db.toc"] {
+      unlink(folder + "/" + name)
+    }
     rmdir(folder)
   }
 

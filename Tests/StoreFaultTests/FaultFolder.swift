@@ -18,14 +18,60 @@ final class FaultFolder: Sendable {
   }
 
   func clear() {
-    guard let folder = opendir(path) else { return }
+    for name in names { unlink("\(path)/\(name)") }
+  }
+
+  var names: [String] {
+    guard let folder = opendir(path) else { return [] }
     defer { closedir(folder) }
+    var names: [String] = []
     while let entry = readdir(folder) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      unlink("\(path)/\(name)")
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+          pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
     }
+    return names
+  }
+
+  static func write(_ text: String, to path: String) {
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    Glibc.write(descriptor, text, text.utf8.count)
+    close(descriptor)
+  }
+
+  static func read(_ path: String) -> String {
+    let descriptor = Glibc.open(path, O_RDONLY)
+    guard descriptor >= 0 else { return "" }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    return String(decoding: bytes.prefix(max(0, Glibc.read(descriptor, &bytes, 4096))), as: UTF8.self)
+  }
+
+  static func size(_ path: String) -> Int {
+    var facts = stat()
+    return stat(path, &facts) == 0 ? Int(facts.st_size) : 0
+  }
+
+  /// Keeps the database and its log as a `kill -9` now would leave them.
+  func keepAsKilled() {
+    for name in ["prism.db", "prism.db-wal", "prism.run"] { Self.copy("\(path)/\(name)", to: "\(path)/kept-\(name)") }
+  }
+
+  /// Once the store that was killed is closed: puts back what it left.
+  func restoreKilled() {
+    for name in ["prism.db", "prism.db-wal", "prism.run"] { rename("\(path)/kept-\(name)", "\(path)/\(name)") }
+  }
+
+  private static func copy(_ source: String, to target: String) {
+    let (input, output) = (Glibc.open(source, O_RDONLY), Glibc.open(target, O_WRONLY | O_CREAT | O_TRUNC, 0o600))
+    defer {
+      close(input)
+      close(output)
+    }
+    guard input >= 0, output >= 0 else { return }
+    var bytes = [UInt8](repeating: 0, count: 65536)
+    while case let count = read(input, &bytes, bytes.count), count > 0 { write(output, bytes, count) }
   }
 
   func open(vfs: String? = nil, durability: StoreOptions.Durability = .full) async throws -> ReportStore {

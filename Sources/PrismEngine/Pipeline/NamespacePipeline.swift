@@ -90,6 +90,12 @@ actor NamespacePipeline {
     arm()
   }
 
+  /// Rows wait that nobody appended.
+  func reportsCameBack() {
+    wish(.rows)
+    arm()
+  }
+
   func networkChanged() {
     guard parts.network.current.kind != .none else { return }
     wish(.network)

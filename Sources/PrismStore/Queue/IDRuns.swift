@@ -10,6 +10,8 @@ struct IDRuns: Equatable, Sendable {
   private(set) var runs: [Run] = []
   private(set) var count = 0
 
+  init() {}
+
   var isEmpty: Bool { runs.isEmpty }
   var first: Int64? { runs.first?.first }
 
@@ -45,6 +47,24 @@ struct IDRuns: Equatable, Sendable {
       if index < (count + 1) / 2 { lower.append(id) } else { upper.append(id) }
     }
     return (lower, upper)
+  }
+
+  func intersecting(_ others: [Int64: Int]) -> IDRuns {
+    var result = IDRuns()
+    for id in ids where others[id] != nil { result.append(id) }
+    return result
+  }
+
+  /// All that is in one of `sets`.
+  init(union sets: [IDRuns]) {
+    for run in sets.flatMap(\.runs).sorted(by: { $0.first < $1.first }) {
+      if let last = runs.last, run.first <= last.last + 1 {
+        runs[runs.count - 1].last = max(last.last, run.last)
+      } else {
+        runs.append(run)
+      }
+    }
+    count = runs.reduce(0) { $0 + $1.count }
   }
 
   func subtracting(_ others: Set<Int64>) -> IDRuns {

@@ -105,4 +105,9 @@ struct PacketState: Sendable {
   var hasClientIDs: Bool
   var header: String
   var members: IDRuns
+
+  func sum(in queue: QueueID) -> Int64 {
+    RowSum.ofPacket(
+      id.bytes, queue, createdTime: createdTime, hasClientIDs: hasClientIDs, header: header, members: members.text)
+  }
 }

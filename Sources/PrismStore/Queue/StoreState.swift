@@ -15,8 +15,9 @@ struct StoreState {
 
   func number(of namespace: NamespaceName) -> Int? { namespaceNumbers[namespace] }
   func number(of type: ReportType) -> Int64? { typeNumbers[type] }
-  var nextNamespace: Int { (namespaces.keys.max() ?? 0) + 1 }
-  var nextType: Int64 { (types.keys.max() ?? 0) + 1 }
+  private var floors = NumberFloors(namespace: 1, type: 1)
+  var nextNamespace: Int { max(floors.namespace, (namespaces.keys.max() ?? 0) + 1) }
+  var nextType: Int64 { max(floors.type, (types.keys.max() ?? 0) + 1) }
 
   mutating func add(_ namespace: NamespaceName, number: Int) {
     namespaces[number] = namespace
@@ -40,6 +41,18 @@ struct StoreState {
     number(of: namespace).map { QueueID(namespace: $0, kind: kind) }
   }
 
+  /// What each queue's ledger counts as stored.
+  var storedCounts: [QueueID: Int] {
+    var counts: [QueueID: Int] = [:]
+    for number in namespaces.keys {
+      for kind in ReportKind.allCases {
+        let queue = QueueID(namespace: number, kind: kind)
+        counts[queue] = self[queue].ledger.stored
+      }
+    }
+    return counts
+  }
+
   /// Where a packet in flight stands.
   func find(_ packet: PacketID) -> (queue: QueueID, position: Int)? {
     for number in namespaces.keys {
@@ -58,30 +71,38 @@ struct StoreState {
 extension StoreState {
   /// Reads everything. - Throws: `isCorruption` also where what it reads can't be.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
-    try connection.prepare("SELECT number, name FROM namespaces").forEachRow { (row) throws(SQLiteError) in
-      guard let name = NamespaceName(row.text(1)), (1...1_000_000).contains(row.int(0)) else { throw .nonsense }
+    try connection.prepare("SELECT number, name, checksum FROM namespaces").forEachRow { (row) throws(SQLiteError) in
+      guard let name = NamespaceName(row.text(1)), (1...1_000_000).contains(row.int(0)),
+        row.int64(2) == RowSum.ofName(name.text, number: row.int64(0), in: "namespaces")
+      else { throw .nonsense }
       add(name, number: row.int(0))
     }
-    try connection.prepare("SELECT number, name FROM types").forEachRow { (row) throws(SQLiteError) in
-      guard let name = ReportType(row.text(1)) else { throw .nonsense }
+    try connection.prepare("SELECT number, name, checksum FROM types").forEachRow { (row) throws(SQLiteError) in
+      guard let name = ReportType(row.text(1)),
+        row.int64(2) == RowSum.ofName(name.text, number: row.int64(0), in: "types")
+      else { throw .nonsense }
       add(name, number: row.int64(0))
     }
     try readLedger(connection)
     try readPackets(connection)
-    nextContext = try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1
+    floors = try NumberFloors(connection)
+    nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
   }
 
   private mutating func readLedger(_ connection: SQLiteConnection) throws(SQLiteError) {
     try connection.prepare("SELECT * FROM ledger").forEachRow { (row) throws(SQLiteError) in
       let queue = QueueID(namespace: row.int(0), kind: QueueID.kind(numbered: row.int(1)))
       guard namespaces[queue.namespace] != nil else { throw .nonsense }
+      let numbers = (2..<17).map { row.int64($0) }
+      let lastAccepted = row.isNull(17) ? nil : row.bytes(17)
+      guard row.int64(18) == RowSum.ofLedger(queue, numbers, lastAccepted: lastAccepted) else { throw .nonsense }
       var state = QueueState()
       state.ledger.stored = row.int(2)
       for (index, account) in Ledger.Account.allCases.enumerated() { state.ledger[account] = row.int(3 + Int32(index)) }
       state.bytes = row.int(12)
       state.lastSequence = row.int64(13)
       state.newestCreated = LaneValues { row.int64(14 + Int32($0.rawValue)) }
-      state.lastAccepted = row.isNull(17) ? nil : PacketID(bytes: row.bytes(17))
+      state.lastAccepted = lastAccepted.flatMap { PacketID(bytes: $0) }
       guard state.ledger.isBalanced else { throw .nonsense }
       self[queue] = state
       nextSequence = max(nextSequence, state.lastSequence + 1)
@@ -90,12 +111,16 @@ extension StoreState {
 
   private mutating func readPackets(_ connection: SQLiteConnection) throws(SQLiteError) {
     let packets = try connection.prepare(
-      "SELECT namespace, kind, id, created_time, bytes, has_client_ids, header, members, position  FROM packets ORDER BY position"
+      "SELECT namespace, kind, id, created_time, bytes, has_client_ids, header, members, position, checksum FROM packets ORDER BY position"
     )
     try packets.forEachRow { (row) throws(SQLiteError) in
       let queue = QueueID(namespace: row.int(0), kind: QueueID.kind(numbered: row.int(1)))
       guard namespaces[queue.namespace] != nil, let id = PacketID(bytes: row.bytes(2)),
-        let members = IDRuns(text: row.text(7))
+        let members = IDRuns(text: row.text(7)),
+        row.int64(9)
+          == RowSum.ofPacket(
+            id.bytes, queue, createdTime: row.int64(3), hasClientIDs: row.int(5) != 0, header: row.text(6),
+            members: row.text(7))
       else { throw .nonsense }
       self[queue].packets.append(
         PacketState(
@@ -110,14 +135,13 @@ extension StoreState {
     precondition(state.ledger.isBalanced, "the ledger of \(queue) would not balance: \(state.ledger)")
     statement.bind(1, queue.namespace)
     statement.bind(2, QueueID.number(of: queue.kind))
-    statement.bind(3, state.ledger.stored)
-    for (index, account) in Ledger.Account.allCases.enumerated() {
-      statement.bind(4 + Int32(index), state.ledger[account])
-    }
-    statement.bind(13, state.bytes)
-    statement.bind(14, state.lastSequence)
-    for lane in Lane.allCases { statement.bind(15 + Int32(lane.rawValue), state.newestCreated[lane]) }
-    statement.bind(18, state.lastAccepted?.bytes)
+    let counts = [state.ledger.stored] + Ledger.Account.allCases.map { state.ledger[$0] } + [state.bytes]
+    let numbers =
+      counts.map { Int64($0) } + [state.lastSequence] + Lane.allCases.map { state.newestCreated[$0] }
+    for (index, number) in numbers.enumerated() { statement.bind(3 + Int32(index), number) }
+    let lastAccepted = state.lastAccepted?.bytes
+    statement.bind(18, lastAccepted)
+    statement.bind(19, RowSum.ofLedger(queue, numbers, lastAccepted: lastAccepted))
     try statement.run()
   }
 }
@@ -125,4 +149,9 @@ extension StoreState {
 extension SQLiteError {
   /// The file's structure is sound, and yet it says what was never written.
   static let nonsense = SQLiteError(code: 11, message: "the database says what was never written")
+  /// Not SQLite's: the file was replaced by another database of prism's.
+  static let otherDatabase = SQLiteError(
+    code: -2, message: "another database of prism's stands in the place of ours: restart prismd to use it")
+  static let ioError: Int32 = 10
+  static let damagedLog = SQLiteError(code: 11, message: "the write-ahead log is damaged before its end")
 }

@@ -72,6 +72,9 @@ public final class SQLiteConnection {
     if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
   }
 
+  /// Closing it leaves the write-ahead log as it is, and where it is.
+  func keepLogOnClose() { _ = prism_sqlite3_keep_log_on_close(handle) }
+
   /// Rows that the last INSERT, UPDATE or DELETE changed.
   public var changes: Int { Int(sqlite3_changes64(handle)) }
 }

@@ -22,6 +22,14 @@ public struct SQLiteError: Error, Equatable, CustomStringConvertible {
   /// The file is not a database, or its structure contradicts itself.
   public var isCorruption: Bool { primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_NOTADB }
 
+  /// The disk, the rights, the memory: nothing that another file would change.
+  var isEnvironment: Bool {
+    code != SQLITE_IOERR | 2 << 8  // a read past the file's end: it was cut off
+      && [
+        SQLITE_IOERR, SQLITE_FULL, SQLITE_NOMEM, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH, SQLITE_BUSY, SQLITE_LOCKED,
+      ].contains(primaryCode)
+  }
+
   /// Not SQLite's: the database is of a version that this program doesn't know.
   static func newer(_ version: Int) -> SQLiteError { SQLiteError(code: -1, message: String(version)) }
   var newerVersion: Int? { code == -1 ? Int(message) : nil }

@@ -7,6 +7,8 @@ final class StoreDatabase {
   private static let statementsMax = 160
 
   let connection: SQLiteConnection
+  private let path: String
+  private var home: HomeWatch?
   private var statements: [StoreStatement: (statement: SQLiteStatement, lastUse: Int)] = [:]
   private var uses = 0
   /// How many pages the write-ahead log holds, as SQLite tells after each commit.
@@ -14,6 +16,7 @@ final class StoreDatabase {
 
   /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` when it is no sound database.
   init(_ options: StoreOptions) throws(SQLiteError) {
+    path = options.databasePath
     connection = try SQLiteConnection(.init(path: options.databasePath, vfs: Self.vfs(options)))
     walPages.initialize(to: 0)
     try connection.execute(
@@ -49,6 +52,10 @@ final class StoreDatabase {
     guard options.durability == .full, let name = prism_joined_writes_vfs(options.vfs) else { return options.vfs }
     return String(cString: name)
   }
+
+  /// Its files are where they should be: from now on it is seen when they no longer are.
+  func watchHome() { home = HomeWatch(path) }
+  func isHome() -> Bool { home?.isHome() ?? true }
 
   var walBytes: Int { Int(walPages.pointee) * 4096 }
 

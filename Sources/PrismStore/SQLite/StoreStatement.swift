@@ -16,13 +16,16 @@ enum StoreStatement: Hashable {
   case layAside(QueueID)
   case bury(QueueID)
   case largePayloads(QueueID)
+  case firstRow(QueueID)
+  case salvageRow(QueueID)
   // Of all
   case begin, commit
-  case insertNamespace, insertType, insertContext, readContext, writeLedger
+  case insertType, insertContext, readContext, writeLedger
   case insertPacket, updatePacket, deletePacket, shiftPackets, insertSettled
   case writeNote, deleteNote, readNote
   case findClientID, insertClientID, deliverClientID, deleteClientID
-  case deliveredBefore, pruneClientID, pruneSettled, unusedContexts, deleteContext
+  case deliveredBefore, pruneClientID, pruneSettled, oldContexts, endContext, deleteContext
+  case salvageClientID
 
   var sql: String {
     switch self {
@@ -41,14 +44,13 @@ enum StoreStatement: Hashable {
     case .rowExists(let queue): "SELECT 1 FROM \(queue.table) WHERE id = ?"
     case .begin: "BEGIN IMMEDIATE"
     case .commit: "COMMIT"
-    case .insertNamespace: "INSERT INTO namespaces (number, name) VALUES (?, ?)"
-    case .insertType: "INSERT INTO types (number, name) VALUES (?, ?)"
+    case .insertType: "INSERT INTO types (number, name, checksum) VALUES (?, ?, ?)"
     case .insertContext:
       "INSERT INTO contexts (id, namespace, last_sequence, checksum, members) VALUES (?, ?, ?, ?, ?)"
     case .readContext: "SELECT namespace, checksum, members FROM contexts WHERE id = ?"
-    case .writeLedger: "REPLACE INTO ledger VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-    case .insertPacket: "INSERT INTO packets VALUES (?,?,?,?,?,?,?,?,?)"
-    case .updatePacket: "UPDATE packets SET bytes = ?, members = ? WHERE id = ?"
+    case .writeLedger: "REPLACE INTO ledger VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    case .insertPacket: "INSERT INTO packets VALUES (?,?,?,?,?,?,?,?,?,?)"
+    case .updatePacket: "UPDATE packets SET bytes = ?, members = ?, checksum = ? WHERE id = ?"
     case .deletePacket: "DELETE FROM packets WHERE id = ?"
     case .shiftPackets:
       "UPDATE packets SET position = position + 1 WHERE namespace = ? AND kind = ? AND position > ?"
@@ -65,15 +67,19 @@ enum StoreStatement: Hashable {
     case .layAside(let queue):
       "INSERT INTO damaged SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), ?2, \(QueueID.columns), \(queue.kind == .payload ? "payload" : "NULL") FROM \(queue.table) WHERE id = ?1"
     case .bury(let queue):
-      "INSERT INTO dead SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), id, type, created_time, flags, size, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \(queue.kind == .payload ? "payload" : "NULL") FROM \(queue.table) WHERE id = ?1"
+      "INSERT INTO dead SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), id, type, created_time, flags, size, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \(queue.kind == .payload ? "payload" : "NULL"), ?9 FROM \(queue.table) WHERE id = ?1"
     case .largePayloads(let queue): "SELECT id, size FROM \(queue.table) WHERE length(payload) > ? ORDER BY id"
     case .deliveredBefore:
       "SELECT namespace, report_id, row FROM client_ids WHERE delivered_time < ? ORDER BY delivered_time LIMIT 1000"
     case .pruneClientID: "DELETE FROM client_ids WHERE namespace = ? AND report_id = ?"
     case .pruneSettled:
       "DELETE FROM settled WHERE id IN (SELECT id FROM settled WHERE id < ? AND settled_time < ? ORDER BY id LIMIT 1000)"
-    case .unusedContexts: "SELECT id, namespace, last_sequence FROM contexts ORDER BY id LIMIT 256 OFFSET ?"
+    case .oldContexts: "SELECT id, namespace, last_sequence FROM contexts WHERE id > ? ORDER BY id LIMIT 256"
+    case .endContext: "UPDATE contexts SET last_sequence = ? WHERE id = ?"
     case .deleteContext: "DELETE FROM contexts WHERE id = ?"
+    case .firstRow(let queue): "SELECT id FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id LIMIT 1"
+    case .salvageRow(let queue): Self.insert(1, queue).replacing("INSERT INTO", with: "INSERT OR IGNORE INTO")
+    case .salvageClientID: "INSERT OR IGNORE INTO client_ids (namespace, report_id, row) VALUES (?, ?, ?)"
     }
   }
 

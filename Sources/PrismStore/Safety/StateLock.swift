@@ -4,10 +4,11 @@ import Glibc
 /// it. The kernel lets go of it however the process ends.
 public final class StateLock: Sendable {
   private let descriptor: Int32
+  private let path: String
 
   /// - Throws: `locked`, `folder`.
   public init(folder: String) throws(StoreError) {
-    let path = folder + "/prism.lock"
+    path = folder + "/prism.lock"
     descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .folder(path: path, problem: String(cString: strerror(errno))) }
     // Thrown from here on, `deinit` closes.
@@ -15,6 +16,13 @@ public final class StateLock: Sendable {
       if errno == EWOULDBLOCK { throw .locked(folder: folder) }
       throw .folder(path: path, problem: String(cString: strerror(errno)))
     }
+  }
+
+  /// false: the folder, or the lock in it, was deleted, and another process could take it.
+  var isHome: Bool {
+    var (held, found) = (stat(), stat())
+    return fstat(descriptor, &held) == 0 && stat(path, &found) == 0 && held.st_ino == found.st_ino
+      && held.st_dev == found.st_dev
   }
 
   deinit { close(descriptor) }

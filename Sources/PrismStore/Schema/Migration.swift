@@ -8,7 +8,12 @@ struct Migration: Sendable {
   static let all = [
     Migration(version: 1, name: "the tables that all namespaces share") { (connection) throws(SQLiteError) in
       try connection.execute(firstSchema)
-    }
+    },
+    Migration(version: 2, name: "a checksum for what decides what is sent, and where a report is counted") {
+      (connection) throws(SQLiteError) in
+      try connection.execute(sums)
+      try SumsMigration(connection).run()
+    },
   ]
 
   static var newestVersion: Int { all.last?.version ?? 0 }
@@ -20,6 +25,8 @@ struct Migration: Sendable {
       try connection.transaction { () throws(SQLiteError) in
         try migration.apply(connection)
         try connection.execute("PRAGMA user_version = \(migration.version)")
+        // A second time, so that a damaged header is not taken for a newer prism's.
+        try connection.setFact(SchemaVersion.factKey, String(migration.version))
       }
     }
   }
@@ -63,5 +70,14 @@ struct Migration: Sendable {
     CREATE TABLE damaged (
       number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, found_time INTEGER NOT NULL,
       row, type, created_time, context, flags, size, checksum, report_id, body, payload);
+    """
+
+  private static let sums = """
+    PRAGMA application_id = \(SchemaVersion.applicationID);
+    ALTER TABLE namespaces ADD COLUMN checksum INTEGER;
+    ALTER TABLE types ADD COLUMN checksum INTEGER;
+    ALTER TABLE ledger ADD COLUMN checksum INTEGER;
+    ALTER TABLE packets ADD COLUMN checksum INTEGER;
+    ALTER TABLE dead ADD COLUMN checksum INTEGER;
     """
 }

@@ -37,6 +37,20 @@ extension QueueID {
 
   var columns: String { Self.columns + (kind == .payload ? ", payload" : "") }
 
+  /// The namespace's name, its tables, and its part of the views. - Parameter namespaces: it among them.
+  static func create(
+    _ number: Int, among namespaces: [Int: NamespaceName], _ connection: SQLiteConnection
+  ) throws(SQLiteError) {
+    let name = namespaces[number]?.text ?? ""
+    try connection.insert(
+      "namespaces",
+      [.int(Int64(number)), .text(name), .int(RowSum.ofName(name, number: Int64(number), in: "namespaces"))])
+    for kind in ReportKind.allCases {
+      try connection.execute(QueueID(namespace: number, kind: kind).schema)
+      try connection.execute(ArticleViews.adding(number, to: namespaces, kind: kind))
+    }
+  }
+
   var schema: String {
     """
     CREATE TABLE \(table) (

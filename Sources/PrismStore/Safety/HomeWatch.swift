@@ -1,0 +1,33 @@
+import Glibc
+
+/// Tells whether the files that SQLite holds open are still the ones that their paths lead to. Two stat(2), some
+/// microseconds: cheap enough for every commit.
+struct HomeWatch {
+  private struct Identity: Equatable {
+    let device: UInt
+    let node: UInt
+
+    init?(_ path: String) {
+      var facts = stat()
+      guard stat(path, &facts) == 0 else { return nil }
+      (device, node) = (UInt(facts.st_dev), UInt(facts.st_ino))
+    }
+  }
+
+  private let path: String
+  private let database: Identity?
+  /// nil until the first commit made it.
+  private var log: Identity?
+
+  init(_ path: String) {
+    self.path = path
+    database = Identity(path)
+    log = Identity(path + "-wal")
+  }
+
+  /// false: deleted or replaced by others; what is committed from now on would be gone with this process.
+  mutating func isHome() -> Bool {
+    if log == nil { log = Identity(path + "-wal") }
+    return Identity(path) == database && Identity(path + "-wal") == log
+  }
+}

@@ -1,0 +1,47 @@
+import Glibc
+
+/// The pages of a database of the store's as they lie on the disk, its write-ahead log over them, read without SQLite:
+/// what is damaged between two pages keeps neither from being read. Pages are numbered from 1.
+final class DatabasePages {
+  static let pageBytes = 4096
+
+  private let file: Int32
+  private let logFile: Int32
+  private let log: WriteAheadLog?
+  /// Also of a file that was cut off, as far as its log goes.
+  let count: Int
+
+  /// nil: the file can't be opened.
+  init?(path: String) {
+    file = open(path, O_RDONLY | O_CLOEXEC)
+    logFile = open(path + "-wal", O_RDONLY | O_CLOEXEC)
+    log = WriteAheadLog(path: path + "-wal")
+    var facts = stat()
+    let bytes = fstat(file, &facts) == 0 ? Int(facts.st_size) : 0
+    let inLog = log?.pages.keys.max() ?? 0
+    // A damaged page number is no reason to look at billions of pages.
+    count = max(bytes / Self.pageBytes, min(inLog, bytes / Self.pageBytes + (log?.pages.count ?? 0) + 1024))
+    if file < 0 { return nil }
+  }
+
+  deinit {
+    if file >= 0 { close(file) }
+    if logFile >= 0 { close(logFile) }
+  }
+
+  /// nil: there is no such page (any more).
+  func page(_ number: Int) -> [UInt8]? {
+    guard (1...max(1, count)).contains(number) else { return nil }
+    let whole = log?.pages[number].flatMap { read(logFile, at: $0) } ?? read(file, at: (number - 1) * Self.pageBytes)
+    guard let damaged = log?.damagedPages[number].flatMap({ read(logFile, at: $0) }) else { return whole }
+    // Its number may be what is damaged: it is taken for a later state of this page where it holds a row of it.
+    guard let whole else { return nil }
+    let before = Set(TableLeaf.cells(whole).map(\.id))
+    return TableLeaf.cells(damaged).contains { before.contains($0.id) } ? damaged : whole
+  }
+
+  private func read(_ descriptor: Int32, at offset: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: Self.pageBytes)
+    return pread(descriptor, &bytes, Self.pageBytes, off_t(offset)) == Self.pageBytes ? bytes : nil
+  }
+}

@@ -1,0 +1,74 @@
+/// What is still to be brought over from databases that were set aside: kept in the new one's `facts`, and changed in the
+/// same transaction as the rows it speaks of, so that a kill at any point neither loses nor doubles one.
+struct SalvageProgress: Equatable, Sendable {
+  struct File: Equatable, Sendable {
+    /// In the state folder.
+    var name: String
+    /// The first page that was not looked at.
+    var nextPage: Int
+  }
+
+  /// The newest first: what it says of a row is what counts.
+  var files: [File]
+  /// By queue: rows that count as waiting and were not found yet.
+  var missing: [QueueID: Int]
+
+  static let filesKey = "salvage"
+  static let missingKey = "salvage.missing"
+
+  var filesText: String { files.map { "\($0.name) \($0.nextPage)" }.joined(separator: "\n") }
+
+  var missingText: String {
+    missing.map { "\($0.key.namespace) \(QueueID.number(of: $0.key.kind)) \($0.value)" }.sorted()
+      .joined(separator: "\n")
+  }
+
+  /// nil: nothing is to be brought over.
+  init?(files: String?, missing: String?) {
+    self.files = (files ?? "").split(separator: "\n").compactMap { line in
+      let words = line.split(separator: " ")
+      guard words.count == 2, let page = Int(words[1]) else { return nil }
+      return File(name: String(words[0]), nextPage: page)
+    }
+    self.missing = [:]
+    for line in (missing ?? "").split(separator: "\n") {
+      let numbers = line.split(separator: " ").compactMap { Int($0) }
+      guard numbers.count == 3 else { continue }
+      self.missing[QueueID(namespace: numbers[0], kind: QueueID.kind(numbered: numbers[1]))] = numbers[2]
+    }
+    if self.files.isEmpty { return nil }
+  }
+
+  init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let files = try connection.fact(Self.filesKey)
+    let missing = try connection.fact(Self.missingKey)
+    self = Self(files: files, missing: missing) ?? Self(none: ())
+  }
+
+  private init(none: Void) { (files, missing) = ([], [:]) }
+  static var none: Self { Self(none: ()) }
+
+  func write(_ connection: SQLiteConnection) throws(SQLiteError) {
+    try connection.setFact(Self.filesKey, files.isEmpty ? nil : filesText)
+    try connection.setFact(Self.missingKey, files.isEmpty ? nil : missingText)
+  }
+}
+
+extension SQLiteConnection {
+  /// nil: there is none.
+  func fact(_ name: String) throws(SQLiteError) -> String? {
+    let read = try prepare("SELECT value FROM facts WHERE name = ?")
+    read.bind(1, name)
+    defer { read.reset() }
+    return try read.step() && !read.isNull(0) ? read.text(0) : nil
+  }
+
+  /// nil removes it.
+  func setFact(_ name: String, _ value: String?) throws(SQLiteError) {
+    let statement = try prepare(
+      value == nil ? "DELETE FROM facts WHERE name = ?" : "REPLACE INTO facts (name, value) VALUES (?, ?)")
+    statement.bind(1, name)
+    if let value { statement.bind(2, value) }
+    try statement.run()
+  }
+}

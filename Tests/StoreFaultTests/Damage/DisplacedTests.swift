@@ -1,0 +1,79 @@
+import Glibc
+import PrismProtocol
+import PrismStore
+import Testing
+
+/// The store's files are deleted or replaced while it runs.
+extension StoreFaults {
+  struct Displaced {
+    enum Deed: String, CaseIterable, Sendable {
+      case databaseDeleted, logDeleted, everythingDeleted, folderDeleted, databaseReplaced, emptied, moved
+    }
+
+    @Test(
+      "whatever is done to its files under it: nothing answered is lost, and nothing is answered that would be",
+      arguments: Deed.allCases)
+    func displaced(deed: Deed) async throws {
+      let rig = DamagedStore()
+      let store = try await rig.open()
+      try await rig.fill(store)
+      let folder = rig.folder.path
+      switch deed {
+      case .databaseDeleted: unlink(folder + "/prism.db")
+      case .logDeleted: unlink(folder + "/prism.db-wal")
+      case .everythingDeleted: rig.folder.clear()
+      case .folderDeleted:
+        rig.folder.clear()
+        rmdir(folder)
+      case .databaseReplaced:
+        rename(folder + "/prism.db", folder + "/theirs")
+        FaultFolder.write("somebody's own\n", to: folder + "/prism.db")
+      case .emptied: truncate(folder + "/prism.db", 0)
+      case .moved: rename(folder + "/prism.db", folder + "/elsewhere")
+      }
+      var isTaken = false
+      for _ in 0..<5 where !isTaken { isTaken = await rig.append(store, 30) }
+      #expect(isTaken, "reports are taken again, without a restart: \(rig.log)")
+      while try await store.maintain() {}
+      #expect(store.health.state == .working)
+      // What counts is what the next start finds.
+      rig.folder.keepAsKilled()
+      await store.close()
+      rig.folder.restoreKilled()
+      try await expectAll(rig, deed)
+    }
+
+    private func expectAll(_ rig: DamagedStore, _ deed: Deed) async throws {
+      let store = try await rig.open()
+      while try await store.maintain() {}
+      let held = try await rig.held(store)
+      let lost = rig.stored.subtracting(rig.delivered).subtracting(held.compactMap { $0 }).count
+      #expect(!held.contains(nil) && Set(held).count == held.count)
+      let counted = try await rig.corruptCount(store)
+      #expect(lost <= (deed == .emptied ? counted : 0), "\(lost) lost: \(rig.log)")
+      #expect(try await store.isBalanced())
+      #expect(rig.log.contains { $0.contains("error ") }, "it is said")
+      await store.close()
+    }
+
+    @Test("while the database can't be brought back no report is answered as stored, and uploads go on")
+    func noWayBack() async throws {
+      let rig = DamagedStore()
+      let store = try await rig.open()
+      try await rig.fill(store)
+      rig.folder.clear()
+      rmdir(rig.folder.path)
+      // A file stands where the folder was.
+      FaultFolder.write("in the way", to: rig.folder.path)
+      #expect(await !rig.append(store, 5))
+      #expect(await !rig.append(store, 5))
+      #expect(store.health.state == .displaced && !store.health.takesReports)
+      try await rig.deliver(store, 20)
+      unlink(rig.folder.path)
+      #expect(await rig.append(store, 5))
+      #expect(store.health.state == .working)
+      await store.close()
+      try await expectAll(rig, .folderDeleted)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+import Glibc
+import PrismBase
+import PrismProtocol
+import PrismStore
+import Testing
+
+/// How the store starts after what happened before.
+extension StoreFaults {
+  struct Starts {
+    private func die(_ rig: DamagedStore, times: Int) {
+      let boot = FaultFolder.read("/proc/sys/kernel/random/boot_id").split(separator: "\n").first ?? ""
+      let now = SystemTime().unixMilliseconds
+      let starts = (0..<times).map { "start \(now - Int64($0) * 1000)" }
+      FaultFolder.write(([String(boot)] + starts).joined(separator: "\n") + "\n", to: rig.folder.path + "/prism.run")
+    }
+
+    @Test("three deaths before it was ready set the database aside, loudly, and nothing is lost", arguments: [2, 3])
+    func deathLoop(deaths: Int) async throws {
+      let rig = DamagedStore()
+      do {
+        let store = try await rig.open()
+        try await rig.fill(store)
+        await store.close()
+      }
+      die(rig, times: deaths)
+      let store = try await rig.open()
+      #expect(store.health.setAside == (deaths < 3 ? 0 : 1))
+      #expect(rig.log.contains { $0.contains("died before they were ready") } == (deaths >= 3))
+      while try await store.maintain() {}
+      let held = try await rig.held(store)
+      #expect(Set(held.compactMap { $0 }) == rig.stored.subtracting(rig.delivered) && !held.contains(nil))
+      await store.close()
+    }
+
+    @Test("deaths that go on after that begin an empty one; the old file stays")
+    func deathLoopGoesOn() async throws {
+      let rig = DamagedStore()
+      do {
+        let store = try await rig.open()
+        try await rig.fill(store)
+        await store.close()
+      }
+      die(rig, times: 3)
+      // Killed again and again while it brings over.
+      do { _ = try await rig.open() }
+      let path = rig.folder.path + "/prism.run"
+      let mark = FaultFolder.read(path)
+      FaultFolder.write(
+        mark
+          + "start \(SystemTime().unixMilliseconds)\nstart \(SystemTime().unixMilliseconds)\nstart \(SystemTime().unixMilliseconds)\n",
+        to: path)
+      let store = try await rig.open()
+      #expect(try await rig.held(store).isEmpty)
+      #expect(await rig.append(store, 3))
+      #expect(rig.log.contains { $0.contains("nothing is brought over any more") })
+      #expect(rig.folder.names.count { $0.hasPrefix("prism.db.corrupt-") && !$0.contains("toc") } == 2)
+      await store.close()
+    }
+
+    @Test("a start that ends by itself is no death, and a clean stop leaves no mark")
+    func orderlyEnds() async throws {
+      let rig = DamagedStore()
+      for _ in 0..<5 { _ = try await rig.open() }
+      let store = try await rig.open()
+      #expect(store.health.setAside == 0)
+      await store.markReady()
+      await store.close()
+      #expect(!rig.folder.names.contains("prism.run"))
+    }
+
+    @Test("a kill at any point of setting aside and bringing over loses nothing", arguments: 0..<6)
+    func killedWhileSalvaging(steps: Int) async throws {
+      let rig = DamagedStore()
+      do {
+        let store = try await rig.open()
+        try await rig.fill(store)
+        for _ in 0..<30 { await rig.append(store, 40) }
+        await store.close()
+      }
+      // A page of the schema: everything else is whole.
+      let damage = FileDamage.zeroes(at: 100, count: 8)
+      var random = SeededRandom(seed: 1)
+      damage.apply(to: rig.folder.path + "/prism.db", using: &random)
+      do {
+        let store = try await rig.open()
+        for _ in 0..<steps { _ = try await store.maintain() }
+        rig.folder.keepAsKilled()
+        await store.close()
+        rig.folder.restoreKilled()
+      }
+      let store = try await rig.open()
+      while try await store.maintain() {}
+      let held = try await rig.held(store)
+      #expect(Set(held.compactMap { $0 }) == rig.stored.subtracting(rig.delivered) && !held.contains(nil))
+      #expect(Set(held).count == held.count)
+      #expect(try await store.isBalanced() && rig.corruptCount(store) == 0)
+      await store.close()
+    }
+
+    @Test("at most three old databases are kept")
+    func bounded() async throws {
+      let rig = DamagedStore()
+      for round in 0..<6 {
+        FaultFolder.write("not a database \(round)", to: rig.folder.path + "/prism.db")
+        let store = try await rig.open()
+        #expect(await rig.append(store, 1))
+        await store.close()
+      }
+      #expect(rig.folder.names.count { $0.hasPrefix("prism.db.foreign-") && !$0.hasSuffix(".toc") } <= 3)
+    }
+
+    @Test("another program's database is set aside untouched; a newer prism's is refused untouched")
+    func foreign() async throws {
+      let rig = DamagedStore()
+      do {
+        let connection = try SQLiteConnection(.init(path: rig.folder.path + "/prism.db"))
+        try connection.execute(
+          "PRAGMA application_id = 77; PRAGMA user_version = 9; CREATE TABLE theirs (a); INSERT INTO theirs VALUES (42)"
+        )
+      }
+      let store = try await rig.open()
+      #expect(await rig.append(store, 1))
+      await store.close()
+      let aside = try #require(rig.folder.names.first { $0.hasPrefix("prism.db.foreign-") })
+      let theirs = try SQLiteConnection(.init(path: rig.folder.path + "/" + aside))
+      #expect(try theirs.firstInt("SELECT a FROM theirs") == 42)
+      #expect(rig.log.contains { $0.contains("not a database of prism's") })
+    }
+  }
+}
