@@ -100,7 +100,8 @@ let package = Package(
         "PrismHTTP", "PrismLinux", "PrismCollector", "PrismTestSupport",
       ]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
-    tests("StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol"]),
+    tests(
+      "StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol"], resources: [.copy("Fixtures")]),
     tests("TidyTests", []),
   ]
 )

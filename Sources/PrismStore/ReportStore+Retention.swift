@@ -136,7 +136,10 @@ extension ReportStore {
       ReportKind.allCases.reduce(batch.quota.bytesMax) { $0 - state[QueueID(namespace: namespace, kind: $1)].bytes }
     }
     guard batch.quota.evictsOldest else { return left() }
-    let needed = batch.rows.reduce(0) { $0 + $1.metaBytes + ($1.payload.map { $0.count } ?? 0) }
+    // A row with a payload is stored as two, each with the meta.
+    let needed = batch.rows.reduce(0) { sum, row in
+      sum + row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
+    }
     let wanted = min(needed, batch.quota.bytesMax)
     for lane in Lane.allCases.reversed() {
       while left() < wanted, try evict(lane, namespace, database) {}

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import PrismBase
 import PrismProtocol
@@ -38,6 +39,19 @@ final class Rig: Sendable {
     }
     rmdir(folder)
   }
+
+  /// Keeps the database and its log as a `kill -9` now would leave them; `restoreKilled` puts them back.
+  func keepAsKilled() {
+    for name in Self.killed {
+      try? FileManager.default.copyItem(atPath: "\(folder)/\(name)", toPath: "\(folder)/kept-\(name)")
+    }
+  }
+
+  func restoreKilled() {
+    for name in Self.killed { rename("\(folder)/kept-\(name)", "\(folder)/\(name)") }
+  }
+
+  private static let killed = ["prism.db", "prism.db-wal", "prism.run"]
 
   var path: String { folder + "/prism.db" }
 

@@ -71,7 +71,7 @@ final class FaultFolder: Sendable {
     }
     guard input >= 0, output >= 0 else { return }
     var bytes = [UInt8](repeating: 0, count: 65536)
-    while case let count = read(input, &bytes, bytes.count), count > 0 { write(output, bytes, count) }
+    while case let count = Glibc.read(input, &bytes, bytes.count), count > 0 { Glibc.write(output, bytes, count) }
   }
 
   func open(vfs: String? = nil, durability: StoreOptions.Durability = .full) async throws -> ReportStore {

@@ -84,7 +84,7 @@ extension StoreFaults {
         ["is not known", "not a database", "not whole", "was cut"].contains { line.contains($0) }
       }
       // A log that ends with a whole frame can't be told from one that never went on.
-      let isUntold = if case .cut = damage { what.contains("-wal") } else { false }
+      let isUntold = damage.isCut && what.contains("-wal")
       #expect(lost <= counted || isSaid || isUntold, "\(what): \(lost) lost, \(counted) counted: \(rig.log)")
       if lost > 30 { print("\(what): \(lost) lost, \(counted) counted: \(rig.log)") }
       (tally.lost, tally.held) = (tally.lost + lost, tally.held + numbers.count)

@@ -15,22 +15,14 @@ extension StoreFaults {
       arguments: Deed.allCases)
     func displaced(deed: Deed) async throws {
       let rig = DamagedStore()
+      try await live(rig, through: deed)
+      try await expectAll(rig, deed)
+    }
+
+    private func live(_ rig: DamagedStore, through deed: Deed) async throws {
       let store = try await rig.open()
       try await rig.fill(store)
-      let folder = rig.folder.path
-      switch deed {
-      case .databaseDeleted: unlink(folder + "/prism.db")
-      case .logDeleted: unlink(folder + "/prism.db-wal")
-      case .everythingDeleted: rig.folder.clear()
-      case .folderDeleted:
-        rig.folder.clear()
-        rmdir(folder)
-      case .databaseReplaced:
-        rename(folder + "/prism.db", folder + "/theirs")
-        FaultFolder.write("somebody's own\n", to: folder + "/prism.db")
-      case .emptied: truncate(folder + "/prism.db", 0)
-      case .moved: rename(folder + "/prism.db", folder + "/elsewhere")
-      }
+      perform(deed, rig.folder)
       var isTaken = false
       for _ in 0..<5 where !isTaken { isTaken = await rig.append(store, 30) }
       #expect(isTaken, "reports are taken again, without a restart: \(rig.log)")
@@ -40,7 +32,23 @@ extension StoreFaults {
       rig.folder.keepAsKilled()
       await store.close()
       rig.folder.restoreKilled()
-      try await expectAll(rig, deed)
+    }
+
+    private func perform(_ deed: Deed, _ folder: FaultFolder) {
+      let path = folder.path
+      switch deed {
+      case .databaseDeleted: unlink(path + "/prism.db")
+      case .logDeleted: unlink(path + "/prism.db-wal")
+      case .everythingDeleted: folder.clear()
+      case .folderDeleted:
+        folder.clear()
+        rmdir(path)
+      case .databaseReplaced:
+        rename(path + "/prism.db", path + "/theirs")
+        FaultFolder.write("somebody's own\n", to: path + "/prism.db")
+      case .emptied: truncate(path + "/prism.db", 0)
+      case .moved: rename(path + "/prism.db", path + "/elsewhere")
+      }
     }
 
     private func expectAll(_ rig: DamagedStore, _ deed: Deed) async throws {
@@ -59,6 +67,11 @@ extension StoreFaults {
     @Test("while the database can't be brought back no report is answered as stored, and uploads go on")
     func noWayBack() async throws {
       let rig = DamagedStore()
+      try await blocked(rig)
+      try await expectAll(rig, .folderDeleted)
+    }
+
+    private func blocked(_ rig: DamagedStore) async throws {
       let store = try await rig.open()
       try await rig.fill(store)
       rig.folder.clear()
@@ -73,7 +86,6 @@ extension StoreFaults {
       #expect(await rig.append(store, 5))
       #expect(store.health.state == .working)
       await store.close()
-      try await expectAll(rig, .folderDeleted)
     }
   }
 }

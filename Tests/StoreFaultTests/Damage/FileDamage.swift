@@ -45,6 +45,13 @@ enum FileDamage: CustomStringConvertible {
     }
   }
 
+  var isCut: Bool {
+    switch self {
+    case .cut, .empty: true
+    case .flip, .flips, .zeroes, .noise, .foreignText: false
+    }
+  }
+
   /// In place, as other programs see it at once.
   func apply(to path: String, using random: inout SeededRandom) {
     let descriptor = open(path, O_RDWR)

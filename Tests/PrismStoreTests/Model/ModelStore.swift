@@ -1,0 +1,240 @@
+import PrismProtocol
+import PrismStore
+
+/// What the store should hold: the simplest thing that keeps the promises of 4-store.md, in memory.
+struct ModelStore {
+  struct Row {
+    var id: RowID
+    var number: Int
+    var type: ReportType
+    var created: Int64
+    var size: Int
+    var clientID: String?
+  }
+
+  struct Packet {
+    var id: PacketID
+    var rows: [Row]
+  }
+
+  /// One namespace's rows of one kind.
+  struct Queue {
+    var ledger = Ledger()
+    var waiting: [Row] = []
+    var packets: [Packet] = []
+    var dead: [Row] = []
+    var lastAccepted: PacketID?
+    var bytes: Int { (waiting + packets.flatMap(\.rows) + dead).reduce(0) { $0 + $1.size } }
+    var stored: [Row] { (waiting + packets.flatMap(\.rows)).sorted { $0.id < $1.id } }
+  }
+
+  /// A client's id, until 24 h after its report was delivered.
+  struct KnownID {
+    var row: RowID
+    var delivered: Int64?
+  }
+
+  var queues: [NamespaceName: [ReportKind: Queue]] = [:]
+  var known: [NamespaceName: [String: KnownID]] = [:]
+  var appVersions: [NamespaceName: String] = [:]
+
+  subscript(namespace: NamespaceName, kind: ReportKind) -> Queue {
+    get { queues[namespace]?[kind] ?? Queue() }
+    set { queues[namespace, default: [:]][kind] = newValue }
+  }
+
+  func holds(_ row: RowID, _ namespace: NamespaceName) -> Bool {
+    ReportKind.allCases.contains { kind in self[namespace, kind].stored.contains { $0.id == row } }
+  }
+}
+
+// MARK: Reports come
+extension ModelStore {
+  /// One report as it is handed in.
+  struct Offer {
+    var number: Int
+    var type: ReportType
+    var lane: Lane
+    var payloadBytes: Int?
+    var clientID: String?
+    var metaBytes: Int
+    var created: Int64
+  }
+
+  enum Answer: Equatable { case stored, duplicate, full }
+
+  /// - Parameter ids: as the store gave them out; which ones they are is its own affair, but none twice.
+  mutating func append(
+    _ offers: [Offer], ids: [RowID], to namespace: NamespaceName, quota: StoreQuota
+  ) -> [Answer] {
+    var left = makeRoom(offers, namespace, quota)
+    return zip(offers, ids).map { offer, id in
+      if let known = offer.clientID.flatMap({ known[namespace]?[$0] }) { return known.row == id ? .duplicate : .full }
+      let bytes = offer.metaBytes + (offer.payloadBytes.map { $0 + offer.metaBytes } ?? 0)
+      guard bytes <= left else { return .full }
+      left -= bytes
+      if let given = offer.clientID { known[namespace, default: [:]][given] = KnownID(row: id) }
+      put(offer, id, offer.metaBytes, namespace, .meta)
+      if let payload = offer.payloadBytes { put(offer, id, offer.metaBytes + payload, namespace, .payload) }
+      return .stored
+    }
+  }
+
+  private mutating func put(_ offer: Offer, _ id: RowID, _ size: Int, _ namespace: NamespaceName, _ kind: ReportKind) {
+    self[namespace, kind].waiting.append(
+      Row(id: id, number: offer.number, type: offer.type, created: offer.created, size: size, clientID: offer.clientID))
+    self[namespace, kind].waiting.sort { $0.id < $1.id }
+    self[namespace, kind].ledger.stored += 1
+    self[namespace, kind].ledger[.waiting] += 1
+  }
+
+  /// The oldest leave, crashes last, 256 at a time, of the kind whose are older.
+  private mutating func makeRoom(_ offers: [Offer], _ namespace: NamespaceName, _ quota: StoreQuota) -> Int {
+    func left() -> Int { ReportKind.allCases.reduce(quota.bytesMax) { $0 - self[namespace, $1].bytes } }
+    guard quota.evictsOldest else { return left() }
+    let wanted = min(offers.reduce(0) { $0 + $1.metaBytes + ($1.payloadBytes.map { $0 + 200 } ?? 0) }, quota.bytesMax)
+    for lane in Lane.allCases.reversed() {
+      while left() < wanted {
+        let first = ReportKind.allCases.compactMap { kind in
+          self[namespace, kind].waiting.first { $0.id.lane == lane }.map { (kind, $0.id) }
+        }
+        guard let kind = first.min(by: { $0.1 < $1.1 })?.0 else { break }
+        let rows = self[namespace, kind].waiting.filter { $0.id.lane == lane }.prefix(256)
+        drop(Array(rows), namespace, kind, to: .evicted)
+      }
+    }
+    return left()
+  }
+}
+
+// MARK: Rows leave
+extension ModelStore {
+  mutating func drop(_ rows: [Row], _ namespace: NamespaceName, _ kind: ReportKind, to account: Ledger.Account) {
+    let ids = Set(rows.map(\.id.value))
+    self[namespace, kind].waiting.removeAll { ids.contains($0.id.value) }
+    self[namespace, kind].ledger.move(rows.count, from: .waiting, to: account)
+    for row in rows { free(row, namespace) }
+  }
+
+  private mutating func free(_ row: Row, _ namespace: NamespaceName) {
+    guard let id = row.clientID, let known = known[namespace]?[id], known.row == row.id, known.delivered == nil else {
+      return
+    }
+    self.known[namespace]?[id] = nil
+  }
+
+  /// The rows that the claim takes.
+  mutating func claim(
+    _ id: PacketID, _ namespace: NamespaceName, _ kind: ReportKind, items: Int, takes: (ReportType) -> Bool
+  ) -> [Row] {
+    let rows = Array(self[namespace, kind].waiting.filter { takes($0.type) }.prefix(items))
+    guard !rows.isEmpty else { return [] }
+    let ids = Set(rows.map(\.id.value))
+    self[namespace, kind].waiting.removeAll { ids.contains($0.id.value) }
+    self[namespace, kind].packets.append(Packet(id: id, rows: rows))
+    self[namespace, kind].ledger.move(rows.count, from: .waiting, to: .claimed)
+    return rows
+  }
+
+  mutating func settle(_ settlement: Settlement, _ namespace: NamespaceName, _ kind: ReportKind) {
+    var queue = self[namespace, kind]
+    func index(_ id: PacketID) -> Int? { queue.packets.firstIndex { $0.id == id } }
+    switch settlement {
+    case .delivered(let id, let receipt):
+      guard let index = index(id) else { return }
+      let rows = queue.packets.remove(at: index).rows
+      queue.ledger.move(rows.count, from: .claimed, to: .delivered)
+      queue.lastAccepted = id
+      for case let id? in rows.map(\.clientID) { known[namespace]?[id]?.delivered = receipt.unixMilliseconds }
+    case .split(let id, let first, let second):
+      guard let index = index(id), queue.packets[index].rows.count > 1 else { return }
+      let rows = queue.packets[index].rows
+      let half = (rows.count + 1) / 2
+      queue.packets[index...index] = [
+        Packet(id: first, rows: Array(rows[..<half])), Packet(id: second, rows: Array(rows[half...])),
+      ]
+    case .dead(let id, _):
+      guard let index = index(id) else { return }
+      let rows = queue.packets.remove(at: index).rows
+      queue.dead += rows
+      queue.ledger.move(rows.count, from: .claimed, to: .dead)
+    case .dissolved(let id):
+      guard let index = index(id) else { return }
+      let rows = queue.packets.remove(at: index).rows
+      queue.waiting = (queue.waiting + rows).sorted { $0.id < $1.id }
+      queue.ledger.move(rows.count, from: .claimed, to: .waiting)
+    }
+    self[namespace, kind] = queue
+  }
+
+  mutating func requeue(_ namespace: NamespaceName?) {
+    forEachQueue(of: namespace) { queue in
+      queue.waiting = (queue.waiting + queue.dead).sorted { $0.id < $1.id }
+      queue.ledger.move(queue.dead.count, from: .dead, to: .waiting)
+      queue.dead = []
+    }
+  }
+
+  mutating func dropDead(_ namespace: NamespaceName?) {
+    for name in queues.keys where namespace == nil || name == namespace {
+      for kind in ReportKind.allCases { forget(self[name, kind].dead, name, kind, to: .removed) }
+    }
+  }
+
+  private mutating func forget(
+    _ rows: [Row], _ namespace: NamespaceName, _ kind: ReportKind, to account: Ledger.Account
+  ) {
+    let ids = Set(rows.map(\.id.value))
+    self[namespace, kind].dead.removeAll { ids.contains($0.id.value) }
+    self[namespace, kind].ledger.move(rows.count, from: .dead, to: account)
+    for row in rows { free(row, namespace) }
+  }
+
+  private mutating func forEachQueue(of namespace: NamespaceName?, _ change: (inout Queue) -> Void) {
+    for name in queues.keys where namespace == nil || name == namespace {
+      for kind in ReportKind.allCases { change(&self[name, kind]) }
+    }
+  }
+
+  mutating func remove(_ selection: RemovalSelection, _ namespace: NamespaceName, now: Int64) {
+    func choose(_ rows: [Row]) -> [Row] {
+      let ordered = rows.sorted { $0.id.sequence < $1.id.sequence }
+      return switch selection {
+      case .all: ordered
+      case .oldest(let count): Array(ordered.prefix(count))
+      case .latest(let count): Array(ordered.suffix(count))
+      case .olderThan(let days): ordered.filter { $0.created < now - Int64(days) * 86_400_000 }
+      }
+    }
+    let metas = choose(self[namespace, .meta].waiting)
+    let ids = Set(metas.map(\.id.value))
+    let twins = self[namespace, .payload].waiting.filter { ids.contains($0.id.value) }
+    drop(metas, namespace, .meta, to: .removed)
+    drop(metas.isEmpty ? choose(self[namespace, .payload].waiting) : twins, namespace, .payload, to: .removed)
+  }
+
+  /// What `maintain` does in the end: expiry, and forgetting ids a day after their delivery.
+  mutating func maintain(expirationDays: [NamespaceName: Int], now: Int64) {
+    for (namespace, days) in expirationDays {
+      let cutoff = now - Int64(days) * 86_400_000
+      for kind in ReportKind.allCases {
+        forget(self[namespace, kind].dead.filter { $0.created < cutoff }, namespace, kind, to: .expired)
+        drop(self[namespace, kind].waiting.filter { $0.created < cutoff }, namespace, kind, to: .expired)
+      }
+    }
+    for namespace in known.keys {
+      known[namespace] = known[namespace]?.filter { _, entry in
+        guard let delivered = entry.delivered, delivered < now - 86_400_000 else { return true }
+        return holds(entry.row, namespace)
+      }
+    }
+  }
+
+  /// Another version of the app clears what waits, where the configuration says so.
+  mutating func apply(appVersion: String, isUpdateClear: Bool, _ namespace: NamespaceName) {
+    guard queues[namespace] != nil else { return }
+    let before = appVersions.updateValue(appVersion, forKey: namespace)
+    guard let before, before != appVersion, isUpdateClear else { return }
+    for kind in ReportKind.allCases { drop(self[namespace, kind].waiting, namespace, kind, to: .cleared) }
+  }
+}

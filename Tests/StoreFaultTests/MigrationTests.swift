@@ -1,0 +1,110 @@
+import CFaultVFS
+import Foundation
+import PrismProtocol
+import PrismStore
+import Testing
+
+/// Databases of every released version become the newest, whatever happens on the way.
+extension StoreFaults {
+  struct Migrations {
+    /// What a database says to whoever reads it by the article's names, and what it has in flight and dead.
+    private struct Content: Equatable {
+      var rows: [String]
+      var packets: [String]
+      var dead: Int64
+
+      init(_ connection: SQLiteConnection) throws {
+        rows =
+          try connection.firstText(
+            """
+            SELECT group_concat(line, char(10)) FROM (SELECT id || ' ' || namespace || ' ' || is_used || ' ' || meta AS line
+            FROM v_meta UNION ALL SELECT id || ' payload ' || hex(payload) FROM v_payload ORDER BY 1)
+            """)?.split(separator: "\n").map { String($0) } ?? []
+        packets =
+          try connection.firstText(
+            "SELECT group_concat(line) FROM (SELECT hex(id) || members || header AS line FROM packets ORDER BY 1)"
+          )
+          .map { [$0] } ?? []
+        dead = try connection.firstInt("SELECT count(*) FROM dead") ?? -1
+      }
+    }
+
+    private static func build(_ folder: FaultFolder, vfs: String? = nil) throws -> Content {
+      let path = try #require(Bundle.module.path(forResource: "version-1", ofType: "sql", inDirectory: "Fixtures"))
+      let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db", vfs: vfs))
+      try connection.execute(try String(contentsOfFile: path, encoding: .utf8))
+      try connection.execute("PRAGMA journal_mode = WAL")
+      return try Content(connection)
+    }
+
+    private static func expectWhole(_ folder: FaultFolder, _ before: Content, _ what: String) async throws {
+      let store = try await folder.open()
+      #expect(store.health.setAside == 0, "\(what): set aside")
+      let shop = try #require(NamespaceName("shop"))
+      let ledger = try await store.status()[shop]?[.meta]?.ledger
+      #expect(ledger?.stored == 42 && ledger?[.claimed] == 41 && ledger?[.waiting] == 1, "\(what)")
+      for packet in try await store.inFlight(shop, .meta) {
+        #expect(try await store.read(packet.id)?.itemCount == packet.itemCount, "\(what): a packet's rows")
+      }
+      await store.close()
+      let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db"))
+      #expect(try Content(connection) == before, "\(what): the content")
+      #expect(try connection.firstInt("PRAGMA user_version") ?? 0 >= 2, "\(what): the version")
+      #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(what): the file")
+    }
+
+    @Test("a database of version 1 keeps every row, packet and dead letter, and its dead letters can be sent again")
+    func versionOne() async throws {
+      let folder = FaultFolder()
+      let before = try Self.build(folder)
+      #expect(before.rows.count == 44 && before.packets.count == 1 && before.dead == 3)
+      try await Self.expectWhole(folder, before, "version 1")
+      let store = try await folder.open()
+      #expect(try await store.requeue(.all(nil)) == 3)
+      let dead = try #require(NamespaceName("dead"))
+      #expect(try await store.status()[dead]?[.meta]?.ledger[.waiting] == 3)
+      await store.close()
+    }
+
+    @Test(
+      "whichever I/O of a migration fails, or is its last: the next start finds all of it",
+      arguments: EveryIOFails.cases)
+    func everyCall(fault: EveryIOFails.Case) async throws {
+      #expect(fvfs_register() == 0)
+      let folder = FaultFolder()
+      var call: Int64 = 1
+      while true {
+        folder.clear()
+        let before = try Self.build(folder)
+        fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
+        // What it throws is no matter here: what the next start finds is.
+        do { await (try folder.open(vfs: String(cString: fvfs_name))).close() } catch {}
+        fvfs_heal()
+        if fvfs_failures() == 0 { break }
+        try await Self.expectWhole(folder, before, "\(fault.testDescription), call \(call)")
+        call += soakFactor > 1 ? 1 : Int64.random(in: 1...6)
+      }
+      #expect(call > 3)
+    }
+
+    @Test("power that fails at any point of a migration leaves the old version or the new, whole")
+    func powerLoss() async throws {
+      #expect(fvfs_register() == 0)
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("power loss in a migration"))
+      let (recorded, rebuilt) = (FaultFolder(), FaultFolder())
+      fvfs_record()
+      let before = try Self.build(recorded, vfs: String(cString: fvfs_name))
+      let start = fvfs_events()
+      await (try await recorded.open(vfs: String(cString: fvfs_name))).close()
+      fvfs_record_end()
+      let points = (0..<(soakFactor > 1 ? 2000 : 60)).map { _ in
+        Int64.random(in: start...fvfs_events(), using: &random)
+      }
+      for point in points.sorted() {
+        rebuilt.clear()
+        #expect(fvfs_rebuild(point, random.next(), rebuilt.path) >= 0)
+        try await Self.expectWhole(rebuilt, before, "after event \(point - start) of \(fvfs_events() - start)")
+      }
+    }
+  }
+}
