@@ -64,9 +64,14 @@ extension ModelStore {
   enum Answer: Equatable { case stored, duplicate, full }
 
   /// - Parameter ids: as the store gave them out; which ones they are is its own affair, but none twice.
+  /// - Parameter appVersion: the first report of a namespace is stored under it.
   mutating func append(
-    _ offers: [Offer], ids: [RowID], to namespace: NamespaceName, quota: StoreQuota
+    _ offers: [Offer], ids: [RowID], to namespace: NamespaceName, quota: StoreQuota, appVersion: String?
   ) -> [Answer] {
+    if queues[namespace] == nil {
+      queues[namespace] = [:]
+      appVersions[namespace] = appVersion
+    }
     var left = makeRoom(offers, namespace, quota)
     return zip(offers, ids).map { offer, id in
       if let known = offer.clientID.flatMap({ known[namespace]?[$0] }) { return known.row == id ? .duplicate : .full }

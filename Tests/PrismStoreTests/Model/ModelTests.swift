@@ -88,7 +88,8 @@ final class ModelRun {
         number: number, type: type, lane: lane, payloadBytes: payload?.count, clientID: ids?[index], metaBytes: 200,
         created: created)
     }
-    let expected = model.append(offers, ids: outcome.ids, to: namespace, quota: quota)
+    let expected = model.append(
+      offers, ids: outcome.ids, to: namespace, quota: quota, appVersion: policies[namespace]?.appVersion)
     var answers = [ModelStore.Answer](repeating: .stored, count: offers.count)
     for (index, exception) in outcome.exceptions {
       if case .duplicate = exception { answers[index] = .duplicate } else { answers[index] = .full }
@@ -164,19 +165,26 @@ final class ModelRun {
 
   private func maintain() async throws {
     while try await (try opened).maintain() {}
-    model.maintain(expirationDays: policies.mapValues(\.expirationDays), now: rig.time.unixMilliseconds)
+    model.maintain(expirationDays: expirationDays, now: rig.time.unixMilliseconds)
   }
 
   private var policies: [NamespaceName: RetentionPolicy] = [:]
+  /// Of retired namespaces too.
+  private var expirationDays: [NamespaceName: Int] = [:]
+
+  private func apply() async throws {
+    try await (try opened).apply(policies)
+    expirationDays = model.queues.mapValues { _ in 15 }.merging(policies.mapValues(\.expirationDays)) { $1 }
+    for (name, policy) in policies {
+      model.apply(appVersion: policy.appVersion ?? "", isUpdateClear: policy.isUpdateClear, name)
+    }
+  }
 
   private func newVersion(_ namespace: NamespaceName) async throws -> String {
     let policy = RetentionPolicy(
       expirationDays: 7, isUpdateClear: chance(50), appVersion: "v\(draw(1...3))", maxBodyBytes: 1 << 20)
     policies[namespace] = policy
-    try await (try opened).apply(policies)
-    for (name, policy) in policies {
-      model.apply(appVersion: policy.appVersion ?? "", isUpdateClear: policy.isUpdateClear, name)
-    }
+    try await apply()
     return "version \(policy.appVersion ?? "") in \(namespace)"
   }
 
@@ -187,10 +195,7 @@ final class ModelRun {
     if isKill { rig.restoreKilled() }
     store = try await rig.open()
     await (try opened).markReady()?.value
-    try await (try opened).apply(policies)
-    for (name, policy) in policies {
-      model.apply(appVersion: policy.appVersion ?? "", isUpdateClear: policy.isUpdateClear, name)
-    }
+    try await apply()
     return isKill ? "kill" : "restart"
   }
 
