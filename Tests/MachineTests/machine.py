@@ -96,7 +96,7 @@ class Machine:
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         try:
             self.wait("systemd is up", self.is_up)
-        except NotHere:
+        except BaseException:
             self.stop()
             raise
 
