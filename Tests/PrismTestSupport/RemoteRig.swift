@@ -2,7 +2,7 @@ import Glibc
 import PrismBase
 public import PrismConfig
 public import PrismEngine
-import PrismPacket
+public import PrismPacket
 public import PrismProtocol
 import Synchronization
 
@@ -116,13 +116,23 @@ public final class ScriptedSource: DocumentSource {
   }
 
   /// Answers every question with this document, JSON.
-  public func answer(_ document: String) {
-    let envelope = Self.envelope(document)
+  /// - Parameter isSigned: by the key whose public half is `publicKey`.
+  public func answer(_ document: String, isSigned: Bool = false) {
+    let envelope = Self.envelope(document, key: isSigned ? SigningKey(pem: Array(Self.pem.utf8)) : nil)
     set { _ in .response(status: 200, headers: [:], body: envelope) }
   }
 
-  public static func envelope(_ document: String) -> [UInt8] {
-    guard let bytes = try? RemoteEnvelope.seal(Array(document.utf8), key: nil) else {
+  /// For `remote.publicKey`.
+  public static let publicKey = "D7yl7tEEtjoPgDTaavVhc8d0T5+nAPmxxUxqn+jiGUk="
+  private static let pem = """
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIIdPEyJnJPFOZ2ASk9GtuFrLltMXDhtp6B/ctP3U3ZaN
+    -----END PRIVATE KEY-----
+
+    """
+
+  public static func envelope(_ document: String, key: SigningKey? = nil) -> [UInt8] {
+    guard let bytes = try? RemoteEnvelope.seal(Array(document.utf8), key: key) else {
       preconditionFailure("the document is too large for its envelope")
     }
     return bytes

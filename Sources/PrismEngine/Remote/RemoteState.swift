@@ -179,8 +179,8 @@ extension RemoteState {
     if self.source != nil, isOtherServer { layer.updateTime = nil }
     if self.source != nil, isOtherKey { layer.version = nil }
     switch phase {
-    case .applying, .stopped: return .nothing
-    case .asking: return isOtherServer ? ask(since: nil) : .nothing
+    case .stopped: return .nothing
+    case .asking, .applying: return isOtherServer ? ask(since: nil) : .nothing
     case .off: return ask(since: layer.updateTime)
     case .resting:
       let isTroubled = failuresInRow > 0 || lastFailed != nil

@@ -31,7 +31,8 @@ struct StatusTable {
     guard let remote, let state = remote["state"]?.string else { return [] }
     let number = remote["lastApplied"]?["number"]?.int.map { "\($0) in force" } ?? "nothing in force"
     let wait = remote["nextAskInSeconds"]?.int.map { ", asked again in \(duration($0))" } ?? ", \(state)"
-    var notes = ["remote configuration: \(number), of \(remote["namespaces"]?.array?.count ?? 0) namespaces\(wait)"]
+    let count = remote["namespaces"]?.array?.count ?? 0
+    var notes = ["remote configuration: \(number), of \(count) namespace\(count == 1 ? "" : "s")\(wait)"]
     if let trials = remote["probation"]?.object, !trials.isEmpty {
       notes.append("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))")
     }

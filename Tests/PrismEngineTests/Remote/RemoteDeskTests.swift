@@ -167,17 +167,33 @@ struct RemoteDeskTests {
     await running.stop()
   }
 
-  @Test("every part of a damaged or foreign answer is a reason, and the old configuration stays")
-  func sealed() async throws {
-    let rig = RemoteRig(
-      remote: "{url: \"https://config.test/prism\", publicKey: \"\(String(repeating: "ab", count: 32))\"}")
-    rig.source.answer(Self.full(7, #"{"name":"shop","maxItem":9}"#))
-    let running = try await rig.start()
-    #expect(await rig.runs(running) { reason($0) != nil })
-    #expect(
-      reason(await running.desk.status)
-        == "the answer is unsigned; with remote.publicKey every answer needs a `signature`")
-    #expect(running.namespace("shop")?.maxItem == 100)
-    await running.stop()
+  @Test("what is not signed, or older than what was taken, is refused: after a restart too")
+  func signed() async throws {
+    let remote = "{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\"}"
+    let older = "version: is 4, older than 5, which was taken already"
+    func document(_ version: Int) -> String {
+      #"{"namespaces":[{"name":"shop","maxItem":\#(version)}],"updateTime":\#(version),"full":true,"version":\#(version)}"#
+    }
+    let rig = RemoteRig(remote: remote)
+    rig.source.answer(document(5), isSigned: true)
+    let first = try await rig.start()
+    #expect(await rig.runs(first) { $0["version"] == 5 && rig.cache.bytes != nil })
+    rig.source.answer(document(4), isSigned: true)
+    #expect(await rig.runs(first) { reason($0) == older })
+    rig.source.answer(document(6))
+    let unsigned = "the answer is unsigned; with remote.publicKey every answer needs a `signature`"
+    #expect(await rig.runs(first) { reason($0) == unsigned })
+    #expect(first.namespace("shop")?.maxItem == 5)
+    await first.stop()
+
+    let next = RemoteRig(remote: remote)
+    next.cache.set(rig.cache.bytes)
+    next.source.answer(document(4), isSigned: true)
+    let second = try await next.start()
+    #expect(await next.runs(second) { reason($0) == older })
+    #expect(second.namespace("shop")?.maxItem == 5)
+    next.source.answer(document(6), isSigned: true)
+    #expect(await next.runs(second) { $0["version"] == 6 && $0["lastFailed"] == .null })
+    await second.stop()
   }
 }

@@ -209,6 +209,19 @@ struct RemoteStateTests {
     #expect(state.layer.offered.keys.map(\.text) == ["pay"])
   }
 
+  @Test("what another server said and was not put in force yet is not put in force any more")
+  func otherServerMeanwhile() {
+    var state = Self.asking()
+    guard case .apply = state.handle(.answered(Self.document([Self.entry()], 7)), now: Self.noon, random: 0) else {
+      Issue.record("not applied")
+      return
+    }
+    #expect(state.handle(.configured(Self.source()), now: Self.noon, random: 0) == .nothing)
+    #expect(state.handle(.configured(Self.source(url: "https://i")), now: Self.noon, random: 0) == .ask(since: nil))
+    #expect(state.handle(.applied(changed: []), now: Self.noon, random: 0) == .nothing)
+    #expect(state.layer == RemoteLayer())
+  }
+
   @Test("a reload without a change asks nothing, unless something was wrong")
   func reload() {
     var state = Self.resting(Self.document([], 7))
