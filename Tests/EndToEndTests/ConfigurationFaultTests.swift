@@ -13,6 +13,37 @@ import Testing
     monitorList: [{type: a}]
     """
 
+  /// What YAML 1.1 did with them, or what it lets one do to its reader.
+  private static let traps: [(what: String, text: String, start: String)] = [
+    ("a tab", "log:\n\tlevel: info\n", "2: YAML: "), ("an anchor", "state: &here /tmp/a\n", "1: YAML: "),
+    ("an alias", "state: *here\n", "1: YAML: "), ("a merge key", "log:\n  <<: {level: info}\n", "2: YAML: "),
+    ("a key twice", "state: /tmp/a\nstate: /tmp/b\n", "2: YAML: "),
+    ("no as a value", "log: {level: no}\n", "1: log.level: is no, must be"),
+    ("an octal number", "ingest:\n  maxConnections: 0100\n", "2: ingest.maxConnections: is 0100, must be"),
+    ("a scalar of 1 MB", "device:\n  id: \(String(repeating: "x", count: 1_000_000))\n", "2: "),
+    ("deep nesting", "keys: \(String(repeating: "[", count: 20_000))\n", "1: YAML: "),
+    (
+      "a billion laughs", "a: &a [lol]\n" + (1...9).map { "b\($0): &b\($0) [*a, *a, *a, *a]\n" }.joined(), "1: YAML: "
+    ),
+  ]
+
+  @Test(
+    "YAML's traps are faults with file and line, each in one short line",
+    arguments: traps.map(\.what),
+    [[Programs.prismd, "--check-config", "--config"], [Programs.prismctl, "config", "check"]])
+  func trap(what: String, command: [String]) async throws {
+    let trap = try #require(Self.traps.first { $0.what == what })
+    let folder = try Programs.temporaryFolder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let file = "\(folder)/prismd.yaml"
+    try trap.text.write(toFile: file, atomically: true, encoding: .utf8)
+    let ran = try await Programs.run(command[0], Array(command.dropFirst()) + [file])
+    #expect(ran.exitCode == 78)
+    let lines = (ran.output + ran.error).split(separator: "\n")
+    #expect(lines.first?.hasPrefix("\(file):\(trap.start)") == true, "\(lines.first ?? "nothing")")
+    #expect(lines.allSatisfy { $0.utf8.count < 400 })
+  }
+
   @Test(
     "five faults are five lines with file and line, and exit code 78, whoever checks",
     arguments: [

@@ -8,10 +8,12 @@ public import PrismBase
 ///
 /// inotify only says where to look: the folders on the way to each file are watched, and once they are quiet for
 /// `settle` the files' fingerprints are compared. So several writes of an editor are one change, and what else happens in
-/// a folder is none.
+/// a folder is none. Where the kernel watches nothing (its instances or watches are used up), the files are looked at
+/// every `pollInterval`.
 public actor FileWatcher {
   /// A folder that never becomes quiet is looked at so often nevertheless.
   static let unrestMax: Duration = .seconds(3)
+  static let pollInterval: Duration = .seconds(2)
   private static let foldersMax = 1024
 
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.files")
@@ -19,6 +21,7 @@ public actor FileWatcher {
   private let settle: Duration
   private let log: Logger
   private let onChange: @Sendable () -> Void
+  private let makeDescriptor: @Sendable () -> Int32
 
   private var files: Set<String> = [], folders: Set<String> = []
   private var known: [String: FileFingerprint?] = [:]
@@ -27,6 +30,7 @@ public actor FileWatcher {
   private var watches: [String: Int32] = [:]
   private var lastEvent: Duration = .zero
   private var settling: Task<Void, Never>?
+  private var polling: Task<Void, Never>?
 
   /// Something happened that was not looked at yet.
   var isSettling: Bool { settling != nil }
@@ -39,10 +43,21 @@ public actor FileWatcher {
     time: any TimeSource = SystemTime(), settle: Duration = .milliseconds(300), log: Logger,
     onChange: @escaping @Sendable () -> Void
   ) {
-    (self.time, self.settle, self.log, self.onChange) = (time, settle, log, onChange)
+    self.init(time: time, settle: settle, log: log, makeDescriptor: { prism_inotify() }, onChange: onChange)
   }
 
-  isolated deinit { source?.cancel() }
+  init(
+    time: any TimeSource, settle: Duration, log: Logger, makeDescriptor: @escaping @Sendable () -> Int32,
+    onChange: @escaping @Sendable () -> Void
+  ) {
+    (self.time, self.settle, self.log) = (time, settle, log)
+    (self.makeDescriptor, self.onChange) = (makeDescriptor, onChange)
+  }
+
+  isolated deinit {
+    source?.cancel()
+    polling?.cancel()
+  }
 
   /// Replaces what is watched. Files known from before are compared with what they were when a change was last told, so
   /// that nothing is missed between a change and this call; new ones with what they are now.
@@ -60,24 +75,37 @@ public actor FileWatcher {
 
   public func stop() {
     settling?.cancel()
+    polling?.cancel()
     source?.cancel()
-    (settling, source, watches) = (nil, nil, [:])
+    (settling, polling, source, watches) = (nil, nil, nil, [:])
   }
 
   private func open() {
     guard source == nil else { return }
-    descriptor = prism_inotify()
-    guard descriptor >= 0 else {
-      log.fault(
-        "files.inotify", "files are not watched; use `prismctl reload` after a change",
-        ["cause": String(cString: strerror(errno))])
-      return
-    }
+    descriptor = makeDescriptor()
+    guard descriptor >= 0 else { return poll(because: String(cString: strerror(errno))) }
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
     source.setEventHandler { [weak self] in self?.assumeIsolated { $0.drain() } }
     source.setCancelHandler { [descriptor] in close(descriptor) }
     self.source = source
     source.activate()
+  }
+
+  private func poll(because cause: String) {
+    guard polling == nil else { return }
+    log.warning(
+      "the kernel does not watch the files (fs.inotify.max_user_instances, max_user_watches); they are looked at instead",
+      ["cause": cause])
+    polling = Task { [weak self, time] in
+      while !Task.isCancelled {
+        do { try await time.sleep(for: Self.pollInterval) } catch { return }  // stopped
+        await self?.look()
+      }
+    }
+  }
+
+  private func look() {
+    if fingerprints() != known { noteEvent() }
   }
 
   /// What happened doesn't matter, nor that some of it was lost (an overflow): the files are looked at.
@@ -132,7 +160,11 @@ public actor FileWatcher {
     var placed: [String: Int32] = [:]
     for folder in wanted.sorted().prefix(Self.foldersMax) {
       let watch = prism_inotify_watch_folder(descriptor, folder)
-      if watch >= 0 { placed[folder] = watch }
+      if watch >= 0 {
+        placed[folder] = watch
+      } else if errno == ENOSPC {
+        poll(because: String(cString: strerror(errno)))
+      }
     }
     let kept = Set(placed.values)
     for watch in Set(watches.values).subtracting(kept) { inotify_rm_watch(descriptor, watch) }

@@ -97,6 +97,23 @@ struct FileWatcherTests {
     await watcher.stop()
   }
 
+  @Test("where the kernel watches nothing, files are looked at every 2 s")
+  func polled() async throws {
+    let time = HandTurnedTime()
+    let watcher = FileWatcher(
+      time: time, settle: .milliseconds(300), log: Logger(level: .error), makeDescriptor: { -1 }
+    ) { [changes] in changes.add() }
+    await watcher.watch(files: [folder("prismd.yaml")], folders: [])
+    try await eventually("it waits") { time.sleeperCount == 1 }
+    try folder.write("longer", to: "prismd.yaml")
+    time.advance(by: .seconds(2))
+    try await eventually("the change is seen") { await watcher.isSettling }
+    try await eventually("it settles") { time.sleeperCount == 2 }
+    time.advance(by: .milliseconds(300))
+    try await eventually("it is told") { [changes] in changes.now == 1 }
+    await watcher.stop()
+  }
+
   @Test("a change between being told and watching anew is not lost")
   func between() async throws {
     await watch("prismd.yaml")
