@@ -101,7 +101,15 @@ let package = Package(
       ]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(
-      "StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol"], resources: [.copy("Fixtures")]),
+      "StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"],
+      resources: [.copy("Fixtures")]),
+    .target(name: "CJobHook", path: "Tests/CJobHook"),
+    tests(
+      "SimulationTests",
+      [
+        "CJobHook", "PrismBase", "PrismConfig", "PrismEngine", "PrismPacket", "PrismProtocol", "PrismStore",
+        "PrismTestSupport",
+      ]),
     tests("TidyTests", []),
   ]
 )

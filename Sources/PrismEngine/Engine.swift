@@ -91,7 +91,7 @@ public actor Engine {
     for loop in loops { loop.cancel() }
     let deadline = parts.time.uptime + Self.stopMax
     await withTaskGroup(of: Void.self) { group in
-      for pipeline in pipelines.values { group.addTask { await pipeline.stop(deadline: deadline) } }
+      for pipeline in inOrder { group.addTask { await pipeline.stop(deadline: deadline) } }
     }
     await parts.store.close()
   }
@@ -111,7 +111,7 @@ public actor Engine {
   /// - Returns: false for a namespace that nobody knows.
   func flush(_ namespace: NamespaceName?) async -> Bool {
     guard let namespace else {
-      for pipeline in pipelines.values { await pipeline.flush() }
+      for pipeline in inOrder { await pipeline.flush() }
       return true
     }
     guard let pipeline = pipelines[namespace] else { return false }
@@ -122,7 +122,8 @@ public actor Engine {
   /// Every namespace that is configured, or has ever stored something.
   private func refreshPipelines(changed: Set<NamespaceName> = []) async {
     let snapshot = hub.current
-    for namespace in Set(snapshot.namespaces.keys).union(await parts.store.namespaces()).union(pipelines.keys) {
+    let known = Set(snapshot.namespaces.keys).union(await parts.store.namespaces()).union(pipelines.keys)
+    for namespace in known.sorted() {
       let settings = PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
       if let pipeline = pipelines[namespace] {
         if changed.contains(namespace) { await pipeline.apply(settings) }
@@ -135,8 +136,11 @@ public actor Engine {
     }
   }
 
+  /// By their names, so that a simulation does the same in every run.
+  private var inOrder: [NamespacePipeline] { pipelines.sorted { $0.key < $1.key }.map(\.value) }
+
   private func networkChanged() async {
-    for pipeline in pipelines.values { await pipeline.networkChanged() }
+    for pipeline in inOrder { await pipeline.networkChanged() }
   }
 
   private func maintain() async {

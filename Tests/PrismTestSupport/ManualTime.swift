@@ -8,34 +8,42 @@ public final class ManualTime: TimeSource {
     let wake: CheckedContinuation<Bool, Never>
   }
   private struct State {
-    var uptime: Duration = .seconds(1000)
-    var unixMilliseconds: Int64 = 1_700_000_000_000
+    var uptime: Duration
+    /// Since 1970.
+    var wall: Duration
     var sleepers: [Int: Sleeper] = [:]
     var lastNumber = 0
     var cancelled: Set<Int> = []
   }
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
-  public init() {}
+  public init(uptime: Duration = .seconds(1000), unixMilliseconds: Int64 = 1_700_000_000_000) {
+    state = Mutex(State(uptime: uptime, wall: .milliseconds(unixMilliseconds)))
+  }
 
   public var uptime: Duration { state.withLock { $0.uptime } }
-  public var unixMilliseconds: Int64 { state.withLock { $0.unixMilliseconds } }
+  public var unixMilliseconds: Int64 {
+    let (seconds, attoseconds) = state.withLock { $0.wall.components }
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+
+  /// When the first of those who sleep wants to be woken; nil: nobody sleeps.
+  public var nextDeadline: Duration? { state.withLock { $0.sleepers.values.map(\.deadline).min() } }
 
   public func advance(by duration: Duration) {
     let due = state.withLock { state -> [Sleeper] in
       state.uptime += duration
-      state.unixMilliseconds +=
-        duration.components.seconds * 1000
-        + duration.components.attoseconds / 1_000_000_000_000_000
+      state.wall += duration
       let due = state.sleepers.filter { $0.value.deadline <= state.uptime }
-      for number in due.keys { state.sleepers[number] = nil }
-      return due.values.sorted { $0.deadline < $1.deadline }
+        .sorted { ($0.value.deadline, $0.key) < ($1.value.deadline, $1.key) }
+      for (number, _) in due { state.sleepers[number] = nil }
+      return due.map(\.value)
     }
     for sleeper in due { sleeper.wake.resume(returning: true) }
   }
 
   /// Steps the wall clock alone, as anyone may at any time.
-  public func stepWallClock(milliseconds: Int64) { state.withLock { $0.unixMilliseconds += milliseconds } }
+  public func stepWallClock(milliseconds: Int64) { state.withLock { $0.wall += .milliseconds(milliseconds) } }
 
   public func sleep(until deadline: Duration) async throws {
     let number = state.withLock { state in

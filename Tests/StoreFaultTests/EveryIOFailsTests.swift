@@ -1,5 +1,6 @@
 import CFaultVFS
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// One VFS, one recording: the suites below take turns.

@@ -1,5 +1,7 @@
 import CFaultVFS
+import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// The I/O of a run is recorded, and the disk rebuilt as a power loss at any point would have left it: what was not
@@ -29,7 +31,8 @@ extension StoreFaults {
         let held = try await store.held()
         let must = (known?.acknowledged ?? []).subtracting(points.filter { $0.point <= point }.last?.leaving ?? [])
         let isWhole = !held.contains(nil) && Set(held).count == held.count && must.isSubset(of: held.compactMap { $0 })
-        let isSound = try await store.isBalanced() && isWhole
+        let claimed = try await store.status()[Reports.namespace]?[.meta]?.ledger[.claimed] ?? 0
+        let isSound = try await store.isBalanced() && claimed == held.count && isWhole
         if !isSound { losses += 1 }
         if !isSound && durability == .full {
           print("after event \(point): lost \(must.subtracting(held.compactMap { $0 }).count), held \(held.count)")

@@ -19,7 +19,7 @@ struct BuiltPacket: Sendable {
 
 /// Compresses and encrypts packets, on a queue of its own: a MiB takes milliseconds.
 actor PacketBuilder {
-  private let executor = DispatchQueueExecutor(label: "prism.packets")
+  nonisolated let executor = DispatchQueueExecutor(label: "prism.packets")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// The last one used: namespaces mostly share their key, and take turns where they don't.

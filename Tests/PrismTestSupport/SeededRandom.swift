@@ -1,13 +1,11 @@
-#if canImport(Glibc)
-  import Glibc
-#endif
+import Glibc
 
 /// splitmix64: the same numbers for the same seed, on every machine.
-struct SeededRandom: RandomNumberGenerator {
+public struct SeededRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
-  init(seed: UInt64) { state = seed }
+  public init(seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  public mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var x = state
     x = (x ^ (x >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -15,8 +13,15 @@ struct SeededRandom: RandomNumberGenerator {
     return x ^ (x >> 31)
   }
 
+  /// true once in `count` times.
+  public mutating func oneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &self) == 0 }
+
+  public mutating func pick<Element>(_ elements: [Element]) -> Element {
+    elements[Int.random(in: 0..<elements.count, using: &self)]
+  }
+
   /// `PRISM_SEED`, or a new one; printed, so that a failed run can be replayed exactly.
-  static func announcedSeed(_ suite: String) -> UInt64 {
+  public static func announcedSeed(_ suite: String) -> UInt64 {
     let given = getenv("PRISM_SEED").flatMap { UInt64(String(cString: $0)) }
     let seed = given ?? UInt64.random(in: 0...UInt64.max)
     print("\(suite): seed \(seed) (replay with PRISM_SEED=\(seed))")
@@ -25,4 +30,4 @@ struct SeededRandom: RandomNumberGenerator {
 }
 
 /// How much a run does: `PRISM_SOAK` multiplies the short form that `make test` runs.
-var soakFactor: Int { getenv("PRISM_SOAK").flatMap { Int(String(cString: $0)) } ?? 1 }
+public var soakFactor: Int { getenv("PRISM_SOAK").flatMap { Int(String(cString: $0)) } ?? 1 }

@@ -1,0 +1,244 @@
+import Foundation
+import PrismBase
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Synchronization
+
+@testable import PrismEngine
+@testable import PrismStore
+
+/// Days of a daemon in seconds: the real engine over the real store, in a world of clients, networks, collectors, clocks
+/// and operators that one seed drives. Whatever is promised is checked whenever anything happened.
+///
+/// `@unchecked Sendable`: it lives on its stage's one thread.
+final class Life: @unchecked Sendable {
+  typealias Line = SimulatedCollector.Line
+
+  let stage: Stage
+  var random: SeededRandom
+  var trace = Trace()
+  var collector = SimulatedCollector()
+  var rules = UploadRules()
+  var oracle = Oracle()
+  var settings = LifeSettings()
+  var moods: [NamespaceName: Mood] = [:]
+  var networkKind = NetworkState.Kind.unmetered
+  /// The first promise that was broken, where nobody could throw.
+  var broken: Broken?
+  private(set) var incarnation: Incarnation!
+  var reporters: [Reporter] = []
+  private var decoders: [String: PacketDecoder] = [:]
+  private var folders = 0
+  private let root: String
+  private let engineRandom: Randomness
+
+  init(_ stage: Stage, seed: UInt64, root: String) throws {
+    (self.stage, self.root) = (stage, root)
+    random = SeededRandom(seed: seed)
+    let draws = Draws(seed: random.next())
+    engineRandom = Randomness { draws.next() }
+    let folder = newFolder()
+    try name(folder)
+    try start(in: folder, uptime: .seconds(1000), unixMilliseconds: 1_700_000_000_000)
+  }
+
+  private final class Draws: Sendable {
+    private let random: Mutex<SeededRandom>
+    init(seed: UInt64) { random = Mutex(SeededRandom(seed: seed)) }
+    func next() -> UInt64 { random.withLock { $0.next() } }
+  }
+
+  var time: ManualTime { incarnation.time }
+  var engine: Engine { incarnation.engine }
+
+  // MARK: One daemon after another
+
+  private func newFolder() -> String {
+    folders += 1
+    let path = "\(root)/\(folders)"
+    mkdir(path, 0o700)
+    return path
+  }
+
+  /// A database's epoch is drawn by SQLite; here it is always the same, so that packets have the same length.
+  private func name(_ folder: String) throws {
+    try stage.outside {
+      var options = StoreOptions(folder: folder)
+      (options.ballastBytes, options.log) = (0, Logger(write: { _ in }))
+      await (try ReportStore.open(options)).close()
+      let connection = try SQLiteConnection(.init(path: folder + "/prism.db"))
+      try connection.execute("UPDATE facts SET value = '0123456789abcdef0123' WHERE name = 'epoch'")
+    }
+  }
+
+  func start(in folder: String, uptime: Duration, unixMilliseconds: Int64) throws {
+    let transport = SimulatedTransport(
+      begin: { [unowned self] in begins($0) }, arrive: { [unowned self] in arrives($0, $1) },
+      end: { [unowned self] in ends($0, $1) })
+    incarnation = try Incarnation(
+      stage, folder: folder, uptime: uptime, unixMilliseconds: unixMilliseconds, network: FixedNetwork(networkKind),
+      settings: settings, random: engineRandom, transport: transport)
+    try takeUpFlow()
+    try incarnation.start()
+    reporters = LifeSettings.names.map { _ in Reporter(AdmissionRules(engine.hub.current)) }
+  }
+
+  /// What the store knows of the namespaces' use of metered networks, before the engine works on it.
+  private func takeUpFlow() throws {
+    let store = incarnation.store
+    let notes = stage.perform { () -> [NamespaceName: [UInt8]] in
+      var notes: [NamespaceName: [UInt8]] = [:]
+      for name in LifeSettings.names { notes[name] = try? await store.note(name, "flow") }
+      return notes
+    }
+    let now = Instant(time)
+    for name in LifeSettings.names {
+      let window = notes[name].map { FlowWindow(note: $0, now: now) } ?? FlowWindow(now: now)
+      guard let window else { throw Broken(description: "\(name): a damaged note") }
+      try rules.starts(name, usedBytes: window.usedBytes, windowEndsIn: window.remaining(now), now: now.uptime)
+    }
+  }
+
+  /// A clean stop, and a start after `pause`.
+  func restart(after pause: Duration) throws {
+    try incarnation.stop { try step(until: time.uptime + .seconds(10)) }
+    rules.wasStopped()
+    try succeed(in: incarnation.folder, after: pause)
+  }
+
+  /// kill -9, and a start after `pause` on what had been written.
+  func kill(after pause: Duration) throws {
+    let folder = newFolder()
+    trace.isMuted = true
+    try incarnation.abandon(to: folder)
+    trace.isMuted = false
+    rules.wasKilled()
+    try succeed(in: folder, after: pause)
+    oracle.resolve(try ledgers())
+  }
+
+  private func succeed(in folder: String, after pause: Duration) throws {
+    let (uptime, milliseconds) = (time.uptime + pause, time.unixMilliseconds + pause.wholeMilliseconds)
+    incarnation = nil
+    try start(in: folder, uptime: uptime, unixMilliseconds: milliseconds)
+  }
+
+  // MARK: The time
+
+  /// To the next moment that anything waits for, `limit` at the latest.
+  func step(until limit: Duration) throws {
+    let next = min(time.nextDeadline ?? limit, limit)
+    if next > time.uptime { time.advance(by: next - time.uptime) }
+    stage.settle()
+    try check()
+  }
+
+  func live(until end: Duration) throws {
+    while time.uptime < end { try step(until: end) }
+  }
+
+  /// Events come irregularly, half a minute apart, with a night's silence now and then.
+  func trouble(for span: Duration) throws {
+    let end = time.uptime + span
+    while time.uptime < end {
+      let pause = random.oneIn(400) ? 3_600_000 : Int.random(in: 1...60_000, using: &random)
+      try live(until: min(end, time.uptime + .milliseconds(pause)))
+      try event()
+    }
+  }
+
+  /// Lets go of everything.
+  func end() {
+    incarnation.transport.die()
+    let engine = self.engine
+    let stopping = stage.begin { await engine.stop() }
+    stage.settle()
+    while stopping.value == nil {
+      time.advance(by: .seconds(1))
+      stage.settle()
+    }
+    incarnation = nil
+  }
+
+  func note(_ what: String) {
+    trace.note("\(time.uptime.wholeMilliseconds) \(time.unixMilliseconds) \(what)")
+  }
+
+  // MARK: The way to the collector; on the stage's thread
+
+  private func begins(_ request: UploadRequest) -> Deed? {
+    guard broken == nil else { return nil }
+    do {
+      let packet = try open(request)
+      try collector.saw(packet)
+      try rules.begins(packet, network: networkKind, settings: settings, now: time.uptime)
+      for report in packet.reports { try oracle.expect(report, packet.line) }
+      let mood = moods[packet.line.namespace] ?? .healthy
+      let deed = Deed(
+        mood, isKnown: collector.isKnown(packet.id), now: time.unixMilliseconds, using: &random)
+      if case .status(let status, _, _) = deed.answer, [400, 413, 415, 422].contains(status) {
+        collector.refused(packet)
+      }
+      note("\(packet.line) \(packet.id) \(packet.reports.map(\.number)) \(packet.digest) \(mood)")
+      return deed
+    } catch {
+      broken = broken ?? (error as? Broken) ?? Broken(description: "\(error)")
+      return nil
+    }
+  }
+
+  private func arrives(_ request: UploadRequest, _ deed: Deed) -> (status: Int, headers: [String: String], body: String)
+  {
+    do {
+      let packet = try open(request)
+      let receipt = ["prism-receipt": packet.id.description]
+      switch try collector.take(packet, rowsMax: deed.rowsMax) {
+      case .accepted: return (200, receipt, #"{"duplicate":false}"#)
+      case .duplicate: return (200, receipt, #"{"duplicate":true}"#)
+      case .refused(let status): return (status, [:], #"{"message":"can't take it"}"#)
+      }
+    } catch {
+      broken = broken ?? (error as? Broken) ?? Broken(description: "\(error)")
+      return (500, [:], "")
+    }
+  }
+
+  private func ends(_ request: UploadRequest, _ answer: UploadAnswer) {
+    guard let line = Self.line(request) else { return }
+    rules.ends(line, answer, now: time.uptime)
+    let outcome =
+      switch answer.outcome {
+      case .response(let status, _, _): String(status)
+      case .failure(let failure, _): failure.rawValue
+      }
+    note("\(line) \(request.header("Prism-Packet-Id") ?? "") \(outcome) \(answer.bytesSent)")
+  }
+
+  private static func line(_ request: UploadRequest) -> Line? {
+    let kind: ReportKind = request.url.hasSuffix("/payload") ? .payload : .meta
+    return request.header("Prism-Namespace").flatMap { NamespaceName($0) }.map { Line(namespace: $0, kind: kind) }
+  }
+
+  private func open(_ request: UploadRequest) throws -> SimulatedCollector.Packet {
+    guard let line = Self.line(request), let id = request.header("Prism-Packet-Id").flatMap({ PacketID($0) }),
+      let cipher = request.header("Prism-Cipher").flatMap(Cipher.init(rawValue:)),
+      let key = LifeSettings.keys.first(where: { $0.id == request.header("Prism-Key-Id") })
+    else { throw Broken(description: "a request without the headers of the protocol") }
+    let context = PacketContext(
+      deviceID: LifeSettings.deviceID, namespace: line.namespace, packetID: id, kind: line.kind)
+    let decoder = try decoders[cipher.rawValue] ?? PacketDecoder(cipher: cipher, key: key.secret)
+    decoders[cipher.rawValue] = decoder
+    let opened = try decoder.decode(context: context, body: request.body, mac: request.header("Prism-Mac"))
+    let reports = try opened.metas.enumerated().map { index, meta in
+      try ArrivedReport(
+        meta: meta, payload: line.kind == .payload ? opened.payloads[index] : nil, namespace: line.namespace)
+    }
+    var digest: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in opened.metas.joined() { digest = (digest ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    return SimulatedCollector.Packet(
+      id: id, line: line, dependsOn: request.header("Prism-Depends-On").flatMap { PacketID($0) }, reports: reports,
+      digest: digest)
+  }
+}

@@ -1,0 +1,71 @@
+import PrismProtocol
+
+/// A report of the simulation: everything about it follows from its number, so that one that is damaged, mixed up or
+/// made up is seen at the collector.
+struct LifeReport {
+  let number: Int
+  let namespace: NamespaceName
+  let type: String
+  let hasPayload: Bool
+  /// The client's own; nil: the daemon makes one.
+  let clientID: String?
+
+  /// The collector can't take it, whatever it comes with.
+  var isPoison: Bool { Self.isPoison(number) }
+  static func isPoison(_ number: Int) -> Bool { number % 211 == 17 }
+
+  /// The members of its meta.
+  static func body(_ number: Int) -> String {
+    let letter = String(UnicodeScalar(UInt8(97 + number % 26)))
+    return #""n":\#(number),"pad":"\#(String(repeating: letter, count: number * 37 % 260))""#
+  }
+
+  static func payload(_ number: Int) -> [UInt8] {
+    (0..<(number * 53 % 600)).map { UInt8(truncatingIfNeeded: number &* 31 &+ $0) }
+  }
+
+  /// As a client writes it; every other payload in base64.
+  var request: [UInt8] {
+    var head = #"{"namespace":"\#(namespace)","type":"\#(type)","meta":{\#(Self.body(number))}"#
+    if let clientID { head += #","reportId":"\#(clientID)""# }
+    guard hasPayload else { return Array((head + "}\n").utf8) }
+    let payload = Self.payload(number)
+    if number.isMultiple(of: 2) { return Array((head + #","payload":"\#(Base64.encode(payload))"}"# + "\n").utf8) }
+    return Array((head + #","payloadBytes":\#(payload.count)}"# + "\n").utf8) + payload
+  }
+}
+
+/// One report as the collector finds it in a packet.
+struct ArrivedReport {
+  let number: Int
+  let type: String
+  let reportID: String
+
+  /// - Throws: `Broken` where it is not what a client handed in to this namespace.
+  init(meta: [UInt8], payload: [UInt8]?, namespace: NamespaceName) throws {
+    let text = String(decoding: meta, as: UTF8.self)
+    guard let type = Self.value("MONITOR_TYPE", in: text), let id = Self.value("REPORT_ID", in: text),
+      let start = text.range(of: #","n":"#, last: true),
+      let number = Int(text[start.upperBound...].prefix { $0 != "," })
+    else { throw Broken(description: "a meta that nobody wrote: \(text)") }
+    let prefix = namespace.isBusiness ? "\(namespace)-" : ""
+    guard type.hasPrefix(prefix), namespace.isBusiness || !type.contains("-") else {
+      throw Broken(description: "a report of \(type) is in a packet of \(namespace)")
+    }
+    guard text.hasSuffix(",\(LifeReport.body(number))}") else { throw Broken(description: "damaged: \(text)") }
+    if let payload, payload != LifeReport.payload(number) {
+      throw Broken(description: "the payload of \(number) is not its own")
+    }
+    (self.number, self.type, reportID) = (number, String(type.dropFirst(prefix.count)), id)
+  }
+
+  private static func value(_ key: String, in text: String) -> String? {
+    text.range(of: #""\#(key)":""#, last: false).map { String(text[$0.upperBound...].prefix { $0 != "\"" }) }
+  }
+}
+
+extension String {
+  fileprivate func range(of needle: String, last: Bool) -> Range<String.Index>? {
+    last ? ranges(of: needle).last : firstRange(of: needle)
+  }
+}

@@ -1,0 +1,70 @@
+import PrismEngine
+import PrismProtocol
+import PrismTestSupport
+
+/// How a collector, or what stands before it, behaves for a while.
+enum Mood: String, CaseIterable {
+  case healthy, unreachable, hanging, slow, resetting, forgetful, failing, asking, misconfigured, portal, narrow
+  case rejecting
+  /// Something else for every packet.
+  case moody
+}
+
+/// What becomes of one POST.
+struct Deed {
+  enum Answer {
+    /// What the collector says of the packet.
+    case honest
+    case status(Int, [String: String], body: String)
+    case failure(UploadAnswer.Failure, mayHaveLeft: Bool)
+  }
+
+  /// Longer than anybody waits.
+  private static let forEver: Duration = .seconds(1_000_000)
+
+  /// Until the packet is at the collector; and from there until the answer is back.
+  var before: Duration = .milliseconds(20), after: Duration = .milliseconds(20)
+  /// The packet gets through to the collector.
+  var reaches = true
+  /// The collector takes no more rows in one packet.
+  var rowsMax = Int.max
+  var answer = Answer.honest
+
+  /// - Parameter isKnown: the collector has this packet already, and would say nothing but that it has.
+  init(_ mood: Mood, isKnown: Bool, now: Int64, using random: inout SeededRandom) {
+    switch mood {
+    case .healthy: break
+    case .unreachable:
+      reaches = false
+      answer = .failure(random.pick([.connect, .resolve, .tls]), mayHaveLeft: false)
+    case .hanging: if random.oneIn(2) { before = Self.forEver } else { after = Self.forEver }
+    case .slow: (before, after) = (.seconds(Int.random(in: 0...30, using: &random)), .seconds(5))
+    case .resetting: (reaches, answer) = (false, .failure(.reset, mayHaveLeft: true))
+    case .forgetful: answer = .failure(random.pick([.reset, .badResponse]), mayHaveLeft: true)
+    case .failing: refuse(random.pick([500, 502, 503, 408, 425, 507]))
+    case .asking: ask(now, &random)
+    case .misconfigured: refuse(random.pick([301, 302, 307, 401, 403, 404, 405]))
+    case .portal:
+      reaches = false
+      let headers = random.oneIn(2) ? [:] : ["prism-receipt": "01890000-0000-7000-8000-000000000000"]
+      answer = .status(random.pick([200, 204]), headers, body: "<html>Welcome to the hotel</html>")
+    case .narrow: rowsMax = 3
+    // Whoever says that of a packet that was taken before lies, and no sender can know: the sane ones don't.
+    case .rejecting: if !isKnown { refuse(random.pick([400, 413, 415, 422])) }
+    case .moody:
+      let moods = Mood.allCases.filter { $0 != .moody && $0 != .rejecting }
+      self = Deed(random.pick(moods), isKnown: isKnown, now: now, using: &random)
+    }
+  }
+
+  private mutating func refuse(_ status: Int) {
+    reaches = false
+    answer = .status(status, [:], body: #"{"message":"not now"}"#)
+  }
+
+  private mutating func ask(_ now: Int64, _ random: inout SeededRandom) {
+    reaches = false
+    let seconds = Int.random(in: 1...1200, using: &random)
+    answer = .status(random.pick([429, 503]), ["retry-after": String(seconds)], body: "")
+  }
+}

@@ -1,0 +1,54 @@
+import PrismEngine
+import PrismProtocol
+import PrismTestSupport
+
+/// A client's connection: its bytes go through the real conversation, admission and batches, its answers are read as a
+/// client reads them.
+struct Reporter {
+  /// What a report was answered.
+  enum Answer: Equatable {
+    case stored(id: String, isDuplicate: Bool)
+    case refused(RefusalCode)
+  }
+
+  private var conversation: IngestConversation
+
+  init(_ rules: AdmissionRules) {
+    let peer = ReportingPeer(userID: 1000, groupIDs: [1000], processID: 4711, processName: "app")
+    let host = HostFacts(deviceID: LifeSettings.deviceID, systemVersion: "Debian 12")
+    conversation = IngestConversation(
+      session: Session(rules: rules, host: host, peer: peer, sessionID: "session"), version: "1")
+  }
+
+  mutating func take(_ rules: AdmissionRules) { conversation.take(rules) }
+
+  /// What goes to the next commit.
+  mutating func batches(of reports: [LifeReport], unixMilliseconds: Int64) -> [ReportBatch] {
+    for report in reports { conversation.consume(report.request.span, unixMilliseconds: unixMilliseconds) }
+    return conversation.takeBatches()
+  }
+
+  /// One answer a report, in their order. - Parameter batches: how many the commit was of.
+  mutating func answers(to outcome: CommitOutcome, batches: Int) throws -> [Answer] {
+    for index in 0..<batches {
+      switch outcome {
+      case .committed(let outcomes): conversation.settle(outcomes[index], failure: nil)
+      case .failed(let refusal): conversation.settle(nil, failure: refusal)
+      }
+    }
+    conversation.flushAnswers()
+    defer { conversation.output = [] }
+    return try conversation.output.split(separator: 0x0A).map { try Self.answer($0) }
+  }
+
+  private static func answer(_ line: ArraySlice<UInt8>) throws -> Answer {
+    let value = try JSONValue(parsing: Array(line))
+    if value["status"]?.string == "stored", let id = value["reportId"]?.string {
+      return .stored(id: id, isDuplicate: value["duplicate"]?.bool ?? false)
+    }
+    guard let code = value["code"]?.string.flatMap(RefusalCode.init(rawValue:)) else {
+      throw Broken(description: "an answer that no client understands: \(value.text)")
+    }
+    return .refused(code)
+  }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import PrismTestSupport
+import Testing
+
+@Suite("Simulated life", .serialized)
+struct SimulatedLifeTests {
+  /// What a life came to.
+  struct Outcome: Sendable {
+    let traceHash: UInt64
+    let happenings: Int
+    let reports: Int
+    let broken: String?
+    let tail: String
+    let seconds: Double
+    let simulated: Duration
+  }
+
+  /// Trouble for `span` and a calm in turn.
+  static func live(seed: UInt64, hours: Int, trouble span: Duration = .seconds(5 * 3600)) async throws -> Outcome {
+    try await Stage.open(seed: seed ^ 0x5EED) { stage in
+      let root = "/dev/shm/prism-life-\(UUID().uuidString)"
+      mkdir(root, 0o700)
+      defer { if getenv("PRISM_KEEP") == nil { try? FileManager.default.removeItem(atPath: root) } }
+      let began = Date()
+      let life = try Life(stage, seed: seed, root: root)
+      let start = life.time.uptime
+      var broken: String?
+      do {
+        while life.time.uptime - start < .seconds(hours * 3600) {
+          try life.trouble(for: span)
+          try life.calmDown()
+        }
+      } catch { broken = "\(error)" }
+      let simulated = life.time.uptime - start
+      life.end()
+      return Outcome(
+        traceHash: life.trace.hash, happenings: life.trace.count, reports: life.oracle.lastNumber, broken: broken,
+        tail: life.trace.tail, seconds: Date().timeIntervalSince(began), simulated: simulated)
+    }
+  }
+
+  @Test("two days of outages, clock steps, reloads, full quotas and restarts: every promise holds after every step")
+  func twoDays() async throws {
+    let first = SeededRandom.announcedSeed("simulated life")
+    for seed in first..<(first + UInt64(soakFactor)) {
+      let life = try await Self.live(seed: seed, hours: 48)
+      let speed = Double(life.simulated.components.seconds) / life.seconds
+      print(
+        "simulated life \(seed): \(life.reports) reports, \(life.happenings) happenings in \(life.seconds) s, \(Int(speed)) times real time"
+      )
+      try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")
+    }
+  }
+
+  @Test("short lives, always the same: what the runner of planted bugs counts on", arguments: [UInt64](1...6))
+  func shortLife(seed: UInt64) async throws {
+    let life = try await Self.live(seed: seed, hours: 3, trouble: .seconds(3600))
+    try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")
+  }
+
+  @Test("the same seed is the same life, event by event")
+  func replay() async throws {
+    let seed = SeededRandom.announcedSeed("simulated life, twice")
+    let first = try await Self.live(seed: seed, hours: 6)
+    let second = try await Self.live(seed: seed, hours: 6)
+    #expect(first.happenings > 100)
+    #expect(first.traceHash == second.traceHash)
+  }
+}

@@ -1,0 +1,98 @@
+import PrismConfig
+import PrismEngine
+import PrismProtocol
+import PrismTestSupport
+
+/// What must hold whenever a POST begins, kept from outside of the engine (6-delivery.md, Whether and Settling).
+struct UploadRules {
+  typealias Line = SimulatedCollector.Line
+
+  /// A namespace's use of metered networks, as its window counts it.
+  struct Window {
+    var began: Duration
+    var usedBytes = 0
+    /// Whatever was put down of it may be lost or misread: the daemon's own count is taken over at its next start.
+    var isUncertain = false
+  }
+
+  private var inFlight: [Line: Bool] = [:]
+  private(set) var windows: [NamespaceName: Window] = [:]
+  /// A collector asked to be left alone until then.
+  private var notBefore: [Line: Duration] = [:]
+
+  mutating func begins(
+    _ packet: SimulatedCollector.Packet, network: NetworkState.Kind, settings: LifeSettings, now: Duration
+  ) throws {
+    let (line, name) = (packet.line, packet.line.namespace)
+    guard inFlight[line] == nil else { throw Broken(description: "two uploads of \(line) at once") }
+    guard settings.isPresent(name), settings[name].isUpload else {
+      throw Broken(description: "\(line) is uploaded, and nobody wants that")
+    }
+    if let until = notBefore[line], now < until {
+      throw Broken(description: "\(line) was asked to wait until \(until), and is sent at \(now)")
+    }
+    let isLoopback = settings[name].url?.contains("127.0.0.1") == true
+    let isMetered = network == .metered && !isLoopback
+    guard isLoopback || network != .none else { throw Broken(description: "\(line) is sent without a network") }
+    if isMetered { try beginsMetered(packet, settings, now) }
+    inFlight[line] = isMetered
+  }
+
+  private mutating func beginsMetered(
+    _ packet: SimulatedCollector.Packet, _ settings: LifeSettings, _ now: Duration
+  ) throws {
+    let name = packet.line.namespace
+    let stays = settings.wifiOnly(name)
+    if let report = packet.reports.first(where: { stays.contains($0.type) }) {
+      throw Broken(description: "report \(report.number) of \(report.type) leaves on a metered network")
+    }
+    roll(name, now)
+    guard windows[name]!.usedBytes < settings[name].maxFlowBytes else {
+      throw Broken(description: "\(name) has used \(windows[name]!.usedBytes) bytes of its flow, and sends more")
+    }
+  }
+
+  mutating func ends(_ line: Line, _ answer: UploadAnswer, now: Duration) {
+    if inFlight[line] == true {
+      roll(line.namespace, now)
+      windows[line.namespace]!.usedBytes += answer.bytesSent + answer.bytesReceived
+    }
+    inFlight[line] = nil
+    notBefore[line] = nil
+    guard case .response(let status, let headers, _) = answer.outcome, [429, 503].contains(status),
+      let seconds = headers["retry-after"].flatMap({ Int($0) })
+    else { return }
+    notBefore[line] = now + .seconds(seconds)
+  }
+
+  private mutating func roll(_ name: NamespaceName, _ now: Duration) {
+    let window = windows[name] ?? Window(began: now)
+    windows[name] = now - window.began >= .seconds(86_400) ? Window(began: now) : window
+  }
+
+  // MARK: What the world does
+
+  /// Only the wall clock tells how long the daemon was down: what it says counts from the next start on.
+  mutating func wallClockWasStepped() {
+    for name in windows.keys { windows[name]!.isUncertain = true }
+    notBefore = [:]
+  }
+
+  /// What was not written down yet is lost.
+  mutating func wasKilled() {
+    for name in windows.keys { windows[name]!.isUncertain = true }
+    (notBefore, inFlight) = ([:], [:])
+  }
+
+  mutating func wasStopped() { inFlight = [:] }
+
+  /// The daemon's count is taken over. - Throws: where nothing happened to it, and it is another one than before.
+  mutating func starts(_ name: NamespaceName, usedBytes: Int, windowEndsIn: Duration, now: Duration) throws {
+    if let window = windows[name], !window.isUncertain, now - window.began < .seconds(86_400) {
+      guard usedBytes == window.usedBytes else {
+        throw Broken(description: "\(name) had used \(window.usedBytes) bytes before the restart, and now \(usedBytes)")
+      }
+    }
+    windows[name] = Window(began: now - (.seconds(86_400) - windowEndsIn), usedBytes: usedBytes)
+  }
+}
