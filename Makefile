@@ -15,7 +15,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
 .PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-reloads
-.PHONY: install deb test-package
+.PHONY: install deb test-package soak-life mutants
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -73,10 +73,16 @@ test: bootstrap lint ## everything that CI runs
 	swift test --skip-build --filter PrismLinuxTests
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
 	swift test --skip-build --filter EndToEndTests
+	# The tests are tested: every planted bug is found.
+	scripts/mutants
 	$(MAKE) --no-print-directory test-package
 
+mutants: ## bugs are planted, each of which a named suite must find (scripts/mutants)
+	swift build --build-tests
+	scripts/mutants
+
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-reloads ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-reloads soak-life mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -88,6 +94,9 @@ soak-kills: soak-build ## 200 kills of the daemon
 	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
 soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 	PRISM_E2E_RELOADS=1000 swift test --skip-build --filter ReloadLoadTests
+
+soak-life: soak-build ## 100 simulated lives of two days each
+	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests

@@ -13,7 +13,7 @@ extension ReportStore {
   public func apply(_ policies: [NamespaceName: RetentionPolicy]) throws(StoreError) {
     let before = self.policies
     self.policies = policies
-    for (namespace, policy) in policies {
+    for (namespace, policy) in policies.sorted(by: { $0.key < $1.key }) {
       guard let number = state.number(of: namespace) else { continue }
       do {
         try transaction { (database) throws(SQLiteError) in
@@ -79,8 +79,8 @@ extension ReportStore {
     _ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase
   ) throws(SQLiteError) {
     guard try isCleared(namespace, policy, database) else { return }
-    for kind in ReportKind.allCases {
-      let queue = QueueID(namespace: namespace, kind: kind)
+    let everyNumber = PlantedBug.clearingOtherNamespaces.isPlanted ? Array(state.namespaces.keys) : [namespace]
+    for queue in everyNumber.flatMap({ number in ReportKind.allCases.map { QueueID(namespace: number, kind: $0) } }) {
       while try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .cleared, database) > 0 {}
     }
   }
@@ -166,7 +166,7 @@ extension ReportStore {
   /// One slice of every namespace's expiry. true: there may be more.
   func expire() throws(StoreError) -> Bool {
     var isMore = false
-    for (namespace, policy) in policies {
+    for (namespace, policy) in policies.sorted(by: { $0.key < $1.key }) {
       guard let number = state.number(of: namespace) else { continue }
       let cutoff = options.time.unixMilliseconds - Int64(policy.expirationDays) * 86_400_000
       if state[QueueID(namespace: number, kind: .meta)].ledger[.dead]

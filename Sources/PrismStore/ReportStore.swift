@@ -244,10 +244,11 @@ extension ReportStore {
       let database = try self.database
       try database.statement(.begin).run()
       let result = try body(database)
-      let ledger = try database.statement(.writeLedger)
-      for queue in touched { try state.writeLedger(of: queue, with: ledger) }
+      if !PlantedBug.ledgerOutsideTransaction.isPlanted { try writeLedgers(database) }
       isCommitting = true
+      if PlantedBug.answerBeforeCommit.isPlanted { return commitLater(result) }
       try database.statement(.commit).run()
+      if PlantedBug.ledgerOutsideTransaction.isPlanted { try writeLedgers(database) }
       for queue in touched { committed[queue] = state[queue].ledger.stored }
       if hasNewNames { writeContents(database) }
       scheduleCheckpoint(database)
@@ -257,6 +258,17 @@ extension ReportStore {
       // A full disk is noticed before the commit's mark is written; a failed write or sync may leave it behind.
       throw Failure(error: error, isUncertain: isCommitting && !error.isDiskFull)
     }
+  }
+
+  private func writeLedgers(_ database: StoreDatabase) throws(SQLiteError) {
+    let ledger = try database.statement(.writeLedger)
+    for queue in touched { try state.writeLedger(of: queue, with: ledger) }
+  }
+
+  /// A planted bug.
+  private func commitLater<Result>(_ result: Result) -> Result {
+    Task { try? database.statement(.commit).run() }
+    return result
   }
 
   /// Reads again what the database says. After anything but a full disk the file is opened anew, since what a connection

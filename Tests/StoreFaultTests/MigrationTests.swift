@@ -2,6 +2,7 @@ import CFaultVFS
 import Foundation
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// Databases of every released version become the newest, whatever happens on the way.

@@ -183,6 +183,7 @@ extension NamespacePipeline {
   private func book(_ bytes: Int) -> Int {
     flow.roll(Instant(parts.time))
     flow.book(bytes)
+    if PlantedBug.windowNotKept.isPlanted { return bytes }
     notes["flow"] = flow.note(now: Instant(parts.time))
     return bytes
   }
@@ -192,7 +193,7 @@ extension NamespacePipeline {
   ) async {
     if isMetered { _ = book(answer.bytesSent + answer.bytesReceived - booked) }
     guard let head = lines[kind].head, head.id == packet.context.packetID else { return }
-    lines[kind].answered(mayHaveLeft: answer.mayHaveLeft)
+    lines[kind].answered(mayHaveLeft: answer.mayHaveLeft && !PlantedBug.unmarkOnLostAnswer.isPlanted)
     let unixMilliseconds = parts.time.unixMilliseconds
     let result = AnswerClass(
       answer, to: head.id, receipt: settings.configuration?.receipt ?? .required, now: unixMilliseconds)

@@ -1,6 +1,7 @@
 import Glibc
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// Files of the store that are not what was written: no damaged row is sent, what is whole is saved, what is lost is

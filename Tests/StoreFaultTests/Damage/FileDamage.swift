@@ -1,4 +1,5 @@
 import Glibc
+import PrismTestSupport
 
 /// One way in which a file is not what was written.
 enum FileDamage: CustomStringConvertible {

@@ -2,6 +2,7 @@ import Glibc
 import PrismBase
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// How the store starts after what happened before.
