@@ -8,8 +8,9 @@ import time
 
 
 class Load:
-    """Each client reports one thing after the other. Where its connection ends before the answer, it sends the same
-    report again under the same id, on a new connection. Being refused a connection is counted, and is a failure."""
+    """Each client reports one thing after the other. Where its connection ends before the answer, or a daemon that is
+    stopping answers `busy` on it, it sends the same report again under the same id, on a new connection. Being refused a
+    connection is counted, and is a failure; so is any other refusal."""
 
     CLIENTS = 4
     CONNECT_SECONDS_MAX = 60
@@ -46,7 +47,7 @@ class Load:
             while not self.stopping.is_set():
                 connection = connection or self.connect()
                 answer = connection and self.ask(connection, name)
-                if answer:
+                if answer and answer.get("code") != "busy":
                     break
                 if connection:
                     connection.close()
