@@ -1,3 +1,4 @@
+import Glibc
 import PrismConfig
 import PrismProtocol
 import Testing

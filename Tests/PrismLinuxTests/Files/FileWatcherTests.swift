@@ -101,8 +101,8 @@ struct FileWatcherTests {
   func polled() async throws {
     let time = HandTurnedTime()
     let watcher = FileWatcher(
-      time: time, settle: .milliseconds(300), log: Logger(level: .error), makeDescriptor: { -1 }
-    ) { [changes] in changes.add() }
+      time: time, settle: .milliseconds(300), log: Logger(level: .error), makeDescriptor: { -1 },
+      onChange: { [changes] in changes.add() })
     await watcher.watch(files: [folder("prismd.yaml")], folders: [])
     try await eventually("it waits") { time.sleeperCount == 1 }
     try folder.write("longer", to: "prismd.yaml")
