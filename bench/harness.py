@@ -48,7 +48,11 @@ class Cost:
         self.peak_bytes = int(status["VmHWM"].split()[0]) * 1024
         io = dict(line.split(": ") for line in pathlib.Path(f"/proc/{pid}/io").read_text().splitlines())
         self.written_bytes = int(io["write_bytes"])
-        self.wakeups = sum(self._switches(task) for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+        self.wakeups = {task.name: self._switches(task) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
+
+    def wakeups_since(self, before):
+        """Of the threads that live now; one that came and went in between is not seen."""
+        return sum(count - before.wakeups.get(task, 0) for task, count in self.wakeups.items())
 
     @staticmethod
     def _switches(task):

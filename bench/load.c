@@ -67,7 +67,8 @@ static char *put_event(char *at, uint64_t sequence) {
     return at;
   }
   at = put_text(at, "{\"namespace\":\"");
-  at = put_text(at, options.namespaces[sequence % (uint64_t)options.namespace_count]);
+  /* In turns of 500: one program reports to one namespace. */
+  at = put_text(at, options.namespaces[sequence / 500 % (uint64_t)options.namespace_count]);
   at = put_text(at, "\",\"type\":\"");
   at = put_text(at, options.type);
   at = put_text(at, "\",\"meta\":");
