@@ -144,10 +144,14 @@ public actor Engine {
   }
 
   private func maintain() async {
+    var (uses, isIdle) = (0, true)
     while !Task.isCancelled {
       do {
         let before = parts.store.health.salvagedRows
-        while try await parts.store.maintain(), !Task.isCancelled {}
+        repeat {
+          isIdle = await parts.store.uses == uses
+          uses = await parts.store.uses
+        } while try await parts.store.maintain(isIdle: isIdle) && !Task.isCancelled
         if parts.store.health.salvagedRows != before { await reportsCameBack() }
         parts.log.faultEnded("maintenance", "the store is maintained again")
       } catch {

@@ -4,6 +4,7 @@ import PrismProtocol
 extension ReportStore {
   /// Stores the rows of `batches`. Nothing of them is answered as stored before this returns `committed`.
   public func append(_ batches: [ReportBatch]) -> CommitOutcome {
+    uses += 1
     if let refusal = refusalNow() { return .failed(refusal) }
     do {
       let outcomes = try transaction { (database) throws(SQLiteError) in

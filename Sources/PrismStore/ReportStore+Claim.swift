@@ -5,6 +5,7 @@ extension ReportStore {
   /// One commit for everything in `turn`: settlements in their order, then notes, then claims. nil where nothing waits for
   /// a claim. - Throws: `diskFull`, `uncertain`, `unavailable`; then nothing of it was done (or nobody can tell).
   public func turn(_ turn: UploadTurn) throws(StoreError) -> [ClaimedPacket?] {
+    uses += 1
     do {
       return try transaction { (database) throws(SQLiteError) in
         for settlement in turn.settlements { try settle(settlement, database) }

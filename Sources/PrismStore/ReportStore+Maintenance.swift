@@ -8,7 +8,9 @@ extension ReportStore {
   private static let vacuumPagesPerSlice = 256
 
   /// One slice of a few milliseconds. true: there is more to do at once.
-  public func maintain() throws(StoreError) -> Bool {
+  /// - Parameter isIdle: nobody used the store since the last slice. Else no more than this slice of pages is given back:
+  ///   that moves the rows at the file's end, and a drain would wait for rows to be moved that it deletes next.
+  public func maintain(isIdle: Bool = true) throws(StoreError) -> Bool {
     bringHome()
     _ = refusalNow()
     do { try relock() } catch { board.note { $0.cause = error.message } }
@@ -17,7 +19,7 @@ extension ReportStore {
     try forget()
     let isMoreFree = try reading { (database) throws(SQLiteError) in try giveBackPages(database) }
     if !isMore && !isMoreFree { checkpoint() }
-    return isMore || isMoreFree
+    return isMore || (isMoreFree && isIdle)
   }
 
   /// Client-given ids and settled packets, 24 h after the delivery.

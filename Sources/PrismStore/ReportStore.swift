@@ -36,6 +36,8 @@ public actor ReportStore {
   /// A body together with its context, while it is being bound.
   var scratch: [UInt8] = []
   var isCheckpointScheduled = false
+  /// Calls that reports came or left by; a change says that the store is in use.
+  public internal(set) var uses = 0
   var policies: [NamespaceName: RetentionPolicy] = [:]
   let ballast: Ballast
   /// When to look again whether a full disk has space; nil: it is not full.
