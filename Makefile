@@ -15,7 +15,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
 .PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-reloads
-.PHONY: install deb test-package soak-life mutants
+.PHONY: install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -82,7 +82,7 @@ mutants: ## bugs are planted, each of which a named suite must find (scripts/mut
 	scripts/mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-reloads soak-life mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -92,6 +92,15 @@ soak-io: soak-build ## every I/O call of the store fails in its turn
 	PRISM_SOAK=2 swift test --skip-build --filter EveryIOFails
 soak-kills: soak-build ## 200 kills of the daemon
 	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
+soak-damage: soak-build ## 500 damaged databases, and 40 under the real daemon
+	PRISM_SOAK=2 swift test --skip-build --filter 'StoreFaults/Damage'
+	PRISM_E2E_DAMAGE=40 swift test --skip-build --filter DamagedStateTests
+soak-migrations: soak-build ## every I/O call of a migration fails in its turn, 2,000 power losses
+	PRISM_SOAK=2 swift test --skip-build --filter Migrations
+soak-model: soak-build ## 30,000 random operations on the store and its model
+	PRISM_SOAK=25 swift test --skip-build --filter ModelTests
+soak-disk-full: soak-build ## a disk that is filled and freed 200 times
+	PRISM_E2E_DISK_FULL=200 swift test --skip-build --filter DiskFullTests
 soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 	PRISM_E2E_RELOADS=1000 swift test --skip-build --filter ReloadLoadTests
 

@@ -37,12 +37,14 @@ extension ReportStore {
 
   private func damagedDatabase(_ name: String) -> DamagedDatabase? {
     if let source = salvageSource, source.name == name { return source.database }
-    let source = DamagedDatabase(path: options.folder + "/" + name)
-    salvageSource = source.map { (name, $0) }
+    (salvageSource, salvageClaimed) = (nil, [:])
+    guard let source = DamagedDatabase(path: options.folder + "/" + name) else { return nil }
+    salvageClaimed = source.claimed.mapValues { IDRuns(union: $0) }
+    salvageSource = (name, source)
     return source
   }
 
-  /// The whole rows of one page whose names and contexts are known. - Returns: how many were not there yet.
+  /// The whole rows of one page that waited and whose names and contexts are known. - Returns: how many were not there yet.
   private func bringOver(_ source: DamagedDatabase, _ page: Int, _ database: StoreDatabase) throws(SQLiteError) -> Int {
     guard let table = source.table(of: page), let number = Int(table.dropFirst()), state.namespaces[number] != nil,
       table.hasPrefix("m") || table.hasPrefix("p")
@@ -52,7 +54,8 @@ extension ReportStore {
     var first = LaneValues { _ in .max }
     for record in source.records(on: page) {
       try record.withWholeRow(hasPayload: queue.kind == .payload) { (row) throws(SQLiteError) in
-        guard let lane = RowID(value: row.id).lane, try rendering(of: row, queue, database) != nil,
+        guard let lane = RowID(value: row.id).lane, salvageClaimed[queue]?.run(of: row.id) == nil,
+          try rendering(of: row, queue, database) != nil,
           try !isSettled(row.id, queue, database), try insert(row, queue, database)
         else { return }
         saved += 1

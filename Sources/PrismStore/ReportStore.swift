@@ -48,6 +48,8 @@ public actor ReportStore {
   // While a damaged database is brought over
   var salvage: SalvageProgress
   var salvageSource: (name: String, database: DamagedDatabase)?
+  /// Came over with their packets, and may have left since.
+  var salvageClaimed: [QueueID: IDRuns] = [:]
   var salvageSettled: [QueueID: IDRuns]?
   var lostWithSalvage = 0
   /// While the database has no file.

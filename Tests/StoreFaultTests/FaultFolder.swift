@@ -78,6 +78,15 @@ final class FaultFolder: Sendable {
     var options = StoreOptions(folder: path)
     (options.vfs, options.durability, options.ballastBytes) = (vfs, durability, 0)
     options.log = Logger(write: { _ in })
+    // The one before may not be let go of yet: its queue still turns.
+    let deadline = ContinuousClock.now + .seconds(30)
+    var isLocked = true
+    while isLocked, ContinuousClock.now < deadline {
+      do {
+        _ = try StateLock(folder: path)
+        isLocked = false
+      } catch { await Task.yield() }
+    }
     return try await ReportStore.open(options)
   }
 }

@@ -215,3 +215,15 @@ extension DamagedDatabase {
     1 + (roots.values.compactMap { "mp".contains($0.prefix(1)) ? Int($0.dropFirst()) : nil }.max() ?? 0)
   }
 }
+
+extension DamagedDatabase {
+  /// The rows of its packets in flight, as far as those can be read.
+  var claimed: [QueueID: [IDRuns]] {
+    var claimed: [QueueID: [IDRuns]] = [:]
+    // What the body throws is its own, and it throws nothing.
+    try? forEachRecord(of: "packets") { record in
+      if let packet = PacketRecord(record) { claimed[packet.queue, default: []].append(packet.members) }
+    }
+    return claimed
+  }
+}

@@ -106,6 +106,9 @@ final class Harness: Sendable {
     }
   }
 
+  /// nil before its start.
+  var daemonProcess: Int32? { daemon.withLock { $0?.identifier } }
+
   var daemonLog: String { (try? String(contentsOfFile: "\(folder)/prismd.log", encoding: .utf8)) ?? "" }
 
   var daemonProcess: Int32? { daemon.withLock { $0?.identifier } }

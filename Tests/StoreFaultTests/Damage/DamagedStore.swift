@@ -26,6 +26,15 @@ final class DamagedStore {
     var options = StoreOptions(folder: folder.path)
     options.ballastBytes = 0
     options.log = Logger(write: book.write)
+    // The one before may not be let go of yet: its queue still turns.
+    let deadline = ContinuousClock.now + .seconds(30)
+    var isLocked = true
+    while isLocked, ContinuousClock.now < deadline {
+      do {
+        _ = try StateLock(folder: folder.path)
+        isLocked = false
+      } catch { await Task.yield() }
+    }
     return try await ReportStore.open(options)
   }
 

@@ -101,6 +101,34 @@ extension StoreFaults {
       await store.close()
     }
 
+    @Test("what leaves while a database is brought over doesn't come back with it")
+    func leavesMeanwhile() async throws {
+      let rig = DamagedStore()
+      do {
+        let store = try await rig.open()
+        try await rig.fill(store)
+        _ = try await store.turn(UploadTurn(claims: [Reports.claim(20)]))
+        await store.close()
+      }
+      die(rig, times: 3)
+      let store = try await rig.open()
+      #expect(store.health.setAside == 1)
+      let packets = try await store.inFlight(Reports.namespace, .meta)
+      #expect(packets.count == 2)
+      let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 1, attempts: 1)
+      let (delivered, dead) = (packets[0], packets[1])
+      let settlements: [Settlement] = [
+        .delivered(delivered.id, receipt: Reports.receipt), .dead(dead.id, cause: cause),
+      ]
+      _ = try await store.turn(UploadTurn(settlements: settlements))
+      while try await store.maintain() {}
+      let held = try await rig.held(store)
+      #expect(Set(held).count == held.count && !held.contains(nil))
+      #expect(held.count == rig.stored.count - rig.delivered.count - delivered.itemCount)
+      #expect(try await store.isBalanced())
+      await store.close()
+    }
+
     @Test("at most three old databases are kept")
     func bounded() async throws {
       let rig = DamagedStore()

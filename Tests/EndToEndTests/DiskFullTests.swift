@@ -1,0 +1,125 @@
+import Foundation
+import Glibc
+import PrismClient
+import PrismProtocol
+import Testing
+
+/// A small disk that a stranger fills, under the real daemon. `PRISM_E2E_DISK_FULL=200` for the long form, `PRISM_SEED`
+/// for the same run again.
+@Suite struct DiskFullTests {
+  private static let positions = Seed.number("PRISM_E2E_DISK_FULL") ?? 8
+  private static let diskMegabytes = 24
+
+  @Test("a full disk: nothing answered is lost, uploads go on, and reports are taken again once there is space")
+  func filledByAStranger() async throws {
+    guard try await Programs.run("unshare", ["-m", "true"]).exitCode == 0 else {
+      return print("DiskFullTests: NOT RUN: only root may mount a disk of its own")
+    }
+    var random = SeededGenerator(seed: Seed.next("DiskFullTests: \(Self.positions) positions"))
+    let mount = #"mount -t tmpfs -o size=\#(Self.diskMegabytes)m tmpfs "${2%/*}/state" && exec "$0" "$@""#
+    let harness = try await Harness(
+      namespaces: ["shop": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample, isUploadPayload: true}]\n"],
+      daemonPrefix: ["unshare", "-m", "sh", "-c", mount])
+    do {
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      try await run(harness, try Stranger(harness), &random)
+      await harness.stop()
+    } catch {
+      await harness.stop()
+      throw error
+    }
+  }
+
+  private func run(_ harness: Harness, _ stranger: Stranger, _ random: inout SeededGenerator) async throws {
+    var oracle = Oracle(harness)
+    var slowest = Duration.zero
+    for position in 0..<Self.positions {
+      stranger.fill(leaving: Int.random(in: 0...1_500_000, using: &random))
+      let isRefused = try await oracle.sendUntilRefused()
+      #expect(isRefused, "position \(position): the disk was not full")
+      try await waitUntil("everything is delivered on a full disk", within: .seconds(120)) {
+        let status = try await harness.status()
+        return ["meta", "payload"].allSatisfy { kind in
+          ["waiting", "claimed"].allSatisfy { Harness.rows(status, "shop", kind, $0) == 0 }
+        }
+      }
+      stranger.leave()
+      let clock = ContinuousClock()
+      let start = clock.now
+      var (held, isTaken) = (oracle, false)
+      try await waitUntil("reports are taken again", within: .seconds(30)) {
+        isTaken = try await held.send(1)
+        return isTaken
+      }
+      oracle = held
+      slowest = max(slowest, clock.now - start)
+    }
+    print(
+      "DiskFullTests: \(oracle.stored.count) reports stored, \(oracle.refused) refused; taken again after at most \(slowest)"
+    )
+    #expect(oracle.codes == ["disk_full"], "nothing else is refused")
+    try await harness.waitUntilSent(["shop"], within: .seconds(120))
+    for kind in ["meta", "payload"] { try await harness.expectArrived("shop", kind, oracle.stored.sorted()) }
+    Harness.expectIdentity(try await harness.status())
+    #expect(try await harness.status()["store"]?["state"]?.string == "working")
+  }
+
+  /// Fills the disk from outside of the daemon's world.
+  private struct Stranger {
+    private let file: String
+    private let disk: String
+
+    init(_ harness: Harness) throws {
+      let process = try #require(harness.daemonProcess)
+      disk = "/proc/\(process)/root\(harness.folder)/state"
+      file = disk + "/stranger"
+    }
+
+    func fill(leaving spare: Int) {
+      var facts = statvfs()
+      guard statvfs(disk, &facts) == 0 else { return }
+      let free = Int(facts.f_bavail) * Int(facts.f_bsize)
+      let descriptor = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      posix_fallocate(descriptor, 0, off_t(max(4096, free - spare)))
+      close(descriptor)
+    }
+
+    func leave() { unlink(file) }
+  }
+
+  /// What was answered.
+  private struct Oracle {
+    private let client: PrismClient
+    private var next = 0
+    private(set) var stored: Set<Int> = []
+    private(set) var refused = 0
+    private(set) var codes: Set<String> = []
+
+    init(_ harness: Harness) { client = harness.client() }
+
+    /// - Returns: whether all were stored.
+    mutating func send(_ count: Int) async throws -> Bool {
+      let numbers = next..<next + count
+      next = numbers.upperBound
+      let answers = try await client.report(
+        contentsOf: numbers.map { Sample.report($0, in: "shop", hasPayload: true) })
+      for (number, answer) in zip(numbers, answers) {
+        switch answer {
+        case .stored: stored.insert(number)
+        case .refused(let refusal):
+          refused += 1
+          codes.insert(refusal.code.rawValue)
+        }
+      }
+      return answers.allSatisfy { if case .stored = $0 { true } else { false } }
+    }
+
+    mutating func sendUntilRefused() async throws -> Bool {
+      for _ in 0..<400 {
+        if try await !send(200) { return true }
+      }
+      return false
+    }
+  }
+}
