@@ -105,8 +105,9 @@ struct MetricsServerTests {
 
 /// The package's own files.
 enum Repository {
+  static var folder: String { "/" + #filePath.split(separator: "/Tests/PrismLinuxTests/")[0].drop { $0 == "/" } }
+
   static func text(_ path: String) throws -> String {
-    let root = #filePath.split(separator: "/Tests/PrismLinuxTests/")[0]
-    return try String(contentsOfFile: "/\(root.drop { $0 == "/" })/\(path)", encoding: .utf8)
+    try String(contentsOfFile: "\(folder)/\(path)", encoding: .utf8)
   }
 }
