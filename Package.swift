@@ -62,7 +62,7 @@ let package = Package(
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "PrismHTTP",
         "PrismLinux",
       ]),
-    program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
+    program("prismctl", ["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient", "CLinux"]),
     program("prism-collector", ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 
     .executableTarget(
@@ -91,7 +91,7 @@ let package = Package(
     tests(
       "PrismCollectorTests",
       ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
-    tests("PrismctlTests", ["prismctl"], resources: [.copy("complete.zsh")]),
+    tests("PrismctlTests", ["prismctl", "PrismProtocol"], resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
     tests(
       "EndToEndTests",

@@ -1,5 +1,6 @@
 #pragma once
 // No _GNU_SOURCE: Swift's Glibc module is built without it, and structures that differ between the two don't compile.
+#include <sys/timex.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -120,4 +121,14 @@ static inline int prism_inotify(void) { return inotify_init1(IN_CLOEXEC | IN_NON
 static inline int prism_inotify_watch_folder(int descriptor, const char *path) {
   return inotify_add_watch(descriptor, path, IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE |
       IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+}
+
+// --- The clock (prismctl) ---
+
+/// adjtimex(2), whose header Swift's Glibc leaves out: 1 where something keeps the clock in time, 0 where nothing does,
+/// -1 where the kernel does not tell.
+static inline int prism_clock_is_kept(void) {
+  struct timex kernel = {0};
+  if (adjtimex(&kernel) == -1) return -1;
+  return (kernel.status & STA_UNSYNC) == 0;
 }

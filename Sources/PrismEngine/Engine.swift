@@ -13,6 +13,9 @@ public actor Engine {
   /// Where the ingest socket hands its batches to.
   public nonisolated var sink: any ReportSink { ingest }
 
+  /// Who follows reports as they come.
+  public nonisolated let feed = ReportFeed()
+
   nonisolated let parts: PipelineParts
   /// Versions of remote configuration that collectors name, the newest only where the reader is behind.
   nonisolated let announcedVersions: AsyncStream<Int64>
@@ -35,7 +38,7 @@ public actor Engine {
       store: store, transport: transport, network: network, builder: PacketBuilder(), time: time, random: random,
       log: log, announcements: announcements)
     (self.hub, self.deviceID, startedAt) = (hub, deviceID, time.uptime)
-    ingest = IngestSink(store: store, time: time)
+    ingest = IngestSink(store: store, time: time, feed: feed)
   }
 
   /// Takes up what the last run left, and begins to deliver.

@@ -10,8 +10,11 @@ final class IngestSink: ReportSink {
   private let time: any TimeSource
   private let pipelines = Mutex<[NamespaceName: NamespacePipeline]>([:])
   private let counts = Mutex(CommitCounters())
+  private let feed: ReportFeed
 
-  init(store: ReportStore, time: any TimeSource) { (self.store, self.time) = (store, time) }
+  init(store: ReportStore, time: any TimeSource, feed: ReportFeed) {
+    (self.store, self.time, self.feed) = (store, time, feed)
+  }
 
   var counters: CommitCounters { counts.withLock { $0 } }
 
@@ -20,6 +23,7 @@ final class IngestSink: ReportSink {
   nonisolated(nonsending) func append(_ batches: [ReportBatch]) async -> CommitOutcome {
     let began = time.uptime
     let outcome = await store.append(batches)
+    if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
     guard case .committed = outcome else {
       counts.withLock { $0.failed() }
       return outcome

@@ -11,6 +11,13 @@ public protocol Transport: Sendable {
 }
 
 public struct UploadRequest: Sendable {
+  public enum Method: Sendable {
+    case post
+    /// Without a body, for an answer without one: whether anybody is there.
+    case head
+  }
+
+  public var method = Method.post
   public var url: String
   public var headers: [(name: String, value: String)]
   public var body: [UInt8]

@@ -55,7 +55,7 @@ final class Daemon: Sendable {
       ingest = IngestServer(
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
-        version: version, log: log)
+        version: version, feed: engine.feed, log: log)
       let ingest = ingest
       metrics = MetricsServer(.init(engine: engine, version: version) { await ingest.counters }, log: log)
       control = try ControlServer(
@@ -83,7 +83,7 @@ final class Daemon: Sendable {
     await signals.start()
     await reloader.watch()
     await ingest.start()
-    let desk = ControlDesk(engine: engine, version: version, configuration: reloader, remote: remote)
+    let desk = ControlDesk(engine: engine, version: version, configuration: reloader, remote: remote) { .current() }
     await control.start { desk.handle($0) }
     await reloader.tellReady()
     await remote.start()

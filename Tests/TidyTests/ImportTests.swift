@@ -20,7 +20,7 @@ private let allowedImports: [String: Set<String>] = [
     "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismStore", "PrismConfig",
   ]),
   "prismd": system.union(fiveRooms).union(["PrismEngine", "PrismHTTP", "PrismLinux"]),
-  "prismctl": system.union(["PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
+  "prismctl": system.union(["CLinux", "PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient"]),
   // PrismConfig: the faults of the folder that is served as remote configuration.
   "prism-collector": system.union(["PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismProtocol"]),
 ]

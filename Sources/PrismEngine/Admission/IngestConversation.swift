@@ -29,6 +29,9 @@ public struct IngestConversation: Sendable {
   public private(set) var mustClose = false
   /// The daemon stops: whatever comes is answered `busy`.
   public var isStopping = false
+  /// Somebody follows: refused reports are kept for `takeRefused`.
+  public var isFollowed = false
+  private var refused: [(name: ReportName, code: RefusalCode)] = []
   /// nil: as the greeting says.
   public var forcedAnswerMode: AnswerMode?
 
@@ -53,6 +56,12 @@ public struct IngestConversation: Sendable {
   public mutating func takeTally() -> IngestTally {
     defer { tally = IngestTally() }
     return tally
+  }
+
+  /// Takes what was refused since the last call while `isFollowed`.
+  public mutating func takeRefused() -> [(name: ReportName, code: RefusalCode)] {
+    defer { refused = [] }
+    return refused
   }
 }
 
@@ -113,7 +122,11 @@ extension IngestConversation {
         answers.append(answer(to: request, line))
       }
     } catch {
-      refuse(error)
+      if isFollowed, case .success(.report(let report)) = scanned.request {
+        refuse(error, ReportName(report, in: line))
+      } else {
+        refuse(error)
+      }
       if !framer.skip(scanned.followingBytes) { mustClose = true }
     }
   }
@@ -180,7 +193,10 @@ extension IngestConversation {
     if open?.isFull == true { seal() }
   }
 
-  private mutating func refuse(_ refusal: Refusal) {
+  private mutating func refuse(
+    _ refusal: Refusal, _ name: ReportName = ReportName(namespace: nil, type: nil, reportID: nil)
+  ) {
+    if isFollowed { refused.append((name, refusal.code)) }
     tally.received += 1
     tally.count([refusal])
     answers.refuse(refusal, answerMode)

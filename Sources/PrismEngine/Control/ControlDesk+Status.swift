@@ -19,6 +19,7 @@ extension ControlDesk {
       "network": [
         "kind": .string(network.kind.rawValue), "interface": network.interface.map { .string($0) } ?? .null,
       ],
+      "memory": ["residentBytes": .int(process().residentBytes), "virtualBytes": .int(process().virtualBytes)],
       "remote": await remote?.status ?? .null, "storeBytes": .int(await parts.store.storeBytes()),
       "store": describe(engine.storeHealth),
       "namespaces": .object(namespaces),

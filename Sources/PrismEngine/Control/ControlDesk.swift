@@ -9,16 +9,21 @@ public struct ControlDesk: Sendable {
   let version: String
   let configuration: any ConfigurationSource
   let remote: RemoteDesk?
+  let process: @Sendable () -> ProcessFigures
 
+  /// - Parameter process: what the daemon takes of the machine at present.
   public init(
-    engine: Engine, version: String, configuration: any ConfigurationSource, remote: RemoteDesk? = nil
+    engine: Engine, version: String, configuration: any ConfigurationSource, remote: RemoteDesk? = nil,
+    process: @escaping @Sendable () -> ProcessFigures
   ) {
     (self.engine, self.version, self.configuration, self.remote) = (engine, version, configuration, remote)
+    self.process = process
   }
 
   public func handle(_ request: ControlRequest) -> AsyncStream<JSONValue> {
     // A listing of any length is made line by line, as fast as it is read.
     if request.command == .export { return export(request) }
+    if request.command == .tail { return tail(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
     let task = Task {
       do throws(Refused) {
@@ -59,7 +64,8 @@ public struct ControlDesk: Sendable {
     case .deadList: return try await listDead(request)
     case .deadShow: return try await showDead(request)
     case .deadRequeue, .deadDrop: return try await settleDead(request)
-    case .tail, .export, .doctor:
+    case .doctor: return await doctor()
+    case .tail, .export:
       throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
   }

@@ -33,6 +33,7 @@ public actor IngestServer {
   private let version: String
   let time: any TimeSource
   private let log: Logger
+  private let feed: ReportFeed
 
   private var state = State.idle
   private var rules: AdmissionRules
@@ -53,10 +54,13 @@ public actor IngestServer {
 
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, told to clients that greet.
+  /// - Parameter feed: told of reports that are refused before they come to `sink`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
-    version: String, budget: PendingBudget = PendingBudget(), time: any TimeSource = SystemTime(), log: Logger
+    version: String, feed: ReportFeed = ReportFeed(), budget: PendingBudget = PendingBudget(),
+    time: any TimeSource = SystemTime(), log: Logger
   ) {
+    self.feed = feed
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
     (self.version, self.budget, self.time, self.log) = (version, budget, time, log)
     rules = AdmissionRules(snapshot())
@@ -213,6 +217,7 @@ extension IngestServer {
     let count = connection.descriptor.read(into: &buffer)
     if count < 0 && errno == EAGAIN { return }
     connection.conversation.take(rules)
+    connection.conversation.isFollowed = feed.hasFollowers
     if count > 0 {
       consume(count, connection)
     } else {
@@ -260,6 +265,7 @@ extension IngestServer {
       connection.endInput(unixMilliseconds: time.unixMilliseconds)
     }
     counts.tally.add(connection.conversation.takeTally())
+    if connection.conversation.isFollowed { tellRefused(connection) }
     account(connection)
     if connection.conversation.batchBytes > 0, !connection.isUnsealed {
       connection.isUnsealed = true
@@ -268,6 +274,14 @@ extension IngestServer {
     commit()
     watch(connection)
     closeIfDone(connection)
+  }
+
+  private func tellRefused(_ connection: IngestConnection) {
+    let now = time.unixMilliseconds
+    let events = connection.conversation.takeRefused().map {
+      ReportEvent(time: now, outcome: .refused($0.code), name: $0.name)
+    }
+    if !events.isEmpty { feed.publish(events) }
   }
 
   private func account(_ connection: IngestConnection) {

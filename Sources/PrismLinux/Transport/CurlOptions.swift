@@ -46,7 +46,9 @@ struct CurlOptions {
     try set(CURLOPT_PROTOCOLS_STR, "http,https", "protocols")
     try set(CURLOPT_URL, request.url, "URL")
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1), "HTTP version")
-    if let body = request.body {
+    if request.isHead {
+      try set(CURLOPT_NOBODY, 1, "method")
+    } else if let body = request.body {
       try set(CURLOPT_POST, 1, "method")
       try check(prism_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)), "body size")
     } else {

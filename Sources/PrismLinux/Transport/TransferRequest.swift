@@ -5,6 +5,8 @@ import PrismEngine
 struct TransferRequest: Sendable {
   let url: String
   let headers: [(name: String, value: String)]
+  /// Neither a body goes nor one comes.
+  let isHead: Bool
   /// nil: a GET.
   let body: [UInt8]?
   let tls: NamespaceConfiguration.TLS
@@ -13,13 +15,14 @@ struct TransferRequest: Sendable {
   let answerBytesKept: Int, answerBytesMax: Int
 
   init(_ request: UploadRequest) {
-    (url, headers, body, tls) = (request.url, request.headers, request.body, request.tls)
+    (url, headers, body, isHead) = (request.url, request.headers, request.body, request.method == .head)
+    tls = request.tls
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)
     (answerBytesKept, answerBytesMax) = (64 * 1024, 1024 * 1024)
   }
 
   init(_ request: DocumentRequest) {
-    (url, headers, body, tls) = (request.url, request.headers, nil, request.tls)
+    (url, headers, body, isHead, tls) = (request.url, request.headers, nil, false, request.tls)
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)
     (answerBytesKept, answerBytesMax) = (request.bodyBytesMax, request.bodyBytesMax)
   }

@@ -47,7 +47,7 @@ extension Command {
   /// - Throws: 78, when every fault was printed.
   private static func load(_ path: String) throws(Failure) -> LoadedConfiguration {
     do throws(ConfigurationFaults) {
-      return try ConfigurationLoader(path: path, environment: environment()).load()
+      return try ConfigurationLoader(path: path, environment: Invocation.environment).load()
     } catch {
       for fault in error.faults { print(fault) }
       throw Failure(Failure.configuration, "")
@@ -58,16 +58,5 @@ extension Command {
     guard let path = getcwd(nil, 0) else { return nil }
     defer { free(path) }
     return String(cString: path)
-  }
-
-  private static func environment() -> [String: String] {
-    var result: [String: String] = [:]
-    var entry = environ
-    while let text = entry.pointee {
-      let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
-      entry += 1
-    }
-    return result
   }
 }

@@ -6,24 +6,31 @@ struct StatusTable {
 
   init(_ status: JSONValue) {
     let namespaces = status["namespaces"]?.object ?? []
-    let lines = [Self.daemon(status), ""] + [Self.header] + namespaces.flatMap { Self.rows($0.key, $0.value) }
+    let lines = Self.daemonLines(status) + ["", Self.header] + namespaces.flatMap { Self.rows($0.key, $0.value) }
     let notes =
-      Self.remoteNotes(status["remote"]) + Self.storeNotes(status["store"])
-      + namespaces.flatMap { Self.notes($0.key, $0.value) }
+      Self.remoteNotes(status["remote"]) + Self.storeNotes(status["store"]).map { Paint.ofOutput($0, .red) }
+      + namespaces.flatMap { Self.notes($0.key, $0.value) }.map { Paint.ofOutput($0, .yellow) }
     let faults = (status["configFaults"]?.array ?? []).compactMap(\.string)
     let tail = notes.isEmpty ? [] : [""] + notes
     text =
-      (lines + tail + faults.map { Terminal.coloured("configuration: \($0)", .red) }).joined(separator: "\n")
+      (lines + tail + faults.map { Paint.ofOutput("configuration: \($0)", .red) }).joined(separator: "\n")
   }
 
-  private static func daemon(_ status: JSONValue) -> String {
+  static func daemonLines(_ status: JSONValue) -> [String] {
     let network = status["network"]
     let interface = network?["interface"]?.string.map { " (\($0))" } ?? ""
-    return [
-      "prismd \(status["version"]?.string ?? "?")", "up \(duration(status["uptimeSeconds"]?.int ?? 0))",
-      "configuration \(status["generation"]?.int ?? 0)", "network \(network?["kind"]?.string ?? "?")\(interface)",
-      "store \(bytes(status["storeBytes"]?.int ?? 0))",
-    ].joined(separator: ", ")
+    let lines = [
+      [
+        "prismd \(status["version"]?.string ?? "?")", "up \(duration(status["uptimeSeconds"]?.int ?? 0))",
+        "configuration \(status["generation"]?.int ?? 0)",
+      ],
+      [
+        "store \(bytes(status["storeBytes"]?.int ?? 0))",
+        "memory \(bytes(status["memory"]?["residentBytes"]?.int ?? 0))",
+        "network \(network?["kind"]?.string ?? "?")\(interface)",
+      ],
+    ]
+    return lines.map { $0.joined(separator: ", ") }
   }
 
   /// Nothing while remote configuration is off.
@@ -37,11 +44,12 @@ struct StatusTable {
       notes.append("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))")
     }
     if let cause = remote["cause"]?.string {
-      notes.append(Terminal.coloured("remote configuration can't be asked for: \(cause)", .yellow))
+      notes.append(Paint.ofOutput("remote configuration can't be asked for: \(cause)".printable, .yellow))
     }
     if let failed = remote["lastFailed"], let reason = failed["reason"]?.string {
       let number = failed["number"]?.int.map { "\($0)" } ?? "an answer"
-      notes.append(Terminal.coloured("remote configuration: \(number) was refused or taken back: \(reason)", .red))
+      let text = "remote configuration: \(number) was refused or taken back: \(reason)"
+      notes.append(Paint.ofOutput(text.printable, .red))
     }
     return notes
   }
@@ -67,7 +75,7 @@ struct StatusTable {
   }
 
   /// What is wrong with the store, or was since the daemon's start.
-  private static func storeNotes(_ store: JSONValue?) -> [String] {
+  static func storeNotes(_ store: JSONValue?) -> [String] {
     guard let store, let state = store["state"]?.string else { return [] }
     var notes: [String] = []
     if state != "working" { notes.append("\(state) since \(store["since"]?.string ?? "?")") }
@@ -78,11 +86,11 @@ struct StatusTable {
     }
     guard !notes.isEmpty else { return [] }
     if let cause = store["cause"]?.string { notes.append(cause) }
-    return [Terminal.coloured("store: \(notes.joined(separator: "; "))", .red)]
+    return ["store: \(notes.joined(separator: "; "))".printable]
   }
 
   /// What an operator should know of a namespace beyond its figures; nothing where all is well.
-  private static func notes(_ name: String, _ namespace: JSONValue) -> [String] {
+  static func notes(_ name: String, _ namespace: JSONValue) -> [String] {
     var notes: [String] = []
     if let state = namespace["state"]?.string, state != "active" { notes.append(state) }
     if let circuit = namespace["circuit"]?.string, circuit != "closed" { notes.append("circuit \(circuit)") }
@@ -93,7 +101,7 @@ struct StatusTable {
       notes.append("last failure \(failure["time"]?.string ?? ""): \(cause)")
     }
     if let wait = namespace["nextTryInSeconds"]?.int, !notes.isEmpty { notes.append("next try in \(duration(wait))") }
-    return notes.isEmpty ? [] : [Terminal.coloured("\(name): \(notes.joined(separator: "; "))", .yellow)]
+    return notes.isEmpty ? [] : ["\(name): \(notes.joined(separator: "; "))".printable]
   }
 
   /// `950`, `1.2k`, `34M`: bytes in powers of 1024, three digits.

@@ -1,11 +1,16 @@
+import CLinux
 import Glibc
 import PrismProtocol
 
 /// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.
 struct ControlConnection {
   private let path: String
+  /// How long each part of an answer may take; nil: as long as it takes.
+  private let patienceSeconds: Int?
 
-  init(_ invocation: Invocation) { path = invocation.controlSocket }
+  init(_ invocation: Invocation, patienceSeconds: Int? = nil) {
+    (path, self.patienceSeconds) = (invocation.controlSocket, patienceSeconds)
+  }
 
   /// - Parameter onAnswer: each answer as it comes, the last one included.
   /// - Throws: 69 where nobody answers; the daemon's own exit code and words for an error of it.
@@ -59,6 +64,10 @@ struct ControlConnection {
         Failure.unavailable,
         "\(path): \(reason); is prismd running (`systemctl status prismd`), and are you root or in its control group?")
     }
+    if let patienceSeconds {
+      var limit = timeval(tv_sec: patienceSeconds, tv_usec: 0)
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
     return descriptor
   }
 
@@ -72,9 +81,11 @@ struct ControlConnection {
     while true {
       let count = recv(descriptor, &chunk, chunk.count, 0)
       if count > 0 { return chunk[..<count] }
-      guard count < 0, errno == EINTR else {
-        throw Failure(Failure.unavailable, "\(path): the daemon closed the connection before its answer was complete")
+      if count < 0 && errno == EINTR { continue }
+      guard count == 0 || errno != EAGAIN else {
+        throw Failure(Failure.unavailable, "\(path): the daemon does not answer")
       }
+      throw Failure(Failure.unavailable, "\(path): the daemon closed the connection before its answer was complete")
     }
   }
 }

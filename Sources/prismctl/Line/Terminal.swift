@@ -1,22 +1,11 @@
 import Glibc
 
-/// What goes to people: colour and progress only where somebody looks (`NO_COLOR` is obeyed).
+/// What goes to people: progress only where somebody looks.
 enum Terminal {
   static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
   static let errorIsTerminal = isatty(STDERR_FILENO) == 1
-  private static let hasColour = outputIsTerminal && getenv("NO_COLOR") == nil
 
   static func printError(_ text: String) { write(STDERR_FILENO, text + "\n") }
-
-  /// Of SGR, ECMA-48.
-  enum Colour: Int {
-    case red = 31
-    case yellow = 33
-  }
-
-  static func coloured(_ text: String, _ colour: Colour) -> String {
-    hasColour ? "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m" : text
-  }
 
   /// A bar on one line of standard error that is drawn over; nothing where that is no terminal.
   /// - Parameter total: nil where nobody knows.

@@ -1,0 +1,101 @@
+import PrismConfig
+import PrismProtocol
+
+extension Command {
+  static let doctor = Command(
+    words: ["doctor"],
+    summary: "look for what commonly goes wrong, and say what to do; ends with 1 where something does not work",
+    options: [
+      Option("--config", "PATH", "the daemon's file (/etc/prism/prismd.yaml)"),
+      Option("--json", nil, "one JSON document"),
+    ],
+    example: "prismctl doctor"
+  ) { invocation throws(Failure) in
+    let findings = Examination(invocation).findings()
+    if invocation.has("--json") {
+      let counts = [Finding.Result.fault, .warning].map { result in findings.count { $0.result == result } }
+      let document: JSONValue = [
+        "findings": .array(findings.map(\.json)), "faults": .int(counts[0]), "warnings": .int(counts[1]),
+      ]
+      print(document.prettyText)
+    } else {
+      print(FindingTable(findings, .ofOutput, columns: Screen.size?.columns ?? 80).text)
+    }
+    if findings.contains(where: { $0.result == .fault }) { throw Failure(Failure.no, "") }
+  }
+}
+
+/// All that doctor looks at: what can be seen from here first, then what the daemon sees.
+private struct Examination {
+  private let invocation: Invocation
+  private let path: String
+
+  init(_ invocation: Invocation) {
+    (self.invocation, path) = (invocation, invocation["--config"] ?? "/etc/prism/prismd.yaml")
+  }
+
+  func findings() -> [Finding] {
+    let before = ask(.status)["status"]
+    let files = ConfigurationCheck(path)
+    var findings = [daemon(before)] + files.findings
+    let daemon = files.loaded?.snapshot.daemon
+    findings += SocketCheck.findings(
+      ingest: invocation.ingestSocket ?? daemon?.ingest.socket, mode: daemon?.ingest.mode,
+      control: invocation["--control"] ?? daemon?.control.socket)
+    findings += MachineCheck.findings(state: daemon?.state)
+    if let before {
+      findings += inForce()
+      findings += seenByDaemon()
+      findings += QueueCheck.findings(before, ask(.status)["status"] ?? before) { namespace in
+        ask(.explain, [.init("namespace", .string(namespace))])["text"]?.string
+      }
+    } else if let loaded = files.loaded {
+      findings += ReachCheck.findings(loaded.snapshot)
+      findings.append(
+        Finding("database", .skipped, "only the daemon looks into it; start it, then look again", advice: nil))
+    }
+    return findings
+  }
+
+  /// The last line of the answer; null where the daemon does not answer, which has a finding of its own.
+  private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> JSONValue {
+    var answer: JSONValue = .null
+    do throws(Failure) {
+      try ControlConnection(invocation, patienceSeconds: 120).ask(ControlRequest(command, arguments)) { answer = $0 }
+    } catch { return ["failure": .string(error.message)] }
+    return answer
+  }
+
+  private func daemon(_ status: JSONValue?) -> Finding {
+    guard let status else {
+      let why = ask(.status)["failure"]?.string ?? "it does not answer"
+      return Finding(
+        "daemon", .fault, why,
+        advice: "start it, or find out why it ends: `systemctl status prismd`, `journalctl -u prismd -n 50`")
+    }
+    let uptime = StatusTable.duration(status["uptimeSeconds"]?.int ?? 0)
+    return Finding("daemon", .ok, "prismd \(status["version"]?.string ?? "?") has been up for \(uptime)")
+  }
+
+  /// Whether the files say what the daemon works with.
+  private func inForce() -> [Finding] {
+    let answer = ask(.configDiff, [.init("path", .string(FilePaths.absolute(path)))])
+    guard let text = answer["text"]?.string else {
+      return [Finding("reload", .skipped, answer["failure"]?.string ?? "the daemon does not tell")]
+    }
+    if text == "nothing would change" { return [Finding("reload", .ok, "the files say what is in force")] }
+    return [
+      Finding(
+        "reload", .warning, "the files differ from what is in force: \(text.split(separator: "\n").count) changes",
+        advice: "`prismctl config diff \(path)` shows them, `prismctl reload` puts them in force")
+    ]
+  }
+
+  private func seenByDaemon() -> [Finding] {
+    let answer = ask(.doctor)
+    guard let findings = answer["findings"]?.array else {
+      return [Finding("database", .skipped, answer["failure"]?.string ?? "the daemon does not tell")]
+    }
+    return findings.compactMap { Finding($0) }
+  }
+}

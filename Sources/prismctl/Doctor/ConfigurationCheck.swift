@@ -1,0 +1,75 @@
+import Glibc
+import PrismConfig
+import PrismProtocol
+
+/// Whether the files can be taken, and who may read and write the keys.
+struct ConfigurationCheck {
+  let findings: [Finding]
+  /// nil: there are faults.
+  let loaded: LoadedConfiguration?
+
+  private static let faultsShown = 10
+
+  init(_ path: String) {
+    let loader = ConfigurationLoader(path: path, environment: Invocation.environment)
+    do throws(ConfigurationFaults) {
+      let loaded = try loader.load()
+      let count = loaded.snapshot.namespaces.count
+      let found = Finding("configuration", .ok, "\(path) and its namespaces (\(count)) have no fault")
+      findings = [found] + loaded.snapshot.daemon.keys.map(Self.key) + Self.keyless(loaded.snapshot)
+      self.loaded = loaded
+    } catch {
+      loaded = nil
+      findings = error.faults.prefix(Self.faultsShown).map {
+        Finding("configuration", .fault, $0.description, advice: Self.advice($0))
+      }
+    }
+  }
+
+  private static func advice(_ fault: ConfigurationFault) -> String {
+    fault.key == "file"
+      ? "is it the right path (--config), and may you read it?" : "mend it, then `prismctl config check` and `reload`"
+  }
+
+  /// Nobody else must be able to put another key in its place. That others can't read it is a fault of the file already.
+  private static func key(_ key: DaemonConfiguration.Key) -> Finding {
+    var facts = stat()
+    guard stat(key.file, &facts) == 0 else {
+      return Finding(
+        "key \(key.id)", .fault, "\(key.file): \(Files.reason())", advice: "put it back, or reload without it")
+    }
+    let mode = FileModes.text(facts.st_mode)
+    guard facts.st_mode & 0o022 == 0 else {
+      return Finding(
+        "key \(key.id)", .fault, "\(key.file) can be written by others (mode \(mode))",
+        advice: "chmod go-w \(key.file)")
+    }
+    return Finding("key \(key.id)", .ok, "\(key.file) has mode \(mode)")
+  }
+
+  private static func keyless(_ snapshot: Snapshot) -> [Finding] {
+    guard snapshot.daemon.keys.isEmpty, snapshot.namespaces.values.contains(where: { $0.url != nil }) else { return [] }
+    return [
+      Finding(
+        "keys", .fault, "none is configured: nothing can be sent",
+        advice: "`prismctl keys new FILE`, name it under `keys`, and give the same to the collector")
+    ]
+  }
+}
+
+enum FileModes {
+  /// `0640`
+  static func text(_ mode: mode_t) -> String {
+    let digits = String(mode & 0o7777, radix: 8)
+    return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+  }
+}
+
+enum FilePaths {
+  /// From the root.
+  static func absolute(_ path: String) -> String {
+    guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+    defer { free(folder) }
+    return String(cString: folder) + "/" + path
+  }
+}

@@ -1,0 +1,52 @@
+import PrismProtocol
+
+/// Doctor's findings for people: the result as a word, what was found, and below it what to do.
+struct FindingTable {
+  let text: String
+
+  init(_ findings: [Finding], _ paint: Paint, columns: Int) {
+    let lines = findings.flatMap { Self.lines($0, paint, max(40, columns)) }
+    text = (lines + [Self.summary(findings, paint)]).joined(separator: "\n")
+  }
+
+  private static let indent = 8
+
+  private static func lines(_ finding: Finding, _ paint: Paint, _ columns: Int) -> [String] {
+    let found = wrapped("\(finding.check): \(finding.text)".printable, columns - indent)
+    let advice = finding.advice.map { wrapped("→ \($0)".printable, columns - indent) } ?? []
+    let word = paint(finding.result.rawValue.padded(indent), colour(finding.result))
+    return found.enumerated().map { ($0 == 0 ? word : String(repeating: " ", count: indent)) + $1 }
+      + advice.map { String(repeating: " ", count: indent) + $0 }
+  }
+
+  private static func colour(_ result: Finding.Result) -> Paint.Colour? {
+    switch result {
+    case .ok: .green
+    case .warning: .yellow
+    case .fault: .red
+    case .skipped: .dim
+    }
+  }
+
+  private static func summary(_ findings: [Finding], _ paint: Paint) -> String {
+    func count(_ result: Finding.Result, _ word: String) -> String {
+      let count = findings.count { $0.result == result }
+      return "\(count) \(word)\(count == 1 ? "" : "s")"
+    }
+    let text = "\(count(.fault, "fault")), \(count(.warning, "warning"))"
+    return paint(text, .bold)
+  }
+
+  /// Breaks between words; a word that is wider stands alone.
+  static func wrapped(_ text: String, _ width: Int) -> [String] {
+    var lines: [String] = []
+    for word in text.split(separator: " ") {
+      if let last = lines.last, last.count + 1 + word.count <= width {
+        lines[lines.count - 1] += " " + word
+      } else {
+        lines.append(String(word))
+      }
+    }
+    return lines
+  }
+}

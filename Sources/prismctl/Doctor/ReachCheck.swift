@@ -1,0 +1,71 @@
+import Glibc
+import PrismConfig
+import PrismProtocol
+
+/// Whether collectors can be reached from here, while there is no daemon that could be asked.
+enum ReachCheck {
+  static let connectMilliseconds: Int32 = 5000
+
+  static func findings(_ snapshot: Snapshot) -> [Finding] {
+    let urls = Dictionary(grouping: snapshot.namespaces.values.filter { $0.url != nil }) { $0.url ?? "" }
+    return urls.sorted { $0.key < $1.key }.map { url, namespaces in
+      let names = namespaces.map(\.name.text).sorted().joined(separator: ", ")
+      return reach(url, check: "url \(names)")
+    }
+  }
+
+  private static func reach(_ url: String, check: String) -> Finding {
+    guard let (host, port) = hostAndPort(url) else { return Finding(check, .fault, "\(url) is no url", advice: nil) }
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    let code = getaddrinfo(host, port, &hints, &list)
+    guard code == 0 else {
+      return Finding(
+        check, .fault, "\(url): \(host): \(String(cString: gai_strerror(code)))",
+        advice: "look at the host name, and at the name servers (`resolvectl query \(host)`)")
+    }
+    defer { freeaddrinfo(list) }
+    var (reason, next) = ("no address", list)
+    while let address = next {
+      guard let refused = connect(address.pointee) else {
+        let note = url.hasPrefix("https") ? "; TLS is looked at once the daemon runs" : ""
+        return Finding(check, .ok, "\(url): port \(port) of \(host) takes connections\(note)")
+      }
+      (reason, next) = (refused, address.pointee.ai_next)
+    }
+    return Finding(
+      check, .fault, "\(url): \(reason)", advice: "does the collector listen there, and do firewalls let it through?")
+  }
+
+  /// nil: it works.
+  private static func connect(_ address: addrinfo) -> String? {
+    let type = address.ai_socktype | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(address.ai_family, type, 0)
+    guard descriptor >= 0 else { return Files.reason() }
+    defer { close(descriptor) }
+    if Glibc.connect(descriptor, address.ai_addr, address.ai_addrlen) == 0 { return nil }
+    guard errno == EINPROGRESS else { return Files.reason() }
+    var look = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    guard poll(&look, 1, connectMilliseconds) > 0 else { return "no answer within \(connectMilliseconds / 1000) s" }
+    var code: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size)
+    return code == 0 ? nil : String(cString: strerror(code))
+  }
+
+  /// Of a url that the configuration's check has let through.
+  static func hostAndPort(_ url: String) -> (host: String, port: String)? {
+    guard let scheme = url.firstRange(of: "://") else { return nil }
+    let authority = url[scheme.upperBound...].prefix { $0 != "/" }
+    let ordinary = url.hasPrefix("https") ? "443" : "80"
+    if authority.hasPrefix("[") {
+      let parts = authority.dropFirst().split(separator: "]", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2 else { return nil }
+      return (String(parts[0]), parts[1].hasPrefix(":") ? String(parts[1].dropFirst()) : ordinary)
+    }
+    let parts = authority.split(separator: ":", maxSplits: 1)
+    guard let host = parts.first else { return nil }
+    return (String(host), parts.count == 2 ? String(parts[1]) : ordinary)
+  }
+}

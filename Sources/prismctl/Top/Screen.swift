@@ -1,0 +1,77 @@
+import Dispatch
+import Glibc
+
+/// The whole terminal: keys come one by one, the cursor is gone, and what was there before comes back at the end, also
+/// where a signal ends the program.
+final class Screen {
+  enum Event { case quit, resized, nothing }
+
+  private let original: termios
+  private let wakeReader: Int32, wakeWriter: Int32
+  private var signals: [any DispatchSourceSignal] = []
+  private static let quitting = [SIGTERM, SIGHUP, SIGINT]
+
+  /// nil: standard input or output is no terminal.
+  init?() {
+    var settings = termios()
+    var ends: [Int32] = [-1, -1]
+    guard Terminal.outputIsTerminal, tcgetattr(STDIN_FILENO, &settings) == 0, pipe(&ends) == 0 else { return nil }
+    (original, wakeReader, wakeWriter) = (settings, ends[0], ends[1])
+    cfmakeraw(&settings)
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    for number in Self.quitting + [SIGWINCH] { watch(number) }
+    Terminal.write(STDOUT_FILENO, "\u{1B}[?1049h\u{1B}[?25l")
+  }
+
+  /// A signal comes as a byte, so that `wait` sees it beside the keys.
+  private func watch(_ number: Int32) {
+    signal(number, SIG_IGN)  // else its own action is taken beside the event
+    let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+    source.setEventHandler { [wakeWriter] in
+      var byte = UInt8(truncatingIfNeeded: number)
+      _ = Glibc.write(wakeWriter, &byte, 1)
+    }
+    signals.append(source)
+    source.activate()
+  }
+
+  func close() {
+    for source in signals { source.cancel() }
+    Terminal.write(STDOUT_FILENO, "\u{1B}[?25h\u{1B}[?1049l")
+    var settings = original
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+  }
+
+  var size: TopFrame.Size { Self.size ?? TopFrame.Size(columns: 80, rows: 24) }
+
+  /// nil: standard output is no terminal.
+  static var size: TopFrame.Size? {
+    var window = winsize()
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else { return nil }
+    return TopFrame.Size(columns: Int(window.ws_col), rows: Int(window.ws_row))
+  }
+
+  func draw(_ lines: [String]) {
+    let text = lines.map { $0 + "\u{1B}[K" }.joined(separator: "\r\n")
+    Terminal.write(STDOUT_FILENO, "\u{1B}[H\(text)\u{1B}[J")
+  }
+
+  /// Waits for a key, a signal or the time.
+  func wait(milliseconds: Int) -> Event {
+    var looks = [
+      pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: wakeReader, events: Int16(POLLIN), revents: 0),
+    ]
+    guard poll(&looks, 2, Int32(clamping: milliseconds)) > 0 else { return .nothing }
+    if looks[1].revents != 0 { return Self.read(wakeReader).contains(UInt8(SIGWINCH)) ? .resized : .quit }
+    let keys = Self.read(STDIN_FILENO)
+    // An end of input is the terminal's end. 3 is Ctrl-C, 4 Ctrl-D, which come as keys here.
+    if keys.isEmpty || keys.contains(where: { [3, 4, 0x71, 0x51].contains($0) }) { return .quit }
+    return .nothing
+  }
+
+  private static func read(_ descriptor: Int32) -> ArraySlice<UInt8> {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    return bytes[..<max(0, Glibc.read(descriptor, &bytes, bytes.count))]
+  }
+}

@@ -1,0 +1,109 @@
+import PrismProtocol
+
+/// One screen of `prismctl top`, for any size.
+struct TopFrame {
+  struct Size: Equatable {
+    var columns: Int, rows: Int
+  }
+
+  private typealias Cell = (text: String, colour: Paint.Colour?)
+
+  /// Not longer than the screen is high, and none wider than it.
+  let lines: [String]
+
+  /// - Parameter trouble: why the newest figures are old; nil: they are not.
+  /// - Parameter hasBlocks: the terminal shows Unicode's block elements.
+  init(_ history: TopHistory, trouble: String?, size: Size, paint: Paint, hasBlocks: Bool, footer: String) {
+    let status = history.status
+    var top: [[Cell]] = StatusTable.daemonLines(status ?? .null).map { [($0, .bold)] }
+    if let trouble { top.append([(trouble, .red)]) }
+    top += [[("", nil)], [(Self.header(size), .dim)]]
+    let namespaces = (status?["namespaces"]?.object ?? []).map { ($0.key, $0.value) }
+    let notes = namespaces.flatMap { StatusTable.notes($0.0, $0.1) }.map { [($0, .yellow)] as [Cell] }
+    let storeNotes = StatusTable.storeNotes(status?["store"]).map { [($0, .red)] as [Cell] }
+    let room = max(1, size.rows - top.count - 2)
+    let notesShown = (storeNotes + notes).prefix(max(0, min(storeNotes.count + notes.count, room / 2)))
+    var rows = Self.rows(namespaces, history, size, hasBlocks: hasBlocks)
+    let rowsMax = max(1, room - notesShown.count)
+    if rows.count > rowsMax {
+      let hidden = rows.count - rowsMax + 1
+      rows = rows.prefix(rowsMax - 1) + [[("… \(hidden) more, quieter", .dim)]]
+    }
+    let bottom: [[Cell]] = (notesShown.isEmpty ? [] : [[("", nil)]]) + notesShown + [[(footer, .dim)]]
+    lines = (top + rows + bottom).prefix(size.rows).map { Self.line($0, size.columns, paint) }
+  }
+
+  // MARK: Columns
+
+  private static let titles = ["WAITING", "DEAD", "OLDEST", "IN/S", "OUT/S", "SENT/S"]
+  private static let widths = [9, 7, 8, 8, 8, 8]
+  private static let nameWidth = 13
+  private static var fixedWidth: Int { nameWidth + widths.reduce(0, +) + 1 }
+
+  private static func header(_ size: Size) -> String {
+    let spark = size.columns - fixedWidth
+    return "NAMESPACE".padded(nameWidth) + zip(titles, widths).map { $0.paddedLeft($1) }.joined()
+      + (spark >= 8 ? " IN/S, \(min(spark, TopHistory.secondsKept)) s" : "")
+  }
+
+  /// By name; where not all fit, those with the most to tell first.
+  private static func rows(
+    _ namespaces: [(String, JSONValue)], _ history: TopHistory, _ size: Size, hasBlocks: Bool
+  ) -> [[Cell]] {
+    let isCrowded = namespaces.count > max(1, size.rows - 6)
+    let activity = { (entry: (String, JSONValue)) -> Double in
+      let rates = history.rates[entry.0]
+      return (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(waiting(entry.1))
+    }
+    let ordered = isCrowded ? namespaces.sorted { activity($0) > activity($1) } : namespaces
+    return ordered.map { row($0.0, $0.1, history.rates[$0.0], size, hasBlocks: hasBlocks) }
+  }
+
+  private static func waiting(_ namespace: JSONValue) -> Int { sum(namespace, "waiting") + sum(namespace, "claimed") }
+
+  private static func sum(_ namespace: JSONValue, _ key: String) -> Int {
+    ReportKind.allCases.reduce(0) { $0 + (namespace[$1.rawValue]?[key]?.int ?? 0) }
+  }
+
+  private static func row(
+    _ name: String, _ namespace: JSONValue, _ rates: TopHistory.Rates?, _ size: Size, hasBlocks: Bool
+  ) -> [Cell] {
+    let oldest = ReportKind.allCases.map { namespace[$0.rawValue]?["oldestAgeSeconds"]?.int ?? 0 }.max() ?? 0
+    let (waiting, dead) = (waiting(namespace), sum(namespace, "dead"))
+    let isAlarming = namespace["circuit"]?.string == "open" || namespace["state"]?.string == "held"
+    let figures: [Cell] = [
+      (figure(Double(waiting)), isAlarming && waiting > 0 ? .yellow : nil),
+      (figure(Double(dead)), dead > 0 ? .red : nil),
+      (waiting > 0 ? StatusTable.duration(oldest) : "-", nil), (rates.map { figure($0.stored) } ?? "-", nil),
+      (rates.map { figure($0.delivered) } ?? "-", nil),
+      (rates.map { StatusTable.bytes(Int($0.sentBytes)) } ?? "-", nil),
+    ]
+    let columns = max(0, min(size.columns - fixedWidth, TopHistory.secondsKept))
+    let spark = Sparkline(rates?.storedBefore ?? [], columns: columns, hasBlocks: hasBlocks).text
+    return [(fitted(name, nameWidth), isAlarming ? .yellow : nil)]
+      + zip(figures, widths).map { ($0.0.text.paddedLeft($0.1), $0.0.colour) } + [(" " + spark, .green)]
+  }
+
+  /// `950`, `12.3k`, `1.2M`: in powers of 1000.
+  static func figure(_ value: Double) -> String {
+    var (value, unit) = (value, 0)
+    while value >= 9999.5 && unit < 4 { (value, unit) = (value / 1000, unit + 1) }
+    if unit == 0 && (value == value.rounded() || value >= 100) { return String(Int(value.rounded())) }
+    let tenths = Int((value * 10).rounded())
+    return "\(tenths / 10).\(tenths % 10)" + ["", "k", "M", "G", "T"][unit]
+  }
+
+  private static func fitted(_ text: String, _ width: Int) -> String {
+    (text.count < width ? text : text.prefix(width - 2) + "…").padded(width)
+  }
+
+  private static func line(_ cells: [Cell], _ columns: Int, _ paint: Paint) -> String {
+    var (line, left) = ("", columns)
+    for cell in cells where left > 0 {
+      let text = String(cell.text.prefix(left))
+      left -= text.count
+      line += paint(text, text.isEmpty ? nil : cell.colour)
+    }
+    return line
+  }
+}

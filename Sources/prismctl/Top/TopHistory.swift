@@ -1,0 +1,54 @@
+import PrismProtocol
+
+/// What `prismctl top` has seen: the newest status, and the rates of the minute before it.
+struct TopHistory {
+  static let secondsKept = 60
+
+  struct Rates: Equatable {
+    /// Reports a second: stored, delivered; bytes a second to the collector.
+    var stored = 0.0, delivered = 0.0, sentBytes = 0.0
+    /// The newest last.
+    var storedBefore: [Double] = []
+  }
+
+  private struct Totals {
+    var stored = 0, delivered = 0, sentBytes = 0
+  }
+
+  private(set) var status: JSONValue?
+  private(set) var rates: [String: Rates] = [:]
+  private var totals: [String: Totals] = [:]
+  private var time: Double?
+
+  /// - Parameter now: seconds on any clock that does not go back.
+  mutating func add(_ status: JSONValue, now: Double) {
+    let seconds = time.map { now - $0 } ?? 0
+    var next: [String: Totals] = [:]
+    for (name, namespace) in (status["namespaces"]?.object ?? []).map({ ($0.key, $0.value) }) {
+      let new = Self.totals(namespace)
+      next[name] = new
+      guard let old = totals[name], seconds > 0 else { continue }
+      rates[name, default: Rates()].take(
+        stored: new.stored - old.stored, delivered: new.delivered - old.delivered,
+        sentBytes: new.sentBytes - old.sentBytes, in: seconds)
+    }
+    rates = rates.filter { next[$0.key] != nil }
+    (self.status, totals, time) = (status, next, now)
+  }
+
+  /// A report is counted once, by its meta row.
+  private static func totals(_ namespace: JSONValue) -> Totals {
+    let ledger = namespace["meta"]?["ledger"]
+    let sent = ReportKind.allCases.reduce(0) { $0 + (namespace[$1.rawValue]?["bytesSent"]?.int ?? 0) }
+    return Totals(stored: ledger?["stored"]?.int ?? 0, delivered: ledger?["delivered"]?.int ?? 0, sentBytes: sent)
+  }
+}
+
+extension TopHistory.Rates {
+  /// A daemon that was restarted counts its bytes from 0 again: that is no negative rate.
+  fileprivate mutating func take(stored: Int, delivered: Int, sentBytes: Int, in seconds: Double) {
+    func rate(_ count: Int) -> Double { Double(max(0, count)) / seconds }
+    (self.stored, self.delivered, self.sentBytes) = (rate(stored), rate(delivered), rate(sentBytes))
+    storedBefore = (storedBefore + [self.stored]).suffix(TopHistory.secondsKept)
+  }
+}

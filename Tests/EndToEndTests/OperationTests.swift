@@ -1,0 +1,121 @@
+import Foundation
+import Glibc
+import PrismProtocol
+import Testing
+
+@Suite struct OperationTests {
+  private static let shop = "url: URL\nmonitorList: [{type: order}]\n"
+
+  private func findings(_ harness: Harness) async throws -> (exitCode: Int32, byCheck: [String: String]) {
+    let ran = try await harness.prismctl("doctor", "--json", "--config", harness.config)
+    let document = try JSONValue(parsing: Array(ran.output.utf8))
+    let found = (document["findings"]?.array ?? []).map {
+      ($0["check"]?.string ?? "", $0["result"]?.string ?? "")
+    }
+    return (ran.exitCode, Dictionary(found) { first, _ in first })
+  }
+
+  @Test("doctor finds nothing where all works; where nothing does it says what, and needs no daemon for it")
+  func doctor() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      let down = try await findings(harness)
+      #expect(down.exitCode == 1)
+      for check in ["daemon", "ingest socket", "control socket", "url shop"] {
+        #expect(down.byCheck[check] == "fault", "\(check): \(down.byCheck)")
+      }
+      chmod(harness.folder, 0o711)  // else others couldn't get at the socket, and doctor would say so
+      #expect(down.byCheck["database"] == "skipped" && down.byCheck["configuration"] == "ok")
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      let up = try await findings(harness)
+      #expect(up.byCheck.values.allSatisfy { $0 != "fault" && $0 != "skipped" }, "\(up.byCheck)")
+      #expect(up.exitCode == 0 && up.byCheck["database"] == "ok" && up.byCheck["url shop"] == "ok")
+      try harness.write("url: https://no-such-host.invalid\nmonitorList: [{type: order}]\n", namespace: "shop")
+      _ = try await harness.prismctl("reload")
+      let text = try await harness.prismctl("doctor", "--config", harness.config)
+      #expect(text.exitCode == 1)
+      #expect(text.output.contains("url shop: https://no-such-host.invalid"), "\(text.output)")
+      #expect(text.lines.allSatisfy { $0.count <= 80 })
+    }
+  }
+
+  @Test("tail tells of what is stored and what is refused, as it comes")
+  func tail() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let log = "\(harness.folder)/tail.log"
+      let tail = try Child(Programs.prismctl, ["--control", harness.control, "tail", "--json"], log: log)
+      func lines() -> [JSONValue] {
+        let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+        // The last one may be half.
+        return text.split(separator: "\n").compactMap { try? JSONValue(parsing: Array($0.utf8)) }
+      }
+      try await waitUntil("tail follows", within: .seconds(30)) { lines().contains { $0["following"]?.bool == true } }
+      for (type, code) in [("order", Int32(0)), ("nonsense", 1)] {
+        let sent = try await harness.prismctl(
+          "send", "--namespace", "shop", "--meta", #"{"secret":"s3cr3t"}"#, "--report-id", "o-1", "--type", type)
+        #expect(sent.exitCode == code, "\(sent.error)")
+      }
+      try await waitUntil("both are told", within: .seconds(30)) { lines().count == 3 }
+      let reports = lines().dropFirst().compactMap { $0["report"] }
+      #expect(reports.map { $0["outcome"]?.string } == ["stored", "refused"])
+      #expect(reports.map { $0["code"]?.string } == [nil, "unknown_type"])
+      #expect(reports.map { $0["type"]?.string } == ["order", "nonsense"] && reports[0]["reportId"]?.string == "o-1")
+      #expect(try !String(contentsOfFile: log, encoding: .utf8).contains("s3cr3t"))
+      try await tail.end(SIGTERM)
+    }
+  }
+
+  @Test("top prints a frame where it is asked to, and says what else there is where it can't be live")
+  func top() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let frame = try await harness.prismctl("top", "--once")
+      #expect(frame.exitCode == 0 && frame.lines.contains { $0.hasPrefix("shop ") }, "\(frame.output)")
+      #expect(frame.lines.allSatisfy { $0.count <= 80 && !$0.contains("\u{1B}") })
+      let live = try await harness.prismctl("top")
+      #expect(live.exitCode == 64 && live.error.contains("top --once"))
+    }
+  }
+
+  @Test("top on a terminal: q and Ctrl-C bring back the screen and the terminal's settings", arguments: ["q", "\u{3}"])
+  func terminal(key: String) async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let script = """
+        import os, pty, sys, time, select, termios
+        child, terminal = pty.fork()
+        if child == 0: os.execv(sys.argv[1], sys.argv[1:])
+        before, seen, sent = None, b"", False
+        while True:
+          if select.select([terminal], [], [], 30)[0]:
+            try: part = os.read(terminal, 65536)
+            except OSError: break
+            if not part: break
+            seen += part
+          if b"shop" in seen and not sent:
+            os.write(terminal, \(key == "q" ? "b'q'" : "b'\\x03'")); sent = True
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(code, b"\\x1b[?1049h" in seen, seen.rstrip().endswith(b"\\x1b[?1049l"))
+        """
+      let ran = try await Programs.run(
+        "python3", ["-c", script, Programs.prismctl, "--control", harness.control, "top"])
+      #expect(ran.output == "0 True True\n", "\(ran.output) \(ran.error)")
+    }
+  }
+
+  @Test("metrics are served where metrics.listen says so, from the reload on that says it")
+  func metrics() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startDaemon()
+      let daemonFile = try String(contentsOfFile: harness.config, encoding: .utf8)
+      let port = try Harness.freePort()
+      try (daemonFile + "metrics: {listen: \(port)}\n").write(
+        toFile: harness.config, atomically: true, encoding: .utf8)
+      #expect(try await harness.prismctl("reload").exitCode == 0)
+      let page = try await Programs.run("curl", ["-sS", "http://127.0.0.1:\(port)/metrics"])
+      #expect(page.output.contains("prism_configuration_generation 2"), "\(page.error)")
+      #expect(try await Programs.run("curl", ["-sS", "http://127.0.0.1:\(port)/readyz"]).output == "ready\n")
+    }
+  }
+}

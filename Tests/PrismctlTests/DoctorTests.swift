@@ -1,0 +1,107 @@
+import PrismProtocol
+import Testing
+
+@testable import prismctl
+
+@Suite("prismctl doctor")
+struct DoctorTests {
+  private static func status(
+    waiting: Int = 0, dead: Int = 0, oldest: Int = 0, stored: Int = 0, delivered: Int = 0, state: String = "active",
+    circuit: String = "closed"
+  ) -> JSONValue {
+    let queue: JSONValue = [
+      "waiting": .int(waiting), "claimed": 0, "dead": .int(dead), "oldestAgeSeconds": .int(oldest),
+      "ledger": ["stored": .int(stored), "delivered": .int(delivered)],
+    ]
+    let failure: JSONValue = ["time": "2026-01-02T00:00:00.000Z", "status": 401, "cause": "answered 401"]
+    return [
+      "configFaults": [],
+      "namespaces": [
+        "shop": ["state": .string(state), "circuit": .string(circuit), "lastFailure": failure, "meta": queue]
+      ],
+    ]
+  }
+
+  private static func examine(_ before: JSONValue, _ now: JSONValue) -> [Finding] {
+    QueueCheck.findings(before, now) { _ in "order meta: network: no network" }
+  }
+
+  @Test("a queue that is emptied is well, one that is old is a warning, one that only grows or is held a fault")
+  func queues() {
+    let idle = Self.status(waiting: 3, oldest: 5)
+    #expect(Self.examine(idle, idle).map(\.result) == [.ok])
+    let old = Self.status(waiting: 3, oldest: 700, stored: 3)
+    #expect(Self.examine(old, old).map(\.result) == [.warning])
+    let growing = Self.examine(old, Self.status(waiting: 9, oldest: 703, stored: 9))
+    #expect(growing.map(\.result) == [.fault])
+    #expect(growing[0].text == "9 rows wait, the oldest for 11m, and more come; last failure: answered 401")
+    #expect(growing[0].advice == "`prismctl explain shop` tells what keeps them (order meta: network: no network)")
+    let drained = Self.status(waiting: 9, oldest: 703, stored: 9, delivered: 1)
+    #expect(Self.examine(old, drained).map(\.result) == [.warning])
+    let held = Self.status(waiting: 1, state: "held")
+    #expect(Self.examine(held, held).map(\.result) == [.fault])
+  }
+
+  @Test("dead letters and a refused reload are told with what to do")
+  func others() {
+    let dead = Self.examine(.null, Self.status(dead: 4))
+    #expect(dead.map(\.result) == [.warning] && dead[0].advice?.contains("dead list --namespace shop") == true)
+    let faulty: JSONValue = ["configFaults": ["a.yaml:3: url: is missing"], "namespaces": [:]]
+    #expect(Self.examine(faulty, faulty)[0].result == .fault)
+  }
+
+  @Test(
+    "a disk is judged by what is free, in bytes and in inodes",
+    arguments: [
+      (10 << 30, Int?.none, Finding.Result.ok), (100 << 20, .some(1000), .warning), (10 << 20, .none, .fault),
+      (10 << 30, .some(3), .fault),
+    ])
+  func disk(free: Int, files: Int?, result: Finding.Result) {
+    let finding = MachineCheck.disk("/state", freeBytes: free, totalBytes: 20 << 30, freeFiles: files)
+    #expect(finding.result == result && (finding.advice != nil) == (result != .ok))
+  }
+
+  @Test(
+    "a clock of the past is a fault, one that nothing keeps in time a warning",
+    arguments: [
+      (0, Bool?.some(true), Finding.Result.fault), (1_900_000_000, .some(false), .warning),
+      (1_900_000_000, .some(true), .ok), (1_900_000_000, .none, .ok),
+    ])
+  func clock(seconds: Int, isKept: Bool?, result: Finding.Result) {
+    #expect(MachineCheck.clock(unixSeconds: seconds, isSynchronised: isKept).result == result)
+  }
+
+  @Test(
+    "a url's host and port",
+    arguments: [
+      ("https://a.example/x", "a.example", "443"), ("http://a.example", "a.example", "80"),
+      ("https://a.example:8443/y", "a.example", "8443"), ("http://[::1]:9/z", "::1", "9"),
+      ("http://[::1]", "::1", "80"),
+    ])
+  func addresses(url: String, host: String, port: String) throws {
+    let found = try #require(ReachCheck.hostAndPort(url))
+    #expect(found.host == host && found.port == port)
+  }
+
+  @Test("the table keeps to its columns, says each result as a word, and ends with the sum")
+  func table() {
+    let findings = [
+      Finding("disk", .ok, "12G of 40G are free"),
+      Finding(
+        "url shop", .fault, "https://collector.example: Could not resolve host: collector.example and more words",
+        advice: "look at the url's host name, and at the name servers (`resolvectl query HOST`)"),
+    ]
+    let lines = FindingTable(findings, Paint(isOn: false), columns: 60).text.split(separator: "\n").map { String($0) }
+    #expect(lines[0] == "ok      disk: 12G of 40G are free")
+    #expect(lines[1].hasPrefix("fault   url shop: https://collector.example:"))
+    #expect(lines.allSatisfy { $0.count <= 60 })
+    #expect(lines.contains { $0.hasPrefix("        → look at") })
+    #expect(lines.last == "1 fault, 0 warnings")
+  }
+
+  @Test("a finding goes over the control socket and comes back as it was", arguments: Finding.Result.allCases)
+  func crossing(result: Finding.Result) {
+    let finding = Finding("url shop", result, "text \"quoted\"", advice: result == .ok ? nil : "do")
+    #expect(Finding(finding.json) == finding)
+  }
+}

@@ -1,0 +1,121 @@
+import PrismProtocol
+import Testing
+
+@testable import prismctl
+
+@Suite("prismctl top")
+struct TopTests {
+  private static func status(_ names: [String], stored: Int, delivered: Int, circuit: String = "closed") -> JSONValue {
+    let members = names.map { name -> JSONValue.Member in
+      let queue: JSONValue = [
+        "waiting": .int(stored - delivered), "claimed": 0, "dead": 2, "bytes": 1000, "oldestAgeSeconds": 75,
+        "bytesSent": .int(delivered * 100), "ledger": ["stored": .int(stored), "delivered": .int(delivered)],
+      ]
+      let failure: JSONValue = ["time": "2026-01-01T00:00:00.000Z", "status": 503, "cause": "answered 503"]
+      return .init(name, ["state": "active", "circuit": .string(circuit), "lastFailure": failure, "meta": queue])
+    }
+    return [
+      "version": "1.2.3", "uptimeSeconds": 3700, "generation": 4, "storeBytes": 123_456,
+      "memory": ["residentBytes": 12_000_000], "network": ["kind": "unmetered", "interface": "eth0"],
+      "namespaces": .object(members),
+    ]
+  }
+
+  private static func frame(
+    _ history: TopHistory, columns: Int = 80, rows: Int = 24, colour: Bool = false, blocks: Bool = true,
+    trouble: String? = nil
+  ) -> [String] {
+    TopFrame(
+      history, trouble: trouble, size: .init(columns: columns, rows: rows), paint: Paint(isOn: colour),
+      hasBlocks: blocks, footer: "q quits"
+    ).lines
+  }
+
+  private static func history(_ names: [String] = ["shop"], seconds: Int = 3, circuit: String = "closed") -> TopHistory
+  {
+    var history = TopHistory()
+    for second in 0...seconds {
+      history.add(
+        status(names, stored: 1000 * second, delivered: 900 * second, circuit: circuit), now: Double(second) * 2)
+    }
+    return history
+  }
+
+  @Test("rates are what changed between two looks, by the time between them")
+  func rates() {
+    let rates = Self.history().rates["shop"]
+    #expect(rates?.stored == 500 && rates?.delivered == 450 && rates?.sentBytes == 45_000)
+    #expect(rates?.storedBefore == [500, 500, 500])
+  }
+
+  @Test("a daemon that was started anew counts from 0 again, which is no negative rate")
+  func restart() {
+    var history = Self.history()
+    history.add(Self.status(["shop"], stored: 5, delivered: 5), now: 8)
+    #expect(history.rates["shop"]?.stored == 0 && history.rates["shop"]?.sentBytes == 0)
+  }
+
+  @Test("a minute is kept of each namespace, and nothing of those that are gone")
+  func bounds() {
+    var history = Self.history(seconds: 100)
+    #expect(history.rates["shop"]?.storedBefore.count == 60)
+    history.add(Self.status([], stored: 0, delivered: 0), now: 300)
+    #expect(history.rates.isEmpty)
+  }
+
+  @Test(
+    "a frame is never higher or wider than the screen",
+    arguments: [(80, 24), (40, 10), (200, 60), (10, 3), (1, 1)], [1, 5, 40])
+  func fits(size: (columns: Int, rows: Int), namespaces: Int) {
+    let history = Self.history((0..<namespaces).map { "namespace-\($0)" }, circuit: "open")
+    let lines = Self.frame(history, columns: size.columns, rows: size.rows, trouble: "the daemon does not answer")
+    #expect(lines.count <= size.rows)
+    for line in lines { #expect(line.count <= size.columns, "\(line)") }
+  }
+
+  @Test("in 80 columns a namespace has its figures and the sparkline beside them")
+  func row() throws {
+    let row = try #require(Self.frame(Self.history()).first { $0.hasPrefix("shop") })
+    #expect(row.split(separator: " ") == ["shop", "300", "2", "75s", "500", "450", "44k", "███"])
+    #expect(row.count == 80)
+  }
+
+  @Test("without colour nothing is lost: what is wrong is said in words")
+  func colourless() {
+    let lines = Self.frame(Self.history(circuit: "open"))
+    #expect(lines.contains { $0.contains("shop: circuit open; last failure 2026-01-01T00:00:00.000Z: answered 503") })
+    #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
+    #expect(Self.frame(Self.history(circuit: "open"), colour: true).contains { $0.contains("\u{1B}[33m") })
+  }
+
+  @Test("more namespaces than lines: the busiest are shown, and how many are not")
+  func crowded() {
+    let names = (0..<40).map { "n\($0)" }
+    var history = Self.history(names)
+    var busy = Self.status(names, stored: 3000, delivered: 2700).object ?? []
+    let index = busy.firstIndex { $0.key == "namespaces" }!
+    let namespaces = (busy[index].value.object ?? []).map {
+      $0.key == "n33" ? .init($0.key, Self.status(["n33"], stored: 9000, delivered: 2700)["namespaces"]!["n33"]!) : $0
+    }
+    busy[index] = .init("namespaces", .object(namespaces))
+    history.add(.object(busy), now: 8)
+    let lines = Self.frame(history)
+    #expect(lines[4].hasPrefix("n33 "))
+    #expect(lines.contains { $0.contains("more, quieter") })
+  }
+
+  @Test(
+    "figures keep to four digits",
+    arguments: [
+      (0.0, "0"), (0.25, "0.3"), (7, "7"), (99.94, "99.9"), (1234, "1234"), (9999, "9999"), (12_345, "12.3k"),
+      (1_234_567, "1234.6k"), (98_765_432, "98.8M"),
+    ])
+  func figures(value: Double, text: String) { #expect(TopFrame.figure(value) == text) }
+
+  @Test("a sparkline's newest is at the right end, its highest fills its cell, and a terminal without blocks has ASCII")
+  func sparkline() {
+    #expect(Sparkline([0, 1, 4, 8], columns: 6, hasBlocks: true).text == "   ▂▅█")
+    #expect(Sparkline([0, 1, 4, 8], columns: 3, hasBlocks: false).text == "_+#")
+    #expect(Sparkline([], columns: 2, hasBlocks: true).text == "  ")
+  }
+}
