@@ -26,6 +26,8 @@ extension NamespacePipeline {
         "store.\(namespace).\(kind.rawValue)", "delivery waits for the store", ["cause": error.description])
       failures[kind] = UploadState.Pause(until: now + .seconds(2), reason: .store)
     }
+    parts.log.faultEnded(
+      "dead.\(namespace).\(kind.rawValue)", "so many became dead letters", ["namespace": namespace.text])
     circuit.ended(kind)
     lines[kind].rest()
   }
@@ -223,7 +225,8 @@ extension NamespacePipeline {
 
   private func succeeded(_ kind: ReportKind, _ settlement: Settlement) {
     if case .dead(_, let cause) = settlement {
-      parts.log.warning(
+      parts.log.fault(
+        "dead.\(namespace).\(kind.rawValue)",
         "the collector can't take a report: it is a dead letter (prismctl dead list)",
         ["namespace": namespace.text, "kind": kind.rawValue, "status": String(cause.status)])
     } else {

@@ -119,12 +119,16 @@ public actor ControlServer {
       return ("the kernel does not say who is asking", .notPermitted)
     }
     guard ControlAccess.isAllowed(peer, ownUserID: geteuid(), groupID: groupID) else {
-      log.warning("refused a control connection", ["uid": String(peer.userID), "pid": String(peer.processID)])
+      log.fault(
+        "control.refused.\(peer.userID)", "refused a control connection",
+        ["uid": String(peer.userID), "pid": String(peer.processID)])
       return (
         "user \(peer.userID) may not control this daemon: ask as root, as its own user, or as a member of control.group",
         .notPermitted
       )
     }
+    log.faultEnded(
+      "control.refused.\(peer.userID)", "the user may control the daemon now", ["uid": String(peer.userID)])
     guard connections.count < Self.connectionsMax else {
       return ("\(Self.connectionsMax) control connections are open already; try again", .unavailable)
     }
