@@ -39,7 +39,7 @@ public final class Collector: Sendable {
     let server = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) { [self] in
       await answer($0)
     }
-    return CollectorServer(server: server)
+    return CollectorServer(server: server, room: room)
   }
 
   /// Prometheus' text format; `SIGUSR1` prints it too.
@@ -115,10 +115,11 @@ public final class Collector: Sendable {
     var awaited = delivery.context
     awaited.packetID = dependsOn
     let (store, context) = (store, delivery.context)
-    guard let arrived = await room.wait(for: awaited, isThere: { await store.has(dependsOn, of: context) }) else {
-      throw CollectorRefusal(503, "too many packets wait for the ones before them", retryAfterSeconds: 5)
+    switch await room.wait(for: awaited, isThere: { await store.has(dependsOn, of: context) }) {
+    case .arrived: return false
+    case .late: return true
+    case .noPlace: throw CollectorRefusal(503, "the packet before this one is missing; try again", retryAfterSeconds: 5)
     }
-    return !arrived
   }
 
   func checkToken(_ request: HTTPRequest) async throws(CollectorRefusal) {
@@ -157,9 +158,13 @@ public final class Collector: Sendable {
 /// A collector that listens.
 public struct CollectorServer: Sendable {
   let server: HTTPServer
+  let room: WaitingRoom
 
   public var port: UInt16 { server.port }
 
   /// Takes no more packets, answers those it has, and ends.
-  public func stop() async { await server.stop() }
+  public func stop() async {
+    await room.close()  // what is held would hold up the stop
+    await server.stop()
+  }
 }

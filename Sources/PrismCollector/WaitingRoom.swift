@@ -8,23 +8,32 @@ actor WaitingRoom {
   /// Of one device, so that none keeps the others out; it has one packet on its way per namespace and kind.
   static let placesOfDeviceMax = 32
 
+  enum Outcome: Sendable {
+    case arrived
+    /// `patience` is over.
+    case late
+    /// None is left, or the collector stops.
+    case noPlace
+  }
+
   private struct Place {
     let awaited: PacketContext
-    var waiter: CheckedContinuation<Bool, Never>?
-    /// Whether it arrived; nil: neither that nor the end of patience came yet.
-    var outcome: Bool?
+    var waiter: CheckedContinuation<Outcome, Never>?
+    var outcome: Outcome?
   }
 
   private let time: any TimeSource
   private var places: [Int: Place] = [:]
   private var lastNumber = 0
+  private var isClosed = false
 
   init(time: any TimeSource) { self.time = time }
 
-  /// Returns true when the packet `awaited` arrived, false when `patience` is over; nil when there is no place left.
   /// - Parameter isThere: asked once the wait has begun, so that an arrival in between is not missed.
-  func wait(for awaited: PacketContext, isThere: @Sendable () async -> Bool) async -> Bool? {
-    guard places.count < Self.placesMax, placesTaken(by: awaited.deviceID) < Self.placesOfDeviceMax else { return nil }
+  func wait(for awaited: PacketContext, isThere: @Sendable () async -> Bool) async -> Outcome {
+    guard !isClosed, places.count < Self.placesMax, placesTaken(by: awaited.deviceID) < Self.placesOfDeviceMax else {
+      return .noPlace
+    }
     lastNumber += 1
     let number = lastNumber
     places[number] = Place(awaited: awaited)
@@ -32,31 +41,37 @@ actor WaitingRoom {
     let (time, deadline) = (time, time.uptime + Self.patience)
     let timer = Task {
       do { try await time.sleep(until: deadline) } catch { return }  // it arrived
-      self.end(number, arrived: false)
+      self.end(number, .late)
     }
     defer { timer.cancel() }
-    if await isThere() { return true }
+    if await isThere() { return .arrived }
     return await outcome(number)
   }
 
   /// A packet was stored.
   func arrived(_ packet: PacketContext) {
-    for number in places.filter({ $0.value.awaited == packet }).keys { end(number, arrived: true) }
+    for number in places.filter({ $0.value.awaited == packet }).keys { end(number, .arrived) }
+  }
+
+  /// Nobody waits any more, nor from now on.
+  func close() {
+    isClosed = true
+    for number in places.keys { end(number, .noPlace) }
   }
 
   private func placesTaken(by device: String) -> Int {
     places.values.reduce(0) { $0 + ($1.awaited.deviceID == device ? 1 : 0) }
   }
 
-  private func outcome(_ number: Int) async -> Bool {
+  private func outcome(_ number: Int) async -> Outcome {
     if let outcome = places[number]?.outcome { return outcome }
     return await withCheckedContinuation { places[number]?.waiter = $0 }
   }
 
-  private func end(_ number: Int, arrived: Bool) {
+  private func end(_ number: Int, _ outcome: Outcome) {
     guard let place = places[number], place.outcome == nil else { return }
-    places[number]?.outcome = arrived
+    places[number]?.outcome = outcome
     places[number]?.waiter = nil
-    place.waiter?.resume(returning: arrived)
+    place.waiter?.resume(returning: outcome)
   }
 }

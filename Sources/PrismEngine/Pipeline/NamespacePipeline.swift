@@ -120,7 +120,7 @@ actor NamespacePipeline {
   }
 
   func reloaded() {
-    hope(.reload, tryAt: now)
+    hope(.reread, tryAt: now)
     arm()
   }
 

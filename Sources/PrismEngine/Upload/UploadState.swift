@@ -39,7 +39,11 @@ enum UploadState: Sendable, Equatable {
     case stop
   }
 
-  enum Hope: Sendable, Equatable, CaseIterable { case network, flush, reload, newCollector }
+  enum Hope: Sendable, Equatable, CaseIterable {
+    case network, flush, reload, newCollector
+    /// A reload that says nothing new of this namespace.
+    case reread
+  }
 
   enum Action: Sendable, Equatable {
     case drain
@@ -94,9 +98,10 @@ extension UploadState.Pause.Reason {
     switch (self, hope) {
     case (_, .newCollector): true
     case (.failure, .network), (.failure, .flush), (.failure, .reload): true
-    case (.held, .flush), (.held, .reload): true
+    case (.held, .flush), (.held, .reload), (.held, .reread): true
     case (.held, .network): false
-    case (.asked, .network), (.asked, .flush), (.asked, .reload): false
+    case (.failure, .reread), (.store, .reread): false
+    case (.asked, .network), (.asked, .flush), (.asked, .reload), (.asked, .reread): false
     case (.store, .network): false
     case (.store, .flush), (.store, .reload): true
     }

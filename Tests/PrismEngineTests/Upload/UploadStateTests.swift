@@ -44,7 +44,7 @@ struct UploadStateTests {
   }
 
   static let endings: [(State.Pause.Reason, Set<State.Hope>)] = [
-    (.failure, [.network, .flush, .reload, .newCollector]), (.held, [.flush, .reload, .newCollector]),
+    (.failure, [.network, .flush, .reload, .newCollector]), (.held, [.flush, .reload, .reread, .newCollector]),
     (.asked, [.newCollector]), (.store, [.flush, .reload, .newCollector]),
   ]
 

@@ -1,0 +1,139 @@
+import Foundation
+import Glibc
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// By a clock that the test turns: what is held, and what is forgotten.
+@Suite("The collector over time")
+struct OrderTests {
+  private let time = ManualTime()
+  private let folder: String
+  private let collector: Collector
+
+  init() throws {
+    var template = Array("/tmp/prism-collector-XXXXXX".utf8CString)
+    folder = String(cString: mkdtemp(&template))
+    collector = try Self.open(folder, time)
+  }
+
+  private static func open(_ folder: String, _ time: ManualTime) throws -> Collector {
+    try Collector(
+      CollectorOptions(state: folder, keys: ["main": CollectorTests.key]), time: time, log: Logger(write: { _ in }))
+  }
+
+  private func remove() { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+
+  private func post(_ context: PacketContext, n: Int, after forerunner: PacketID? = nil) async throws -> HTTPResponse {
+    await collector.answer(
+      try CollectorTests.request(context, metas: [#"{"n":\#(n)}"#], dependsOn: forerunner))
+  }
+
+  private func isDuplicate(_ answer: HTTPResponse) throws -> Bool? {
+    try JSONValue(parsing: answer.body)["duplicate"]?.bool
+  }
+
+  private func brokenChains() async throws -> [Int] {
+    let request = HTTPRequest(
+      method: .get, path: "/reports", peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
+    let page = try JSONValue(parsing: await collector.answer(request).body)
+    return (page["reports"]?.array ?? []).filter { $0["chainBroken"]?.bool == true }
+      .compactMap { $0["meta"]?["n"]?.int }
+  }
+
+  @Test("a packet whose forerunner never comes is held for 30 s, then taken with a note that the chain broke")
+  func held() async throws {
+    defer { remove() }
+    _ = try await post(CollectorTests.context(.meta), n: 1)
+    let (late, lost) = (CollectorTests.context(.meta), CollectorTests.context(.meta))
+    let answer = Task { try await post(late, n: 2, after: lost.packetID) }
+    let start = time.uptime
+    while time.uptime - start < .seconds(29) {
+      time.advance(by: .seconds(1))
+      for _ in 0..<200 { await Task.yield() }
+    }
+    #expect(try await brokenChains() == [], "it is still held")
+    let clock = Task {
+      while !Task.isCancelled {
+        time.advance(by: .seconds(1))
+        do { try await Task.sleep(for: .milliseconds(1)) } catch { return }  // it was answered
+      }
+    }
+    #expect(try await answer.value.status == 200)
+    clock.cancel()
+    #expect(try await brokenChains() == [2])
+    #expect(try await isDuplicate(post(lost, n: 1)) == false, "the forerunner is taken when it comes after all")
+    #expect(try await brokenChains() == [2])
+  }
+
+  @Test("a packet's id is known for 30 days, over a restart too, and then forgotten, however many there are")
+  func ids() async throws {
+    defer { remove() }
+    let old = CollectorTests.context(.meta)
+    _ = try await post(old, n: 1)
+    time.advance(by: .seconds(86_400 * 30 - 3600))
+    #expect(try await isDuplicate(post(old, n: 1)) == true)
+    time.advance(by: .seconds(2 * 3600))
+    _ = try await post(CollectorTests.context(.meta), n: 2)
+    #expect(try await isDuplicate(post(old, n: 1)) == false)
+  }
+
+  @Test("one device's held packets leave places for the others", .timeLimit(.minutes(1)))
+  func places() async throws {
+    defer { remove() }
+    let room = WaitingRoom(time: time)
+    let never = { @Sendable () async -> Bool in false }
+    let greedy = (0..<WaitingRoom.placesOfDeviceMax).map { _ in
+      Task { await room.wait(for: CollectorTests.context(.meta, device: "greedy"), isThere: never) }
+    }
+    while await room.wait(for: CollectorTests.context(.meta, device: "greedy"), isThere: { true }) != .noPlace {
+      await Task.yield()
+    }
+    #expect(await room.wait(for: CollectorTests.context(.meta, device: "other"), isThere: { true }) == .arrived)
+    await room.close()
+    for wait in greedy { #expect(await wait.value == .noPlace) }
+    #expect(await room.wait(for: CollectorTests.context(.meta), isThere: { true }) == .noPlace, "it stays closed")
+  }
+
+  @Test("a stop doesn't wait for what is held: its sender is told to come again", .timeLimit(.minutes(1)))
+  func stop() async throws {
+    defer { remove() }
+    _ = try await post(CollectorTests.context(.meta), n: 1)
+    let held = Task {
+      try await post(CollectorTests.context(.meta), n: 2, after: CollectorTests.context(.meta).packetID)
+    }
+    let server = try collector.serve()
+    await server.stop()
+    let answer = try await held.value
+    #expect(answer.status == 503)
+    #expect(answer.headers.contains { $0.name == "Retry-After" })
+  }
+
+  @Test(
+    "a full disk is 503 with Retry-After and no receipt; packets are taken again once there is room",
+    .enabled(if: getuid() == 0, "a file system of a test's own needs root"))
+  func full() async throws {
+    let disk = folder + "/disk"
+    mkdir(disk, 0o700)
+    try #require(mount("prism", disk, "tmpfs", 0, "size=1m") == 0)
+    defer {
+      umount2(disk, Int32(MNT_DETACH))
+      remove()
+    }
+    let small = try Self.open(disk, time)
+    let request = try CollectorTests.request(
+      CollectorTests.context(.payload), metas: ["{}"], payloads: [(0..<200_000).map { _ in .random(in: 0...255) }])
+    _ = FileManager.default.createFile(atPath: disk + "/stranger", contents: Data(count: 850_000))
+    let refused = await small.answer(request)
+    #expect(refused.status == 503 && refused.headers.contains { $0.name == "Retry-After" })
+    #expect(!refused.headers.contains { $0.name == "Prism-Receipt" })
+    unlink(disk + "/stranger")
+    let taken = await small.answer(request)
+    #expect(taken.status == 200)
+    #expect(try isDuplicate(taken) == false)
+  }
+}

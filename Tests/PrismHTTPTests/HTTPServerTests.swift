@@ -1,0 +1,161 @@
+import PrismHTTP
+import Synchronization
+import Testing
+
+/// Over real sockets. Each answer's body ends with "(end)".
+@Suite("The HTTP server", .timeLimit(.minutes(2)))
+struct HTTPServerTests {
+  private func withServer(
+    _ change: (inout HTTPServerOptions) -> Void = { _ in },
+    handler: @escaping HTTPServer.Handler = { .refusal(200, "\($0.path) \($0.body.count)(end)") },
+    _ body: (HTTPServer) async throws -> Void
+  ) async throws {
+    var options = HTTPServerOptions()
+    change(&options)
+    let server = try HTTPServer(
+      listener: ListeningSocket(address: "127.0.0.1:0"), options: options, handler: handler)
+    do { try await body(server) } catch {
+      await server.stop()
+      throw error
+    }
+    await server.stop()
+  }
+
+  private func client(_ server: HTTPServer) throws -> RawClient { try #require(RawClient(port: server.port)) }
+
+  private static func post(_ path: String, bytes: Int, sent: Int? = nil) -> String {
+    "POST \(path) HTTP/1.1\r\nHost: h\r\nContent-Length: \(bytes)\r\n\r\n"
+      + String(repeating: "x", count: sent ?? bytes)
+  }
+  private static func get(_ path: String) -> String { "GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n" }
+
+  @Test("a connection serves one request after another") func keepAlive() async throws {
+    try await withServer { server in
+      let client = try client(server)
+      for number in 0..<5 {
+        client.send(Self.post("/\(number)", bytes: number * 1000))
+        let answer = await client.answers(1)
+        #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("/\(number) \(number * 1000)(end)"))
+      }
+    }
+  }
+
+  @Test("requests that come at once are answered in their order") func pipelining() async throws {
+    try await withServer { server in
+      let client = try client(server)
+      client.send((0..<20).map { Self.post("/\($0)", bytes: $0) }.joined())
+      let answers = await client.answers(20)
+      let order = answers.matches(of: /\/(\d+) (\d+)\(end\)/).map { Int($0.1) }
+      #expect(order == Array(0..<20))
+    }
+  }
+
+  @Test(
+    "a body over the limit is 413, announced or in chunks, and the handler never sees it",
+    arguments: [
+      post("/", bytes: 2001),
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + String(repeating: "3e8\r\n" + String(repeating: "y", count: 1000) + "\r\n", count: 3) + "0\r\n\r\n",
+    ])
+  func bodyLimit(request: String) async throws {
+    let calls = Mutex(0)
+    try await withServer {
+      $0.bodyBytesMax = 2000
+    } handler: { _ in
+      calls.withLock { $0 += 1 }
+      return .refusal(200, "(end)")
+    } _: { server in
+      let client = try client(server)
+      client.send(request)
+      #expect(await client.receive { $0.contains("\r\n\r\n") }.hasPrefix("HTTP/1.1 413"))
+    }
+    #expect(calls.withLock { $0 } == 0)
+  }
+
+  @Test("a head without end is refused, and held in bounds") func headLimit() async throws {
+    try await withServer { server in
+      let client = try client(server)
+      client.send("GET / HTTP/1.1\r\nHost: h\r\n")
+      var sent = 0
+      while sent < 64 << 20, client.send("X-\(sent): " + String(repeating: "z", count: 8000) + "\r\n") { sent += 8000 }
+      #expect(sent < 64 << 20, "the server reads on and on")
+    }
+  }
+
+  @Test(
+    "what is no request of ours is refused by its status",
+    arguments: [
+      ("BREW / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 405"), ("nonsense\r\n\r\n", "HTTP/1.1 400"),
+      ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400"),
+      ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n", "HTTP/1.1 4"),
+      ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 4"),
+    ])
+  func refused(request: String, status: String) async throws {
+    try await withServer { server in
+      let client = try client(server)
+      client.send(request)
+      let answer = await client.receive { $0.contains("\r\n\r\n") }
+      #expect(answer.hasPrefix(status), "\(answer)")
+    }
+  }
+
+  @Test(
+    "a client that is slow with its head or body is ended, others are served meanwhile",
+    arguments: [
+      "GET / HT", "", post("/", bytes: 100, sent: 10),
+    ])
+  func slow(beginning: String) async throws {
+    try await withServer {
+      ($0.headTimeout, $0.bodyTimeout) = (.milliseconds(300), .milliseconds(300))
+    } _: { server in
+      let slow = try client(server)
+      slow.send(beginning)
+      let other = try client(server)
+      other.send(Self.get("/other"))
+      #expect(await other.answers(1).contains("/other 0(end)"))
+      #expect(!(await slow.receive()).contains("200"), "and this returns at all")
+    }
+  }
+
+  @Test("bodies that don't fit beside the others are 503 with Retry-After; the others are taken") func budget()
+    async throws
+  {
+    try await withServer {
+      $0.bodiesBytesMax = 10_000
+    } _: { server in
+      let first = try client(server)
+      first.send(Self.post("/first", bytes: 9000, sent: 8999))
+      let second = try client(server)
+      // The first one's bytes may still be on their way: it is refused once they are there.
+      var answer = ""
+      while !answer.hasPrefix("HTTP/1.1 503") {
+        second.send(Self.post("/second", bytes: 5000))
+        answer = await second.receive { $0.contains("(end)") || $0.contains("try again") }
+        try #require(!answer.isEmpty)
+      }
+      #expect(answer.contains("Retry-After: 1"))
+      first.send("x")
+      #expect(await first.answers(1).contains("/first 9000(end)"))
+    }
+  }
+
+  @Test("a stop answers what is in flight, ends idle connections, and takes no new one") func stops() async throws {
+    let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+    let (gate, open) = AsyncStream.makeStream(of: Void.self)
+    try await withServer(handler: { _ in
+      arrived.yield()
+      for await _ in gate { break }
+      return .refusal(200, "late(end)")
+    }) { server in
+      let (busy, idle) = (try client(server), try client(server))
+      busy.send(Self.get("/"))
+      for await _ in arrivals { break }
+      let stopping = Task { await server.stop() }
+      open.yield()
+      #expect(await busy.answers(1).contains("late(end)"))
+      #expect(await idle.receive() == "")
+      await stopping.value
+      #expect(RawClient(port: server.port) == nil)
+    }
+  }
+}
