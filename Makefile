@@ -14,7 +14,7 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
-.PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-reloads
+.PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,7 +82,7 @@ mutants: ## bugs are planted, each of which a named suite must find (scripts/mut
 	scripts/mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
