@@ -85,7 +85,7 @@ struct HTTPServerTests {
   @Test(
     "what is no request of ours is refused by its status",
     arguments: [
-      ("BREW / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 405"), ("nonsense\r\n\r\n", "HTTP/1.1 400"),
+      ("BREW / HTTP/1.1\r\nHost: h\r\n\r\n", "HTTP/1.1 405"),
       ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400"),
       ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -5\r\n\r\n", "HTTP/1.1 4"),
       ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 4"),
@@ -142,11 +142,12 @@ struct HTTPServerTests {
   @Test("a stop answers what is in flight, ends idle connections, and takes no new one") func stops() async throws {
     let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
     let (gate, open) = AsyncStream.makeStream(of: Void.self)
-    try await withServer(handler: { _ in
+    let handler: HTTPServer.Handler = { _ in
       arrived.yield()
       for await _ in gate { break }
       return .refusal(200, "late(end)")
-    }) { server in
+    }
+    try await withServer(handler: handler) { server in
       let (busy, idle) = (try client(server), try client(server))
       busy.send(Self.get("/"))
       for await _ in arrivals { break }

@@ -62,8 +62,10 @@ struct MisbehaviourTests {
   static let tls: [(TLSMisbehaviour, Set<UploadAnswer.Failure>, mayHaveLeft: Bool)] = [
     (.certificateOfAnotherHost, [.tls], false), (.expiredCertificate, [.tls], false),
     (.certificateOfAStrangeAuthority, [.tls], false), (.plainHTTP, [.tls], false), (.garbage, [.tls], false),
-    (.closedAfter(bytes: 0), [.tls, .reset], false), (.closedAfter(bytes: 100), [.tls, .reset], false),
-    (.resetAfter(bytes: 0), [.tls, .reset], false), (.resetAfter(bytes: 100), [.tls, .reset], false),
+    (.closedAfter(bytes: 0), [.tls, .reset, .connect], false),
+    (.closedAfter(bytes: 100), [.tls, .reset, .connect], false),
+    (.resetAfter(bytes: 0), [.tls, .reset, .connect], false),
+    (.resetAfter(bytes: 100), [.tls, .reset, .connect], false),
     (.silentAfter(bytes: 0), [.timeout], false), (.silentAfter(bytes: 100), [.timeout], false),
   ]
 

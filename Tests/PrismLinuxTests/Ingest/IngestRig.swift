@@ -159,9 +159,9 @@ final class IngestRig: Sendable {
     rmdir(folder)
   }
 
-  /// Waits for something that another thread does; false when it doesn't come within 20 s.
+  /// Waits for something that another thread does; false when it doesn't come within a minute.
   static func eventually(_ condition: () async -> Bool) async -> Bool {
-    for _ in 0..<20_000 {
+    for _ in 0..<60_000 {
       if await condition() { return true }
       try? await Task.sleep(for: .milliseconds(1))
     }
