@@ -111,8 +111,6 @@ final class Harness: Sendable {
 
   var daemonLog: String { (try? String(contentsOfFile: "\(folder)/prismd.log", encoding: .utf8)) ?? "" }
 
-  var daemonProcess: Int32? { daemon.withLock { $0?.identifier } }
-
   func signalDaemon(_ number: Int32) { daemon.withLock { $0 }?.signal(number) }
 
   func endDaemon(_ signal: Int32) async throws {
