@@ -6,11 +6,11 @@ import Testing
 // Budgets that count instead of timing: a change that makes ingest or delivery dearer fails here on any machine.
 extension StoreFaults {
   @Suite("Budgets") struct Budgets {
-    private let folder = FaultFolder()
-
     @Test("a commit of 500 reports is one sync and one write for each 64 KiB, and a single report's is one of both")
     func callsOfACommit() async throws {
-      let store = try await filled(1000)
+      let folder = FaultFolder()
+      try await fill(folder, 1000)
+      let store = try await open(folder)
       for (count, writesMax) in [(500, 8), (1, 1)] {
         #expect(try await calls(FVFS_SYNC_FAILS) { try await append(store, 5000..<5000 + count) } == 1)
         let writes = try await calls(FVFS_ENOSPC) { try await append(store, 6000..<6000 + count) }
@@ -23,7 +23,6 @@ extension StoreFaults {
     @Test("claiming and settling 100 rows costs the same I/O with 400 rows waiting and with 20,000")
     func backlogIsNotSeen() async throws {
       let few = try await ioOfAPacket(waiting: 400)
-      folder.clear()
       let many = try await ioOfAPacket(waiting: 20_000)
       // A few pages of the table's tree more: its depth grows with the logarithm.
       #expect(many <= few + 4, "\(few) calls with few, \(many) with many")
@@ -31,8 +30,9 @@ extension StoreFaults {
 
     /// Calls that claim, read and settle one packet, with nothing of the rows in memory.
     private func ioOfAPacket(waiting: Int) async throws -> Int64 {
-      await (try filled(waiting)).close()
-      let store = try await open()
+      let folder = FaultFolder()
+      try await fill(folder, waiting)
+      let store = try await open(folder)
       let io = try await calls(FVFS_EIO) {
         let packet = try #require(try await store.turn(UploadTurn(claims: [Reports.claim(100)])).first ?? nil)
         #expect(packet.itemCount == 100)
@@ -42,14 +42,17 @@ extension StoreFaults {
       return io
     }
 
-    private func filled(_ count: Int) async throws -> ReportStore {
-      #expect(fvfs_register() == 0)
-      let store = try await open()
+    /// A function of its own, so that its store has let go of the folder when it is opened again.
+    private func fill(_ folder: FaultFolder, _ count: Int) async throws {
+      let store = try await open(folder)
       for start in stride(from: 0, to: count, by: 200) { try await append(store, start..<min(count, start + 200)) }
-      return store
+      await store.close()
     }
 
-    private func open() async throws -> ReportStore { try await folder.open(vfs: String(cString: fvfs_name)) }
+    private func open(_ folder: FaultFolder) async throws -> ReportStore {
+      #expect(fvfs_register() == 0)
+      return try await folder.open(vfs: String(cString: fvfs_name))
+    }
 
     private func append(_ store: ReportStore, _ numbers: Range<Int>) async throws {
       guard case .committed = await store.append([Reports.batch(numbers)]) else { throw StoreError.diskFull }
