@@ -27,13 +27,13 @@ import Testing
     }
   }
 
-  @Test("50,000 pipelined reports: a read or write for 20 of them at the most, 900 bytes of disk each, a wake-up for 20")
+  @Test("of 50,000 pipelined reports, 20 share a read or a write and a wake-up, and each costs 900 bytes of disk at most")
   func streaming() async throws {
     try await withHarness(namespaces: ["quiet": "monitorList: [{type: sample}]\n"]) { harness in
       try await harness.startDaemon()
       let process = try #require(harness.daemonProcess)
       let before = try Used(process)
-      let line = #"{"namespace":"quiet","type":"sample","meta":{"page":"/home","ms":12,"text":"frame budget exceeded"}}"#
+      let line = #"{"namespace":"quiet","type":"sample","meta":{"page":"/home","ms":12,"text":"frames were late"}}"#
       let hello = #"{"hello":{"answer":"cumulative"}}"#
       let input = hello + "\n" + String(repeating: line + "\n", count: Self.reports)
       let ran = try await Programs.run("nc", ["-UN", harness.ingest], input: input)
