@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test("of 50,000 pipelined reports, 20 share a read or a write and a wake-up, and each costs 900 bytes of disk at most")
+  @Test("of 50,000 pipelined reports 20 share a call and a wake-up, and each costs at most 900 bytes of disk")
   func streaming() async throws {
     try await withHarness(namespaces: ["quiet": "monitorList: [{type: sample}]\n"]) { harness in
       try await harness.startDaemon()
