@@ -62,14 +62,14 @@ final class Life: @unchecked Sendable {
     return path
   }
 
-  /// A database's epoch is drawn by SQLite; here it is always the same, so that packets have the same length.
+  /// A database's epoch is drawn by SQLite; here it is always the same, so that packets are.
   private func name(_ folder: String) throws {
     try stage.outside {
       var options = StoreOptions(folder: folder)
       (options.ballastBytes, options.log) = (0, Logger(write: { _ in }))
       await (try ReportStore.open(options)).close()
       let connection = try SQLiteConnection(.init(path: folder + "/prism.db"))
-      try connection.execute("UPDATE facts SET value = '0123456789abcdef0123' WHERE name = 'epoch'")
+      try Epoch.write("0123456789abcdef0123", connection)
     }
   }
 

@@ -12,7 +12,11 @@ struct Trace {
   /// A run that is being taken down says nothing.
   var isMuted = false
   /// `PRISM_TRACE=PATH` writes all of it there.
-  private let file = getenv("PRISM_TRACE").flatMap { fopen($0, "a") }
+  private let file = getenv("PRISM_TRACE").flatMap { path in
+    let file = fopen(path, "a")
+    if let file { setlinebuf(file) }
+    return file
+  }
 
   mutating func note(_ line: String) {
     guard !isMuted else { return }
