@@ -34,6 +34,26 @@ extension StoreFaults {
       await store.close()
     }
 
+    @Test("an emptied database whose log is there, which SQLite would throw away, is set aside with its log, loudly")
+    func emptiedBesideItsLog() async throws {
+      let rig = DamagedStore()
+      do {
+        let store = try await rig.open()
+        try await rig.fill(store)
+        rig.folder.keepAsKilled()
+        await store.close()
+        rig.folder.restoreKilled()
+      }
+      try #require(truncate(rig.folder.path + "/prism.db", 0) == 0)
+      let store = try await rig.open()
+      #expect(store.health.setAside == 1)
+      while try await store.maintain() {}
+      let held = try await rig.held(store)
+      let lost = rig.stored.subtracting(rig.delivered).subtracting(held.compactMap { $0 }).count
+      #expect(try await rig.corruptCount(store) >= lost && !held.contains(nil))
+      await store.close()
+    }
+
     @Test("deaths that go on after that begin an empty one; the old file stays")
     func deathLoopGoesOn() async throws {
       let rig = DamagedStore()
