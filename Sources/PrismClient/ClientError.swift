@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// Why a client could not have its reports answered.
 public enum ClientError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Nobody listens there.
@@ -6,6 +8,8 @@ public enum ClientError: Error, Equatable, Sendable, CustomStringConvertible {
   case connectionLost(socket: String, mayBeStored: Bool)
   /// No answer came in time.
   case timedOut(socket: String)
+  /// The daemon takes no reports over this connection: it has too many (`busy`), or what the app says of itself is none.
+  case refused(socket: String, Refusal)
   case protocolViolation(String)
 
   public var description: String {
@@ -16,6 +20,8 @@ public enum ClientError: Error, Equatable, Sendable, CustomStringConvertible {
       "\(socket): the daemon closed the connection"
         + (mayBeStored ? "; whether the last reports were stored is open: give them ids to send them again safely" : "")
     case .timedOut(let socket): "\(socket): no answer in time; `prismctl status` shows whether the daemon is behind"
+    case .refused(let socket, let refusal):
+      "\(socket): the connection is refused: \(refusal.code.rawValue): \(refusal.message)"
     case .protocolViolation(let what): "the daemon's answer is not of this protocol: \(what)"
     }
   }

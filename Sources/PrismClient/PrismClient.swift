@@ -138,14 +138,17 @@ public actor PrismClient {
       defer { greeting = nil }
       return greeting
     } onLine: { (line) throws(ClientError) in
-      let answer = try? JSONValue(parsing: line)
-      if answer?["hello"] == nil {
-        problem = .protocolViolation(answer?["message"]?.string ?? "the greeting was not answered")
-      }
+      problem = greetingProblem(try? JSONValue(parsing: line))
       return true
     }
     if let problem { throw problem }
     stream = (mode, connection)
     return connection
+  }
+
+  private func greetingProblem(_ answer: JSONValue?) -> ClientError? {
+    if answer?["hello"] != nil { return nil }
+    if let refusal = answer.flatMap({ Refusal($0) }) { return .refused(socket: socket, refusal) }
+    return .protocolViolation("the greeting was not answered")
   }
 }

@@ -43,6 +43,16 @@ struct PrismClientTests {
         == .refused(Refusal(.busy, "stopping", retryMilliseconds: 1000)))
   }
 
+  @Test("a connection that is refused says why, and when to try again", arguments: [0, 1])
+  func refusedConnection(linesRead: Int) async {
+    let answer = #"{"status":"refused","code":"busy","message":"too many connections","retryMs":1000}"# + "\n"
+    let daemon = ScriptedDaemon([[.read(lines: linesRead), .write(answer)]])
+    let refusal = Refusal(.busy, "too many connections", retryMilliseconds: 1000)
+    let error = ClientError.refused(socket: daemon.path, refusal)
+    await #expect(throws: error) { try await PrismClient(socket: daemon.path).report(Report(Self.net, meta: [:])) }
+    #expect(error.description == "\(daemon.path): the connection is refused: busy: too many connections")
+  }
+
   @Test("a connection that ends before its greeting is tried again, for no report was sent on it")
   func greetsAgain() async throws {
     let daemon = ScriptedDaemon([
