@@ -48,6 +48,20 @@ struct RehearsalTests {
     #expect(try await store.ledger()[.waiting] == waiting + 1 - (try await store.ledger()[.evicted]))
   }
 
+  @Test("rows are counted by type and kind, more of them than one slice has, those on their way with them")
+  func byType() async throws {
+    let rig = Rig()
+    let store = try await rig.open()
+    let other = ReportType("other")!
+    _ = await store.append([rig.batch(1...20_500)])
+    _ = await store.append([rig.batch(1...3, of: other), rig.batch(4...5, of: other, payload: [1])])
+    _ = try #require(try await store.claim(rig.claim(items: 100)))
+    let counts = try await store.typeCounts(of: Rig.shop)
+    #expect(counts.metas == [Rig.order: 20_500, other: 5] && counts.payloads == [other: 2])
+    #expect(counts.isComplete)
+    #expect(try await store.typeCounts(of: NamespaceName("unheard")!) == TypeCounts())
+  }
+
   @Test("another version of the app clears what waits; where it does not clear, nothing goes")
   func cleared() async throws {
     let rig = Rig()

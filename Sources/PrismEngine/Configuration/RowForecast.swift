@@ -8,7 +8,7 @@ struct RowForecast: Sendable, Equatable {
     let namespace: NamespaceName
     /// nil: the namespace as a whole.
     let key: String?
-    /// `expired`, `evicted`, `cleared`, `removed`, `refused` or `kept`.
+    /// `expired`, `evicted`, `cleared`, `removed`, `refused`, `kept` or `sent`.
     let fate: String
     /// Of meta and payload together; with `refused` bytes that must leave before reports are taken again.
     let count: Int
@@ -19,16 +19,23 @@ struct RowForecast: Sendable, Equatable {
 
   let entries: [Entry]
 
-  init(_ diff: SnapshotDiff, effects: [NamespaceName: RetentionEffects], rows: [NamespaceName: Int]) {
+  /// - Parameter types: what changed `monitorList`s do, by namespace.
+  init(
+    _ diff: SnapshotDiff, effects: [NamespaceName: RetentionEffects], rows: [NamespaceName: Int],
+    types: [NamespaceName: [Entry]] = [:]
+  ) {
     var entries: [Entry] = []
     for name in diff.removed {
       guard let count = rows[name], count > 0 else { continue }
-      let words = "\(Self.rows(count)) stay until they expire, and are sent when it comes back"
+      let words =
+        count == 1
+        ? "1 row stays until it expires, and is sent when it comes back"
+        : "\(Self.rows(count)) stay until they expire, and are sent when it comes back"
       entries.append(Entry(namespace: name, key: nil, fate: "kept", count: count, isExact: true, words: words))
     }
     for (name, changes) in diff.changed.sorted(by: { $0.key < $1.key }) {
       guard let effects = effects[name] else { continue }
-      entries += changes.compactMap { Self.entry(name, $0.key, effects) }
+      entries += changes.compactMap { Self.entry(name, $0.key, effects) } + (types[name] ?? [])
     }
     self.entries = entries
   }
@@ -36,7 +43,8 @@ struct RowForecast: Sendable, Equatable {
   /// The differences, each with what it would do: `shop: expirationDay 15 -> 3: 1,204 rows would expire`.
   func lines(_ diff: SnapshotDiff) -> [String] {
     func words(_ namespace: NamespaceName, _ key: String?) -> String {
-      entries.first { $0.namespace == namespace && $0.key == key }.map { ": \($0.words)" } ?? ""
+      let words = entries.filter { $0.namespace == namespace && $0.key == key }.map(\.words)
+      return words.isEmpty ? "" : ": " + words.joined(separator: "; ")
     }
     return diff.daemon.map { "prismd: \($0)" } + diff.added.map { "\($0): added" }
       + diff.removed.map { "\($0): removed\(words($0, nil))" }
@@ -72,7 +80,7 @@ struct RowForecast: Sendable, Equatable {
 
 extension Int {
   /// `1,204`
-  fileprivate var grouped: String {
+  var grouped: String {
     var result = ""
     for (index, digit) in String(self).reversed().enumerated() {
       if index > 0 && index.isMultiple(of: 3) { result = "," + result }

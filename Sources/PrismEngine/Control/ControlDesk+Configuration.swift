@@ -44,12 +44,17 @@ extension ControlDesk {
   private func forecast(_ diff: SnapshotDiff, _ new: Snapshot) async throws(Refused) -> RowForecast {
     var effects: [NamespaceName: RetentionEffects] = [:]
     var rows: [NamespaceName: Int] = [:]
+    var types: [NamespaceName: [RowForecast.Entry]] = [:]
+    let old = engine.hub.current
     do throws(StoreError) {
       // One namespace after another: what waits for the store gets in between.
       for name in diff.changed.keys.sorted() {
-        guard let configuration = new.namespaces[name] else { continue }
+        guard let configuration = new.namespaces[name], let before = old.namespaces[name] else { continue }
         effects[name] = try await engine.parts.store.rehearse(
           RetentionPolicy(configuration), quota: StoreQuota(configuration), of: name)
+        guard before.monitorList != configuration.monitorList else { continue }
+        types[name] = TypeForecast(from: before.monitorList, to: configuration.monitorList)
+          .entries(of: name, try await engine.parts.store.typeCounts(of: name))
       }
       if !diff.removed.isEmpty {
         rows = try await engine.parts.store.status().mapValues { kinds in
@@ -57,7 +62,7 @@ extension ControlDesk {
         }
       }
     } catch { throw Refused(69, error.description) }
-    return RowForecast(diff, effects: effects, rows: rows)
+    return RowForecast(diff, effects: effects, rows: rows, types: types)
   }
 }
 

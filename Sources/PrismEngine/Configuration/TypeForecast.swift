@@ -1,0 +1,60 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// What another `monitorList` would do to the rows that are stored. None is dropped by it: a type that is not taken any
+/// more has its metas sent all the same, and payloads of types that upload none stay until they expire.
+struct TypeForecast {
+  let old: [ReportType: MonitoredType], new: [ReportType: MonitoredType]
+
+  init(from old: [MonitoredType], to new: [MonitoredType]) {
+    func byName(_ list: [MonitoredType]) -> [ReportType: MonitoredType] {
+      Dictionary(list.map { ($0.type, $0) }) { first, _ in first }
+    }
+    (self.old, self.new) = (byName(old), byName(new))
+  }
+
+  func entries(of namespace: NamespaceName, _ counts: TypeCounts) -> [RowForecast.Entry] {
+    var entries: [RowForecast.Entry] = []
+    for type in Set(old.keys).union(new.keys).sorted() {
+      for fate in fates(of: type) {
+        let count = (fate.isOfPayloads ? counts.payloads : counts.metas)[type] ?? 0
+        guard count > 0 else { continue }
+        let rows = (fate.isOfPayloads ? "payload" : "row") + (count == 1 ? "" : "s")
+        let words = "\(count.grouped) \(rows) of \(type) would \(fate.words)"
+        entries.append(
+          RowForecast.Entry(
+            namespace: namespace, key: "monitorList", fate: fate.name, count: count, isExact: counts.isComplete,
+            words: counts.isComplete ? words : "at least " + words))
+      }
+    }
+    return entries
+  }
+
+  private struct Fate {
+    let name: String
+    var isOfPayloads = false
+    let words: String
+  }
+
+  private func fates(of type: ReportType) -> [Fate] {
+    var fates: [Fate] = []
+    if old[type] != nil, new[type] == nil {
+      fates.append(Fate(name: "sent", words: "still be sent, and no new ones be taken"))
+    }
+    if let before = old[type], let now = new[type], before.onlyWifi != now.onlyWifi {
+      fates.append(
+        now.onlyWifi
+          ? Fate(name: "kept", words: "stay while the network is metered")
+          : Fate(name: "sent", words: "be sent on metered networks too"))
+    }
+    let (uploaded, uploads) = (old[type]?.isUploadPayload ?? false, new[type]?.isUploadPayload ?? false)
+    if uploaded != uploads {
+      fates.append(
+        uploads
+          ? Fate(name: "sent", isOfPayloads: true, words: "be sent")
+          : Fate(name: "kept", isOfPayloads: true, words: "stay until expiry"))
+    }
+    return fates
+  }
+}
