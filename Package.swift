@@ -15,8 +15,10 @@ func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
 func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .executableTarget(name: name, dependencies: dependencies, swiftSettings: strict)
 }
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource]? = nil) -> Target {
-  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+func tests(
+  _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource]? = nil
+) -> Target {
+  .testTarget(name: name, dependencies: dependencies, exclude: exclude, resources: resources, swiftSettings: strict)
 }
 func system(_ name: String, pkgConfig: String? = nil, apt: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
@@ -98,7 +100,7 @@ let package = Package(
       [
         "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismStore", "PrismEngine",
         "PrismHTTP", "PrismLinux", "PrismCollector", "PrismTestSupport",
-      ]),
+      ], exclude: ["Budgets/allocations.c"]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(
       "StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"],

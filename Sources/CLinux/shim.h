@@ -6,6 +6,10 @@
 #include <sys/un.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <elf.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <sys/inotify.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -62,6 +66,35 @@ static inline ssize_t prism_send_datagram(
   close(descriptor);
   return sent;
 }
+
+// --- Memory (PrismLinux/Process) ---
+
+/// dl_iterate_phdr is hidden without _GNU_SOURCE.
+struct prism_loaded_object {
+  Elf64_Addr base;
+  const char *name;
+  const Elf64_Phdr *segments;
+  Elf64_Half count;
+};
+extern int dl_iterate_phdr(int (*visit)(struct prism_loaded_object *, size_t, void *), void *context);
+
+static int prism_forget_object(struct prism_loaded_object *object, size_t size, void *context) {
+  (void)size, (void)context;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  for (int index = 0; index < object->count; index++) {
+    const Elf64_Phdr *segment = &object->segments[index];
+    // What may be written, or was when it was relocated, is not in the file.
+    if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
+    uintptr_t start = (object->base + segment->p_vaddr + page - 1) & ~(page - 1);
+    uintptr_t end = (object->base + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
+    if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+/// Unmaps the pages of code and constants of the program and its libraries: they stand in files, and come back when they
+/// are used.
+static inline void prism_forget_code(void) { dl_iterate_phdr(prism_forget_object, 0); }
 
 // --- Signals (PrismLinux/Process) ---
 

@@ -8,6 +8,8 @@ public actor Engine {
   /// How long a POST that is on its way may take when the daemon stops (6-delivery.md).
   public static let stopMax: Duration = .seconds(5)
   private static let maintenanceInterval: Duration = .seconds(10)
+  /// Sooner after the start, so that it rests soon.
+  private static let (startInterval, startPasses): (Duration, Int) = (.seconds(3), 3)
 
   public nonisolated let hub: ConfigurationHub
   /// Where the ingest socket hands its batches to.
@@ -22,22 +24,24 @@ public actor Engine {
   nonisolated let startedAt: Duration
   nonisolated let ingest: IngestSink
   private let deviceID: String
+  private let rest: @Sendable () -> Void
   private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
   private var loops: [Task<Void, Never>] = []
   private var adoption: Task<Void, Never>?
 
   /// - Parameter deviceID: the derived one, used where the configuration names none.
+  /// - Parameter rest: called once whenever the store has come to rest, after the start too.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, network: any NetworkMonitor,
     deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
-    log: Logger
+    log: Logger, rest: @escaping @Sendable () -> Void = {}
   ) {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     announcedVersions = versions
     parts = PipelineParts(
       store: store, transport: transport, network: network, builder: PacketBuilder(), time: time, random: random,
       log: log, announcements: announcements)
-    (self.hub, self.deviceID, startedAt) = (hub, deviceID, time.uptime)
+    (self.hub, self.deviceID, self.rest, startedAt) = (hub, deviceID, rest, time.uptime)
     ingest = IngestSink(store: store, time: time, feed: feed)
   }
 
@@ -147,8 +151,9 @@ public actor Engine {
   }
 
   private func maintain() async {
-    var (uses, isIdle) = (0, true)
-    while !Task.isCancelled {
+    var (uses, isIdle, isResting) = (0, true, false)
+    for pass in 0... {
+      if Task.isCancelled { return }
       do {
         let before = parts.store.health.salvagedRows
         repeat {
@@ -156,11 +161,14 @@ public actor Engine {
           uses = await parts.store.uses
         } while try await parts.store.maintain(isIdle: isIdle) && !Task.isCancelled
         if parts.store.health.salvagedRows != before { await reportsCameBack() }
+        if isIdle && !isResting { rest() }
+        isResting = isIdle
         parts.log.faultEnded("maintenance", "the store is maintained again")
       } catch {
         parts.log.fault("maintenance", "the store could not be maintained", ["cause": error.description])
       }
-      do { try await parts.time.sleep(for: Self.maintenanceInterval) } catch { return }  // the daemon stops
+      let pause = pass < Self.startPasses ? Self.startInterval : Self.maintenanceInterval
+      do { try await parts.time.sleep(for: pause) } catch { return }  // the daemon stops
     }
   }
 

@@ -57,7 +57,7 @@ extension ReportStore {
         id: id, type: row.int64(4), createdTime: row.int64(5), context: 0, flags: flags, size: row.int64(7),
         reportID: flags.contains(.clientID) ? row.blob(8) : nil, body: row.blob(14),
         payload: queue.kind == .payload ? row.blob(15) : nil)
-      let insert = try database.statement(.insertRow(queue))
+      let insert = try database.statement(.insertRows(1, queue))
       stored.bind(to: insert)
       try insert.run()
       state[queue].ledger.move(1, from: .dead, to: .waiting)

@@ -37,7 +37,8 @@ final class Daemon: Sendable {
     network = NetlinkMonitor(daemon.network, log: log)
     await network.start()
     engine = Engine(
-      store: store, hub: hub, transport: transport, network: network, deviceID: deviceID, log: log)
+      store: store, hub: hub, transport: transport, network: network, deviceID: deviceID, log: log,
+      rest: ResidentMemory.giveBack)
     let stack = ConfigurationStack(engine: engine, start: start)
     remote = RemoteDesk(
       start, engine: engine, stack: stack, parts: .init(source: transport, cache: cache, deviceID: deviceID))

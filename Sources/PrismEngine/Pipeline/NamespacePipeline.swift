@@ -188,6 +188,8 @@ actor NamespacePipeline {
   /// Wishes that came while the drain ran were taken for part of it; rows that it didn't see, or left because of a gate
   /// that opened since, still want to go.
   private func drained(_ kind: ReportKind) {
+    // An ended task keeps the 12 KiB of its stack for as long as it is held.
+    if !uploads[kind].isDraining { drains[kind] = nil }
     let mayWait = wishes.hasRows(kind) || !lines[kind].isDone
     switch gates(kind).verdict {
     case .open: if mayWait { wish(.rows) }

@@ -27,10 +27,10 @@ struct RowWriter {
   init(
     batch: ReportBatch, epoch: String, namespace: Int, types: [Int64], context: Int64?, firstSequence: Int64,
     newestCreated: (metas: LaneValues, payloads: LaneValues), database: StoreDatabase
-  ) throws(SQLiteError) {
+  ) {
     (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
-    metaRows = try RowInserter(QueueID(namespace: namespace, kind: .meta), database)
-    payloadRows = try RowInserter(QueueID(namespace: namespace, kind: .payload), database)
+    metaRows = RowInserter(QueueID(namespace: namespace, kind: .meta), database)
+    payloadRows = RowInserter(QueueID(namespace: namespace, kind: .payload), database)
     nextSequence = firstSequence
     metas = Written(newestCreated: newestCreated.metas)
     payloads = Written(newestCreated: newestCreated.payloads)

@@ -3,8 +3,7 @@ import PrismProtocol
 /// Every statement that the store keeps prepared.
 enum StoreStatement: Hashable {
   // Of one namespace and kind
-  case insertRow(QueueID)
-  case insertRows(QueueID)
+  case insertRows(Int, QueueID)
   case walkRows(QueueID)
   case walkSizes(QueueID)
   case readRange(QueueID)
@@ -29,8 +28,7 @@ enum StoreStatement: Hashable {
 
   var sql: String {
     switch self {
-    case .insertRow(let queue): Self.insert(1, queue)
-    case .insertRows(let queue): Self.insert(RowInserter.rowsPerStatement, queue)
+    case .insertRows(let count, let queue): Self.insert(count, queue)
     case .walkRows(let queue):
       "SELECT \(queue.columns) FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
     case .walkSizes(let queue):
@@ -78,14 +76,16 @@ enum StoreStatement: Hashable {
     case .endContext: "UPDATE contexts SET last_sequence = ? WHERE id = ?"
     case .deleteContext: "DELETE FROM contexts WHERE id = ?"
     case .firstRow(let queue): "SELECT id FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id LIMIT 1"
-    case .salvageRow(let queue): Self.insert(1, queue).replacing("INSERT INTO", with: "INSERT OR IGNORE INTO")
+    case .salvageRow(let queue): Self.insert(1, queue).replacing("OR FAIL", with: "OR IGNORE")
     case .salvageClientID: "INSERT OR IGNORE INTO client_ids (namespace, report_id, row) VALUES (?, ?, ?)"
     }
   }
 
+  /// A commit fails or holds as a whole; to fail as a statement too, as is the default, SQLite would keep a copy of every
+  /// page that the statement changes.
   private static func insert(_ rows: Int, _ queue: QueueID) -> String {
     let row = "(?,?,?,?,?,?,?,?,?\(queue.kind == .payload ? ",?" : ""))"
-    return "INSERT INTO \(queue.table) (\(queue.columns)) VALUES "
+    return "INSERT OR FAIL INTO \(queue.table) (\(queue.columns)) VALUES "
       + repeatElement(row, count: rows).joined(separator: ",")
   }
 }

@@ -206,7 +206,7 @@ struct Adoption {
   private func adoptRows(_ ids: Set<Int64>, _ queue: QueueID) throws(SQLiteError) -> [Int64: Int] {
     guard !ids.isEmpty else { return [:] }
     var sizes: [Int64: Int] = [:]
-    let insert = try connection.prepare(StoreStatement.insertRow(queue).sql)
+    let insert = try connection.prepare(StoreStatement.insertRows(1, queue).sql)
     try source.forEachRow(of: queue.table, ids) { (record) throws(SQLiteError) in
       try record.withWholeRow(hasPayload: queue.kind == .payload) { (row) throws(SQLiteError) in
         row.bind(to: insert)

@@ -163,9 +163,9 @@ final class Harness: Sendable {
 
 /// Runs `body` with a harness that is gone afterwards, whatever came.
 func withHarness<T>(
-  namespaces: [String: String], extra: String = "", _ body: (Harness) async throws -> T
+  namespaces: [String: String], extra: String = "", daemonPrefix: [String] = [], _ body: (Harness) async throws -> T
 ) async throws -> T {
-  let harness = try await Harness(namespaces: namespaces, extra: extra)
+  let harness = try await Harness(namespaces: namespaces, extra: extra, daemonPrefix: daemonPrefix)
   do {
     let result = try await body(harness)
     await harness.stop()
