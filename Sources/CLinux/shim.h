@@ -9,6 +9,7 @@
 #include <elf.h>
 #include <malloc.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/inotify.h>
 #include <linux/netlink.h>
@@ -50,6 +51,34 @@ static inline int prism_peer_groups(int socket, unsigned *groups, int capacity) 
 /// MSG_* are an enum to Swift. Never raises SIGPIPE. The bytes sent, or -1 with errno.
 static inline ssize_t prism_send(int socket, const void *bytes, size_t count) {
   return send(socket, bytes, count, MSG_NOSIGNAL);
+}
+
+// --- Which sockets are ready (PrismLinux/Sockets); EPOLL* are an enum to Swift, and its event is packed ---
+
+/// -1 with errno.
+static inline int prism_poll_new(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+/// What a socket is watched for, as long as it holds; with neither of the two its hanging up is told, once.
+/// 0, or -1 with errno, which only the first time can fail.
+static inline int prism_poll_set(int poll, int socket, int isNew, int reads, int writes, unsigned long long id) {
+  unsigned events = (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);
+  struct epoll_event event = {.events = events ? events : EPOLLONESHOT, .data.u64 = id};
+  return epoll_ctl(poll, isNew ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event);
+}
+
+static inline void prism_poll_remove(int poll, int socket) {
+  struct epoll_event event = {0};
+  epoll_ctl(poll, EPOLL_CTL_DEL, socket, &event);
+}
+
+enum { PRISM_POLL_EVENTS = 64 };
+
+/// The `id`s of those that are ready now, at most PRISM_POLL_EVENTS of them; how many.
+static inline int prism_poll_ready(int poll, unsigned long long *ids) {
+  struct epoll_event ready[PRISM_POLL_EVENTS];
+  int count = epoll_wait(poll, ready, PRISM_POLL_EVENTS, 0);
+  for (int index = 0; index < count; index++) ids[index] = ready[index].data.u64;
+  return count < 0 ? 0 : count;
 }
 
 // --- The service manager (PrismLinux/Process) ---

@@ -53,7 +53,7 @@ final class Daemon: Sendable {
         }
         return listener
       }
-      ingest = IngestServer(
+      ingest = try IngestServer(
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, feed: engine.feed, log: log)

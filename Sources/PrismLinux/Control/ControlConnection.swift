@@ -1,5 +1,4 @@
 import CLinux
-import Dispatch
 import Glibc
 import PrismBase
 import PrismProtocol
@@ -16,17 +15,12 @@ actor ControlConnection {
   private var input = LineBuffer(lineBytesMax: ControlConnection.lineBytesMax)
   /// Nothing more will come; answers may still be wanted (`shutdown(SHUT_WR)`, as `nc -N` does).
   private var hasEnded = false
-  private var isClosed = false
   private var work: Task<Void, Never>?
   private var lineWaiter: CheckedContinuation<Void, Never>?
   private var writeWaiter: CheckedContinuation<Void, Never>?
 
-  private var readSource: (any DispatchSourceRead)?
-  private var isReadSuspended = false
-  private var writeSource: (any DispatchSourceWrite)?
-  private var hangUpTimer: (any DispatchSourceTimer)?
-  /// Sources on the descriptor that have not run their cancel handler: only then may it be closed.
-  private var watchers = 0
+  /// nil: closed, or not begun.
+  private var watch: SocketPoll.Watch?
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -37,35 +31,39 @@ actor ControlConnection {
     (self.descriptor, self.executor, self.handler, self.onClose) = (descriptor, executor, handler, onClose)
   }
 
-  func start() {
-    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
-    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.readAvailable() } }
-    source.setCancelHandler { self.assumeIsolated { $0.watcherEnded() } }
-    watchers += 1
-    readSource = source
-    source.activate()
+  /// - Parameter id: what the poll calls it by. - Returns: false where the kernel has no room for it; then it is closed.
+  func start(in poll: SocketPoll, id: Int) -> Bool {
+    watch = poll.watch(descriptor, id: id)
+    guard watch != nil else {
+      Glibc.close(descriptor)
+      return false
+    }
     work = Task { await serve() }
+    return true
   }
 
   /// Ends everything that runs for this client. Safe to call again.
   func close() {
-    guard !isClosed else { return }
-    isClosed = true
+    guard let watch else { return }
+    self.watch = nil
     work?.cancel()
-    hangUpTimer?.cancel()
     resume(&lineWaiter)
     resume(&writeWaiter)
-    writeSource?.cancel()
-    if isReadSuspended { readSource?.resume() }
-    readSource?.cancel()
-    (readSource, writeSource, hangUpTimer) = (nil, nil, nil)
-    if watchers == 0 { Glibc.close(descriptor) }
+    watch.end()
+    Glibc.close(descriptor)
     onClose(self)
   }
 
-  private func watcherEnded() {
-    watchers -= 1
-    if isClosed && watchers == 0 { Glibc.close(descriptor) }
+  private var isClosed: Bool { watch == nil }
+
+  /// Nothing is read while there is enough to do: the client feels the socket's backpressure.
+  private func updateWatch() { watch?.set(reads: !hasEnded && !input.isFull, writes: writeWaiter != nil) }
+
+  func ready() {
+    guard let watch else { return }
+    if watch.writes { resume(&writeWaiter) }
+    if watch.reads { readAvailable() } else if isHungUp { close() }
+    updateWatch()
   }
 
   private func resume(_ waiter: inout CheckedContinuation<Void, Never>?) {
@@ -101,10 +99,7 @@ actor ControlConnection {
   private func nextLine() async -> LineBuffer.Next? {
     while !isClosed {
       let next = input.next()
-      if isReadSuspended && !input.isFull {
-        isReadSuspended = false
-        readSource?.resume()
-      }
+      updateWatch()
       guard case .incomplete = next else { return next }
       if hasEnded { return nil }
       await withCheckedContinuation { lineWaiter = $0 }
@@ -115,15 +110,10 @@ actor ControlConnection {
   // MARK: Bytes
 
   private func readAvailable() {
-    guard !isClosed, !isReadSuspended else { return }
     var chunk = [UInt8](repeating: 0, count: 16 * 1024)
     let count = recv(descriptor, &chunk, chunk.count, 0)
     if count > 0 {
       input.append(chunk[..<count])
-      if input.isFull {
-        isReadSuspended = true
-        readSource?.suspend()
-      }
       resume(&lineWaiter)
     } else if count == 0 {
       inputEnded()
@@ -132,18 +122,10 @@ actor ControlConnection {
     }
   }
 
-  /// The client closed its side or all of it. Reading tells no more from here on: the source would only spin.
+  /// The client closed its side, or all of it. Reading tells no more from here on.
   private func inputEnded() {
     hasEnded = true
-    guard !isHungUp else { return close() }
-    readSource?.cancel()
-    readSource = nil
-    let timer = DispatchSource.makeTimerSource(queue: executor.queue)
-    timer.setEventHandler { [weak self] in self?.assumeIsolated { if $0.isHungUp { $0.close() } } }
-    timer.schedule(deadline: .now() + 1, repeating: 1, leeway: .milliseconds(500))
-    hangUpTimer = timer
-    timer.activate()
-    resume(&lineWaiter)
+    if isHungUp { close() } else { resume(&lineWaiter) }
   }
 
   /// The client closed both directions: nobody reads an answer.
@@ -169,16 +151,9 @@ actor ControlConnection {
   }
 
   private func writable() async {
-    let source = DispatchSource.makeWriteSource(fileDescriptor: descriptor, queue: executor.queue)
-    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.resume(&$0.writeWaiter) } }
-    source.setCancelHandler { self.assumeIsolated { $0.watcherEnded() } }
-    watchers += 1
-    writeSource = source
     await withCheckedContinuation {
       writeWaiter = $0
-      source.activate()
+      updateWatch()
     }
-    source.cancel()
-    writeSource = nil
   }
 }

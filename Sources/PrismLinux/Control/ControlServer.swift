@@ -23,7 +23,10 @@ public actor ControlServer {
   private var groupID: UInt32?
   private var acceptSource: (any DispatchSourceRead)?
   private var isPaused = false
-  private var connections: [ObjectIdentifier: ControlConnection] = [:]
+  private let poll: SocketPoll
+  private var polling: (any DispatchSourceRead)?
+  private var connections: [Int: ControlConnection] = [:]
+  private var lastID = 0
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -32,6 +35,7 @@ public actor ControlServer {
   public init(listener: UnixListener, group: String?, log: Logger) throws(SocketError) {
     groupID = try Self.groupID(of: group, path: listener.path)
     try Self.letIn(group, at: listener)
+    poll = try SocketPoll(for: listener.path)
     executor = DispatchQueueExecutor(label: "prism.control")
     (self.listener, self.log) = (listener, log)
   }
@@ -61,6 +65,8 @@ public actor ControlServer {
     acceptSource = nil
     for connection in connections.values { connection.assumeIsolated { $0.close() } }
     connections = [:]
+    polling?.cancel()
+    polling = nil
   }
 
   private func watch() {
@@ -69,6 +75,11 @@ public actor ControlServer {
     source.setCancelHandler { [listener] in listener.close() }
     acceptSource = source
     source.activate()
+    polling = poll.activate(on: executor.queue) { [weak self] in self?.assumeIsolated { $0.serveReady() } }
+  }
+
+  private func serveReady() {
+    for id in poll.ready() { connections[id]?.assumeIsolated { $0.ready() } }
   }
 
   private func acceptAll() {
@@ -106,12 +117,13 @@ public actor ControlServer {
     log.faultEnded("control.accept", "the control socket accepts again")
     log.faultEnded("control.descriptors", "there are descriptors again")
     guard let handler else { preconditionFailure("nothing is accepted before there is a handler") }
+    lastID += 1
+    let id = lastID
     let connection = ControlConnection(descriptor: descriptor, executor: executor, handler: handler) {
-      [weak self] connection in
-      self?.assumeIsolated { _ = $0.connections.removeValue(forKey: ObjectIdentifier(connection)) }
+      [weak self] _ in self?.assumeIsolated { _ = $0.connections.removeValue(forKey: id) }
     }
-    connections[ObjectIdentifier(connection)] = connection
-    connection.assumeIsolated { $0.start() }
+    connections[id] = connection
+    if !connection.assumeIsolated({ [poll] in $0.start(in: poll, id: id) }) { connections[id] = nil }
   }
 
   private func objection(to descriptor: Int32) -> (message: String, exitCode: ExitCode)? {

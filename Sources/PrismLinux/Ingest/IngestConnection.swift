@@ -1,4 +1,3 @@
-import Dispatch
 import PrismBase
 import PrismEngine
 import PrismProtocol
@@ -31,57 +30,44 @@ final class IngestConnection {
   /// The first line as far as it came, while it may still be HTTP's.
   private var opening: [UInt8] = []
 
-  var pauses: Pauses = [] { didSet { updateReading() } }
+  var pauses: Pauses = [] { didSet { updateWatch() } }
   /// When it is closed unless something arrives before, on the `uptime` clock.
   var deadline: Duration?
   var isWaitingForBudget = false
   /// It has reports that the next commit may take.
   var isUnsealed = false
-  /// Nobody reads answers any more; what it sent is committed all the same.
+  /// It is watched no more; what was read of it is committed all the same.
   private(set) var isGone = false
   private(set) var isWriteShut = false
+  /// The client takes no answers any more: they are dropped. What it sent is read to its end.
+  private var isDeaf = false
 
-  private let reading: any DispatchSourceRead
-  private var isReadingSuspended = false
-  private var writing: (any DispatchSourceWrite)?
-  private var isWritingSuspended = true
+  private var watch: SocketPoll.Watch?
   private var outbound: [UInt8] = []
   private var sentBytes = 0
 
-  init(
-    id: Int, peer: ReportingPeer, descriptor: SharedDescriptor, conversation: IngestConversation, queue: DispatchQueue
-  ) {
+  init(id: Int, peer: ReportingPeer, descriptor: SharedDescriptor, conversation: IngestConversation) {
     (self.id, self.peer, self.descriptor, self.conversation) = (id, peer, descriptor, conversation)
-    reading = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
   }
 
-  /// Begins to watch. Call it once; `close` ends it.
-  func activate(onReadable: @escaping @Sendable () -> Void) {
-    reading.setEventHandler(handler: onReadable)
-    reading.setCancelHandler { [descriptor] in _ = descriptor }
-    reading.activate()
+  /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
+  func activate(in poll: SocketPoll) -> Bool {
+    watch = poll.watch(descriptor.number, id: id)
+    return watch != nil
   }
+
+  var wantsToRead: Bool { watch?.reads == true }
+  var wantsToWrite: Bool { watch?.writes == true }
 
   func close() {
     isGone = true
-    guard !reading.isCancelled else { return }
-    if isReadingSuspended { reading.resume() }  // a suspended source can be neither cancelled nor released
-    isReadingSuspended = false
-    reading.cancel()
-    if let writing {
-      if isWritingSuspended { writing.resume() }
-      writing.cancel()
-    }
-    writing = nil
+    watch?.end()
+    watch = nil
     outbound = []
     sentBytes = 0
   }
 
-  private func updateReading() {
-    guard !isGone, isReadingSuspended != !pauses.isEmpty else { return }
-    isReadingSuspended = !pauses.isEmpty
-    if isReadingSuspended { reading.suspend() } else { reading.resume() }
-  }
+  private func updateWatch() { watch?.set(reads: pauses.isEmpty, writes: unsentBytes > 0) }
 }
 
 // MARK: - Out
@@ -90,20 +76,22 @@ extension IngestConnection {
   var unsentBytes: Int { outbound.count - sentBytes }
 
   /// Sends what the conversation has ready, as far as the client takes it.
-  /// - Parameter onWritable: called when it takes more.
-  func send(onWritable: @escaping @Sendable () -> Void, queue: DispatchQueue) {
+  func send() {
     collect()
     guard !isGone else {
       outbound = []
       return
     }
-    while unsentBytes > 0 {
-      guard let count = descriptor.write(outbound[sentBytes...]) else { return close() }
+    while unsentBytes > 0 && !isDeaf {
+      guard let count = descriptor.write(outbound[sentBytes...]) else {
+        isDeaf = true
+        break
+      }
       if count == 0 { break }
       sentBytes += count
     }
-    if unsentBytes == 0 { (outbound, sentBytes) = ([], 0) }
-    watchWriting(unsentBytes > 0, onWritable, queue)
+    if unsentBytes == 0 || isDeaf { (outbound, sentBytes) = ([], 0) }
+    updateWatch()
     if unsentBytes > Self.outputBytesMax { pauses.insert(.output) } else { pauses.remove(.output) }
   }
 
@@ -117,19 +105,6 @@ extension IngestConnection {
       outbound += conversation.output
       conversation.output.removeAll(keepingCapacity: true)
     }
-  }
-
-  private func watchWriting(_ isWanted: Bool, _ onWritable: @escaping @Sendable () -> Void, _ queue: DispatchQueue) {
-    if isWanted && writing == nil {
-      let source = DispatchSource.makeWriteSource(fileDescriptor: descriptor.number, queue: queue)
-      source.setEventHandler(handler: onWritable)
-      source.setCancelHandler { [descriptor] in _ = descriptor }
-      source.activate()
-      (writing, isWritingSuspended) = (source, false)
-    }
-    guard let writing, isWritingSuspended == isWanted else { return }
-    isWritingSuspended = !isWanted
-    if isWanted { writing.resume() } else { writing.suspend() }
   }
 
   /// Says to the client that no more answers come.

@@ -39,6 +39,8 @@ public actor IngestServer {
   private var rules: AdmissionRules
   private var accepting: (any DispatchSourceRead)?
   private var isAcceptingPaused = false
+  private let poll: SocketPoll
+  private var polling: (any DispatchSourceRead)?
   var connections: [Int: IngestConnection] = [:]
   private var lastID = 0
   private var buffer = [UInt8](repeating: 0, count: readBytes)
@@ -55,12 +57,14 @@ public actor IngestServer {
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, told to clients that greet.
   /// - Parameter feed: told of reports that are refused before they come to `sink`.
+  /// - Throws: `system`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
     version: String, feed: ReportFeed = ReportFeed(), budget: PendingBudget = PendingBudget(),
     time: any TimeSource = SystemTime(), log: Logger
-  ) {
+  ) throws(SocketError) {
     self.feed = feed
+    poll = try SocketPoll(for: listener.path)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
     (self.version, self.budget, self.time, self.log) = (version, budget, time, log)
     rules = AdmissionRules(snapshot())
@@ -81,6 +85,7 @@ public actor IngestServer {
     source.setCancelHandler { @Sendable [listener] in listener.close() }
     source.activate()
     accepting = source
+    polling = poll.activate(on: executor.queue) { @Sendable [weak self] in self?.assumeIsolated { $0.serveReady() } }
   }
 
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
@@ -98,6 +103,8 @@ public actor IngestServer {
     }
     if !connections.isEmpty { await withCheckedContinuation { stopWaiters.append($0) } }
     state = .stopped
+    polling?.cancel()
+    polling = nil
   }
 
   private func beginStop() {
@@ -177,10 +184,10 @@ extension IngestServer {
     let session = Session(rules: rules, host: facts, peer: peer, sessionID: Self.sessionID())
     let connection = IngestConnection(
       id: id, peer: peer, descriptor: SharedDescriptor(descriptor),
-      conversation: IngestConversation(session: session, version: version), queue: executor.queue)
+      conversation: IngestConversation(session: session, version: version))
+    guard connection.activate(in: poll) else { return shortage(String(cString: strerror(errno))) }
     connections[id] = connection
     budget.open(id, user: peer.userID)
-    connection.activate { @Sendable in self.assumeIsolated { $0.readable(id) } }
   }
 
   /// Answers `busy` in the protocol that the client speaks, if it has begun to speak. It doesn't close.
@@ -210,6 +217,14 @@ extension IngestServer {
 // MARK: - Reading
 
 extension IngestServer {
+  /// One that hung up while nothing is read from it is no news: what it sent is committed all the same.
+  private func serveReady() {
+    for id in poll.ready() {
+      if connections[id]?.wantsToRead == true { readable(id) }
+      if let connection = connections[id], connection.wantsToWrite { advance(connection) }
+    }
+  }
+
   private func readable(_ id: Int) {
     guard let connection = connections[id], !connection.isGone, !connection.pauses.contains(.ended) else { return }
     takeRules()
@@ -257,9 +272,8 @@ extension IngestServer {
 
   /// After anything happened to a connection: its answers, its reports, its deadline, its end.
   private func advance(_ connection: IngestConnection) {
-    let onWritable = { @Sendable [id = connection.id] in self.assumeIsolated { $0.writable(id) } }
     repeat {
-      connection.send(onWritable: onWritable, queue: executor.queue)
+      connection.send()
     } while connection.proceed(unixMilliseconds: time.unixMilliseconds)
     if connection.isGone, !connection.pauses.contains(.ended) {
       connection.endInput(unixMilliseconds: time.unixMilliseconds)
@@ -287,11 +301,6 @@ extension IngestServer {
   private func account(_ connection: IngestConnection) {
     budget.set(
       connection.id, partialBytes: connection.partialBytes, batchBytes: connection.conversation.batchBytes)
-  }
-
-  private func writable(_ id: Int) {
-    guard let connection = connections[id] else { return }
-    advance(connection)
   }
 
   private func closeIfDone(_ connection: IngestConnection) {

@@ -1,7 +1,6 @@
 import Glibc
 
-/// A descriptor that several dispatch sources watch: closed when the last of them has let go of it, because closing it
-/// under a source's feet would let the number be used again while it is still watched.
+/// A connection's descriptor, closed with the last reference to it.
 final class SharedDescriptor: Sendable {
   let number: Int32
   init(_ number: Int32) { self.number = number }

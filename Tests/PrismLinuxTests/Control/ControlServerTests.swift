@@ -94,6 +94,18 @@ struct ControlServerTests {
     }
   }
 
+  @Test("clients that go away with half a request leave no connection behind")
+  func carelessClients() async throws {
+    try await serve(Self.echo) { path in
+      for _ in 0..<(3 * ControlServer.connectionsMax) { LineClient(path)?.send("{\"command\"") }
+      try await eventually("a client is answered") {
+        let client = LineClient(path)
+        client?.send("{\"command\":\"status\"}\n")
+        return await client?.line() == ["command": "status"]
+      }
+    }
+  }
+
   @Test("a reader that is slow is waited for, not buffered for")
   func slowReader() async throws {
     let produced = Mutex(0)

@@ -112,7 +112,7 @@ final class IngestRig: Sendable {
     let listener = try UnixListener(path: path, mode: 0o666)
     let box = SnapshotBox(snapshot)
     self.box = box
-    server = IngestServer(
+    server = try IngestServer(
       listener: listener, sink: sink, snapshot: { box.snapshot },
       facts: HostFacts(deviceID: "device-1", systemVersion: "Linux"), version: "9.9", budget: budget, time: time,
       log: Logger(level: .error))

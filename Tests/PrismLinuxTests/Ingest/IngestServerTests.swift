@@ -198,6 +198,19 @@ struct IngestServerTests {
     }
   }
 
+  /// libdispatch, asked to watch a connection itself, told of such a client's bytes and never of its end.
+  @Test("clients that don't wait for their answers have all read that they sent, and leave no connection behind")
+  func carelessClients() async throws {
+    try await withIngestRig { rig in
+      let (clients, lines) = (100, 500)
+      for _ in 0..<clients {
+        try await IngestClient(rig.path).send(String(repeating: Self.line, count: lines))
+      }
+      #expect(await IngestRig.eventually { await rig.server.counters.connections == 0 })
+      #expect(rig.sink.rowCount == clients * lines)
+    }
+  }
+
   @Test("connections past the limits are answered busy, in the protocol that they speak")
   func tooMany() async throws {
     let two: (inout Snapshot) -> Void = { $0.daemon.ingest.maxConnectionsPerUser = 2 }
