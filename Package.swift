@@ -79,6 +79,7 @@ let package = Package(
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "CSpawn",
       ],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
+    tests("PrismBaseTests", ["PrismBase"]),
     tests("PrismProtocolTests", ["PrismProtocol"]),
     tests("PrismPacketTests", ["PrismPacket", "PrismProtocol"], resources: [.copy("Vectors")]),
     tests("PrismConfigTests", ["PrismConfig", "PrismProtocol"]),

@@ -7,7 +7,8 @@ import Synchronization
 /// Writes events to standard error, one a line: `level message key=value…` (or one JSON object).
 ///
 /// A report's content, a key or a token is never passed to it. Client-given strings may be: values are escaped, so a
-/// line stays a line. A fault that repeats is said once, and once more when it ends, with how often it came.
+/// line stays a line. A fault that repeats is said once, and once more when it ends, with how often it came. Nothing here
+/// waits for a reader: lines that nobody takes are lost, and the next one that is taken comes after their number.
 public final class Logger: Sendable {
   public enum Level: Int, Sendable, Comparable, CaseIterable {
     case debug, info, warning, error
@@ -29,23 +30,33 @@ public final class Logger: Sendable {
     var level: Level
     var format: Format
     var faults: [String: Int] = [:]
+    var lost = 0
   }
 
   private let state: Mutex<State>
   private let time: any TimeSource
   private let toJournal: Bool
-  private let write: @Sendable (String) -> Void
+  private let offer: @Sendable (String) -> Bool
 
-  /// - Parameter toJournal: a journal reads standard error (`JOURNAL_STREAM`): priorities instead of a timestamp.
-  /// - Parameter write: takes one whole line with its line feed; tests pass an in-memory log.
+  /// - Parameter toJournal: a journal reads standard error (`JOURNAL_STREAM`): priorities instead of a time.
+  /// - Parameter offer: takes one whole line with its line feed, or answers false; it does not wait.
   public init(
     level: Level = .info, format: Format = .text, toJournal: Bool = getenv("JOURNAL_STREAM") != nil,
-    time: any TimeSource = SystemTime(), write: @escaping @Sendable (String) -> Void = Logger.writeToStandardError
+    time: any TimeSource = SystemTime(), offer: @escaping @Sendable (String) -> Bool = StandardStreams.offer
   ) {
     state = Mutex(State(level: level, format: format))
-    self.time = time
-    self.toJournal = toJournal
-    self.write = write
+    (self.time, self.toJournal, self.offer) = (time, toJournal, offer)
+  }
+
+  /// - Parameter write: takes every line: the log of a test.
+  public convenience init(
+    level: Level = .info, format: Format = .text, toJournal: Bool = false, time: any TimeSource = SystemTime(),
+    write: @escaping @Sendable (String) -> Void
+  ) {
+    self.init(level: level, format: format, toJournal: toJournal, time: time) {
+      write($0)
+      return true
+    }
   }
 
   /// Takes effect with the next event; a reload calls it.
@@ -83,17 +94,36 @@ public final class Logger: Sendable {
   private func emit(_ level: Level, _ message: String, _ fields: [(String, String)]) {
     let (threshold, format) = state.withLock { ($0.level, $0.format) }
     guard level >= threshold else { return }
-    let body: String
-    switch format {
-    case .text: body = Self.textLine(level, message, fields)
-    case .json: body = Self.jsonLine(level, message, fields)
+    let lost = state.withLock { state in
+      defer { state.lost = 0 }
+      return state.lost
     }
-    write(prefix(level, format) + body + "\n")
+    if lost > 0 {
+      let told = line(.warning, "log lines were lost: nobody took them", [("times", String(lost))], format)
+      guard offer(told) else { return state.withLock { $0.lost += lost + 1 } }
+    }
+    if !offer(line(level, message, fields, format)) { state.withLock { $0.lost += 1 } }
   }
 
-  private func prefix(_ level: Level, _ format: Format) -> String {
-    if toJournal { return "<\(level.journalPriority)>" }
-    return format == .text ? "\(time.unixMilliseconds) " : ""
+  private func line(_ level: Level, _ message: String, _ fields: [(String, String)], _ format: Format) -> String {
+    let head = toJournal ? "<\(level.journalPriority)>" : ""
+    let stamp = toJournal ? nil : Self.stamp(time.unixMilliseconds)
+    switch format {
+    case .text: return head + (stamp.map { $0 + " " } ?? "") + Self.textLine(level, message, fields) + "\n"
+    case .json:
+      let members = (stamp.map { [("time", $0)] } ?? []) + [("level", level.name), ("message", message)] + fields
+      return head + "{" + members.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}\n"
+    }
+  }
+
+  /// RFC 3339, in UTC.
+  private static func stamp(_ unixMilliseconds: Int64) -> String {
+    var (seconds, parts) = (time_t(unixMilliseconds / 1000), tm())
+    gmtime_r(&seconds, &parts)
+    var text = [CChar](repeating: 0, count: 32)
+    let count = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%S", &parts)
+    let milliseconds = String(1000 + unixMilliseconds % 1000).dropFirst()
+    return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) + ".\(milliseconds)Z"
   }
 
   private static func textLine(_ level: Level, _ message: String, _ fields: [(String, String)]) -> String {
@@ -102,37 +132,20 @@ public final class Logger: Sendable {
       return "\(line) \(field.0)=\(plain ? field.1 : quoted(field.1))"
     }
   }
+}
 
-  private static func jsonLine(_ level: Level, _ message: String, _ fields: [(String, String)]) -> String {
-    let members = [("level", level.name), ("message", message)] + fields
-    return "{" + members.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}"
-  }
-
-  /// A JSON string; control characters are escaped, so nobody's value can begin a line of its own.
-  private static func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"", "\\": result += "\\\(scalar)"
-      case "\n": result += "\\n"
-      case _ where scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value):
-        let hex = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
-  }
-
-  public static let writeToStandardError: @Sendable (String) -> Void = { line in
-    Array(line.utf8).withUnsafeBytes { bytes in
-      var start = 0
-      while start < bytes.count {
-        let written = Glibc.write(STDERR_FILENO, bytes.baseAddress! + start, bytes.count - start)
-        if written < 0 && errno == EINTR { continue }
-        guard written > 0 else { return }  // nobody reads any more: a log must not stop the daemon
-        start += written
-      }
+/// A JSON string. What ends a line or turns its direction is escaped, so nobody's value can begin a line of its own.
+private func quoted(_ text: String) -> String {
+  var result = "\""
+  for scalar in text.unicodeScalars {
+    switch scalar.value {
+    case 0x22, 0x5C: result += "\\\(scalar)"
+    case 0x0A: result += "\\n"
+    case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069:
+      let hex = String(scalar.value, radix: 16)
+      result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+    default: result.unicodeScalars.append(scalar)
     }
   }
+  return result + "\""
 }

@@ -21,7 +21,7 @@ func runCollector(_ words: [String]) async -> Int32 {
     if flags.prints { flags.options.print = printLine }
     return await serve(flags.options, log)
   } catch {
-    Logger.writeToStandardError("prism-collector: \(error.message)\n")
+    StandardStreams.say("prism-collector: \(error.message)\n")
     return error.exitCode
   }
 }
@@ -29,7 +29,6 @@ func runCollector(_ words: [String]) async -> Int32 {
 private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
   let (stops, continuation) = AsyncStream.makeStream(of: Void.self)
   let queue = DispatchQueue(label: "prism.collector.signals")
-  signal(SIGPIPE, SIG_IGN)
   do {
     let collector = try Collector(options, log: log)
     let sources = [SIGTERM, SIGINT, SIGUSR1].map { number in
@@ -37,7 +36,7 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler { @Sendable in
         if number == SIGUSR1 {
-          Task { Logger.writeToStandardError(await collector.metrics) }
+          Task { _ = StandardStreams.offer(await collector.metrics) }
         } else {
           continuation.yield()
         }
@@ -53,7 +52,7 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
     log.info("prism-collector stopped")
     return 0
   } catch let faults as ConfigurationFaults {
-    Logger.writeToStandardError(faults.description + "\n")
+    StandardStreams.say(faults.description + "\n")
     return 78
   } catch {
     log.error("prism-collector can't start", ["cause": "\(error)"])

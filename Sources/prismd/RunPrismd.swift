@@ -8,7 +8,7 @@ let version = "0.1.0"
 /// The program: what the command line asks for. Answers the exit code.
 func runPrismd(_ words: [String]) async -> Int32 {
   guard let flags = Flags(words) else {
-    Logger.writeToStandardError(Flags.usage + "\n")
+    StandardStreams.say(Flags.usage + "\n")
     return ExitCode.usage.rawValue
   }
   switch flags.purpose {
@@ -19,7 +19,7 @@ func runPrismd(_ words: [String]) async -> Int32 {
       let loaded = try configurationLoader(flags.configPath).load()
       if flags.purpose == .run { return await run(loaded, path: flags.configPath) }
     } catch {
-      Logger.writeToStandardError(error.description + "\n")
+      StandardStreams.say(error.description + "\n")
       return ExitCode.configuration.rawValue
     }
   }

@@ -1,3 +1,8 @@
+import Dispatch
 import Glibc
+import PrismBase
 
-exit(await runPrismd(Array(CommandLine.arguments.dropFirst())))
+// Before anything opens a descriptor, which libdispatch does with the first task.
+StandardStreams.prepare()
+Task { exit(await runPrismd(Array(CommandLine.arguments.dropFirst()))) }
+dispatchMain()
