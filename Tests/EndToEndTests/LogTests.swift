@@ -67,7 +67,9 @@ import Testing
       chmod("\(harness.folder)/tokens", 0o600)
       try await harness.startCollector(["--token-file", "\(harness.folder)/tokens"])
       _ = try await harness.prismctl("flush")
-      try await waitUntil("the refusal is logged", within: .seconds(60)) { harness.daemonLog.contains("401") }
+      try await waitUntil("it is refused", within: .seconds(60)) {
+        try await harness.status()["namespaces"]?["shop"]?["lastFailure"]?["status"]?.int == 401
+      }
       for log in ["prismd.log", "collector.log"] {
         let text = try String(contentsOfFile: "\(harness.folder)/\(log)", encoding: .utf8)
         #expect(!text.isEmpty && !text.contains(secret) && !text.contains(key), "\(text)")
