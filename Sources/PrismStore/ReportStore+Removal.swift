@@ -16,7 +16,7 @@ extension ReportStore {
             switch selection {
             case .oldest(let count): .oldest(count - removed)
             case .latest(let count): .latest(count - removed)
-            case .all, .olderThan: selection
+            case .all, .olderThan, .report: selection
             }
           let chosen = try choose(rest, metas, cutoff, database)
           try drop(chosen, metas, database)
@@ -47,12 +47,17 @@ extension ReportStore {
   private func choose(
     _ selection: RemovalSelection, _ queue: QueueID, _ now: Int64, _ database: StoreDatabase
   ) throws(SQLiteError) -> [Chosen] {
+    if case .report(let id) = selection {
+      let rows = try rows(of: id, database).filter { $0.namespace == queue.namespace }
+      return try present(rows.map { ($0.row, 0) }, in: queue, database)
+    }
     let (condition, order, limit) =
       switch selection {
       case .all: ("1", "ASC", Self.sliceRowsMax)
       case .oldest(let count): ("1", "ASC", min(count, Self.sliceRowsMax))
       case .latest(let count): ("1", "DESC", min(count, Self.sliceRowsMax))
-      case .olderThan(let days): ("created_time < \(now - Int64(days) * 86_400_000)", "ASC", Self.sliceRowsMax)
+      case .olderThan(let days): ("created_time < \(now - Self.milliseconds(days: days))", "ASC", Self.sliceRowsMax)
+      case .report: ("0", "ASC", 0)
       }
     // By the sequence, below the lane's bits: the order of arrival over all lanes.
     let rows = try database.connection.prepare(
@@ -67,6 +72,9 @@ extension ReportStore {
     }
     return chosen
   }
+
+  /// Of a number that anybody may have typed: beyond three thousand years it is all the same.
+  private static func milliseconds(days: Int) -> Int64 { Int64(min(max(days, 0), 1_000_000)) * 86_400_000 }
 
   private func present(
     _ rows: [Chosen], in queue: QueueID, _ database: StoreDatabase

@@ -36,7 +36,7 @@ extension ReportStore {
   }
 
   /// A daemon-made id names its row, in whichever namespace; a client's is looked up in each.
-  private func rows(
+  func rows(
     of reportID: String, _ database: StoreDatabase
   ) throws(SQLiteError) -> [(namespace: Int, row: Int64)] {
     if let row = RowID(reportID: reportID, epoch: epoch) {

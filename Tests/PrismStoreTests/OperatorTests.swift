@@ -45,11 +45,12 @@ struct OperatorTests {
     "removing takes what was meant, payloads with their reports, and leaves packets in flight alone",
     arguments: [
       (RemovalSelection.all, [Int]()), (.oldest(2), [4, 5, 6]), (.latest(2), [2, 3, 4]),
-      (.olderThan(days: 1), [2, 3, 4, 5, 6]),
+      (.olderThan(days: 1), [2, 3, 4, 5, 6]), (.olderThan(days: .max), [2, 3, 4, 5, 6]),
+      (.report("r3"), [2, 4, 5, 6]), (.report("nobody's"), [2, 3, 4, 5, 6]),
     ])
   func removal(selection: RemovalSelection, left: [Int]) async throws {
     let store = try await rig.open()
-    _ = await store.append([rig.batch(1...6, payload: [7])])
+    _ = await store.append([rig.batch(1...6, payload: [7], ids: (1...6).map { "r\($0)" })])
     let packet = try #require(try await store.claim(rig.claim(items: 1)))
     #expect(try await store.remove(selection, of: Rig.shop) == 5 - left.count)
     #expect((try await store.claim(rig.claim())?.numbers ?? []) == left)
@@ -82,6 +83,7 @@ struct OperatorTests {
     }
     let id = outcomes[0].ids[0].reportID(epoch: outcomes[0].epoch)
     #expect(try await store.trace(id).map(\.place) == [.waiting])
+    #expect(try await store.remove(.report(outcomes[1].ids[0].reportID(epoch: "another")), of: Rig.shop) == 0)
     let first = try #require(try await store.claim(rig.claim(items: 1)))
     #expect(try await store.trace(id).map(\.place) == [.inFlight(first.id, claimedTime: rig.time.unixMilliseconds)])
     try await store.settle(.delivered(first.id, receipt: rig.receipt))

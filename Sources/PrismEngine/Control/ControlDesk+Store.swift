@@ -66,20 +66,23 @@ extension ControlDesk {
 
   func remove(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     guard let namespace = try namespace(request) else { throw Refused(64, "remove: of which namespace?") }
-    let selection: RemovalSelection
-    if request["all"]?.bool == true {
-      selection = .all
-    } else if let count = request["oldest"]?.int {
-      selection = .oldest(count)
-    } else if let count = request["latest"]?.int {
-      selection = .latest(count)
-    } else if let days = request["beforeDays"]?.int {
-      selection = .olderThan(days: days)
-    } else {
-      throw Refused(64, "remove: one of `all`, `oldest`, `latest`, `beforeDays`")
-    }
+    let selection = try removal(request)
     let count = try await asking { () async throws(StoreError) in try await store.remove(selection, of: namespace) }
     return [.init("removed", .int(count))]
+  }
+
+  private func removal(_ request: ControlRequest) throws(Refused) -> RemovalSelection {
+    if request["all"]?.bool == true { return .all }
+    if let id = request["reportId"]?.string { return .report(id) }
+    let counted: [(String, (Int) -> RemovalSelection)] = [
+      ("oldest", { .oldest($0) }), ("latest", { .latest($0) }), ("beforeDays", { .olderThan(days: $0) }),
+    ]
+    for (key, selection) in counted {
+      guard let count = request[key]?.int else { continue }
+      guard count >= 0 else { throw Refused(64, "remove: `\(key)` is \(count), must be 0 or more") }
+      return selection(count)
+    }
+    throw Refused(64, "remove: one of `all`, `oldest`, `latest`, `beforeDays`, `reportId`")
   }
 
   // MARK: Trace

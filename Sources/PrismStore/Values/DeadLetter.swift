@@ -31,4 +31,6 @@ public enum RemovalSelection: Sendable, Equatable {
   case latest(Int)
   /// Created more than so many days ago.
   case olderThan(days: Int)
+  /// The one of this id, made here or given by its client.
+  case report(String)
 }

@@ -7,7 +7,8 @@ extension Command {
     options: [
       Option("--namespace", "N", "whose"), Option("--all", nil, "all of them"),
       Option("--oldest", "COUNT", "the oldest"), Option("--latest", "COUNT", "the latest"),
-      Option("--before-days", "D", "stored more than D days ago"), Option("--yes", nil, "don't ask"),
+      Option("--before-days", "D", "stored more than D days ago"), Option("--report-id", "ID", "the one of this id"),
+      Option("--yes", nil, "don't ask"),
     ],
     example: "prismctl remove --namespace shop --before-days 7 --yes"
   ) { invocation throws(Failure) in
@@ -21,12 +22,14 @@ extension Command {
   }
 
   private static func selection(_ invocation: Invocation) throws(Failure) -> JSONValue.Member {
-    let counted = [("--oldest", "oldest"), ("--latest", "latest"), ("--before-days", "beforeDays")]
-      .compactMap { option, key in invocation[option].map { (key, $0) } }
-    guard counted.count + (invocation.has("--all") ? 1 : 0) == 1 else {
-      throw .usage("remove: exactly one of --all, --oldest, --latest, --before-days")
+    let named = [
+      ("--oldest", "oldest"), ("--latest", "latest"), ("--before-days", "beforeDays"), ("--report-id", "reportId"),
+    ].compactMap { option, key in invocation[option].map { (key, $0) } }
+    guard named.count + (invocation.has("--all") ? 1 : 0) == 1 else {
+      throw .usage("remove: exactly one of --all, --oldest, --latest, --before-days, --report-id")
     }
-    guard let (key, text) = counted.first else { return .init("all", true) }
+    guard let (key, text) = named.first else { return .init("all", true) }
+    if key == "reportId" { return .init(key, .string(text)) }
     guard let count = Int(text), count >= 0 else { throw .usage("remove: `\(text)` is not a count") }
     return .init(key, .int(count))
   }

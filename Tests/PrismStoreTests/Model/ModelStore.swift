@@ -209,6 +209,7 @@ extension ModelStore {
       case .oldest(let count): Array(ordered.prefix(count))
       case .latest(let count): Array(ordered.suffix(count))
       case .olderThan(let days): ordered.filter { $0.created < now - Int64(days) * 86_400_000 }
+      case .report(let id): ordered.filter { $0.id == known[namespace]?[id]?.row }
       }
     }
     let metas = choose(self[namespace, .meta].waiting)

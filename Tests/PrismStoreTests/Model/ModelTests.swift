@@ -146,10 +146,11 @@ final class ModelRun {
 
   private func remove(_ namespace: NamespaceName) async throws -> String {
     let selection: RemovalSelection =
-      switch draw(1...10) {
+      switch draw(1...12) {
       case 1: .all
       case ...5: .oldest(draw(1...20))
       case ...8: .latest(draw(1...20))
+      case ...10: .report("c-\(draw(0...next))")
       default: .olderThan(days: draw(1...8))
       }
     _ = try await (try opened).remove(selection, of: namespace)
