@@ -272,6 +272,20 @@ struct DeliveryTests {
     await next.stop()
   }
 
+  @Test("a POST that this side gave up, though nobody stops, is tried again after a pause")
+  func strayCancel() async throws {
+    let rig = DeliveryRig(ScriptedTransport { _ in ScriptedTransport.failure(.cancelled, mayHaveLeft: true) })
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 1 })
+    for _ in 0..<2000 { await Task.yield() }
+    #expect(rig.transport.requests.count == 1, "no time went by")
+    rig.transport.set(ScriptedTransport.accept)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
+    #expect(Set(rig.transport.requests.map { $0.header("Prism-Packet-Id") }).count == 1)
+    await engine.stop()
+  }
+
   private func stopWhilePosting(_ rig: DeliveryRig) async throws {
     let engine = try await rig.engine()
     await rig.report(1...1, to: engine)

@@ -84,7 +84,8 @@ public final class DeliveryRig: Sendable {
   public static func numbers(_ request: UploadRequest) throws -> [Int] {
     let kind = request.url.hasSuffix("/payload") ? ReportKind.payload : .meta
     guard let id = request.header("Prism-Packet-Id").flatMap({ PacketID($0) }) else { return [] }
-    let context = PacketContext(deviceID: "device", namespace: NamespaceName("shop")!, packetID: id, kind: kind)
+    let context = PacketContext(
+      deviceID: request.header("Prism-Device-Id") ?? "", namespace: NamespaceName("shop")!, packetID: id, kind: kind)
     let decoder = try PacketDecoder(cipher: .aes128GCM, key: key)
     return try decoder.decode(context: context, body: request.body, mac: nil).metas.compactMap {
       try JSONValue(parsing: $0)["n"]?.int

@@ -78,20 +78,23 @@ extension NamespacePipeline {
     guard !lines[kind].isRecovered else { return }
     if !lines[kind].settlements.isEmpty { try await commit(kind, claiming: nil) }
     let inFlight = try await parts.store.inFlight(namespace, kind)
-    lines[kind].recover(inFlight, lastAccepted: try await parts.store.lastAccepted(namespace, kind))
+    let lastAccepted = try await parts.store.lastAccepted(namespace, kind)
+    let note = try await parts.store.note(namespace, Self.senderKey(kind))
+    lines[kind].recover(inFlight, lastAccepted: lastAccepted, sender: note.flatMap { LineSender(note: $0) })
   }
 
   /// One commit: what was decided, what is to be remembered, and the next claims where `types` are given.
   private func commit(_ kind: ReportKind, claiming types: Claim.TypeFilter?) async throws(StoreError) {
     var turn = UploadTurn(settlements: lines[kind].settlements)
-    turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) }
     if let types, let configuration = settings.configuration {
       wishes.willClaim(kind)
+      if let sender = lines[kind].claims(as: settings.deviceID) { notes[Self.senderKey(kind)] = .some(sender.note) }
       turn.claims = (0..<ClaimPlan.ahead(lastPacketBytes: lines[kind].lastPacketBytes)).map { _ in
         ClaimPlan.claim(
           configuration, kind: kind, types: types, packetID: newID(), now: parts.time.unixMilliseconds)
       }
     }
+    turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) }
     notes = [:]
     let packets: [ClaimedPacket?]
     do { packets = try await parts.store.turn(turn) } catch {
@@ -107,7 +110,8 @@ extension NamespacePipeline {
 
   /// While the head is on its way.
   private func prepareNext(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {
-    if lines[kind].entries.count < 2 && !lines[kind].isExhausted { try await commit(kind, claiming: types) }
+    let mayClaim = lines[kind].mayClaim(as: settings.deviceID)
+    if lines[kind].entries.count < 2 && !lines[kind].isExhausted && mayClaim { try await commit(kind, claiming: types) }
     try await buildAhead(kind)
   }
 
@@ -168,7 +172,11 @@ extension NamespacePipeline {
     }
   }
 
-  private func seal(_ kind: ReportKind) -> PacketSeal? { settings.seal(isMetered: gates(kind).isMetered) }
+  private func seal(_ kind: ReportKind) -> PacketSeal? {
+    var seal = settings.seal(isMetered: gates(kind).isMetered)
+    if let sender = lines[kind].sender { seal?.deviceID = sender.deviceID }
+    return seal
+  }
 
   private func request(for packet: BuiltPacket, _ kind: ReportKind) -> UploadRequest {
     let token = settings.configuration?.token.map { String(decoding: $0.content.bytes, as: UTF8.self) }
@@ -211,7 +219,10 @@ extension NamespacePipeline {
       lines[kind].split(settlement, first: first, second: second, now: now)
     case .again(let reason, let cause, let status, let retryAfter):
       fail(kind, cause: cause, status: status, reason: reason, retryAfter: retryAfter)
-    case .kept: break
+    case .kept:
+      // Nobody but a stop gives a POST up; should another do so, it is a failure, or it would be sent at once for ever.
+      guard !isStopping else { return }
+      fail(kind, cause: "given up by this side", status: nil, reason: .failure, retryAfter: nil)
     }
   }
 

@@ -73,6 +73,7 @@ actor NamespacePipeline {
   }
 
   static func retryKey(_ kind: ReportKind) -> String { "retry.\(kind.rawValue)" }
+  static func senderKey(_ kind: ReportKind) -> String { "sender.\(kind.rawValue)" }
 
   var interval: Duration { settings.configuration?.uploadInterval ?? .seconds(5) }
 

@@ -27,6 +27,8 @@ struct PacketLine: Sendable {
   /// When the first of `settlements` was decided, on the uptime clock.
   private(set) var uncommittedSince: Duration?
   private(set) var lastAccepted: PacketID?
+  /// Of all of `entries`; nil before the first claim.
+  private(set) var sender: LineSender?
   /// `entries` are what the store has in flight.
   private(set) var isRecovered = false
   /// The last claim found that nothing (more) waits.
@@ -46,10 +48,23 @@ struct PacketLine: Sendable {
   var isDone: Bool { entries.isEmpty && isExhausted }
 
   /// Begins with what the store has in flight; all of it may have left.
-  mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?) {
+  mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?, sender: LineSender? = nil) {
     entries = inFlight.map { Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, content: .stored) }
-    self.lastAccepted = lastAccepted
+    self.lastAccepted = sender.map { $0.forerunner(lastAccepted) } ?? lastAccepted
+    self.sender = sender
     isRecovered = true
+  }
+
+  /// Whether the next packets may be of `deviceID`: another one waits until the last of the one before is settled.
+  func mayClaim(as deviceID: String) -> Bool { entries.isEmpty || sender == nil || sender?.deviceID == deviceID }
+
+  /// - Returns: what is to be kept with the claims that follow; nil: it is.
+  mutating func claims(as deviceID: String) -> LineSender? {
+    guard sender?.deviceID != deviceID else { return nil }
+    let isFirst = sender == nil
+    let next = LineSender(deviceID: deviceID, former: isFirst ? nil : lastAccepted ?? sender?.former)
+    (sender, lastAccepted) = (next, isFirst ? lastAccepted : nil)
+    return next
   }
 
   /// The store failed in between: what it has in flight must be read again. What was decided stays decided.
