@@ -5,7 +5,7 @@ extension ReportStore {
   /// Stores the rows of `batches`. Nothing of them is answered as stored before this returns `committed`.
   public func append(_ batches: [ReportBatch]) -> CommitOutcome {
     uses += 1
-    if let refusal = refusalNow() { return .failed(refusal) }
+    if let refusal = refusalNow(for: batches.reduce(0) { $0 + $1.arena.count }) { return .failed(refusal) }
     do {
       let outcomes = try transaction { (database) throws(SQLiteError) in
         var outcomes: [BatchOutcome] = []

@@ -278,7 +278,7 @@ extension ReportStore {
   /// Reads again what the database says. After anything but a full disk the file is opened anew, since what a connection
   /// holds of a file that failed it can't be trusted; a damaged one is set aside at once, without a restart: clients keep
   /// their connections, and what is answered stays known.
-  private func recover(from error: SQLiteError) {
+  func recover(from error: SQLiteError) {
     options.log.fault("store", "the database failed", ["error": error.description], level: .error)
     contexts = ContextCache()
     (lostWithSalvage, hasNewNames) = (0, false)
@@ -291,6 +291,7 @@ extension ReportStore {
       if let openDatabase, error.isDiskFull || !openDatabase.isHome() {
         // Without a file, this connection is all there is.
         openDatabase.connection.rollBack()
+        if error.isDiskFull { openDatabase.emptyLog() }
         state = try StoreState(openDatabase.connection)
         salvage = try SalvageProgress(openDatabase.connection)
       } else {
@@ -303,22 +304,6 @@ extension ReportStore {
     }
   }
 
-  /// Why no report can be taken now; nil: it can. A full disk is over once the ballast has its space again; that is tried
-  /// once a second.
-  func refusalNow() -> Refusal? {
-    if rescue != nil && !bringHome() { return Self.displacedRefusal }
-    guard let until = fullUntil else { return nil }
-    let now = options.time.uptime
-    guard now >= until, ballast.restore() else {
-      if now >= until { fullUntil = now + .seconds(1) }
-      return Self.diskFullRefusal
-    }
-    fullUntil = nil
-    board.enter(salvage.files.isEmpty ? .working : .salvaging)
-    options.log.faultEnded("store", "the disk has space again; reports are taken")
-    return nil
-  }
-
   func reading<Result>(_ body: (StoreDatabase) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
     do {
       return try body(database)
@@ -328,11 +313,8 @@ extension ReportStore {
     }
   }
 
-  /// Past this much the log is copied into the file after the commit was answered.
-  private static let walBytesMax = 16 * 1024 * 1024
-
   private func scheduleCheckpoint(_ database: StoreDatabase) {
-    guard database.walBytes > Self.walBytesMax, !isCheckpointScheduled else { return }
+    guard database.walBytes > logBytesMax(of: database), !isCheckpointScheduled else { return }
     isCheckpointScheduled = true
     Task { checkpoint() }
   }

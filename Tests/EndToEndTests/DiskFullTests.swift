@@ -48,9 +48,13 @@ import Testing
       let clock = ContinuousClock()
       let start = clock.now
       var (held, isTaken) = (oracle, false)
-      try await waitUntil("reports are taken again", within: .seconds(30)) {
-        isTaken = try await held.send(1)
-        return isTaken
+      do {
+        try await waitUntil("reports are taken again", within: .seconds(30)) {
+          isTaken = try await held.send(1)
+          return isTaken
+        }
+      } catch {
+        throw Failed("position \(position): \(error); \(stranger.listing); \(await harness.diagnosis)")
       }
       oracle = held
       slowest = max(slowest, clock.now - start)
@@ -86,6 +90,15 @@ import Testing
     }
 
     func leave() { unlink(file) }
+
+    /// What stands on the disk, for a test's message.
+    var listing: String {
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: disk)) ?? []
+      return names.map { name in
+        let facts = try? FileManager.default.attributesOfItem(atPath: "\(disk)/\(name)")
+        return "\(name) \(facts?[.size] as? Int ?? -1)"
+      }.joined(separator: ", ")
+    }
   }
 
   /// What was answered.

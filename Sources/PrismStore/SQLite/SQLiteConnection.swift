@@ -12,6 +12,9 @@ public final class SQLiteConnection {
     }
   }
 
+  /// How long a lock that another connection holds is waited for.
+  static let busyMilliseconds: Int32 = 2000
+
   let handle: OpaquePointer
 
   /// Opens the file, and makes it when it is missing and may be written. Nothing is read from it yet.
@@ -27,7 +30,7 @@ public final class SQLiteConnection {
     }
     self.handle = handle
     _ = prism_sqlite3_set_defensive(handle)
-    sqlite3_busy_timeout(handle, 2000)
+    sqlite3_busy_timeout(handle, Self.busyMilliseconds)
   }
 
   deinit { sqlite3_close_v2(handle) }

@@ -18,6 +18,7 @@ public struct SQLiteError: Error, Equatable, CustomStringConvertible {
   }
 
   public var primaryCode: Int32 { code & 0xFF }
+  static let full = SQLITE_FULL
   public var isDiskFull: Bool { primaryCode == SQLITE_FULL }
   /// The file is not a database, or its structure contradicts itself.
   public var isCorruption: Bool { primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_NOTADB }

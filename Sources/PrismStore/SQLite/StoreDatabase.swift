@@ -84,4 +84,12 @@ final class StoreDatabase {
     }
     walPages.pointee = 0
   }
+
+  /// Copies the log, and gives its space back to the disk, where no reader holds it. What fails leaves all as it was.
+  func emptyLog() {
+    sqlite3_busy_timeout(connection.handle, 0)
+    defer { sqlite3_busy_timeout(connection.handle, SQLiteConnection.busyMilliseconds) }
+    let code = sqlite3_wal_checkpoint_v2(connection.handle, nil, SQLITE_CHECKPOINT_TRUNCATE, nil, nil)
+    if code == SQLITE_OK { walPages.pointee = 0 }
+  }
 }

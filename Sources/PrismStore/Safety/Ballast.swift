@@ -3,18 +3,25 @@ import Glibc
 /// A file that keeps some space of the disk for the store. On a full disk SQLite can't even delete; with the ballast cut
 /// it can, so uploads go on, and what was delivered makes room.
 struct Ballast {
-  private let path: String
+  private let folder: String
   private let bytes: Int
+  private var path: String { folder + "/ballast" }
 
-  init(folder: String, bytes: Int) { (path, self.bytes) = (folder + "/ballast", bytes) }
+  init(folder: String, bytes: Int) { (self.folder, self.bytes) = (folder, bytes) }
 
-  /// Takes the space. false: there is not so much.
-  func restore() -> Bool {
+  /// Takes the space. false: there is not so much, or less than `spare` would be left beside it.
+  func restore(leaving spare: Int = 0) -> Bool {
     guard bytes > 0 else { return true }
     let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
-    return posix_fallocate(descriptor, 0, off_t(bytes)) == 0
+    let isThere = posix_fallocate(descriptor, 0, off_t(bytes)) == 0
+    guard isThere, spare == 0 || (DiskSpace.free(folder) ?? .max) >= spare else {
+      // What was taken before it failed may stay taken.
+      ftruncate(descriptor, 0)
+      return false
+    }
+    return true
   }
 
   func cut() { truncate(path, 0) }
