@@ -97,7 +97,10 @@ final class Life: @unchecked Sendable {
     for name in LifeSettings.names {
       let window = notes[name].map { FlowWindow(note: $0, now: now) } ?? FlowWindow(now: now)
       guard let window else { throw Broken(description: "\(name): a damaged note") }
-      try rules.starts(name, usedBytes: window.usedBytes, windowEndsIn: window.remaining(now), now: now.uptime)
+      let started = notes[name].flatMap { try? JSONValue(parsing: $0) }?["startedUnixMs"]?.int.map { Int64($0) }
+      try rules.starts(
+        name, usedBytes: window.usedBytes, windowEndsIn: window.remaining(now), startedUnixMilliseconds: started,
+        now: now)
     }
   }
 
@@ -173,7 +176,7 @@ final class Life: @unchecked Sendable {
     do {
       let packet = try open(request)
       try collector.saw(packet)
-      try rules.begins(packet, network: networkKind, settings: settings, now: time.uptime)
+      try rules.begins(packet, network: networkKind, settings: settings, now: Instant(time))
       for report in packet.reports { try oracle.expect(report, packet.line) }
       let mood = moods[packet.line.namespace] ?? .healthy
       let deed = Deed(
@@ -207,7 +210,7 @@ final class Life: @unchecked Sendable {
 
   private func ends(_ request: UploadRequest, _ answer: UploadAnswer) {
     guard let line = Self.line(request) else { return }
-    rules.ends(line, answer, now: time.uptime)
+    rules.ends(line, answer, now: Instant(time))
     let outcome =
       switch answer.outcome {
       case .response(let status, _, _): String(status)

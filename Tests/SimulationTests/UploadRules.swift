@@ -1,7 +1,8 @@
 import PrismConfig
-import PrismEngine
 import PrismProtocol
 import PrismTestSupport
+
+@testable import PrismEngine
 
 /// What must hold whenever a POST begins, kept from outside of the engine (6-delivery.md, Whether and Settling).
 struct UploadRules {
@@ -13,6 +14,14 @@ struct UploadRules {
     var usedBytes = 0
     /// Whatever was put down of it may be lost or misread: the daemon's own count is taken over at its next start.
     var isUncertain = false
+    /// The wall clock was behind this at the last start, and ends the window should it be set right.
+    var startedUnixMilliseconds: Int64?
+
+    func isOver(_ now: Instant) -> Bool {
+      if now.uptime - began >= FlowWindow.length { return true }
+      guard let started = startedUnixMilliseconds else { return false }
+      return now.unixMilliseconds - started >= FlowWindow.length.wholeMilliseconds
+    }
   }
 
   private var inFlight: [Line: Bool] = [:]
@@ -21,15 +30,15 @@ struct UploadRules {
   private var notBefore: [Line: Duration] = [:]
 
   mutating func begins(
-    _ packet: SimulatedCollector.Packet, network: NetworkState.Kind, settings: LifeSettings, now: Duration
+    _ packet: SimulatedCollector.Packet, network: NetworkState.Kind, settings: LifeSettings, now: Instant
   ) throws {
     let (line, name) = (packet.line, packet.line.namespace)
     guard inFlight[line] == nil else { throw Broken(description: "two uploads of \(line) at once") }
     guard settings.isPresent(name), settings[name].isUpload else {
       throw Broken(description: "\(line) is uploaded, and nobody wants that")
     }
-    if let until = notBefore[line], now < until {
-      throw Broken(description: "\(line) was asked to wait until \(until), and is sent at \(now)")
+    if let until = notBefore[line], now.uptime < until {
+      throw Broken(description: "\(line) was asked to wait until \(until), and is sent at \(now.uptime)")
     }
     let isLoopback = settings[name].url?.contains("127.0.0.1") == true
     let isMetered = network == .metered && !isLoopback
@@ -39,7 +48,7 @@ struct UploadRules {
   }
 
   private mutating func beginsMetered(
-    _ packet: SimulatedCollector.Packet, _ settings: LifeSettings, _ now: Duration
+    _ packet: SimulatedCollector.Packet, _ settings: LifeSettings, _ now: Instant
   ) throws {
     let name = packet.line.namespace
     let stays = settings.wifiOnly(name)
@@ -52,7 +61,7 @@ struct UploadRules {
     }
   }
 
-  mutating func ends(_ line: Line, _ answer: UploadAnswer, now: Duration) {
+  mutating func ends(_ line: Line, _ answer: UploadAnswer, now: Instant) {
     if inFlight[line] == true {
       roll(line.namespace, now)
       windows[line.namespace]!.usedBytes += answer.bytesSent + answer.bytesReceived
@@ -62,12 +71,12 @@ struct UploadRules {
     guard case .response(let status, let headers, _) = answer.outcome, [429, 503].contains(status),
       let seconds = headers["retry-after"].flatMap({ Int($0) })
     else { return }
-    notBefore[line] = now + .seconds(seconds)
+    notBefore[line] = now.uptime + .seconds(seconds)
   }
 
-  private mutating func roll(_ name: NamespaceName, _ now: Duration) {
-    let window = windows[name] ?? Window(began: now)
-    windows[name] = now - window.began >= .seconds(86_400) ? Window(began: now) : window
+  private mutating func roll(_ name: NamespaceName, _ now: Instant) {
+    let window = windows[name] ?? Window(began: now.uptime)
+    windows[name] = window.isOver(now) ? Window(began: now.uptime) : window
   }
 
   // MARK: What the world does
@@ -87,12 +96,18 @@ struct UploadRules {
   mutating func wasStopped() { inFlight = [:] }
 
   /// The daemon's count is taken over. - Throws: where nothing happened to it, and it is another one than before.
-  mutating func starts(_ name: NamespaceName, usedBytes: Int, windowEndsIn: Duration, now: Duration) throws {
-    if let window = windows[name], !window.isUncertain, now - window.began < .seconds(86_400) {
+  /// - Parameter startedUnixMilliseconds: as it was put down; nil: nothing was.
+  mutating func starts(
+    _ name: NamespaceName, usedBytes: Int, windowEndsIn: Duration, startedUnixMilliseconds: Int64?, now: Instant
+  ) throws {
+    if let window = windows[name], !window.isUncertain, !window.isOver(now) {
       guard usedBytes == window.usedBytes else {
         throw Broken(description: "\(name) had used \(window.usedBytes) bytes before the restart, and now \(usedBytes)")
       }
     }
-    windows[name] = Window(began: now - (.seconds(86_400) - windowEndsIn), usedBytes: usedBytes)
+    let isAhead = startedUnixMilliseconds.map { $0 > now.unixMilliseconds } ?? false
+    windows[name] = Window(
+      began: now.uptime - (FlowWindow.length - windowEndsIn), usedBytes: usedBytes,
+      startedUnixMilliseconds: isAhead ? startedUnixMilliseconds : nil)
   }
 }
