@@ -110,8 +110,8 @@ extension ReportStore {
   private func record(
     _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder, _ database: StoreDatabase
   ) throws(SQLiteError) -> ClaimedPacket {
+    // The packet's record says it all: the ledger's line, a page of its own, is written when it is settled.
     state[queue].ledger.move(builder.members.count, from: .waiting, to: .claimed)
-    touched.insert(queue)
     let packet = PacketState(
       id: claim.packetID, position: (state[queue].packets.last?.position ?? 0) + 1, createdTime: claim.unixMilliseconds,
       bytes: builder.bytes, hasClientIDs: builder.hasClientIDs, header: state[queue].ledger.header(epoch: epoch),

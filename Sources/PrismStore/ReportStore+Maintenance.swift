@@ -18,7 +18,7 @@ extension ReportStore {
     let isMore = try expire()
     try forget()
     let isMoreFree = try reading { (database) throws(SQLiteError) in try giveBackPages(database) }
-    if !isMore && !isMoreFree { checkpoint() }
+    if !isMore && !isMoreFree && isCheckpointDue { checkpoint() }
     return isMore || (isMoreFree && isIdle)
   }
 
@@ -37,6 +37,8 @@ extension ReportStore {
           prune.bind(2, entry.reportID)
           try prune.run()
         }
+        let due = options.time.unixMilliseconds - SettledPacket.unwrittenMillisecondsMax
+        if let oldest = unwrittenSettled.first, oldest.receipt.unixMilliseconds < due { try writeSettled(database) }
         try forgetSettled(before: cutoff, database)
         try forgetContexts(database)
       }

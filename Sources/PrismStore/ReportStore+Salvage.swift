@@ -86,6 +86,7 @@ extension ReportStore {
   /// A page that is older than it should be may have rows that left since.
   private func isSettled(_ row: Int64, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> Bool {
     if salvageSettled == nil {
+      try writeSettled(database)
       var settled: [QueueID: [IDRuns]] = [:]
       let read = try database.connection.prepare("SELECT namespace, kind, members FROM settled")
       try read.forEachRow { row in

@@ -39,15 +39,8 @@ extension ReportStore {
     try deleteRows(packet.members, queue, database)
     state[queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
     state[queue].lastAccepted = id
-    let settled = try database.statement(.insertSettled)
-    settled.bind(1, id.bytes)
-    settled.bind(2, queue.namespace)
-    settled.bind(3, QueueID.number(of: queue.kind))
-    settled.bind(4, receipt.unixMilliseconds)
-    settled.bind(5, receipt.attempts)
-    settled.bind(6, receipt.wasDuplicate ? 1 : 0)
-    settled.bind(7, packet.members.text)
-    try settled.run()
+    unwrittenSettled.append(SettledPacket(id: id, queue: queue, receipt: receipt, members: packet.members))
+    if unwrittenSettled.count >= SettledPacket.unwrittenMax || !salvage.files.isEmpty { try writeSettled(database) }
   }
 
   private func dissolve(_ id: PacketID, _ database: StoreDatabase) throws(SQLiteError) {

@@ -20,7 +20,8 @@ public struct TracedRow: Sendable, Equatable {
 extension ReportStore {
   /// Every row of this report id that is held, or was delivered within 24 h; in the order of namespaces and kinds.
   public func trace(_ reportID: String) throws(StoreError) -> [TracedRow] {
-    try reading { (database) throws(SQLiteError) in
+    try writeSettled()
+    return try reading { (database) throws(SQLiteError) in
       var result: [TracedRow] = []
       for (number, row) in try rows(of: reportID, database) {
         for kind in ReportKind.allCases {

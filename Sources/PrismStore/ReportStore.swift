@@ -26,6 +26,7 @@ public actor ReportStore {
   var state: StoreState
   /// By queue: what the ledger counted as stored after the last commit. A database that says less was cut.
   private var committed: [QueueID: Int] = [:]
+  var unwrittenSettled: [SettledPacket] = []
   /// Queues whose ledger the open transaction changed.
   var touched: Set<QueueID> = []
   /// The open transaction gave a number to a name.
@@ -36,6 +37,7 @@ public actor ReportStore {
   /// A body together with its context, while it is being bound.
   var scratch: [UInt8] = []
   var isCheckpointScheduled = false
+  private var checkpointedAt: Duration?
   /// Calls that reports came or left by; a change says that the store is in use.
   public internal(set) var uses = 0
   var policies: [NamespaceName: RetentionPolicy] = [:]
@@ -142,7 +144,11 @@ public actor ReportStore {
 
   /// Lets go of the database after a checkpoint. Later calls open it again.
   public func close() {
-    guard let database = openDatabase, bringHome() else { return }
+    guard openDatabase != nil, bringHome() else { return }
+    do { try writeSettled() } catch {
+      options.log.warning("what became of the last packets is not written", ["error": error.description])
+    }
+    guard let database = openDatabase else { return }
     do {
       try database.checkpoint()
       runMark.end()
@@ -243,6 +249,7 @@ extension ReportStore {
   /// All of `body`, with the ledgers that it touched, or nothing of it. It holds no `await`: nobody else gets in between.
   func transaction<Result>(_ body: (StoreDatabase) throws(SQLiteError) -> Result) throws(Failure) -> Result {
     var isCommitting = false
+    let settledBefore = unwrittenSettled
     touched.removeAll(keepingCapacity: true)
     do {
       let database = try self.database
@@ -258,6 +265,7 @@ extension ReportStore {
       scheduleCheckpoint(database)
       return result
     } catch {
+      unwrittenSettled = settledBefore
       recover(from: error)
       // A full disk is noticed before the commit's mark is written; a failed write or sync may leave it behind.
       throw Failure(error: error, isUncertain: isCommitting && !error.isDiskFull)
@@ -319,8 +327,16 @@ extension ReportStore {
     Task { checkpoint() }
   }
 
+  /// What it holds by then is copied at rest.
+  private static let restingWALBytesMax = 1024 * 1024
+
+  var isCheckpointDue: Bool {
+    guard let checkpointedAt, let openDatabase, openDatabase.walBytes < Self.restingWALBytesMax else { return true }
+    return options.time.uptime - checkpointedAt >= options.checkpointInterval
+  }
+
   func checkpoint() {
-    isCheckpointScheduled = false
+    (isCheckpointScheduled, checkpointedAt) = (false, options.time.uptime)
     do {
       try database.checkpoint()
     } catch {

@@ -15,6 +15,10 @@ public struct StoreOptions: Sendable {
   public var time: any TimeSource = SystemTime()
   public var log: Logger = Logger()
 
+  /// At rest the log is copied into the file this long after the last time, or past 1 MiB: what it holds is on the disk
+  /// already, and each copy writes the same pages once more.
+  public var checkpointInterval: Duration = .seconds(300)
+
   // Seams for tests.
   /// A VFS that was registered under this name; nil: the system's.
   public var vfs: String?

@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
   enum fvfs_fault fault;
-  int64_t k, calls, failures;
+  int64_t k, calls, failures, bytes;
   int forever;
 } plan;
 
@@ -75,6 +75,7 @@ static int64_t locked_read(const int64_t *value) {
   return result;
 }
 
+int64_t fvfs_bytes(void) { return locked_read(&plan.bytes); }
 int64_t fvfs_calls(void) { return locked_read(&plan.calls); }
 int64_t fvfs_failures(void) { return locked_read(&plan.failures); }
 
@@ -89,6 +90,9 @@ static int file_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 o
 
 static int write_below(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
   int code = below(file)->pMethods->xWrite(below(file), bytes, count, offset);
+  pthread_mutex_lock(&lock);
+  plan.bytes += count;
+  pthread_mutex_unlock(&lock);
   if (code == SQLITE_OK) recording_write(((FaultFile *)file)->name, offset, bytes, count);
   return code;
 }
@@ -127,8 +131,14 @@ static int file_control(sqlite3_file *file, int op, void *argument) {
 }
 static int file_sector(sqlite3_file *file) { return below(file)->pMethods->xSectorSize(below(file)); }
 
-/* The platform's promises (power-safe overwrite and the like) are kept from SQLite: torn writes are what is tested. */
-static int file_characteristics(sqlite3_file *file) { (void)file; return 0; }
+/* The platform's promises (power-safe overwrite and the like) are kept from SQLite, unless a test counts what is written:
+ * torn writes are what is tested. */
+static int neighbours_kept;
+void fvfs_keep_neighbours(int keep) { neighbours_kept = keep; }
+static int file_characteristics(sqlite3_file *file) {
+  (void)file;
+  return neighbours_kept ? SQLITE_IOCAP_POWERSAFE_OVERWRITE : 0;
+}
 
 static int shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **result) {
   return below(file)->pMethods->xShmMap(below(file), page, size, extend, result);

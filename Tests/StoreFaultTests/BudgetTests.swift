@@ -1,6 +1,7 @@
 import CFaultVFS
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 // Budgets that count instead of timing: a change that makes ingest or delivery dearer fails here on any machine.
@@ -26,6 +27,33 @@ extension StoreFaults {
       let many = try await ioOfAPacket(waiting: 20_000)
       // A few pages of the table's tree more: its depth grows with the logarithm.
       #expect(many <= few + 4, "\(few) calls with few, \(many) with many")
+    }
+
+    @Test("an hour of a report a second and a packet every 5 s writes at most 12 KiB a report")
+    func trickle() async throws {
+      fvfs_keep_neighbours(1)
+      defer { fvfs_keep_neighbours(0) }
+      let folder = FaultFolder()
+      let time = ManualTime()
+      #expect(fvfs_register() == 0)
+      let store = try await folder.open(vfs: String(cString: fvfs_name), time: time)
+      try await append(store, 0..<100)
+      fvfs_arm(FVFS_EIO, 0, 0)
+      for second in 0..<3600 {
+        try await append(store, 100 + second..<101 + second)
+        time.advance(by: .seconds(1))
+        if second % 5 == 4 {
+          let claim = Reports.claim(unixMilliseconds: time.unixMilliseconds)
+          let packet = try #require(try await store.turn(UploadTurn(claims: [claim])).first ?? nil)
+          var receipt = Reports.receipt
+          receipt.unixMilliseconds = time.unixMilliseconds
+          _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: receipt)]))
+        }
+        if second % 10 == 9 { _ = try await store.maintain(isIdle: false) }
+      }
+      let each = Double(fvfs_bytes()) / 3600 / 1024
+      #expect(each <= 12, "\(each) KiB a report")
+      await store.close()
     }
 
     /// Calls that claim, read and settle one packet, with nothing of the rows in memory.

@@ -2,6 +2,7 @@ import Glibc
 import PrismBase
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 
 /// A folder in memory, where a thousand databases a second can be made.
 final class FaultFolder: Sendable {
@@ -74,9 +75,13 @@ final class FaultFolder: Sendable {
     while case let count = Glibc.read(input, &bytes, bytes.count), count > 0 { Glibc.write(output, bytes, count) }
   }
 
-  func open(vfs: String? = nil, durability: StoreOptions.Durability = .full) async throws -> ReportStore {
+  /// - Parameter time: the log is copied into the file by it; nil: whenever that may be done.
+  func open(
+    vfs: String? = nil, durability: StoreOptions.Durability = .full, time: ManualTime? = nil
+  ) async throws -> ReportStore {
     var options = StoreOptions(folder: path)
     (options.vfs, options.durability, options.ballastBytes) = (vfs, durability, 0)
+    if let time { options.time = time } else { options.checkpointInterval = .zero }
     options.log = Logger(write: { _ in })
     // The one before may not be let go of yet: its queue still turns.
     let deadline = ContinuousClock.now + .seconds(30)

@@ -12,11 +12,11 @@ extension StoreFaults {
     private func losses(durability: StoreOptions.Durability, states: Int, seed: UInt64) async throws -> Int {
       #expect(fvfs_register() == 0)
       let (recorded, rebuilt) = (FaultFolder(), FaultFolder())
-      var points: [(point: Int64, acknowledged: Set<Int>, leaving: Set<Int>)] = []
+      var points: [(point: Int64, known: Workload)] = []
       fvfs_record()
       do {
         let store = try await recorded.open(vfs: String(cString: fvfs_name), durability: durability)
-        var workload = Workload { points.append((fvfs_events(), $0.acknowledged, $0.leaving)) }
+        var workload = Workload { points.append((fvfs_events(), $0)) }
         await workload.run(store, rounds: 40)
       }
       fvfs_record_end()
@@ -26,16 +26,20 @@ extension StoreFaults {
       for point in chosen {
         rebuilt.clear()
         #expect(fvfs_rebuild(point, random.next(), rebuilt.path) >= 0)
-        let known = points.last { $0.point <= point }
+        let known = points.last { $0.point <= point }?.known ?? Workload()
         let store = try await rebuilt.open()
+        let inFlight = try await store.inFlight(Reports.namespace, .meta).map(\.id)
+        let isFrozen = known.frozen.map { inFlight.contains($0) } ?? true
         let held = try await store.held()
-        let must = (known?.acknowledged ?? []).subtracting(points.filter { $0.point <= point }.last?.leaving ?? [])
+        let must = known.acknowledged.subtracting(known.leaving)
         let isWhole = !held.contains(nil) && Set(held).count == held.count && must.isSubset(of: held.compactMap { $0 })
         let claimed = try await store.status()[Reports.namespace]?[.meta]?.ledger[.claimed] ?? 0
-        let isSound = try await store.isBalanced() && claimed == held.count && isWhole
+        let isSound = try await store.isBalanced() && claimed == held.count && isWhole && isFrozen
         if !isSound { losses += 1 }
         if !isSound && durability == .full {
-          print("after event \(point): lost \(must.subtracting(held.compactMap { $0 }).count), held \(held.count)")
+          print(
+            "after event \(point): lost \(must.subtracting(held.compactMap { $0 }).count), held \(held.count), \(isFrozen ? "" : "no longer frozen")"
+          )
         }
         await store.close()
       }
@@ -43,7 +47,7 @@ extension StoreFaults {
       return losses
     }
 
-    @Test("after a power loss at any point every acknowledged report is there once, and none is damaged")
+    @Test("after a power loss at any point every acknowledged report is there once, none is damaged, and no packet thaws")
     func full() async throws {
       let seed = SeededRandom.announcedSeed("power loss")
       #expect(try await losses(durability: .full, states: 400 * soakFactor, seed: seed) == 0)

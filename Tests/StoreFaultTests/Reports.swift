@@ -33,11 +33,11 @@ enum Reports {
   }
 
   /// A claim of up to `itemsMax` rows of whatever waits.
-  static func claim(_ itemsMax: Int = 1000) -> Claim {
+  static func claim(_ itemsMax: Int = 1000, unixMilliseconds: Int64 = 1_700_000_000_000) -> Claim {
     var random = SystemRandomNumberGenerator()
     return Claim(
       namespace: namespace, kind: .meta, types: .all, itemsMax: itemsMax, bytesMax: 1 << 24, metaBytesMax: 1 << 24,
-      packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random), unixMilliseconds: 1_700_000_000_000)
+      packetID: PacketID(unixMilliseconds: unixMilliseconds, using: &random), unixMilliseconds: unixMilliseconds)
   }
 
   static let receipt = Settlement.Receipt(unixMilliseconds: 1_700_000_000_000, attempts: 1, wasDuplicate: false)

@@ -7,10 +7,12 @@ struct Workload {
   private(set) var acknowledged: Set<Int> = []
   /// Reports whose delivery was begun to be settled: they may be gone.
   private(set) var leaving: Set<Int> = []
+  /// The packet that was handed out, and that nobody has begun to settle.
+  private(set) var frozen: PacketID?
   private var next = 0
   private let onProgress: (Workload) -> Void
 
-  /// - Parameter onProgress: called whenever something was acknowledged, and before something may leave.
+  /// - Parameter onProgress: called whenever something was acknowledged or handed out, and before something may leave.
   init(onProgress: @escaping (Workload) -> Void = { _ in }) { self.onProgress = onProgress }
 
   mutating func run(_ store: ReportStore, rounds: Int) async {
@@ -35,7 +37,11 @@ struct Workload {
 
   private mutating func deliver(_ store: ReportStore) async {
     guard let packet = try? await store.turn(UploadTurn(claims: [Reports.claim(15)])).first ?? nil else { return }
+    frozen = packet.id
+    onProgress(self)
+    await append(store, count: 3)
     let metas = String(decoding: packet.metas, as: UTF8.self).split(separator: "\n")
+    frozen = nil
     leaving.formUnion(metas.compactMap { Reports.number(in: $0) })
     onProgress(self)
     let settlement = Settlement.delivered(packet.id, receipt: Reports.receipt)

@@ -24,6 +24,14 @@ public struct Ledger: Equatable, Sendable {
     self[target] += count
   }
 
+  /// So many of the rows that wait or are claimed are claimed. false: there are fewer; then all of them are.
+  @discardableResult
+  public mutating func count(claimed: Int) -> Bool {
+    let isPossible = claimed <= self[.waiting] + self[.claimed]
+    move(min(claimed - self[.claimed], self[.waiting]), from: .waiting, to: .claimed)
+    return isPossible
+  }
+
   /// The value of `Prism-Ledger` (5-packet.md): what was lost, and why, for the receiver to tell by itself.
   public func header(epoch: String) -> String {
     let lost: [Account] = [.delivered, .expired, .evicted, .cleared, .dead, .removed]

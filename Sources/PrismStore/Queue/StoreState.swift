@@ -85,6 +85,7 @@ extension StoreState {
     }
     try readLedger(connection)
     try readPackets(connection)
+    try countClaimed()
     floors = try NumberFloors(connection)
     nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
   }
@@ -127,6 +128,14 @@ extension StoreState {
           id: id, position: row.int(8), createdTime: row.int64(3), bytes: row.int(4), hasClientIDs: row.int(5) != 0,
           header: row.text(6),
           members: members))
+    }
+  }
+
+  /// A claim writes its packet only: what is claimed is what the packets list.
+  private mutating func countClaimed() throws(SQLiteError) {
+    for index in queues.indices {
+      let claimed = queues[index].packets.reduce(0) { $0 + $1.members.count }
+      guard queues[index].ledger.count(claimed: claimed) else { throw .nonsense }
     }
   }
 

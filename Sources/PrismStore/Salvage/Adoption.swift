@@ -192,6 +192,7 @@ struct Adoption {
     }
     for queue in ledgers.keys {
       let wanted = packets[queue, default: []]
+      ledgers[queue]!.ledger.count(claimed: wanted.reduce(0) { $0 + $1.members.count })
       let rows = try adoptRows(Set(wanted.flatMap { Array($0.members.ids) }), queue)
       for var packet in wanted {
         packet.members = packet.members.intersecting(rows)

@@ -32,7 +32,7 @@ struct Migration: Sendable {
   }
 
   /// Rows stand in tables of their own, two a namespace (`RowTable`). Here is what they share:
-  /// - `ledger`: what `Ledger` counts; `newest_*` the newest `created_time` of each lane; `sequence` the last one used.
+  /// - `ledger`: what `Ledger` counts, `waiting` and `claimed` as of the last settlement (`packets` says what is claimed); `newest_*` the newest `created_time` of each lane; `sequence` the last one used.
   /// - `packets`: claimed rows, as `[first, last, first, last…]` in `members`; `position` is their order of sending.
   /// - `client_ids`: report ids that clients gave, `delivered_time` once their row was.
   /// - `dead`, `damaged`: rows laid aside, with everything that they need to be read without any other table.

@@ -30,6 +30,11 @@ int64_t fvfs_calls(void);
 /* Calls that were failed since the last fvfs_arm. */
 int64_t fvfs_failures(void);
 
+/* Bytes written since the last fvfs_arm. */
+int64_t fvfs_bytes(void);
+/* From the next opening on, files say that a torn write damages nothing but what it writes (as Linux's own do), or not. */
+void fvfs_keep_neighbours(int keep);
+
 /* ---- Power loss ---- */
 
 /* Begins a recording; the files of the store must not exist yet. */

@@ -25,6 +25,7 @@ final class DamagedStore {
   func open() async throws -> ReportStore {
     var options = StoreOptions(folder: folder.path)
     options.ballastBytes = 0
+    options.checkpointInterval = .zero
     options.log = Logger(write: book.write)
     // The one before may not be let go of yet: its queue still turns.
     let deadline = ContinuousClock.now + .seconds(30)
