@@ -47,7 +47,7 @@ extension StoreFaults {
       return losses
     }
 
-    @Test("after a power loss at any point every acknowledged report is there once, none is damaged, and no packet thaws")
+    @Test("after a power loss at any point every acknowledged report is there once and whole, and no packet thaws")
     func full() async throws {
       let seed = SeededRandom.announcedSeed("power loss")
       #expect(try await losses(durability: .full, states: 400 * soakFactor, seed: seed) == 0)
