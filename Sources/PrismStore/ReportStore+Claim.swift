@@ -53,8 +53,11 @@ extension ReportStore {
   private func take(_ claim: Claim, _ database: StoreDatabase) throws(SQLiteError) -> ClaimedPacket? {
     guard let queue = state.queue(claim.namespace, claim.kind), state[queue].ledger[.waiting] > 0 else { return nil }
     let itemsMax = claim.kind == .payload ? min(claim.itemsMax, Limits.packetPayloadCountMax) : claim.itemsMax
+    let expected = state[queue].metaBytesExpected(
+      of: min(itemsMax, state[queue].ledger[.waiting]), kind: claim.kind)
     var reading = Reading(
-      builder: PacketBuilder(itemsMax: itemsMax, bytesMax: claim.bytesMax, metaBytesMax: claim.metaBytesMax))
+      builder: PacketBuilder(
+        itemsMax: itemsMax, bytesMax: claim.bytesMax, metaBytesMax: claim.metaBytesMax, metaBytesExpected: expected))
     let types = TypeChoice(claim.types, state)
     var after = state[queue].cursor(for: claim.types)
     for lane in Lane.allCases {

@@ -104,7 +104,7 @@ extension ReportStore {
       rows.bind(2, Int64.max)
       defer { rows.reset() }
       while page.count < limit, try rows.step() {
-        var reading = Reading(builder: .unlimited)
+        var reading = Reading(builder: .unlimited(metaBytesExpected: 0))
         _ = try take(rows, queue, into: &reading, database)
         // A damaged row is not shown as if it were a report; the next claim lays it aside.
         if reading.damaged.isEmpty {

@@ -12,17 +12,16 @@ struct PacketBuilder {
   private(set) var bytes = 0
   private(set) var hasClientIDs = false
 
-  init(itemsMax: Int, bytesMax: Int, metaBytesMax: Int) {
+  /// - Parameter metaBytesExpected: grown by doubling, the metas would be copied once more than they are long.
+  init(itemsMax: Int, bytesMax: Int, metaBytesMax: Int, metaBytesExpected: Int) {
     (self.itemsMax, self.bytesMax, self.metaBytesMax) = (itemsMax, bytesMax, metaBytesMax)
-    // Grown by doubling, the metas would be copied once more than they are long.
-    metas.reserveCapacity(
-      min(bytesMax, Self.reservedBytesMax, itemsMax.multipliedReportingOverflow(by: 768).partialValue))
+    metas.reserveCapacity(min(bytesMax, metaBytesMax, metaBytesExpected))
   }
 
-  private static let reservedBytesMax = 1024 * 1024
-
   /// Takes every row: for a packet whose rows were settled when it was claimed.
-  static var unlimited: Self { Self(itemsMax: .max, bytesMax: .max, metaBytesMax: .max) }
+  static func unlimited(metaBytesExpected: Int) -> Self {
+    Self(itemsMax: .max, bytesMax: .max, metaBytesMax: .max, metaBytesExpected: metaBytesExpected)
+  }
 
   var isFull: Bool { members.count >= itemsMax }
 
@@ -45,11 +44,17 @@ struct PacketBuilder {
 }
 
 /// What a row needs from outside to become the meta that leaves.
-struct RowRendering {
-  var epoch: [UInt8]
+///
+/// A class: as a value, its arrays would be counted up and down for every row.
+final class RowRendering: Sendable {
+  private let epoch: [UInt8]
   /// The members of the row's context.
-  var context: [UInt8]
-  var splicing: MetaSplicing
+  let context: [UInt8]
+  private let splicing: MetaSplicing
+
+  init(epoch: [UInt8], context: [UInt8], splicing: MetaSplicing) {
+    (self.epoch, self.context, self.splicing) = (epoch, context, splicing)
+  }
 
   func append(_ row: StoredRow, to metas: inout [UInt8]) {
     splicing.append(

@@ -80,6 +80,13 @@ struct QueueState: Sendable {
     return nil
   }
 
+  /// What so many rows' metas come to, a little more; payloads, whose share of the bytes nobody knows, are not in it.
+  func metaBytesExpected(of rows: Int, kind: ReportKind) -> Int {
+    let held = ledger[.waiting] + ledger[.claimed] + ledger[.dead]
+    let each = kind == .payload || held == 0 ? 768 : bytes / held + bytes / held / 16
+    return min(rows * each + 4096, 16 << 20)
+  }
+
   /// `count` rows of `bytes` in all leave the store.
   mutating func remove(_ count: Int, bytes: Int, from source: Ledger.Account, to target: Ledger.Account) {
     ledger.move(count, from: source, to: target)

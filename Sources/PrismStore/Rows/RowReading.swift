@@ -76,7 +76,8 @@ extension ReportStore {
 
   /// Reads exactly `members`; those that are missing or damaged are in `damaged`.
   func read(_ members: IDRuns, of queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> Reading {
-    var reading = Reading(builder: .unlimited)
+    var reading = Reading(
+      builder: .unlimited(metaBytesExpected: state[queue].metaBytesExpected(of: members.count, kind: queue.kind)))
     let read = try database.statement(.readRange(queue))
     for run in members.runs {
       read.bind(1, run.first)
