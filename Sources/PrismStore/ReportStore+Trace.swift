@@ -14,6 +14,8 @@ public struct TracedRow: Sendable, Equatable {
   public var namespace: NamespaceName
   public var kind: ReportKind
   public var place: Place
+  /// Milliseconds since 1970; nil once it was delivered: the row is gone.
+  public var createdTime: Int64?
 }
 
 // A report's journey (`prismctl trace`).
@@ -29,7 +31,8 @@ extension ReportStore {
           guard let namespace = state.namespaces[number],
             let place = try place(of: row, queue, database)
           else { continue }
-          result.append(TracedRow(namespace: namespace, kind: kind, place: place))
+          let created = try createdTime(of: row, queue, database)
+          result.append(TracedRow(namespace: namespace, kind: kind, place: place, createdTime: created))
         }
       }
       return result
@@ -51,6 +54,16 @@ extension ReportStore {
       try find.forEachRow { result.append((namespace, $0.int64(0))) }
     }
     return result
+  }
+
+  private func createdTime(of row: Int64, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> Int64? {
+    let select = try database.connection.prepare(
+      """
+      SELECT created_time FROM \(queue.table) WHERE id = ?1 UNION ALL SELECT created_time FROM dead
+      WHERE namespace = \(queue.namespace) AND kind = \(QueueID.number(of: queue.kind)) AND row = ?1
+      """)
+    select.bind(1, row)
+    return try select.step() ? select.int64(0) : nil
   }
 
   private func place(

@@ -36,7 +36,7 @@ class UnitTests(machine.Case):
 
     def check_delivered(self, load):
         """What was answered `stored` arrives, once."""
-        self.machine.run("prismctl flush --wait", seconds=300)
+        self.machine.run("prismctl flush prism --wait", seconds=300)
         mine = [report["reportId"] for report in self.machine.reports() if report["reportId"].startswith("client-")]
         self.assertEqual(len(mine), len(set(mine)), "reports came twice")
         self.assertEqual(set(load.ids) - set(mine), set(), "reports are missing")
@@ -74,7 +74,7 @@ class UnitTests(machine.Case):
         self.assertEqual(self.machine.property("prismd", "ActiveState"), "inactive")
         name = self.machine.run("""prismctl send --type net --meta '{"woken":true}'""")
         self.assertEqual(self.machine.property("prismd", "ActiveState"), "active")
-        self.machine.run("prismctl flush --wait")
+        self.machine.run("prismctl flush prism --wait")
         self.assertIn(name, [report["reportId"] for report in self.machine.reports()])
 
     def test_reload(self):
@@ -186,7 +186,7 @@ class UnitTests(machine.Case):
         self.machine.wait("a new daemon", lambda: self.machine.property("prismd", "MainPID") not in ("0", inner))
         sender.wait(machine.PATIENCE_SECONDS)  # a careful client: it may have asked the new daemon by itself
         self.machine.run("prismctl send --type net --report-id hung --meta '{\"x\":1}'")
-        self.machine.run(f"rm -r {folder}; systemctl daemon-reload; systemctl restart prismd; prismctl flush --wait")
+        self.machine.run(f"rm -r {folder}; systemctl daemon-reload; systemctl restart prismd; prismctl flush prism --wait")
         self.assertEqual([report["reportId"] for report in self.machine.reports()].count("hung"), 1)
 
     def outer_status(self, inner):

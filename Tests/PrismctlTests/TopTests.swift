@@ -80,6 +80,17 @@ struct TopTests {
     #expect(row.count == 80)
   }
 
+  @Test(
+    "a narrow screen has fewer columns, each whole; a wide one has names whole",
+    arguments: [(60, 6), (80, 7), (200, 7)])
+  func columns(width: Int, titles: Int) throws {
+    let name = String(repeating: "n", count: 64)
+    let lines = Self.frame(Self.history(["shop", name]), columns: width)
+    let header = try #require(lines.first { $0.hasPrefix("NAMESPACE") })
+    #expect(header.prefix { $0 != "," }.split(separator: " ").prefix(7).count == titles, "\(header)")
+    #expect(lines.contains { $0.hasPrefix(name + " ") } == (width == 200))
+  }
+
   @Test("without colour nothing is lost: what is wrong is said in words")
   func colourless() {
     let lines = Self.frame(Self.history(circuit: "open"))

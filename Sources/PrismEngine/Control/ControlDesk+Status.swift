@@ -54,7 +54,7 @@ extension ControlDesk {
         })
   }
 
-  private func describe(_ failure: RetryRecord.Failure) -> JSONValue {
+  func describe(_ failure: RetryRecord.Failure) -> JSONValue {
     [
       "time": .string(RFC3339.text(unixMilliseconds: failure.unixMilliseconds)),
       "status": failure.status.map { .int($0) } ?? .null, "cause": .string(failure.cause),

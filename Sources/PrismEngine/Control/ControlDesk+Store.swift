@@ -95,23 +95,40 @@ extension ControlDesk {
         1, "this report is not held, and was not delivered within the last 24 h; `prismctl status` counts what left how"
       )
     }
-    return [.init("rows", .array(rows.map(describe)))]
+    var described: [JSONValue] = []
+    for row in rows { described.append(.object(describe(row) + (await present(of: row)))) }
+    return [.init("rows", .array(described))]
   }
 
-  private func describe(_ row: TracedRow) -> JSONValue {
+  /// Of a row that is to be delivered yet: what went wrong since it is there.
+  private func present(of row: TracedRow) async -> [JSONValue.Member] {
+    switch row.place {
+    case .dead, .delivered: return []
+    case .waiting, .inFlight: break
+    }
+    guard let failure = await engine.pipelines[row.namespace]?.retries[row.kind].lastFailure,
+      failure.unixMilliseconds >= row.createdTime ?? 0
+    else { return [] }
+    return [.init("lastFailure", describe(failure))]
+  }
+
+  private func describe(_ row: TracedRow) -> [JSONValue.Member] {
     var members: [JSONValue.Member] = [
       .init("namespace", .string(row.namespace.text)), .init("kind", .string(row.kind.rawValue)),
     ]
-    func add(_ state: String, _ packet: PacketID?, _ more: [JSONValue.Member]) {
-      members.append(.init("state", .string(state)))
-      if let packet { members.append(.init("packetId", .string(packet.description))) }
-      members += more
-    }
     func time(_ key: String, _ milliseconds: Int64) -> JSONValue.Member {
       .init(key, .string(RFC3339.text(unixMilliseconds: milliseconds)))
     }
+    func add(_ state: String, _ packet: PacketID? = nil, _ more: [JSONValue.Member] = []) {
+      members.append(.init("state", .string(state)))
+      if let created = row.createdTime { members.append(time("createdTime", created)) }
+      if let packet {
+        members += [.init("packetId", .string(packet.description)), time("packetTime", packet.unixMilliseconds)]
+      }
+      members += more
+    }
     switch row.place {
-    case .waiting: add("waiting", nil, [])
+    case .waiting: add("waiting")
     case .inFlight(let packet, let claimed): add("claimed", packet, [time("claimedTime", claimed)])
     case .dead(let number, let packet, let cause):
       let more: [JSONValue.Member] = [
@@ -124,7 +141,7 @@ extension ControlDesk {
       ]
       add("delivered", packet, [time("deliveredTime", receipt.unixMilliseconds)] + more)
     }
-    return .object(members)
+    return members
   }
 
   // MARK: Export

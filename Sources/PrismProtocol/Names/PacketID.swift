@@ -16,6 +16,9 @@ public struct PacketID: Hashable, Sendable, CustomStringConvertible {
     low = 0x8000_0000_0000_0000 | (random.next() >> 2)
   }
 
+  /// When it was made.
+  public var unixMilliseconds: Int64 { Int64(high >> 16) }
+
   /// nil unless `text` is a UUID in its 36-character form, in either case.
   public init?(_ text: some StringProtocol) {
     let bytes = Array(text.utf8)

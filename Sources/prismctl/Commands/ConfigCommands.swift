@@ -5,9 +5,25 @@ import PrismProtocol
 extension Command {
   static let configCheck = Command(
     words: ["config", "check"], summary: "read a configuration and print every fault of it; starts nothing",
-    operands: ["PATH"], example: "prismctl config check /etc/prism/prismd.yaml"
+    operands: ["PATH"], options: [Option("--json", nil, "one JSON document")],
+    example: "prismctl config check /etc/prism/prismd.yaml"
   ) { invocation throws(Failure) in
-    _ = try load(invocation.operands[0])
+    guard invocation.has("--json") else {
+      _ = try load(invocation.operands[0])
+      return
+    }
+    var faults: [ConfigurationFault] = []
+    do throws(ConfigurationFaults) {
+      _ = try ConfigurationLoader(path: invocation.operands[0], environment: Invocation.environment).load()
+    } catch { faults = error.faults }
+    let list = faults.map { fault -> JSONValue in
+      [
+        "file": .string(fault.file), "line": .int(fault.line), "key": .string(fault.key),
+        "message": .string(fault.message),
+      ]
+    }
+    print((["faults": .array(list)] as JSONValue).prettyText)
+    if !faults.isEmpty { throw Failure(Failure.configuration, "") }
   }
 
   static let configShow = Command(

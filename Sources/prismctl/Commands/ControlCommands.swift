@@ -11,12 +11,18 @@ extension Command {
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = invocation.has("--wait") ? [.init("wait", true)] : []
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
+    var (most, left) = (0, 0)
     try ask(.flush, arguments, invocation) { answer in
-      guard let progress = answer["progress"] else { return nil }
-      Terminal.progress("waiting", done: progress["waiting"]?.int ?? 0, total: nil)
+      guard let waiting = answer["progress"]?["waiting"]?.int else { return nil }
+      (most, left) = (max(most, waiting), waiting)
+      Terminal.progress("flushing", done: most - left, total: most)
       return ""
     }
     Terminal.endProgress()
+    guard left == 0 else {
+      let rows = left == 1 ? "1 row still waits" : "\(left) rows still wait"
+      throw Failure(Failure.no, "\(rows): `prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them")
+    }
   }
 
   static let reload = Command(
@@ -29,7 +35,7 @@ extension Command {
   ) { invocation throws(Failure) in
     try ask(.network, [], invocation) { answer in
       let network = answer["network"] ?? answer
-      return network["kind"]?.string.map { "\($0): \(network["reason"]?.string ?? "")" }
+      return network["kind"]?.string.map { broken("\($0): \(network["reason"]?.string ?? "")") }
     }
   }
 
@@ -39,22 +45,37 @@ extension Command {
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = [.init("namespace", .string(invocation.operands[0]))]
     if invocation.operands.count > 1 { arguments.append(.init("type", .string(invocation.operands[1]))) }
-    try ask(.explain, arguments, invocation)
+    try ask(.explain, arguments, invocation) { $0["text"]?.string.map(broken) }
   }
 
   static let trace = Command(
     words: ["trace"], summary: "a report's journey, with times", operands: ["REPORT_ID"], options: [json],
     example: "prismctl trace order-4711"
   ) { invocation throws(Failure) in
-    try ask(.trace, [.init("reportId", .string(invocation.operands[0]))], invocation)
+    try ask(.trace, [.init("reportId", .string(invocation.operands[0]))], invocation) { answer in
+      answer["rows"]?.array.map { JourneyText($0, columns: Screen.size?.columns).text }
+    }
   }
 
   private static let namespace = Option("--namespace", "N", "of this namespace only")
 
   static let deadList = Command(
-    words: ["dead", "list"], summary: "reports that the collector can't take", options: [namespace, json],
+    words: ["dead", "list"], summary: "reports that the collector can't take",
+    options: [namespace, Option("--json", nil, "one JSON document")],
     example: "prismctl dead list --namespace shop"
-  ) { invocation throws(Failure) in try ask(.deadList, namespaceArgument(invocation), invocation) }
+  ) { invocation throws(Failure) in
+    var letters: [JSONValue] = []
+    var page: [JSONValue]
+    repeat {  // the daemon tells a page at a time
+      page = []
+      let after = JSONValue.Member("after", letters.last?["id"] ?? 0)
+      let request = ControlRequest(.deadList, namespaceArgument(invocation) + [after])
+      try ControlConnection(invocation).ask(request) { page = $0["dead"]?.array ?? [] }
+      letters += page
+    } while !page.isEmpty
+    let document: JSONValue = ["dead": .array(letters)]
+    print(invocation.has("--json") ? document.prettyText : DeadTable(letters, columns: Screen.size?.columns).text)
+  }
 
   static let deadShow = Command(
     words: ["dead", "show"], summary: "one of them, with its meta", operands: ["ID"], options: [json],
@@ -94,6 +115,11 @@ extension Command {
       let text = invocation.has("--json") ? answer.text : render(answer) ?? ordinaryText(answer)
       if !text.isEmpty { print(text) }
     }
+  }
+
+  /// Lines as wide as the terminal at most, if there is one.
+  private static func broken(_ text: String) -> String {
+    text.split(separator: "\n").flatMap { String($0).wrapped(Screen.size?.columns) }.joined(separator: "\n")
   }
 
   /// An answer's `text` where the daemon gives one, else its members.

@@ -8,7 +8,7 @@ extension Command {
       Option("--namespace", "N", "whose"), Option("--all", nil, "all of them"),
       Option("--oldest", "COUNT", "the oldest"), Option("--latest", "COUNT", "the latest"),
       Option("--before-days", "D", "stored more than D days ago"), Option("--report-id", "ID", "the one of this id"),
-      Option("--yes", nil, "don't ask"),
+      Option("--yes", nil, "don't ask"), json,
     ],
     example: "prismctl remove --namespace shop --before-days 7 --yes"
   ) { invocation throws(Failure) in
@@ -17,7 +17,8 @@ extension Command {
     try confirm("remove stored reports of \(namespace)?", invocation)
     let request = ControlRequest(.remove, [.init("namespace", .string(namespace)), what])
     try ControlConnection(invocation).ask(request) { answer in
-      if let removed = answer["removed"]?.int { print("removed \(removed)") }
+      guard let removed = answer["removed"]?.int else { return }
+      print(invocation.has("--json") ? answer.text : "removed \(removed)")
     }
   }
 

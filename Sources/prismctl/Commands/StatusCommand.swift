@@ -7,7 +7,7 @@ extension Command {
   ) { invocation throws(Failure) in
     try ControlConnection(invocation).ask(ControlRequest(.status)) { answer in
       let status = answer["status"] ?? answer
-      print(invocation.has("--json") ? status.prettyText : StatusTable(status).text)
+      print(invocation.has("--json") ? status.prettyText : StatusTable(status, columns: Screen.size?.columns).text)
     }
   }
 }

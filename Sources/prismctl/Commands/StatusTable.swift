@@ -1,19 +1,24 @@
 import PrismProtocol
 
-/// `prismctl status` for people, in 80 columns.
+/// `prismctl status` for people: what is stored, how delivery stands, and what is wrong.
 struct StatusTable {
   let text: String
 
-  init(_ status: JSONValue) {
-    let namespaces = status["namespaces"]?.object ?? []
-    let lines = Self.daemonLines(status) + ["", Self.header] + namespaces.flatMap { Self.rows($0.key, $0.value) }
-    let notes =
-      Self.remoteNotes(status["remote"]) + Self.storeNotes(status["store"]).map { Paint.ofOutput($0, .red) }
-      + namespaces.flatMap { Self.notes($0.key, $0.value) }.map { Paint.ofOutput($0, .yellow) }
-    let faults = (status["configFaults"]?.array ?? []).compactMap(\.string)
-    let tail = notes.isEmpty ? [] : [""] + notes
-    text =
-      (lines + tail + faults.map { Paint.ofOutput("configuration: \($0)", .red) }).joined(separator: "\n")
+  /// - Parameter columns: of the terminal; nil: there is none, so that no name is cut and no line broken.
+  init(_ status: JSONValue, columns: Int?, paint: Paint = .ofOutput) {
+    let namespaces = (status["namespaces"]?.object ?? []).map { ($0.key, $0.value) }
+    let longest = namespaces.map(\.0.count).max() ?? 0
+    let width = max(16, min(longest + 1, columns.map { $0 - Self.queueWidth } ?? .max))
+    let tables =
+      [Self.queueHeader(width)] + namespaces.flatMap { Self.queues($0.0, $0.1, width) }
+      + ["", Self.deliveryHeader(width)] + namespaces.map { Self.delivery($0.0, $0.1, width) }
+    let faults = (status["configFaults"]?.array ?? []).compactMap(\.string).map { "configuration: \($0)" }
+    let notes: [(String, Paint.Colour?)] =
+      Self.remoteNotes(status["remote"]) + Self.storeNotes(status["store"]).map { ($0, .red) }
+      + namespaces.flatMap { Self.notes($0.0, $0.1) }.map { ($0, .yellow) }
+      + namespaces.flatMap { Self.losses($0.0, $0.1) }.map { ($0, nil) } + faults.map { ($0, .red) }
+    let tail = notes.flatMap { note in note.0.wrapped(columns).map { paint($0, note.1) } }
+    text = (Self.daemonLines(status) + [""] + tables + (tail.isEmpty ? [] : [""]) + tail).joined(separator: "\n")
   }
 
   static func daemonLines(_ status: JSONValue) -> [String] {
@@ -34,34 +39,41 @@ struct StatusTable {
   }
 
   /// Nothing while remote configuration is off.
-  private static func remoteNotes(_ remote: JSONValue?) -> [String] {
+  private static func remoteNotes(_ remote: JSONValue?) -> [(String, Paint.Colour?)] {
     guard let remote, let state = remote["state"]?.string else { return [] }
     let number = remote["lastApplied"]?["number"]?.int.map { "\($0) in force" } ?? "nothing in force"
     let wait = remote["nextAskInSeconds"]?.int.map { ", asked again in \(duration($0))" } ?? ", \(state)"
     let count = remote["namespaces"]?.array?.count ?? 0
-    var notes = ["remote configuration: \(number), of \(count) namespace\(count == 1 ? "" : "s")\(wait)"]
+    var notes: [(String, Paint.Colour?)] = [
+      ("remote configuration: \(number), of \(count) namespace\(count == 1 ? "" : "s")\(wait)", nil)
+    ]
     if let trials = remote["probation"]?.object, !trials.isEmpty {
-      notes.append("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))")
+      notes.append(("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))", nil))
     }
     if let cause = remote["cause"]?.string {
-      notes.append(Paint.ofOutput("remote configuration can't be asked for: \(cause)".printable, .yellow))
+      notes.append(("remote configuration can't be asked for: \(cause)".printable, .yellow))
     }
     if let failed = remote["lastFailed"], let reason = failed["reason"]?.string {
       let number = failed["number"]?.int.map { "\($0)" } ?? "an answer"
       let text = "remote configuration: \(number) was refused or taken back: \(reason)"
-      notes.append(Paint.ofOutput(text.printable, .red))
+      notes.append((text.printable, .red))
     }
     return notes
   }
 
-  private static let header =
-    "NAMESPACE".padded(16) + "KIND".padded(8)
-    + zip(["WAITING", "CLAIMED", "DEAD", "BYTES", "OLDEST", "DELIVERED"], widths).map { $0.paddedLeft($1) }.joined()
+  // MARK: What is stored
 
-  /// Of the figures' columns; with the names 78 of a terminal's 80 columns.
-  private static let widths = [9, 9, 7, 9, 9, 11]
+  private static let queueTitles = ["WAITING", "CLAIMED", "DEAD", "BYTES", "OLDEST", "DELIVERED"]
+  private static let queueWidths = [9, 9, 7, 9, 9, 11]
+  private static let kindWidth = 8
+  private static var queueWidth: Int { kindWidth + queueWidths.reduce(0, +) }
 
-  private static func rows(_ name: String, _ namespace: JSONValue) -> [String] {
+  private static func queueHeader(_ width: Int) -> String {
+    "NAMESPACE".padded(width) + "KIND".padded(kindWidth)
+      + zip(queueTitles, queueWidths).map { $0.paddedLeft($1) }.joined()
+  }
+
+  private static func queues(_ name: String, _ namespace: JSONValue, _ width: Int) -> [String] {
     ReportKind.allCases.compactMap { kind in
       guard let queue = namespace[kind.rawValue] else { return nil }
       let figures = [
@@ -69,8 +81,41 @@ struct StatusTable {
         bytes(queue["bytes"]?.int ?? 0), duration(queue["oldestAgeSeconds"]?.int ?? 0),
         String(queue["ledger"]?["delivered"]?.int ?? 0),
       ]
-      return String(name.prefix(15)).padded(16) + kind.rawValue.padded(8)
-        + zip(figures, widths).map { $0.paddedLeft($1) }.joined()
+      return name.fitted(width) + kind.rawValue.padded(kindWidth)
+        + zip(figures, queueWidths).map { $0.paddedLeft($1) }.joined()
+    }
+  }
+
+  // MARK: How delivery stands
+
+  private static func deliveryHeader(_ width: Int) -> String {
+    delivery("NAMESPACE", "STATE", "CIRCUIT", "LAST SUCCESS", "NEXT TRY", "METERED FLOW", width)
+  }
+
+  private static func delivery(_ name: String, _ namespace: JSONValue, _ width: Int) -> String {
+    let success = namespace["lastSuccess"]?.string.map { $0.prefix(19) + "Z" } ?? "-"
+    let flow = namespace["flow"]
+    return delivery(
+      name, namespace["state"]?.string ?? "?", namespace["circuit"]?.string ?? "?", String(success),
+      namespace["nextTryInSeconds"]?.int.map { "in " + duration($0) } ?? "-",
+      "\(bytes(flow?["usedBytes"]?.int ?? 0)) of \(bytes(flow?["allowedBytes"]?.int ?? 0))", width)
+  }
+
+  private static func delivery(
+    _ name: String, _ state: String, _ circuit: String, _ success: String, _ next: String, _ flow: String, _ width: Int
+  ) -> String {
+    name.fitted(width) + state.padded(kindWidth) + circuit.paddedLeft(9) + success.paddedLeft(22)
+      + next.paddedLeft(9) + flow.paddedLeft(14)
+  }
+
+  /// What left without having been delivered; nothing where there is none of it.
+  private static func losses(_ name: String, _ namespace: JSONValue) -> [String] {
+    ReportKind.allCases.compactMap { kind in
+      let counts = ["expired", "evicted", "cleared", "removed", "corrupt"].compactMap { account -> String? in
+        let count = namespace[kind.rawValue]?["ledger"]?[account]?.int ?? 0
+        return count > 0 ? "\(count) \(account)" : nil
+      }
+      return counts.isEmpty ? nil : "\(name): \(kind.rawValue) rows not delivered: \(counts.joined(separator: ", "))"
     }
   }
 

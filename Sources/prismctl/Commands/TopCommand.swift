@@ -7,8 +7,9 @@ extension Command {
     options: [Option("--once", nil, "one frame, for a file or a pipe")], example: "prismctl top"
   ) { invocation throws(Failure) in
     if invocation.has("--once") { return try printFrame(invocation) }
-    guard let screen = Screen() else {
-      throw .usage("top: this is no terminal; `prismctl top --once` prints one frame, `prismctl status` the figures")
+    guard Invocation.environment("TERM") != "dumb", let screen = Screen() else {
+      throw .usage(
+        "top: this terminal can't be drawn on; `prismctl top --once` prints one frame, `prismctl status` the figures")
     }
     follow(invocation, on: screen)
     screen.close()

@@ -12,8 +12,8 @@ struct FindingTable {
   private static let indent = 8
 
   private static func lines(_ finding: Finding, _ paint: Paint, _ columns: Int) -> [String] {
-    let found = wrapped("\(finding.check): \(finding.text)".printable, columns - indent)
-    let advice = finding.advice.map { wrapped("→ \($0)".printable, columns - indent) } ?? []
+    let found = "\(finding.check): \(finding.text)".printable.wrapped(columns - indent, indent: 0)
+    let advice = finding.advice.map { "→ \($0)".printable.wrapped(columns - indent) } ?? []
     let word = paint(finding.result.rawValue.padded(indent), colour(finding.result))
     return found.enumerated().map { ($0 == 0 ? word : String(repeating: " ", count: indent)) + $1 }
       + advice.map { String(repeating: " ", count: indent) + $0 }
@@ -35,18 +35,5 @@ struct FindingTable {
     }
     let text = "\(count(.fault, "fault")), \(count(.warning, "warning"))"
     return paint(text, .bold)
-  }
-
-  /// Breaks between words; a word that is wider stands alone.
-  static func wrapped(_ text: String, _ width: Int) -> [String] {
-    var lines: [String] = []
-    for word in text.split(separator: " ") {
-      if let last = lines.last, last.count + 1 + word.count <= width {
-        lines[lines.count - 1] += " " + word
-      } else {
-        lines.append(String(word))
-      }
-    }
-    return lines
   }
 }

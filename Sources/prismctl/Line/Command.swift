@@ -33,9 +33,3 @@ struct Command: Sendable {
     return (lines + ["", "example: \(example)"]).joined(separator: "\n")
   }
 }
-
-extension String {
-  /// At least `width` characters, filled with spaces at the end.
-  func padded(_ width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
-  func paddedLeft(_ width: Int) -> String { String(repeating: " ", count: max(0, width - count)) + self }
-}

@@ -15,15 +15,18 @@ struct TopFrame {
   /// - Parameter hasBlocks: the terminal shows Unicode's block elements.
   init(_ history: TopHistory, trouble: String?, size: Size, paint: Paint, hasBlocks: Bool, footer: String) {
     let status = history.status
+    let columns = Columns(size, names: (status?["namespaces"]?.object ?? []).map(\.key))
     var top: [[Cell]] = StatusTable.daemonLines(status ?? .null).map { [($0, .bold)] }
-    if let trouble { top.append([(trouble, .red)]) }
-    top += [[("", nil)], [(Self.header(size), .dim)]]
+    top += trouble?.wrapped(size.columns).map { [($0, .red)] } ?? []
+    top += [[("", nil)], [(columns.header, .dim)]]
     let namespaces = (status?["namespaces"]?.object ?? []).map { ($0.key, $0.value) }
-    let notes = namespaces.flatMap { StatusTable.notes($0.0, $0.1) }.map { [($0, .yellow)] as [Cell] }
-    let storeNotes = StatusTable.storeNotes(status?["store"]).map { [($0, .red)] as [Cell] }
+    let said: [(String, Paint.Colour?)] =
+      StatusTable.storeNotes(status?["store"]).map { ($0, .red) }
+      + namespaces.flatMap { StatusTable.notes($0.0, $0.1) }.map { ($0, .yellow) }
+    let notes = said.flatMap { note in note.0.wrapped(size.columns).map { [($0, note.1)] as [Cell] } }
     let room = max(1, size.rows - top.count - 2)
-    let notesShown = (storeNotes + notes).prefix(max(0, min(storeNotes.count + notes.count, room / 2)))
-    var rows = Self.rows(namespaces, history, size, hasBlocks: hasBlocks)
+    let notesShown = notes.prefix(max(0, min(notes.count, room / 2)))
+    var rows = Self.rows(namespaces, history, size, columns, hasBlocks: hasBlocks)
     let rowsMax = max(1, room - notesShown.count)
     if rows.count > rowsMax {
       let hidden = rows.count - rowsMax + 1
@@ -35,20 +38,39 @@ struct TopFrame {
 
   // MARK: Columns
 
-  private static let titles = ["WAITING", "DEAD", "OLDEST", "IN/S", "OUT/S", "SENT/S"]
-  private static let widths = [9, 7, 8, 8, 8, 8]
-  private static let nameWidth = 13
-  private static var fixedWidth: Int { nameWidth + widths.reduce(0, +) + 1 }
+  /// Those that fit as a whole, and what is left for names and the sparkline.
+  private struct Columns {
+    static let titles = ["WAITING", "DEAD", "OLDEST", "IN/S", "OUT/S", "SENT/S"]
+    static let widths = [9, 7, 8, 8, 8, 8]
+    private static let nameMin = 13, sparkMin = 8
 
-  private static func header(_ size: Size) -> String {
-    let spark = size.columns - fixedWidth
-    return "NAMESPACE".padded(nameWidth) + zip(titles, widths).map { $0.paddedLeft($1) }.joined()
-      + (spark >= 8 ? " IN/S, \(min(spark, TopHistory.secondsKept)) s" : "")
+    let widths: ArraySlice<Int>
+    let name: Int
+    /// 0: there is no room for one.
+    let spark: Int
+
+    init(_ size: Size, names: [String]) {
+      var left = size.columns - Self.nameMin
+      widths = Self.widths.prefix { width in
+        left -= width
+        return left >= 0
+      }
+      let figures = widths.reduce(0, +)
+      let longest = (names.map(\.count).max() ?? 0) + 1
+      name = max(Self.nameMin, min(longest, size.columns - figures - 1 - TopHistory.secondsKept))
+      let rest = size.columns - figures - name - 1
+      spark = rest >= Self.sparkMin ? min(rest, TopHistory.secondsKept) : 0
+    }
+
+    var header: String {
+      "NAMESPACE".padded(name) + zip(Self.titles, widths).map { $0.paddedLeft($1) }.joined()
+        + (spark > 0 ? " IN/S, \(spark) s" : "")
+    }
   }
 
   /// By name; where not all fit, those with the most to tell first.
   private static func rows(
-    _ namespaces: [(String, JSONValue)], _ history: TopHistory, _ size: Size, hasBlocks: Bool
+    _ namespaces: [(String, JSONValue)], _ history: TopHistory, _ size: Size, _ columns: Columns, hasBlocks: Bool
   ) -> [[Cell]] {
     let isCrowded = namespaces.count > max(1, size.rows - 6)
     let activity = { (entry: (String, JSONValue)) -> Double in
@@ -56,7 +78,7 @@ struct TopFrame {
       return (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(waiting(entry.1))
     }
     let ordered = isCrowded ? namespaces.sorted { activity($0) > activity($1) } : namespaces
-    return ordered.map { row($0.0, $0.1, history.rates[$0.0], size, hasBlocks: hasBlocks) }
+    return ordered.map { row($0.0, $0.1, history.rates[$0.0], columns, hasBlocks: hasBlocks) }
   }
 
   private static func waiting(_ namespace: JSONValue) -> Int { sum(namespace, "waiting") + sum(namespace, "claimed") }
@@ -66,7 +88,7 @@ struct TopFrame {
   }
 
   private static func row(
-    _ name: String, _ namespace: JSONValue, _ rates: TopHistory.Rates?, _ size: Size, hasBlocks: Bool
+    _ name: String, _ namespace: JSONValue, _ rates: TopHistory.Rates?, _ columns: Columns, hasBlocks: Bool
   ) -> [Cell] {
     let oldest = ReportKind.allCases.map { namespace[$0.rawValue]?["oldestAgeSeconds"]?.int ?? 0 }.max() ?? 0
     let (waiting, dead) = (waiting(namespace), sum(namespace, "dead"))
@@ -78,10 +100,9 @@ struct TopFrame {
       (rates.map { figure($0.delivered) } ?? "-", nil),
       (rates.map { StatusTable.bytes(Int($0.sentBytes)) } ?? "-", nil),
     ]
-    let columns = max(0, min(size.columns - fixedWidth, TopHistory.secondsKept))
-    let spark = Sparkline(rates?.storedBefore ?? [], columns: columns, hasBlocks: hasBlocks).text
-    return [(fitted(name, nameWidth), isAlarming ? .yellow : nil)]
-      + zip(figures, widths).map { ($0.0.text.paddedLeft($0.1), $0.0.colour) } + [(" " + spark, .green)]
+    let spark = Sparkline(rates?.storedBefore ?? [], columns: columns.spark, hasBlocks: hasBlocks).text
+    return [(name.fitted(columns.name), isAlarming ? .yellow : nil)]
+      + zip(figures, columns.widths).map { ($0.0.text.paddedLeft($0.1), $0.0.colour) } + [(" " + spark, .green)]
   }
 
   /// `950`, `12.3k`, `1.2M`: in powers of 1000.
@@ -91,10 +112,6 @@ struct TopFrame {
     if unit == 0 && (value == value.rounded() || value >= 100) { return String(Int(value.rounded())) }
     let tenths = Int((value * 10).rounded())
     return "\(tenths / 10).\(tenths % 10)" + ["", "k", "M", "G", "T"][unit]
-  }
-
-  private static func fitted(_ text: String, _ width: Int) -> String {
-    (text.count < width ? text : text.prefix(width - 2) + "…").padded(width)
   }
 
   private static func line(_ cells: [Cell], _ columns: Int, _ paint: Paint) -> String {

@@ -1,0 +1,116 @@
+import PrismProtocol
+import Testing
+
+@testable import prismctl
+
+@Suite("prismctl status, dead list and trace, for people")
+struct StatusTests {
+  private static let longest = String(repeating: "n", count: 64)
+  private static let huge = 123_456_789
+
+  private static func status(_ names: [String], expired: Int = 0) -> JSONValue {
+    let queue: JSONValue = [
+      "waiting": .int(huge), "claimed": .int(huge), "dead": 54_321, "bytes": 1_099_511_627_776,
+      "oldestAgeSeconds": 8_000_000,
+      "ledger": ["delivered": .int(huge), "expired": .int(expired)],
+    ]
+    let namespace: JSONValue = [
+      "state": "retired", "circuit": "closed", "lastSuccess": "2026-11-21T14:02:16.789Z", "nextTryInSeconds": 604_800,
+      "lastFailure": [
+        "time": "2026-11-21T14:03:00.000Z", "cause": "connect: no route to a host of a rather long name",
+      ],
+      "flow": ["usedBytes": 1_048_575_000, "allowedBytes": 104_857_600_000], "meta": queue, "payload": queue,
+    ]
+    return [
+      "version": "1.2.3", "uptimeSeconds": 3700, "generation": 4, "storeBytes": 123_456,
+      "namespaces": .object(names.map { .init($0, namespace) }), "configFaults": ["a.yaml:3: url: is missing"],
+    ]
+  }
+
+  private static func lines(_ status: JSONValue, columns: Int?) -> [String] {
+    StatusTable(status, columns: columns, paint: Paint(isOn: false)).text.split(separator: "\n").map { String($0) }
+  }
+
+  @Test("on a terminal nothing is wider than it, whatever the names and figures", arguments: [80, 100, 200])
+  func fits(columns: Int) {
+    for line in Self.lines(Self.status(["shop", Self.longest]), columns: columns) {
+      #expect(line.count <= columns, "\(line)")
+    }
+  }
+
+  @Test("a column's figures end where its title does")
+  func aligned() throws {
+    let lines = Self.lines(Self.status(["shop"]), columns: 80)
+    let header = try #require(lines.first { $0.hasPrefix("NAMESPACE") && $0.contains("WAITING") })
+    let row = try #require(lines.first { $0.hasPrefix("shop") })
+    for (title, figure) in [("WAITING", "123456789"), ("DEAD", "54321"), ("BYTES", "1.0T"), ("OLDEST", "92d")] {
+      let (end, stop) = (try #require(header.firstRange(of: title)), try #require(row.firstRange(of: figure)))
+      #expect(
+        header.distance(from: header.startIndex, to: end.upperBound)
+          == row.distance(from: row.startIndex, to: stop.upperBound), "\(title)")
+    }
+  }
+
+  @Test("in a pipe names are whole and a fault is one line, for grep")
+  func piped() {
+    let lines = Self.lines(Self.status([Self.longest]), columns: nil)
+    #expect(lines.count { $0.hasPrefix(Self.longest + " ") } == 3)
+    #expect(lines.contains { $0.hasPrefix("\(Self.longest): ") && $0.hasSuffix("next try in 7d") })
+  }
+
+  @Test("state, circuit, last success, next try and flow have a row, and what was lost its line")
+  func delivery() {
+    let lines = Self.lines(Self.status(["shop"], expired: 3), columns: 80)
+    let row = ["shop", "retired", "closed", "2026-11-21T14:02:16Z", "in", "7d", "1000M", "of", "98G"]
+    #expect(lines.contains { $0.split(separator: " ").map { String($0) } == row }, "\(lines)")
+    #expect(lines.contains("shop: meta rows not delivered: 3 expired"))
+    #expect(lines.contains("configuration: a.yaml:3: url: is missing"))
+  }
+
+  @Test("a dead letter has its row, whose it is and what the collector said; none is said in words")
+  func dead() {
+    let letter: JSONValue = [
+      "id": 1_234_567, "namespace": .string(Self.longest), "kind": "payload", "type": .string(Self.longest),
+      "reportId": .string(Self.longest), "status": 422, "message": .string("no JSON\u{1B}[31m " + Self.longest),
+      "time": "2026-11-21T14:02:16.789Z", "attempts": 3, "bytes": 1000,
+    ]
+    let lines = DeadTable([letter], columns: 80).text.split(separator: "\n")
+    #expect(lines.allSatisfy { $0.count <= 80 && !$0.contains("\u{1B}") }, "\(lines)")
+    #expect(lines.count >= 4 && lines[0].hasPrefix("ID") && lines.contains { $0.contains("answered 422: no JSON") })
+    #expect(DeadTable([], columns: 80).text == "no dead letters")
+  }
+
+  @Test("a journey tells what happened in the order of time")
+  func journey() {
+    let rows: [JSONValue] = [
+      [
+        "namespace": "shop", "kind": "meta", "state": "delivered", "packetId": "P", "packetTime": "T1",
+        "deliveredTime": "T2", "attempts": 2, "duplicate": true,
+      ],
+      [
+        "namespace": "shop", "kind": "payload", "state": "claimed", "createdTime": "T0", "packetId": "Q",
+        "packetTime": "T1", "lastFailure": ["time": "T3", "cause": "answered 503"],
+      ],
+    ]
+    #expect(
+      JourneyText(rows, columns: 80).text == """
+        shop meta: delivered
+          T1 claimed for packet P
+          T2 delivered, with a receipt, after 2 attempts; the collector had it already
+        shop payload: claimed
+          T0 created
+          T1 claimed for packet Q
+          T3 the namespace's last try failed: answered 503
+          not delivered yet: `prismctl explain shop` tells what keeps it
+        """)
+  }
+
+  @Test(
+    "lines are broken between words, and what follows is indented by more",
+    arguments: [
+      ("short", 80, ["short"]), ("one two three", 8, ["one two", "  three"]),
+      ("  one two three", 9, ["  one two", "    three"]),
+      ("averyveryverylongword x", 8, ["averyveryverylongword", "  x"]),
+    ])
+  func wrapping(text: String, columns: Int, lines: [String]) { #expect(text.wrapped(columns) == lines) }
+}
