@@ -47,10 +47,11 @@ public actor PrismClient {
     while answers.count < reports.count {
       do throws(ClientError) {
         try exchange(reports, answers: &answers)
-      } catch .connectionLost {
+      } catch .connectionLost(let socket, let mayBeStored) {
         stream = nil
-        guard reports[answers.count...].allSatisfy({ $0.id != nil }), reconnects < 3 else {
-          throw .connectionLost(socket: socket, mayBeStored: true)
+        let isRepeatable = !mayBeStored || reports[answers.count...].allSatisfy { $0.id != nil }
+        guard isRepeatable, reconnects < 3 else {
+          throw .connectionLost(socket: socket, mayBeStored: mayBeStored)
         }
         reconnects += 1
       } catch {
@@ -117,10 +118,13 @@ public actor PrismClient {
   /// that it has not greeted yet: no report was sent by then, so another try is safe.
   private func connected(_ mode: Mode) throws(ClientError) -> SocketStream {
     if let stream, stream.mode == mode { return stream.socket }
-    for _ in 0..<3 {
-      do throws(ClientError) { return try connect(mode) } catch .connectionLost { continue } catch { throw error }
+    var tries = 1
+    while true {
+      do throws(ClientError) { return try connect(mode) } catch .connectionLost(let socket, _) {
+        guard tries < 4 else { throw .connectionLost(socket: socket, mayBeStored: false) }
+        tries += 1
+      }
     }
-    return try connect(mode)
   }
 
   private func connect(_ mode: Mode) throws(ClientError) -> SocketStream {

@@ -8,6 +8,7 @@ final class SocketStream {
   private let timeoutMilliseconds: Int32
   private var input: [UInt8] = []
   private var consumed = 0
+  private var hasWritten = false
 
   /// - Throws: `unreachable`.
   init(path: String, timeout: Duration) throws(ClientError) {
@@ -41,19 +42,23 @@ final class SocketStream {
 
   /// Writes what `nextOutput` gives, chunk by chunk, until it gives nil, and hands each line that comes to `onLine`, until
   /// that answers true (enough has come).
+  /// - Throws: also `connectionLost`; nothing of this exchange can have been stored where none of its bytes had left.
   func exchange(
     nextOutput: () throws(ClientError) -> [UInt8]?, onLine: ([UInt8]) throws(ClientError) -> Bool
   ) throws(ClientError) {
     var output: [UInt8]? = try nextOutput()
     var written = 0
+    hasWritten = false
     while true {
       while let line = nextLine() { if try onLine(line) { return } }
       let events = try wait(toWrite: output != nil)
-      if events & Int16(POLLOUT) != 0, let chunk = output {
+      // Before writing: who has closed may have said why, and what is read is looked at before the end is.
+      if events & Int16(POLLIN | POLLHUP | POLLERR) != 0 {
+        try read()
+      } else if let chunk = output {
         written += try write(chunk, from: written)
         if written == chunk.count { (output, written) = (try nextOutput(), 0) }
       }
-      if events & Int16(POLLIN | POLLHUP | POLLERR) != 0 { try read() }
     }
   }
 
@@ -63,7 +68,7 @@ final class SocketStream {
       let count = poll(&entry, 1, timeoutMilliseconds)
       if count > 0 { return entry.revents }
       if count == 0 { throw .timedOut(socket: path) }
-      guard errno == EINTR else { throw .connectionLost(socket: path, mayBeStored: false) }
+      guard errno == EINTR else { throw .connectionLost(socket: path, mayBeStored: hasWritten) }
     }
   }
 
@@ -71,7 +76,10 @@ final class SocketStream {
     let count = bytes.withUnsafeBytes {
       send(descriptor, $0.baseAddress! + start, bytes.count - start, Int32(MSG_NOSIGNAL))
     }
-    if count >= 0 { return count }
+    if count >= 0 {
+      hasWritten = true
+      return count
+    }
     guard errno == EAGAIN || errno == EINTR else {
       // Answers that came before the other side closed are still to be read.
       try read()
@@ -90,7 +98,7 @@ final class SocketStream {
     if count > 0 {
       input += chunk[..<count]
     } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
-      throw .connectionLost(socket: path, mayBeStored: false)
+      throw .connectionLost(socket: path, mayBeStored: hasWritten)
     }
   }
 

@@ -15,7 +15,9 @@ func runPrismctl(_ words: [String]) async -> Int32 {
     try await invocation.command.run(invocation)
     return 0
   } catch {
-    if !error.message.isEmpty { Terminal.printError("prismctl: \(error.message)") }
+    // The faults of a configuration name their files themselves, so that an editor finds each line.
+    let head = error.exitCode == Failure.configuration ? "" : "prismctl: "
+    if !error.message.isEmpty { Terminal.printError(head + error.message) }
     return error.exitCode
   }
 }

@@ -85,6 +85,25 @@ struct PrismClientTests {
     }
   }
 
+  @Test("a connection that the daemon closed meanwhile is noticed before a report goes over it, with an id or without")
+  func staleConnection() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(Self.stored("a"))],
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(Self.stored("b"))],
+    ])
+    let client = PrismClient(socket: daemon.path)
+    _ = try await client.report(Report(Self.net, meta: ["ms": 1]))
+    daemon.waitForEnd(of: 0)
+    #expect(try await client.report(Report(Self.net, meta: ["ms": 2])) == .stored(reportID: "b", isDuplicate: false))
+  }
+
+  @Test("where no connection is greeted nothing was sent, and the error says so")
+  func neverGreeted() async {
+    let daemon = ScriptedDaemon(Array(repeating: [.read(lines: 1)], count: 16))
+    let lost = ClientError.connectionLost(socket: daemon.path, mayBeStored: false)
+    await #expect(throws: lost) { try await PrismClient(socket: daemon.path).report(Report(Self.net, meta: ["ms": 1])) }
+  }
+
   @Test("a socket that nobody listens on is unreachable, and named")
   func unreachable() async {
     let client = PrismClient(socket: "/nowhere/ingest.sock")

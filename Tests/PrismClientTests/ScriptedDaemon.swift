@@ -14,8 +14,10 @@ final class ScriptedDaemon: Sendable {
   private let folder: String
   private let listener: Int32
   private let received = Mutex<[String]>([])
+  private let ends: [DispatchSemaphore]
 
   init(_ connections: [[Step]]) {
+    ends = connections.map { _ in DispatchSemaphore(value: 0) }
     var template = Array("/tmp/prism-client-XXXXXX".utf8CString)
     folder = String(cString: mkdtemp(&template))
     path = folder + "/ingest.sock"
@@ -28,8 +30,13 @@ final class ScriptedDaemon: Sendable {
         bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
-    listen(listener, 8)
-    DispatchQueue(label: "scripted-daemon").async { [self] in connections.forEach(serve) }
+    listen(listener, 16)
+    DispatchQueue(label: "scripted-daemon").async { [self] in
+      for (script, end) in zip(connections, ends) {
+        serve(script)
+        end.signal()
+      }
+    }
   }
 
   deinit {
@@ -40,6 +47,9 @@ final class ScriptedDaemon: Sendable {
 
   /// Every line that came, over all connections.
   var lines: [String] { received.withLock { $0 } }
+
+  /// Until the connection of that number is closed.
+  func waitForEnd(of connection: Int) { ends[connection].wait() }
 
   private func serve(_ script: [Step]) {
     let connection = accept(listener, nil, nil)
