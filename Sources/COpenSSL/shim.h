@@ -1,11 +1,13 @@
 #pragma once
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/core_names.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/x509.h>
 
 /* EVP_PKEY_CTX_add1_hkdf_info and its like are macros with casts in some versions and functions in others: one name that
  * Swift can call. HKDF-SHA-256 (RFC 5869) without salt. Answers 1 for success. */

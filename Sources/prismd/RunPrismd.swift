@@ -2,6 +2,7 @@ import Glibc
 import PrismBase
 import PrismConfig
 import PrismLinux
+import PrismPacket
 
 let version = "0.1.0"
 
@@ -34,7 +35,7 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
     if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
     entry += 1
   }
-  return ConfigurationLoader(path: path, environment: environment)
+  return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
 }
 
 private func run(_ loaded: LoadedConfiguration, path: String) async -> Int32 {

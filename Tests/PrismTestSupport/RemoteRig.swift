@@ -60,7 +60,7 @@ public final class RemoteRig: Sendable {
   }
 
   public func load() throws -> LoadedConfiguration {
-    try ConfigurationLoader(path: folder + "/prismd.yaml", environment: [:]).load()
+    try ConfigurationLoader(path: folder + "/prismd.yaml", environment: [:], identityCheck: nil).load()
   }
 
   public struct Running: Sendable {

@@ -14,6 +14,10 @@ package struct Checker: Sendable {
   var filesRead: [String] = []
   /// By path, over all files of one pass.
   var heldFiles: [String: HeldFile] = [:]
+  /// nil: certificates and keys are taken as they are.
+  var identityCheck: ClientIdentityCheck?
+  /// What was found of a certificate and its key, by their paths, over all files of one pass; "": nothing.
+  var identities: [[String]: String] = [:]
 
   mutating func fault(_ line: Int, _ key: String, _ message: String) {
     faults.append(ConfigurationFault(file: file, line: line, key: place + key, message: message))

@@ -4,18 +4,20 @@ import PrismProtocol
 public struct ConfigurationLoader: Sendable {
   private let path: String
   private let environment: [String: String]
+  private let identityCheck: ClientIdentityCheck?
 
   /// - Parameters:
   ///   - path: of the daemon's own file.
   ///   - environment: for `${NAME}`, and `CREDENTIALS_DIRECTORY`.
-  public init(path: String, environment: [String: String]) {
-    (self.path, self.environment) = (path, environment)
+  ///   - identityCheck: nil leaves open whether client certificates and their keys belong together.
+  public init(path: String, environment: [String: String], identityCheck: ClientIdentityCheck?) {
+    (self.path, self.environment, self.identityCheck) = (path, environment, identityCheck)
   }
 
   /// Reads everything, and starts nothing. Blocks: on the disk, and on the system's users and groups.
   /// - Throws: every fault of every file.
   public func load() throws(ConfigurationFaults) -> LoadedConfiguration {
-    var run = LoadingRun(path: path, environment: environment)
+    var run = LoadingRun(path: path, environment: environment, identityCheck: identityCheck)
     run.loadDaemon()
     run.loadNamespaces()
     guard run.faults.isEmpty else { throw ConfigurationFaults(run.faults, files: run.files) }
@@ -38,12 +40,14 @@ private struct LoadingRun {
   var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
   var files: [String] = []
   var faults: [ConfigurationFault] = []
+  private let identityCheck: ClientIdentityCheck?
   private var heldFiles: [String: HeldFile] = [:]
+  private var identities: [[String]: String] = [:]
   private var keyRing = KeyRing()
   private var ceilings = DaemonConfiguration.Ceilings()
 
-  init(path: String, environment: [String: String]) {
-    (self.path, self.environment) = (path, environment)
+  init(path: String, environment: [String: String], identityCheck: ClientIdentityCheck?) {
+    (self.path, self.environment, self.identityCheck) = (path, environment, identityCheck)
     folder = FilePath.folder(of: path)
     absoluteFolder = FilePath.absolute(folder)
   }
@@ -61,6 +65,7 @@ private struct LoadingRun {
     if let root = tree(of: path, &checker) {
       let lines = DaemonKeys.table.read(root, into: &daemon, &checker)
       checkRemoteCertificate(lines, &checker)
+      checker.checkIdentity(daemon.remoteValues.tls, keyLine: lines["remote.keyFile"] ?? 1, "remote.keyFile")
       origins.daemon = lines.mapValues { .file(path, line: $0) }
     } else {
       checker.keyRing.isComplete = false
@@ -112,7 +117,7 @@ private struct LoadingRun {
       credentials: environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 },
       folders: own == absoluteFolder ? [own] : [absoluteFolder, own])
     var checker = Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
-    checker.heldFiles = heldFiles
+    (checker.heldFiles, checker.identityCheck, checker.identities) = (heldFiles, identityCheck, identities)
     return checker
   }
 
@@ -141,7 +146,7 @@ private struct LoadingRun {
     faults += checker.faults.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
       .map(\.element)
     files += checker.filesRead
-    heldFiles = checker.heldFiles
+    (heldFiles, identities) = (checker.heldFiles, checker.identities)
   }
 
   /// The namespaces' files by name. Others in the folder are none of ours; hidden ones are an editor's.

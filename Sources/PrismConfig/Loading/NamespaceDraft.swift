@@ -55,7 +55,9 @@ extension NamespaceDraft {
     // One that was given but cannot be read has its fault already.
     let hasCertificate = value.tls.certFile != nil || lines["tls.certFile"] != nil
     let hasKey = value.tls.keyFile != nil || lines["tls.keyFile"] != nil
-    guard hasCertificate != hasKey else { return }
+    guard hasCertificate != hasKey else {
+      return checker.checkIdentity(value.tls, keyLine: lines["tls.keyFile"] ?? line, "tls.keyFile")
+    }
     let (given, missing) = hasKey ? ("keyFile", "certFile") : ("certFile", "keyFile")
     checker.fault(line, "tls.\(missing)", "is missing; a client certificate needs it beside tls.\(given)")
   }

@@ -14,7 +14,7 @@ extension Command {
     }
     var faults: [ConfigurationFault] = []
     do throws(ConfigurationFaults) {
-      _ = try ConfigurationLoader(path: invocation.operands[0], environment: Invocation.environment).load()
+      _ = try Invocation.configurationLoader(invocation.operands[0]).load()
     } catch { faults = error.faults }
     let list = faults.map { fault -> JSONValue in
       [
@@ -63,7 +63,7 @@ extension Command {
   /// - Throws: 78, when every fault was printed.
   private static func load(_ path: String) throws(Failure) -> LoadedConfiguration {
     do throws(ConfigurationFaults) {
-      return try ConfigurationLoader(path: path, environment: Invocation.environment).load()
+      return try Invocation.configurationLoader(path).load()
     } catch {
       for fault in error.faults { print(fault) }
       throw Failure(Failure.configuration, "")

@@ -11,7 +11,7 @@ struct ConfigurationCheck {
   private static let faultsShown = 10
 
   init(_ path: String) {
-    let loader = ConfigurationLoader(path: path, environment: Invocation.environment)
+    let loader = Invocation.configurationLoader(path)
     do throws(ConfigurationFaults) {
       let loaded = try loader.load()
       let count = loaded.snapshot.namespaces.count

@@ -1,4 +1,6 @@
 import Glibc
+import PrismConfig
+import PrismPacket
 
 /// A command line, taken apart and checked.
 struct Invocation: Sendable {
@@ -97,6 +99,10 @@ struct Invocation: Sendable {
       entry += 1
     }
     return result
+  }
+
+  static func configurationLoader(_ path: String) -> ConfigurationLoader {
+    ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
   }
 
   @MainActor private static var overview: String {

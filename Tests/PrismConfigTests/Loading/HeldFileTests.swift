@@ -1,5 +1,6 @@
 import PrismConfig
 import PrismProtocol
+import Synchronization
 import Testing
 
 /// Tokens, certificates and their keys are read with the configuration: a bad new one is a fault, and what is in force
@@ -74,6 +75,26 @@ struct HeldFileTests {
     let folder = try ConfigurationFolder(Self.sound)
     try folder.write(bad.file, bad.content)
     #expect(folder.faultLines() == [bad.fault])
+  }
+
+  @Test("a certificate and a key that don't belong together are a fault that names both, at each place, looked at once")
+  func identity() throws {
+    let folder = try ConfigurationFolder(Self.sound)
+    try folder.write("namespaces.d/pay.yaml", Self.namespace)
+    try folder.write("prismd.yaml", "remote: {url: \"https://h\",\n  certFile: cert.pem, keyFile: key.pem}\n")
+    let asked = Mutex(0)
+    let lines = folder.faultLines { certificate, key in
+      asked.withLock { $0 += 1 }
+      return certificate.isEmpty || key.isEmpty ? nil : "no pair"
+    }
+    let fault = "is key.pem beside the certificate cert.pem: no pair; give two that belong together"
+    #expect(
+      lines == [
+        "prismd.yaml:2: remote.keyFile: \(fault)", "namespaces.d/pay.yaml:3: tls.keyFile: \(fault)",
+        "namespaces.d/shop.yaml:3: tls.keyFile: \(fault)",
+      ])
+    #expect(asked.withLock { $0 } == 1)
+    #expect(folder.faultLines { _, _ in nil } == [])
   }
 
   @Test("files with a fault, and files that are missing, are watched too: mending them mends the configuration")

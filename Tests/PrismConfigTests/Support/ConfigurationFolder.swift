@@ -31,14 +31,18 @@ final class ConfigurationFolder {
     }
   }
 
-  func load(_ environment: [String: String] = [:]) throws(ConfigurationFaults) -> LoadedConfiguration {
-    try ConfigurationLoader(path: "\(path)/prismd.yaml", environment: environment).load()
+  func load(
+    _ environment: [String: String] = [:], identityCheck: ClientIdentityCheck? = nil
+  ) throws(ConfigurationFaults) -> LoadedConfiguration {
+    try ConfigurationLoader(path: "\(path)/prismd.yaml", environment: environment, identityCheck: identityCheck).load()
   }
 
   /// The faults as they are printed, without the folder in front; none for a sound configuration.
-  func faultLines(_ environment: [String: String] = [:]) -> [String] {
+  func faultLines(
+    _ environment: [String: String] = [:], identityCheck: ClientIdentityCheck? = nil
+  ) -> [String] {
     do throws(ConfigurationFaults) {
-      _ = try load(environment)
+      _ = try load(environment, identityCheck: identityCheck)
       return []
     } catch {
       return error.faults.map { $0.description.replacing(path + "/", with: "").replacing(path, with: ".") }
