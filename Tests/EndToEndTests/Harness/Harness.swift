@@ -20,14 +20,16 @@ final class Harness: Sendable {
   var ingest: String { "\(folder)/ingest.sock" }
   var control: String { "\(folder)/control.sock" }
   var collectorState: String { "\(folder)/collector" }
-  var url: String { "http://\(collectorAddress)" }
+  let isTLS: Bool
+  var url: String { "\(isTLS ? "https" : "http")://\(collectorAddress)" }
 
   /// - Parameter namespaces: name to YAML; `URL` stands for the collector's address.
   /// - Parameter extra: more lines of prismd.yaml.
   init(
     namespaces: [String: String], extra: String = "", collectorAddress: String? = nil, daemonPrefix: [String] = [],
-    collectorPrefix: [String] = []
+    collectorPrefix: [String] = [], isTLS: Bool = false
   ) async throws {
+    self.isTLS = isTLS
     folder = try Programs.temporaryFolder()
     (self.daemonPrefix, self.collectorPrefix) = (daemonPrefix, collectorPrefix)
     self.collectorAddress = try collectorAddress ?? "127.0.0.1:\(Self.freePort())"
@@ -89,8 +91,9 @@ final class Harness: Sendable {
     collector.withLock { $0 = child }
     try await waitUntil("the collector serves", within: .seconds(30)) {
       guard child.isRunning else { throw Failed("the collector ended: \(child.lastWords)") }
-      let probe = ["-s", "-o", "/dev/null", "--max-time", "2", "\(self.url)/healthz"]
-      return try await Programs.run("env", self.collectorCommand(["curl"] + probe)).exitCode == 0
+      let probe = ["-s", "-k", "-o", "/dev/null", "--max-time", "2", "\(self.url)/healthz"]
+      let code = try await Programs.run("env", self.collectorCommand(["curl"] + probe)).exitCode
+      return self.isTLS ? code != 7 : code == 0  // over TLS it may ask for a certificate that curl has not
     }
   }
 
@@ -163,9 +166,10 @@ final class Harness: Sendable {
 
 /// Runs `body` with a harness that is gone afterwards, whatever came.
 func withHarness<T>(
-  namespaces: [String: String], extra: String = "", daemonPrefix: [String] = [], _ body: (Harness) async throws -> T
+  namespaces: [String: String], extra: String = "", daemonPrefix: [String] = [], isTLS: Bool = false,
+  _ body: (Harness) async throws -> T
 ) async throws -> T {
-  let harness = try await Harness(namespaces: namespaces, extra: extra, daemonPrefix: daemonPrefix)
+  let harness = try await Harness(namespaces: namespaces, extra: extra, daemonPrefix: daemonPrefix, isTLS: isTLS)
   do {
     let result = try await body(harness)
     await harness.stop()
