@@ -57,8 +57,10 @@ final class Daemon: Sendable {
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, feed: engine.feed, log: log)
-      let ingest = ingest
-      metrics = MetricsServer(.init(engine: engine, version: version) { await ingest.counters }, log: log)
+      let (ingest, remote) = (ingest, remote)
+      metrics = MetricsServer(
+        .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { await remote.figures }),
+        log: log)
       control = try ControlServer(
         listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
         group: daemon.control.group, log: log)

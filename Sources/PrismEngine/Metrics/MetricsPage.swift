@@ -6,7 +6,7 @@ import PrismStore
 extension Engine {
   /// - Parameter store: nil where the store does not answer: what it would tell is left out.
   public func metrics(
-    store: StoreFigures?, ingest: IngestCounters, process: ProcessFigures, version: String
+    store: StoreFigures?, ingest: IngestCounters, remote: RemoteFigures, process: ProcessFigures, version: String
   ) async -> String {
     var deliveries: [(namespace: NamespaceName, status: PipelineStatus)] = []
     for (namespace, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
@@ -19,6 +19,7 @@ extension Engine {
     page.add(storeHealth)
     page.add(store, now: parts.time.unixMilliseconds)
     page.add(hub)
+    page.add(remote)
     page.add(parts.network.current)
     page.addStates(deliveries)
     page.addPackets(deliveries)
@@ -121,6 +122,21 @@ extension MetricsText {
     sample(hub.failedReloads)
     begin("prism_configuration_faults", .gauge, "Faults of the last reload, until a good one.")
     sample(hub.faults.count)
+  }
+
+  fileprivate mutating func add(_ remote: RemoteFigures) {
+    begin("prism_remote_version", .gauge, "Number of the remote configuration in force; 0: none.")
+    sample(Int(remote.number))
+    begin("prism_remote_namespaces", .gauge, "Namespaces that remote configuration says something of.")
+    sample(remote.namespaces)
+    begin("prism_remote_probation", .gauge, "Those whose packets are still to prove it.")
+    sample(remote.onProbation)
+    begin("prism_remote_refused", .gauge, "1 while what the server said last is refused or was taken back.")
+    sample(remote.isRefused ? 1 : 0)
+    begin("prism_remote_results_total", .counter, "Questions for remote configuration, by what came of them.")
+    for result in RemoteFigures.Result.allCases { sample(remote.results[result] ?? 0, ["result": result.rawValue]) }
+    begin("prism_remote_last_success_timestamp_seconds", .gauge, "When an answer was last taken; 0: never.")
+    sample(Double(remote.lastAnswerMilliseconds) / 1000)
   }
 
   fileprivate mutating func add(_ network: NetworkState) {

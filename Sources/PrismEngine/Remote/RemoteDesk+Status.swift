@@ -33,6 +33,17 @@ extension RemoteDesk {
     ]
   }
 
+  /// For metrics.
+  public var figures: RemoteFigures {
+    var figures = RemoteFigures()
+    guard state.source != nil else { return figures }
+    (figures.results, figures.number) = (state.results, state.layer.number ?? 0)
+    (figures.namespaces, figures.onProbation) = (state.layer.entries.count, state.layer.trials.count)
+    figures.lastAnswerMilliseconds = state.lastApplied?.unixMilliseconds ?? 0
+    figures.isRefused = state.lastFailed != nil
+    return figures
+  }
+
   /// Says what is new since `before`.
   func tell(_ before: RemoteState) {
     if let failed = state.lastFailed, failed.reason != before.lastFailed?.reason {

@@ -90,6 +90,8 @@ struct RemoteState: Sendable, Equatable {
   /// Questions without an answer, and why the last one had none.
   private(set) var failuresInRow = 0
   private(set) var cause: String?
+  /// Since the start.
+  private(set) var results: [RemoteFigures.Result: Int] = [:]
   /// The highest version that packets' answers named, and how much of it has been asked for.
   private var announced: Int64 = -1, heard: Int64 = -1
   private var sampledAt: Duration?
@@ -134,6 +136,7 @@ struct RemoteState: Sendable, Equatable {
       return .nothing
     case (_, .configured(let source)): return configure(source)
     case (_, .dropped(let reason)):
+      results[.takenBack, default: 0] += 1
       lastFailed = Failed(number: layer.number, reason: reason, unixMilliseconds: now.unixMilliseconds)
       layer = RemoteLayer(version: layer.version)
       return .nothing
@@ -149,6 +152,7 @@ struct RemoteState: Sendable, Equatable {
     case (.asking, .unreadable(let reason)): return refuse(nil, reason, now, random)
     case (.asking, .failed(let cause, let isConfiguration, let retryAfter)):
       failuresInRow += 1
+      results[.failed, default: 0] += 1
       self.cause = cause
       let pause = Backoff.pause(afterFailures: failuresInRow, isConfiguration: isConfiguration, random: random)
       phase = .resting(until: now.uptime + max(pause, retryAfter ?? .zero), .backoff)
@@ -245,11 +249,13 @@ extension RemoteState {
     layer = next
     switch cause {
     case .document(let number):
+      results[next.entries == before.entries ? .unchanged : .applied, default: 0] += 1
       layer.beginTrials(changed, before: before)
       if before.trials.isEmpty { sampledAt = now.uptime }
       lastApplied = Applied(number: number, unixMilliseconds: now.unixMilliseconds)
       if layer.returned.isEmpty { lastFailed = nil }
     case .probation(let names):
+      results[.takenBack, default: 0] += 1
       let minutes = Self.probation.components.seconds / 60
       let reason = names.map { "\($0): no packet was accepted for \(minutes) min; its previous one is taken back" }
       lastFailed = Failed(
@@ -260,6 +266,7 @@ extension RemoteState {
 
   private mutating func refuse(_ number: Int64?, _ reason: String, _ now: Instant, _ random: UInt64) -> Action {
     (failuresInRow, cause) = (0, nil)
+    results[number == nil ? .unreadable : .refused, default: 0] += 1
     lastFailed = Failed(number: number, reason: reason, unixMilliseconds: now.unixMilliseconds)
     return rest(now, random)
   }

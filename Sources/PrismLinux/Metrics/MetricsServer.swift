@@ -9,10 +9,14 @@ public actor MetricsServer {
   public struct Sources: Sendable {
     let engine: Engine
     let ingest: @Sendable () async -> IngestCounters
+    let remote: @Sendable () async -> RemoteFigures
     let version: String
 
-    public init(engine: Engine, version: String, ingest: @escaping @Sendable () async -> IngestCounters) {
-      (self.engine, self.version, self.ingest) = (engine, version, ingest)
+    public init(
+      engine: Engine, version: String, ingest: @escaping @Sendable () async -> IngestCounters,
+      remote: @escaping @Sendable () async -> RemoteFigures
+    ) {
+      (self.engine, self.version, self.ingest, self.remote) = (engine, version, ingest, remote)
     }
   }
 
@@ -88,7 +92,8 @@ public actor MetricsServer {
 
   private func page() async -> String {
     await sources.engine.metrics(
-      store: await storeFigures(), ingest: await sources.ingest(), process: .current(), version: sources.version)
+      store: await storeFigures(), ingest: await sources.ingest(), remote: await sources.remote(),
+      process: .current(), version: sources.version)
   }
 
   private func readiness() async -> HTTPResponse {

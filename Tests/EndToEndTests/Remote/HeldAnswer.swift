@@ -35,15 +35,39 @@ final class HeldAnswer: Sendable {
   var waiting: Int { held.withLock { $0.count } }
 
   func answer(_ body: [UInt8]) {
+    reply { $0("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n".utf8) && $0(body) }
+  }
+
+  /// What sends; answers false once the other side has closed.
+  typealias Say = (any Collection<UInt8>) -> Bool
+
+  /// Says to every request that waits what `script` says, and closes; on threads of their own, for scripts take their time.
+  func reply(_ script: @escaping @Sendable (Say) -> Bool) {
     let clients = held.withLock { clients in
       defer { clients = [] }
       return clients
     }
-    let head = Array("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n".utf8)
-    for client in clients {
-      send(client, head + body, head.count + body.count, Int32(MSG_NOSIGNAL))
-      close(client)
+    for client in clients { Thread.detachNewThread { Self.serve(client, script) } }
+  }
+
+  private static func serve(_ client: Int32, _ script: (Say) -> Bool) {
+    // What is left unread would reset the connection, and take the answer with it.
+    var request = [UInt8](repeating: 0, count: 16_384)
+    recv(client, &request, request.count, 0)
+    _ = script { send(Array($0), to: client) }
+    close(client)
+  }
+
+  private static func send(_ bytes: [UInt8], to client: Int32) -> Bool {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes[sent...].withUnsafeBytes {
+        Glibc.send(client, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { return false }
+      sent += count
     }
+    return true
   }
 
   func stop() { shutdown(listener, Int32(SHUT_RDWR)) }

@@ -38,6 +38,9 @@ struct RemoteDeskTests {
     let last = try #require(rig.source.queries.last)
     #expect(last.hasPrefix("deviceId=device&updateTime=7&lastApplied=7&lastFailed=8&reason=remote%3A%20pay.keyId"))
     #expect(reason(await running.desk.status) == nil)
+    let figures = await running.desk.figures
+    #expect(figures.results[.applied] == 2 && figures.results[.refused] ?? 0 >= 1 && figures.number == 9)
+    #expect(!figures.isRefused && figures.lastAnswerMilliseconds > 0)
     await running.stop()
   }
 

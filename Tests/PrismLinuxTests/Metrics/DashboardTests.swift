@@ -14,7 +14,8 @@ struct DashboardTests {
   /// The families of a page that is served, with what a histogram's samples are called.
   private func served() async throws -> Set<String> {
     let engine = try await rig.engine()
-    let sources = MetricsServer.Sources(engine: engine, version: "1") { IngestCounters() }
+    let sources = MetricsServer.Sources(
+      engine: engine, version: "1", ingest: { IngestCounters() }, remote: { RemoteFigures() })
     let server = MetricsServer(sources, log: Logger(write: { _ in }))
     let request = HTTPRequest(method: .get, path: "/metrics", peer: HTTPPeer(address: "", isLocal: true))
     let page = String(decoding: await server.answer(request).body, as: UTF8.self)

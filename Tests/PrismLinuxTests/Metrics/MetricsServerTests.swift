@@ -17,7 +17,8 @@ struct MetricsServerTests {
     let engine = try await rig.engine()
     var ingest = IngestCounters()
     change(&ingest)
-    let sources = MetricsServer.Sources(engine: engine, version: "1.2.3") { [ingest] in ingest }
+    let sources = MetricsServer.Sources(
+      engine: engine, version: "1.2.3", ingest: { [ingest] in ingest }, remote: { RemoteFigures() })
     return (MetricsServer(sources, log: Logger(write: { _ in })), engine)
   }
 
