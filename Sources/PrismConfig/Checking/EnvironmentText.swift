@@ -72,6 +72,10 @@ struct EnvironmentText {
       throw Objection(message: "has ${\(name.shownInFault)}, which names no environment variable: A-Z a-z 0-9 _")
     }
     let value = environment[name]
+    if parts?.1.contains("${") == true {
+      throw Objection(
+        message: "has a ${ within ${\(name):-…}, which is not taken; the fallback is plain text up to the }")
+    }
     if let fallback = parts?.1 { return value.flatMap { $0.isEmpty ? nil : $0 } ?? String(fallback) }
     guard let value else {
       throw Objection(message: "has ${\(name)}, which the environment does not set; set it or write ${\(name):-other}")

@@ -4,6 +4,7 @@ enum NearestName {
   /// differs is no letter that differs. Three letters or more that a name begins with stand for it.
   static func of(_ name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().prefix(128).utf8)
+    if let same = names.first(where: { $0.lowercased().utf8.elementsEqual(wanted) }) { return same }
     if wanted.count >= 3, let whole = names.first(where: { $0.lowercased().utf8.starts(with: wanted) }) { return whole }
     let farthest = min(3, max(1, wanted.count / 3))
     let measured = names.map { (name: $0, distance: distance(wanted, Array($0.lowercased().utf8))) }

@@ -7,6 +7,10 @@ extension ValueForm where Value == String {
     let allowed = "a path of at most \(bytesMax) bytes"
     return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
       guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      if text == "~" || text.hasPrefix("~/") {
+        checker.fault(node.line, key, "is \(node.shown), but a ~ stands for itself; write ${HOME} for your home")
+        return nil
+      }
       let path = FilePath.joined(checker.search.folders.first ?? ".", text)
       if path.isPrintable(bytesMax: bytesMax) && !text.isEmpty { return path }
       checker.refuse(node, key, mustBe: allowed)

@@ -40,7 +40,9 @@ enum FileReading {
       guard count >= 0 else { throw FileFault(errno: errno) }
       if count == 0 { return bytes }
       bytes += chunk[..<count]
-      guard bytes.count <= bytesMax else { throw FileFault("over \(bytesMax) bytes", isContent: false) }
+      guard bytes.count <= bytesMax else {
+        throw FileFault("over \(bytesMax) bytes, the most it may have", isContent: false)
+      }
     }
   }
 

@@ -69,8 +69,12 @@ final class YAMLEventStream {
     let isLate = context == "while scanning a simple key" || problem == "found unexpected end of stream"
     let mark = isLate ? parser.pointee.context_mark : parser.pointee.problem_mark
     let line = parser.pointee.error == YAML_READER_ERROR ? line(at: parser.pointee.problem_offset) : Int(mark.line) + 1
-    let advice = isIndentedByTab(line) ? "; a tab cannot indent YAML, write spaces" : ""
-    return YAMLFault(line: line, problem + (context.map { " \($0)" } ?? "") + advice)
+    return YAMLFault(line: line, problem + (context.map { " \($0)" } ?? "") + advice(problem, line))
+  }
+
+  private func advice(_ problem: String, _ line: Int) -> String {
+    if problem == "found unknown escape character" { return "; a backslash stands for itself in single quotes" }
+    return isIndentedByTab(line) ? "; a tab cannot indent YAML, write spaces" : ""
   }
 
   private func line(at offset: Int) -> Int {

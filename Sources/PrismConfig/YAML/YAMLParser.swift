@@ -39,6 +39,10 @@ package struct YAMLParser {
         .firstIndex { String(validating: $0, as: UTF8.self) == nil }
       throw YAMLFault(line: (line ?? 0) + 1, "is not UTF-8; save the file in that encoding")
     }
+    if bytes.contains(0) {
+      let line = bytes.prefix { $0 != 0 }.count { $0 == 0x0A } + 1
+      throw YAMLFault(line: line, "has a NUL byte, as in UTF-16; save the file as UTF-8 text")
+    }
     let withoutMark = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
     return JSONSurrogates.replaced(in: withoutMark)
   }

@@ -26,7 +26,9 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ["prismd.yaml:2: YAML: did not find expected node content while parsing a flow node"]),
     BadConfiguration(
       "an unknown escape", "prismd.yaml", "state: \"\\q\"\n",
-      ["prismd.yaml:1: YAML: found unknown escape character while parsing a quoted scalar"]),
+      [
+        "prismd.yaml:1: YAML: found unknown escape character while parsing a quoted scalar; a backslash stands for itself in single quotes"
+      ]),
     BadConfiguration(
       "wrong indentation", "prismd.yaml", "ingest:\n  socket: /tmp/a\n mode: 0600\n",
       ["prismd.yaml:3: YAML: did not find expected key while parsing a block mapping"]),
@@ -102,6 +104,33 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a variable without its brace", "prismd.yaml", "state: ${HOME\n",
       ["prismd.yaml:1: state: has a ${ without its }; write $$ for a dollar"]),
+    BadConfiguration(
+      "a variable within a variable's fallback", "prismd.yaml", "state: ${MANY:-${HOME}/x}\n",
+      [
+        "prismd.yaml:1: state: has a ${ within ${MANY:-…}, which is not taken; the fallback is plain text up to the }"
+      ]),
+    BadConfiguration(
+      "UTF-16 without its mark", "prismd.yaml", "l\0o\0g\0:\0 \0{\0}\0\n\0",
+      ["prismd.yaml:1: YAML: has a NUL byte, as in UTF-16; save the file as UTF-8 text"]),
+    BadConfiguration(
+      "a NUL further on", "prismd.yaml", "log: {}\nstate: /a\0b\n",
+      ["prismd.yaml:2: YAML: has a NUL byte, as in UTF-16; save the file as UTF-8 text"]),
+    BadConfiguration(
+      "a shell's word for home", "prismd.yaml", "state: ~/prism\n",
+      ["prismd.yaml:1: state: is ~/prism, but a ~ stands for itself; write ${HOME} for your home"]),
+    BadConfiguration(
+      "a group in another case", "prismd.yaml", "Log: {level: info}\n",
+      ["prismd.yaml:1: Log: is unknown; did you mean log?"]),
+    BadConfiguration(
+      "a path of another system in double quotes", "prismd.yaml", "log: {}\nstate: \"C:\\prism\"\n",
+      [
+        "prismd.yaml:2: YAML: found unknown escape character while parsing a quoted scalar; a backslash stands for itself in single quotes"
+      ]),
+    BadConfiguration(
+      "a number in octal, as YAML 1.1 took it", "prismd.yaml", "ingest: {maxConnections: 0100}\n",
+      [
+        "prismd.yaml:1: ingest.maxConnections: is 0100, must be a whole number, 1...65536; a leading zero means octal elsewhere, write it without"
+      ]),
     BadConfiguration(
       "a variable that cannot be one", "prismd.yaml", "state: ${9LIVES}\n",
       ["prismd.yaml:1: state: has ${9LIVES}, which names no environment variable: A-Z a-z 0-9 _"]),
