@@ -90,6 +90,8 @@ extension ReportStore {
       }
       guard try rows.step() else { return false }
       let id = rows.int64(0)
+      // A damaged tree may lead back, for ever.
+      guard id > after else { throw .nonsense }
       if let run = state[queue].claimedRun(of: id) {
         (after, isBound) = (run.last, false)
       } else if !types.contains(rows.int64(1)) {

@@ -39,7 +39,7 @@ extension ReportStore {
 
   private func drop(_ rows: [Chosen], _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {
     var members = IDRuns()
-    for row in rows.sorted(by: { $0.id < $1.id }) { members.append(row.id) }
+    for row in rows.sorted(by: { $0.id < $1.id }) { try members.append(read: row.id) }
     try drop(members, bytes: rows.reduce(0) { $0 + $1.size }, queue, to: .removed, database)
   }
 

@@ -93,9 +93,9 @@ extension ReportStore {
       var (members, bytes) = (IDRuns(), 0)
       let large = try database.statement(.largePayloads(queue))
       large.bind(1, policy.maxBodyBytes)
-      try large.forEachRow { row in
+      try large.forEachRow { (row) throws(SQLiteError) in
         guard state[queue].claimedRun(of: row.int64(0)) == nil else { return }
-        members.append(row.int64(0))
+        try members.append(read: row.int64(0))
         bytes += row.int(1)
       }
       try drop(members, bytes: bytes, queue, to: .removed, database)
@@ -209,7 +209,7 @@ extension ReportStore {
       late.append((row.int64(0), row.int(1)))
     }
     var members = IDRuns()
-    for row in late.sorted(by: { $0.id < $1.id }) { members.append(row.id) }
+    for row in late.sorted(by: { $0.id < $1.id }) { try members.append(read: row.id) }
     try drop(members, bytes: late.reduce(0) { $0 + $1.size }, queue, to: .expired, database)
     return waiting - state[queue].ledger[.waiting]
   }

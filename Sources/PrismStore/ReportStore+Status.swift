@@ -48,12 +48,16 @@ extension ReportStore {
     let rows = try database.statement(.walkSizes(queue))
     defer { rows.reset() }
     var after = LaneValues.bases[lane]
+    var last = after
     while true {
       rows.reset()
       rows.bind(1, after)
       rows.bind(2, lane.idEnd)
       var jump: Int64?
       while jump == nil, try rows.step() {
+        // A damaged tree may lead back, for ever.
+        guard rows.int64(0) > last else { throw .nonsense }
+        last = rows.int64(0)
         if let run = state[queue].claimedRun(of: rows.int64(0)), !PlantedBug.frozenRowsExpire.isPlanted {
           jump = run.last
         } else if !body(rows) {

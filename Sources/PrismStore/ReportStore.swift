@@ -161,11 +161,15 @@ public actor ReportStore {
 
 // MARK: The open file
 extension ReportStore {
-  /// - Throws: what SQLite says of opening it again.
+  /// - Throws: what SQLite says of opening it again; `changedNames` where it says other names than before: what the caller
+  /// knows by their numbers is void.
   var database: StoreDatabase {
     get throws(SQLiteError) {
       if let openDatabase { return openDatabase }
-      return try reopen(damagedBy: nil)
+      let names = state.namespaces
+      let database = try reopen(damagedBy: nil)
+      guard state.namespaces == names else { throw .changedNames }
+      return database
     }
   }
 

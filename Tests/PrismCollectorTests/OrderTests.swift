@@ -28,8 +28,10 @@ struct OrderTests {
 
   private func remove() { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
 
-  private func post(_ context: PacketContext, n: Int, after forerunner: PacketID? = nil) async throws -> HTTPResponse {
-    await collector.answer(
+  private func post(
+    _ context: PacketContext, n: Int, after forerunner: PacketID? = nil, to other: Collector? = nil
+  ) async throws -> HTTPResponse {
+    await (other ?? collector).answer(
       try CollectorTests.request(context, metas: [#"{"n":\#(n)}"#], dependsOn: forerunner))
   }
 
@@ -37,12 +39,14 @@ struct OrderTests {
     try JSONValue(parsing: answer.body)["duplicate"]?.bool
   }
 
-  private func brokenChains() async throws -> [Int] {
+  private func reports(of collector: Collector) async throws -> [JSONValue] {
     let request = HTTPRequest(
       method: .get, path: "/reports", peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
-    let page = try JSONValue(parsing: await collector.answer(request).body)
-    return (page["reports"]?.array ?? []).filter { $0["chainBroken"]?.bool == true }
-      .compactMap { $0["meta"]?["n"]?.int }
+    return try JSONValue(parsing: await collector.answer(request).body)["reports"]?.array ?? []
+  }
+
+  private func brokenChains() async throws -> [Int] {
+    try await reports(of: collector).filter { $0["chainBroken"]?.bool == true }.compactMap { $0["meta"]?["n"]?.int }
   }
 
   @Test("a packet whose forerunner never comes is held for 30 s, then taken with a note that the chain broke")
@@ -68,6 +72,33 @@ struct OrderTests {
     #expect(try await brokenChains() == [2])
     #expect(try await isDuplicate(post(lost, n: 1)) == false, "the forerunner is taken when it comes after all")
     #expect(try await brokenChains() == [2])
+  }
+
+  @Test("killed while it holds a packet, it takes it in its place, once, when it comes again", .timeLimit(.minutes(1)))
+  func killedWhileHolding() async throws {
+    defer { remove() }
+    let (first, second, third) = (
+      CollectorTests.context(.meta), CollectorTests.context(.meta), CollectorTests.context(.meta)
+    )
+    _ = try await post(first, n: 1)
+    let held = Task { try await post(third, n: 3, after: second.packetID) }
+    for _ in 0..<1000 { await Task.yield() }
+    let left = folder + "/left"
+    mkdir(left, 0o700)
+    for name in ["collector.db", "collector.db-wal"] {
+      try FileManager.default.copyItem(atPath: "\(folder)/\(name)", toPath: "\(left)/\(name)")
+    }
+    let next = try Self.open(left, time)
+    async let late = post(third, n: 3, after: second.packetID, to: next)
+    for _ in 0..<1000 { await Task.yield() }
+    _ = try await post(second, n: 2, after: first.packetID, to: next)
+    #expect(try await late.status == 200)
+    #expect(try await isDuplicate(post(third, n: 3, after: second.packetID, to: next)) == true)
+    let taken = try await reports(of: next)
+    #expect(taken.map { $0["meta"]?["n"]?.int } == [1, 2, 3])
+    #expect(taken.allSatisfy { $0["chainBroken"]?.bool == false })
+    await (try collector.serve()).stop()
+    #expect(try await held.value.status == 503)
   }
 
   @Test("a packet's id is known for 30 days, over a restart too, and then forgotten, however many there are")

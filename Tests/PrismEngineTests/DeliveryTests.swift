@@ -183,7 +183,8 @@ struct DeliveryTests {
     #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.isHeld == true })
     await engine.publish(token("second"))
     #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
-    #expect(rig.transport.requests.map { $0.header("Authorization") } == ["Bearer first", "Bearer second"])
+    let tokens = rig.transport.requests.map { $0.header("Authorization") }
+    #expect(tokens.last == "Bearer second" && tokens.dropLast().allSatisfy { $0 == "Bearer first" })
     await engine.stop()
   }
 

@@ -27,6 +27,12 @@ struct IDRuns: Equatable, Sendable {
     }
   }
 
+  /// - Throws: `nonsense` for an id that is not above the others: only a damaged tree leads to rows out of their order.
+  mutating func append(read id: Int64) throws(SQLiteError) {
+    guard (runs.last?.last ?? .min) < id else { throw .nonsense }
+    append(id)
+  }
+
   /// The run that holds `id`.
   func run(of id: Int64) -> Run? {
     var (low, high) = (0, runs.count)

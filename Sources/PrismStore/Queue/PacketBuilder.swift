@@ -26,7 +26,7 @@ struct PacketBuilder {
   var isFull: Bool { members.count >= itemsMax }
 
   /// false: the packet is closed, the row is not in it. The first row is always taken.
-  mutating func add(_ row: StoredRow, _ rendering: RowRendering) -> Bool {
+  mutating func add(_ row: StoredRow, _ rendering: RowRendering) throws(SQLiteError) -> Bool {
     let start = metas.count
     guard members.isEmpty || (!isFull && Int(row.size) <= bytesMax - bytes) else { return false }
     if !members.isEmpty { metas.append(0x0A) }
@@ -36,7 +36,7 @@ struct PacketBuilder {
       return false
     }
     if let payload = row.payload { payloads.append([UInt8](payload)) }
-    members.append(row.id)
+    try members.append(read: row.id)
     bytes += Int(row.size)
     hasClientIDs = hasClientIDs || row.flags.contains(.clientID)
     return true

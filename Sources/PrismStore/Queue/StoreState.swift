@@ -141,7 +141,10 @@ extension StoreState {
 
   func writeLedger(of queue: QueueID, with statement: SQLiteStatement) throws(SQLiteError) {
     let state = self[queue]
-    precondition(state.ledger.isBalanced, "the ledger of \(queue) would not balance: \(state.ledger)")
+    // More rows than were ever stored: a damaged tree leads to some of them twice.
+    guard state.ledger.isBalanced, Ledger.Account.allCases.allSatisfy({ state.ledger[$0] >= 0 }) else {
+      throw .nonsense
+    }
     statement.bind(1, queue.namespace)
     statement.bind(2, QueueID.number(of: queue.kind))
     let counts = [state.ledger.stored] + Ledger.Account.allCases.map { state.ledger[$0] } + [state.bytes]
@@ -161,6 +164,7 @@ extension SQLiteError {
   /// Not SQLite's: the file was replaced by another database of prism's.
   static let otherDatabase = SQLiteError(
     code: -2, message: "another database of prism's stands in the place of ours: restart prismd to use it")
+  static let changedNames = SQLiteError(code: -2, message: "the database is another one than before")
   static let ioError: Int32 = 10
   static let damagedLog = SQLiteError(code: 11, message: "the write-ahead log is damaged before its end")
 }

@@ -68,10 +68,10 @@ extension ReportStore {
       reading.rendering = try rendering(of: row, queue, database).map { (row.type, row.context, $0) }
     }
     guard StoredRow.isWhole(row, statement), let rendering = reading.rendering?.value else {
-      reading.damaged.append(row.id)
+      try reading.damaged.append(read: row.id)
       return true
     }
-    return reading.builder.add(row, rendering)
+    return try reading.builder.add(row, rendering)
   }
 
   /// Reads exactly `members`; those that are missing or damaged are in `damaged`.

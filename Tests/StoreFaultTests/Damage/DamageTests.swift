@@ -28,6 +28,29 @@ extension StoreFaults {
       print("damage: \(Self.rounds) rounds, \(tally.held) held, \(tally.lost) lost, \(tally.setAside) set aside")
     }
 
+    @Test("the log's index, which is mapped into memory, overwritten under a running store")
+    func index() async throws {
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("damage of the index"))
+      var tally = Tally()
+      for round in 0..<Self.rounds / 4 {
+        let rig = DamagedStore()
+        let store = try await rig.open()
+        try await rig.fill(store)
+        // A cut one is SIGBUS for whoever has it mapped: a kill, and those have a rig of their own.
+        let start = Int.random(in: 0..<32 * 1024, using: &random)
+        let damage = FileDamage.noise(at: start, count: Int.random(in: 1...(32 * 1024 - start), using: &random))
+        damage.apply(to: rig.folder.path + "/prism.db-shm", using: &random)
+        // The log is copied by it, begun anew, and copied again.
+        for _ in 0..<4 {
+          await rig.append(store, 20)
+          do { while try await store.maintain() {} } catch { continue }
+          try? await rig.deliver(store, 15)
+        }
+        try await Self.expectHonest(rig, store, "round \(round), running: prism.db-shm \(damage)", damage, &tally)
+      }
+      print("damage of the index: \(tally.held) held, \(tally.lost) lost, \(tally.setAside) set aside")
+    }
+
     private static func round(
       _ round: Int, _ moment: Moment, using random: inout SeededRandom, _ tally: inout Tally
     ) async throws {
