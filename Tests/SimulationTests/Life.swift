@@ -176,7 +176,9 @@ final class Life: @unchecked Sendable {
     do {
       let packet = try open(request)
       try collector.saw(packet)
-      try rules.begins(packet, network: networkKind, settings: settings, now: Instant(time))
+      try rules.begins(
+        packet, estimatedBytes: UploadHeaders.estimatedBytes(request), network: networkKind, settings: settings,
+        now: Instant(time))
       for report in packet.reports { try oracle.expect(report, packet.line) }
       let mood = moods[packet.line.namespace] ?? .healthy
       let deed = Deed(

@@ -24,13 +24,20 @@ struct UploadRules {
     }
   }
 
-  private var inFlight: [Line: Bool] = [:]
+  private struct InFlight {
+    var isMetered: Bool
+    /// Counted when it began, in the window of that time.
+    var estimatedBytes: Int
+  }
+
+  private var inFlight: [Line: InFlight] = [:]
   private(set) var windows: [NamespaceName: Window] = [:]
   /// A collector asked to be left alone until then.
   private var notBefore: [Line: Duration] = [:]
 
   mutating func begins(
-    _ packet: SimulatedCollector.Packet, network: NetworkState.Kind, settings: LifeSettings, now: Instant
+    _ packet: SimulatedCollector.Packet, estimatedBytes: Int, network: NetworkState.Kind, settings: LifeSettings,
+    now: Instant
   ) throws {
     let (line, name) = (packet.line, packet.line.namespace)
     guard inFlight[line] == nil else { throw Broken(description: "two uploads of \(line) at once") }
@@ -43,8 +50,11 @@ struct UploadRules {
     let isLoopback = settings[name].url?.contains("127.0.0.1") == true
     let isMetered = network == .metered && !isLoopback
     guard isLoopback || network != .none else { throw Broken(description: "\(line) is sent without a network") }
-    if isMetered { try beginsMetered(packet, settings, now) }
-    inFlight[line] = isMetered
+    if isMetered {
+      try beginsMetered(packet, settings, now)
+      windows[name]!.usedBytes += estimatedBytes
+    }
+    inFlight[line] = InFlight(isMetered: isMetered, estimatedBytes: estimatedBytes)
   }
 
   private mutating func beginsMetered(
@@ -62,9 +72,10 @@ struct UploadRules {
   }
 
   mutating func ends(_ line: Line, _ answer: UploadAnswer, now: Instant) {
-    if inFlight[line] == true {
+    if let upload = inFlight[line], upload.isMetered {
       roll(line.namespace, now)
-      windows[line.namespace]!.usedBytes += answer.bytesSent + answer.bytesReceived
+      let used = windows[line.namespace]!.usedBytes + answer.bytesSent + answer.bytesReceived - upload.estimatedBytes
+      windows[line.namespace]!.usedBytes = max(0, used)
     }
     inFlight[line] = nil
     notBefore[line] = nil
