@@ -15,7 +15,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
 .PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
-.PHONY: install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
+.PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -23,7 +23,7 @@ bootstrap: ## install the Debian packages that are missing
 	@scripts/bootstrap
 
 build: bootstrap ## release binaries, the Swift runtime linked in
-	@for program in $(PROGRAMS); do $(RELEASE) --product $$program || exit; done
+	@for program in $(PROGRAMS); do $(RELEASE) --product $$program >&2 || exit; done
 
 install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; PREFIX is /usr/local
 	install -D -s -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
@@ -106,6 +106,16 @@ soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 
 soak-life: soak-build ## 100 simulated lives of two days each
 	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
+
+bench-build: build
+	@$(RELEASE) --product packet-bench >&2
+	@bench/fetch-peers >&2
+bench: bench-build ## S1 to S7, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
+	@bench/run
+bench-json: bench-build ## the same for machines: all that is printed to stdout is JSON
+	@bench/run --json
+bench-plots: bench-build ## how cost grows, drawn into docs/performance
+	@bench/plot
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests

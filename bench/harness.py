@@ -19,7 +19,7 @@ def build_tools():
     TOOLS.mkdir(parents=True, exist_ok=True)
     for name in ("load", "sink"):
         source = ROOT / "bench" / f"{name}.c"
-        subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source], check=True)
+        subprocess.run(["clang", "-O2", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source], check=True)
 
 
 def free_port():
@@ -47,7 +47,8 @@ class Cost:
         self.resident_bytes = int(status["VmRSS"].split()[0]) * 1024
         self.peak_bytes = int(status["VmHWM"].split()[0]) * 1024
         io = dict(line.split(": ") for line in pathlib.Path(f"/proc/{pid}/io").read_text().splitlines())
-        self.written_bytes = int(io["write_bytes"])
+        self.handed_bytes = int(io["wchar"])  # to files; sockets are written to by send
+        self.written_bytes = int(io["write_bytes"])  # whole pages of 4 KiB, as the kernel writes them
         self.wakeups = {task.name: self._switches(task) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()}
 
     def wakeups_since(self, before):

@@ -86,14 +86,15 @@ def trickle(programs, seconds):
     sink = Sink()
     keys = "periodicTimerSecond: 1\n"
     with Daemon(programs, url=f"http://127.0.0.1:{sink.port}", namespace_keys=keys) as prism:
-        before = prism.cost.written_bytes
+        before = prism.cost
         events = 5 * seconds
         prism.load("trickle", "--per-second", 5, "--events", events, "--seconds", seconds * 4)
         time.sleep(2)
-        after = prism.cost.written_bytes
+        after = prism.cost
         received = sink.stop()
         return {
-            "writtenKiBPerEvent": (after - before) / received["items"] / 1024,
+            "handedOverKiBPerEvent": (after.handed_bytes - before.handed_bytes) / received["items"] / 1024,
+            "writtenKiBPerEvent": (after.written_bytes - before.written_bytes) / received["items"] / 1024,
             "eventsPerPacket": received["items"] / received["requests"],
         }
 
