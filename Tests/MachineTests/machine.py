@@ -20,7 +20,7 @@ PACKAGES = SOURCE / ".build" / "deb"
 SUITE = "bookworm"
 MIRROR = os.environ.get("PRISM_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 # What a person would have beside a minimal system; the package's own dependencies come by apt.
-EXTRA = ["systemd", "systemd-sysv", "dbus", "curl", "netcat-openbsd"]
+EXTRA = ["systemd", "systemd-sysv", "dbus", "curl", "netcat-openbsd", "sqlite3"]
 PATIENCE_SECONDS = 120
 # Where the installed collector listens.
 COLLECTOR = "http://127.0.0.1:8480"

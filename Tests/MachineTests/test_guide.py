@@ -63,5 +63,20 @@ class GettingStartedTests(Guide, machine.Case):
         self.assertEqual([report["meta"].get("ms") for report in self.machine.reports()], [12])
 
 
+class PagesTests(Guide, machine.Case):
+    @classmethod
+    def prepare(cls, booted):
+        super().prepare(booted)
+        booted.run("apt-get install --yes /root/prism_*.deb", seconds=300)
+
+    def test_every_command_of_the_page_on_metrics(self):
+        """docs/metrics.md works as printed"""
+        self.follow("metrics.md", least=1)
+
+    def test_every_command_of_the_page_on_the_collector(self):
+        """docs/collector.md works as printed"""
+        self.follow("collector.md", least=2)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -34,12 +34,22 @@ struct DoctorTests {
     #expect(Self.examine(old, old).map(\.result) == [.warning])
     let growing = Self.examine(old, Self.status(waiting: 9, oldest: 703, stored: 9))
     #expect(growing.map(\.result) == [.fault])
-    #expect(growing[0].text == "9 rows wait, the oldest for 11m, and more come; last failure: answered 401")
+    #expect(growing[0].text == "9 rows not sent, the oldest for 11m, and more come; last failure: answered 401")
     #expect(growing[0].advice == "`prismctl explain shop` tells what keeps them (order meta: network: no network)")
     let drained = Self.status(waiting: 9, oldest: 703, stored: 9, delivered: 1)
     #expect(Self.examine(old, drained).map(\.result) == [.warning])
     let held = Self.status(waiting: 1, state: "held")
     #expect(Self.examine(held, held).map(\.result) == [.fault])
+  }
+
+  @Test("no network is told where rows wait for one, and only there")
+  func network() {
+    func told(_ waiting: Int, _ kind: JSONValue) -> Bool {
+      let status = Self.status(waiting: waiting).object ?? []
+      let now = JSONValue.object(status + [.init("network", ["kind": kind])])
+      return Self.examine(now, now).contains { $0.check == "network" && $0.result == .warning }
+    }
+    #expect(told(1, "none") && !told(0, "none") && !told(1, "unmetered"))
   }
 
   @Test("dead letters and a refused reload are told with what to do")

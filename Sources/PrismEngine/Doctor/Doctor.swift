@@ -107,7 +107,9 @@ struct Doctor: Sendable {
     switch failure {
     case .resolve: "look at the url's host name, and at the name servers (`resolvectl query HOST`)"
     case .connect: "look whether the collector listens there, and at firewalls between"
-    case .tls: "look at the certificates: tls.caFile must hold the authority of the collector's, and both be in date"
+    case .tls:
+      "does the port speak TLS? Then look at the certificates: tls.caFile must hold the authority of the collector's, "
+        + "and all be in date"
     case .timeout: "packets are lost on the way, or the collector is overloaded"
     case .reset, .badResponse: "what listens there does not speak HTTP as a collector does: look at the url's port"
     case .cancelled: "ask again"

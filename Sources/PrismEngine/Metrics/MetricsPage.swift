@@ -12,6 +12,9 @@ extension Engine {
     for (namespace, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
       deliveries.append((namespace, await pipeline.status))
     }
+    // There from the beginning, so that a rate never misses its first step.
+    var store = store
+    for (namespace, _) in deliveries where store?.queues[namespace] == nil { store?.queues[namespace] = [:] }
     var page = MetricsText()
     page.addBuild(version)
     page.add(ingest)
@@ -86,7 +89,9 @@ extension MetricsText {
     begin("prism_store_bytes", .gauge, "Size of the database and its log.")
     sample(store.bytes)
     let queues = store.queues.sorted { $0.key < $1.key }.flatMap { namespace, kinds in
-      ReportKind.allCases.compactMap { kind in kinds[kind].map { (namespace.text, kind.rawValue, $0) } }
+      ReportKind.allCases.map { kind in
+        (namespace.text, kind.rawValue, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil))
+      }
     }
     begin("prism_rows", .gauge, "Rows in the store, by their state.")
     for (namespace, kind, queue) in queues {

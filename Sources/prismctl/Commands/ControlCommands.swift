@@ -20,8 +20,10 @@ extension Command {
     }
     Terminal.endProgress()
     guard left == 0 else {
-      let rows = left == 1 ? "1 row still waits" : "\(left) rows still wait"
-      throw Failure(Failure.no, "\(rows): `prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them")
+      throw Failure(
+        Failure.no,
+        "\("row".counted(left)) not sent yet: `prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them"
+      )
     }
   }
 

@@ -84,9 +84,10 @@ private struct Examination {
       return [Finding("reload", .skipped, answer["failure"]?.string ?? "the daemon does not tell")]
     }
     if text == "nothing would change" { return [Finding("reload", .ok, "the files say what is in force")] }
+    let changes = "change".counted(text.split(separator: "\n").count)
     return [
       Finding(
-        "reload", .warning, "the files differ from what is in force: \(text.split(separator: "\n").count) changes",
+        "reload", .warning, "the files differ from what is in force: \(changes)",
         advice: "`prismctl config diff \(path)` shows them, `prismctl reload` puts them in force")
     ]
   }

@@ -30,8 +30,7 @@ struct FindingTable {
 
   private static func summary(_ findings: [Finding], _ paint: Paint) -> String {
     func count(_ result: Finding.Result, _ word: String) -> String {
-      let count = findings.count { $0.result == result }
-      return "\(count) \(word)\(count == 1 ? "" : "s")"
+      word.counted(findings.count { $0.result == result })
     }
     let text = "\(count(.fault, "fault")), \(count(.warning, "warning"))"
     return paint(text, .bold)

@@ -21,7 +21,20 @@ enum QueueCheck {
     let found = namespaces.flatMap { member in
       examine(member.key, before["namespaces"]?[member.key] ?? .null, member.value, explain)
     }
-    return configuration + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
+    return configuration + network(now) + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
+  }
+
+  /// No network is no fault of a machine that is offline at times, and of none whose rows stay on it.
+  private static func network(_ now: JSONValue) -> [Finding] {
+    let waits = (now["namespaces"]?.object ?? []).contains { member in
+      ReportKind.allCases.contains { figure(member.value, $0, "waiting") > 0 }
+    }
+    guard now["network"]?["kind"]?.string == "none", waits else { return [] }
+    return [
+      Finding(
+        "network", .warning, "there is none, and rows wait to be sent",
+        advice: "`prismctl network` tells why; `network.interfaces` overrules what prismd makes of an interface")
+    ]
   }
 
   private static func examine(
@@ -34,7 +47,8 @@ enum QueueCheck {
     if waiting > 0 && (isStuck || oldest > oldSeconds) {
       let grew = settled(before) == settled(now) && stored(now) > stored(before)
       let text =
-        "\(waiting) rows wait, the oldest for \(StatusTable.duration(oldest))" + (grew ? ", and more come" : "")
+        "\("row".counted(waiting)) not sent, the oldest for \(StatusTable.duration(oldest))"
+        + (grew ? ", and more come" : "")
       findings.append(
         Finding(
           "queue \(name)", isStuck || grew ? .fault : .warning, text + why(now),
@@ -44,7 +58,7 @@ enum QueueCheck {
     if dead > 0 {
       findings.append(
         Finding(
-          "dead letters \(name)", .warning, "the collector can't take \(dead) rows",
+          "dead letters \(name)", .warning, "the collector can't take \("row".counted(dead))",
           advice: "`prismctl dead list --namespace \(name)` tells why; then requeue or drop them"))
     }
     return findings

@@ -25,7 +25,7 @@ enum SocketCheck {
     guard facts.st_mode & 0o777 == mode else {
       return Finding(
         check, .warning, "\(path) has mode \(found), not \(FileModes.text(mode)) as configured",
-        advice: "with prismd.socket its SocketMode= decides: make the two agree, then restart it")
+        advice: "restart prismd: it gives its sockets their modes when it starts")
     }
     if mode & 0o002 != 0, let folder = closedFolder(above: path) {
       return Finding(

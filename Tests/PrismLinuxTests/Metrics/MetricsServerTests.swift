@@ -52,6 +52,18 @@ struct MetricsServerTests {
   }
   private static let delivered = #"prism_settled_rows_total{namespace="shop",kind="payload",result="delivered"} 2"#
 
+  @Test("a namespace that is configured has its figures before anything is stored in it")
+  func empty() async throws {
+    let (server, engine) = try await server()
+    let text = await get("/metrics", of: server).text
+    for line in [
+      #"prism_rows{namespace="shop",kind="meta",state="waiting"} 0"#,
+      #"prism_stored_rows_total{namespace="shop",kind="payload"} 0"#,
+      #"prism_oldest_waiting_age_seconds{namespace="shop",kind="meta"} 0.0"#,
+    ] { #expect(text.split(separator: "\n").contains { $0 == line }, "\(line)") }
+    await engine.stop()
+  }
+
   @Test("docs/metrics.md has each metric with its type and its meaning, and none that is not there")
   func documentation() async throws {
     let (server, engine) = try await server()
