@@ -276,4 +276,12 @@ struct BasicTests {
     #expect(aside.count == 1)
     for name in aside { try FileManager.default.removeItem(atPath: rig.folder + "/" + name) }
   }
+
+  @Test("a state folder that is not there is named, with what to do")
+  func noFolder() async {
+    let problem = "there is no such folder; make it, for prismd's user"
+    await #expect(throws: StoreError.folder(path: "/nonexistent/prism", problem: problem)) {
+      try await ReportStore.open(StoreOptions(folder: "/nonexistent/prism"))
+    }
+  }
 }

@@ -10,7 +10,10 @@ public final class StateLock: Sendable {
   public init(folder: String) throws(StoreError) {
     path = folder + "/prism.lock"
     descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw .folder(path: path, problem: String(cString: strerror(errno))) }
+    guard descriptor >= 0 else {
+      if errno == ENOENT { throw .folder(path: folder, problem: "there is no such folder; make it, for prismd's user") }
+      throw .folder(path: path, problem: String(cString: strerror(errno)))
+    }
     // Thrown from here on, `deinit` closes.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       if errno == EWOULDBLOCK { throw .locked(folder: folder) }
