@@ -29,6 +29,18 @@ struct TailTests {
     #expect(words(["following": true]) == nil)
   }
 
+  @Test(
+    "on a terminal a line with an id of the daemon's is no wider than it, whatever the names",
+    arguments: [80, 103, 200])
+  func fits(columns: Int) {
+    let report = Self.report([
+      .init("namespace", .string(String(repeating: "n", count: 64))), .init("payloadBytes", 4096),
+      .init("reportId", "e8f7220581f2719ab7ed-0002000000000bba"),
+    ])
+    let line = TailLine(report, Paint(isOn: false), columns: columns).text ?? ""
+    #expect(line.count <= columns && line.hasSuffix("-0002000000000bba"), "\(line)")
+  }
+
   @Test("what a client calls its report can't command the terminal")
   func escapes() {
     let hostile = Self.report([.init("type", "a\u{1B}[2Jb\nc\u{9B}d\u{202E}e"), .init("reportId", "\u{7}")])

@@ -17,7 +17,7 @@ extension Command {
       if let value = invocation[option] { arguments.append(.init(key, .string(value))) }
     }
     try ControlConnection(invocation).ask(ControlRequest(.tail, arguments)) { answer in
-      let line = invocation.has("--json") ? answer.text : TailLine(answer, .ofOutput).text
+      let line = invocation.has("--json") ? answer.text : TailLine(answer, .ofOutput, columns: Screen.size?.columns).text
       if let line { Terminal.write(STDOUT_FILENO, line + "\n") }
     }
   }
@@ -28,25 +28,35 @@ struct TailLine {
   /// nil for what is not for people.
   let text: String?
 
-  init(_ answer: JSONValue, _ paint: Paint) {
+  /// - Parameter columns: of the terminal; nil: there is none, so that nothing is cut.
+  init(_ answer: JSONValue, _ paint: Paint, columns: Int? = nil) {
     if let report = answer["report"] {
-      text = Self.line(report, paint)
+      text = Self.line(report, paint, columns)
     } else {
       text = answer["skipped"]?.int.map { paint("… \($0) skipped: this reader was too slow for them", .yellow) }
     }
   }
 
-  private static func line(_ report: JSONValue, _ paint: Paint) -> String {
-    let time = (report["time"]?.string ?? "").dropFirst(11).dropLast()
+  /// Of the parts that every line has, and an id that the daemon made.
+  private static let fullWidth = 12 + 17 + 22 + 11 + 37 + 4, narrowWidth = 8 + 17 + 37 + 3
+
+  private static func line(_ report: JSONValue, _ paint: Paint, _ columns: Int?) -> String {
+    let isNarrow = columns.map { $0 < fullWidth } ?? false
+    let time = (report["time"]?.string ?? "").dropFirst(11).prefix(isNarrow ? 8 : 12)
     let outcome = report["outcome"]?.string ?? "?"
     let what = outcome == "refused" ? report["code"]?.string ?? outcome : outcome
     let name = "\((report["namespace"]?.string ?? "?").printable)/\((report["type"]?.string ?? "?").printable)"
     let meta = report["metaBytes"]?.int.map(StatusTable.bytes) ?? "-"
     let payload = report["payloadBytes"]?.int.map { "+" + StatusTable.bytes($0) } ?? ""
     let colour: Paint.Colour? = outcome == "refused" ? .red : outcome == "duplicate" ? .yellow : nil
-    return [
-      String(time).padded(12), paint(what.padded(17), colour), name.padded(22), meta.paddedLeft(5) + payload.padded(6),
-      (report["reportId"]?.string ?? "").printable,
-    ].joined(separator: " ")
+    let (outcomeCell, id) = (paint(what.padded(17), colour), (report["reportId"]?.string ?? "").printable)
+    let bytes = meta.paddedLeft(5) + payload.padded(6)
+    let cells: [String]
+    switch columns {
+    case nil: cells = [String(time), outcomeCell, name.padded(22), bytes, id]
+    case let columns? where isNarrow: cells = [String(time), outcomeCell, name.fitted(max(8, columns - narrowWidth)), id]
+    case let columns?: cells = [String(time), outcomeCell, name.fitted(22 + columns - fullWidth), bytes, id]
+    }
+    return cells.joined(separator: " ")
   }
 }
