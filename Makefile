@@ -92,6 +92,8 @@ soak-io: soak-build ## every I/O call of the store fails in its turn
 	PRISM_SOAK=2 swift test --skip-build --filter EveryIOFails
 soak-kills: soak-build ## 200 kills of the daemon
 	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
+soak-chaos: soak-build ## 15,000 reports before a collector that misbehaves
+	PRISM_CHAOS_REPORTS=3000 swift test --skip-build --filter 'MisbehavingCollectorTests|ChaosDaemonTests'
 soak-damage: soak-build ## 500 damaged databases, and 40 under the real daemon
 	PRISM_SOAK=2 swift test --skip-build --filter 'StoreFaults/Damage'
 	PRISM_E2E_DAMAGE=40 swift test --skip-build --filter DamagedStateTests

@@ -1,4 +1,5 @@
 import CFaultVFS
+import Foundation
 import PrismStore
 import PrismTestSupport
 import Testing
@@ -38,7 +39,52 @@ extension StoreFaults {
         try await check(folder, workload, "\(fault.testDescription), call \(call)")
         call += soakFactor > 1 ? 1 : Int64.random(in: 3...12, using: &random)
       }
+      print("failing I/O, \(fault.testDescription): up to call \(call)")
       #expect(call > 20)
+    }
+
+    @Test("whichever I/O fails while pages are given back: every row stays, the file is sound", arguments: cases)
+    func everyCallOfVacuum(fault: Case) async throws {
+      #expect(fvfs_register() == 0)
+      let (swollen, folder) = (FaultFolder(), FaultFolder())
+      let numbers = try await swell(swollen)
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("failing I/O in a vacuum, \(fault.testDescription)"))
+      var call: Int64 = 1
+      repeat {
+        folder.clear()
+        try FileManager.default.copyItem(atPath: swollen.path + "/prism.db", toPath: folder.path + "/prism.db")
+        try await vacuum(folder, fault, call)
+        let store = try await folder.open()
+        #expect(Set(try await store.held()) == Set(numbers), "\(fault.testDescription), call \(call)")
+        await store.close()
+        let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db"))
+        #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(fault.testDescription), call \(call)")
+        call += soakFactor > 1 ? 1 : Int64.random(in: 3...12, using: &random)
+      } while fvfs_failures() > 0
+      print("failing I/O in a vacuum, \(fault.testDescription): up to call \(call)")
+      #expect(call > 3)
+    }
+
+    private func vacuum(_ folder: FaultFolder, _ fault: Case, _ call: Int64) async throws {
+      let store = try await folder.open(vfs: String(cString: fvfs_name))
+      fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
+      for _ in 0..<6 { _ = try? await store.maintain() }
+      fvfs_heal()
+      await store.close()
+    }
+
+    /// A database with 3 MiB of free pages before its rows. - Returns: the rows' numbers.
+    private func swell(_ folder: FaultFolder) async throws -> Range<Int> {
+      let store = try await folder.open()
+      for start in stride(from: 0, to: 6000, by: 500) { _ = await store.append([Reports.batch(start..<start + 500)]) }
+      for _ in 0..<6 {
+        let packet = try #require(try await store.turn(UploadTurn(claims: [Reports.claim(1000)])).first ?? nil)
+        _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: Reports.receipt)]))
+      }
+      let numbers = 6000..<6050
+      _ = await store.append([Reports.batch(numbers)])
+      await store.close()
+      return numbers
     }
 
     private func run(_ folder: FaultFolder, _ fault: Case, _ call: Int64) async throws -> Workload {
