@@ -17,7 +17,9 @@ extension Command {
       if let value = invocation[option] { arguments.append(.init(key, .string(value))) }
     }
     try ControlConnection(invocation).ask(ControlRequest(.tail, arguments)) { answer in
-      let line = invocation.has("--json") ? answer.text : TailLine(answer, .ofOutput, columns: Screen.size?.columns).text
+      let line =
+        invocation.has("--json")
+        ? answer.text : TailLine(answer, .ofOutput, columns: Screen.size?.columns).text
       if let line { Terminal.write(STDOUT_FILENO, line + "\n") }
     }
   }
@@ -54,7 +56,8 @@ struct TailLine {
     let cells: [String]
     switch columns {
     case nil: cells = [String(time), outcomeCell, name.padded(22), bytes, id]
-    case let columns? where isNarrow: cells = [String(time), outcomeCell, name.fitted(max(8, columns - narrowWidth)), id]
+    case let columns? where isNarrow:
+      cells = [String(time), outcomeCell, name.fitted(max(8, columns - narrowWidth)), id]
     case let columns?: cells = [String(time), outcomeCell, name.fitted(22 + columns - fullWidth), bytes, id]
     }
     return cells.joined(separator: " ")
