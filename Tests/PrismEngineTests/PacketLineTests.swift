@@ -49,6 +49,18 @@ struct PacketLineTests {
     #expect(line.head?.id == Self.ids[0] && line.lastAccepted == Self.ids[3] && line.settlements.isEmpty)
   }
 
+  @Test("half of a packet does not dissolve while a packet behind it may have left: order holds")
+  func halfBeforeFrozen() {
+    var line = PacketLine()
+    let inFlight = [Self.ids[0], Self.ids[1]].map { PacketInFlight(id: $0, createdTime: 0, itemCount: 2) }
+    line.recover(inFlight, lastAccepted: nil)
+    let settlement = Settlement.split(Self.ids[0], first: Self.ids[2], second: Self.ids[3])
+    line.split(settlement, first: Self.ids[2], second: Self.ids[3], now: .zero)
+    line.committed(1, now: .zero)
+    line.dissolve(now: .zero)
+    #expect(line.entries.map(\.id) == [Self.ids[2], Self.ids[3], Self.ids[1]] && line.settlements.isEmpty)
+  }
+
   @Test("halves stand where their whole stood, and are read once that is committed") func split() {
     var line = line()
     line.began()

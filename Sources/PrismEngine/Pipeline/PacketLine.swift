@@ -118,12 +118,14 @@ struct PacketLine: Sendable {
     mustCommit = true
   }
 
-  /// The rows of all that can't have left wait again.
+  /// The rows of all that can't have left wait again, as far as nothing that may have stands behind them: half of a packet
+  /// would else come after what was claimed later.
   mutating func dissolve(now: Duration) {
-    let kept = entries.indices.filter { entries[$0].mayHaveLeft || $0 == 0 && isHeadOnItsWay }
-    guard kept.count < entries.count else { return }
-    for index in entries.indices where !kept.contains(index) { decide(.dissolved(entries[index].id), now: now) }
-    entries = kept.map { entries[$0] }
+    let lastKept = entries.indices.last { entries[$0].mayHaveLeft || $0 == 0 && isHeadOnItsWay }
+    let dissolved = entries[(lastKept.map { $0 + 1 } ?? 0)...]
+    guard !dissolved.isEmpty else { return }
+    for entry in dissolved { decide(.dissolved(entry.id), now: now) }
+    entries.removeSubrange(dissolved.indices)
     isExhausted = false
   }
 
