@@ -7,24 +7,22 @@ import Testing
 /// Nothing that a program prints, logs or serves holds a secret, whatever is asked of it and whatever is wrong.
 @Suite struct SecretsTests {
   private static let token = "t0ken-0f-the-shop-8f1c", newToken = "an0ther-t0ken-5d2e"
-  private static let pem = "MBBwbGFudGVkLXNlY3JldCEh"
   private static let environment = "p4ssw0rd-in-the-environment"
   private static let shop = """
     url: URL
     authorization: {tokenFile: shop.token}
-    tls: {certFile: shop.pem, keyFile: shop-key.pem}
+    tls: {certFile: shop.pem, keyFile: shop.key}
     monitorList: [{type: sample, isUploadPayload: true}]
     """
 
-  /// A sound block of DER with text in it that can be looked for.
-  private static func block(_ label: String) -> String {
-    "-----BEGIN \(label)-----\n\(pem)\n-----END \(label)-----\n"
+  /// A token, and two certificates with their keys.
+  private static func plant(_ harness: Harness) async throws {
+    try (token + "\n").write(toFile: "\(harness.folder)/shop.token", atomically: true, encoding: .utf8)
+    for name in ["shop", "other"] { try await CertificateMaker(folder: harness.folder).authority(name) }
   }
 
-  private static func plant(_ harness: Harness) throws {
-    for (name, text) in [
-      ("shop.token", token + "\n"), ("shop.pem", block("CERTIFICATE")), ("shop-key.pem", block("PRIVATE KEY")),
-    ] { try text.write(toFile: "\(harness.folder)/\(name)", atomically: true, encoding: .utf8) }
+  private static func privateKey(_ name: String, _ harness: Harness) throws -> String {
+    try String(contentsOfFile: "\(harness.folder)/\(name).key", encoding: .utf8)
   }
 
   /// Every secret, in every form that one could be printed in.
@@ -33,14 +31,15 @@ import Testing
       .trimmingCharacters(in: .whitespacesAndNewlines)
     let bytes = try #require(Hex.decode(digits))
     let decimal = bytes.prefix(6).map { String($0) }.joined(separator: ", ")
-    return [digits, digits.uppercased(), Base64.encode(bytes), decimal, token, newToken, pem, environment]
-      + [token, newToken].map { Base64.encode(Array($0.utf8)) }
+    let pem = try ["shop", "other"].flatMap { try privateKey($0, harness).split(separator: "\n").map { String($0) } }
+    return [digits, digits.uppercased(), Base64.encode(bytes), decimal, token, newToken, environment]
+      + [token, newToken].map { Base64.encode(Array($0.utf8)) } + pem.filter { !$0.hasPrefix("-") }
   }
 
   @Test("keys, tokens, certificates' keys and the environment are in no output of any program")
   func nothingIsTold() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in
-      try Self.plant(harness)
+      try await Self.plant(harness)
       let port = try Harness.freePort()
       try harness.writeDaemonFile("log: {level: debug}\nmetrics: {listen: \(port)}")
       try await harness.startCollector()
@@ -90,13 +89,14 @@ import Testing
       [
         ["config", "check", wrong], ["config", "show", wrong], ["config", "diff", wrong],
         ["config", "check", "\(harness.folder)/main.key"], ["config", "diff", "\(harness.folder)/main.key"],
-        ["config", "diff", "\(harness.folder)/shop.token"], ["config", "diff", "\(harness.folder)/shop-key.pem"],
+        ["config", "diff", "\(harness.folder)/shop.token"], ["config", "diff", "\(harness.folder)/shop.key"],
       ], harness)
     try harness.write(shop.replacing("shop.token", with: token), namespace: "shop")
     outputs += try await run([["reload"], ["status", "--json"]], harness)
     try harness.write(shop, namespace: "shop")
     for (file, text) in [
-      ("shop.token", "\(newToken)\n\(newToken)"), ("shop-key.pem", String(block("PRIVATE KEY").dropLast(9))),
+      ("shop.token", "\(newToken)\n\(newToken)"), ("shop.key", String(try privateKey("shop", harness).dropLast(9))),
+      ("shop.key", try privateKey("other", harness)),
     ] {
       let path = "\(harness.folder)/\(file)"
       let before = try String(contentsOfFile: path, encoding: .utf8)
