@@ -49,7 +49,7 @@ extension ReportStore {
   /// - Returns: how many.
   public func requeue(_ selection: DeadLetterSelection) throws(StoreError) -> Int {
     try settleDead(selection) { (row, queue, database) throws(SQLiteError) in
-      guard Self.isWhole(row) else { return try forget(row, queue, to: .corrupt, database) }
+      guard Self.isWhole(row) else { return forget(row, queue, to: .corrupt) }
       var flags = RowFlags(rawValue: row.int64(6))
       flags.insert(.selfContained)
       let id = row.int64(3)
@@ -64,6 +64,7 @@ extension ReportStore {
       var members = IDRuns()
       members.append(id)
       state[queue].release(members)
+      return false
     }
   }
 
@@ -76,9 +77,7 @@ extension ReportStore {
 
   /// Given up; counted as removed. - Returns: how many.
   public func drop(_ selection: DeadLetterSelection) throws(StoreError) -> Int {
-    try settleDead(selection) { (row, queue, database) throws(SQLiteError) in
-      try forget(row, queue, to: .removed, database)
-    }
+    try settleDead(selection) { (row, queue, _) throws(SQLiteError) in forget(row, queue, to: .removed) }
   }
 
   /// Dead letters expire like rows.
@@ -87,14 +86,13 @@ extension ReportStore {
       "SELECT \(Self.columns) FROM dead WHERE namespace = ? AND created_time < ? LIMIT \(Self.sliceRowsMax)")
     select.bind(1, namespace)
     select.bind(2, cutoff)
-    try consume(select, database) { (row, queue, database) throws(SQLiteError) in
-      try forget(row, queue, to: .expired, database)
-    }
+    try consume(select, database) { (row, queue, _) throws(SQLiteError) in forget(row, queue, to: .expired) }
   }
 
   // MARK: Letters that leave
 
-  private typealias Deed = (SQLiteStatement, QueueID, StoreDatabase) throws(SQLiteError) -> Void
+  /// Whether the letter is gone for good.
+  private typealias Deed = (SQLiteStatement, QueueID, StoreDatabase) throws(SQLiteError) -> Bool
 
   private func settleDead(_ selection: DeadLetterSelection, _ deed: Deed) throws(StoreError) -> Int {
     do {
@@ -119,10 +117,11 @@ extension ReportStore {
   @discardableResult
   private func consume(_ select: SQLiteStatement, _ database: StoreDatabase, _ deed: Deed) throws(SQLiteError) -> Int {
     var numbers: [Int] = []
+    var gone: [(reportID: String, row: Int64, queue: QueueID)] = []
     try select.forEachRow { (row) throws(SQLiteError) in
       let queue = QueueID(namespace: row.int(1), kind: QueueID.kind(numbered: row.int(2)))
       guard state.namespaces[queue.namespace] != nil else { return }
-      try deed(row, queue, database)
+      if try deed(row, queue, database) { gone.append((row.text(8), row.int64(3), queue)) }
       touched.insert(queue)
       numbers.append(row.int(0))
     }
@@ -131,18 +130,13 @@ extension ReportStore {
       delete.bind(1, number)
       try delete.run()
     }
+    for letter in gone { try freeClientID(letter.reportID, of: letter.row, letter.queue, database) }
     return numbers.count
   }
 
-  private func forget(
-    _ row: SQLiteStatement, _ queue: QueueID, to account: Ledger.Account, _ database: StoreDatabase
-  ) throws(SQLiteError) {
+  private func forget(_ row: SQLiteStatement, _ queue: QueueID, to account: Ledger.Account) -> Bool {
     state[queue].remove(1, bytes: row.int(7), from: .dead, to: account)
-    let delete = try database.statement(.deleteClientID)
-    delete.bind(1, queue.namespace)
-    delete.bind(2, row.text(8))
-    delete.bind(3, row.int64(3))
-    try delete.run()
+    return true
   }
 
   private func bindNamespace(

@@ -181,11 +181,24 @@ extension ReportStore {
 
   private func freeClientIDs(of members: IDRuns, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {
     for (row, reportID) in try clientIDs(of: members, queue, database) {
-      let delete = try database.statement(.deleteClientID)
-      delete.bind(1, queue.namespace)
-      delete.bind(2, reportID)
-      delete.bind(3, row)
-      try delete.run()
+      try freeClientID(reportID, of: row, queue, database)
     }
+  }
+
+  /// The id may be given to another report, unless the row's twin (its payload, or the meta of one) is still held: the
+  /// report would come twice.
+  func freeClientID(
+    _ reportID: String, of row: Int64, _ queue: QueueID, _ database: StoreDatabase
+  ) throws(SQLiteError) {
+    let twin = try database.statement(.rowExists(queue.twin))
+    twin.bind(1, row)
+    defer { twin.reset() }
+    if try twin.step() { return }
+    if state[queue.twin].ledger[.dead] > 0, try dead(row, queue.twin, database) != nil { return }
+    let delete = try database.statement(.deleteClientID)
+    delete.bind(1, queue.namespace)
+    delete.bind(2, reportID)
+    delete.bind(3, row)
+    try delete.run()
   }
 }

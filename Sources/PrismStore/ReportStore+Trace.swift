@@ -80,7 +80,7 @@ extension ReportStore {
     return try delivered(row, queue, database)
   }
 
-  private func dead(_ row: Int64, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> TracedRow.Place? {
+  func dead(_ row: Int64, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> TracedRow.Place? {
     let select = try database.connection.prepare(
       """
       SELECT number, packet, status, message, dead_time, attempts FROM dead

@@ -118,10 +118,13 @@ extension ModelStore {
     let ids = Set(rows.map(\.id.value))
     self[namespace, kind].waiting.removeAll { ids.contains($0.id.value) }
     self[namespace, kind].ledger.move(rows.count, from: .waiting, to: account)
-    for row in rows { free(row, namespace) }
+    for row in rows { free(row, namespace, kind) }
   }
 
-  private mutating func free(_ row: Row, _ namespace: NamespaceName) {
+  /// Unless its payload, or the meta of one, is still held.
+  private mutating func free(_ row: Row, _ namespace: NamespaceName, _ kind: ReportKind) {
+    let twin = self[namespace, kind == .meta ? .payload : .meta]
+    if (twin.stored + twin.dead).contains(where: { $0.id == row.id }) { return }
     guard let id = row.clientID, let known = known[namespace]?[id], known.row == row.id, known.delivered == nil else {
       return
     }
@@ -192,7 +195,7 @@ extension ModelStore {
     let ids = Set(rows.map(\.id.value))
     self[namespace, kind].dead.removeAll { ids.contains($0.id.value) }
     self[namespace, kind].ledger.move(rows.count, from: .dead, to: account)
-    for row in rows { free(row, namespace) }
+    for row in rows { free(row, namespace, kind) }
   }
 
   private mutating func forEachQueue(of namespace: NamespaceName?, _ change: (inout Queue) -> Void) {
