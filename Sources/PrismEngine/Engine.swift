@@ -30,7 +30,7 @@ public actor Engine {
   private var adoption: Task<Void, Never>?
 
   /// - Parameter deviceID: the derived one, used where the configuration names none.
-  /// - Parameter rest: called once whenever the store has come to rest, after the start too.
+  /// - Parameter rest: called whenever the store has come to rest, after the start more than once.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, network: any NetworkMonitor,
     deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
@@ -151,7 +151,8 @@ public actor Engine {
   }
 
   private func maintain() async {
-    var (uses, isIdle, isResting) = (0, true, false)
+    // No number of uses yet: what was not looked at before has not come to rest.
+    var (uses, isIdle, isResting) = (-1, true, false)
     for pass in 0... {
       if Task.isCancelled { return }
       do {
@@ -161,7 +162,8 @@ public actor Engine {
           uses = await parts.store.uses
         } while try await parts.store.maintain(isIdle: isIdle) && !Task.isCancelled
         if parts.store.health.salvagedRows != before { await reportsCameBack() }
-        if isIdle && !isResting { rest() }
+        // In the passes after the start each time: who asks whether it has started uses what was given back.
+        if isIdle && (!isResting || pass <= Self.startPasses) { rest() }
         isResting = isIdle
         parts.log.faultEnded("maintenance", "the store is maintained again")
       } catch {

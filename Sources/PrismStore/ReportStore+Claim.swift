@@ -45,6 +45,11 @@ extension ReportStore {
     }
   }
 
+  /// Whether a claim may find something. Touches no disk.
+  public func hasWaiting(_ namespace: NamespaceName, _ kind: ReportKind) -> Bool {
+    state.queue(namespace, kind).map { state[$0].ledger[.waiting] > 0 } ?? false
+  }
+
   /// The last packet of this namespace and kind that was accepted; nil before the first.
   public func lastAccepted(_ namespace: NamespaceName, _ kind: ReportKind) throws(StoreError) -> PacketID? {
     state.queue(namespace, kind).flatMap { state[$0].lastAccepted }

@@ -85,6 +85,7 @@ extension NamespacePipeline {
 
   /// One commit: what was decided, what is to be remembered, and the next claims where `types` are given.
   private func commit(_ kind: ReportKind, claiming types: Claim.TypeFilter?) async throws(StoreError) {
+    if await hasNothing(kind, toClaim: types) { return }
     var turn = UploadTurn(settlements: lines[kind].settlements)
     if let types, let configuration = settings.configuration {
       wishes.willClaim(kind)
@@ -106,6 +107,20 @@ extension NamespacePipeline {
     let claimed = packets.compactMap { $0 }
     lines[kind].add(claimed)
     if types != nil { lines[kind].isExhausted = claimed.count < turn.claims.count }
+  }
+
+  /// Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get its
+  /// tables for it.
+  private func hasNothing(_ kind: ReportKind, toClaim types: Claim.TypeFilter?) async -> Bool {
+    guard types != nil, lines[kind].sender?.deviceID != settings.deviceID, lines[kind].settlements.isEmpty,
+      notes.isEmpty
+    else {
+      return false
+    }
+    wishes.willClaim(kind)  // before the look: what comes after it is another wish
+    guard await !parts.store.hasWaiting(namespace, kind) else { return false }
+    lines[kind].isExhausted = true
+    return true
   }
 
   /// While the head is on its way.
