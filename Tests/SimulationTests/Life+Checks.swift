@@ -103,7 +103,7 @@ extension Life {
   /// Only what was refused alone is laid aside.
   private func checkDeadLetters() throws {
     for letter in try deadLetters() {
-      guard let number = oracle.number(of: letter.reportID), collector.refusedAlone.contains(number) else {
+      guard collector.refusedAlone.contains(letter.reportID) else {
         throw Broken(description: "\(letter.reportID) is a dead letter, and was never refused")
       }
     }
