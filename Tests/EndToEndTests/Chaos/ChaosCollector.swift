@@ -17,6 +17,9 @@ final class ChaosCollector: Sendable {
     /// Plaintexts by packet.
     var seen: [String: [[UInt8]]] = [:]
     var applied: Set<String> = []
+    /// Packets that were begun to be taken, whether they are applied by now or not.
+    var begun: Set<String> = []
+    var rejected: [String: Misbehaviour] = [:]
     var drawn: [String: Int] = [:]
     var posts = 0
     var violations: [String] = []
@@ -68,14 +71,28 @@ final class ChaosCollector: Sendable {
 
   private func answer(_ request: Wire.Request, _ wrong: Misbehaviour?, _ wire: Wire) -> Bool {
     let scene = Misbehaviour.Case(wire: wire, packet: request.headers["prism-packet-id"])
-    let isKnown = state.withLock { $0.applied.contains(scene.packet ?? "") }
-    if let wrong, !(wrong.isRejection && isKnown) {
+    if let wrong = decide(scene.packet ?? "", wrong) {
       if wrong.isApplied { _ = wait { await self.take(request.forCollector) } }
       return wrong.act(scene)
     }
     let answer = wait { await self.take(request.forCollector) }
     let headers = answer.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
     return wire.send(Misbehaviour.Case.answer(answer.status, headers, String(decoding: answer.body, as: UTF8.self)))
+  }
+
+  /// What it began to take it never rejects, and what it rejected it never takes: of two POSTs of one packet, as after a
+  /// kill, the first may be dealt with last.
+  private func decide(_ packet: String, _ wrong: Misbehaviour?) -> Misbehaviour? {
+    state.withLock { state in
+      if let before = state.rejected[packet] { return before }
+      guard let wrong, wrong.isRejection else {
+        if wrong?.isApplied != false { state.begun.insert(packet) }
+        return wrong
+      }
+      if state.begun.contains(packet) { return nil }
+      state.rejected[packet] = wrong
+      return wrong
+    }
   }
 
   private func draw(_ head: Wire.Request) -> Misbehaviour? {
