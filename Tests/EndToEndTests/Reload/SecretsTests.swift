@@ -52,7 +52,8 @@ import Testing
       let forms = try Self.forms(harness)
       #expect(outputs.count > 40)
       for (what, text) in outputs {
-        #expect(!text.isEmpty, "\(what)")
+        // What was delivered by then is not exported.
+        #expect(!text.isEmpty || what == "export", "\(what)")
         for form in forms { #expect(!text.contains(form), "\(what) tells a secret") }
       }
     }

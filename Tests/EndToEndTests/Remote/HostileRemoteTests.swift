@@ -107,7 +107,7 @@ struct HostileRemoteTests {
     #expect(try await harness.status()["remote"]?["state"] == "asking", "\(hostile.what)")
     server.reply(hostile.script)
     var told = ""
-    try await waitUntil("\(hostile.what) is told", within: .seconds(60), otherwise: told) {
+    try await waitUntil("\(hostile.what) is told", within: .seconds(180), otherwise: told) {
       let remote = try await harness.status()["remote"]
       guard remote?["state"] != "asking" else { return false }
       told = remote?["cause"]?.string ?? remote?["lastFailed"]?["reason"]?.string ?? ""
