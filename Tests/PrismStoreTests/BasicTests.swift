@@ -221,8 +221,26 @@ struct BasicTests {
   @Test("is taken by one process only")
   func lock() async throws {
     let store = try await rig.open()
-    await #expect(throws: StoreError.locked(folder: rig.folder)) { try await rig.open() }
+    await #expect(throws: StoreError.locked(folder: rig.folder)) {
+      try await ReportStore.open(StoreOptions(folder: rig.folder))
+    }
     await store.close()
+  }
+
+  @Test("lets go of its folder though a child that is being started has a copy of all that is open")
+  func copiedLock() throws {
+    var copy: Int32 = -1
+    defer { close(copy) }
+    do {
+      let lock = try StateLock(folder: rig.folder)
+      let held = (0..<1024).first { descriptor in
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)"))
+          == rig.folder + "/prism.lock"
+      }
+      copy = dup(Int32(try #require(held)))
+      withExtendedLifetime(lock) {}
+    }
+    #expect(throws: Never.self) { try StateLock(folder: rig.folder) }
   }
 
   @Test("leaves a newer version's database as it is")

@@ -3,6 +3,7 @@ import Glibc
 import PrismBase
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Synchronization
 
 /// A clock that stands until it is moved.
@@ -61,7 +62,7 @@ final class Rig: Sendable {
     options.log = Logger(write: { _ in })
     options.ballastBytes = 0
     change(&options)
-    return try await ReportStore.open(options)
+    return try await ReportStore.openOnceFree(options)
   }
 
   /// One report a number; the body tells them apart.

@@ -49,7 +49,7 @@ public final class DeliveryRig: Sendable {
   ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
-    let store = try await ReportStore.open(options)
+    let store = try await ReportStore.openOnceFree(options)
     let engine = Engine(
       store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, network: network,
       deviceID: "device", time: time, random: random, log: Logger(write: { _ in }))

@@ -83,16 +83,7 @@ final class FaultFolder: Sendable {
     (options.vfs, options.durability, options.ballastBytes) = (vfs, durability, 0)
     if let time { options.time = time } else { options.checkpointInterval = .zero }
     options.log = Logger(write: { _ in })
-    // The one before may not be let go of yet: its queue still turns.
-    let deadline = ContinuousClock.now + .seconds(30)
-    var isLocked = true
-    while isLocked, ContinuousClock.now < deadline {
-      do {
-        _ = try StateLock(folder: path)
-        isLocked = false
-      } catch { await Task.yield() }
-    }
-    return try await ReportStore.open(options)
+    return try await ReportStore.openOnceFree(options)
   }
 }
 

@@ -28,5 +28,9 @@ public final class StateLock: Sendable {
       && held.st_dev == found.st_dev
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    // Closed only, it would stay locked for as long as a child that is being started has its copy.
+    flock(descriptor, LOCK_UN)
+    close(descriptor)
+  }
 }

@@ -189,25 +189,12 @@ final class ModelRun {
     return "version \(policy.appVersion ?? "") in \(namespace)"
   }
 
-  private func openAgain() async throws -> ReportStore {
-    // The one before may not be let go of yet: its queue still turns.
-    let deadline = ContinuousClock.now + .seconds(30)
-    var isLocked = true
-    while isLocked, ContinuousClock.now < deadline {
-      do {
-        _ = try StateLock(folder: rig.folder)
-        isLocked = false
-      } catch { await Task.yield() }
-    }
-    return try await rig.open()
-  }
-
   private func reopen(isKill: Bool) async throws -> String {
     if isKill { rig.keepAsKilled() }
     await (try opened).close()
     store = nil
     if isKill { rig.restoreKilled() }
-    store = try await openAgain()
+    store = try await rig.open()
     await (try opened).markReady()?.value
     try await apply()
     return isKill ? "kill" : "restart"

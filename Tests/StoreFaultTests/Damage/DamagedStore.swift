@@ -1,6 +1,7 @@
 import PrismBase
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Synchronization
 
 /// A log in memory.
@@ -27,16 +28,7 @@ final class DamagedStore {
     options.ballastBytes = 0
     options.checkpointInterval = .zero
     options.log = Logger(write: book.write)
-    // The one before may not be let go of yet: its queue still turns.
-    let deadline = ContinuousClock.now + .seconds(30)
-    var isLocked = true
-    while isLocked, ContinuousClock.now < deadline {
-      do {
-        _ = try StateLock(folder: folder.path)
-        isLocked = false
-      } catch { await Task.yield() }
-    }
-    return try await ReportStore.open(options)
+    return try await ReportStore.openOnceFree(options)
   }
 
   /// Reports that wait, are on their way, are dead, and were delivered.
