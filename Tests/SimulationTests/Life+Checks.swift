@@ -103,7 +103,7 @@ extension Life {
   /// Only what was refused alone is laid aside.
   private func checkDeadLetters() throws {
     for letter in try deadLetters() {
-      guard collector.refusedAlone.contains(letter.reportID) else {
+      guard collector.refusedAlone[letter.reportID] != nil else {
         throw Broken(description: "\(letter.reportID) is a dead letter, and was never refused")
       }
     }

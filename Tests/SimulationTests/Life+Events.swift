@@ -137,7 +137,7 @@ extension Life {
 
   private func requeueDead() throws {
     let letters = try deadLetters()
-    collector.outOfOrder.formUnion(letters.compactMap { oracle.number(of: $0.reportID) })
+    collector.outOfOrder.formUnion(letters.compactMap { collector.refusedAlone[$0.reportID] })
     note("requeue \(letters.count)")
     let (store, engine) = (incarnation.store, engine)
     _ = stage.perform { () -> Int? in

@@ -15,7 +15,6 @@ struct Oracle {
   /// Everything that was ever sent by a client, by number.
   private var sent: [Int: LifeReport] = [:]
   private var ids: [Int: String] = [:]
-  private var numbers: [String: Int] = [:]
   /// Reports with a client's own id, which may send them again.
   private(set) var repeatable: [LifeReport] = []
 
@@ -25,10 +24,7 @@ struct Oracle {
   }
 
   mutating func sends(_ reports: [LifeReport]) {
-    for report in reports {
-      sent[report.number] = report
-      if let id = report.clientID { numbers[id] = report.number }
-    }
+    for report in reports { sent[report.number] = report }
     unanswered = reports
   }
 
@@ -52,7 +48,7 @@ struct Oracle {
     case .stored(let id, isDuplicate: false):
       if let given = report.clientID, given != id { throw Broken(description: "\(given) was stored as \(id)") }
       if report.clientID != nil { repeatable.append(report) }
-      (ids[report.number], numbers[id]) = (id, report.number)
+      ids[report.number] = id
       count(report)
     case .refused(let code):
       let namespace = settings[report.namespace]
@@ -79,9 +75,6 @@ struct Oracle {
     repeatable += unanswered.filter { $0.clientID != nil }
     unanswered = []
   }
-
-  /// Of a report's id, the client's or the daemon's; nil: nobody was told it.
-  func number(of reportID: String) -> Int? { numbers[reportID] }
 
   mutating func forgetRepeatable() { repeatable = [] }
 

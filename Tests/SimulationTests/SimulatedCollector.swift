@@ -33,8 +33,9 @@ struct SimulatedCollector {
   private var newest: [String: Int] = [:]
   /// Reports that were stored as realtime ones: they leave before others of their type.
   var realtime: Set<Int> = []
-  /// Ids of reports that were alone in a packet that was refused: these may be dead letters, though nobody was told the id.
-  private(set) var refusedAlone: Set<String> = []
+  /// Numbers of reports that were alone in a packet that was refused, by their ids: these may be dead letters, though
+  /// nobody was told the id.
+  private(set) var refusedAlone: [String: Int] = [:]
   /// Reports that wait out of their order, because somebody put them back.
   var outOfOrder: Set<Int> = []
 
@@ -51,7 +52,7 @@ struct SimulatedCollector {
   }
 
   mutating func refused(_ packet: Packet) {
-    if packet.reports.count == 1 { refusedAlone.insert(packet.reports[0].reportID) }
+    if packet.reports.count == 1 { refusedAlone[packet.reports[0].reportID] = packet.reports[0].number }
   }
 
   mutating func take(_ packet: Packet, rowsMax: Int) throws -> Verdict {
