@@ -201,6 +201,36 @@ struct DeliveryTests {
     await engine.stop()
   }
 
+  @Test("a type that a reload makes onlyWifi stays on a metered network, also in a packet that was built before")
+  func onlyWifiSince() async throws {
+    let isOpen = Mutex(false)
+    let rig = DeliveryRig(
+      ScriptedTransport { request in
+        while !isOpen.withLock({ $0 }) { await Task.yield() }
+        return await ScriptedTransport.accept(request)
+      }, network: .metered)
+    let engine = try await rig.engine(DeliveryRig.snapshot { ($0.maxItem, $0.meteredInterval) = (2, .zero) })
+    await rig.report(1...4, to: engine)
+    let areBuilt = try await rig.runs {
+      let raw = await engine.pipelines[Self.shop]?.status.counters[.meta].bytesRaw ?? 0
+      return try rig.transport.requests.flatMap(DeliveryRig.numbers) == [1, 2] && raw > 3 * 125  // of about 125 each
+    }
+    #expect(areBuilt)
+    let reloaded = DeliveryRig.snapshot {
+      ($0.maxItem, $0.meteredInterval) = (2, .zero)
+      $0.monitorList[0].onlyWifi = true
+    }
+    await engine.publish(reloaded)
+    isOpen.withLock { $0 = true }
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 2 })
+    rig.time.advance(by: .seconds(600))
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(try rig.transport.requests.flatMap(DeliveryRig.numbers) == [1, 2])
+    rig.network.set(.unmetered)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 4 })
+    await engine.stop()
+  }
+
   @Test("the metered window ends at its limit, but for one packet at most, and a new one begins after 24 h")
   func flow() async throws {
     let rig = DeliveryRig(network: .metered)

@@ -13,7 +13,8 @@ struct BuiltPacket: Sendable {
   /// The value of `Prism-Mac`.
   var mac: String?
   var rawBytes: Int
-  /// It has rows of types that leave on unmetered networks only.
+  /// Types that left on unmetered networks only when it was built, and whether it has rows of them.
+  var wifiOnlyTypes: Set<ReportType>
   var hasWifiOnlyRows: Bool
 }
 
@@ -44,7 +45,7 @@ actor PacketBuilder {
     let encoded = try encoder(for: seal).encode(context: context, metas: packet.metas, payloads: packet.payloads)
     return BuiltPacket(
       context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal,
-      body: encoded.body, mac: encoded.mac, rawBytes: encoded.rawBytes,
+      body: encoded.body, mac: encoded.mac, rawBytes: encoded.rawBytes, wifiOnlyTypes: wifiOnly,
       hasWifiOnlyRows: MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
   }
 

@@ -44,6 +44,7 @@ extension NamespacePipeline {
       guard lines[kind].head != nil else { return false }
     }
     guard let packet = try await buildHead(kind) else { return lines[kind].head != nil }
+    guard isCurrent(packet, kind) else { return true }
     guard mayLeave(packet, kind) else { return lines[kind].head == nil }
     let request = request(for: packet, kind)
     let isMetered = gates(kind).isMetered
@@ -162,7 +163,7 @@ extension NamespacePipeline {
   /// nil: the packet is gone, because none of its rows is whole; or it can't be built, which is a pause.
   private func build(_ entry: PacketLine.Entry, _ kind: ReportKind) async throws(StoreError) -> BuiltPacket? {
     guard let seal = seal(kind) else { return nil }
-    if case .built(let packet) = entry.content, packet.seal == seal { return packet }
+    if case .built(let packet) = entry.content, isCurrent(packet, kind) { return packet }
     var claimed: ClaimedPacket?
     if case .claimed(let packet) = entry.content {
       claimed = packet
@@ -185,6 +186,11 @@ extension NamespacePipeline {
       fail(kind, cause: "the packet can't be built: \(error.rawValue)", status: nil, reason: .held, retryAfter: nil)
       return nil
     }
+  }
+
+  /// No reload since it was built, and no other network, says that it is to be built anew.
+  private func isCurrent(_ packet: BuiltPacket, _ kind: ReportKind) -> Bool {
+    packet.seal == seal(kind) && packet.wifiOnlyTypes == settings.wifiOnlyTypes
   }
 
   private func seal(_ kind: ReportKind) -> PacketSeal? {
