@@ -85,6 +85,7 @@ extension ReportStore {
   ) throws(SQLiteError) -> Bool {
     let rows = try database.statement(.walkRows(queue))
     defer { rows.reset() }
+    let before = state[queue]  // looked up for every row, it would be copied for every row
     var isBound = false
     while !reading.builder.isFull {
       if !isBound {
@@ -94,16 +95,16 @@ extension ReportStore {
         isBound = true
       }
       guard try rows.step() else { return false }
-      let id = rows.int64(0)
+      let row = StoredRow(rows, hasPayload: queue.kind == .payload)
       // A damaged tree may lead back, for ever.
-      guard id > after else { throw .nonsense }
-      if let run = state[queue].claimedRun(of: id) {
+      guard row.id > after else { throw .nonsense }
+      if let run = before.claimedRun(of: row.id) {
         (after, isBound) = (run.last, false)
-      } else if !types.contains(rows.int64(1)) {
-        after = id
+      } else if !types.contains(row.type) {
+        after = row.id
       } else {
-        guard try take(rows, queue, into: &reading, database) else { return true }
-        after = id
+        guard try take(row, rows, queue, into: &reading, database) else { return true }
+        after = row.id
       }
     }
     return true

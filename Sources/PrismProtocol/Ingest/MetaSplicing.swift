@@ -8,20 +8,21 @@ public struct MetaSplicing: Sendable {
   public enum ReportID {
     /// The client's, as UTF-8.
     case given(UnsafeRawBufferPointer)
-    /// Made from the row's id; in `epoch` the database's.
-    case made(RowID, epoch: [UInt8])
+    /// Made from the row's id.
+    case made(RowID)
   }
-
-  private static let createTime = Array(#"","CREATE_TIME":"#.utf8)
 
   /// Prepared once for many rows of one type and context.
   private let head: [UInt8]
+  private let headOfMade: [UInt8]
   private let tail: [UInt8]
   private let tailOfSelfContained: [UInt8]
 
   /// - Parameter context: empty where rows hold everything themselves.
-  public init(monitorType: some Sequence<UInt8>, isBusiness: Bool, context: [UInt8]) {
+  /// - Parameter epoch: the database's, which begins the ids that it makes.
+  public init(monitorType: some Sequence<UInt8>, isBusiness: Bool, context: [UInt8], epoch: [UInt8] = []) {
     head = Array(#"{"MONITOR_TYPE":""#.utf8) + monitorType + Array(#"","REPORT_ID":""#.utf8)
+    headOfMade = head + epoch
     tailOfSelfContained = Array(#","IS_BIZ":\#(isBusiness)"#.utf8)
     tail = context.isEmpty ? tailOfSelfContained : tailOfSelfContained + [0x2C] + context
   }
@@ -32,13 +33,16 @@ public struct MetaSplicing: Sendable {
     _ id: ReportID, createdTime: Int64?, isSelfContained: Bool = false, body: UnsafeRawBufferPointer,
     to result: inout [UInt8]
   ) {
-    result.append(contentsOf: head)
     switch id {
-    case .given(let bytes): result.append(contentsOf: bytes)
-    case .made(let row, let epoch): row.appendReportID(epoch: epoch, to: &result)
+    case .given(let bytes):
+      result.append(contentsOf: head)
+      result.append(contentsOf: bytes)
+    case .made(let row):
+      result.append(contentsOf: headOfMade)
+      row.appendReportIDSuffix(to: &result)
     }
     if let createdTime {
-      result.append(contentsOf: Self.createTime)
+      result.append(word: #"","CREATE_TIME":"#)
       result.append(decimal: createdTime)
     } else {
       result.append(0x22)
@@ -75,6 +79,8 @@ public struct MetaSplicing: Sendable {
 }
 
 extension [UInt8] {
+  fileprivate mutating func append(word: StaticString) { word.withUTF8Buffer { append(contentsOf: $0) } }
+
   /// Appends a number's decimal form.
   fileprivate mutating func append(decimal number: Int64) {
     if number < 0 { append(0x2D) }
@@ -85,6 +91,8 @@ extension [UInt8] {
       digits[first] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
       rest /= 10
     } while rest > 0
-    for index in first..<20 { append(digits[index]) }
+    append(addingCapacity: 20) { place in
+      for index in first..<20 { place.append(digits[index]) }
+    }
   }
 }

@@ -34,10 +34,12 @@ public struct RowID: Hashable, Comparable, Sendable {
 
   /// What follows the epoch in `reportID`: a dash and 16 digits.
   @inlinable public func appendReportIDSuffix(to bytes: inout [UInt8]) {
-    bytes.append(0x2D)
-    for shift in stride(from: 60, through: 0, by: -4) {
-      let digit = UInt8(truncatingIfNeeded: value >> Int64(shift)) & 15
-      bytes.append(digit < 10 ? 0x30 + digit : 0x61 + digit - 10)
+    bytes.append(addingCapacity: 17) { place in
+      place.append(0x2D)
+      for shift in stride(from: 60, through: 0, by: -4) {
+        let digit = UInt8(truncatingIfNeeded: value >> Int64(shift)) & 15
+        place.append(digit < 10 ? 0x30 + digit : 0x61 + digit - 10)
+      }
     }
   }
 

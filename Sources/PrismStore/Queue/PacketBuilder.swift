@@ -47,18 +47,15 @@ struct PacketBuilder {
 ///
 /// A class: as a value, its arrays would be counted up and down for every row.
 final class RowRendering: Sendable {
-  private let epoch: [UInt8]
   /// The members of the row's context.
   let context: [UInt8]
   private let splicing: MetaSplicing
 
-  init(epoch: [UInt8], context: [UInt8], splicing: MetaSplicing) {
-    (self.epoch, self.context, self.splicing) = (epoch, context, splicing)
-  }
+  init(context: [UInt8], splicing: MetaSplicing) { (self.context, self.splicing) = (context, splicing) }
 
   func append(_ row: StoredRow, to metas: inout [UInt8]) {
     splicing.append(
-      row.reportID.map { .given($0) } ?? .made(RowID(value: row.id), epoch: epoch),
+      row.reportID.map { .given($0) } ?? .made(RowID(value: row.id)),
       createdTime: row.flags.contains(.ownCreateTime) ? nil : row.createdTime,
       isSelfContained: row.flags.contains(.selfContained), body: row.body, to: &metas)
   }

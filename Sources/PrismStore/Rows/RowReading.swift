@@ -25,10 +25,10 @@ extension ReportStore {
       let context = row.context == 0 ? [] : try context(row.context, namespace: queue.namespace, database)
     else { return nil }
     return RowRendering(
-      epoch: epochBytes, context: context,
+      context: context,
       splicing: MetaSplicing(
         monitorType: MetaSplicing.monitorType(type, in: namespace).utf8, isBusiness: namespace.isBusiness,
-        context: context))
+        context: context, epoch: epochBytes))
   }
 
   /// The members of a stored context; nil when it is not there or fails its checksum.
@@ -63,7 +63,15 @@ extension ReportStore {
   func take(
     _ statement: SQLiteStatement, _ queue: QueueID, into reading: inout Reading, _ database: StoreDatabase
   ) throws(SQLiteError) -> Bool {
-    let row = StoredRow(statement, hasPayload: queue.kind == .payload)
+    try take(
+      StoredRow(statement, hasPayload: queue.kind == .payload), statement, queue, into: &reading, database)
+  }
+
+  /// - Parameter row: what `statement` stands on.
+  func take(
+    _ row: StoredRow, _ statement: SQLiteStatement, _ queue: QueueID, into reading: inout Reading,
+    _ database: StoreDatabase
+  ) throws(SQLiteError) -> Bool {
     if reading.rendering?.type != row.type || reading.rendering?.context != row.context {
       reading.rendering = try rendering(of: row, queue, database).map { (row.type, row.context, $0) }
     }

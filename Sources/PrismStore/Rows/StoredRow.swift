@@ -38,7 +38,8 @@ extension StoredRow {
   init(_ statement: SQLiteStatement, hasPayload: Bool) {
     (id, type, createdTime) = (statement.int64(0), statement.int64(1), statement.int64(2))
     (context, flags, size) = (statement.int64(3), RowFlags(rawValue: statement.int64(4)), statement.int64(5))
-    reportID = statement.isNull(7) ? nil : statement.blob(7)
+    let given = statement.blob(7)
+    reportID = given.isEmpty ? nil : given
     body = statement.blob(8)
     payload = hasPayload ? statement.blob(9) : nil
   }

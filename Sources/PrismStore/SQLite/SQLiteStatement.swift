@@ -96,7 +96,8 @@ extension SQLiteStatement {
 
   /// The bytes as they stand in SQLite's memory: valid until the next step, reset or read of the same column.
   public func blob(_ column: Int32) -> UnsafeRawBufferPointer {
-    let start = sqlite3_column_blob(handle, column)
+    // nil: NULL, or no bytes.
+    guard let start = sqlite3_column_blob(handle, column) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
   }
 
