@@ -59,4 +59,23 @@ struct ReloadTests {
       await engine.stop()
     }
   }
+
+  @Test("a namespace that is taken out and comes back waits as its collector asked; another collector is tried at once")
+  func comesBack() async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(503, ["retry-after": "3600"], to: $0) })
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 1 })
+    var without = DeliveryRig.snapshot()
+    without.namespaces[Self.shop] = nil
+    await engine.publish(without)
+    await engine.publish(DeliveryRig.snapshot())
+    rig.time.advance(by: .seconds(600))
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(rig.transport.requests.count == 1)
+    #expect(try #require(await engine.pipelines[Self.shop]?.status.nextTryIn) > .seconds(2900))
+    await engine.publish(DeliveryRig.snapshot { $0.url = "https://other.test" })
+    #expect(await rig.runs { rig.transport.requests.count == 2 })
+    await engine.stop()
+  }
 }

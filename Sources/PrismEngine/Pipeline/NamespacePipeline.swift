@@ -29,6 +29,8 @@ actor NamespacePipeline {
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
+  /// The last one that was configured: a namespace that is taken out and comes back has no other one.
+  private var collector: CollectorAddress?
   /// When a gate that was found shut opens by time alone (the metered window's end).
   private var gateOpensAt: Duration?
   private var timer: (at: Duration, task: Task<Void, Never>)?
@@ -36,6 +38,7 @@ actor NamespacePipeline {
 
   init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox) {
     (self.parts, self.settings, self.wishes) = (parts, settings, wishes)
+    collector = settings.collector
     flow = FlowWindow(now: Instant(parts.time))
   }
 
@@ -108,8 +111,9 @@ actor NamespacePipeline {
 
   /// A reload changed what this namespace works with.
   func apply(_ settings: PipelineSettings) {
-    let isOtherCollector = settings.collector != self.settings.collector
+    let isOtherCollector = settings.collector != nil && settings.collector != collector
     self.settings = settings
+    collector = settings.collector ?? collector
     edition += 1
     if isOtherCollector {
       for kind in ReportKind.allCases { retries[kind].forget() }
