@@ -67,9 +67,17 @@ final class StoreDatabase {
       return statement
     }
     if statements.count >= Self.statementsMax { dropLeastUsed() }
-    let statement = try connection.prepare(name.sql)
+    let statement = try prepare(name)
     statements[name] = (statement, uses)
     return statement
+  }
+
+  /// The statements are this program's own, and so is the schema: where one doesn't fit the other, the file is damaged.
+  private func prepare(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
+    do { return try connection.prepare(name.sql) } catch {
+      guard error.primaryCode == SQLITE_ERROR else { throw error }
+      throw SQLiteError(code: SQLITE_CORRUPT, message: error.message, sql: error.sql)
+    }
   }
 
   private func dropLeastUsed() {

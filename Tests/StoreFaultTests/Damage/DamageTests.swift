@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import PrismProtocol
 import PrismStore
@@ -49,6 +50,45 @@ extension StoreFaults {
         try await Self.expectHonest(rig, store, "round \(round), running: prism.db-shm \(damage)", damage, &tally)
       }
       print("damage of the index: \(tally.held) held, \(tally.lost) lost, \(tally.setAside) set aside")
+    }
+
+    /// Words of the schema, the table that they stand in, and what a flipped bit may make of them.
+    static let schemaWords = [
+      ("m1", "context", "contexu"), ("m1", "report_id", "repors_id"), ("m1", "flags", "fla's"), ("m1", "body", "bodx"),
+      ("m1", "INTEGER PRIMARY", "INTEGEB PRIMARY"), ("m1", "TABLE m1", "TABLE m3"), ("packets", "members", "lembers"),
+      ("packets", "TABLE packets", "TABLE pqckets"), ("ledger", "stored", "stosed"),
+      ("types", "TABLE types", "TABLE typds"),
+    ]
+
+    @Test("a word of the schema that is another one: what is whole is saved", arguments: schemaWords, Moment.allCases)
+    func schema(word: (table: String, was: String, becomes: String), moment: Moment) async throws {
+      guard moment != .running else { return }  // it is in memory, and read no more
+      let rig = DamagedStore()
+      _ = try await Self.start(rig, moment)
+      let path = rig.folder.path + "/prism.db"
+      var changed = 0
+      for path in [path, path + "-wal"] where FaultFolder.size(path) > 0 {
+        var bytes = try Data(contentsOf: URL(filePath: path))
+        changed += Self.change(word, in: &bytes)
+        try bytes.write(to: URL(filePath: path))
+      }
+      try #require(changed > 0)
+      var tally = Tally()
+      let damage = FileDamage.noise(at: 0, count: 1)
+      try await Self.expectHonest(rig, try await rig.open(), "\(word) after \(moment)", damage, &tally)
+    }
+
+    /// In every copy of the table's text. - Returns: how many.
+    private static func change(_ word: (table: String, was: String, becomes: String), in bytes: inout Data) -> Int {
+      var (count, from) = (0, bytes.startIndex)
+      while let table = bytes[from...].range(of: Data("CREATE TABLE \(word.table) (".utf8)) {
+        from = table.upperBound
+        let end = min(bytes.endIndex, table.lowerBound + 700)
+        guard let place = bytes[table.lowerBound..<end].range(of: Data(word.was.utf8)) else { continue }
+        bytes.replaceSubrange(place, with: Data(word.becomes.utf8))
+        count += 1
+      }
+      return count
     }
 
     private static func round(
