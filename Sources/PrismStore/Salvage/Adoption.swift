@@ -141,7 +141,8 @@ struct Adoption {
       ReportKind.allCases.map { QueueID(namespace: number, kind: $0) }
     }
     // A namespace without a payload has no ledger of payloads; one without any lost it.
-    let isIncomplete = queues.contains { $0.kind == .meta && found[$0] == nil } || outcome.isLossUnknown
+    let isIncomplete =
+      queues.contains { $0.kind == .meta && found[$0] == nil } || source.pages.hasOutdatedPage || outcome.isLossUnknown
     outcome.isLossUnknown = isIncomplete
     for queue in queues {
       ledgers[queue] = found[queue] ?? LedgerRecord(queue: queue)

@@ -30,14 +30,25 @@ final class DatabasePages {
   }
 
   /// nil: there is no such page (any more).
-  func page(_ number: Int) -> [UInt8]? {
-    guard (1...max(1, count)).contains(number) else { return nil }
+  func page(_ number: Int) -> [UInt8]? { newest(number).page }
+
+  /// A frame of the log is damaged so much that its page is read as an earlier commit left it: counts may be too low, and
+  /// numbers that were used look unused.
+  var hasOutdatedPage: Bool {
+    guard let log else { return false }
+    return log.hasUnknownFrame || log.damagedPages.keys.contains { newest($0).isOutdated }
+  }
+
+  private func newest(_ number: Int) -> (page: [UInt8]?, isOutdated: Bool) {
+    let damaged = log?.damagedPages[number].flatMap { read(logFile, at: $0) }
+    guard (1...max(1, count)).contains(number) else { return (nil, damaged != nil) }
     let whole = log?.pages[number].flatMap { read(logFile, at: $0) } ?? read(file, at: (number - 1) * Self.pageBytes)
-    guard let damaged = log?.damagedPages[number].flatMap({ read(logFile, at: $0) }) else { return whole }
+    guard let damaged else { return (whole, false) }
     // Its number may be what is damaged: it is taken for a later state of this page where it holds a row of it.
-    guard let whole else { return nil }
+    guard let whole else { return (nil, true) }
     let before = Set(TableLeaf.cells(whole).map(\.id))
-    return TableLeaf.cells(damaged).contains { before.contains($0.id) } ? damaged : whole
+    let isLater = TableLeaf.cells(damaged).contains { before.contains($0.id) }
+    return isLater ? (damaged, false) : (whole, true)
   }
 
   private func read(_ descriptor: Int32, at offset: Int) -> [UInt8]? {

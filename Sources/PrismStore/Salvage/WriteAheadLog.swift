@@ -18,8 +18,12 @@ struct WriteAheadLog {
   /// A frame of this log's that fails its checksum, or that ends with the file.
   private(set) var hasDamagedFrame = false
 
+  /// A frame before the last commit says so little of itself that nobody knows of which page it was.
+  private(set) var hasUnknownFrame = false
+
   private var uncommitted: [(page: Int, offset: Int, isWhole: Bool)] = []
   private var isBehindDamage = false
+  private var isBehindUnknownFrame = false
 
   /// Reads it all. nil: there is none, or nothing is in it.
   init?(path: String) {
@@ -47,7 +51,7 @@ struct WriteAheadLog {
 
   private mutating func take(_ frame: [UInt8], at offset: Int, hasSalts: Bool, seed: Checksum, _ isBigEndian: Bool) {
     guard hasSalts else {
-      isBehindDamage = true
+      (isBehindDamage, isBehindUnknownFrame) = (true, true)
       return
     }
     var sum = seed
@@ -58,6 +62,7 @@ struct WriteAheadLog {
     uncommitted.append((frame.bigEndian32(0), offset + Self.frameHeaderBytes, isWhole))
     guard isWhole, frame.bigEndian32(4) != 0 else { return }
     if isBehindDamage { commitsBehindDamage += 1 }
+    if isBehindUnknownFrame { hasUnknownFrame = true }
     for entry in uncommitted {
       if entry.isWhole {
         pages[entry.page] = entry.offset

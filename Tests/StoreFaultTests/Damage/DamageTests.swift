@@ -78,6 +78,21 @@ extension StoreFaults {
       try await Self.expectHonest(rig, try await rig.open(), "\(word) after \(moment)", damage, &tally)
     }
 
+    @Test("a frame of the log that may have been any page's: that more may be lost than is counted is said")
+    func unknownFrame() async throws {
+      let rig = DamagedStore()
+      _ = try await Self.start(rig, .killed)
+      let path = rig.folder.path + "/prism.db-wal"
+      var bytes = try Data(contentsOf: URL(filePath: path))
+      let header = 32 + 24 + 4096  // of the second frame
+      bytes.replaceSubrange(header..<header + 24, with: Data(repeating: 0xAA, count: 24))
+      try bytes.write(to: URL(filePath: path))
+      var tally = Tally()
+      let store = try await rig.open()
+      #expect(rig.log.contains { $0.contains("how many reports are lost with it is not known") })
+      try await Self.expectHonest(rig, store, "a frame's header", .noise(at: header, count: 24), &tally)
+    }
+
     /// In every copy of the table's text. - Returns: how many.
     private static func change(_ word: (table: String, was: String, becomes: String), in bytes: inout Data) -> Int {
       var (count, from) = (0, bytes.startIndex)
