@@ -203,12 +203,8 @@ struct DeliveryTests {
 
   @Test("a type that a reload makes onlyWifi stays on a metered network, also in a packet that was built before")
   func onlyWifiSince() async throws {
-    let isOpen = Mutex(false)
-    let rig = DeliveryRig(
-      ScriptedTransport { request in
-        while !isOpen.withLock({ $0 }) { await Task.yield() }
-        return await ScriptedTransport.accept(request)
-      }, network: .metered)
+    let gate = AnswerGate()
+    let rig = DeliveryRig(gate.transport, network: .metered)
     let engine = try await rig.engine(DeliveryRig.snapshot { ($0.maxItem, $0.meteredInterval) = (2, .zero) })
     await rig.report(1...4, to: engine)
     let areBuilt = try await rig.runs {
@@ -221,7 +217,7 @@ struct DeliveryTests {
       $0.monitorList[0].onlyWifi = true
     }
     await engine.publish(reloaded)
-    isOpen.withLock { $0 = true }
+    gate.open()
     #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 2 })
     rig.time.advance(by: .seconds(600))
     for _ in 0..<1000 { await Task.yield() }
@@ -250,19 +246,15 @@ struct DeliveryTests {
 
   @Test("reports that are stored while a packet is on its way are sent too")
   func duringDrain() async throws {
-    let isOpen = Mutex(false)
-    let rig = DeliveryRig(
-      ScriptedTransport { request in
-        while !isOpen.withLock({ $0 }) { await Task.yield() }
-        return await ScriptedTransport.accept(request)
-      })
+    let gate = AnswerGate()
+    let rig = DeliveryRig(gate.transport)
     let engine = try await rig.engine()
     await rig.report(1...1, to: engine)
     #expect(await rig.runs { rig.transport.requests.count == 1 })
     await rig.report(2...2, to: engine)
     rig.time.advance(by: .seconds(20))
     for _ in 0..<1000 { await Task.yield() }
-    isOpen.withLock { $0 = true }
+    gate.open()
     #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 2 })
     await engine.stop()
   }

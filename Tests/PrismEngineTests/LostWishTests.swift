@@ -1,7 +1,6 @@
 import PrismConfig
 import PrismProtocol
 import PrismTestSupport
-import Synchronization
 import Testing
 
 @testable import PrismEngine
@@ -27,12 +26,8 @@ struct LostWishTests {
 
   @Test("a network that costs nothing any more is used, though a packet was on its way when it came")
   func networkDuringUpload() async throws {
-    let isOpen = Mutex(false)
-    let rig = DeliveryRig(
-      ScriptedTransport { request in
-        while !isOpen.withLock({ $0 }) { await Task.yield() }
-        return await ScriptedTransport.accept(request)
-      }, network: .metered)
+    let gate = AnswerGate()
+    let rig = DeliveryRig(gate.transport, network: .metered)
     let engine = try await rig.engine()
     await rig.report(1...1, of: "log", to: engine)
     await rig.report(2...2, to: engine)
@@ -43,7 +38,7 @@ struct LostWishTests {
       rig.time.advance(by: .milliseconds(500))
       for _ in 0..<200 { await Task.yield() }
     }
-    isOpen.withLock { $0 = true }
+    gate.open()
     #expect(try await rig.runs { try await DeliveryTests.ledger(engine)[.delivered] == 2 })
     await engine.stop()
   }
