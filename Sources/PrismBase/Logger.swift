@@ -92,12 +92,12 @@ public final class Logger: Sendable {
   }
 
   private func emit(_ level: Level, _ message: String, _ fields: [(String, String)]) {
-    let (threshold, format) = state.withLock { ($0.level, $0.format) }
-    guard level >= threshold else { return }
-    let lost = state.withLock { state in
+    let begun = state.withLock { state -> (format: Format, lost: Int)? in
+      guard level >= state.level else { return nil }
       defer { state.lost = 0 }
-      return state.lost
+      return (state.format, state.lost)
     }
+    guard let (format, lost) = begun else { return }
     if lost > 0 {
       let told = line(.warning, "log lines were lost: nobody took them", [("times", String(lost))], format)
       guard offer(told) else { return state.withLock { $0.lost += lost + 1 } }

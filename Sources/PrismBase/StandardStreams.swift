@@ -16,12 +16,12 @@ public enum StandardStreams {
     }
   }
 
-  /// Waits for its reader: for what a program says before it serves.
-  public static func say(_ text: String) {
+  /// Waits for its reader: for what a program says before it serves, or was asked for.
+  public static func say(_ text: String, to descriptor: Int32 = STDERR_FILENO) {
     Array(text.utf8).withUnsafeBytes { bytes in
       var start = 0
       while start < bytes.count {
-        let written = Glibc.write(STDERR_FILENO, bytes.baseAddress! + start, bytes.count - start)
+        let written = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)
         if written < 0 && errno == EINTR { continue }
         guard written > 0 else { return }
         start += written

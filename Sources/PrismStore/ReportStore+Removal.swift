@@ -47,18 +47,18 @@ extension ReportStore {
   private func choose(
     _ selection: RemovalSelection, _ queue: QueueID, _ now: Int64, _ database: StoreDatabase
   ) throws(SQLiteError) -> [Chosen] {
-    if case .report(let id) = selection {
+    let (condition, order, limit): (String, String, Int)
+    switch selection {
+    case .report(let id):
       let rows = try rows(of: id, database).filter { $0.namespace == queue.namespace }
       return try present(rows.map { ($0.row, 0) }, in: queue, database)
+    case .all: (condition, order, limit) = ("1", "ASC", Self.sliceRowsMax)
+    case .oldest(let count): (condition, order, limit) = ("1", "ASC", min(count, Self.sliceRowsMax))
+    case .latest(let count): (condition, order, limit) = ("1", "DESC", min(count, Self.sliceRowsMax))
+    case .olderThan(let days):
+      let cutoff = now - Self.milliseconds(days: days)
+      (condition, order, limit) = ("created_time < \(cutoff)", "ASC", Self.sliceRowsMax)
     }
-    let (condition, order, limit) =
-      switch selection {
-      case .all: ("1", "ASC", Self.sliceRowsMax)
-      case .oldest(let count): ("1", "ASC", min(count, Self.sliceRowsMax))
-      case .latest(let count): ("1", "DESC", min(count, Self.sliceRowsMax))
-      case .olderThan(let days): ("created_time < \(now - Self.milliseconds(days: days))", "ASC", Self.sliceRowsMax)
-      case .report: ("0", "ASC", 0)
-      }
     // By the sequence, below the lane's bits: the order of arrival over all lanes.
     let rows = try database.connection.prepare(
       """

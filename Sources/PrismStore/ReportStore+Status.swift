@@ -47,6 +47,7 @@ extension ReportStore {
   ) throws(SQLiteError) {
     let rows = try database.statement(.walkSizes(queue))
     defer { rows.reset() }
+    let before = state[queue]  // looked up for every row, it would be copied for every row
     var after = LaneValues.bases[lane]
     var last = after
     while true {
@@ -56,9 +57,10 @@ extension ReportStore {
       var jump: Int64?
       while jump == nil, try rows.step() {
         // A damaged tree may lead back, for ever.
-        guard rows.int64(0) > last else { throw .nonsense }
-        last = rows.int64(0)
-        if let run = state[queue].claimedRun(of: rows.int64(0)), !PlantedBug.frozenRowsExpire.isPlanted {
+        let id = rows.int64(0)
+        guard id > last else { throw .nonsense }
+        last = id
+        if let run = before.claimedRun(of: id), !PlantedBug.frozenRowsExpire.isPlanted {
           jump = run.last
         } else if !body(rows) {
           return

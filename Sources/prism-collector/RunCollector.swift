@@ -18,7 +18,7 @@ func runCollector(_ words: [String]) async -> Int32 {
   let log = Logger()
   do throws(Flags.Fault) {
     var flags = try Flags(words)
-    if flags.prints { flags.options.print = printLine }
+    if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
     return await serve(flags.options, log)
   } catch {
     StandardStreams.say("prism-collector: \(error.message)\n")
@@ -57,17 +57,5 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
   } catch {
     log.error("prism-collector can't start", ["cause": "\(error)"])
     return 69
-  }
-}
-
-private let printLine: @Sendable (String) -> Void = { line in
-  Array((line + "\n").utf8).withUnsafeBytes { bytes in
-    var start = 0
-    while start < bytes.count {
-      let count = write(STDOUT_FILENO, bytes.baseAddress! + start, bytes.count - start)
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { return }  // nobody reads any more
-      start += count
-    }
   }
 }

@@ -7,10 +7,14 @@ struct PipelineSettings: Sendable, Equatable {
   var namespace: NamespaceName
   var deviceID: String
   /// nil: retired, its rows are kept and nothing is sent.
-  var configuration: NamespaceConfiguration?
+  let configuration: NamespaceConfiguration?
   /// nil: none is configured under the namespace's `keyId`.
   var key: DaemonConfiguration.Key?
   var collector: CollectorAddress?
+  /// Types whose rows leave on unmetered networks only. Asked for with every packet.
+  let wifiOnlyTypes: Set<ReportType>
+  /// Types whose payloads are uploaded.
+  let payloadTypes: Set<ReportType>
 
   init(namespace: NamespaceName, snapshot: Snapshot, automaticDeviceID: String) {
     self.namespace = namespace
@@ -18,16 +22,8 @@ struct PipelineSettings: Sendable, Equatable {
     configuration = snapshot.namespaces[namespace]
     key = configuration?.keyId.flatMap { id in snapshot.daemon.keys.first { $0.id == id } }
     collector = configuration?.url.map(CollectorAddress.init)
-  }
-
-  /// Types whose rows leave on unmetered networks only.
-  var wifiOnlyTypes: Set<ReportType> {
-    Set(configuration?.monitorList.filter(\.onlyWifi).map(\.type) ?? [])
-  }
-
-  /// Types whose payloads are uploaded.
-  var payloadTypes: Set<ReportType> {
-    Set(configuration?.monitorList.filter(\.isUploadPayload).map(\.type) ?? [])
+    wifiOnlyTypes = Set(configuration?.monitorList.filter(\.onlyWifi).map(\.type) ?? [])
+    payloadTypes = Set(configuration?.monitorList.filter(\.isUploadPayload).map(\.type) ?? [])
   }
 
   /// What a packet is encoded with: another seal means that it must be encoded anew.

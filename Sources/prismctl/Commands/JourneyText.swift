@@ -14,8 +14,7 @@ struct JourneyText {
     func at(_ key: String, _ what: String) -> String? { word(key).map { "  \($0) \(what)" } }
     let isOnItsWay = ["waiting", "claimed"].contains(word("state"))
     let packet = word("packetId") ?? ""
-    let attempts = row["attempts"]?.int ?? 0
-    let times = "after \(attempts) attempt\(attempts == 1 ? "" : "s")"
+    let times = "after \("attempt".counted(row["attempts"]?.int ?? 0))"
     let cause = (row["lastFailure"]?["cause"]?.string ?? "?").printable
     let failure = row["lastFailure"]?["time"]?.string.map { "  \($0) the namespace's last try failed: \(cause)" }
     let duplicate = row["duplicate"]?.bool == true ? "; the collector had it already" : ""

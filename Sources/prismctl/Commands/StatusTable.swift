@@ -45,7 +45,7 @@ struct StatusTable {
     let wait = remote["nextAskInSeconds"]?.int.map { ", asked again in \(duration($0))" } ?? ", \(state)"
     let count = remote["namespaces"]?.array?.count ?? 0
     var notes: [(String, Paint.Colour?)] = [
-      ("remote configuration: \(number), of \(count) namespace\(count == 1 ? "" : "s")\(wait)", nil)
+      ("remote configuration: \(number), of \("namespace".counted(count))\(wait)", nil)
     ]
     if let trials = remote["probation"]?.object, !trials.isEmpty {
       notes.append(("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))", nil))
