@@ -117,7 +117,7 @@ struct HostileServerTests {
     let rig = RemoteRig(remote: "{url: \"\(server.url)\"\(key)}")
     let running = try await rig.start(source: CurlTransport(), timeout: hostile.timeout)
     let before = running.engine.hub.current
-    try await eventually("the answer is judged") { await running.desk.status["state"] != "asking" }
+    try await eventually("the answer is judged") { await running.desk.status["nextAskInSeconds"]?.int != nil }
     let status = await running.desk.status
     let reason = try #require(status["cause"]?.string ?? status["lastFailed"]?["reason"]?.string)
     #expect(hostile.reason.hasSuffix(": ") ? reason.hasPrefix(hostile.reason) : reason == hostile.reason)
@@ -132,7 +132,7 @@ struct HostileServerTests {
     let server = ScriptedServer(Self.data(made.output))
     let rig = RemoteRig(remote: "{url: \"\(server.url)\"}")
     let running = try await rig.start(source: CurlTransport())
-    try await eventually("the bomb is judged") { await running.desk.status["state"] != "asking" }
+    try await eventually("the bomb is judged") { await running.desk.status["nextAskInSeconds"]?.int != nil }
     #expect(
       await running.desk.status["lastFailed"]?["reason"] == "the answer's `data` unpacks to over 8388608 bytes")
     await running.stop()
