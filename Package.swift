@@ -51,7 +51,7 @@ let package = Package(
     library("PrismProtocol"),
     library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "COpenSSL"]),
     library("PrismConfig", ["PrismProtocol", "CYAML"]),
-    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate", "CJoinedWrites"]),
+    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate", "CJoinedWrites", "CLinux"]),
     library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(

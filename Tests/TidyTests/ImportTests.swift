@@ -8,7 +8,7 @@ private let allowedImports: [String: Set<String>] = [
   "PrismProtocol": system,
   "PrismPacket": system.union(["CZlib", "CDeflate", "COpenSSL", "PrismProtocol"]),
   "PrismConfig": system.union(["CYAML", "PrismProtocol"]),
-  "PrismStore": system.union(["CSQLite", "CDeflate", "CJoinedWrites", "PrismBase", "PrismProtocol"]),
+  "PrismStore": system.union(["CSQLite", "CDeflate", "CJoinedWrites", "CLinux", "PrismBase", "PrismProtocol"]),
   // No C and no I/O of its own: not even Glibc.
   "PrismEngine": fiveRooms.union(["Dispatch", "Synchronization"]),
   "PrismHTTP": system.union(["CMicroHTTPD", "PrismBase"]),

@@ -1,16 +1,14 @@
-import Glibc
+import CLinux
 
-/// Tells whether the files that SQLite holds open are still the ones that their paths lead to. Two stat(2), some
+/// Tells whether the files that SQLite holds open are still the ones that their paths lead to. Two statx(2), some
 /// microseconds: cheap enough for every commit.
 struct HomeWatch {
   private struct Identity: Equatable {
-    let device: UInt
-    let node: UInt
+    private var device: UInt64 = 0
+    private var inode: UInt64 = 0
 
     init?(_ path: String) {
-      var facts = stat()
-      guard stat(path, &facts) == 0 else { return nil }
-      (device, node) = (UInt(facts.st_dev), UInt(facts.st_ino))
+      guard prism_file_identity(path, &device, &inode) == 0 else { return nil }
     }
   }
 
