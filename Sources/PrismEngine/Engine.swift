@@ -130,16 +130,30 @@ public actor Engine {
   private func refreshPipelines(changed: Set<NamespaceName> = []) async {
     let snapshot = hub.current
     let known = Set(snapshot.namespaces.keys).union(await parts.store.namespaces()).union(pipelines.keys)
+    let fresh = known.subtracting(pipelines.keys)
+    let notes = fresh.isEmpty ? [:] : await keptNotes()
+    let settings = { [deviceID] namespace in
+      PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
+    }
+    for namespace in fresh {
+      pipelines[namespace] = NamespacePipeline(
+        parts: parts, settings: settings(namespace), wishes: WishBox(), notes: notes[namespace] ?? [:])
+    }
+    ingest.set(pipelines)
     for namespace in known.sorted() {
-      let settings = PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
-      if let pipeline = pipelines[namespace] {
-        if changed.contains(namespace) { await pipeline.apply(settings) }
-      } else {
-        let pipeline = NamespacePipeline(parts: parts, settings: settings, wishes: WishBox())
-        pipelines[namespace] = pipeline
-        ingest.set(pipelines)
-        await pipeline.start()
+      if fresh.contains(namespace) {
+        await pipelines[namespace]?.start()
+      } else if changed.contains(namespace) {
+        await pipelines[namespace]?.apply(settings(namespace))
       }
+    }
+  }
+
+  /// Notes that can't be read are as good as none.
+  private func keptNotes() async -> [NamespaceName: [String: [UInt8]]] {
+    do { return try await parts.store.notes() } catch {
+      parts.log.warning("what was known of the namespaces' retries can't be read", ["cause": error.description])
+      return [:]
     }
   }
 

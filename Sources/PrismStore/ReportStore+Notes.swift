@@ -8,6 +8,18 @@ extension ReportStore {
     return try reading { (database) throws(SQLiteError) in try note(number, key, database) }
   }
 
+  /// All that are kept, by namespace and key.
+  public func notes() throws(StoreError) -> [NamespaceName: [String: [UInt8]]] {
+    try reading { (database) throws(SQLiteError) in
+      var notes: [NamespaceName: [String: [UInt8]]] = [:]
+      try database.connection.prepare("SELECT namespace, key, value FROM notes").forEachRow { row in
+        guard let namespace = state.namespaces[row.int(0)] else { return }
+        notes[namespace, default: [:]][row.text(1)] = row.bytes(2)
+      }
+      return notes
+    }
+  }
+
   func note(_ namespace: Int, _ key: String, _ database: StoreDatabase) throws(SQLiteError) -> [UInt8]? {
     let read = try database.statement(.readNote)
     read.bind(1, namespace)

@@ -215,7 +215,7 @@ extension NamespacePipeline {
     flow.roll(Instant(parts.time))
     flow.book(bytes)
     if PlantedBug.windowNotKept.isPlanted { return bytes }
-    notes["flow"] = flow.note(now: Instant(parts.time))
+    notes[Self.flowKey] = flow.note(now: Instant(parts.time))
     return bytes
   }
 

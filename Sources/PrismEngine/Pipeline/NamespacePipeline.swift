@@ -36,10 +36,18 @@ actor NamespacePipeline {
   private var timer: (at: Duration, task: Task<Void, Never>)?
   private var drains = PerKind(Task<Void, Never>?.none)
 
-  init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox) {
+  /// - Parameter notes: what the store keeps for the namespace over restarts, by key.
+  init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox, notes: [String: [UInt8]]) {
     (self.parts, self.settings, self.wishes) = (parts, settings, wishes)
     collector = settings.collector
-    flow = FlowWindow(now: Instant(parts.time))
+    let now = Instant(parts.time)
+    flow = notes[Self.flowKey].flatMap { FlowWindow(note: $0, now: now) } ?? FlowWindow(now: now)
+    for kind in ReportKind.allCases {
+      guard let note = notes[Self.retryKey(kind)] else { continue }
+      retries[kind] = RetryRecord(note: note, now: now)
+      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, retries[kind].failuresInRow))
+      if let pause = retries[kind].pause { _ = uploads[kind].handle(.failed(pause), now: now.uptime) }
+    }
   }
 
   var namespace: NamespaceName { settings.namespace }
@@ -51,30 +59,12 @@ actor NamespacePipeline {
   func turns() {}
 
   /// Takes up what was left by the last run, and sends it first.
-  func start() async {
-    await recall()
-    schedule.wish(.start, now: now, interval: interval, random: parts.random.next())
+  func start() {
+    wish(.start)
     arm()
   }
 
-  /// Reads what is kept over restarts. - A note that can't be read is as good as none.
-  private func recall() async {
-    do {
-      let instant = Instant(parts.time)
-      if let note = try await parts.store.note(namespace, "flow"), let window = FlowWindow(note: note, now: instant) {
-        flow = window
-      }
-      for kind in ReportKind.allCases {
-        guard let note = try await parts.store.note(namespace, Self.retryKey(kind)) else { continue }
-        retries[kind] = RetryRecord(note: note, now: Instant(parts.time))
-        circuit = Circuit(failuresInRow: max(circuit.failuresInRow, retries[kind].failuresInRow))
-        if let pause = retries[kind].pause { _ = uploads[kind].handle(.failed(pause), now: now) }
-      }
-    } catch {
-      parts.log.warning("what was known of the namespace's retries can't be read", ["namespace": namespace.text])
-    }
-  }
-
+  static let flowKey = "flow"
   static func retryKey(_ kind: ReportKind) -> String { "retry.\(kind.rawValue)" }
   static func senderKey(_ kind: ReportKind) -> String { "sender.\(kind.rawValue)" }
 

@@ -9,18 +9,24 @@ enum FilePaths {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// The folders in which a change can make `path` another file: its own, and that of each link on the way to the file.
-  /// For one that isn't there, the nearest that is.
-  static func foldersToWatch(for path: String) -> Set<String> {
-    var folders: Set<String> = []
-    var place = path
-    for _ in 0..<linksMax {
-      folders.insert(nearestExisting(folder(of: place)))
-      for link in linkedFolders(on: folder(of: place)) { folders.insert(nearestExisting(folder(of: link))) }
-      guard let target = target(of: place) else { break }
-      place = target
+  /// The folders in which a change can make one of `paths` another file: its own, and that of each link on the way to
+  /// the file. For one that isn't there, the nearest that is.
+  static func foldersToWatch(for paths: Set<String>) -> Set<String> {
+    var (result, seen): (Set<String>, Set<String>) = ([], [])
+    for path in paths {
+      var place = path
+      for _ in 0..<linksMax {
+        let folder = folder(of: place)
+        if seen.insert(folder).inserted { result.formUnion(foldersToWatch(forFolder: folder)) }
+        guard let target = target(of: place) else { break }
+        place = target
+      }
     }
-    return folders
+    return result
+  }
+
+  private static func foldersToWatch(forFolder folder: String) -> Set<String> {
+    Set(([folder] + linkedFolders(on: folder).map { Self.folder(of: $0) }).map(nearestExisting))
   }
 
   /// The names in a folder, those that begin with a dot left out.

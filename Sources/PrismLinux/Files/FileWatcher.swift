@@ -154,9 +154,7 @@ public actor FileWatcher {
   /// A folder may have been replaced by another of its name: adding its watch again gives that one's.
   private func placeWatches() {
     guard source != nil else { return }
-    var wanted: Set<String> = []
-    for file in files.union(filesInFolders()) { wanted.formUnion(FilePaths.foldersToWatch(for: file)) }
-    for folder in folders { wanted.formUnion(FilePaths.foldersToWatch(for: folder + "/.")) }
+    let wanted = FilePaths.foldersToWatch(for: files.union(filesInFolders()).union(folders.map { $0 + "/." }))
     var placed: [String: Int32] = [:]
     for folder in wanted.sorted().prefix(Self.foldersMax) {
       let watch = prism_inotify_watch_folder(descriptor, folder)
