@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/inotify.h>
 #include <fcntl.h>
@@ -91,13 +92,17 @@ static inline void prism_poll_remove(int poll, int socket) {
 
 enum { PRISM_POLL_EVENTS = 64 };
 
-/// The `id`s of those that are ready now, at most PRISM_POLL_EVENTS of them; how many.
-static inline int prism_poll_ready(int poll, unsigned long long *ids) {
+/// The `id`s of those that are ready, at most PRISM_POLL_EVENTS of them, waited for at most `milliseconds` (-1: for
+/// ever); how many.
+static inline int prism_poll_ready(int poll, unsigned long long *ids, int milliseconds) {
   struct epoll_event ready[PRISM_POLL_EVENTS];
-  int count = epoll_wait(poll, ready, PRISM_POLL_EVENTS, 0);
+  int count = epoll_wait(poll, ready, PRISM_POLL_EVENTS, milliseconds);
   for (int index = 0; index < count; index++) ids[index] = ready[index].data.u64;
   return count < 0 ? 0 : count;
 }
+
+/// What wakes a poll; EFD_* are an enum to Swift. Reading it doesn't block. -1 with errno.
+static inline int prism_event_new(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 // --- The service manager (PrismLinux/Process) ---
 

@@ -12,7 +12,7 @@ extension ReportStore {
   /// What stays free beside the ballast: for claims, settlements, and what others write.
   private static let marginBytes = 1024 * 1024
 
-  private var freeBytes: Int { DiskSpace.free(options.folder) ?? .max }
+  private var freeBytes: Int { space.freeBytes(now: options.time.uptime) }
 
   /// Past this much the log is copied into the file after the commit was answered.
   func logBytesMax(of database: StoreDatabase) -> Int {

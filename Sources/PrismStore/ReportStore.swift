@@ -42,6 +42,7 @@ public actor ReportStore {
   public internal(set) var uses = 0
   var policies: [NamespaceName: RetentionPolicy] = [:]
   let ballast: Ballast
+  var space: SpaceGauge
   /// When to look again whether a full disk has space; nil: it is not full.
   var fullUntil: Duration?
   /// The last run did not end cleanly: the file is checked once the store serves.
@@ -67,6 +68,7 @@ public actor ReportStore {
     (state, salvage, openDatabase) = (opened.state, opened.salvage, opened.database)
     committed = opened.state.storedCounts
     ballast = Ballast(folder: options.folder, bytes: options.ballastBytes)
+    space = SpaceGauge(options.folder)
     if !ballast.restore() {
       fullUntil = options.time.uptime
       board.enter(.diskFull)

@@ -3,11 +3,11 @@ import Glibc
 import PrismBase
 import PrismProtocol
 
-/// One client of the control socket. Shares its server's queue.
+/// One client of the control socket. Shares its server's thread.
 actor ControlConnection {
   static let lineBytesMax = 64 * 1024
 
-  private nonisolated let executor: DispatchQueueExecutor
+  private nonisolated let loop: SocketLoop
   private let descriptor: Int32
   private let handler: ControlServer.Handler
   private let onClose: @Sendable (ControlConnection) -> Void
@@ -20,20 +20,20 @@ actor ControlConnection {
   private var writeWaiter: CheckedContinuation<Void, Never>?
 
   /// nil: closed, or not begun.
-  private var watch: SocketPoll.Watch?
+  private var watch: SocketLoop.Watch?
 
-  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(
-    descriptor: Int32, executor: DispatchQueueExecutor, handler: @escaping ControlServer.Handler,
+    descriptor: Int32, loop: SocketLoop, handler: @escaping ControlServer.Handler,
     onClose: @escaping @Sendable (ControlConnection) -> Void
   ) {
-    (self.descriptor, self.executor, self.handler, self.onClose) = (descriptor, executor, handler, onClose)
+    (self.descriptor, self.loop, self.handler, self.onClose) = (descriptor, loop, handler, onClose)
   }
 
-  /// - Parameter id: what the poll calls it by. - Returns: false where the kernel has no room for it; then it is closed.
-  func start(in poll: SocketPoll, id: Int) -> Bool {
-    watch = poll.watch(descriptor, id: id)
+  /// - Parameter id: what the loop calls it. - Returns: false where the kernel has no room for it; then it is closed.
+  func start(id: Int) -> Bool {
+    watch = loop.watch(descriptor, id: id)
     guard watch != nil else {
       Glibc.close(descriptor)
       return false

@@ -1,5 +1,4 @@
 import CLinux
-import Dispatch
 import Glibc
 public import PrismBase
 public import PrismProtocol
@@ -8,35 +7,35 @@ public import PrismProtocol
 /// JSON answers a line each, request after request on a connection.
 ///
 /// Only root, the daemon's own user and the members of `control.group` are answered; the socket's mode keeps the others
-/// out already, unless someone widened it. Runs on a queue of its own.
+/// out already, unless someone widened it. Runs on a thread of its own.
 public actor ControlServer {
   /// The answers to one request; the last one has `"done":true`. It is read only as fast as the client reads, and ended
   /// early when the client goes away: don't buffer without bound in it.
   public typealias Handler = @Sendable (ControlRequest) -> AsyncStream<JSONValue>
 
   static let connectionsMax = 64
+  /// What the loop calls the listening socket; connections are numbered from 1.
+  private static let listenerID = 0
 
-  private nonisolated let executor: DispatchQueueExecutor
+  private nonisolated let loop: SocketLoop
   private let listener: UnixListener
   private let log: Logger
   private var handler: Handler?
   private var groupID: UInt32?
-  private var acceptSource: (any DispatchSourceRead)?
-  private var isPaused = false
-  private let poll: SocketPoll
-  private var polling: (any DispatchSourceRead)?
+  private var accepting: SocketLoop.Watch
+  private var hasStopped = false
   private var connections: [Int: ControlConnection] = [:]
   private var lastID = 0
 
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// Takes over `listener`. - Parameter group: `control.group`; its members are answered too.
   /// - Throws: `unknownGroup`, `system`.
   public init(listener: UnixListener, group: String?, log: Logger) throws(SocketError) {
     groupID = try Self.groupID(of: group, path: listener.path)
     try Self.letIn(group, at: listener)
-    poll = try SocketPoll(for: listener.path)
-    executor = DispatchQueueExecutor(label: "prism.control")
+    loop = try SocketLoop(for: listener.path)
+    accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.log) = (listener, log)
   }
 
@@ -53,33 +52,27 @@ public actor ControlServer {
   }
 
   public func start(handler: @escaping Handler) {
-    precondition(acceptSource == nil, "a control server is started once")
+    precondition(self.handler == nil, "a control server is started once")
     self.handler = handler
-    watch()
+    loop.start { [weak self] ready in self?.assumeIsolated { $0.serve(ready) } }
+    accepting.set(reads: true, writes: false)
   }
 
   /// Ends every connection and closes the socket. Requests under way are cancelled.
   public func stop() {
-    resume()  // a source may not be given up while it is suspended
-    acceptSource?.cancel()
-    acceptSource = nil
+    guard !hasStopped else { return }
+    hasStopped = true
+    accepting.end()
+    listener.close()
     for connection in connections.values { connection.assumeIsolated { $0.close() } }
     connections = [:]
-    polling?.cancel()
-    polling = nil
   }
 
-  private func watch() {
-    let source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor, queue: executor.queue)
-    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.acceptAll() } }
-    source.setCancelHandler { [listener] in listener.close() }
-    acceptSource = source
-    source.activate()
-    polling = poll.activate(on: executor.queue) { [weak self] in self?.assumeIsolated { $0.serveReady() } }
-  }
-
-  private func serveReady() {
-    for id in poll.ready() { connections[id]?.assumeIsolated { $0.ready() } }
+  private func serve(_ ready: [Int]) {
+    for id in ready {
+      if id == Self.listenerID { acceptAll() }
+      connections[id]?.assumeIsolated { $0.ready() }
+    }
   }
 
   private func acceptAll() {
@@ -98,14 +91,11 @@ public actor ControlServer {
   private func pause(because code: Int32) {
     log.fault(
       "control.accept", "cannot accept on the control socket", ["cause": String(cString: strerror(code))])
-    acceptSource?.suspend()
-    isPaused = true
-    executor.queue.asyncAfter(deadline: .now() + 1) { [weak self] in self?.assumeIsolated { $0.resume() } }
-  }
-
-  private func resume() {
-    if isPaused { acceptSource?.resume() }
-    isPaused = false
+    accepting.set(reads: false, writes: false)
+    Task {
+      try? await Task.sleep(for: .seconds(1))  // cancelled: then at once
+      if !hasStopped { accepting.set(reads: true, writes: false) }
+    }
   }
 
   private func admit(_ descriptor: Int32) {
@@ -119,11 +109,11 @@ public actor ControlServer {
     guard let handler else { preconditionFailure("nothing is accepted before there is a handler") }
     lastID += 1
     let id = lastID
-    let connection = ControlConnection(descriptor: descriptor, executor: executor, handler: handler) {
+    let connection = ControlConnection(descriptor: descriptor, loop: loop, handler: handler) {
       [weak self] _ in self?.assumeIsolated { _ = $0.connections.removeValue(forKey: id) }
     }
     connections[id] = connection
-    if !connection.assumeIsolated({ [poll] in $0.start(in: poll, id: id) }) { connections[id] = nil }
+    if !connection.assumeIsolated({ $0.start(id: id) }) { connections[id] = nil }
   }
 
   private func objection(to descriptor: Int32) -> (message: String, exitCode: ExitCode)? {

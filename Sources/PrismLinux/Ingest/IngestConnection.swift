@@ -42,7 +42,7 @@ final class IngestConnection {
   /// The client takes no answers any more: they are dropped. What it sent is read to its end.
   private var isDeaf = false
 
-  private var watch: SocketPoll.Watch?
+  private var watch: SocketLoop.Watch?
   private var outbound: [UInt8] = []
   private var sentBytes = 0
 
@@ -51,8 +51,8 @@ final class IngestConnection {
   }
 
   /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
-  func activate(in poll: SocketPoll) -> Bool {
-    watch = poll.watch(descriptor.number, id: id)
+  func activate(in loop: SocketLoop) -> Bool {
+    watch = loop.watch(descriptor.number, id: id)
     return watch != nil
   }
 

@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 public import PrismBase
 public import PrismConfig
@@ -20,11 +19,13 @@ public actor IngestServer {
   static let commitBytesMax = 4 * 1024 * 1024
   private static let readBytes = 128 * 1024
   private static let acceptsPerEvent = 64
+  /// What the loop calls the listening socket; connections are numbered from 1.
+  private static let listenerID = 0
 
   private enum State { case idle, serving, stopping, stopped }
 
-  let executor = DispatchQueueExecutor(label: "prism.ingest", qos: .userInitiated)
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let loop: SocketLoop
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private let listener: UnixListener
   private let sink: any ReportSink
@@ -37,10 +38,7 @@ public actor IngestServer {
 
   private var state = State.idle
   private var rules: AdmissionRules
-  private var accepting: (any DispatchSourceRead)?
-  private var isAcceptingPaused = false
-  private let poll: SocketPoll
-  private var polling: (any DispatchSourceRead)?
+  private var accepting: SocketLoop.Watch
   var connections: [Int: IngestConnection] = [:]
   private var lastID = 0
   private var buffer = [UInt8](repeating: 0, count: readBytes)
@@ -64,7 +62,8 @@ public actor IngestServer {
     time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
     self.feed = feed
-    poll = try SocketPoll(for: listener.path)
+    loop = try SocketLoop(for: listener.path)
+    accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
     (self.version, self.budget, self.time, self.log) = (version, budget, time, log)
     rules = AdmissionRules(snapshot())
@@ -80,12 +79,8 @@ public actor IngestServer {
   public func start() {
     guard state == .idle else { return }
     state = .serving
-    let source = DispatchSource.makeReadSource(fileDescriptor: listener.descriptor, queue: executor.queue)
-    source.setEventHandler { @Sendable in self.assumeIsolated { $0.acceptAll() } }
-    source.setCancelHandler { @Sendable [listener] in listener.close() }
-    source.activate()
-    accepting = source
-    polling = poll.activate(on: executor.queue) { @Sendable [weak self] in self?.assumeIsolated { $0.serveReady() } }
+    loop.start { [weak self] ready in self?.assumeIsolated { $0.serve(ready) } }
+    accepting.set(reads: true, writes: false)
   }
 
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
@@ -103,14 +98,11 @@ public actor IngestServer {
     }
     if !connections.isEmpty { await withCheckedContinuation { stopWaiters.append($0) } }
     state = .stopped
-    polling?.cancel()
-    polling = nil
   }
 
   private func beginStop() {
-    resumeAccepting()  // a suspended source can't be cancelled
-    if let accepting { accepting.cancel() } else { listener.close() }
-    accepting = nil
+    accepting.end()
+    listener.close()
     state = .stopping
     for connection in connections.values { connection.conversation.isStopping = true }
     for id in connections.keys.sorted() { readable(id) }  // what came before is answered too
@@ -146,18 +138,11 @@ extension IngestServer {
 
   /// Not even a refusal is possible: looking again at once would spin.
   private func pauseAccepting() {
-    guard !isAcceptingPaused else { return }
-    isAcceptingPaused = true
-    accepting?.suspend()
+    accepting.set(reads: false, writes: false)
     Task {
       try? await time.sleep(for: .seconds(1))  // cancelled: then at once
-      resumeAccepting()
+      if state == .serving { accepting.set(reads: true, writes: false) }
     }
-  }
-
-  private func resumeAccepting() {
-    if isAcceptingPaused { accepting?.resume() }
-    isAcceptingPaused = false
   }
 
   private func admit(_ descriptor: Int32) {
@@ -185,7 +170,7 @@ extension IngestServer {
     let connection = IngestConnection(
       id: id, peer: peer, descriptor: SharedDescriptor(descriptor),
       conversation: IngestConversation(session: session, version: version))
-    guard connection.activate(in: poll) else { return shortage(String(cString: strerror(errno))) }
+    guard connection.activate(in: loop) else { return shortage(String(cString: strerror(errno))) }
     connections[id] = connection
     budget.open(id, user: peer.userID)
   }
@@ -218,8 +203,9 @@ extension IngestServer {
 
 extension IngestServer {
   /// One that hung up while nothing is read from it is no news: what it sent is committed all the same.
-  private func serveReady() {
-    for id in poll.ready() {
+  private func serve(_ ready: [Int]) {
+    for id in ready {
+      if id == Self.listenerID { acceptAll() }
       if connections[id]?.wantsToRead == true { readable(id) }
       if let connection = connections[id], connection.wantsToWrite { advance(connection) }
     }

@@ -1,0 +1,75 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import PrismLinux
+
+@Suite("A server's thread")
+struct SocketLoopTests {
+  private final class Witness: Sendable {
+    private let gone: Atomic<Int>
+    init() { gone = Atomic(0) }
+    var count: Int { gone.load(ordering: .relaxed) }
+    func note() { gone.add(1, ordering: .relaxed) }
+  }
+
+  /// Tells its witness when it goes.
+  private final class Token: Sendable {
+    private let witness: Witness
+    init(_ witness: Witness = Witness()) { self.witness = witness }
+    deinit { witness.note() }
+  }
+
+  private actor Server {
+    let loop: SocketLoop
+    private(set) var ready: [Int] = []
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(_ loop: SocketLoop) { self.loop = loop }
+
+    func start(_ token: Token) {
+      loop.start { [weak self] ids in
+        _ = token
+        self?.assumeIsolated { $0.ready += ids }
+      }
+    }
+
+    func number() -> UInt { UInt(pthread_self()) }
+  }
+
+  @Test("jobs run one after the other on one thread, which they wake from waiting, whoever asks")
+  func jobs() async throws {
+    let server = Server(try SocketLoop(for: "test"))
+    let threads = await withTaskGroup(of: UInt.self) { group in
+      for _ in 0..<1000 { group.addTask { await server.number() } }
+      return await group.reduce(into: Set<UInt>()) { $0.insert($1) }
+    }
+    #expect(threads.count == 1)
+    #expect(!threads.contains(UInt(pthread_self())))
+  }
+
+  @Test("a socket is told while it is ready for what it is watched for, on the server's thread")
+  func readiness() async throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    let server = Server(try SocketLoop(for: "test"))
+    await server.start(Token())
+    var watch = try #require(server.loop.watch(ends[0], id: 7, reads: false))
+    try #require(write(ends[1], "x", 1) == 1)
+    await #expect(server.ready.isEmpty)
+    watch.set(reads: true, writes: false)
+    try await eventually("the socket is ready") { await server.ready.first == 7 }
+    watch.end()
+    for end in ends { close(end) }
+  }
+
+  @Test("the thread ends with the last reference, and lets go of what it held")
+  func end() async throws {
+    let witness = Witness()
+    do {
+      let server = Server(try SocketLoop(for: "test"))
+      await server.start(Token(witness))
+    }
+    try await eventually("the token is gone") { witness.count == 1 }
+  }
+}
