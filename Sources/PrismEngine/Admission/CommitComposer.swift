@@ -1,13 +1,16 @@
+public import PrismProtocol
+
 /// Decides what the next commit takes: batches from the users in turn, and of each user from its connections in turn, so
 /// that one that sends more than the store can take makes only itself wait. Pure; each connection's order is kept.
-public struct CommitComposer<Batch> {
-  public struct Entry {
+public struct CommitComposer: Sendable {
+  public struct Entry: Sendable {
     public let connection: Int
-    public let batch: Batch
-    let rows: Int, bytes: Int
+    public let batch: ReportBatch
+    var rows: Int { batch.rows.count }
+    var bytes: Int { BatchWriter.bytes(of: batch) }
   }
 
-  private struct User {
+  private struct User: Sendable {
     /// Connections that have something waiting, the next one first.
     var turn: Ring<Int> = Ring()
   }
@@ -21,7 +24,7 @@ public struct CommitComposer<Batch> {
 
   public var isEmpty: Bool { turn.isEmpty }
 
-  public mutating func add(_ batch: Batch, rows: Int, bytes: Int, connection: Int, user: UInt32) {
+  public mutating func add(_ batch: ReportBatch, connection: Int, user: UInt32) {
     if waiting[connection] == nil {
       waiting[connection] = Ring()
       if users[user] == nil {
@@ -30,7 +33,7 @@ public struct CommitComposer<Batch> {
       }
       users[user]?.turn.append(connection)
     }
-    waiting[connection]?.append(Entry(connection: connection, batch: batch, rows: rows, bytes: bytes))
+    waiting[connection]?.append(Entry(connection: connection, batch: batch))
   }
 
   /// At least one batch where any waits; more while the sum stays within both limits.
@@ -105,4 +108,3 @@ public struct Ring<Element> {
 }
 
 extension Ring: Sendable where Element: Sendable {}
-extension CommitComposer.Entry: Sendable where Batch: Sendable {}

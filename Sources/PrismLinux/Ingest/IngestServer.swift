@@ -43,7 +43,7 @@ public actor IngestServer {
   private var lastID = 0
   private var buffer = [UInt8](repeating: 0, count: readBytes)
   private var budget: PendingBudget
-  private var composer = CommitComposer<ReportBatch>()
+  private var composer = CommitComposer()
   private var isCommitting = false
   /// Connections that have reports which the next commit may take.
   private var unsealed: [Int] = []
@@ -334,9 +334,7 @@ extension IngestServer {
       guard let connection = connections[id] else { continue }
       connection.isUnsealed = false
       for batch in connection.conversation.takeBatches() {
-        composer.add(
-          batch, rows: batch.rows.count, bytes: BatchWriter.bytes(of: batch), connection: id,
-          user: connection.peer.userID)
+        composer.add(batch, connection: id, user: connection.peer.userID)
       }
     }
   }
@@ -353,7 +351,7 @@ extension IngestServer {
     isCommitting = false
   }
 
-  private func settle(_ entries: [CommitComposer<ReportBatch>.Entry], _ outcome: CommitOutcome) {
+  private func settle(_ entries: [CommitComposer.Entry], _ outcome: CommitOutcome) {
     var touched: [Int] = []
     for (index, entry) in entries.enumerated() {
       guard let connection = connections[entry.connection] else { continue }

@@ -140,21 +140,31 @@ extension StoreState {
   }
 
   func writeLedger(of queue: QueueID, with statement: SQLiteStatement) throws(SQLiteError) {
-    let state = self[queue]
+    let numbers = queues[queue.index].ledgerNumbers
     // More rows than were ever stored: a damaged tree leads to some of them twice.
-    guard state.ledger.isBalanced, Ledger.Account.allCases.allSatisfy({ state.ledger[$0] >= 0 }) else {
-      throw .nonsense
-    }
+    let ledger = queues[queue.index].ledger
+    guard ledger.isBalanced, Ledger.Account.allCases.allSatisfy({ ledger[$0] >= 0 }) else { throw .nonsense }
     statement.bind(1, queue.namespace)
     statement.bind(2, QueueID.number(of: queue.kind))
-    let counts = [state.ledger.stored] + Ledger.Account.allCases.map { state.ledger[$0] } + [state.bytes]
-    let numbers =
-      counts.map { Int64($0) } + [state.lastSequence] + Lane.allCases.map { state.newestCreated[$0] }
     for (index, number) in numbers.enumerated() { statement.bind(3 + Int32(index), number) }
-    let lastAccepted = state.lastAccepted?.bytes
+    let lastAccepted = queues[queue.index].lastAccepted?.bytes
     statement.bind(18, lastAccepted)
     statement.bind(19, RowSum.ofLedger(queue, numbers, lastAccepted: lastAccepted))
     try statement.run()
+  }
+}
+
+extension QueueState {
+  /// The ledger's columns between the queue and `last_accepted`.
+  fileprivate var ledgerNumbers: [Int64] {
+    var numbers: [Int64] = []
+    numbers.reserveCapacity(15)
+    numbers.append(Int64(ledger.stored))
+    for account in Ledger.Account.allCases { numbers.append(Int64(ledger[account])) }
+    numbers.append(Int64(bytes))
+    numbers.append(lastSequence)
+    for lane in Lane.allCases { numbers.append(newestCreated[lane]) }
+    return numbers
   }
 }
 

@@ -13,19 +13,20 @@ struct HomeWatch {
   }
 
   private let path: String
+  private let logPath: String
   private let database: Identity?
   /// nil until the first commit made it.
   private var log: Identity?
 
   init(_ path: String) {
-    self.path = path
+    (self.path, logPath) = (path, path + "-wal")
     database = Identity(path)
-    log = Identity(path + "-wal")
+    log = Identity(logPath)
   }
 
   /// false: deleted or replaced by others; what is committed from now on would be gone with this process.
   mutating func isHome() -> Bool {
-    if log == nil { log = Identity(path + "-wal") }
-    return Identity(path) == database && Identity(path + "-wal") == log
+    if log == nil { log = Identity(logPath) }
+    return Identity(path) == database && Identity(logPath) == log
   }
 }
