@@ -20,21 +20,23 @@ final class IngestSink: ReportSink {
 
   func set(_ pipelines: [NamespaceName: NamespacePipeline]) { self.pipelines.withLock { $0 = pipelines } }
 
-  nonisolated(nonsending) func append(_ batches: [ReportBatch]) async -> CommitOutcome {
-    let began = time.uptime
-    let outcome = await store.append(batches)
-    if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
-    guard case .committed = outcome else {
-      counts.withLock { $0.failed() }
-      return outcome
+  func append(_ batches: [ReportBatch], whenDone: @escaping @Sendable (CommitOutcome) -> Void) {
+    store.inTurn { [self] store in
+      let began = time.uptime
+      let outcome = store.append(batches)
+      if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
+      note(batches, outcome, in: time.uptime - began)
+      whenDone(outcome)
     }
-    let (rows, duration) = (batches.reduce(0) { $0 + $1.rows.count }, time.uptime - began)
-    counts.withLock { $0.committed(rows: rows, in: duration) }
+  }
+
+  private func note(_ batches: [ReportBatch], _ outcome: CommitOutcome, in duration: Duration) {
+    guard case .committed = outcome else { return counts.withLock { $0.failed() } }
+    counts.withLock { $0.committed(rows: batches.reduce(0) { $0 + $1.rows.count }, in: duration) }
     let pipelines = pipelines.withLock { $0 }
     for batch in batches {
       guard let pipeline = pipelines[batch.namespace], pipeline.wishes.post(batch) else { continue }
       Task { await pipeline.wake() }
     }
-    return outcome
   }
 }

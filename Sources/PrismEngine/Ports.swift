@@ -121,12 +121,12 @@ public protocol NetworkMonitor: Sendable {
 
 /// Takes admitted reports to their commit: what the ingest socket hands its batches to.
 public protocol ReportSink: Sendable {
-  /// One commit for all of `batches`; returns when it is settled as `durability` says. Never throws: a failure is the
-  /// outcome that every report of it is answered with.
+  /// One commit for all of `batches`, as `durability` says. Never throws: a failure is the outcome that every report of it
+  /// is answered with.
   ///
-  /// It runs where its caller does until it hands over: a hop to the cooperative pool and back would cost a lone client
-  /// a fifth of its wait.
-  nonisolated(nonsending) func append(_ batches: [ReportBatch]) async -> CommitOutcome
+  /// - Parameter whenDone: called once, where the commit was made, after this has returned. Not `async`: a client that
+  ///   waits for its answer would wait for two more threads to wake up.
+  func append(_ batches: [ReportBatch], whenDone: @escaping @Sendable (CommitOutcome) -> Void)
 }
 
 /// Random numbers, passed in so that a test can replay them.

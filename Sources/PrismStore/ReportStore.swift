@@ -80,6 +80,11 @@ public actor ReportStore {
     runMark.forgetStart()
   }
 
+  /// Runs `body` in the store's next turn, for whom an answer by a task of his own comes too late.
+  public nonisolated func inTurn(_ body: @escaping @Sendable (isolated ReportStore) -> Void) {
+    executor.queue.async { self.assumeIsolated(body) }
+  }
+
   /// How the store is, at once, whatever it is busy with.
   public nonisolated var health: StoreHealth { board.current }
 

@@ -105,3 +105,9 @@ public final class DeliveryRig: Sendable {
     return false
   }
 }
+
+extension ReportSink {
+  public func append(_ batches: [ReportBatch]) async -> CommitOutcome {
+    await withCheckedContinuation { continuation in append(batches) { continuation.resume(returning: $0) } }
+  }
+}

@@ -6,7 +6,7 @@ import PrismProtocol
 
 /// The ingest socket (3-ingest.md): takes reports from any number of clients to their commit, and answers each.
 ///
-/// One serial queue reads, admits and answers; while one commit runs, what arrives piles up for the next one. So one sync
+/// One thread reads and admits, and the store's answers; while one commit runs, what arrives piles up for the next one. So one sync
 /// of the disk serves all that came meanwhile, and nobody waits for a timer. What may be held before its commit is
 /// bounded (`PendingBudget`); past it, connections are not read from, and their clients feel the socket's backpressure.
 public actor IngestServer {
@@ -319,12 +319,22 @@ extension IngestServer {
 // MARK: - Committing
 
 extension IngestServer {
+  /// One commit after the other, as long as something waits.
   private func commit() {
     guard !isCommitting else { return }
     collectBatches()
-    guard !composer.isEmpty else { return }
+    let entries = composer.take(rowsMax: Self.commitRowsMax, bytesMax: Self.commitBytesMax)
+    guard !entries.isEmpty else { return }
     isCommitting = true
-    Task { await runCommits() }
+    sink.append(entries.map(\.batch)) { outcome in
+      self.loop.enter { self.assumeIsolated { $0.committed(entries, outcome) } }
+    }
+  }
+
+  private func committed(_ entries: [CommitComposer.Entry], _ outcome: CommitOutcome) {
+    settle(entries, outcome)
+    isCommitting = false
+    commit()
   }
 
   private func collectBatches() {
@@ -337,18 +347,6 @@ extension IngestServer {
         composer.add(batch, connection: id, user: connection.peer.userID)
       }
     }
-  }
-
-  /// One commit after the other, as long as something waits.
-  private func runCommits() async {
-    while true {
-      collectBatches()
-      let entries = composer.take(rowsMax: Self.commitRowsMax, bytesMax: Self.commitBytesMax)
-      guard !entries.isEmpty else { break }
-      let outcome = await sink.append(entries.map(\.batch))
-      settle(entries, outcome)
-    }
-    isCommitting = false
   }
 
   private func settle(_ entries: [CommitComposer.Entry], _ outcome: CommitOutcome) {

@@ -32,6 +32,10 @@ final class SocketLoop: SerialExecutor {
 
   func checkIsolated() { precondition(thread.isCurrent, "called from another thread than its server's") }
 
+  /// Runs `body` here, as if on the loop's thread, which goes on afterwards: what another queue found out for the actor
+  /// takes no waking of a thread. Never called by the loop's own jobs.
+  func enter(_ body: () -> Void) { thread.takeTurn(body) }
+
   /// - Parameter onReady: called on the loop's thread with the ids of sockets that are ready for what they are watched
   ///   for, or have hung up.
   func start(onReady: @escaping @Sendable ([Int]) -> Void) { thread.start(onReady) }

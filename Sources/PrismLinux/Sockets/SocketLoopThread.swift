@@ -4,9 +4,11 @@ import Synchronization
 
 /// What the thread of a `SocketLoop` holds; not the loop itself, so that the loop can end.
 final class SocketLoopThread: Sendable {
+  typealias OnReady = @Sendable ([Int]) -> Void
+
   private struct State {
     var jobs: [(job: UnownedJob, loop: SocketLoop)] = []
-    var onReady: (@Sendable ([Int]) -> Void)?
+    var onReady: OnReady?
     /// The thread waits, or is about to: whoever adds something must wake it.
     var isWaiting = false
     var hasEnded = false
@@ -18,7 +20,10 @@ final class SocketLoopThread: Sendable {
   /// An eventfd: what is written to it ends the waiting.
   private let wake: Int32
   private let state = Mutex(State())
-  private let id = Atomic<UInt>(0)
+  /// Held by whoever runs what is the actor's: the thread but for its waiting, or who takes its turn meanwhile.
+  private let turn = Mutex<Void>(())
+  /// Who holds the turn.
+  private let holder = Atomic<UInt>(0)
 
   init(_ path: String) throws(SocketError) {
     poll = prism_poll_new()
@@ -37,10 +42,18 @@ final class SocketLoopThread: Sendable {
     close(wake)
   }
 
-  var isCurrent: Bool { id.load(ordering: .relaxed) == UInt(pthread_self()) }
+  var isCurrent: Bool { holder.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+  func takeTurn(_ body: () -> Void) {
+    turn.withLock { _ in
+      holder.store(UInt(pthread_self()), ordering: .relaxed)
+      body()
+      holder.store(0, ordering: .relaxed)
+    }
+  }
 
   func add(_ job: UnownedJob, of loop: SocketLoop) { change { $0.jobs.append((job, loop)) } }
-  func start(_ onReady: @escaping @Sendable ([Int]) -> Void) { change { $0.onReady = onReady } }
+  func start(_ onReady: @escaping OnReady) { change { $0.onReady = onReady } }
   func end() { change { $0.hasEnded = true } }
 
   private func change(_ body: (inout State) -> Void) {
@@ -54,28 +67,18 @@ final class SocketLoopThread: Sendable {
   }
 
   func run() {
-    id.store(UInt(pthread_self()), ordering: .relaxed)
     var ids = [UInt64](repeating: 0, count: Int(PRISM_POLL_EVENTS))
-    while runJobs() {
+    while true {
       let count = prism_poll_ready(poll, &ids, beginWaiting() ? -1 : 0)
-      let onReady = state.withLock { state in
-        state.isWaiting = false
-        return state.onReady
-      }
+      let (jobs, onReady, hasEnded) = endWaiting()
+      if hasEnded { return }
       let ready = ids[..<Int(count)].compactMap { $0 == Self.wakeID ? nil : Int($0) }
       if ready.count < count { forgetWake() }
-      if !ready.isEmpty { onReady?(ready) }
+      takeTurn {
+        for (job, loop) in jobs { job.runSynchronously(on: loop.asUnownedSerialExecutor()) }
+        if !ready.isEmpty { onReady?(ready) }
+      }
     }
-  }
-
-  /// false: the loop has ended.
-  private func runJobs() -> Bool {
-    let (jobs, hasEnded) = state.withLock { state in
-      defer { state.jobs = [] }
-      return (state.jobs, state.hasEnded)
-    }
-    for (job, loop) in jobs { job.runSynchronously(on: loop.asUnownedSerialExecutor()) }
-    return !hasEnded
   }
 
   /// false: something came that must not wait.
@@ -83,6 +86,13 @@ final class SocketLoopThread: Sendable {
     state.withLock { state in
       state.isWaiting = state.jobs.isEmpty && !state.hasEnded
       return state.isWaiting
+    }
+  }
+
+  private func endWaiting() -> (jobs: [(UnownedJob, SocketLoop)], onReady: OnReady?, hasEnded: Bool) {
+    state.withLock { state in
+      defer { (state.isWaiting, state.jobs) = (false, []) }
+      return (state.jobs, state.onReady, state.hasEnded)
     }
   }
 

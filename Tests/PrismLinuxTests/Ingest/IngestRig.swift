@@ -18,9 +18,15 @@ final class ScriptedSink: ReportSink {
   }
   private let state = Mutex(State())
 
-  nonisolated(nonsending) func append(_ batches: [ReportBatch]) async -> CommitOutcome {
-    await waitWhileHeld()
-    return state.withLock { state in
+  func append(_ batches: [ReportBatch], whenDone: @escaping @Sendable (CommitOutcome) -> Void) {
+    Task {
+      await waitWhileHeld()
+      whenDone(outcome(of: batches))
+    }
+  }
+
+  private func outcome(of batches: [ReportBatch]) -> CommitOutcome {
+    state.withLock { state in
       if let failure = state.failure { return .failed(failure) }
       state.commits.append(batches)
       return .committed(
