@@ -70,7 +70,7 @@ public actor ControlServer {
 
   private func serve(_ ready: [Int]) {
     for id in ready {
-      if id == Self.listenerID { acceptAll() }
+      if id == Self.listenerID && !hasStopped { acceptAll() }  // a job may have stopped it since
       connections[id]?.assumeIsolated { $0.ready() }
     }
   }

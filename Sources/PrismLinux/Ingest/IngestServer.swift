@@ -205,7 +205,7 @@ extension IngestServer {
   /// One that hung up while nothing is read from it is no news: what it sent is committed all the same.
   private func serve(_ ready: [Int]) {
     for id in ready {
-      if id == Self.listenerID { acceptAll() }
+      if id == Self.listenerID && state == .serving { acceptAll() }  // a job may have stopped it since
       if connections[id]?.wantsToRead == true { readable(id) }
       if let connection = connections[id], connection.wantsToWrite { advance(connection) }
     }

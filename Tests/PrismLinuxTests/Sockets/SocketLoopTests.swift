@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Synchronization
 import Testing
@@ -35,6 +36,10 @@ struct SocketLoopTests {
     }
 
     func number() -> UInt { UInt(pthread_self()) }
+
+    private(set) var count = 0
+    func add() { count += 1 }
+    nonisolated func addHere() { loop.enter { assumeIsolated { $0.count += 1 } } }
   }
 
   @Test("jobs run one after the other on one thread, which they wake from waiting, whoever asks")
@@ -46,6 +51,29 @@ struct SocketLoopTests {
     }
     #expect(threads.count == 1)
     #expect(!threads.contains(UInt(pthread_self())))
+  }
+
+  @Test("whoever takes the thread's turn has the actor to itself")
+  func turns() async throws {
+    let server = Server(try SocketLoop(for: "test"))
+    let queues = (0..<4).map { DispatchQueue(label: "test.\($0)") }
+    await withTaskGroup(of: Void.self) { group in
+      for round in 0..<4000 {
+        if round % 2 == 0 {
+          group.addTask { await server.add() }
+        } else {
+          group.addTask {
+            await withCheckedContinuation { done in
+              queues[round % 4].async {
+                server.addHere()
+                done.resume()
+              }
+            }
+          }
+        }
+      }
+    }
+    #expect(await server.count == 4000)
   }
 
   @Test("a socket is told while it is ready for what it is watched for, on the server's thread")
