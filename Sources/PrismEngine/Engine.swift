@@ -131,29 +131,30 @@ public actor Engine {
     let snapshot = hub.current
     let known = Set(snapshot.namespaces.keys).union(await parts.store.namespaces()).union(pipelines.keys)
     let fresh = known.subtracting(pipelines.keys)
-    let notes = fresh.isEmpty ? [:] : await keptNotes()
     let settings = { [deviceID] namespace in
       PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
     }
     for namespace in fresh {
-      pipelines[namespace] = NamespacePipeline(
-        parts: parts, settings: settings(namespace), wishes: WishBox(), notes: notes[namespace] ?? [:])
+      pipelines[namespace] = NamespacePipeline(parts: parts, settings: settings(namespace), wishes: WishBox())
     }
+    // Reports that come from here on wake their pipeline; those that came before are among what remains.
     ingest.set(pipelines)
+    let remains = fresh.isEmpty ? [:] : await remains()
     for namespace in known.sorted() {
       if fresh.contains(namespace) {
-        await pipelines[namespace]?.start()
+        await pipelines[namespace]?.start(with: remains[namespace] ?? .none)
       } else if changed.contains(namespace) {
         await pipelines[namespace]?.apply(settings(namespace))
       }
     }
   }
 
-  /// Notes that can't be read are as good as none.
-  private func keptNotes() async -> [NamespaceName: [String: [UInt8]]] {
-    do { return try await parts.store.notes() } catch {
+  /// What can't be read is taken for a namespace with reports and without notes.
+  private func remains() async -> [NamespaceName: NamespaceRemains] {
+    do { return try await parts.store.remains() } catch {
       parts.log.warning("what was known of the namespaces' retries can't be read", ["cause": error.description])
-      return [:]
+      let names = await parts.store.namespaces()
+      return Dictionary(uniqueKeysWithValues: names.map { ($0, NamespaceRemains(notes: [:], hasReports: true)) })
     }
   }
 

@@ -8,15 +8,22 @@ extension ReportStore {
     return try reading { (database) throws(SQLiteError) in try note(number, key, database) }
   }
 
-  /// All that are kept, by namespace and key.
-  public func notes() throws(StoreError) -> [NamespaceName: [String: [UInt8]]] {
+  /// What the last run left of every namespace that ever stored something.
+  public func remains() throws(StoreError) -> [NamespaceName: NamespaceRemains] {
     try reading { (database) throws(SQLiteError) in
-      var notes: [NamespaceName: [String: [UInt8]]] = [:]
+      var notes: [Int: [String: [UInt8]]] = [:]
       try database.connection.prepare("SELECT namespace, key, value FROM notes").forEachRow { row in
-        guard let namespace = state.namespaces[row.int(0)] else { return }
-        notes[namespace, default: [:]][row.text(1)] = row.bytes(2)
+        notes[row.int(0), default: [:]][row.text(1)] = row.bytes(2)
       }
-      return notes
+      var remains: [NamespaceName: NamespaceRemains] = [:]
+      for (number, name) in state.namespaces {
+        let hasReports = ReportKind.allCases.contains { kind in
+          let ledger = state[QueueID(namespace: number, kind: kind)].ledger
+          return ledger[.waiting] + ledger[.claimed] > 0
+        }
+        remains[name] = NamespaceRemains(notes: notes[number] ?? [:], hasReports: hasReports)
+      }
+      return remains
     }
   }
 

@@ -36,18 +36,10 @@ actor NamespacePipeline {
   private var timer: (at: Duration, task: Task<Void, Never>)?
   private var drains = PerKind(Task<Void, Never>?.none)
 
-  /// - Parameter notes: what the store keeps for the namespace over restarts, by key.
-  init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox, notes: [String: [UInt8]]) {
+  init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox) {
     (self.parts, self.settings, self.wishes) = (parts, settings, wishes)
     collector = settings.collector
-    let now = Instant(parts.time)
-    flow = notes[Self.flowKey].flatMap { FlowWindow(note: $0, now: now) } ?? FlowWindow(now: now)
-    for kind in ReportKind.allCases {
-      guard let note = notes[Self.retryKey(kind)] else { continue }
-      retries[kind] = RetryRecord(note: note, now: now)
-      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, retries[kind].failuresInRow))
-      if let pause = retries[kind].pause { _ = uploads[kind].handle(.failed(pause), now: now.uptime) }
-    }
+    flow = FlowWindow(now: Instant(parts.time))
   }
 
   var namespace: NamespaceName { settings.namespace }
@@ -58,9 +50,17 @@ actor NamespacePipeline {
   /// Returns when the pipeline has turned: for a watchdog.
   func turns() {}
 
-  /// Takes up what was left by the last run, and sends it first.
-  func start() {
-    wish(.start)
+  /// Takes up what the last run left; its reports are sent first.
+  func start(with remains: NamespaceRemains) {
+    let instant = Instant(parts.time)
+    if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
+    for kind in ReportKind.allCases {
+      guard let note = remains.notes[Self.retryKey(kind)] else { continue }
+      retries[kind] = RetryRecord(note: note, now: instant)
+      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, retries[kind].failuresInRow))
+      if let pause = retries[kind].pause { _ = uploads[kind].handle(.failed(pause), now: now) }
+    }
+    if remains.hasReports { wish(.start) }
     arm()
   }
 
