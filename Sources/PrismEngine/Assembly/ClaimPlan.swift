@@ -20,13 +20,27 @@ enum ClaimPlan {
       packetID: packetID, unixMilliseconds: now)
   }
 
-  /// Bytes of claimed packets that may lie ready behind the one that is on its way.
+  /// Bytes of claimed packets that may lie ready behind the one that is on its way, where several fit.
   static let aheadBytesMax = 2 * 1_048_576
   static let aheadMax = 16
+  /// Of packets larger than this none is read while another is built.
+  static let twofoldBytesMax = 8 * 1_048_576
 
   /// How many packets to claim in one commit. - Parameter bytes: of the last one; nil: unknown yet.
-  static func ahead(lastPacketBytes bytes: Int?) -> Int {
-    guard let bytes else { return 2 }
-    return min(aheadMax, max(1, aheadBytesMax / max(bytes, 1)))
+  static func portion(lastPacketBytes bytes: Int?) -> Int {
+    let fitting = fitting(bytes)
+    return fitting == aheadMax ? aheadMax : max(1, fitting / 2)
+  }
+
+  /// Whether to claim more behind `ahead` packets. Large ones are read while those before them are built; of small ones
+  /// so many are claimed that a commit costs more than both.
+  static func wantsMore(ahead: Int, lastPacketBytes bytes: Int?) -> Bool {
+    if fitting(bytes) == aheadMax || bytes ?? 0 > twofoldBytesMax { return ahead == 0 }
+    return ahead <= portion(lastPacketBytes: bytes)
+  }
+
+  private static func fitting(_ bytes: Int?) -> Int {
+    guard let bytes else { return 1 }
+    return min(aheadMax, aheadBytesMax / max(bytes, 1))
   }
 }

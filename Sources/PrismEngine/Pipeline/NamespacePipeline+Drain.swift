@@ -91,7 +91,7 @@ extension NamespacePipeline {
     if let types, let configuration = settings.configuration {
       wishes.willClaim(kind)
       if let sender = lines[kind].claims(as: settings.deviceID) { notes[Self.senderKey(kind)] = .some(sender.note) }
-      turn.claims = (0..<ClaimPlan.ahead(lastPacketBytes: lines[kind].lastPacketBytes)).map { _ in
+      turn.claims = (0..<ClaimPlan.portion(lastPacketBytes: lines[kind].lastPacketBytes)).map { _ in
         ClaimPlan.claim(
           configuration, kind: kind, types: types, packetID: newID(), now: parts.time.unixMilliseconds)
       }
@@ -124,11 +124,22 @@ extension NamespacePipeline {
     return true
   }
 
-  /// While the head is on its way.
+  /// While the head is on its way: what was claimed is built, and meanwhile what comes after it claimed.
   private func prepareNext(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {
-    let mayClaim = lines[kind].mayClaim(as: settings.deviceID)
-    if lines[kind].entries.count < 2 && !lines[kind].isExhausted && mayClaim { try await commit(kind, claiming: types) }
-    try await buildAhead(kind)
+    if lines[kind].claimedAhead.isEmpty { try await claimMore(kind, types) }
+    async let building: Void = buildAhead(kind)
+    var failure: StoreError?
+    do throws(StoreError) { try await claimMore(kind, types) } catch { failure = error }
+    await building
+    if let failure { throw failure }
+  }
+
+  private func claimMore(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {
+    let line = lines[kind]
+    guard !line.isExhausted, line.mayClaim(as: settings.deviceID),
+      ClaimPlan.wantsMore(ahead: line.entries.count - 1, lastPacketBytes: line.lastPacketBytes)
+    else { return }
+    try await commit(kind, claiming: types)
   }
 
   private func newID() -> PacketID {
@@ -144,14 +155,11 @@ extension NamespacePipeline {
   }
 
   /// What was claimed behind the head, while that is on its way. What can't be built is told when it is the head.
-  private func buildAhead(_ kind: ReportKind) async throws(StoreError) {
-    guard lines[kind].entries.count > 1, let seal = seal(kind) else { return }
+  private func buildAhead(_ kind: ReportKind) async {
     let claimed = lines[kind].claimedAhead
-    guard !claimed.isEmpty else {
-      _ = try await build(lines[kind].entries[1], kind)
-      return
-    }
-    guard let built = try? await parts.builder.build(claimed, seal, wifiOnly: settings.wifiOnlyTypes) else { return }
+    guard !claimed.isEmpty, let seal = seal(kind),
+      let built = try? await parts.builder.build(claimed, seal, wifiOnly: settings.wifiOnlyTypes)
+    else { return }
     for packet in built { keep(packet, kind) }
   }
 

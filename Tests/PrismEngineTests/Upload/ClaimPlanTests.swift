@@ -1,0 +1,36 @@
+import Testing
+
+@testable import PrismEngine
+
+@Suite("How much is claimed behind the packet that is on its way")
+struct ClaimPlanTests {
+  @Test(
+    "small packets many at once, large ones while those before them are built, the largest one by one",
+    arguments: [
+      // bytes of the last packet, packets a commit, the most behind which more are claimed
+      (nil, 1, 1),
+      (100, 16, 0),
+      (131_072, 16, 0),
+      (131_073, 7, 7),
+      (600_000, 1, 1),
+      (2_097_152, 1, 1),
+      (8_388_608, 1, 1),
+      (8_388_609, 1, 0),
+      (67_108_864, 1, 0),
+    ] as [(Int?, Int, Int)])
+  func portions(bytes: Int?, portion: Int, aheadMax: Int) {
+    #expect(ClaimPlan.portion(lastPacketBytes: bytes) == portion)
+    #expect(ClaimPlan.wantsMore(ahead: 0, lastPacketBytes: bytes))
+    #expect(ClaimPlan.wantsMore(ahead: aheadMax, lastPacketBytes: bytes))
+    #expect(!ClaimPlan.wantsMore(ahead: aheadMax + 1, lastPacketBytes: bytes))
+  }
+
+  @Test("what lies ready is bounded: 2 MiB, or two packets of up to 8 MiB each, or one")
+  func bounds() {
+    for bytes in stride(from: 1000, through: 64 << 20, by: 7919) {
+      let most = (0...32).last { ClaimPlan.wantsMore(ahead: $0, lastPacketBytes: bytes) }!
+      let packets = most + ClaimPlan.portion(lastPacketBytes: bytes)
+      #expect(packets * bytes <= 2 << 20 || packets <= 2 && bytes <= 8 << 20 || packets == 1)
+    }
+  }
+}
