@@ -6,9 +6,10 @@ import PrismProtocol
 
 /// The ingest socket (3-ingest.md): takes reports from any number of clients to their commit, and answers each.
 ///
-/// One thread reads and admits, and the store's answers; while one commit runs, what arrives piles up for the next one. So one sync
-/// of the disk serves all that came meanwhile, and nobody waits for a timer. What may be held before its commit is
-/// bounded (`PendingBudget`); past it, connections are not read from, and their clients feel the socket's backpressure.
+/// One thread reads and admits; while one commit runs, what arrives piles up for the next one, and whoever committed
+/// answers. So one sync of the disk serves all that came meanwhile, and nobody waits for a timer or for a thread to wake
+/// up. What may be held before its commit is bounded (`PendingBudget`); past it, connections are not read from, and their
+/// clients feel the socket's backpressure.
 public actor IngestServer {
   /// How long a request may stop in its middle, and how long a client may take to read its last answers.
   public static let stallMax: Duration = .seconds(30)

@@ -15,14 +15,18 @@ final class SocketLoop: SerialExecutor {
   init(for path: String) throws(SocketError) {
     thread = try SocketLoopThread(path)
     var id = pthread_t()
+    let forIt = Unmanaged.passRetained(thread)
     let failed = pthread_create(
       &id, nil,
       { argument in
         guard let argument else { return nil }
         Unmanaged<SocketLoopThread>.fromOpaque(argument).takeRetainedValue().run()
         return nil
-      }, Unmanaged.passRetained(thread).toOpaque())
-    guard failed == 0 else { throw .system("start a thread for", path: path, errno: failed) }
+      }, forIt.toOpaque())
+    guard failed == 0 else {
+      forIt.release()
+      throw .system("start a thread for", path: path, errno: failed)
+    }
     pthread_detach(id)
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import PrismClient
 import Testing
 
 @Suite("Budgets of the daemon") struct BudgetTests {
@@ -59,6 +60,25 @@ import Testing
       #expect(calls <= 0.05, "\(calls) reads and writes a report")
       #expect(bytes <= 900, "\(bytes) bytes of disk a report")
       #expect(switches <= 0.05, "\(switches) wake-ups a report")
+    }
+  }
+
+  /// Two threads, what the disk is waited for, one read and one write.
+  @Test("a report that is waited for costs a read, a write, and at most 6 wake-ups")
+  func waiting() async throws {
+    try await withHarness(namespaces: ["quiet": "monitorList: [{type: sample}]\n"]) { harness in
+      try await harness.startDaemon()
+      let process = try #require(harness.daemonProcess)
+      let client = harness.client()
+      let report = Sample.report(1, in: "quiet")
+      for _ in 0..<20 { _ = try await client.report(report) }
+      let (before, count) = (try Used(process), 500)
+      for _ in 0..<count { _ = try await client.report(report) }
+      let after = try Used(process)
+      let calls = Double(after.calls - before.calls) / Double(count)
+      let switches = Double(after.switches - before.switches) / Double(count)
+      #expect(calls <= 2.5, "\(calls) reads and writes a report")
+      #expect(switches <= 6, "\(switches) wake-ups a report")
     }
   }
 
