@@ -132,19 +132,22 @@ extension ReportStore {
   func makeRoom(
     for batch: ReportBatch, namespace: Int, _ database: StoreDatabase
   ) throws(SQLiteError) -> Int {
-    func left() -> Int {
-      ReportKind.allCases.reduce(batch.quota.bytesMax) { $0 - state[QueueID(namespace: namespace, kind: $1)].bytes }
-    }
-    guard batch.quota.evictsOldest else { return left() }
+    let bytesMax = batch.quota.bytesMax
+    guard batch.quota.evictsOldest else { return bytesMax - bytesHeld(namespace) }
     // A row with a payload is stored as two, each with the meta.
     let needed = batch.rows.reduce(0) { sum, row in
       sum + row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
     }
-    let wanted = min(needed, batch.quota.bytesMax)
+    let wanted = min(needed, bytesMax)
     for lane in Lane.allCases.reversed() {
-      while left() < wanted, try evict(lane, namespace, database) {}
+      while bytesMax - bytesHeld(namespace) < wanted, try evict(lane, namespace, database) {}
     }
-    return left()
+    return bytesMax - bytesHeld(namespace)
+  }
+
+  // No closure: each call of one that is the actor's asks where it runs, and this is asked with every batch.
+  private func bytesHeld(_ namespace: Int) -> Int {
+    state[QueueID(namespace: namespace, kind: .meta)].bytes + state[QueueID(namespace: namespace, kind: .payload)].bytes
   }
 
   /// One slice of the lane's oldest rows, of the kind whose are older. false: none waits there.
