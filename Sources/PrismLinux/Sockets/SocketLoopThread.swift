@@ -29,11 +29,9 @@ final class SocketLoopThread: Sendable {
     poll = prism_poll_new()
     guard poll >= 0 else { throw .system("watch its connections", path: path, errno: errno) }
     wake = prism_event_new()
+    // From here on `deinit` closes both, after a failure too.
     guard wake >= 0, prism_poll_set(poll, wake, 1, 1, 0, Self.wakeID) == 0 else {
-      let code = errno
-      close(poll)
-      close(wake)
-      throw .system("wake its thread", path: path, errno: code)
+      throw .system("wake its thread", path: path, errno: errno)
     }
   }
 
