@@ -24,7 +24,8 @@
 extern int statx(int folder, const char *path, int flags, unsigned mask, struct statx *facts);
 
 /// Which file `path` leads to, and nothing else of it: whoever asks for a file's times makes Linux 6.13 and newer write
-/// its inode with the next write, a third of what a small commit waits for (kernel.org/doc, multigrain-ts.rst).
+/// its inode with the next write, a third of what a small commit waits for
+/// (docs.kernel.org/filesystems/multigrain-ts.html).
 /// 0, or -1 with errno.
 static inline int prism_file_identity(const char *path, uint64_t *device, uint64_t *inode) {
   struct statx facts;

@@ -8,9 +8,7 @@ public final class DispatchQueueExecutor: SerialExecutor {
   /// Dispatch sources of the actor are made on this queue; their handlers enter the actor by `assumeIsolated`.
   public let queue: DispatchQueue
 
-  public init(label: String, qos: DispatchQoS = .unspecified) {
-    queue = DispatchQueue(label: label, qos: qos)
-  }
+  public init(label: String) { queue = DispatchQueue(label: label) }
 
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)

@@ -127,11 +127,9 @@ extension NamespacePipeline {
   /// While the head is on its way: what was claimed is built, and meanwhile what comes after it claimed.
   private func prepareNext(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {
     if lines[kind].claimedAhead.isEmpty { try await claimMore(kind, types) }
-    async let building: Void = buildAhead(kind)
-    var failure: StoreError?
-    do throws(StoreError) { try await claimMore(kind, types) } catch { failure = error }
+    async let building: Void = buildAhead(kind)  // waited for when claiming fails, too
+    try await claimMore(kind, types)
     await building
-    if let failure { throw failure }
   }
 
   private func claimMore(_ kind: ReportKind, _ types: Claim.TypeFilter) async throws(StoreError) {

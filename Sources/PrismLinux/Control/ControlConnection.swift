@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-import PrismBase
 import PrismProtocol
 
 /// One client of the control socket. Shares its server's thread.

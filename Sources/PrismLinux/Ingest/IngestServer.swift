@@ -324,9 +324,9 @@ extension IngestServer {
   private func commit() {
     guard !isCommitting else { return }
     collectBatches()
-    let entries = composer.take(rowsMax: Self.commitRowsMax, bytesMax: Self.commitBytesMax)
-    guard !entries.isEmpty else { return }
+    guard !composer.isEmpty else { return }
     isCommitting = true
+    let entries = composer.take(rowsMax: Self.commitRowsMax, bytesMax: Self.commitBytesMax)
     sink.append(entries.map(\.batch)) { outcome in
       self.loop.enter { self.assumeIsolated { $0.committed(entries, outcome) } }
     }

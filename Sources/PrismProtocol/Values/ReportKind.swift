@@ -2,11 +2,12 @@
 public enum ReportKind: String, Sendable, CaseIterable, Hashable {
   case meta, payload
 
-  // Asked for every row: the default compares the names.
+  // Asked for every row: by default the names are compared, and hashed.
   public static func == (one: Self, other: Self) -> Bool {
     switch (one, other) {
     case (.meta, .meta), (.payload, .payload): true
     case (.meta, .payload), (.payload, .meta): false
     }
   }
+  public func hash(into hasher: inout Hasher) { hasher.combine(self == .payload) }
 }

@@ -13,11 +13,6 @@ struct QueueID: Hashable, Sendable {
   static func kind(numbered number: Int) -> ReportKind { number == 0 ? .meta : .payload }
 
   var index: Int { namespace * 2 + Self.number(of: kind) }
-
-  // By one number: as the compiler makes it, the kind's name is hashed, for every statement that is looked up.
-  static func == (one: Self, other: Self) -> Bool { one.index == other.index }
-  func hash(into hasher: inout Hasher) { hasher.combine(index) }
-
   var table: String { (kind == .meta ? "m" : "p") + String(namespace) }
   var twin: QueueID { QueueID(namespace: namespace, kind: kind == .meta ? .payload : .meta) }
 }
