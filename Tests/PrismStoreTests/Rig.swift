@@ -70,9 +70,10 @@ final class Rig: Sendable {
     _ numbers: some Sequence<Int>, of type: ReportType = order, in namespace: NamespaceName = shop, lane: Lane = .rest,
     payload: [UInt8]? = nil, ids: [String]? = nil,
     quota: StoreQuota = StoreQuota(bytesMax: 1 << 30, evictsOldest: false),
-    createdTime: Int64? = nil, context: CommonContext = CommonContext(members: Array(#""APP_NAME":"pos""#.utf8))
+    createdTime: Int64? = nil, context: CommonContext = CommonContext(members: Array(#""APP_NAME":"pos""#.utf8)),
+    from userID: UInt32 = 1000
   ) -> ReportBatch {
-    var batch = ReportBatch(namespace: namespace, context: context, quota: quota)
+    var batch = ReportBatch(namespace: namespace, userID: userID, context: context, quota: quota)
     batch.types = [.init(type: type, lane: lane, isRealtime: false)]
     for (index, number) in numbers.enumerated() {
       let body = append(Array(#""n":\#(number)"#.utf8), to: &batch.arena)

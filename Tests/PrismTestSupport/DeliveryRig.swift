@@ -63,7 +63,7 @@ public final class DeliveryRig: Sendable {
     payload: [UInt8]? = nil, to engine: Engine
   ) async {
     var batch = ReportBatch(
-      namespace: NamespaceName(namespace)!, context: CommonContext(members: []),
+      namespace: NamespaceName(namespace)!, userID: 1000, context: CommonContext(members: []),
       quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
     batch.types = [.init(type: ReportType(type)!, lane: isRealtime ? .realtime : .rest, isRealtime: isRealtime)]
     for number in numbers {

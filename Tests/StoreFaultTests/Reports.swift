@@ -15,7 +15,7 @@ enum Reports {
 
   static func batch(_ numbers: Range<Int>) -> ReportBatch {
     var batch = ReportBatch(
-      namespace: namespace, context: context, quota: StoreQuota(bytesMax: 1 << 40, evictsOldest: false))
+      namespace: namespace, userID: 1000, context: context, quota: StoreQuota(bytesMax: 1 << 40, evictsOldest: false))
     batch.types = [type]
     for number in numbers {
       let start = batch.arena.count

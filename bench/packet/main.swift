@@ -36,7 +36,7 @@ private let context = CommonContext(
 private func fill(_ store: ReportStore) async {
   for start in stride(from: 0, to: rowsPerPacket, by: 500) {
     var batch = ReportBatch(
-      namespace: namespace, context: context, quota: StoreQuota(bytesMax: .max, evictsOldest: false))
+      namespace: namespace, userID: 1000, context: context, quota: StoreQuota(bytesMax: .max, evictsOldest: false))
     batch.types = [.init(type: ReportType("event")!, lane: .rest, isRealtime: false)]
     for number in start..<start + 500 {
       let begin = batch.arena.count

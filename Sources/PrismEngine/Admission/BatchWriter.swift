@@ -6,8 +6,8 @@ public struct BatchWriter: Sendable {
   /// Indices in the namespace's monitor list, one for each of `batch.types`.
   private var monitored: [Int] = []
 
-  public init(namespace: AdmissionRules.Namespace, context: CommonContext) {
-    batch = ReportBatch(namespace: namespace.name, context: context, quota: namespace.quota)
+  public init(namespace: AdmissionRules.Namespace, userID: UInt32, context: CommonContext) {
+    batch = ReportBatch(namespace: namespace.name, userID: userID, context: context, quota: namespace.quota)
   }
 
   /// Whether `admitted` of a session with `context` can stand in this batch.

@@ -174,7 +174,10 @@ extension IngestConversation {
   /// Lets `body` change the open batch where it stands, without a copy.
   private mutating func writing<Result>(_ admitted: Admission.Admitted, _ body: (inout BatchWriter) -> Result) -> Result
   {
-    var writer = open ?? BatchWriter(namespace: admitted.namespace, context: session.context)
+    var writer =
+      open
+      ?? BatchWriter(
+        namespace: admitted.namespace, userID: session.peer.userID, context: session.context)
     open = nil
     defer { open = writer }
     return body(&writer)

@@ -37,6 +37,8 @@ public struct ReportBatch: Sendable {
   }
 
   public let namespace: NamespaceName
+  /// The sender's, by the kernel's word (`SO_PEERCRED`): report ids and quotas are this user's own.
+  public let userID: UInt32
   public let context: CommonContext
   /// The most bytes that the namespace may hold, and what happens past them.
   public let quota: StoreQuota
@@ -44,8 +46,8 @@ public struct ReportBatch: Sendable {
   public var rows: [Row] = []
   public var arena: [UInt8] = []
 
-  public init(namespace: NamespaceName, context: CommonContext, quota: StoreQuota) {
-    (self.namespace, self.context, self.quota) = (namespace, context, quota)
+  public init(namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota) {
+    (self.namespace, self.userID, self.context, self.quota) = (namespace, userID, context, quota)
   }
 }
 

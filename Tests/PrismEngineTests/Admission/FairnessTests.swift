@@ -7,7 +7,8 @@ struct FairnessTests {
   /// A batch whose arena says which one it is.
   private func batch(_ name: String, rows: Int = 1, bytes: Int = 0) -> ReportBatch {
     var batch = ReportBatch(
-      namespace: .prism, context: CommonContext(members: []), quota: StoreQuota(bytesMax: .max, evictsOldest: false))
+      namespace: .prism, userID: 1000, context: CommonContext(members: []),
+      quota: StoreQuota(bytesMax: .max, evictsOldest: false))
     batch.arena = Array(name.utf8) + [UInt8](repeating: 0x20, count: bytes)
     batch.rows = Array(repeating: .init(type: 0, createdTime: 0, body: 0..<1, metaBytes: 1), count: rows)
     return batch
