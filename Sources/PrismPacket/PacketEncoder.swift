@@ -44,9 +44,7 @@ public final class PacketEncoder {
     context: [UInt8], metas: [UInt8], payloads: [[UInt8]]
   ) throws(PacketError) -> [UInt8] {
     let metaBlock = try block(metas, index: 0, context: context)
-    let wrapped = PlantedBug.metaLengthWraps.isPlanted ? UInt16(truncatingIfNeeded: metaBlock.count) : nil
-    guard let metaLength = wrapped ?? UInt16(exactly: metaBlock.count), let count = UInt8(exactly: payloads.count)
-    else {
+    guard let metaLength = UInt16(exactly: metaBlock.count), let count = UInt8(exactly: payloads.count) else {
       throw .frameOverflow
     }
     var header: [UInt8] = []

@@ -127,18 +127,9 @@ extension ReportStore {
       id: claim.packetID, position: (state[queue].packets.last?.position ?? 0) + 1, createdTime: claim.unixMilliseconds,
       bytes: builder.bytes, hasClientIDs: builder.hasClientIDs, header: state[queue].ledger.header(epoch: epoch),
       members: builder.members)
-    if PlantedBug.claimOutsideTransaction.isPlanted {
-      insertLater(packet, queue)
-    } else {
-      try insert(packet, queue, database)
-    }
+    try insert(packet, queue, database)
     state[queue].packets.append(packet)
     return claimed(packet, queue, builder)
-  }
-
-  /// A planted bug.
-  private func insertLater(_ packet: PacketState, _ queue: QueueID) {
-    Task { try? transaction { (database) throws(SQLiteError) in try insert(packet, queue, database) } }
   }
 
   func insert(_ packet: PacketState, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {

@@ -79,8 +79,7 @@ extension ReportStore {
     _ namespace: Int, _ policy: RetentionPolicy, _ database: StoreDatabase
   ) throws(SQLiteError) {
     guard try isCleared(namespace, policy, database) else { return }
-    let everyNumber = PlantedBug.clearingOtherNamespaces.isPlanted ? Array(state.namespaces.keys) : [namespace]
-    for queue in everyNumber.flatMap({ number in ReportKind.allCases.map { QueueID(namespace: number, kind: $0) } }) {
+    for queue in ReportKind.allCases.map({ QueueID(namespace: namespace, kind: $0) }) {
       while try dropOldest(queue, Lane.allCases, rowsMax: Self.sliceRowsMax, to: .cleared, database) > 0 {}
     }
   }

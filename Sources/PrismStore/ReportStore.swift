@@ -266,11 +266,9 @@ extension ReportStore {
       let database = try self.database
       try database.statement(.begin).run()
       let result = try body(database)
-      if !PlantedBug.ledgerOutsideTransaction.isPlanted { try writeLedgers(database) }
+      try writeLedgers(database)
       isCommitting = true
-      if PlantedBug.answerBeforeCommit.isPlanted { return commitLater(result) }
       try database.statement(.commit).run()
-      if PlantedBug.ledgerOutsideTransaction.isPlanted { try writeLedgers(database) }
       for queue in touched { committed[queue] = state[queue].ledger.stored }
       if hasNewNames { writeContents(database) }
       scheduleCheckpoint(database)
@@ -286,12 +284,6 @@ extension ReportStore {
   private func writeLedgers(_ database: StoreDatabase) throws(SQLiteError) {
     let ledger = try database.statement(.writeLedger)
     for queue in touched { try state.writeLedger(of: queue, with: ledger) }
-  }
-
-  /// A planted bug.
-  private func commitLater<Result>(_ result: Result) -> Result {
-    Task { try? database.statement(.commit).run() }
-    return result
   }
 
   /// Reads again what the database says. After anything but a full disk the file is opened anew, since what a connection

@@ -52,7 +52,7 @@ struct SimulatedLifeTests {
     }
   }
 
-  @Test("short lives, always the same: what the runner of planted bugs counts on", arguments: [UInt64](1...6))
+  @Test("short lives, always the same: the mutants count on them", arguments: [UInt64](1...6))
   func shortLife(seed: UInt64) async throws {
     let life = try await Self.live(seed: seed, hours: 3, trouble: .seconds(3600))
     try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test("every link of a page leads to a file") func linksLeadSomewhere() {
-    for page in ["README.md"] + SourceTree.paths(under: "docs", ending: ".md") {
+    for page in ["README.md", "CONTRIBUTING.md"] + SourceTree.paths(under: "docs", ending: ".md") {
       let folder = page.split(separator: "/").dropLast().map { $0 + "/" }.joined()
       for match in (SourceTree.read(page) ?? "").matches(of: /\]\(([^):#]+)(?:#[^)]*)?\)/) {
         let target = folder + match.1

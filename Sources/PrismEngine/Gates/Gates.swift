@@ -25,7 +25,7 @@ struct Gates: Sendable {
   /// For the whole of the kind.
   var verdict: Verdict {
     if let shut = configurationGate ?? networkGate ?? retryGate { return .shut(shut) }
-    let stays = isMetered && !PlantedBug.wifiOnlyLeavesMetered.isPlanted ? settings.wifiOnlyTypes : []
+    let stays = isMetered ? settings.wifiOnlyTypes : []
     switch kind {
     case .meta: return .open(stays.isEmpty ? .all : .except(stays))
     case .payload: return .open(.only(settings.payloadTypes.subtracting(stays)))

@@ -220,7 +220,6 @@ extension NamespacePipeline {
   private func book(_ bytes: Int) -> Int {
     flow.roll(Instant(parts.time))
     flow.book(bytes)
-    if PlantedBug.windowNotKept.isPlanted { return bytes }
     notes[Self.flowKey] = flow.note(now: Instant(parts.time))
     return bytes
   }
@@ -230,7 +229,7 @@ extension NamespacePipeline {
   ) async {
     if isMetered { _ = book(answer.bytesSent + answer.bytesReceived - booked) }
     guard let head = lines[kind].head, head.id == packet.context.packetID else { return }
-    lines[kind].answered(mayHaveLeft: answer.mayHaveLeft && !PlantedBug.unmarkOnLostAnswer.isPlanted)
+    lines[kind].answered(mayHaveLeft: answer.mayHaveLeft)
     let unixMilliseconds = parts.time.unixMilliseconds
     let result = AnswerClass(
       answer, to: head.id, receipt: settings.configuration?.receipt ?? .required, now: unixMilliseconds)

@@ -36,11 +36,9 @@ enum AnswerClass: Sendable, Equatable {
     case 200...299:
       let named = headers["prism-receipt"].flatMap { PacketID($0.trimmingBlanks) }
       let isAccepted = named == packet || (named == nil && receipt == .optional)
-      return isAccepted || PlantedBug.noReceiptCheck.isPlanted
-        ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
+      return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
     case 413: return .tooLarge(message: body.message)
-    case 400 where !PlantedBug.badRequestForEver.isPlanted, 415, 422:
-      return .unacceptable(status: status, message: body.message)
+    case 400, 415, 422: return .unacceptable(status: status, message: body.message)
     case 408, 425, 429, 500...599:
       let retryAfter = headers["retry-after"].flatMap {
         RetryAfter.parse($0, serverDate: headers["date"], now: now)

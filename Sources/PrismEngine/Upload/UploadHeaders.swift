@@ -16,9 +16,7 @@ enum UploadHeaders {
       ("Prism-Cipher", packet.seal.cipher.rawValue),
       ("Prism-Key-Id", packet.seal.keyID),
     ]
-    if let dependsOn, !PlantedBug.chainNotNamed.isPlanted {
-      headers.append(("Prism-Depends-On", dependsOn.description))
-    }
+    if let dependsOn { headers.append(("Prism-Depends-On", dependsOn.description)) }
     if let mac = packet.mac { headers.append(("Prism-Mac", mac)) }
     if let token { headers.append(("Authorization", "Bearer \(token)")) }
     return headers

@@ -25,7 +25,7 @@ final class StoreDatabase {
       PRAGMA page_size = 4096;
       PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA journal_mode = WAL;
-      PRAGMA synchronous = \(options.durability == .full && !PlantedBug.synchronousNormal.isPlanted ? "FULL" : "NORMAL");
+      PRAGMA synchronous = \(options.durability == .full ? "FULL" : "NORMAL");
       PRAGMA secure_delete = OFF;
       PRAGMA trusted_schema = OFF;
       PRAGMA cell_size_check = ON;
