@@ -24,7 +24,8 @@ public actor PrismClient {
   private enum Mode: String { case each, cumulative }
 
   /// - Parameter socket: the daemon's `ingest.socket`; nil: the environment's `PRISM_INGEST`, else the default.
-  /// - Parameter app: common information of the app: `APP_NAME`, `APP_VERSION`, … (3-ingest.md), each at most 256 bytes.
+  /// - Parameter app: common information of the app: `APP_NAME`, `APP_VERSION`, … (docs/ingest-protocol.md), each at
+  /// most 256 bytes.
   /// - Parameter answerTimeout: how long the daemon may be silent while an answer is due.
   public init(socket: String? = nil, app: [String: String] = [:], answerTimeout: Duration = .seconds(60)) {
     self.socket = socket ?? getenv("PRISM_INGEST").map { String(cString: $0) } ?? Self.defaultSocket
@@ -62,7 +63,8 @@ public actor PrismClient {
     return answers
   }
 
-  /// Request lines as they stand (NDJSON of 3-ingest.md, each with its payload bytes behind it), pipelined in the mode
+  /// Request lines as they stand (NDJSON of docs/ingest-protocol.md, each with its payload bytes behind it), pipelined
+  /// in the mode
   /// `cumulative`: the fastest way in.
   /// - Parameter nextChunk: whole requests, and how many they are; nil at the end.
   /// - Parameter progress: called with the number of reports that were dealt with so far.

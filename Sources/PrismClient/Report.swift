@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// One thing to tell the daemon (3-ingest.md).
+/// One thing to tell the daemon (docs/ingest-protocol.md).
 public struct Report: Sendable, Equatable {
   public var namespace: NamespaceName
   public var type: ReportType

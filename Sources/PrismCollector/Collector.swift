@@ -4,7 +4,7 @@ import PrismProtocol
 import PrismStore
 
 /// The receiver: takes packets, decodes, deduplicates and orders them, stores their reports, and only then answers with
-/// the receipt (8-collector.md). The model for a backend in another language.
+/// the receipt (docs/collector.md). The model for a backend in another language.
 public final class Collector: Sendable {
   private let options: CollectorOptions
   private let opener: PacketOpener

@@ -4,7 +4,7 @@ import PrismProtocol
 import PrismStore
 
 /// What came, at rest: a packet's id and its reports are one transaction, so a packet that comes twice is stored once,
-/// through `kill -9` too (8-collector.md).
+/// through `kill -9` too (docs/collector.md).
 ///
 /// Packets that arrive while a commit runs share the next one: one sync of the disk serves them all.
 actor CollectorStore {

@@ -1,7 +1,7 @@
 import PrismHTTP
 import PrismProtocol
 
-/// What a packet's POST says of it in its headers (5-packet.md, The POST).
+/// What a packet's POST says of it in its headers (docs/packet.md, "The POST").
 struct Delivery: Sendable {
   let context: PacketContext
   let cipher: Cipher

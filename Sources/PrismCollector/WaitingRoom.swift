@@ -1,7 +1,8 @@
 import PrismBase
 import PrismProtocol
 
-/// Where packets wait for the one that they depend on, in case it is on its way (6-delivery.md, Order at the receiver).
+/// Where packets wait for the one that they depend on, in case it is on its way (docs/delivery.md, "Order at the
+/// receiver").
 actor WaitingRoom {
   static let patience: Duration = .seconds(30)
   static let placesMax = 256

@@ -5,7 +5,7 @@ import PrismStore
 
 /// The daemon's delivery as a whole: a pipeline for each namespace, the store's maintenance, reloads, the network.
 public actor Engine {
-  /// How long a POST that is on its way may take when the daemon stops (6-delivery.md).
+  /// How long a POST that is on its way may take when the daemon stops (docs/delivery.md).
   public static let stopMax: Duration = .seconds(5)
   private static let maintenanceInterval: Duration = .seconds(10)
   /// Sooner after the start, so that it rests soon.
@@ -109,7 +109,7 @@ public actor Engine {
     for pipeline in pipelines.values { await pipeline.turns() }
   }
 
-  /// The program serves: what a crash costs from now on is not the store's doing (4-store.md, Start).
+  /// The program serves: what a crash costs from now on is not the store's doing (docs/store.md, "Start").
   public func markReady() async { await parts.store.markReady() }
 
   /// How the store is: what `/readyz` and the metrics tell. Never waits.

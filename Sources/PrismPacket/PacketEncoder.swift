@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// Builds the body of a packet: gzip, AES, frame (5-packet.md), big-endian throughout.
+/// Builds the body of a packet: gzip, AES, frame (docs/packet.md), big-endian throughout.
 ///
 /// Holds a compressor and a cipher, so keep one a namespace; not for two threads at once.
 public final class PacketEncoder {

@@ -1,7 +1,7 @@
 import PrismBase
 import PrismProtocol
 
-// What becomes of a packet once it was answered (6-delivery.md, Settling), and of rows that leave otherwise.
+// What becomes of a packet once it was answered (docs/delivery.md, "Settling"), and of rows that leave otherwise.
 extension ReportStore {
   func settle(_ settlement: Settlement, _ database: StoreDatabase) throws(SQLiteError) {
     switch settlement {

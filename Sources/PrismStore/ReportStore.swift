@@ -4,7 +4,7 @@ import PrismBase
 import PrismProtocol
 
 /// The reports that were taken and have not left, on disk: `STATE/prism.db`, one SQLite database behind one serial queue
-/// (4-store.md).
+/// (docs/store.md).
 ///
 /// Whatever was answered as stored survives a `kill -9`, and a power loss where `durability` is full. Each call that
 /// changes something is one transaction; the ledger's identity holds after every one. After a failure of the disk the

@@ -2,7 +2,7 @@ import Foundation
 import PrismProtocol
 import Testing
 
-/// The keys that tools rely on: of 7-operations.md, and those that were added. Keys are only ever added here.
+/// The keys that tools rely on: of docs/control-protocol.md, and those that were added. Keys are only ever added here.
 @Suite struct StatusContractTests {
   private static let daemon = """
     version string, uptimeSeconds count, generation count, configFaults array, network.kind string,

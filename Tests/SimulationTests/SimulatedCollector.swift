@@ -2,7 +2,7 @@ import PrismPacket
 import PrismProtocol
 import PrismTestSupport
 
-/// A collector that remembers packet ids, and sees whatever is promised of what comes to it (6-delivery.md).
+/// A collector that remembers packet ids, and sees whatever is promised of what comes to it (docs/delivery.md).
 struct SimulatedCollector {
   struct Line: Hashable {
     let namespace: NamespaceName

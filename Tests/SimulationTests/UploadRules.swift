@@ -4,7 +4,7 @@ import PrismTestSupport
 
 @testable import PrismEngine
 
-/// What must hold whenever a POST begins, kept from outside of the engine (6-delivery.md, Whether and Settling).
+/// What must hold whenever a POST begins, kept from outside of the engine (docs/delivery.md, "Gates" and "Settling").
 struct UploadRules {
   typealias Line = SimulatedCollector.Line
 

@@ -57,4 +57,17 @@ import Testing
       }
     }
   }
+
+  @Test("a comment cites only pages and sections that exist") func citationsExist() throws {
+    let citation = /((?:[\w.-]+\/)*[\w-]+\.md)(?:, "([^"]+)")?/
+    for file in SourceTree.sources + SourceTree.tests {
+      for comment in file.lines where comment.contains(/^\s*\/\//) {
+        for match in comment.matches(of: citation) {
+          let page = try #require(SourceTree.read(String(match.1)), "\(file) cites \(match.1)")
+          guard let section = match.2 else { continue }
+          #expect(page.contains(try Regex("(?m)^#+ \\Q\(section)\\E")), "\(file): \(match.1) has no \(section)")
+        }
+      }
+    }
+  }
 }

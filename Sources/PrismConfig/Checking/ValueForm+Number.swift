@@ -7,7 +7,7 @@ struct Ceiling: Sendable {
 }
 
 extension DaemonConfiguration.Ceilings {
-  /// The furthest that `limits.*` may raise each (2-configuration.md).
+  /// The furthest that `limits.*` may raise each (docs/configuration.md).
   static var furthest: Self {
     var ceilings = Self()
     ceilings.maxBodyMByte = 64

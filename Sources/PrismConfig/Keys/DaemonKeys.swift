@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// The table "The daemon" of 2-configuration.md.
+/// The table "The daemon" of docs/configuration.md.
 package enum DaemonKeys {
   package static let table: KeyTable<DaemonConfiguration> = KeyTable(
     sockets + storage + limits + identity + network + remote + operation, defaults: DaemonConfiguration(),
@@ -137,7 +137,7 @@ extension ValueForm where Value == [MapEntry<String>] {
     }
   }
 
-  /// A row's own, in every case (3-ingest.md, Common information).
+  /// A row's own, in every case (docs/ingest-protocol.md, "Questions").
   private static var rowKeys: [String] { ["MONITOR_TYPE", "REPORT_ID", "IS_BIZ", "CREATE_TIME"] }
 }
 

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// The table "A namespace" of 2-configuration.md.
+/// The table "A namespace" of docs/configuration.md.
 package enum NamespaceKeys {
   package static let table: KeyTable<NamespaceDraft> = KeyTable(
     switches + limits + protection + access,

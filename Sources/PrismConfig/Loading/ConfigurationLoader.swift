@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// Reads the daemon's file and the namespaces' beside it (2-configuration.md, Files).
+/// Reads the daemon's file and the namespaces' beside it (docs/configuration.md, "How a file is read").
 public struct ConfigurationLoader: Sendable {
   private let path: String
   private let environment: [String: String]

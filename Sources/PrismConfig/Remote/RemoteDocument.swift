@@ -1,7 +1,7 @@
 public import PrismProtocol
 
 /// What a server of remote configuration answers, out of its envelope: `{"namespaces":[…],"updateTime":…,"full":…}`
-/// (2-configuration.md, Remote configuration).
+/// (docs/remote-configuration.md).
 public struct RemoteDocument: Sendable, Equatable {
   public static let namespacesMax = 10_000
   private static let valuesMax = 250_000

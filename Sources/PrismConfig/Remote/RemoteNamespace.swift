@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What remote configuration says of one namespace: an entry of `namespaces` (2-configuration.md, Remote configuration).
+/// What remote configuration says of one namespace: an entry of `namespaces` (docs/remote-configuration.md).
 public struct RemoteNamespace: Sendable, Equatable {
   public let name: NamespaceName
   /// `delFlag: 1`: what was said of it before is taken back.

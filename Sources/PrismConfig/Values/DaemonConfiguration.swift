@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What the daemon itself is told: the table "The daemon" of 2-configuration.md, in base units.
+/// What the daemon itself is told: the table "The daemon" of docs/configuration.md, in base units.
 public struct DaemonConfiguration: Sendable, Equatable {
   public enum Durability: String, Sendable, CaseIterable { case full, normal }
   public enum LogLevel: String, Sendable, CaseIterable { case debug, info, warning, error }

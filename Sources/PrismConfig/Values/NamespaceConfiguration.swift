@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What one namespace is told to do: the table "A namespace" of 2-configuration.md, in base units.
+/// What one namespace is told to do: the table "A namespace" of docs/configuration.md, in base units.
 public struct NamespaceConfiguration: Sendable, Equatable {
   public enum OnFull: String, Sendable, CaseIterable { case evictOldest, refuse }
   public enum Receipt: String, Sendable, CaseIterable { case required, optional }

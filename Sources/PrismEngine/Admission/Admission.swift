@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// May this report be taken, and what does it become? The steps of 3-ingest.md in their order; pure.
+/// May this report be taken, and what does it become? The steps of docs/ingest-protocol.md in their order; pure.
 public enum Admission {
   /// A stamp that is further ahead than this is set to now.
   public static let aheadMax: Duration = .seconds(300)

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// The common information of one connection: which key comes from where, and who wins (3-ingest.md).
+/// The common information of one connection: which key comes from where, and who wins (docs/ingest-protocol.md).
 ///
 /// A key that a greeting gives wins over a configured one, that over what the process or the host tells. What the kernel
 /// says of the peer wins over all of them.

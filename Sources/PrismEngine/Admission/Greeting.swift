@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What a client's `hello` sets for the rest of its connection (3-ingest.md).
+/// What a client's `hello` sets for the rest of its connection (docs/ingest-protocol.md).
 public struct Greeting: Sendable, Equatable {
   /// Common information of the app, at most `Limits.commonValueBytesMax` a value.
   public var app: [String: String] = [:]

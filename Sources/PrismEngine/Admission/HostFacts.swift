@@ -1,4 +1,4 @@
-/// The host's part of the common information (3-ingest.md): read once at start, handed in as a value.
+/// The host's part of the common information (docs/ingest-protocol.md): read once at start, handed in as a value.
 public struct HostFacts: Sendable, Equatable {
   /// `SYS_DEVICE_ID` where the configuration names none.
   public var deviceID: String

@@ -1,6 +1,7 @@
 public import PrismProtocol
 
-/// One connection's line protocol without its socket: bytes in, batches out to a commit, answers out (3-ingest.md).
+/// One connection's line protocol without its socket: bytes in, batches out to a commit, answers out
+/// (docs/ingest-protocol.md).
 ///
 /// Pure: whoever owns it reads and writes, hands the batches to the store in their order, and brings back what became
 /// of them in the same order.

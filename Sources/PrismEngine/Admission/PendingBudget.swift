@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// How much each connection and user may have in memory before its commit (3-ingest.md). Pure.
+/// How much each connection and user may have in memory before its commit (docs/ingest-protocol.md). Pure.
 ///
 /// A user may hold as much as is still free for all: one user alone half of the whole, and however much some hold, there
 /// is room left for another. A user whose connections hold only beginnings of requests up to its share would wait for

@@ -2,7 +2,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-/// How large a packet may become (6-delivery.md, What; 5-packet.md, The two bodies).
+/// How large a packet may become (docs/delivery.md, "Packets"; docs/packet.md, "The two bodies").
 enum ClaimPlan {
   /// The meta block must fit the frame's 2 bytes once compressed and encrypted. Metas that don't compress at all grow by
   /// gzip's frame and stored blocks and by the cipher's nonce, tag or padding: under 256 bytes in all.

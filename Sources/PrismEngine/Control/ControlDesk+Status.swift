@@ -3,7 +3,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-// `prismctl status --json`; keys are only ever added (7-operations.md).
+// `prismctl status --json`; keys are only ever added (docs/control-protocol.md).
 extension ControlDesk {
   func status() async throws(Refused) -> JSONValue {
     let parts = engine.parts

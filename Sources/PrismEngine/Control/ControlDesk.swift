@@ -3,7 +3,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-/// Answers what `prismctl` asks (7-operations.md). Every answer ends with a line that has `"done":true`.
+/// Answers what `prismctl` asks (docs/control-protocol.md). Every answer ends with a line that has `"done":true`.
 public struct ControlDesk: Sendable {
   let engine: Engine
   let version: String

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// What a namespace has sent over metered networks in its current window of 24 h (6-delivery.md, Whether).
+/// What a namespace has sent over metered networks in its current window of 24 h (docs/delivery.md, "Gates").
 ///
 /// While the daemon runs, the window's age is counted by the uptime clock, which nobody can step. Over a restart only
 /// the wall clock can tell how much time went by. Where that one is behind the window's begin (a machine without a

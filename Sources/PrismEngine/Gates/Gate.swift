@@ -1,4 +1,5 @@
-/// What can keep a report from being sent, in the order in which it is asked (6-delivery.md, Whether). The raw value is
+/// What can keep a report from being sent, in the order in which it is asked (docs/delivery.md, "Gates"). The raw
+/// value is
 /// the name that `prismctl explain` and status say.
 enum Gate: String, Sendable, CaseIterable {
   /// The daemon is stopping.

@@ -1,4 +1,4 @@
-/// What the server of remote configuration is asked, and told with it (2-configuration.md, Remote configuration).
+/// What the server of remote configuration is asked, and told with it (docs/remote-configuration.md).
 struct RemoteQuestion: Sendable, Equatable {
   /// What the server may learn of a fault; the whole of it stands in status and log.
   static let reasonBytesMax = 500

@@ -1,7 +1,7 @@
 import PrismConfig
 import PrismProtocol
 
-/// What the answer to a POST means for the packet that it was for: the table "Settling" of 6-delivery.md.
+/// What the answer to a POST means for the packet that it was for: the table "Settling" of docs/delivery.md.
 enum AnswerClass: Sendable, Equatable {
   case accepted(wasDuplicate: Bool)
   /// A 2xx of somebody who didn't take the packet: a captive portal, a proxy.
@@ -55,7 +55,7 @@ enum AnswerClass: Sendable, Equatable {
   }
 }
 
-/// What a collector may say beside its status: a JSON object with `duplicate` and `message` (5-packet.md).
+/// What a collector may say beside its status: a JSON object with `duplicate` and `message` (docs/packet.md).
 private struct AnswerBody {
   var isDuplicate = false
   /// Cut at 512 bytes; empty where there is none.

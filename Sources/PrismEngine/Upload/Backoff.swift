@@ -1,5 +1,5 @@
 /// How long to leave a collector alone after failures in a row: full jitter, so that a fleet that failed together does
-/// not come back together (6-delivery.md).
+/// not come back together (docs/delivery.md).
 ///
 ///     failure       1     2     3     4  …     9 and on
 ///     at most       1 s   2 s   4 s   8 s      256 s, 300 s (configuration: up to 600 s)

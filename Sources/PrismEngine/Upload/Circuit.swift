@@ -1,7 +1,7 @@
 import PrismProtocol
 
 /// Keeps a collector that fails from being asked by several at once: after 5 failures in a row of a namespace, one
-/// probe at a time until one succeeds (6-delivery.md).
+/// probe at a time until one succeeds (docs/delivery.md).
 struct Circuit: Sendable, Equatable {
   static let failuresToOpen = 5
 

@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismStore
 
-/// What becomes of a packet after an attempt (6-delivery.md, Settling).
+/// What becomes of a packet after an attempt (docs/delivery.md, "Settling").
 enum Settling: Sendable, Equatable {
   /// It is done with: delivered, or its rows are dead letters.
   case settled(Settlement)

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// The headers of a packet's POST (5-packet.md, The POST).
+/// The headers of a packet's POST (docs/packet.md, "The POST").
 enum UploadHeaders {
   static func make(
     _ packet: BuiltPacket, dependsOn: PacketID?, token: String?

@@ -1,4 +1,4 @@
-/// When a namespace's next upload is due. Wishes within one window are one upload (6-delivery.md, When).
+/// When a namespace's next upload is due. Wishes within one window are one upload (docs/delivery.md, "When").
 ///
 /// All times are on the uptime clock. Nothing is due while nobody wishes: an idle namespace has no timer.
 struct UploadSchedule: Sendable, Equatable {

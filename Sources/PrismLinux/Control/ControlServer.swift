@@ -3,7 +3,8 @@ import Glibc
 public import PrismBase
 public import PrismProtocol
 
-/// Answers `prismctl` and other tools over the control socket (7-operations.md): one JSON request a line, one or more
+/// Answers `prismctl` and other tools over the control socket (docs/control-protocol.md): one JSON request a line, one
+/// or more
 /// JSON answers a line each, request after request on a connection.
 ///
 /// Only root, the daemon's own user and the members of `control.group` are answered; the socket's mode keeps the others

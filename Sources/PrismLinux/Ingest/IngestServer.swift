@@ -4,7 +4,8 @@ public import PrismConfig
 public import PrismEngine
 import PrismProtocol
 
-/// The ingest socket (3-ingest.md): takes reports from any number of clients to their commit, and answers each.
+/// The ingest socket (docs/ingest-protocol.md): takes reports from any number of clients to their commit, and answers
+/// each.
 ///
 /// One thread reads and admits; while one commit runs, what arrives piles up for the next one, and whoever committed
 /// answers. So one sync of the disk serves all that came meanwhile, and nobody waits for a timer or for a thread to wake

@@ -3,7 +3,7 @@ import PrismEngine
 import PrismHTTP
 import PrismProtocol
 
-/// Serves `/metrics`, `/healthz` and `/readyz` (7-operations.md). Costs nothing until it is told to listen.
+/// Serves `/metrics`, `/healthz` and `/readyz` (docs/metrics.md). Costs nothing until it is told to listen.
 public actor MetricsServer {
   /// What the pages are made of.
   public struct Sources: Sendable {

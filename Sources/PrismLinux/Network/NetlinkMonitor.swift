@@ -5,7 +5,8 @@ public import PrismBase
 public import PrismConfig
 public import PrismEngine
 
-/// Follows the kernel's links, addresses and routes (rtnetlink), and says what the network counts as (6-delivery.md).
+/// Follows the kernel's links, addresses and routes (rtnetlink), and says what the network counts as
+/// (docs/delivery.md, "Gates").
 ///
 /// A notification only says that something changed: the tables are then read as a whole, once for a burst of them. So an
 /// overrun of the socket, where notifications are lost, costs nothing. Where the kernel doesn't answer (no netlink in a

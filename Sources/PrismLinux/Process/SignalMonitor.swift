@@ -4,7 +4,7 @@ import Glibc
 import PrismBase
 
 /// SIGTERM and SIGINT ask for a stop, a second one of either ends the process at once; SIGHUP asks for a reload; SIGPIPE
-/// is ignored (7-operations.md).
+/// is ignored (prismd(8), "SIGNALS").
 ///
 /// A handler writes each signal's number to a pipe. libdispatch's own signal sources read a signalfd, which is told only
 /// of signals that the process's first thread blocks: an ignored one that it doesn't block is dropped by the kernel, and

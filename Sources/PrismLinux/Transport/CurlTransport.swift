@@ -2,7 +2,8 @@ import CCurl
 import Glibc
 public import PrismEngine
 
-/// Delivers packets and fetches documents by libcurl (6-delivery.md): HTTP/1.1, verified TLS 1.2 or later, no redirects.
+/// Delivers packets and fetches documents by libcurl (docs/delivery.md): HTTP/1.1, verified TLS 1.2 or later, no
+/// redirects.
 ///
 /// All transfers run on one thread of the transport's own, so that neither name resolution nor a slow collector ever
 /// holds a thread of the cooperative pool. Connections are kept for the next packet of the same collector. After

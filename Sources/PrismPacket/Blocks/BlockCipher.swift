@@ -1,7 +1,7 @@
 import COpenSSL
 import PrismProtocol
 
-/// Encrypts and decrypts the blocks of packets (5-packet.md, "A block") under one key.
+/// Encrypts and decrypts the blocks of packets (docs/packet.md, "A block") under one key.
 ///
 /// Holds OpenSSL's contexts, so one serves many blocks; not for two threads at once.
 final class BlockCipher {

@@ -1,6 +1,7 @@
 public import PrismProtocol
 
-/// What remote configuration travels in (2-configuration.md): `{"message":…,"code":1000,"data":D,"signature":S}`, where D
+/// What remote configuration travels in (docs/remote-configuration.md):
+/// `{"message":…,"code":1000,"data":D,"signature":S}`, where D
 /// is base64 of gzip of a document, and S base64 of the Ed25519 signature over D as it stands there.
 public enum RemoteEnvelope {
   /// The one code that brings a document.

@@ -1,4 +1,4 @@
-/// The frame of a payload packet, cut into its blocks (5-packet.md, "The two bodies").
+/// The frame of a payload packet, cut into its blocks (docs/packet.md, "The two bodies").
 struct PayloadFrame {
   let metaBlock: ArraySlice<UInt8>
   let payloadBlocks: [ArraySlice<UInt8>]

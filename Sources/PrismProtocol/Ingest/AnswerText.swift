@@ -1,4 +1,4 @@
-/// The answers of the ingest protocol as bytes, each a line with its line feed (3-ingest.md).
+/// The answers of the ingest protocol as bytes, each a line with its line feed (docs/ingest-protocol.md).
 public enum AnswerText {
   /// - Parameter appendReportID: appends the report's id.
   public static func appendStored(

@@ -1,4 +1,4 @@
-/// Takes one line of the ingest protocol apart in a single pass, validating all of it (3-ingest.md).
+/// Takes one line of the ingest protocol apart in a single pass, validating all of it (docs/ingest-protocol.md).
 ///
 /// An ordinary report costs no allocation: what is found are positions in the line.
 public struct RequestScanner {

@@ -1,4 +1,4 @@
-/// One line of the ingest protocol, taken apart; ranges are positions in the line (3-ingest.md).
+/// One line of the ingest protocol, taken apart; ranges are positions in the line (docs/ingest-protocol.md).
 public enum ScannedRequest: Sendable, Equatable {
   case report(ScannedReport)
   /// The range of its object.
@@ -33,7 +33,7 @@ public struct ScannedReport: Sendable, Equatable {
   public var type: ScannedString
   public var meta = Meta.missing
   public var payload = Payload.none
-  /// Of the form that 3-ingest.md allows.
+  /// Of the form that docs/ingest-protocol.md allows.
   public var reportID: ScannedString?
   /// Milliseconds since 1970; nil: now.
   public var createdTime: Int64?

@@ -1,4 +1,4 @@
-/// A reporter's world: 1 to 64 of `A-Z a-z 0-9 _ -`, the first a letter or digit (2-configuration.md).
+/// A reporter's world: 1 to 64 of `A-Z a-z 0-9 _ -`, the first a letter or digit (docs/configuration.md).
 public struct NamespaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
   public let text: String
 

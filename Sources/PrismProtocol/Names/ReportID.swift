@@ -1,4 +1,4 @@
-/// A report's id as a client gives it: 1 to 64 of `A-Z a-z 0-9 _ -` (3-ingest.md).
+/// A report's id as a client gives it: 1 to 64 of `A-Z a-z 0-9 _ -` (docs/ingest-protocol.md).
 public struct ReportID: Hashable, Sendable, CustomStringConvertible {
   public let text: String
 

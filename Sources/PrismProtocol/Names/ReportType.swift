@@ -1,4 +1,4 @@
-/// What a report tells of: 1 to 128 of `A-Z a-z 0-9 _ . : -`, the first a letter or digit (2-configuration.md).
+/// What a report tells of: 1 to 128 of `A-Z a-z 0-9 _ . : -`, the first a letter or digit (docs/configuration.md).
 public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertible {
   public let text: String
 

@@ -1,4 +1,4 @@
-/// How a packet's blocks are encrypted (5-packet.md).
+/// How a packet's blocks are encrypted (docs/packet.md).
 public enum Cipher: String, Sendable, CaseIterable {
   case aes128GCM = "aes-128-gcm"
   case aes256GCM = "aes-256-gcm"

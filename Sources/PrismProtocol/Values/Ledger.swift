@@ -1,5 +1,5 @@
 /// Where every report of one namespace and kind went. In the store its counters change in the same transaction as the
-/// rows they speak of, so that after every commit `stored` equals the sum of the others (4-store.md).
+/// rows they speak of, so that after every commit `stored` equals the sum of the others (docs/store.md).
 public struct Ledger: Equatable, Sendable {
   public enum Account: String, Sendable, CaseIterable {
     case waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt
@@ -32,7 +32,7 @@ public struct Ledger: Equatable, Sendable {
     return isPossible
   }
 
-  /// The value of `Prism-Ledger` (5-packet.md): what was lost, and why, for the receiver to tell by itself.
+  /// The value of `Prism-Ledger` (docs/packet.md): what was lost, and why, for the receiver to tell by itself.
   public func header(epoch: String) -> String {
     let lost: [Account] = [.delivered, .expired, .evicted, .cleared, .dead, .removed]
     return lost.reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }

@@ -7,7 +7,8 @@ public enum Limits {
   public static let jsonDepthMax = 64
   /// One value of the common information that a client gives in its greeting.
   public static let commonValueBytesMax = 256
-  /// The frame's 2-byte length of the meta block (after gzip and AES), and its 1-byte count of payloads (5-packet.md).
+  /// The frame's 2-byte length of the meta block (after gzip and AES), and its 1-byte count of payloads
+  /// (docs/packet.md).
   public static let packetMetaBlockBytesMax = 65_535
   public static let packetPayloadCountMax = 255
   /// Held in memory before their commit: of one connection, and of all.

@@ -1,4 +1,4 @@
-/// Who and what a packet is: binds its blocks to it, so that none can be replayed elsewhere (5-packet.md).
+/// Who and what a packet is: binds its blocks to it, so that none can be replayed elsewhere (docs/packet.md).
 public struct PacketContext: Sendable, Equatable, Hashable {
   public var deviceID: String
   public var namespace: NamespaceName

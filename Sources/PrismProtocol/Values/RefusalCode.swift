@@ -1,4 +1,4 @@
-/// Why a report was not taken. The texts are part of the protocol (3-ingest.md).
+/// Why a report was not taken. The texts are part of the protocol (docs/ingest-protocol.md).
 public enum RefusalCode: String, Sendable, CaseIterable, Hashable {
   case badRequest = "bad_request"
   case unknownNamespace = "unknown_namespace"

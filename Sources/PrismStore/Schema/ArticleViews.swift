@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// The views `v_meta` and `v_payload`: the rows under the source article's names (4-store.md), for whoever opens the
+/// The views `v_meta` and `v_payload`: the rows under the source article's names (docs/store.md), for whoever opens the
 /// database with the `sqlite3` shell. `meta` is what a packet would carry, byte for byte, as `MetaSplicing` says it.
 ///
 /// SQLite takes at most 500 tables in one union, so they are united in groups first.

@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// A report that the collector can't take, laid aside (6-delivery.md).
+/// A report that the collector can't take, laid aside (docs/delivery.md).
 public struct DeadLetter: Sendable, Equatable {
   /// By which it is shown, queued again or dropped.
   public var number: Int

@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What becomes of a claimed packet (6-delivery.md, Settling).
+/// What becomes of a claimed packet (docs/delivery.md, "Settling").
 public enum Settlement: Sendable, Equatable {
   /// Accepted by its receipt: the rows are deleted, its id becomes the next `Prism-Depends-On`.
   case delivered(PacketID, receipt: Receipt)

@@ -4,7 +4,8 @@ import PrismClient
 import PrismProtocol
 import Testing
 
-/// Every key that 2-configuration.md lets a reload change really changes, in a daemon that runs: each row writes the key,
+/// Every key that docs/configuration.md lets a reload change really changes, in a daemon that runs: each row writes
+/// the key,
 /// reloads, and asks the daemon's outside.
 @Suite struct LiveKeyTests {
   struct Row: Sendable, CustomTestStringConvertible {

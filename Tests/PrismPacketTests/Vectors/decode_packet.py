@@ -1,4 +1,4 @@
-"""Decodes one packet with Python's cryptography package, as 5-packet.md says. Reads JSON, writes JSON."""
+"""Decodes one packet with Python's cryptography package, as docs/packet.md says. Reads JSON, writes JSON."""
 import gzip, hmac, json, struct, sys
 from cryptography.hazmat.primitives import hashes, padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

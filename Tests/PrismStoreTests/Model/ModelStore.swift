@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismStore
 
-/// What the store should hold: the simplest thing that keeps the promises of 4-store.md, in memory.
+/// What the store should hold: the simplest thing that keeps the promises of docs/store.md, in memory.
 struct ModelStore {
   struct Row {
     var id: RowID

@@ -1,7 +1,7 @@
 import PrismEngine
 import PrismProtocol
 
-/// HTTP/1.1 on the ingest socket (3-ingest.md), for those who have only that. Pure: bytes in, bytes out.
+/// HTTP/1.1 on the ingest socket (docs/ingest-protocol.md), for those who have only that. Pure: bytes in, bytes out.
 ///
 /// A body is read whole and handed to the connection's conversation; when all of its reports are settled, their answers
 /// become the answer. One request is worked on at a time; pipelined ones wait in the socket.
