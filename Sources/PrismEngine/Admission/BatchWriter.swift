@@ -86,6 +86,9 @@ public struct BatchWriter: Sendable {
     batch.rows.append(row)
   }
 
+  /// Removes a report that was begun and whose payload does not come whole.
+  public mutating func drop(_ row: ReportBatch.Row) { batch.arena.removeSubrange(row.body.lowerBound...) }
+
   private mutating func slot(of admitted: Admission.Admitted) -> Int {
     if let slot = monitored.firstIndex(of: admitted.type) { return slot }
     monitored.append(admitted.type)

@@ -107,8 +107,9 @@ extension IngestConversation {
   }
 
   private mutating func dropIncoming() {
-    if incoming != nil { open = nil }
+    if let incoming { open?.drop(incoming.row) }
     incoming = nil
+    forgetEmptyBatch()
     refuse(Refusal(.badRequest, "the connection ended within the payload"))
   }
 
@@ -165,6 +166,7 @@ extension IngestConversation {
           return .failure(error)
         }
       }
+      forgetEmptyBatch()
       try result.get()
       expectRow()
     }
@@ -182,6 +184,12 @@ extension IngestConversation {
     open = nil
     defer { open = writer }
     return body(&writer)
+  }
+
+  /// Drops an open batch whose only report was refused: nothing would ever commit it, so its connection would never be
+  /// settled.
+  private mutating func forgetEmptyBatch() {
+    if open?.batch.rows.isEmpty == true { open = nil }
   }
 
   private mutating func finishIncoming() {
