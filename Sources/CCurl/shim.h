@@ -60,6 +60,12 @@ static inline curl_off_t prism_curl_total_microseconds(CURL *easy) {
   return curl_easy_getinfo(easy, CURLINFO_TOTAL_TIME_T, &value) == CURLE_OK ? value : 0;
 }
 
+/// For CURLINFO_NUM_CONNECTS: connections that the transfer opened; 0: it runs on a kept one.
+static inline long prism_curl_connects(CURL *easy) {
+  long count = 0;
+  return curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &count) == CURLE_OK ? count : 1;
+}
+
 /// For multi options that take a `long`.
 static inline CURLMcode prism_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);

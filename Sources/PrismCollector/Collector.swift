@@ -93,7 +93,9 @@ public final class Collector: Sendable {
         text: body.text + "\n")
     } catch {
       counts.count(namespace, outcome: "refused_\(error.status)", bytes: request.body.count)
-      throw error
+      var refusal = error
+      refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
+      throw refusal
     }
   }
 
@@ -124,7 +126,7 @@ public final class Collector: Sendable {
 
   func checkToken(_ request: HTTPRequest) async throws(CollectorRefusal) {
     guard let tokens, await !tokens.accepts(request.header("authorization")) else { return }
-    throw CollectorRefusal(401, "the bearer token is missing or wrong")
+    throw CollectorRefusal(401, code: .token, "the bearer token is missing or wrong")
   }
 
   /// A report as `--print` writes it.

@@ -1,19 +1,25 @@
 import PrismHTTP
 import PrismProtocol
 
-/// Why a POST is not taken: the answer's status, and what the sender's operator reads.
+/// Why a POST is not taken: the answer's status, its code for the sender, and what the sender's operator reads.
 struct CollectorRefusal: Error, Sendable, Equatable {
   let status: Int
+  let code: PacketRefusal?
   let message: String
   var retryAfterSeconds: Int?
+  /// The packet that is refused. A sender believes a refusal that names its packet at once.
+  var packetID: PacketID?
 
-  init(_ status: Int, _ message: String, retryAfterSeconds: Int? = nil) {
-    (self.status, self.message, self.retryAfterSeconds) = (status, message, retryAfterSeconds)
+  init(_ status: Int, code: PacketRefusal? = nil, _ message: String, retryAfterSeconds: Int? = nil) {
+    (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)
   }
 
   var response: HTTPResponse {
     let retry = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
-    let body: JSONValue = ["message": .string(message)]
-    return HTTPResponse(status: status, contentType: "application/json", headers: retry, text: body.text + "\n")
+    var members = [JSONValue.Member("message", .string(message))]
+    if let code { members.append(.init("code", .string(code.rawValue))) }
+    if let packetID { members.append(.init("packetId", .string(packetID.description))) }
+    return HTTPResponse(
+      status: status, contentType: "application/json", headers: retry, text: JSONValue.object(members).text + "\n")
   }
 }

@@ -11,13 +11,15 @@ struct Delivery: Sendable {
   let ledger: String?
   let mac: String?
 
-  /// - Throws: 400 naming the header that is missing or wrong; 415 for another content type.
+  /// - Throws: 400 for another version, and naming the header that is missing or wrong; 415 for another content type.
   init(_ request: HTTPRequest, kind: ReportKind) throws(CollectorRefusal) {
     let expected = "application/vnd.prism.\(kind.rawValue)"
     guard request.header("content-type") == expected else {
-      throw CollectorRefusal(415, "Content-Type must be \(expected)")
+      throw CollectorRefusal(415, code: .contentType, "Content-Type must be \(expected)")
     }
-    _ = try Self.value("prism-version", request) { $0 == "1" ? $0 : nil }
+    guard request.headers("prism-version") == ["1"] else {
+      throw CollectorRefusal(400, code: .version, "Prism-Version must be 1")
+    }
     let device = try Self.value("prism-device-id", request) { text in
       (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
     }
@@ -37,7 +39,8 @@ struct Delivery: Sendable {
   ) throws(CollectorRefusal) -> Value {
     let values = request.headers(name)
     guard values.count == 1, let value = parse(values[0]) else {
-      throw CollectorRefusal(400, "the header \(name) is \(values.isEmpty ? "missing" : "not one that prism sends")")
+      throw CollectorRefusal(
+        400, code: .header, "the header \(name) is \(values.isEmpty ? "missing" : "not one that prism sends")")
     }
     return value
   }

@@ -19,14 +19,15 @@ struct OpenedPacket: Sendable {
   /// - Throws: 422 naming the row whose meta is no JSON object; 400 where the count is another than announced.
   init(_ delivery: Delivery, metas: [[UInt8]], payloads: [[UInt8]]) throws(CollectorRefusal) {
     guard metas.count == delivery.itemCount else {
-      throw CollectorRefusal(400, "countMismatch: \(metas.count) metas, announced were \(delivery.itemCount)")
+      throw CollectorRefusal(
+        400, code: .countMismatch, "the packet holds \(metas.count) metas, Prism-Item-Count is \(delivery.itemCount)")
     }
     self.delivery = delivery
     var rows: [Row] = []
     for (index, meta) in metas.enumerated() {
       // Duplicate keys below the top level are the reporter's own affair.
       guard let value = try? JSONValue(parsing: meta, allowsDuplicateKeys: true), value.object != nil else {
-        throw CollectorRefusal(422, "meta \(index) is not a JSON object")
+        throw CollectorRefusal(422, code: .metaSyntax, "meta \(index) is not a JSON object")
       }
       rows.append(
         Row(

@@ -12,18 +12,25 @@ actor PacketOpener {
 
   init(keys: [String: Secret]) { self.keys = keys }
 
-  /// - Throws: 400 with the reason's word (`PacketError`), 401 for a key that this collector does not have, 422.
+  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 422, 503.
   func open(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> OpenedPacket {
     guard let key = keys[delivery.keyID] else {
-      throw CollectorRefusal(401, "this collector has no key of the id that Prism-Key-Id names")
+      throw CollectorRefusal(401, code: .unknownKey, "this collector has no key of the id that Prism-Key-Id names")
     }
     let packet: DecodedPacket
     do throws(PacketError) {
       packet = try decoder(delivery, key).decode(context: delivery.context, body: body, mac: delivery.mac)
     } catch {
-      throw CollectorRefusal(400, "\(error.rawValue): the body is no packet of these headers and this key")
+      throw Self.refusal(error)
     }
     return try OpenedPacket(delivery, metas: packet.metas, payloads: packet.payloads)
+  }
+
+  private static func refusal(_ error: PacketError) -> CollectorRefusal {
+    guard let code = PacketRefusal(rawValue: error.rawValue) else {
+      return CollectorRefusal(503, "the packet could not be opened; try again", retryAfterSeconds: 5)
+    }
+    return CollectorRefusal(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
   }
 
   private func decoder(_ delivery: Delivery, _ key: Secret) throws(PacketError) -> PacketDecoder {

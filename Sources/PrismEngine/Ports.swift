@@ -25,6 +25,8 @@ public struct UploadRequest: Sendable {
   public var connectTimeout: Duration
   /// The whole POST, connecting included.
   public var timeout: Duration
+  /// On a connection that carried no request before: its answer can be to this request only.
+  public var needsNewConnection = false
 
   public init(
     url: String, headers: [(name: String, value: String)], body: [UInt8], connectTimeout: Duration = .seconds(10),
@@ -48,7 +50,19 @@ public struct UploadAnswer: Sendable, Equatable {
     case resolve, connect, tls, timeout, reset, badResponse, cancelled, local
   }
 
+  /// How surely an answer is one to this request. A server, or a proxy on the way, may write to a connection that it
+  /// keeps open; the next request then reads what was not meant for it (RFC 9112, 9.2).
+  public enum Origin: Sendable, Equatable, CaseIterable {
+    /// The connection carried no request before.
+    case newConnection
+    /// The connection carried others before.
+    case keptConnection
+    /// As `keptConnection`, and the answer began before the request was sent whole.
+    case beforeRequestEnd
+  }
+
   public var outcome: Outcome
+  public var origin = Origin.newConnection
   /// A byte of the request may have reached the other side: the packet is frozen.
   public var mayHaveLeft: Bool
   /// On the wire as HTTP sees it: request and answer, headers included.

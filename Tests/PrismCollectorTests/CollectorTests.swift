@@ -102,18 +102,24 @@ struct CollectorTests {
   }
 
   @Test(
-    "a header that is missing or wrong is named",
+    "a header that is missing or wrong is refused with its code, and the refusal names the packet",
     arguments: [
-      ("prism-version", "2", 400), ("prism-namespace", nil, 400), ("prism-packet-id", "x", 400),
-      ("prism-item-count", "0", 400), ("prism-item-count", "2", 400), ("prism-cipher", "rot13", 400),
-      ("prism-key-id", "other", 401), ("content-type", "text/plain", 415), ("prism-device-id", "other", 400),
-      ("prism-depends-on", "x", 400),
-    ] as [(String, String?, Int)])
-  func headers(name: String, value: String?, status: Int) async throws {
+      ("prism-version", "2", 400, .version), ("prism-namespace", nil, 400, .header),
+      ("prism-packet-id", "x", 400, .header), ("prism-item-count", "0", 400, .header),
+      ("prism-item-count", "2", 400, .countMismatch), ("prism-cipher", "rot13", 400, .header),
+      ("prism-key-id", "other", 401, .unknownKey), ("content-type", "text/plain", 415, .contentType),
+      ("prism-device-id", "other", 400, .decryptionFailed), ("prism-depends-on", "x", 400, .header),
+      ("prism-cipher", "aes-256-gcm", 400, .keyLength), ("prism-cipher", "aes-128-cbc", 400, .macMismatch),
+    ] as [(String, String?, Int, PacketRefusal)])
+  func headers(name: String, value: String?, status: Int, code: PacketRefusal) async throws {
     defer { remove() }
-    let answer = await collector.answer(
-      try Self.request(Self.context(.meta), metas: ["{}"], changing: [name: value]))
+    let context = Self.context(.meta)
+    let answer = await collector.answer(try Self.request(context, metas: ["{}"], changing: [name: value]))
     #expect(answer.status == status)
+    let body = try JSONValue(parsing: answer.body)
+    #expect(body["code"]?.string == code.rawValue)
+    let named = name == "prism-packet-id" ? nil : context.packetID.description
+    #expect(body["packetId"]?.string == named)
     #expect(!answer.headers.contains { $0.name == "Prism-Receipt" })
   }
 
@@ -122,6 +128,7 @@ struct CollectorTests {
     defer { remove() }
     let answer = await collector.answer(try Self.request(Self.context(.meta), metas: ["{}", "[1]"]))
     #expect(answer.status == 422)
+    #expect(try JSONValue(parsing: answer.body)["code"]?.string == "metaSyntax")
     #expect(try JSONValue(parsing: answer.body)["message"]?.string?.contains("meta 1") == true)
     let nested = await collector.answer(try Self.request(Self.context(.meta), metas: [#"{"a":{"b":1,"b":2}}"#]))
     #expect(nested.status == 200)

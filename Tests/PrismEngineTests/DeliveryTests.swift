@@ -168,6 +168,50 @@ struct DeliveryTests {
     await engine.stop()
   }
 
+  @Test(
+    "a refusal on a kept connection is asked for once more on a new one before a report is given up",
+    arguments: [400, 413, 422])
+  func strayRefusal(status: Int) async throws {
+    let rig = DeliveryRig(
+      ScriptedTransport { request in
+        guard !request.needsNewConnection else { return await ScriptedTransport.accept(request) }
+        var answer = ScriptedTransport.answer(status, body: "<html>", to: request)
+        answer.origin = .keptConnection
+        return answer
+      })
+    let engine = try await rig.engine()
+    let before = rig.time.uptime
+    await rig.report(1...3, to: engine)
+    _ = await engine.flush(nil)
+    #expect(try await rig.runs(step: .zero) { try await Self.ledger(engine)[.delivered] == 3 })
+    #expect(rig.time.uptime == before && rig.transport.requests.count == 2)
+    #expect(Set(rig.transport.requests.map { $0.header("Prism-Packet-Id") }).count == 1)
+    #expect(await engine.pipelines[Self.shop]?.status.counters[.meta].packets[.unproven] == 1)
+    await engine.stop()
+  }
+
+  @Test("another key under the same id holds the namespace, and doctor says what to do; a reload tries at once")
+  func foreignKey() async throws {
+    let rig = DeliveryRig(
+      ScriptedTransport {
+        ScriptedTransport.answer(400, body: #"{"code":"decryptionFailed","message":"no packet"}"#, to: $0)
+      })
+    let engine = try await rig.engine(DeliveryRig.snapshot { $0.maxItem = 1 })
+    await rig.report(1...20, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.isHeld == true })
+    #expect(try await Self.ledger(engine)[.dead] == 0)
+    let doctor = Doctor(engine: engine, process: ProcessFigures())
+    let finding = try #require(await doctor.findings().first { $0.check == "delivery shop" })
+    #expect(finding.result == .fault && finding.text == "status 400, a fault of configuration: no packet")
+    #expect(finding.advice?.contains("key `main` here and the collector's of that id differ") == true)
+    rig.transport.set(ScriptedTransport.accept)
+    let before = rig.time.uptime
+    await engine.reloaded()
+    #expect(try await rig.runs(step: .zero) { try await Self.ledger(engine)[.delivered] == 20 })
+    #expect(rig.time.uptime == before)
+    await engine.stop()
+  }
+
   @Test("a token that was rotated is used from the next packet on, and a namespace that was held for the old one tries")
   func token() async throws {
     let rig = DeliveryRig(

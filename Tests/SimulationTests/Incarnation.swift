@@ -107,7 +107,8 @@ final class SimulatedTransport: Transport {
     guard !isDead.withLock({ $0 }), let deed = begin(request) else {
       return Self.failure(.local, mayHaveLeft: false, sent: 0)
     }
-    let answer = await answer(request, deed)
+    var answer = await answer(request, deed)
+    answer.origin = deed.origin
     if !isDead.withLock({ $0 }) { end(request, answer) }
     return answer
   }

@@ -182,10 +182,9 @@ final class Life: @unchecked Sendable {
       for report in packet.reports { try oracle.expect(report, packet.line) }
       let mood = moods[packet.line.namespace] ?? .healthy
       let deed = Deed(
-        mood, isKnown: collector.isKnown(packet.id), now: time.unixMilliseconds, using: &random)
-      if case .status(let status, _, _) = deed.answer, [400, 413, 415, 422].contains(status) {
-        collector.refused(packet)
-      }
+        mood, isKnown: collector.isKnown(packet.id), onNewConnection: request.needsNewConnection,
+        now: time.unixMilliseconds, using: &random)
+      if deed.isRefusal { collector.refused(packet) }
       note("\(packet.line) \(packet.id) \(packet.reports.map(\.number)) \(packet.digest) \(mood)")
       return deed
     } catch {
@@ -202,7 +201,9 @@ final class Life: @unchecked Sendable {
       switch try collector.take(packet, rowsMax: deed.rowsMax) {
       case .accepted: return (200, receipt, #"{"duplicate":false}"#)
       case .duplicate: return (200, receipt, #"{"duplicate":true}"#)
-      case .refused(let status): return (status, [:], #"{"message":"can't take it"}"#)
+      case .refused(let status):
+        let name = deed.namesPacket ? #","packetId":"\#(packet.id)""# : ""
+        return (status, [:], #"{"message":"can't take it"\#(name)}"#)
       }
     } catch {
       broken = broken ?? (error as? Broken) ?? Broken(description: "\(error)")

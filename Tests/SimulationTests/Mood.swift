@@ -6,6 +6,10 @@ import PrismTestSupport
 enum Mood: String, CaseIterable {
   case healthy, unreachable, hanging, slow, resetting, forgetful, failing, asking, misconfigured, portal, narrow
   case rejecting
+  /// What comes on a kept connection is not for the packet: it was sent by a server or a proxy beside its answers.
+  case straying
+  /// Has another key under the id.
+  case foreignKey
   /// Something else for every packet.
   case moody
 }
@@ -29,9 +33,18 @@ struct Deed {
   /// The collector takes no more rows in one packet.
   var rowsMax = Int.max
   var answer = Answer.honest
+  var origin: UploadAnswer.Origin
+  /// An honest refusal says which packet it is for.
+  var namesPacket: Bool
+  /// The packet itself is refused, by a collector that could read it.
+  private(set) var isRefusal = false
 
   /// - Parameter isKnown: the collector has this packet already, and would say nothing but that it has.
-  init(_ mood: Mood, isKnown: Bool, now: Int64, using random: inout SeededRandom) {
+  init(
+    _ mood: Mood, isKnown: Bool, onNewConnection: Bool, now: Int64, using random: inout SeededRandom
+  ) {
+    origin = onNewConnection ? .newConnection : random.pick(UploadAnswer.Origin.allCases)
+    namesPacket = random.oneIn(2)
     switch mood {
     case .healthy: break
     case .unreachable:
@@ -50,16 +63,31 @@ struct Deed {
       answer = .status(random.pick([200, 204]), headers, body: "<html>Welcome to the hotel</html>")
     case .narrow: rowsMax = 3
     // Whoever says that of a packet that was taken before lies, and no sender can know: the sane ones don't.
-    case .rejecting: if !isKnown { refuse(random.pick([400, 413, 415, 422])) }
+    case .rejecting:
+      guard !isKnown else { break }
+      refuse(random.pick([400, 413, 415, 422]))
+      isRefusal = true
+    case .straying: if origin != .newConnection { stray(&random) }
+    case .foreignKey:
+      refuse(400)
+      answer = .status(
+        400, [:], body: #"{"message":"no","code":"\#(random.oneIn(2) ? "decryptionFailed" : "macMismatch")"}"#)
     case .moody:
       let moods = Mood.allCases.filter { $0 != .moody && $0 != .rejecting }
-      self = Deed(random.pick(moods), isKnown: isKnown, now: now, using: &random)
+      self = Deed(
+        random.pick(moods), isKnown: isKnown, onNewConnection: onNewConnection, now: now, using: &random)
     }
   }
 
   private mutating func refuse(_ status: Int) {
     reaches = false
     answer = .status(status, [:], body: #"{"message":"not now"}"#)
+  }
+
+  /// The packet itself may get through all the same.
+  private mutating func stray(_ random: inout SeededRandom) {
+    reaches = random.oneIn(2)
+    answer = .status(random.pick([400, 408, 413, 415, 422, 500]), [:], body: "<html>Bad Request</html>")
   }
 
   private mutating func ask(_ now: Int64, _ random: inout SeededRandom) {

@@ -57,7 +57,8 @@ extension ControlDesk {
   func describe(_ failure: RetryRecord.Failure) -> JSONValue {
     [
       "time": .string(RFC3339.text(unixMilliseconds: failure.unixMilliseconds)),
-      "status": failure.status.map { .int($0) } ?? .null, "cause": .string(failure.cause),
+      "status": failure.status.map { .int($0) } ?? .null, "code": failure.code.map { .string($0.rawValue) } ?? .null,
+      "cause": .string(failure.cause),
     ]
   }
 

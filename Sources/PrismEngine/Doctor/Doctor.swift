@@ -17,7 +17,7 @@ struct Doctor: Sendable {
 
   func findings() async -> [Finding] {
     let database = await database()
-    return [database, descriptors] + (await collectors())
+    return [database, descriptors] + (await held()) + (await collectors())
   }
 
   private func database() async -> Finding {
@@ -52,6 +52,30 @@ struct Doctor: Sendable {
   }
 
   // MARK: Collectors
+
+  /// The namespaces that only an operator can get going again.
+  private func held() async -> [Finding] {
+    var findings: [Finding] = []
+    for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
+      guard let failure = await pipeline.status.heldBy else { continue }
+      let keyID = engine.hub.current.namespaces[namespace]?.keyId ?? ""
+      findings.append(
+        Finding("delivery \(namespace)", .fault, failure.cause, advice: Self.advice(failure, keyID: keyID)))
+    }
+    return findings
+  }
+
+  private static func advice(_ failure: RetryRecord.Failure, keyID: String) -> String {
+    let then = "then `prismctl reload`, which tries at once"
+    switch failure.code {
+    case .decryptionFailed, .macMismatch, .keyLength:
+      return "the key `\(keyID)` here and the collector's of that id differ: give both the same file, \(then)"
+    case .unknownKey: return "give the collector the key `\(keyID)`, or set keyId to one that it has, \(then)"
+    case .token: return "set tokenFile to a token that the collector accepts, \(then)"
+    case .version: return "use a collector of this daemon's version, \(then)"
+    default: return "look at the url, and at proxies before the collector, \(then)"
+    }
+  }
 
   private func collectors() async -> [Finding] {
     let namespaces = engine.hub.current.namespaces.values.filter { $0.url != nil }.sorted { $0.name < $1.name }

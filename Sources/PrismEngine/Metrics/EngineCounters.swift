@@ -5,7 +5,7 @@ public struct EngineCounters: Sendable, Equatable {
     case accepted, duplicate
     case noReceipt = "no_receipt"
     case tooLarge = "too_large"
-    case unacceptable, misconfigured, unavailable, cancelled
+    case unacceptable, misconfigured, unproven, unavailable, cancelled
   }
 
   public private(set) var packets: [Result: Int] = [:]
@@ -39,6 +39,7 @@ extension AnswerClass {
     case .tooLarge: .tooLarge
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
+    case .unproven: .unproven
     case .unavailable: .unavailable
     case .cancelled: .cancelled
     }

@@ -189,7 +189,7 @@ extension NamespacePipeline {
       }
       return packet
     } catch {
-      fail(kind, cause: "the packet can't be built: \(error.rawValue)", status: nil, reason: .held, retryAfter: nil)
+      fail(kind, .init(cause: "the packet can't be built: \(error.rawValue)"), reason: .held)
       return nil
     }
   }
@@ -212,6 +212,7 @@ extension NamespacePipeline {
       headers: UploadHeaders.make(packet, dependsOn: lines[kind].lastAccepted, token: token), body: packet.body,
       connectTimeout: UploadHeaders.connectTimeout, timeout: UploadHeaders.timeout(bodyBytes: packet.body.count))
     if let tls = settings.configuration?.tls { request.tls = tls }
+    request.needsNewConnection = lines[kind].head?.needsNewConnection ?? false
     return request
   }
 
@@ -243,12 +244,13 @@ extension NamespacePipeline {
       if case .delivered = settlement { accepted(kind, answer) }
     case .split(let settlement, let first, let second):
       lines[kind].split(settlement, first: first, second: second, now: now)
-    case .again(let reason, let cause, let status, let retryAfter):
-      fail(kind, cause: cause, status: status, reason: reason, retryAfter: retryAfter)
+    case .again(let reason, let problem, let retryAfter):
+      fail(kind, problem, reason: reason, retryAfter: retryAfter)
+    case .confirm: lines[kind].doubt()
     case .kept:
       // Nobody but a stop gives a POST up; should another do so, it is a failure, or it would be sent at once for ever.
       guard !isStopping else { return }
-      fail(kind, cause: "given up by this side", status: nil, reason: .failure, retryAfter: nil)
+      fail(kind, .init(cause: "given up by this side"), reason: .failure)
     }
   }
 
@@ -278,9 +280,10 @@ extension NamespacePipeline {
   }
 
   private func fail(
-    _ kind: ReportKind, cause: String, status: Int?, reason: UploadState.Pause.Reason, retryAfter: Duration?
+    _ kind: ReportKind, _ problem: Settling.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil
   ) {
-    let failure = RetryRecord.Failure(unixMilliseconds: parts.time.unixMilliseconds, status: status, cause: cause)
+    let failure = RetryRecord.Failure(
+      unixMilliseconds: parts.time.unixMilliseconds, status: problem.status, code: problem.code, cause: problem.cause)
     let pause = retries[kind].failed(
       failure, reason: reason, retryAfter: retryAfter, random: parts.random.next(), now: now)
     circuit.failed(kind)
@@ -289,6 +292,6 @@ extension NamespacePipeline {
     notes[Self.retryKey(kind)] = retries[kind].note(now: Instant(parts.time))
     parts.log.fault(
       "upload.\(namespace).\(kind.rawValue)", "not delivered; tried again with growing pauses",
-      ["namespace": namespace.text, "kind": kind.rawValue, "cause": cause])
+      ["namespace": namespace.text, "kind": kind.rawValue, "cause": problem.cause])
   }
 }

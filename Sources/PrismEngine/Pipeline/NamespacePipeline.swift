@@ -236,11 +236,10 @@ actor NamespacePipeline {
     let failures = ReportKind.allCases.compactMap { retries[$0].lastFailure }
     var window = flow
     window.roll(Instant(parts.time))
-    let isHeld = ReportKind.allCases.contains {
-      if case .paused(let pause) = uploads[$0] { pause.reason == .held } else { false }
-    }
+    let held = ReportKind.allCases.first { retries[$0].pause?.reason == .held }
     return PipelineStatus(
-      isRetired: settings.configuration == nil, isHeld: isHeld, circuitIsOpen: circuit.isOpen,
+      isRetired: settings.configuration == nil, heldBy: held.flatMap { retries[$0].lastFailure },
+      circuitIsOpen: circuit.isOpen,
       lastSuccess: lastSuccess, lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds },
       nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
       flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,

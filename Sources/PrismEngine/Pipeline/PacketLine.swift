@@ -11,6 +11,8 @@ struct PacketLine: Sendable {
     var attempts = 0
     /// Frozen: a byte of it may have left, in this run or an earlier one.
     var mayHaveLeft: Bool
+    /// An answer to it could not be believed: it goes on a new connection.
+    var needsNewConnection = false
     var content: Content
   }
 
@@ -103,6 +105,9 @@ struct PacketLine: Sendable {
     isHeadOnItsWay = false
     if mayHaveLeft { entries[0].mayHaveLeft = true }
   }
+
+  /// What came of the head's last attempt may be no answer to it.
+  mutating func doubt() { entries[0].needsNewConnection = true }
 
   /// The head is done with.
   mutating func settle(_ settlement: Settlement, now: Duration) {

@@ -3,7 +3,8 @@ import PrismProtocol
 /// One namespace's delivery, as `prismctl status` shows it.
 struct PipelineStatus: Sendable {
   var isRetired: Bool
-  var isHeld: Bool
+  /// The fault of configuration that the last try of a kind failed with; nil: it was another failure, or none.
+  var heldBy: RetryRecord.Failure?
   var circuitIsOpen: Bool
   /// Milliseconds since 1970.
   var lastSuccess: Int64?
@@ -14,4 +15,6 @@ struct PipelineStatus: Sendable {
   var flowAllowedBytes: Int
   var flowWindowEndsIn: Duration
   var counters: PerKind<EngineCounters>
+
+  var isHeld: Bool { heldBy != nil }
 }

@@ -11,7 +11,9 @@ enum AnswerClass: Sendable, Equatable {
   /// 400, 415, 422: something in it can't be taken.
   case unacceptable(status: Int, message: String)
   /// A fault of configuration, here or there: no packet would get through.
-  case misconfigured(status: Int, message: String)
+  case misconfigured(status: Int, code: PacketRefusal?, message: String)
+  /// It may be no answer to this packet: it came on a kept connection and does not name the packet.
+  case unproven(status: Int)
   /// Trying the same again later makes sense. `status` is nil where no whole answer came.
   case unavailable(status: Int?, cause: String, retryAfter: Duration?)
   /// This side gave up, because it is stopping.
@@ -23,8 +25,20 @@ enum AnswerClass: Sendable, Equatable {
     case .failure(.cancelled, _): self = .cancelled
     case .failure(let failure, let detail):
       self = .unavailable(status: nil, cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))", retryAfter: nil)
-    case .response(let status, let headers, let body):
-      self = Self.classify(status, headers, AnswerBody(body), packet, receipt, now)
+    case .response(let status, let headers, let bytes):
+      let body = AnswerBody(bytes)
+      let result = Self.classify(status, headers, body, packet, receipt, now)
+      let isNamed = body.packetID == packet || Self.namedByReceipt(headers) == packet
+      self = isNamed || result.isBelieved(from: answer.origin) ? result : .unproven(status: status)
+    }
+  }
+
+  /// Whether an answer that doesn't name the packet may decide over it. Where it decides nothing for good, it may.
+  private func isBelieved(from origin: UploadAnswer.Origin) -> Bool {
+    switch self {
+    case .tooLarge, .unacceptable: return origin == .newConnection
+    case .accepted: return origin != .beforeRequestEnd
+    case .noReceipt, .misconfigured, .unavailable, .unproven, .cancelled: return true
     }
   }
 
@@ -34,20 +48,26 @@ enum AnswerClass: Sendable, Equatable {
   ) -> AnswerClass {
     switch status {
     case 200...299:
-      let named = headers["prism-receipt"].flatMap { PacketID($0.trimmingBlanks) }
+      let named = namedByReceipt(headers)
       let isAccepted = named == packet || (named == nil && receipt == .optional)
       return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
     case 413: return .tooLarge(message: body.message)
-    case 400, 415, 422: return .unacceptable(status: status, message: body.message)
+    case 400, 415, 422:
+      guard body.code?.isOfConfiguration == true else { return .unacceptable(status: status, message: body.message) }
+      return .misconfigured(status: status, code: body.code, message: body.message)
     case 408, 425, 429, 500...599:
       let retryAfter = headers["retry-after"].flatMap {
         RetryAfter.parse($0, serverDate: headers["date"], now: now)
       }
       return .unavailable(status: status, cause: cause(status, body), retryAfter: retryAfter)
     // Every other 3xx and 4xx says that this request, whatever is in it, is at the wrong door.
-    case 300...499: return .misconfigured(status: status, message: body.message)
+    case 300...499: return .misconfigured(status: status, code: body.code, message: body.message)
     default: return .unavailable(status: status, cause: cause(status, body), retryAfter: nil)
     }
+  }
+
+  private static func namedByReceipt(_ headers: [String: String]) -> PacketID? {
+    headers["prism-receipt"].flatMap { PacketID($0.trimmingBlanks) }
   }
 
   private static func cause(_ status: Int, _ body: AnswerBody) -> String {
@@ -55,9 +75,14 @@ enum AnswerClass: Sendable, Equatable {
   }
 }
 
-/// What a collector may say beside its status: a JSON object with `duplicate` and `message` (docs/packet.md).
+/// What a collector may say beside its status: a JSON object with `duplicate`, `message`, `code` and `packetId`
+/// (docs/packet.md, What to answer).
 private struct AnswerBody {
   var isDuplicate = false
+  /// nil: none, or one that this version does not know.
+  var code: PacketRefusal?
+  /// The packet that the answer is for.
+  var packetID: PacketID?
   /// Cut at 512 bytes; empty where there is none.
   var message = ""
 
@@ -65,6 +90,8 @@ private struct AnswerBody {
     // Anything may stand in an answer's body; what is no such object just says nothing.
     guard bytes.first == 0x7B, let value = try? JSONValue(parsing: bytes) else { return }
     isDuplicate = value["duplicate"]?.bool ?? false
+    code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }
+    packetID = value["packetId"]?.string.flatMap { PacketID($0) }
     message = (value["message"]?.string ?? "").cut(atBytes: 512)
   }
 }

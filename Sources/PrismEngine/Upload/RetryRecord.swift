@@ -8,6 +8,8 @@ struct RetryRecord: Sendable, Equatable {
     var unixMilliseconds: Int64
     /// nil where no whole answer came.
     var status: Int?
+    /// As the collector gave it.
+    var code: PacketRefusal?
     var cause: String
   }
 
@@ -62,6 +64,7 @@ extension RetryRecord {
       members.append(.init("failedUnixMs", .int(lastFailure.unixMilliseconds)))
       members.append(.init("cause", .string(lastFailure.cause)))
       if let status = lastFailure.status { members.append(.init("status", .int(status))) }
+      if let code = lastFailure.code { members.append(.init("code", .string(code.rawValue))) }
     }
     return JSONValue.object(members).bytes
   }
@@ -72,7 +75,9 @@ extension RetryRecord {
     guard let value = try? JSONValue(parsing: note), let failures = value["failures"]?.int, failures > 0 else { return }
     failuresInRow = failures
     if let time = value["failedUnixMs"]?.int, let cause = value["cause"]?.string {
-      lastFailure = Failure(unixMilliseconds: Int64(time), status: value["status"]?.int, cause: cause)
+      lastFailure = Failure(
+        unixMilliseconds: Int64(time), status: value["status"]?.int,
+        code: value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }, cause: cause)
     }
     guard let reason = value["reason"]?.string.flatMap(UploadState.Pause.Reason.init(rawValue:)),
       let length = value["pauseMs"]?.int, let since = value["sinceUnixMs"]?.int

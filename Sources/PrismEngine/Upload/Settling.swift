@@ -8,9 +8,19 @@ enum Settling: Sendable, Equatable {
   /// Its rows become two packets, which go next.
   case split(Settlement, first: PacketID, second: PacketID)
   /// The same packet again, after a pause.
-  case again(UploadState.Pause.Reason, cause: String, status: Int?, retryAfter: Duration?)
+  case again(UploadState.Pause.Reason, Problem, retryAfter: Duration? = nil)
+  /// The same packet at once, on a new connection.
+  case confirm
   /// As it is, for the next start.
   case kept
+
+  /// What went wrong, for people and for what advises them.
+  struct Problem: Sendable, Equatable {
+    var cause: String
+    /// nil where no whole answer came.
+    var status: Int?
+    var code: PacketRefusal?
+  }
 
   struct Attempt: Sendable {
     var packet: PacketID
@@ -28,14 +38,15 @@ enum Settling: Sendable, Equatable {
       let receipt = Settlement.Receipt(
         unixMilliseconds: attempt.now, attempts: attempt.attempts, wasDuplicate: wasDuplicate)
       self = .settled(.delivered(attempt.packet, receipt: receipt))
-    case .noReceipt(let status): self = .again(.failure, cause: "no receipt", status: status, retryAfter: nil)
+    case .noReceipt(let status): self = .again(.failure, Problem(cause: "no receipt", status: status))
     case .tooLarge(let message): self = Self.halve(attempt, status: 413, message, newID)
     case .unacceptable(let status, let message): self = Self.halve(attempt, status: status, message, newID)
-    case .misconfigured(let status, let message):
+    case .misconfigured(let status, let code, let message):
       let cause = "status \(status), a fault of configuration" + (message.isEmpty ? "" : ": \(message)")
-      self = .again(.held, cause: cause, status: status, retryAfter: nil)
+      self = .again(.held, Problem(cause: cause, status: status, code: code))
     case .unavailable(let status, let cause, let retryAfter):
-      self = .again(.failure, cause: cause, status: status, retryAfter: retryAfter)
+      self = .again(.failure, Problem(cause: cause, status: status), retryAfter: retryAfter)
+    case .unproven: self = .confirm
     case .cancelled: self = .kept
     }
   }

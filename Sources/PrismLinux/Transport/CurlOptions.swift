@@ -46,6 +46,7 @@ struct CurlOptions {
     try set(CURLOPT_PROTOCOLS_STR, "http,https", "protocols")
     try set(CURLOPT_URL, request.url, "URL")
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1), "HTTP version")
+    if request.needsNewConnection { try set(CURLOPT_FRESH_CONNECT, 1, "new connection") }
     if request.isHead {
       try set(CURLOPT_NOBODY, 1, "method")
     } else if let body = request.body {
@@ -103,6 +104,9 @@ struct CurlOptions {
       try set(CURLOPT_KEYPASSWD, "", "key's passphrase")  // an encrypted key must fail, not ask on a terminal
     }
   }
+
+  /// Closes the connection when the transfer ends. May be called while it runs.
+  func keepNoConnection() { _ = prism_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1) }
 
   private func setBlob(_ option: CURLoption, _ what: String, _ file: HeldFile) throws(TransferError) {
     let bytes = file.content.bytes

@@ -12,6 +12,12 @@ final class CurlTransfer {
   /// A connection stood and the request was about to be written: from here on a byte may have left. Stays set when curl
   /// tries again on another connection.
   private var mayHaveLeft = false
+  /// The connection carried other requests before this one.
+  private var isOnKeptConnection = false
+  /// Of the body, on this connection.
+  private var bodyBytesSent = 0
+  /// The answer began before the body was sent whole.
+  private var isEarly = false
   private var bytesSent = 0, bytesReceived = 0
   private var headerList: UnsafeMutablePointer<curl_slist>?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
@@ -48,7 +54,7 @@ final class CurlTransfer {
       { CurlTransfer.at($3).takeHeader(UnsafeRawBufferPointer(start: $0, count: $1 * $2)) },
       { CurlTransfer.at($3).takeBody(UnsafeRawBufferPointer(start: $0, count: $1 * $2)) },
       { context, _, _, _, _ in
-        CurlTransfer.at(context).mayHaveLeft = true
+        CurlTransfer.at(context).begin()
         return CURL_PREREQFUNC_OK
       },
       { _, type, _, count, context in
@@ -62,6 +68,11 @@ final class CurlTransfer {
   private static func at(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {
     guard let context else { preconditionFailure("libcurl lost the context that it was given") }
     return Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  /// A connection is there, and the request is about to be written.
+  private func begin() {
+    (isOnKeptConnection, bodyBytesSent, mayHaveLeft) = (prism_curl_connects(handle) == 0, 0, true)
   }
 
   private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -86,7 +97,18 @@ final class CurlTransfer {
 
   /// Anything but the count that came makes curl abort.
   private func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
-    collector.take(headerLine: line) ? line.count : line.count &+ 1
+    if isOnKeptConnection, bodyBytesSent < job.request.body?.count ?? 0 { isEarly = true }
+    guard collector.take(headerLine: line) else { return line.count &+ 1 }
+    if collector.isHeadWhole && !isWorthKeeping { CurlOptions(handle: handle).keepNoConnection() }
+    return line.count
+  }
+
+  /// After an answer that may be another request's the connection would be one answer behind from then on.
+  private var isWorthKeeping: Bool {
+    guard let status = collector.status, status >= 200 else { return true }  // an interim answer
+    let packet = job.request.headers.first { $0.name == "Prism-Packet-Id" }?.value.lowercased()
+    let receipt = collector.headers["prism-receipt"]?.lowercased() ?? packet
+    return status < 300 && !isEarly && receipt == packet
   }
 
   private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -95,7 +117,10 @@ final class CurlTransfer {
 
   private func count(_ type: curl_infotype, _ bytes: Int) {
     switch type {
-    case CURLINFO_HEADER_OUT, CURLINFO_DATA_OUT: bytesSent += bytes
+    case CURLINFO_HEADER_OUT: bytesSent += bytes
+    case CURLINFO_DATA_OUT:
+      bytesSent += bytes
+      bodyBytesSent += bytes
     case CURLINFO_HEADER_IN, CURLINFO_DATA_IN: bytesReceived += bytes
     default: break
     }
@@ -103,9 +128,11 @@ final class CurlTransfer {
 
   /// What came of it, once curl says that it is done.
   func answer(_ code: CURLcode) -> UploadAnswer {
-    UploadAnswer(
+    var answer = UploadAnswer(
       outcome: outcome(code), mayHaveLeft: mayHaveLeft, bytesSent: bytesSent, bytesReceived: bytesReceived,
       duration: .microseconds(prism_curl_total_microseconds(handle)))
+    if isOnKeptConnection { answer.origin = isEarly ? .beforeRequestEnd : .keptConnection }
+    return answer
   }
 
   private func outcome(_ code: CURLcode) -> UploadAnswer.Outcome {

@@ -11,12 +11,13 @@ struct TransferRequest: Sendable {
   let body: [UInt8]?
   let tls: NamespaceConfiguration.TLS
   let connectTimeout: Duration, timeout: Duration
+  var needsNewConnection = false
   /// What is kept of the answer's body, and where the transfer is aborted.
   let answerBytesKept: Int, answerBytesMax: Int
 
   init(_ request: UploadRequest) {
     (url, headers, body, isHead) = (request.url, request.headers, request.body, request.method == .head)
-    tls = request.tls
+    (tls, needsNewConnection) = (request.tls, request.needsNewConnection)
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)
     (answerBytesKept, answerBytesMax) = (64 * 1024, 1024 * 1024)
   }

@@ -54,9 +54,15 @@ final class ChaosCollector: Sendable {
 
   /// Serves one connection to its end. Blocks.
   func serve(_ wire: Wire) {
+    var isKept = false
     while let head = wire.readHead() {
-      let wrong = draw(head)
+      var wrong = draw(head)
       let packet = head.headers["prism-packet-id"]
+      if let stray = wrong, stray.isStray {
+        if isKept { _ = stray.act(.init(wire: wire, packet: packet)) }
+        wrong = nil
+      }
+      isKept = true
       if let wrong, wrong.moment != .afterRequest {
         if wrong.moment == .withinBody { _ = wire.read(head.bodyBytes / 2) }
         _ = wrong.act(.init(wire: wire, packet: packet))
@@ -129,7 +135,8 @@ final class ChaosCollector: Sendable {
     }
     let isBad = await look(at: request, packet)
     if isBad && !state.withLock({ $0.applied.contains(packet) }) {
-      return HTTPResponse(status: 422, contentType: "application/json", text: #"{"message":"not this one"}"#)
+      return HTTPResponse(
+        status: 422, contentType: "application/json", text: #"{"message":"not this one","packetId":"\#(packet)"}"#)
     }
     let answer = await collector.answer(request)
     state.withLock { state in

@@ -10,7 +10,7 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
 
   /// What `AnswerClass` says of it.
   enum Meaning: Equatable, Sendable {
-    case accepted, noReceipt, tooLarge, unacceptable, misconfigured, unavailable
+    case accepted, noReceipt, tooLarge, unacceptable, misconfigured, unproven, unavailable
   }
 
   /// What it has to work with.
@@ -35,6 +35,8 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
   var isStall = false
   /// Asks for an hour's pause.
   var asksForAnHour = false
+  /// On a connection that answered before, and beside the answer to the packet: the sender is to ask once more.
+  var isStray = false
   /// - Returns: the connection may go on.
   let act: @Sendable (Case) -> Bool
 
@@ -45,7 +47,7 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
 
 extension Misbehaviour {
   static let all: [Misbehaviour] =
-    statuses + receipts + retryAfters + silences + breaks + endless + malformed + applied
+    statuses + receipts + retryAfters + silences + breaks + endless + malformed + applied + strays
 
   private static func answers(
     _ name: String, _ meaning: Meaning, isApplied: Bool = false, asksForAnHour: Bool = false,
@@ -83,6 +85,9 @@ extension Misbehaviour {
     }
     + [401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 414, 417, 421, 426, 428, 431, 451].map { status in
       answers("status \(status)", .misconfigured) { _ in Case.answer(status, "", #"{"message":"no"}"#) }
+    }
+    + ["decryptionFailed", "macMismatch", "header"].map { code in
+      answers("status 400, \(code)", .misconfigured) { _ in Case.answer(400, "", #"{"code":"\#(code)"}"#) }
     }
     + [400, 415, 422].map { status in
       answers("status \(status)", .unacceptable) { _ in Case.answer(status, "", #"{"message":"not this"}"#) }
@@ -217,6 +222,14 @@ extension Misbehaviour {
       $0.wire.send(Case.answer(200, "Prism-Receipt: \($0.packet ?? "")\r\nContent-Encoding: gzip\r\n", "not gzip"))
     },
   ]
+
+  /// A server or a proxy writes to a connection that it keeps open, as the next request is on its way.
+  private static let strays: [Misbehaviour] = [400, 408, 413, 415, 422, 500].map { status in
+    Misbehaviour(
+      name: "a stray \(status) before the answer", moment: .afterHead, isApplied: true,
+      meaning: [400, 413, 415, 422].contains(status) ? .unproven : .unavailable, isStray: true
+    ) { $0.wire.send(Case.answer(status, "Content-Type: text/html\r\n", "<html>Bad Request</html>")) }
+  }
 
   /// The packet is stored, and the sender isn't told so.
   private static let applied: [Misbehaviour] = [

@@ -13,12 +13,16 @@ import Testing
 struct MisbehaviourTests {
   static let packet = PacketID("018bcfe5-6800-7000-8000-0000000000ff")!
 
-  static func post(_ url: String, timeout: Duration, caFile: HeldFile? = nil) async -> (UploadAnswer, AnswerClass) {
+  static func post(
+    _ url: String, timeout: Duration, caFile: HeldFile? = nil, by transport: CurlTransport = CurlTransport(),
+    needsNewConnection: Bool = false
+  ) async -> (UploadAnswer, AnswerClass) {
     var request = UploadRequest(
       url: "\(url)/prism/meta", headers: [("Prism-Packet-Id", packet.description)],
       body: [UInt8](repeating: 7, count: 200_000), timeout: timeout)
     request.tls.caFile = caFile
-    let answer = await CurlTransport().post(request)
+    request.needsNewConnection = needsNewConnection
+    let answer = await transport.post(request)
     return (answer, AnswerClass(answer, to: packet, receipt: .required, now: 1_700_000_000_000))
   }
 
@@ -29,6 +33,7 @@ struct MisbehaviourTests {
     case .tooLarge: .tooLarge
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
+    case .unproven: .unproven
     case .unavailable: .unavailable
     case .cancelled: nil
     }
@@ -39,7 +44,7 @@ struct MisbehaviourTests {
     #expect(Set(Misbehaviour.all.map(\.name)).count == Misbehaviour.all.count)
   }
 
-  @Test("is taken for what it is, and freezes the packet", arguments: Misbehaviour.all)
+  @Test("is taken for what it is, and freezes the packet", arguments: Misbehaviour.all.filter { !$0.isStray })
   func meaning(of wrong: Misbehaviour) async {
     let server = WireServer { wire in
       var packet: String?
@@ -57,6 +62,29 @@ struct MisbehaviourTests {
     #expect(answer.mayHaveLeft)
     if wrong.isStall, case .failure(let failure, _) = answer.outcome { #expect(failure == .timeout) }
     if wrong.asksForAnHour, case .unavailable(_, _, let pause) = meaning { #expect(pause == .seconds(3600)) }
+  }
+
+  @Test(
+    "on a kept connection is not believed, and the answer on a new one is",
+    arguments: Misbehaviour.all.filter(\.isStray))
+  func stray(_ wrong: Misbehaviour) async {
+    let server = WireServer { wire in
+      for number in 0... {
+        guard let head = wire.readHead() else { return }
+        let scene = Misbehaviour.Case(wire: wire, packet: head.headers["prism-packet-id"])
+        if number > 0 { _ = wrong.act(scene) }
+        guard wire.read(head.bodyBytes) != nil else { return }
+        wire.send(scene.honest)
+      }
+    }
+    let transport = CurlTransport()
+    #expect(Self.meaning(await Self.post(server.url, timeout: .seconds(30), by: transport).1) == .accepted)
+    let (answer, meaning) = await Self.post(server.url, timeout: .seconds(30), by: transport)
+    #expect(Self.meaning(meaning) == wrong.meaning, "\(answer)")
+    #expect(answer.origin != .newConnection)
+    let asked = await Self.post(server.url, timeout: .seconds(30), by: transport, needsNewConnection: true)
+    #expect(Self.meaning(asked.1) == .accepted, "\(asked.0)")
+    server.stop()
   }
 
   static let tls: [(TLSMisbehaviour, Set<UploadAnswer.Failure>, mayHaveLeft: Bool)] = [

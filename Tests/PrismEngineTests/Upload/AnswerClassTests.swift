@@ -10,11 +10,13 @@ struct AnswerClassTests {
   static let other = "018bcfe5-6800-7000-8000-000000000002"
 
   private func classify(
-    _ status: Int, _ headers: [String: String] = [:], body: String = "", receiptIsOptional: Bool = false
+    _ status: Int, _ headers: [String: String] = [:], body: String = "", receiptIsOptional: Bool = false,
+    origin: UploadAnswer.Origin = .newConnection
   ) -> AnswerClass {
-    let answer = UploadAnswer(
+    var answer = UploadAnswer(
       outcome: .response(status: status, headers: headers, body: Array(body.utf8)), mayHaveLeft: true, bytesSent: 1,
       bytesReceived: 1, duration: .zero)
+    answer.origin = origin
     return AnswerClass(answer, to: Self.packet, receipt: receiptIsOptional ? .optional : .required, now: 0)
   }
 
@@ -60,7 +62,7 @@ struct AnswerClassTests {
         switch classify(status) {
         case .tooLarge: .tooLarge
         case .unacceptable(status, _): .unacceptable
-        case .misconfigured(status, _): .misconfigured
+        case .misconfigured(status, nil, _): .misconfigured
         case .unavailable(status, _, nil): .unavailable
         case .noReceipt(status): .noReceipt
         default: nil
@@ -84,7 +86,45 @@ struct AnswerClassTests {
   func retryAfter(status: Int) {
     let answer = classify(status, ["retry-after": "7"])
     #expect(answer == .unavailable(status: status, cause: "status \(status)", retryAfter: .seconds(7)))
-    #expect(classify(401, ["retry-after": "7"]) == .misconfigured(status: 401, message: ""))
+    #expect(classify(401, ["retry-after": "7"]) == .misconfigured(status: 401, code: nil, message: ""))
+  }
+
+  @Test("a refusal on a kept connection is believed where it names the packet", arguments: [400, 413, 415, 422])
+  func refusalOnKeptConnection(status: Int) {
+    let named = #"{"message":"no","packetId":"\#(Self.packet)"}"#
+    for origin in UploadAnswer.Origin.allCases {
+      let believed = classify(status, body: named)
+      #expect(classify(status, body: named, origin: origin) == believed)
+      for body in ["", "<html>", #"{"message":"no","packetId":"\#(Self.other)"}"#] {
+        let expected = origin == .newConnection ? classify(status, body: body) : .unproven(status: status)
+        #expect(classify(status, body: body, origin: origin) == expected, "\(origin) \(body)")
+      }
+      #expect(believed != .unproven(status: status))
+    }
+  }
+
+  @Test("where receipts are optional, a 2xx that began before the request's end proves nothing")
+  func earlySuccess() {
+    #expect(classify(200, receiptIsOptional: true, origin: .beforeRequestEnd) == .unproven(status: 200))
+    #expect(classify(200, receiptIsOptional: true, origin: .keptConnection) == .accepted(wasDuplicate: false))
+    let receipt = ["prism-receipt": Self.packet.description]
+    for isOptional in [false, true] {
+      let answer = classify(200, receipt, receiptIsOptional: isOptional, origin: .beforeRequestEnd)
+      #expect(answer == .accepted(wasDuplicate: false))
+    }
+  }
+
+  @Test(
+    "a code of keys or headers is a fault of configuration, whatever the connection", arguments: PacketRefusal.allCases)
+  func codes(code: PacketRefusal) {
+    for status in [400, 415, 422] {
+      let answer = classify(status, body: #"{"code":"\#(code.rawValue)","message":"m"}"#)
+      let expected: AnswerClass =
+        code.isOfConfiguration
+        ? .misconfigured(status: status, code: code, message: "m") : .unacceptable(status: status, message: "m")
+      #expect(answer == expected)
+    }
+    #expect(PacketRefusal.allCases.count { $0.isOfConfiguration } == 8)
   }
 
   @Test("what brought no answer is tried again, but for a stop", arguments: UploadAnswer.Failure.allCases)

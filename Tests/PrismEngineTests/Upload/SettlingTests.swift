@@ -19,22 +19,27 @@ struct SettlingTests {
   }
 
   static let kept: [(AnswerClass, Settling)] = [
-    (.noReceipt(status: 200), .again(.failure, cause: "no receipt", status: 200, retryAfter: nil)),
+    (.noReceipt(status: 200), .again(.failure, .init(cause: "no receipt", status: 200))),
     (
-      .misconfigured(status: 401, message: ""),
-      .again(.held, cause: "status 401, a fault of configuration", status: 401, retryAfter: nil)
+      .misconfigured(status: 401, code: nil, message: ""),
+      .again(.held, .init(cause: "status 401, a fault of configuration", status: 401))
     ),
     (
-      .misconfigured(status: 302, message: "over there"),
-      .again(.held, cause: "status 302, a fault of configuration: over there", status: 302, retryAfter: nil)
+      .misconfigured(status: 302, code: nil, message: "over there"),
+      .again(.held, .init(cause: "status 302, a fault of configuration: over there", status: 302))
     ),
+    (
+      .misconfigured(status: 400, code: .decryptionFailed, message: ""),
+      .again(.held, .init(cause: "status 400, a fault of configuration", status: 400, code: .decryptionFailed))
+    ),
+    (.unproven(status: 400), .confirm),
     (
       .unavailable(status: 503, cause: "status 503", retryAfter: .seconds(9)),
-      .again(.failure, cause: "status 503", status: 503, retryAfter: .seconds(9))
+      .again(.failure, .init(cause: "status 503", status: 503), retryAfter: .seconds(9))
     ),
     (
       .unavailable(status: nil, cause: "tls: no", retryAfter: nil),
-      .again(.failure, cause: "tls: no", status: nil, retryAfter: nil)
+      .again(.failure, .init(cause: "tls: no"))
     ),
     (.cancelled, .kept),
   ]

@@ -248,6 +248,84 @@ struct CurlTransportTests {
     #expect(server.connections == 2)
   }
 
+  private let noContent = "HTTP/1.1 204 No Content\r\n\r\n"
+  private let stray = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+
+  @Test("what lies unread on a kept connection began before the request, however short that is")
+  func strayBeforeRequest() async throws {
+    let server = ScriptedServer { [noContent, stray] client in
+      while client.readRequest() != nil {
+        client.send(noContent)
+        guard client.number == 1 else { continue }
+        usleep(20_000)  // apart: curl itself drops a connection with more than the answer in one read
+        client.send(stray)
+        client.record("strayed")
+      }
+    }
+    let transport = CurlTransport()
+    var request = request(server.url)
+    _ = await transport.post(request)
+    try await eventually("the stray answer is there") { server.requests.contains("strayed") }
+    let answer = await transport.post(request)
+    #expect(answer.outcome == .response(status: 400, headers: ["content-length": "0"], body: []))
+    #expect(answer.origin == .beforeRequestEnd)
+    request.needsNewConnection = true
+    #expect(await transport.post(request).outcome == .response(status: 204, headers: [:], body: []))
+    #expect(server.connections == 2)
+  }
+
+  @Test("an answer on a kept connection says so, and whether it began before the request was whole")
+  func origin() async throws {
+    let server = ScriptedServer { [noContent, stray] client in
+      guard client.readRequest() != nil else { return }
+      client.send(noContent)
+      guard client.readRequest() != nil else { return }
+      client.send(noContent)
+      client.readHead()
+      client.send(stray)
+      client.waitForClose()
+    }
+    let transport = CurlTransport()
+    let small = request(server.url)
+    #expect(await transport.post(small).origin == .newConnection)
+    #expect(await transport.post(small).origin == .keptConnection)
+    // More than the kernel's buffers take: it can't be sent whole before the server reads.
+    let large = request(server.url, body: [UInt8](repeating: 0x61, count: 32 << 20))
+    let early = await transport.post(large)
+    #expect(early.origin == .beforeRequestEnd, "\(early)")
+    #expect(await transport.post(small).origin == .newConnection, "the connection of such an answer is not kept")
+    #expect(server.connections == 2)
+  }
+
+  @Test("a request that needs a new connection gets one, which is kept")
+  func newConnection() async {
+    let server = ScriptedServer { [noContent] client in while client.readRequest() != nil { client.send(noContent) } }
+    let transport = CurlTransport()
+    var request = request(server.url)
+    for (needsNew, connections) in [(false, 1), (true, 2), (false, 2), (true, 3)] {
+      request.needsNewConnection = needsNew
+      let answer = await transport.post(request)
+      #expect(server.connections == connections)
+      if needsNew { #expect(answer.origin == .newConnection) }
+    }
+  }
+
+  @Test(
+    "a connection is not kept after an answer that is no success or has another packet's receipt",
+    arguments: [
+      ("400 X", "", 2), ("503 X", "", 2), ("200 X", "Prism-Receipt: B\r\n", 2), ("200 X", "Prism-Receipt: A\r\n", 1),
+    ])
+  func distrust(status: String, header: String, connections: Int) async {
+    let server = ScriptedServer { client in
+      while client.readRequest() != nil { client.send("HTTP/1.1 \(status)\r\n\(header)Content-Length: 0\r\n\r\n") }
+    }
+    let transport = CurlTransport()
+    var request = request(server.url)
+    request.headers.append(("Prism-Packet-Id", "a"))
+    for _ in 0..<2 { _ = await transport.post(request) }
+    #expect(server.connections == connections)
+  }
+
   @Test("unused connections are closed, and the next packet opens one again")
   func idle() async throws {
     let server = ScriptedServer { client in

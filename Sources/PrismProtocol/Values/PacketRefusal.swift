@@ -1,0 +1,15 @@
+/// Why a collector does not take a packet: the member `code` of its answer (docs/packet.md, What to answer).
+public enum PacketRefusal: String, Sendable, CaseIterable {
+  // No packet of this sender would get through.
+  case token, unknownKey, keyLength, decryptionFailed, macMismatch, header, version, contentType
+  // This packet alone.
+  case shortHeader, lengthMismatch, unpackFailed, tooLarge, countMismatch, metaSyntax
+
+  /// The fault is in the keys or the headers: whatever rows a packet held, the answer would be the same.
+  public var isOfConfiguration: Bool {
+    switch self {
+    case .token, .unknownKey, .keyLength, .decryptionFailed, .macMismatch, .header, .version, .contentType: true
+    case .shortHeader, .lengthMismatch, .unpackFailed, .tooLarge, .countMismatch, .metaSyntax: false
+    }
+  }
+}
