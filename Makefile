@@ -14,7 +14,10 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
-.PHONY: help bootstrap build run test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
+# The suites of `make unit`.
+UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
+
+.PHONY: help bootstrap build run unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +79,13 @@ test: bootstrap lint ## everything that CI runs
 	# Every mutant is killed.
 	scripts/mutants
 	$(MAKE) --no-print-directory test-package
+
+unit: ## the suites that need no root, no network and no started program
+	swift build --build-tests
+	swift test --skip-build --filter '$(UNIT)'
+
+coverage: bootstrap ## the share of lines that the tests run, by module, held to a floor (scripts/coverage)
+	scripts/coverage
 
 mutants: ## break one rule at a time, which a named suite must notice (scripts/mutants)
 	scripts/mutants

@@ -3,6 +3,7 @@ import Glibc
 import PrismBase
 import PrismCollector
 import PrismConfig
+import PrismProtocol
 
 /// The program: serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
 func runCollector(_ words: [String]) async -> Int32 {
@@ -11,7 +12,7 @@ func runCollector(_ words: [String]) async -> Int32 {
     print(Flags.usage)
     return 0
   case "--version":
-    print("prism-collector 0.1.0")
+    print("prism-collector \(PrismVersion.current)")
     return 0
   default: break
   }

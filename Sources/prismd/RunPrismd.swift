@@ -3,8 +3,9 @@ import PrismBase
 import PrismConfig
 import PrismLinux
 import PrismPacket
+import PrismProtocol
 
-let version = "0.1.0"
+let version = PrismVersion.current
 
 /// The program: what the command line asks for. Answers the exit code.
 func runPrismd(_ words: [String]) async -> Int32 {

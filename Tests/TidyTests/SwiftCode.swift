@@ -15,9 +15,18 @@ enum SwiftCode {
   /// Every `func`, `init`, `deinit` and `subscript` that has a body: where it begins, and its lines up to the closing brace.
   /// - Parameter code: without text and comments.
   static func functions(in code: String) -> [Function] {
+    bodies(in: code, after: /(?m)^[ \t]*(?:@?[a-z]\w*(?:\([a-z]+\))?[ \t]+)*(?:func|init|deinit|subscript)\b/)
+  }
+
+  /// Every `var` and `let` with braces: computed properties, observers, and closures that are the value.
+  static func properties(in code: String) -> [Function] {
+    bodies(in: code, after: /(?m)^[ \t]*(?:@?[a-z]\w*(?:\([a-z]+\))?[ \t]+)*(?:var|let)\b/)
+  }
+
+  private static func bodies(in code: String, after keyword: Regex<Substring>) -> [Function] {
     let bytes = Array(code.utf8)
     var found: [Function] = []
-    for match in code.matches(of: /(?m)^[ \t]*(?:@?[a-z]\w*(?:\([a-z]+\))?[ \t]+)*(?:func|init|deinit|subscript)\b/) {
+    for match in code.matches(of: keyword) {
       let end = code.utf8.distance(from: code.startIndex, to: match.range.upperBound)
       guard let open = bodyStart(bytes, from: end), let close = closingBrace(bytes, from: open) else { continue }
       let line = 1 + bytes[..<end].count { $0 == UInt8(ascii: "\n") }

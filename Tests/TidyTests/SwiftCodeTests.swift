@@ -23,4 +23,14 @@ import Testing
   {
     #expect(SwiftCode.functions(in: code).map(\.lineCount) == lineCounts)
   }
+
+  @Test(
+    "a property's length is that of its braces: computed, observed, or a closure",
+    arguments: [
+      ("var a: Int {\n  1\n}", [3]), ("let a = 1\nvar b: Int", []), ("static let a: () -> Int = {\n  1\n}", [3]),
+      ("var a = 1 {\n  didSet {\n  }\n}", [4]), ("let a = b(\n  1)", []),
+    ]) func properties(code: String, lineCounts: [Int])
+  {
+    #expect(SwiftCode.properties(in: code).map(\.lineCount) == lineCounts)
+  }
 }

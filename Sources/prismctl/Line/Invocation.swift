@@ -1,10 +1,10 @@
 import Glibc
 import PrismConfig
 import PrismPacket
+import PrismProtocol
 
 /// A command line, taken apart and checked.
 struct Invocation: Sendable {
-  static let version = "0.1.0"
   static let commonOptions = [
     Command.Option("--control", "PATH", "the control socket ($PRISM_CONTROL, /run/prism/control.sock)"),
     Command.Option("--ingest", "PATH", "the ingest socket ($PRISM_INGEST, /run/prism/ingest.sock)"),
@@ -28,7 +28,7 @@ struct Invocation: Sendable {
       if rest.isEmpty { throw Failure(Failure.usage, "") }
       return nil
     case "--version":
-      print("prismctl \(Self.version)")
+      print("prismctl \(PrismVersion.current)")
       return nil
     default: break
     }
