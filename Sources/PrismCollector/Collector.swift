@@ -7,7 +7,7 @@ import PrismStore
 /// the receipt (docs/collector.md). The model for a backend in another language.
 public final class Collector: Sendable {
   private let options: CollectorOptions
-  private let opener: PacketOpener
+  private let openers: PacketOpeners
   private let store: CollectorStore
   private let room: WaitingRoom
   /// nil: no token is asked for.
@@ -19,7 +19,7 @@ public final class Collector: Sendable {
   /// Opens the store. - Throws: `StoreError`, `SQLiteError`, `ConfigurationFaults` of the folder of remote configuration.
   public init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
     self.options = options
-    opener = PacketOpener(keys: options.keys)
+    openers = PacketOpeners(keys: options.keys, memoryBytesMax: options.memoryBytesMax)
     store = try CollectorStore(folder: options.state, time: time, log: log)
     room = WaitingRoom(time: time)
     remote = try options.remote.map {
@@ -35,6 +35,8 @@ public final class Collector: Sendable {
   public func serve() throws -> CollectorServer {
     var limits = HTTPServerOptions()
     limits.bodyBytesMax = options.bodyBytesMax
+    limits.bodiesBytesMax = max(32 * 1_048_576, options.bodyBytesMax)
+    limits.bodiesBytesPerAddressMax = max(16 * 1_048_576, options.bodyBytesMax)
     limits.tls = options.tls
     let server = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) { [self] in
       await answer($0)
@@ -79,13 +81,15 @@ public final class Collector: Sendable {
     do throws(CollectorRefusal) {
       try await checkToken(request)
       let delivery = try Delivery(request, kind: kind)
-      let packet = try await opener.open(delivery, body: request.body)
+      let packet = try await openers.open(delivery, body: request.body)
       let outcome = try await take(packet)
       let isDuplicate = outcome == .duplicate
       counts.count(
         namespace, outcome: isDuplicate ? "duplicate" : "stored", reports: isDuplicate ? 0 : packet.rows.count,
         bytes: request.body.count)
-      if !isDuplicate, let print = options.print { for row in packet.rows { print(Self.line(row, delivery.context)) } }
+      if !isDuplicate, let print = options.print {
+        for index in packet.rows.indices { print(Self.line(packet, index)) }
+      }
       let body: JSONValue = ["duplicate": .bool(isDuplicate)]
       return HTTPResponse(
         status: 200, contentType: "application/json",
@@ -130,13 +134,14 @@ public final class Collector: Sendable {
   }
 
   /// A report as `--print` writes it.
-  private static func line(_ row: OpenedPacket.Row, _ context: PacketContext) -> String {
+  private static func line(_ packet: OpenedPacket, _ index: Int) -> String {
+    let context = packet.delivery.context
     let head: JSONValue = [
       "device": .string(context.deviceID), "namespace": .string(context.namespace.text),
       "kind": .string(context.kind.rawValue), "packetId": .string(context.packetID.description),
-      "payloadBytes": row.payload.map { .int($0.count) } ?? .null,
+      "payloadBytes": packet.payload(index).map { .int($0.count) } ?? .null,
     ]
-    return head.text.dropLast() + ",\"meta\":" + String(decoding: row.meta, as: UTF8.self) + "}"
+    return head.text.dropLast() + ",\"meta\":" + String(decoding: packet.meta(packet.rows[index]), as: UTF8.self) + "}"
   }
 
   // MARK: Reading

@@ -20,6 +20,8 @@ public struct CollectorOptions: Sendable {
   public var remote: Remote?
   /// A packet's body.
   public var bodyBytesMax = 8 * 1_048_576
+  /// Of all packets, from their decryption until they are stored; also the most that one packet may take.
+  public var memoryBytesMax = 64 * 1_048_576
 
   /// What `GET /prism/config` serves.
   public struct Remote: Sendable {

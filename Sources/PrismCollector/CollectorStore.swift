@@ -130,7 +130,7 @@ actor CollectorStore {
     insertPacket.bind(5, now)
     try insertPacket.run()
     guard connection.changes == 1 else { return .duplicate }
-    for row in entry.packet.rows { try insert(row, entry, now) }
+    for index in entry.packet.rows.indices { try insert(index, entry, now) }
     if let ledger = delivery.ledger {
       bind(insertLedger, delivery.context)
       insertLedger.bind(4, ledger)
@@ -140,17 +140,17 @@ actor CollectorStore {
     return .stored
   }
 
-  private func insert(_ row: OpenedPacket.Row, _ entry: Pending, _ now: Int64) throws(SQLiteError) {
-    let context = entry.packet.delivery.context
+  private func insert(_ index: Int, _ entry: Pending, _ now: Int64) throws(SQLiteError) {
+    let (packet, context, row) = (entry.packet, entry.packet.delivery.context, entry.packet.rows[index])
     bind(insertReport, context)
-    insertReport.bind(4, row.type)
-    insertReport.bind(5, row.reportID)
+    insertReport.bind(4, String(decoding: packet.bytes[row.type], as: UTF8.self))
+    insertReport.bind(5, String(decoding: packet.bytes[row.reportID], as: UTF8.self))
     if let createdTime = row.createdTime { insertReport.bind(6, createdTime) } else { insertReport.bindNull(6) }
     insertReport.bind(7, now)
     insertReport.bind(8, context.packetID.description)
     insertReport.bind(9, entry.chainIsBroken ? 1 : 0)
-    insertReport.bind(10, String(decoding: row.meta, as: UTF8.self))
-    insertReport.bind(11, row.payload)
+    insertReport.bind(10, String(decoding: packet.meta(row), as: UTF8.self))
+    insertReport.bind(11, packet.payload(index))
     try insertReport.run()
   }
 

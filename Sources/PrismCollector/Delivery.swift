@@ -3,6 +3,9 @@ import PrismProtocol
 
 /// What a packet's POST says of it in its headers (docs/packet.md, "The POST").
 struct Delivery: Sendable {
+  /// Rows of a packet.
+  static let itemsMax = 10_000
+
   let context: PacketContext
   let cipher: Cipher
   let keyID: String
@@ -29,6 +32,10 @@ struct Delivery: Sendable {
     cipher = try Self.value("prism-cipher", request) { Cipher(rawValue: $0) }
     keyID = try Self.value("prism-key-id", request) { $0 }
     itemCount = try Self.value("prism-item-count", request) { Int($0).flatMap { $0 > 0 ? $0 : nil } }
+    guard itemCount <= Self.itemsMax else {
+      throw CollectorRefusal(
+        413, code: .tooLarge, "the packet is too large: it has \(itemCount) rows; at most \(Self.itemsMax) are taken")
+    }
     dependsOn =
       request.header("prism-depends-on") == nil ? nil : try Self.value("prism-depends-on", request) { PacketID($0) }
     (ledger, mac) = (request.header("prism-ledger"), request.header("prism-mac"))

@@ -12,18 +12,20 @@ actor PacketOpener {
 
   init(keys: [String: Secret]) { self.keys = keys }
 
-  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 422, 503.
-  func open(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> OpenedPacket {
-    guard let key = keys[delivery.keyID] else {
-      throw CollectorRefusal(401, code: .unknownKey, "this collector has no key of the id that Prism-Key-Id names")
-    }
-    let packet: DecodedPacket
+  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 503.
+  func decrypt(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> DecryptedPacket {
     do throws(PacketError) {
-      packet = try decoder(delivery, key).decode(context: delivery.context, body: body, mac: delivery.mac)
-    } catch {
-      throw Self.refusal(error)
-    }
-    return try OpenedPacket(delivery, metas: packet.metas, payloads: packet.payloads)
+      return try decoder(delivery).decrypt(context: delivery.context, body: body, mac: delivery.mac)
+    } catch { throw Self.refusal(error) }
+  }
+
+  /// - Throws: as `decrypt`; 422 for a meta that can't be taken.
+  func unpack(
+    _ packet: DecryptedPacket, of delivery: Delivery, lease: MemoryBudget.Lease
+  ) throws(CollectorRefusal) -> OpenedPacket {
+    let unpacked: UnpackedPacket
+    do throws(PacketError) { unpacked = try decoder(delivery).unpack(packet) } catch { throw Self.refusal(error) }
+    return try OpenedPacket(delivery, unpacked, lease: lease)
   }
 
   private static func refusal(_ error: PacketError) -> CollectorRefusal {
@@ -33,10 +35,10 @@ actor PacketOpener {
     return CollectorRefusal(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
   }
 
-  private func decoder(_ delivery: Delivery, _ key: Secret) throws(PacketError) -> PacketDecoder {
+  private func decoder(_ delivery: Delivery) throws(PacketError) -> PacketDecoder {
     let name = "\(delivery.cipher.rawValue) \(delivery.keyID)"
     if let decoder = decoders[name] { return decoder }
-    let decoder = try PacketDecoder(cipher: delivery.cipher, key: key)
+    let decoder = try PacketDecoder(cipher: delivery.cipher, key: keys[delivery.keyID] ?? Secret([]))
     decoders[name] = decoder
     return decoder
   }

@@ -56,19 +56,24 @@ final class BlockCipher {
   /// - Throws: `decryptionFailed` for a block that is too short, was changed, or belongs elsewhere.
   func open(_ block: ArraySlice<UInt8>, associated: [UInt8]) throws(PacketError) -> [UInt8] {
     let tagBytes = cipher == .aes128CBC ? 0 : Self.tagBytes
-    guard block.count >= nonceBytes + tagBytes else { throw .decryptionFailed }
-    let nonce = Array(block.prefix(nonceBytes))
-    var tag = Array(block.suffix(tagBytes))
-    let sealed = Array(block.dropFirst(nonceBytes).dropLast(tagBytes))
-    guard EVP_DecryptInit_ex(context, method, nil, key, nonce) == 1 else { throw .internal }
-    if tagBytes > 0 {
-      guard EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagBytes), &tag) == 1 else { throw .internal }
+    guard block.count >= nonceBytes + tagBytes, Int32(exactly: block.count) != nil else { throw .decryptionFailed }
+    let isReady = block.withUnsafeBufferPointer { block in
+      guard EVP_DecryptInit_ex(context, method, nil, key, block.baseAddress) == 1 else { return false }
+      guard tagBytes > 0 else { return true }
+      let tag = UnsafeMutableRawPointer(mutating: block.baseAddress! + block.count - tagBytes)
+      return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagBytes), tag) == 1
     }
+    guard isReady else { throw .internal }
     try associate(associated, EVP_DecryptUpdate)
-    var plain: [UInt8] = []
-    let isOpen = sealed.withUnsafeBytes { sealed in
-      (try? append(
-        sealed, capacity: sealed.count + 16, to: &plain, update: EVP_DecryptUpdate, final: EVP_DecryptFinal_ex)) != nil
+    var isOpen = false
+    let sealed = block.dropFirst(nonceBytes).dropLast(tagBytes)
+    let plain = [UInt8](unsafeUninitializedCapacity: sealed.count + 16) { buffer, total in
+      var (count, rest) = (Int32(0), Int32(0))
+      isOpen = sealed.withUnsafeBufferPointer { sealed in
+        EVP_DecryptUpdate(context, buffer.baseAddress, &count, sealed.baseAddress, Int32(sealed.count)) == 1
+          && EVP_DecryptFinal_ex(context, buffer.baseAddress! + Int(count), &rest) == 1
+      }
+      total = isOpen ? Int(count + rest) : 0
     }
     guard isOpen else { throw .decryptionFailed }
     return plain

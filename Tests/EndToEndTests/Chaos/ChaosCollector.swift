@@ -26,7 +26,7 @@ final class ChaosCollector: Sendable {
   }
 
   private let collector: Collector
-  private let opener: PacketOpener
+  private let openers: PacketOpeners
   private let choice: [Misbehaviour]
   private let seed: UInt64
   private let isBad: @Sendable (Int) -> Bool
@@ -39,7 +39,8 @@ final class ChaosCollector: Sendable {
     isBad: @escaping @Sendable (Int) -> Bool = { _ in false }
   ) throws {
     collector = try Collector(CollectorOptions(state: folder, keys: keys), log: Logger(write: { _ in }))
-    (opener, self.choice, self.seed, self.isBad) = (PacketOpener(keys: keys), choice, seed, isBad)
+    openers = PacketOpeners(keys: keys, memoryBytesMax: 64 * 1_048_576)
+    (self.choice, self.seed, self.isBad) = (choice, seed, isBad)
   }
 
   var posts: Int { state.withLock { $0.posts } }
@@ -150,8 +151,9 @@ final class ChaosCollector: Sendable {
   private func look(at request: HTTPRequest, _ packet: String) async -> Bool {
     do {
       let delivery = try Delivery(request, kind: request.path.hasSuffix("payload") ? .payload : .meta)
-      let rows = try await opener.open(delivery, body: request.body).rows
-      let plaintext = rows.flatMap { [$0.meta, $0.payload ?? []] }
+      let opened = try await openers.open(delivery, body: request.body)
+      let metas = opened.rows.map { Array(opened.meta($0)) }
+      let plaintext = metas.indices.flatMap { [metas[$0], opened.payload($0) ?? []] }
       state.withLock { state in
         if let before = state.seen[packet], before != plaintext { state.violations.append("\(packet): other contents") }
         state.seen[packet] = plaintext
@@ -159,7 +161,7 @@ final class ChaosCollector: Sendable {
           state.violations.append("\(packet): names a packet that was never taken")
         }
       }
-      return try rows.contains { isBad(try JSONValue(parsing: $0.meta)["n"]?.int ?? 0) }
+      return try metas.contains { isBad(try JSONValue(parsing: $0)["n"]?.int ?? 0) }
     } catch {
       state.withLock { $0.violations.append("\(packet): \(error)") }
       return false

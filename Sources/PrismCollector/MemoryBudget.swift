@@ -1,0 +1,75 @@
+import Synchronization
+
+/// The memory that packets share from their decryption until they are stored. Who finds too little of it waits in line.
+final class MemoryBudget: Sendable {
+  /// A share of the budget. It is given back when the last reference to it is gone.
+  final class Lease: Sendable {
+    private let budget: MemoryBudget
+    private let bytes: Int
+
+    fileprivate init(_ budget: MemoryBudget, bytes: Int) { (self.budget, self.bytes) = (budget, bytes) }
+    deinit { budget.giveBack(bytes) }
+  }
+
+  private struct State {
+    var freeBytes: Int
+    var waiting: [(bytes: Int, answer: CheckedContinuation<Void, Never>)] = []
+  }
+
+  /// Packets that wait for memory hold their bodies.
+  static let waitingMax = 64
+
+  let bytesMax: Int
+  private let state: Mutex<State>
+
+  init(bytesMax: Int) {
+    self.bytesMax = bytesMax
+    state = Mutex(State(freeBytes: bytesMax))
+  }
+
+  var usedBytes: Int { state.withLock { bytesMax - $0.freeBytes } }
+  var waitingCount: Int { state.withLock { $0.waiting.count } }
+
+  /// Waits until the bytes are there, behind those who came before.
+  /// - Returns: nil where too many wait already, or there will never be as much.
+  func take(_ bytes: Int) async -> Lease? {
+    guard bytes <= bytesMax else { return nil }
+    let isTaken = state.withLock { state -> Bool? in
+      guard state.waiting.isEmpty, bytes <= state.freeBytes else {
+        return state.waiting.count < Self.waitingMax ? false : nil
+      }
+      state.freeBytes -= bytes
+      return true
+    }
+    guard let isTaken else { return nil }
+    if !isTaken { await wait(bytes) }
+    return Lease(self, bytes: bytes)
+  }
+
+  private func wait(_ bytes: Int) async {
+    await withCheckedContinuation { continuation in
+      let served = state.withLock { state in
+        state.waiting.append((bytes, continuation))
+        return Self.serve(&state)  // it may have been given back meanwhile
+      }
+      for answer in served { answer.resume() }
+    }
+  }
+
+  private func giveBack(_ bytes: Int) {
+    let served = state.withLock { state in
+      state.freeBytes += bytes
+      return Self.serve(&state)
+    }
+    for answer in served { answer.resume() }
+  }
+
+  private static func serve(_ state: inout State) -> [CheckedContinuation<Void, Never>] {
+    var served: [CheckedContinuation<Void, Never>] = []
+    while let first = state.waiting.first, first.bytes <= state.freeBytes {
+      state.freeBytes -= first.bytes
+      served.append(state.waiting.removeFirst().answer)
+    }
+    return served
+  }
+}

@@ -1,0 +1,27 @@
+/// A packet whose blocks were decrypted and are still packed: what it costs to unpack is known, and not spent yet.
+public struct DecryptedPacket: Sendable {
+  let metaBlock: [UInt8]
+  let payloadBlocks: [[UInt8]]
+  /// What the blocks unpack to, by their own trailers; a block that unpacks to anything else is refused.
+  public let metaBytes: Int, payloadBytes: Int
+
+  init(metaBlock: [UInt8], payloadBlocks: [[UInt8]]) throws(PacketError) {
+    (self.metaBlock, self.payloadBlocks) = (metaBlock, payloadBlocks)
+    metaBytes = try GzipUnpacker.unpackedBytes(metaBlock)
+    var bytes = 0
+    for block in payloadBlocks { bytes += try GzipUnpacker.unpackedBytes(block) }
+    payloadBytes = bytes
+  }
+
+  /// Bytes that it holds.
+  public var packedBytes: Int { payloadBlocks.reduce(metaBlock.count) { $0 + $1.count } }
+  public var payloadCount: Int { payloadBlocks.count }
+}
+
+/// What a packet held.
+public struct UnpackedPacket: Sendable, Equatable {
+  /// All metas, one a line, without a line feed at the end.
+  public let metas: [UInt8]
+  /// One a row for the kind `payload`; none for `meta`.
+  public let payloads: [[UInt8]]
+}

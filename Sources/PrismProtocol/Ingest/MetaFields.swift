@@ -1,0 +1,63 @@
+/// What a receiver reads of a meta: its type, its report id, and when it was created. The text is walked over once, and
+/// no tree is built of it.
+public struct MetaFields: Sendable, Equatable {
+  /// `MONITOR_TYPE`; nil where there is none, or it is no string. Of a repeated key the last one counts, here and below.
+  public private(set) var type: ScannedString?
+  /// `REPORT_ID`; nil as above.
+  public private(set) var reportID: ScannedString?
+  /// `CREATE_TIME`, milliseconds since 1970; nil where there is none, or it is no whole number.
+  public private(set) var createdTime: Int64?
+
+  /// - Throws: where `meta` is not exactly one JSON object in UTF-8.
+  public init(_ meta: Span<UInt8>) throws(JSONError) {
+    var scanner = JSONScanner()
+    guard scanner.next(meta) == 0x7B else { throw scanner.failure("an object is expected") }
+    if try scanner.enter(meta, close: 0x7D, depth: 0) {
+      repeat { try readMember(&scanner, meta) } while try scanner.another(meta, close: 0x7D)
+    }
+    guard scanner.next(meta) == nil else { throw scanner.failure("the object is followed by something") }
+    if let position = scanner.invalidUTF8 { throw JSONError("not UTF-8", at: position) }
+  }
+
+  private mutating func readMember(_ scanner: inout JSONScanner, _ meta: Span<UInt8>) throws(JSONError) {
+    let key = try scanner.key(meta)
+    if Self.isKey(key, "MONITOR_TYPE", meta) {
+      type = try Self.string(&scanner, meta)
+    } else if Self.isKey(key, "REPORT_ID", meta) {
+      reportID = try Self.string(&scanner, meta)
+    } else if Self.isKey(key, "CREATE_TIME", meta) {
+      createdTime = try Self.wholeNumber(&scanner, meta)
+    } else {
+      try scanner.skipValue(meta, depth: 1)
+    }
+  }
+
+  @inline(__always)
+  private static func isKey(_ key: ScannedString, _ name: StaticString, _ meta: Span<UInt8>) -> Bool {
+    guard !key.hasEscapes else { return key.string(in: meta) == name.description }
+    return meta.equals(name, at: key.range)
+  }
+
+  private static func string(_ scanner: inout JSONScanner, _ meta: Span<UInt8>) throws(JSONError) -> ScannedString? {
+    if scanner.next(meta) == 0x22 { return try scanner.string(meta) }
+    try scanner.skipValue(meta, depth: 1)
+    return nil
+  }
+
+  private static func wholeNumber(_ scanner: inout JSONScanner, _ meta: Span<UInt8>) throws(JSONError) -> Int64? {
+    _ = scanner.next(meta)
+    let start = scanner.position
+    try scanner.skipValue(meta, depth: 1)
+    guard start < meta.count else { return nil }
+    let isNegative = meta[start] == 0x2D
+    var value: Int64 = 0
+    for index in (isNegative ? start + 1 : start)..<scanner.position {
+      guard let digit = Int64(exactly: Int(meta[index]) - 0x30), 0...9 ~= digit else { return nil }
+      let (tenfold, overflow) = value.multipliedReportingOverflow(by: 10)
+      let (sum, carry) = tenfold.subtractingReportingOverflow(digit)  // below zero there is room for the smallest, too
+      guard !overflow, !carry else { return nil }
+      value = sum
+    }
+    return isNegative ? value : value == .min ? nil : -value
+  }
+}

@@ -1,0 +1,107 @@
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// What a key holder may make the collector do: limits are checked before the work.
+@Suite("The collector's limits")
+struct LimitTests {
+  private static func openers(memoryBytesMax: Int = 64 << 20) -> PacketOpeners {
+    PacketOpeners(keys: ["main": CollectorTests.key], memoryBytesMax: memoryBytesMax)
+  }
+
+  /// The refusal of a packet of these metas; nil: it is taken.
+  private static func refusal(
+    of metas: [UInt8], payloads: [[UInt8]] = [], itemCount: Int, by openers: PacketOpeners = openers()
+  ) async throws -> CollectorRefusal? {
+    let context = CollectorTests.context(payloads.isEmpty ? .meta : .payload)
+    let packet = try PacketEncoder(cipher: .aes128GCM, key: CollectorTests.key).encode(
+      context: context, metas: metas, payloads: payloads)
+    let request = try CollectorTests.request(
+      context, metas: ["{}"], payloads: payloads.isEmpty ? [] : [[]],
+      changing: ["prism-item-count": String(itemCount)])
+    do throws(CollectorRefusal) {
+      _ = try await openers.open(try Delivery(request, kind: context.kind), body: packet.body)
+      return nil
+    } catch { return error }
+  }
+
+  @Test(
+    "a packet that is too large is 413 before anything of it is unpacked",
+    arguments: [
+      ("11 million empty objects as one row", "{}\n", 11_000_000, 1),
+      ("as 3,000 rows, which would be allowed 30 MiB", "{}\n", 11_000_000, 3000),
+      ("more rows than a packet has", "{}\n", 10_001, 10_001),
+    ])
+  func tooLarge(name: String, line: String, count: Int, itemCount: Int) async throws {
+    let metas = [UInt8](String(repeating: line, count: count).utf8.dropLast())
+    let openers = Self.openers()
+    let clock = ContinuousClock()
+    let begin = clock.now
+    let refusal = try #require(try await Self.refusal(of: metas, itemCount: itemCount, by: openers))
+    #expect(refusal.status == 413 && refusal.code == .tooLarge)
+    #expect(clock.now - begin < .seconds(30), "no tree of it was built")
+    #expect(openers.memory.usedBytes == 0)
+  }
+
+  @Test("a payload is held to the memory of all packets")
+  func payloads() async throws {
+    let zeros = [UInt8](repeating: 0, count: 8 << 20)
+    let openers = Self.openers(memoryBytesMax: 4 << 20)
+    let refusal = try #require(
+      try await Self.refusal(of: [0x7B, 0x7D], payloads: [zeros], itemCount: 1, by: openers))
+    #expect(refusal.status == 413 && refusal.code == .tooLarge)
+    #expect(try await Self.refusal(of: [0x7B, 0x7D], payloads: [zeros], itemCount: 1) == nil)
+  }
+
+  @Test("the largest packet is taken: 10,000 rows; a meta of 10,240 bytes, and none of a byte more")
+  func largest() async throws {
+    let rows = [UInt8]((0..<10_000).map { #"{"n":\#($0)}"# }.joined(separator: "\n").utf8)
+    #expect(try await Self.refusal(of: rows, itemCount: 10_000) == nil)
+    let meta = #"{"a":""# + String(repeating: "x", count: Limits.metaBytesMax - 8) + #""}"#
+    #expect(try await Self.refusal(of: Array(meta.utf8), itemCount: 1) == nil)
+    let over = try #require(try await Self.refusal(of: Array((meta + " ").utf8), itemCount: 1))
+    #expect(over.status == 422 && over.code == .metaSyntax && over.message.contains("meta 0"))
+  }
+
+  @Test("rows that were not announced end the work at the first of them")
+  func miscounted() async throws {
+    let metas = [UInt8](String(repeating: "{}\n", count: 3_000_000).utf8)
+    let refusal = try #require(try await Self.refusal(of: metas, itemCount: 1000))
+    #expect(refusal.status == 400 && refusal.code == .countMismatch)
+  }
+
+  @Test("memory is given back however a packet ends, and to those who wait first", .timeLimit(.minutes(1)))
+  func memory() async throws {
+    let budget = MemoryBudget(bytesMax: 100)
+    var first = await budget.take(80)
+    #expect(first != nil)
+    #expect(await budget.take(101) == nil, "there will never be as much")
+    let large = Task { await budget.take(90) }
+    while budget.waitingCount < 1 { await Task.yield() }
+    let small = Task { await budget.take(10) }
+    while budget.waitingCount < 2 { await Task.yield() }
+    #expect(budget.usedBytes == 80, "the small one waits behind the large one, though there is room for it")
+    withExtendedLifetime(first) {}
+    first = nil
+    let leases = (await large.value, await small.value)
+    #expect(leases.0 != nil && leases.1 != nil && budget.usedBytes == 100)
+  }
+
+  @Test("too many packets that wait for memory: the next one is told to come again", .timeLimit(.minutes(1)))
+  func waiting() async throws {
+    let budget = MemoryBudget(bytesMax: 10)
+    let lease = try #require(await budget.take(10))
+    let waiting = (0..<MemoryBudget.waitingMax).map { _ in Task { await budget.take(1) != nil } }
+    while budget.waitingCount < MemoryBudget.waitingMax { await Task.yield() }
+    #expect(await budget.take(1) == nil)
+    withExtendedLifetime(lease) {}
+    _ = consume lease
+    for wait in waiting { #expect(await wait.value) }
+    #expect(budget.usedBytes == 0)
+  }
+}
