@@ -18,6 +18,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
+.PHONY: clients test-clients soak-clients
 .PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +67,18 @@ lint: ## the style of Swift and shell files, the units
 	shellcheck $$(grep -slE '^#!.*sh$$' scripts/* Tests/MachineTests/* debian/*) .ci/run
 	scripts/verify-units
 
+clients: ## the client libraries: libprism, its pkg-config file
+	$(MAKE) --no-print-directory -C clients/c all
+
+test-clients: clients ## the client libraries, alone and against the real daemon, which is killed, stopped and starved
+	$(MAKE) --no-print-directory -C clients/c test
+	swift build --product prismd && swift build --product prismctl && swift build --product prism-collector
+	python3 -m unittest discover --start-directory Tests/ClientTests
+
+soak-clients: clients ## 100,000 reports from eight threads for each client library
+	swift build --product prismd && swift build --product prismctl && swift build --product prism-collector
+	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
+
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	python3 -m unittest discover --start-directory Tests/MachineTests
 
@@ -76,6 +89,7 @@ test: bootstrap lint ## everything that CI runs
 	swift test --skip-build --filter PrismLinuxTests
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
 	swift test --skip-build --filter EndToEndTests
+	$(MAKE) --no-print-directory test-clients
 	# Every mutant is killed.
 	scripts/mutants
 	$(MAKE) --no-print-directory test-package
@@ -91,7 +105,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 	scripts/mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life soak-clients mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests

@@ -1,0 +1,218 @@
+/* prism.h: hands reports to prismd, the telemetry daemon of this machine. C11, no dependency beside libc and threads.
+ *
+ *   #include <prism.h>
+ *   int main(void) {
+ *     prism_client *client = prism_open(NULL, NULL);
+ *     prism_send(client, "net", "{\"ms\":12}");
+ *     prism_close(client, 1000);
+ *   }
+ *
+ * A report goes into a queue in memory, and a thread of the client's own sends it. While the daemon is away the thread
+ * moves the queue into a spool on disk, and sends the spool when the daemon is back. Each report has an id of its own,
+ * so a report that is sent twice is stored once. docs/clients.md explains all of it.
+ *
+ * Threads: every function may be called by any thread at any time, except that prism_close ends the use of its client.
+ * Fork: a child may go on using the client. It starts with an empty queue; the parent sends what the parent queued.
+ * Exec: no descriptor is inherited. Call prism_flush first, since exec drops the queue in memory.
+ * Signals: no signal is raised or handled, and no call fails because of one. Only prism_crash_report and the prism_json
+ * functions may be called in a signal handler.
+ */
+#ifndef PRISM_H
+#define PRISM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PRISM_API __attribute__((visibility("default")))
+#else
+#define PRISM_API
+#endif
+
+#define PRISM_CLIENT_VERSION "1.0.0"
+
+/* What became of a report or a call. Negative: an error, and the report is not kept. */
+typedef enum prism_result {
+  PRISM_STORED = 0,  /* the daemon has committed it; it will be delivered or accounted for by name */
+  PRISM_QUEUED = 1,  /* it is in memory and will be sent; it is lost if the program crashes now */
+  PRISM_SPOOLED = 2, /* it is in the spool on disk and will be sent, by this program or a later one */
+
+  PRISM_REFUSED = -1,    /* the daemon refused it for good; the answer has the code and the message */
+  PRISM_DROPPED = -2,    /* the queue was full, and the spool was full or unusable */
+  PRISM_INVALID = -3,    /* an argument is wrong: a name, an id, a meta that is not a JSON object */
+  PRISM_TOO_LARGE = -4,  /* the meta has over 10,240 bytes, or the report does not fit into the queue */
+  PRISM_CLOSED = -5,     /* the client is NULL or being closed */
+  PRISM_NO_MEMORY = -6,  /* memory ran out */
+  PRISM_SYSTEM = -7      /* a system call failed; errno says why */
+} prism_result;
+
+/* A constant text that says what happened and what to do. Never NULL. */
+PRISM_API const char *prism_result_text(prism_result result);
+/* The name of the constant: "PRISM_STORED". Never NULL. */
+PRISM_API const char *prism_result_name(prism_result result);
+
+typedef struct prism_client prism_client;
+
+/* Why reports were dropped. */
+typedef enum prism_loss {
+  PRISM_LOSS_QUEUE,   /* the queue in memory was full */
+  PRISM_LOSS_SPOOL,   /* the spool was full, unwritable or not configured while the daemon was away */
+  PRISM_LOSS_REFUSED, /* the daemon refused it for good */
+  PRISM_LOSS_DAMAGED  /* a spool file was damaged; `count` is in bytes */
+} prism_loss;
+
+PRISM_API const char *prism_loss_name(prism_loss loss);
+
+/* Set `size` with PRISM_OPTIONS_INIT. A member that is zero or NULL has its default. */
+typedef struct prism_options {
+  size_t size;
+  /* The daemon's socket, at most 107 bytes. Default: $PRISM_INGEST, else /run/prism/ingest.sock. */
+  const char *socket;
+  /* Common information of the app: APP_NAME and APP_VERSION, cut at 256 bytes. Default: the daemon takes the process. */
+  const char *app_name;
+  const char *app_version;
+  /* The spool's folder, made when missing (mode 0700). Programs of one user may share it. "" : no spool. Default:
+   * $PRISM_SPOOL, else prism-spool in systemd's $STATE_DIRECTORY, else prism/spool in $XDG_STATE_HOME, else
+   * .local/state/prism/spool in $HOME, else no spool. */
+  const char *spool;
+  /* The most bytes that the spool's files may hold, over all programs that share the folder. 64 KiB ... ; default:
+   * 64 MiB. A report that does not fit is dropped and counted; one that is in the spool is never removed for another. */
+  uint64_t spool_bytes;
+  /* The queue in memory, rounded up to a power of two. 64 KiB ... 1 GiB; default: 4 MiB. */
+  size_t queue_bytes;
+  /* How long exit() may wait for the queue to be answered or spooled. Milliseconds; default: 1000; -1: not at all. */
+  int exit_ms;
+  /* Called on the client's thread when reports are dropped, at most once a second for each kind of loss. `code` and
+   * `message` are the daemon's for PRISM_LOSS_REFUSED, else an explanation. It must not call prism_close. */
+  void (*on_loss)(void *context, prism_loss loss, uint64_t count, const char *code, const char *message);
+  void *context;
+} prism_options;
+
+#define PRISM_OPTIONS_INIT {sizeof(prism_options), NULL, NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
+
+/* Makes a client. Connects, starts the thread and touches the disk only when the first report comes.
+ * options: NULL means all defaults. error: NULL or where the reason of a failure goes. Returns NULL if it fails. */
+PRISM_API prism_client *prism_open(const prism_options *options, prism_result *error);
+
+/* One report. Set `size` with PRISM_REPORT_INIT(type, meta). */
+typedef struct prism_report_data {
+  size_t size;
+  const char *name_space;      /* 1 to 64 of A-Z a-z 0-9 _ -; NULL: "prism" */
+  const char *type;            /* 1 to 128 of A-Z a-z 0-9 _ . : -; in the namespace's monitorList */
+  const char *meta;            /* a JSON object, not empty, at most 10,240 bytes; see prism_json */
+  const void *payload;         /* NULL: none */
+  size_t payload_bytes;
+  const char *report_id;       /* 1 to 64 of A-Z a-z 0-9 _ -; NULL: the client makes one */
+  int64_t created_ms;          /* since 1970; 0: now */
+} prism_report_data;
+
+#define PRISM_REPORT_INIT(type, meta) {sizeof(prism_report_data), NULL, (type), (meta), NULL, 0, NULL, 0}
+
+/* What the daemon answered. Texts end with a zero byte and are cut to fit. */
+typedef struct prism_answer {
+  char report_id[65];
+  char code[32];     /* "" if no refusal was met; with QUEUED or SPOOLED the reason why it is tried again */
+  char message[256];
+} prism_answer;
+
+/* Reports.
+ * deadline_ms: how long to wait for the daemon's answer; 0: never waits, returns PRISM_QUEUED.
+ * answer: NULL or where the answer goes.
+ * Returns PRISM_STORED, PRISM_REFUSED; PRISM_QUEUED or PRISM_SPOOLED if the deadline came first (the report is sent all
+ * the same); PRISM_DROPPED, PRISM_INVALID, PRISM_TOO_LARGE, PRISM_CLOSED. */
+PRISM_API prism_result prism_report(
+    prism_client *client, const prism_report_data *report, uint32_t deadline_ms, prism_answer *answer);
+
+/* Reports to the namespace "prism" without waiting. The same results. */
+PRISM_API prism_result prism_send(prism_client *client, const char *type, const char *meta);
+
+/* Waits until all earlier reports of this process are answered or in the spool.
+ * Returns PRISM_STORED: the daemon has answered all; PRISM_SPOOLED: some are in the spool; PRISM_QUEUED: the deadline
+ * came first; PRISM_CLOSED. */
+PRISM_API prism_result prism_flush(prism_client *client, uint32_t deadline_ms);
+
+/* Flushes as prism_flush does, moves what is left to the spool, and frees the client. Returns as prism_flush does;
+ * PRISM_QUEUED: some reports were dropped or the disk hangs. NULL is allowed. */
+PRISM_API prism_result prism_close(prism_client *client, uint32_t deadline_ms);
+
+/* Counts since prism_open, or since the fork in a child. Set `size` to sizeof. */
+typedef struct prism_stats {
+  size_t size;
+  uint64_t accepted;        /* reports that prism_report took */
+  uint64_t stored;          /* of this process, committed by the daemon */
+  uint64_t refused;         /* refused for good */
+  uint64_t dropped_queue;   /* not taken, the queue was full (PRISM_DROPPED) */
+  uint64_t dropped_spool;   /* taken, and dropped since the spool was full or unusable */
+  uint64_t damaged_bytes;   /* of spool files that did not match their checksums */
+  uint64_t spooled;         /* reports written to the spool */
+  uint64_t replayed;        /* reports of the spool that the daemon answered, other programs' too */
+  uint64_t connects;        /* greeted connections */
+  uint64_t queue_used;      /* bytes in memory now */
+  uint64_t spool_waiting;   /* reports that wait in the spool files of this process */
+  int spool_error;          /* errno of why there is no spool; 0: it works, or was not needed yet */
+} prism_stats;
+
+PRISM_API void prism_get_stats(prism_client *client, prism_stats *stats);
+
+/* --- JSON ------------------------------------------------------------------------------------------------------
+ * Writes one JSON value into a buffer of yours. No memory is allocated; may be used in a signal handler, except
+ * prism_json_double.
+ *
+ *   char buffer[512];
+ *   prism_json meta;
+ *   prism_json_begin(&meta, buffer, sizeof buffer);
+ *   prism_json_string(&meta, "reason", "out of \"paper\"");
+ *   prism_json_int(&meta, "ms", 12);
+ *   const char *text = prism_json_end(&meta);    // NULL: the buffer is too small
+ *
+ * `key` is NULL within an array, and only there. Invalid UTF-8 becomes U+FFFD. NaN and infinity become null. */
+typedef struct prism_json {
+  char *buffer;
+  size_t capacity, used;
+  uint64_t arrays; /* a bit for each open level: 1 is an array */
+  unsigned depth;
+  bool has_members, failed;
+} prism_json;
+
+PRISM_API void prism_json_begin(prism_json *json, char *buffer, size_t capacity);
+PRISM_API void prism_json_string(prism_json *json, const char *key, const char *value); /* NULL: null */
+PRISM_API void prism_json_bytes(prism_json *json, const char *key, const void *value, size_t length);
+PRISM_API void prism_json_int(prism_json *json, const char *key, int64_t value);
+PRISM_API void prism_json_uint(prism_json *json, const char *key, uint64_t value);
+PRISM_API void prism_json_double(prism_json *json, const char *key, double value);
+PRISM_API void prism_json_bool(prism_json *json, const char *key, bool value);
+PRISM_API void prism_json_null(prism_json *json, const char *key);
+PRISM_API void prism_json_object(prism_json *json, const char *key);
+PRISM_API void prism_json_array(prism_json *json, const char *key);
+PRISM_API void prism_json_close(prism_json *json); /* ends the innermost object or array */
+PRISM_API const char *prism_json_end(prism_json *json);
+
+/* --- Crashes ---------------------------------------------------------------------------------------------------
+ * A crash handler cannot wait for a daemon: it writes files into the crash spool (a folder of the daemon's), which the
+ * daemon takes at once or at its next start. */
+
+/* Opens the crash spool. Call it at the start of the program, not in a handler. Repeated calls replace the settings.
+ * folder: NULL: $PRISM_CRASH_SPOOL, else /var/spool/prism. name_space: NULL: "prism". type: NULL: "appCrash".
+ * Returns PRISM_STORED, PRISM_INVALID, or PRISM_SYSTEM (errno; the folder is missing or not yours to write). */
+PRISM_API prism_result prism_crash_open(const char *folder, const char *name_space, const char *type);
+
+/* Writes one crash report. Async-signal-safe. meta: a JSON object. payload: NULL: none.
+ * Returns PRISM_SPOOLED; PRISM_CLOSED without prism_crash_open; PRISM_INVALID; PRISM_SYSTEM (errno). */
+PRISM_API prism_result prism_crash_report(const char *meta, const void *payload, size_t payload_bytes);
+
+/* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP by prism_crash_report: the meta has the signal, the
+ * address, the process and thread; the payload has the stack's addresses and the memory map. Runs on a stack of its
+ * own, then passes the signal on to what handled it before. Call it after prism_crash_open.
+ * Returns PRISM_STORED or PRISM_SYSTEM. */
+PRISM_API prism_result prism_crash_install(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

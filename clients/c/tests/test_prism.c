@@ -1,0 +1,704 @@
+/* The C client against a daemon that does as it is told. Includes prism.c to reach what is static. */
+#include "../prism.c"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+/* The sanitizers leave the crash test's signal alone, and threads are started after a fork. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "handle_segv=0"; }
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "handle_segv=0:die_after_fork=0:halt_on_error=1"; }
+
+static int failures;
+static const char *current_test;
+
+/* With a message like printf's, or without one. */
+#define CHECK(condition, ...) ((condition) ? (void)0 : failed(__LINE__, #condition, " " __VA_ARGS__))
+
+static void failed(int line, const char *condition, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  failures++;
+  printf("FAILED line %d %s: %s:", line, current_test, condition);
+  vprintf(format, arguments);
+  printf("\n");
+  va_end(arguments);
+}
+
+static char folder[64];
+
+static const char *path(const char *name) {
+  static _Thread_local char texts[4][160];
+  static _Thread_local int next;
+  char *text = texts[next++ & 3];
+  snprintf(text, sizeof texts[0], "%s/%s", folder, name);
+  return text;
+}
+
+static void pause_ms(int ms) { nanosleep(&(struct timespec){ms / 1000, (ms % 1000) * 1000000L}, NULL); }
+
+/* Waits for a condition without a verdict on time: 60 s is for a machine that hangs. */
+#define UNTIL(condition)                                          \
+  do {                                                            \
+    int64_t until_ = monotonic_ms() + 60000;                      \
+    while (!(condition) && monotonic_ms() < until_) pause_ms(2);  \
+    CHECK(condition, "it did not come true");                     \
+  } while (0)
+
+/* --- The scripted daemon --- */
+
+typedef struct daemon_script {
+  struct daemon_script *next; /* they stay, since their connections may */
+  int listener;
+  pthread_t thread;
+  _Atomic bool is_stopping;
+  _Atomic bool is_mute;        /* reads, and answers nothing */
+  _Atomic bool greets_not;     /* answers no greeting */
+  _Atomic int refusals;        /* the next so many reports are refused with `code` */
+  char code[32];
+  int retry_ms;
+  _Atomic int close_after;     /* reports; then the connection is closed without an answer. 0: never */
+  _Atomic int connections, reports, distinct, payload_bytes, greetings;
+  char ids[4096][ID_BYTES_MAX + 1];
+  char last_line[16384];
+  pthread_mutex_t lock;
+} daemon_script;
+
+static void note(daemon_script *d, const char *line) {
+  char id[ID_BYTES_MAX + 1];
+  request_id(line, strlen(line), id);
+  pthread_mutex_lock(&d->lock);
+  snprintf(d->last_line, sizeof d->last_line, "%s", line);
+  int count = atomic_load(&d->distinct), i = 0;
+  while (i < count && strcmp(d->ids[i], id) != 0) i++;
+  if (i == count && count < 4096) {
+    memcpy(d->ids[i], id, sizeof id);
+    atomic_fetch_add(&d->distinct, 1);
+  }
+  pthread_mutex_unlock(&d->lock);
+}
+
+/* One report. Returns false if the connection must end. */
+static bool serve_report(daemon_script *d, int connection, FILE *in, const char *line, int number) {
+  const char *payload = strstr(line, "\"payloadBytes\":");
+  long length = payload ? strtol(payload + 15, NULL, 10) : 0;
+  for (long i = 0; i < length; i++)
+    if (fgetc(in) == EOF) return false;
+  atomic_fetch_add(&d->reports, 1);
+  if (atomic_load(&d->is_mute)) return true;
+  if (atomic_load(&d->close_after) > 0 && number >= atomic_load(&d->close_after)) {
+    atomic_store(&d->close_after, 0);
+    return false;
+  }
+  char answer[512];
+  if (atomic_load(&d->refusals) > 0 && atomic_fetch_sub(&d->refusals, 1) > 0) {
+    int used = snprintf(answer, sizeof answer, "{\"acked\":%d,\"refused\":[{\"seq\":%d,\"code\":\"%s\",\"message\":\"a \\\"b\\\" \\u00e9\"", number, number, d->code);
+    if (d->retry_ms >= 0) used += snprintf(answer + used, sizeof answer - (size_t)used, ",\"retryMs\":%d", d->retry_ms);
+    snprintf(answer + used, sizeof answer - (size_t)used, "}]}\n");
+  } else {
+    note(d, line);
+    atomic_fetch_add(&d->payload_bytes, (int)length);
+    snprintf(answer, sizeof answer, "{\"acked\":%d}\n", number);
+  }
+  return send(connection, answer, strlen(answer), MSG_NOSIGNAL) > 0;
+}
+
+static void *serve_connection(void *argument) {
+  daemon_script *d = ((void **)argument)[0];
+  int connection = (int)(intptr_t)((void **)argument)[1], number = 0;
+  free(argument);
+  FILE *in = fdopen(connection, "r");
+  char *line = NULL;
+  size_t capacity = 0;
+  while (getline(&line, &capacity, in) > 0) {
+    static const char hello[] = "{\"hello\":{\"server\":\"prismd\",\"limits\":{\"metaByte\":10240,\"x\":[1,{}]}}}\n";
+    if (strncmp(line, "{\"hello\"", 8) == 0) {
+      atomic_fetch_add(&d->greetings, 1);
+      if (!atomic_load(&d->greets_not)) send(connection, hello, sizeof hello - 1, MSG_NOSIGNAL);
+    } else if (!serve_report(d, connection, in, line, ++number)) {
+      break;
+    }
+  }
+  free(line);
+  fclose(in);
+  return NULL;
+}
+
+static void *serve(void *argument) {
+  daemon_script *d = argument;
+  while (true) {
+    int connection = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (connection < 0 || atomic_load(&d->is_stopping)) {
+      if (connection >= 0) close(connection);
+      return NULL;
+    }
+    atomic_fetch_add(&d->connections, 1);
+    void **handed = malloc(2 * sizeof *handed);
+    handed[0] = d, handed[1] = (void *)(intptr_t)connection;
+    pthread_t thread;
+    pthread_create(&thread, NULL, serve_connection, handed);
+    pthread_detach(thread);
+  }
+}
+
+static daemon_script *start_daemon(void) {
+  static daemon_script *all;
+  daemon_script *d = calloc(1, sizeof *d);
+  d->next = all;
+  all = d;
+  d->retry_ms = -1;
+  pthread_mutex_init(&d->lock, NULL);
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path("sock"));
+  unlink(address.sun_path);
+  d->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(d->listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(d->listener, 64) != 0) abort();
+  pthread_create(&d->thread, NULL, serve, d);
+  return d;
+}
+
+/* Connections stay until their clients close them. */
+static void stop_daemon(daemon_script *d) {
+  atomic_store(&d->is_stopping, true);
+  shutdown(d->listener, SHUT_RDWR);
+  pthread_join(d->thread, NULL);
+  close(d->listener);
+  unlink(path("sock"));
+}
+
+static prism_client *open_client(uint64_t spool_bytes, size_t queue_bytes, const char *spool) {
+  prism_options options = PRISM_OPTIONS_INIT;
+  char place[160];
+  options.socket = path("sock");
+  snprintf(place, sizeof place, "%s", spool[0] ? path(spool) : "");
+  options.spool = place;
+  options.app_name = "test \"app\"";
+  options.app_version = "1.0";
+  options.spool_bytes = spool_bytes;
+  options.queue_bytes = queue_bytes;
+  options.exit_ms = -1;
+  prism_result error;
+  prism_client *client = prism_open(&options, &error);
+  if (!client) abort();
+  return client;
+}
+
+static uint64_t stat_of(prism_client *c, size_t offset) {
+  prism_stats stats = {.size = sizeof stats};
+  prism_get_stats(c, &stats);
+  uint64_t value;
+  memcpy(&value, (char *)&stats + offset, sizeof value);
+  return value;
+}
+#define STAT(client, member) stat_of(client, offsetof(prism_stats, member))
+
+static prism_result report(prism_client *c, uint32_t deadline, prism_answer *answer) {
+  prism_report_data data = PRISM_REPORT_INIT("net", "{\"ms\":12}");
+  return prism_report(c, &data, deadline, answer);
+}
+
+static uint64_t spool_size(const char *name, int *files) {
+  uint64_t sum = 0;
+  DIR *list = opendir(path(name));
+  *files = 0;
+  for (struct dirent *item; list && (item = readdir(list));) {
+    struct stat facts;
+    char text[400];
+    snprintf(text, sizeof text, "%s/%s", path(name), item->d_name);
+    if (stat(text, &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+    sum += (uint64_t)facts.st_size;
+    *files += strstr(item->d_name, ".spool") != NULL;
+  }
+  if (list) closedir(list);
+  return sum;
+}
+
+/* --- Tests --- */
+
+static void json_is_written_and_escaped(void) {
+  char buffer[400];
+  prism_json j;
+  prism_json_begin(&j, buffer, sizeof buffer);
+  prism_json_string(&j, "a\"", "x\n\\\x01 \xC3\xA9 \xFF\xED\xA0\x80");
+  prism_json_int(&j, "min", INT64_MIN);
+  prism_json_uint(&j, "max", UINT64_MAX);
+  prism_json_double(&j, "half", 0.5);
+  prism_json_double(&j, "nan", 0.0 / (errno * 0.0));
+  prism_json_array(&j, "list");
+  prism_json_bool(&j, NULL, true);
+  prism_json_object(&j, NULL);
+  prism_json_close(&j);
+  prism_json_null(&j, NULL);
+  prism_json_close(&j);
+  const char *text = prism_json_end(&j);
+  const char *wanted =
+      "{\"a\\\"\":\"x\\u000a\\\\\\u0001 \xC3\xA9 \xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\","
+      "\"min\":-9223372036854775808,\"max\":18446744073709551615,\"half\":0.5,\"nan\":null,\"list\":[true,{},null]}";
+  CHECK(text && strcmp(text, wanted) == 0, "%s", text ? text : "NULL");
+  CHECK(text && is_meta(text, strlen(text)));
+  for (size_t size = 0; size <= strlen(wanted); size++) {
+    prism_json_begin(&j, buffer, size);
+    prism_json_string(&j, "a", "bcdefghijklmnopqrstuvwxyz");
+    CHECK((prism_json_end(&j) != NULL) == (size > 33), "size %zu", size);
+  }
+  prism_json_begin(&j, buffer, sizeof buffer);
+  prism_json_array(&j, "open");
+  CHECK(prism_json_end(&j) == NULL, "an open array");
+  prism_json_begin(&j, buffer, sizeof buffer);
+  prism_json_int(&j, NULL, 1);
+  CHECK(prism_json_end(&j) == NULL, "a member without a key");
+}
+
+static void metas_are_checked(void) {
+  static const char *const good[] = {"{\"a\":1}", " {\"a\" : [ ] }\n", "{\"a\":-0.5e+3,\"b\":\"\\ud83d\\ude00\"}",
+                                     "{\"\":null}", "{\"a\":{\"b\":[true,false]}}"};
+  static const char *const bad[] = {"", "{}", "[1]", "{\"a\":1", "{\"a\":1}}", "{\"a\":01}", "{\"a\":1.}", "{\"a\":+1}",
+                                    "{a:1}", "{\"a\":\"\x01\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\ud800\"}",
+                                    "{\"a\":\"\\udc00\"}", "{\"a\":\"\xFF\"}", "{\"a\":\"\xC0\x80\"}",
+                                    "{\"a\":\"\xED\xA0\x80\"}", "{\"a\":\"\xF5\x80\x80\x80\"}", "{\"a\":1,}", "{\"a\":nul}",
+                                    "{\"a\":1} x", "{\"a\":tru", "{\"a\":\"\\u12\"}", "{\"a\":\"\n\"}"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK(is_meta(good[i], strlen(good[i])), "%s", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(!is_meta(bad[i], strlen(bad[i])), "%s", bad[i]);
+  char deep[400] = "{\"a\":";
+  size_t used = strlen(deep);
+  for (int i = 0; i < 62; i++) deep[used++] = '[';
+  for (int i = 0; i < 62; i++) deep[used++] = ']';
+  deep[used++] = '}';
+  CHECK(!is_meta(deep, used), "63 levels");
+}
+
+static void arguments_are_checked(void) {
+  prism_client *c = open_client(0, 65536, "");
+  prism_report_data data = PRISM_REPORT_INIT("net", "{}");
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_INVALID);
+  data.meta = "{\"a\":1}", data.type = "a b";
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_INVALID);
+  data.type = "net", data.name_space = "a.b";
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_INVALID);
+  data.name_space = NULL, data.report_id = "a/b";
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_INVALID);
+  data.report_id = NULL, data.payload_bytes = 3;
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_INVALID);
+  data.payload = "abc", data.payload_bytes = 65536;
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_TOO_LARGE);
+  data.payload_bytes = SIZE_MAX - 4;
+  CHECK(prism_report(c, &data, 0, NULL) == PRISM_TOO_LARGE);
+  CHECK(prism_report(NULL, &data, 0, NULL) == PRISM_CLOSED);
+  CHECK(prism_report(c, NULL, 0, NULL) == PRISM_INVALID);
+  CHECK(prism_close(c, 0) == PRISM_STORED);
+  for (int i = -7; i <= 2; i++) CHECK(strncmp(prism_result_name((prism_result)i), "PRISM_", 6) == 0);
+}
+
+static ring hammered;
+static _Atomic int hammers;
+
+static void *hammer(void *argument) {
+  uint64_t position, value;
+  for (int i = 0; i < 100000; i++) {
+    while (!ring_reserve(&hammered, sizeof value, &position)) {
+      CHECK(false, "the ring has room for a record of each thread");
+      return argument;
+    }
+    value = position;
+    ring_write(&hammered, position + RING_HEADER, &value, sizeof value);
+    ring_publish(&hammered, position, sizeof value, false);
+    while (atomic_load(&hammered.head) <= position) sched_yield();
+  }
+  atomic_fetch_sub(&hammers, 1);
+  return NULL;
+}
+
+/* Each of four threads has one record in a ring with room for four. */
+static void the_ring_is_full_only_when_it_is(void) {
+  pthread_t threads[4];
+  hammered = (ring){.base = calloc(1, 64), .capacity = 64};
+  atomic_store(&hammers, 4);
+  int before = failures;
+  for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, hammer, NULL);
+  size_t length;
+  bool has_waiter;
+  while (atomic_load(&hammers) > 0 && failures == before) {
+    uint64_t value = 0, head = atomic_load(&hammered.head);
+    if (!ring_peek(&hammered, &length, &has_waiter)) {
+      sched_yield();
+      continue;
+    }
+    ring_copy(&hammered, &value, sizeof value);
+    CHECK(length == sizeof value && value == head, "a record is whole");
+    ring_pop(&hammered, length);
+  }
+  atomic_store(&hammered.head, UINT64_MAX / 2); /* lets the others end, should one have failed */
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+  free(hammered.base);
+}
+
+static void a_report_is_stored(void) {
+  daemon_script *d = start_daemon();
+  prism_client *c = open_client(0, 0, "spool-a");
+  CHECK(atomic_load(&d->connections) == 0, "connects lazily");
+  prism_answer answer;
+  CHECK(report(c, 30000, &answer) == PRISM_STORED);
+  CHECK(strlen(answer.report_id) > 16 && answer.code[0] == 0);
+  char payload[100000];
+  memset(payload, '\n', sizeof payload);
+  prism_report_data data = PRISM_REPORT_INIT("net", "{\n\"a\":\n1}");
+  data.payload = payload, data.payload_bytes = sizeof payload, data.report_id = "mine", data.created_ms = 42;
+  CHECK(prism_report(c, &data, 30000, &answer) == PRISM_STORED);
+  CHECK(strcmp(answer.report_id, "mine") == 0);
+  CHECK(atomic_load(&d->payload_bytes) == sizeof payload);
+  const char *wanted = "{\"reportId\":\"mine\",\"namespace\":\"prism\",\"type\":\"net\",\"createdTime\":42,\"payloadBytes\":100000,\"meta\":{ \"a\": 1}}\n";
+  pthread_mutex_lock(&d->lock);
+  CHECK(strcmp(d->last_line, wanted) == 0, "%s", d->last_line);
+  pthread_mutex_unlock(&d->lock);
+  for (int i = 0; i < 2000; i++) CHECK(prism_send(c, "net", "{\"n\":1}") == PRISM_QUEUED);
+  CHECK(prism_flush(c, 60000) == PRISM_STORED);
+  CHECK(atomic_load(&d->distinct) == 2002, "%d", atomic_load(&d->distinct));
+  CHECK(STAT(c, stored) == 2002 && STAT(c, connects) == 1);
+  int files;
+  CHECK(spool_size("spool-a", &files) == 0 && files == 0, "nothing touches the disk while the daemon is there");
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  stop_daemon(d);
+}
+
+static void refusals_are_told(void) {
+  daemon_script *d = start_daemon();
+  prism_client *c = open_client(0, 0, "spool-r");
+  strcpy(d->code, "unknown_type");
+  atomic_store(&d->refusals, 1);
+  prism_answer answer;
+  CHECK(report(c, 30000, &answer) == PRISM_REFUSED);
+  CHECK(strcmp(answer.code, "unknown_type") == 0 && strcmp(answer.message, "a \"b\" \xC3\xA9") == 0, "%s", answer.message);
+  static const char *const codes[] = {"unknown", "busy", "disk_full", "internal", "store_full", "later_code"};
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+    strcpy(d->code, codes[i]);
+    d->retry_ms = i == 5 ? 10 : -1;
+    atomic_store(&d->refusals, 1);
+    CHECK(report(c, 30000, &answer) == PRISM_STORED, "%s is sent again", codes[i]);
+    CHECK(strcmp(answer.code, codes[i]) == 0, "%s", answer.code);
+  }
+  CHECK(STAT(c, refused) == 1 && atomic_load(&d->distinct) == 6);
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  /* Without a spool they go back into the queue. */
+  c = open_client(0, 0, "");
+  strcpy(d->code, "busy");
+  d->retry_ms = 5;
+  atomic_store(&d->refusals, 3);
+  CHECK(report(c, 30000, &answer) == PRISM_STORED);
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  stop_daemon(d);
+}
+
+static void a_lost_connection_is_made_again(void) {
+  daemon_script *d = start_daemon();
+  prism_client *c = open_client(0, 0, "spool-l");
+  for (int round = 0; round < 5; round++) {
+    atomic_store(&d->close_after, 3);
+    for (int i = 0; i < 10; i++) report(c, 0, NULL);
+    CHECK(report(c, 60000, NULL) == PRISM_STORED);
+  }
+  CHECK(prism_flush(c, 60000) == PRISM_STORED);
+  CHECK(atomic_load(&d->distinct) == 55, "%d", atomic_load(&d->distinct));
+  CHECK(atomic_load(&d->connections) >= 5);
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  stop_daemon(d);
+}
+
+static void the_spool_keeps_what_the_daemon_misses(void) {
+  prism_client *c = open_client(0, 0, "spool-k");
+  prism_answer answer;
+  for (int i = 0; i < 99; i++) CHECK(report(c, 0, NULL) == PRISM_QUEUED);
+  CHECK(prism_flush(c, 60000) == PRISM_SPOOLED);
+  CHECK(report(c, 200, &answer) == PRISM_SPOOLED);
+  CHECK(STAT(c, spool_waiting) == 100);
+  daemon_script *d = start_daemon();
+  UNTIL(STAT(c, spool_waiting) == 0);
+  CHECK(atomic_load(&d->distinct) == 100);
+  int files;
+  UNTIL(spool_size("spool-k", &files) == 0);
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  stop_daemon(d);
+  /* And over a close. */
+  c = open_client(0, 0, "spool-k");
+  for (int i = 0; i < 50; i++) report(c, 0, NULL);
+  CHECK(prism_close(c, 100) == PRISM_SPOOLED);
+  d = start_daemon();
+  c = open_client(0, 0, "spool-k");
+  report(c, 0, NULL);
+  UNTIL(atomic_load(&d->distinct) == 51);
+  UNTIL(spool_size("spool-k", &files) == 0);
+  prism_close(c, 1000);
+  stop_daemon(d);
+}
+
+static uint64_t losses_told;
+static void on_loss(void *context, prism_loss loss, uint64_t count, const char *code, const char *message) {
+  (void)context, (void)loss, (void)code, (void)message;
+  losses_told += count;
+}
+
+static void the_spool_is_bounded_and_says_what_it_dropped(void) {
+  prism_client *c = open_client(65536, 65536, "spool-b");
+  c->on_loss = on_loss;
+  losses_told = 0;
+  char text[900];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = 0;
+  char buffer[1100];
+  prism_json j;
+  prism_json_begin(&j, buffer, sizeof buffer);
+  prism_json_string(&j, "text", text);
+  const char *meta = prism_json_end(&j);
+  int dropped = 0, taken = 0, files;
+  for (int i = 0; i < 1000; i++) {
+    prism_result result = prism_send(c, "net", meta);
+    CHECK(result == PRISM_QUEUED || result == PRISM_DROPPED);
+    result == PRISM_QUEUED ? taken++ : dropped++;
+    if (i % 50 == 0) pause_ms(5);
+    CHECK(spool_size("spool-b", &files) <= 65536);
+  }
+  CHECK(dropped > 0 && STAT(c, dropped_queue) == (uint64_t)dropped);
+  uint64_t spooled;
+  UNTIL(STAT(c, spool_error) == ENOSPC);
+  CHECK(STAT(c, dropped_spool) == 0, "what fits into the queue is kept there");
+  prism_close(c, 50);
+  CHECK(spool_size("spool-b", &files) <= 65536);
+  /* What was accepted is in the spool, or was said to be dropped. */
+  daemon_script *d = start_daemon();
+  c = open_client(65536, 65536, "spool-b");
+  report(c, 0, NULL);
+  UNTIL(spool_size("spool-b", &files) == 0);
+  spooled = (uint64_t)atomic_load(&d->distinct) - 1;
+  CHECK(losses_told == (uint64_t)(1000 - (int)spooled), "told %llu of %d", (unsigned long long)losses_told, 1000 - (int)spooled);
+  CHECK(spooled >= 45, "%llu fit", (unsigned long long)spooled);
+  prism_close(c, 1000);
+  stop_daemon(d);
+}
+
+static void a_mute_daemon_costs_the_caller_nothing(void) {
+  daemon_script *d = start_daemon();
+  prism_client *c = open_client(0, 0, "spool-m");
+  atomic_store(&d->is_mute, true);
+  CHECK(report(c, 50, NULL) == PRISM_QUEUED);
+  /* After STALL_SPOOL it is in the spool too. */
+  UNTIL(STAT(c, spool_waiting) == 1);
+  CHECK(report(c, 20, NULL) < PRISM_SPOOLED);
+  CHECK(prism_close(c, 50) == PRISM_SPOOLED);
+  atomic_store(&d->is_mute, false);
+  c = open_client(0, 0, "spool-m");
+  report(c, 0, NULL);
+  UNTIL(atomic_load(&d->distinct) == 3);
+  prism_close(c, 1000);
+  atomic_store(&d->greets_not, true);
+  c = open_client(0, 0, "spool-m");
+  report(c, 0, NULL);
+  UNTIL(STAT(c, spool_waiting) == 1);
+  CHECK(prism_close(c, 0) == PRISM_SPOOLED);
+  stop_daemon(d);
+}
+
+/* Every byte of a spool file is damaged in its turn: at most the record around it is lost. */
+static void a_damaged_spool_costs_one_record(void) {
+  enum { RECORDS = 5 };
+  prism_client *c = open_client(0, 0, "spool-d");
+  for (int i = 0; i < RECORDS; i++) report(c, 0, NULL);
+  CHECK(prism_close(c, 100) == PRISM_SPOOLED);
+  char file[700] = "", bytes[4096];
+  DIR *list = opendir(path("spool-d"));
+  for (struct dirent *item; (item = readdir(list));)
+    if (strstr(item->d_name, ".spool")) snprintf(file, sizeof file, "%s/%s", path("spool-d"), item->d_name);
+  closedir(list);
+  int f = open(file, O_RDWR | O_CLOEXEC);
+  ssize_t length = read(f, bytes, sizeof bytes);
+  CHECK(length > 0);
+  worker w = {.client = c = open_client(0, 0, "spool-d"), .folder = -1, .lock = -1, .socket = -1};
+  for (ssize_t at = 0; at < 2 * length; at++) {
+    char damaged[4096];
+    size_t size = (size_t)length;
+    memcpy(damaged, bytes, size);
+    if (at < length) damaged[at] = (char)(damaged[at] ^ (1 << (at % 8)));
+    else size = (size_t)(at - length); /* torn */
+    if (ftruncate(f, 0) != 0 || pwrite(f, damaged, size, 0) != (ssize_t)size) abort();
+    segment s = {.file = f, .end = size};
+    uint64_t offset = 0, lost = 0;
+    size_t record;
+    uint32_t state;
+    int whole = 0;
+    while (record_read(&w, &s, &offset, &record, &state, &lost)) whole++, offset += RECORD_HEADER + record;
+    int wanted = at < length ? RECORDS - 1 : (int)((at - length) / (length / RECORDS));
+    CHECK(whole >= wanted && whole <= RECORDS, "byte %zd: %d of %d", at, whole, wanted);
+    CHECK(whole == RECORDS || lost > 0 || size % ((size_t)length / RECORDS) == 0, "byte %zd: the damage is counted", at);
+  }
+  free(w.scratch);
+  close(f);
+  unlink(file);
+  prism_close(c, 0);
+}
+
+static void programs_share_a_spool(void) {
+  enum { PROGRAMS = 6, REPORTS = 300 };
+  pid_t children[PROGRAMS];
+  for (int i = 0; i < PROGRAMS; i++) {
+    children[i] = fork();
+    if (children[i] > 0) continue;
+    prism_client *c = open_client(1024 * 1024, 0, "spool-p");
+    for (int n = 0; n < REPORTS; n++) report(c, 0, NULL);
+    if (i % 2 == 0) {
+      prism_flush(c, 60000);
+      raise(SIGKILL);
+    }
+    _exit(prism_close(c, 1000) == PRISM_SPOOLED ? 0 : 1);
+  }
+  for (int i = 0; i < PROGRAMS; i++) {
+    int status;
+    waitpid(children[i], &status, 0);
+    CHECK(i % 2 == 0 ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d: %d", i, status);
+  }
+  int files;
+  CHECK(spool_size("spool-p", &files) <= 1024 * 1024);
+  daemon_script *d = start_daemon();
+  prism_client *a = open_client(1024 * 1024, 0, "spool-p"), *b = open_client(1024 * 1024, 0, "spool-p");
+  report(a, 0, NULL);
+  report(b, 0, NULL);
+  UNTIL(atomic_load(&d->distinct) == PROGRAMS * REPORTS + 2);
+  CHECK(STAT(a, damaged_bytes) == 0 && STAT(b, damaged_bytes) == 0);
+  UNTIL(spool_size("spool-p", &files) == 0);
+  CHECK(atomic_load(&d->reports) == PROGRAMS * REPORTS + 2, "each once: %d", atomic_load(&d->reports));
+  prism_close(a, 1000);
+  prism_close(b, 1000);
+  stop_daemon(d);
+}
+
+static int open_files(void) {
+  int count = 0;
+  DIR *list = opendir("/proc/self/fd");
+  while (readdir(list)) count++;
+  closedir(list);
+  return count;
+}
+
+static void a_child_goes_on_by_itself(void) {
+#ifdef __SANITIZE_THREAD__
+  printf("NOT RUN a_child_goes_on_by_itself: ThreadSanitizer does not support threads that start after a fork\n");
+  return;
+#endif
+  daemon_script *d = start_daemon();
+  int before = open_files();
+  prism_client *c = open_client(0, 0, "spool-f");
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 20; i++) report(c, 0, NULL);
+    int failures_before = failures;
+    pid_t child = fork();
+    if (child == 0) {
+      CHECK(STAT(c, accepted) == 0 && STAT(c, queue_used) == 0);
+      bool is_good = report(c, 60000, NULL) == PRISM_STORED && prism_close(c, 60000) == PRISM_STORED;
+      _exit(is_good && failures == failures_before ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+  }
+  CHECK(prism_flush(c, 60000) == PRISM_STORED);
+  CHECK(atomic_load(&d->distinct) == 20 * 21, "%d", atomic_load(&d->distinct));
+  CHECK(atomic_load(&d->reports) == 20 * 21, "no report is sent by both: %d", atomic_load(&d->reports));
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  UNTIL(open_files() <= before);
+  stop_daemon(d);
+}
+
+static void interrupt(int number) { (void)number; }
+
+/* A signal every 2 ms to the main thread, without SA_RESTART: no call may fail of it. SIGPIPE keeps its default, death. */
+static void send_signals(void) {
+  struct sigaction action = {.sa_handler = interrupt};
+  sigaction(SIGALRM, &action, NULL);
+  struct itimerval every = {{0, 2000}, {0, 2000}};
+  setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void *report_many(void *client) {
+  for (int i = 0; i < 400; i++) {
+    prism_result result = report(client, i % 4 == 0 ? 60000 : 0, NULL);
+    CHECK(result == (i % 4 == 0 ? PRISM_STORED : PRISM_QUEUED), "%s", prism_result_name(result));
+  }
+  return NULL;
+}
+
+static void threads_share_a_client(void) {
+  daemon_script *d = start_daemon();
+  prism_client *c = open_client(0, 0, "spool-t");
+  pthread_t threads[8];
+  send_signals();
+  for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, report_many, c);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  CHECK(prism_flush(c, 60000) == PRISM_STORED);
+  setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+  CHECK(atomic_load(&d->distinct) == 3200, "%d", atomic_load(&d->distinct));
+  CHECK(prism_close(c, 1000) == PRISM_STORED);
+  stop_daemon(d);
+}
+
+static void a_crash_is_written(void) {
+  CHECK(prism_crash_report("{\"a\":1}", NULL, 0) == PRISM_CLOSED);
+  CHECK(prism_crash_open(path("nothing"), NULL, NULL) == PRISM_SYSTEM && errno == ENOENT);
+  mkdir(path("crash"), 0700);
+  CHECK(prism_crash_open(path("crash"), "shop", "app.Crash") == PRISM_STORED);
+  CHECK(prism_crash_report("{\"a\":1}", "stack", 5) == PRISM_SPOOLED);
+  CHECK(prism_crash_report("nonsense", NULL, 0) == PRISM_INVALID);
+  pid_t child = fork();
+  if (child == 0) {
+    prism_crash_install();
+    volatile char *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *nowhere = 1;
+    _exit(0);
+  }
+  int status, json = 0, payload = 0, other = 0;
+  waitpid(child, &status, 0);
+  CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 0, "the signal is passed on");
+  DIR *list = opendir(path("crash"));
+  for (struct dirent *item; (item = readdir(list));) {
+    if (item->d_name[0] == '.') continue;
+    CHECK(strncmp(item->d_name, "shop.app.Crash.", 15) == 0, "%s", item->d_name);
+    size_t length = strlen(item->d_name);
+    if (strcmp(item->d_name + length - 5, ".json") == 0) json++;
+    else if (strcmp(item->d_name + length - 8, ".payload") == 0) payload++;
+    else other++;
+    char text[400], bytes[4096];
+    snprintf(text, sizeof text, "%s/%s", path("crash"), item->d_name);
+    int f = open(text, O_RDONLY | O_CLOEXEC);
+    ssize_t count = read(f, bytes, sizeof bytes - 1);
+    bytes[count > 0 ? count : 0] = 0;
+    if (strstr(text, ".json")) CHECK(is_meta(bytes, strlen(bytes)), "%s", bytes);
+    if (strstr(text, ".json") && strstr(bytes, "reason")) CHECK(strstr(bytes, "\"reason\":\"SIGSEGV\",\"signal\":11,\"code\":2,\"address\":\"0x0"), "%s", bytes);
+    close(f);
+  }
+  closedir(list);
+  CHECK(json == 2 && payload == 2 && other == 0, "%d %d %d", json, payload, other);
+}
+
+int main(void) {
+  struct { const char *name; void (*run)(void); } tests[] = {
+#define TEST(name) {#name, name}
+      TEST(json_is_written_and_escaped), TEST(metas_are_checked), TEST(arguments_are_checked), TEST(the_ring_is_full_only_when_it_is),
+      TEST(a_report_is_stored),
+      TEST(refusals_are_told), TEST(a_lost_connection_is_made_again), TEST(the_spool_keeps_what_the_daemon_misses),
+      TEST(the_spool_is_bounded_and_says_what_it_dropped), TEST(a_mute_daemon_costs_the_caller_nothing),
+      TEST(a_damaged_spool_costs_one_record), TEST(programs_share_a_spool), TEST(a_child_goes_on_by_itself),
+      TEST(threads_share_a_client), TEST(a_crash_is_written)};
+  size_t count = sizeof tests / sizeof *tests;
+  for (size_t i = 0; i < count; i++) {
+    current_test = tests[i].name;
+    snprintf(folder, sizeof folder, "/tmp/prism-test-XXXXXX");
+    if (!mkdtemp(folder)) abort();
+    tests[i].run();
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0) abort();
+    printf("%s %s\n", failures ? "....." : "ok   ", current_test);
+    fflush(stdout);
+  }
+  printf("%zu tests, %d failures\n", count, failures);
+  return failures ? 1 : 0;
+}
