@@ -48,7 +48,7 @@ let package = Package(
 
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),
-    library("PrismProtocol"),
+    library("PrismProtocol", ["PrismBase"]),
     library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "COpenSSL"]),
     library("PrismConfig", ["PrismProtocol", "CYAML"]),
     library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate", "CJoinedWrites", "CLinux"]),

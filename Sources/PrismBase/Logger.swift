@@ -76,6 +76,11 @@ public final class Logger: Sendable {
     emit(level, message, fields.map { ($0.key, $0.value) })
   }
 
+  /// A change that a user asked for: written at every `log.level`, as `info`.
+  public func audit(_ message: String, _ fields: [(key: String, value: String)]) {
+    emit(.info, message, fields.map { ($0.key, $0.value) }, always: true)
+  }
+
   /// A fault named `key` came (again): logged the first time only, until `faultEnded(key)`.
   public func fault(_ key: String, _ message: String, _ fields: Fields = [:], level: Level = .warning) {
     let count = state.withLock { state in
@@ -91,9 +96,9 @@ public final class Logger: Sendable {
     emit(.info, message, fields.map { ($0.key, $0.value) } + [("times", String(count))])
   }
 
-  private func emit(_ level: Level, _ message: String, _ fields: [(String, String)]) {
+  private func emit(_ level: Level, _ message: String, _ fields: [(String, String)], always: Bool = false) {
     let begun = state.withLock { state -> (format: Format, lost: Int)? in
-      guard level >= state.level else { return nil }
+      guard always || level >= state.level else { return nil }
       defer { state.lost = 0 }
       return (state.format, state.lost)
     }
@@ -127,23 +132,21 @@ public final class Logger: Sendable {
   }
 
   private static func textLine(_ level: Level, _ message: String, _ fields: [(String, String)]) -> String {
-    fields.reduce("\(level.name) \(message)") { line, field in
+    fields.reduce("\(level.name) \(OutputText.line(message))") { line, field in
       let plain = !field.1.isEmpty && field.1.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }
       return "\(line) \(field.0)=\(plain ? field.1 : quoted(field.1))"
     }
   }
 }
 
-/// A JSON string. What ends a line or turns its direction is escaped, so nobody's value can begin a line of its own.
+/// A JSON string without control characters, so that no value can begin a line of its own.
 private func quoted(_ text: String) -> String {
   var result = "\""
   for scalar in text.unicodeScalars {
     switch scalar.value {
     case 0x22, 0x5C: result += "\\\(scalar)"
     case 0x0A: result += "\\n"
-    case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069:
-      let hex = String(scalar.value, radix: 16)
-      result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+    case _ where OutputText.isControl(scalar): result += OutputText.jsonEscape(scalar)
     default: result.unicodeScalars.append(scalar)
     }
   }

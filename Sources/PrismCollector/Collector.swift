@@ -141,7 +141,8 @@ public final class Collector: Sendable {
       "kind": .string(context.kind.rawValue), "packetId": .string(context.packetID.description),
       "payloadBytes": packet.payload(index).map { .int($0.count) } ?? .null,
     ]
-    return head.text.dropLast() + ",\"meta\":" + String(decoding: packet.meta(packet.rows[index]), as: UTF8.self) + "}"
+    let meta = String(decoding: packet.meta(packet.rows[index]), as: UTF8.self).printableJSON
+    return head.text.dropLast() + ",\"meta\":" + meta + "}"
   }
 
   // MARK: Reading

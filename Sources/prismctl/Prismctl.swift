@@ -1,4 +1,5 @@
 import Glibc
+import PrismProtocol
 
 /// Every command, in the order of `--help`.
 let commands: [Command] = [
@@ -17,7 +18,7 @@ func runPrismctl(_ words: [String]) async -> Int32 {
   } catch {
     // The faults of a configuration name their files themselves, so that an editor finds each line.
     let head = error.exitCode == Failure.configuration ? "" : "prismctl: "
-    if !error.message.isEmpty { Terminal.printError(head + error.message) }
+    if !error.message.isEmpty { Terminal.printError((head + error.message).printableLines) }
     return error.exitCode
   }
 }

@@ -63,7 +63,7 @@ final class Daemon: Sendable {
         log: log)
       control = try ControlServer(
         listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
-        group: daemon.control.group, log: log)
+        group: daemon.control.group, readers: daemon.control.readers, log: log)
     } catch { throw StartFailure(exitCode: error.exitCode, message: error.description) }
     reloader = Reloader(
       configPath: configPath, engine: engine, stack: stack, remote: remote,
@@ -87,7 +87,7 @@ final class Daemon: Sendable {
     await reloader.watch()
     await ingest.start()
     let desk = ControlDesk(engine: engine, version: version, configuration: reloader, remote: remote) { .current() }
-    await control.start { desk.handle($0) }
+    await control.start { desk.handle($0, from: $1) }
     await reloader.tellReady()
     await remote.start()
     await engine.markReady()

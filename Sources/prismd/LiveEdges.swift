@@ -32,9 +32,9 @@ struct LiveEdges: Sendable {
     do throws(SocketError) { try await ingest.update(mode: daemon.ingest.mode, group: daemon.ingest.group) } catch {
       throw Refused(key: daemon.ingest.group == nil ? "ingest.mode" : "ingest.group", message: error.description)
     }
-    do throws(SocketError) { try await control.update(group: daemon.control.group) } catch {
-      throw Refused(key: "control.group", message: error.description)
-    }
+    do throws(SocketError) {
+      try await control.update(group: daemon.control.group, readers: daemon.control.readers)
+    } catch { throw Refused(key: "control.group", message: error.description) }
     do throws(HTTPServerError) { try await metrics.listen(on: daemon.metricsListen) } catch {
       throw Refused(key: "metrics.listen", message: error.description)
     }

@@ -48,7 +48,7 @@ struct RemoteEnvelopeTests {
       (#"{"data":"x"}"#, "the answer's code is missing, must be 1000"),
       (
         #"{"code":2003,"message":"no such\u001bfleet"}"#,
-        "the answer's code is 2003, must be 1000; the server says: no such fleet"
+        #"the answer's code is 2003, must be 1000; the server says: no such\u{1b}fleet"#
       ),
       (#"{"code":"1000"}"#, #"the answer's code is "1000", must be 1000"#),
       (#"{"code":1000}"#, "the answer has no `data`, a string"),

@@ -1,5 +1,5 @@
 import Glibc
-import PrismBase
+public import PrismBase
 public import PrismConfig
 public import PrismEngine
 import PrismPacket
@@ -45,14 +45,15 @@ public final class DeliveryRig: Sendable {
 
   /// - Parameter transport: in place of the scripted one.
   public func engine(
-    _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil, random: Randomness = .system
+    _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil, random: Randomness = .system,
+    log: Logger = Logger(write: { _ in })
   ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
     let store = try await ReportStore.openOnceFree(options)
     let engine = Engine(
       store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, network: network,
-      deviceID: "device", time: time, random: random, log: Logger(write: { _ in }))
+      deviceID: "device", time: time, random: random, log: log)
     try await engine.start()
     return engine
   }

@@ -108,7 +108,7 @@ extension ValueForm where Value == [UInt8] {
 
 extension String {
   func isPrintable(bytesMax: Int) -> Bool {
-    (1...bytesMax).contains(utf8.count) && unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    (1...bytesMax).contains(utf8.count) && printable == self
   }
 
   var isVisibleASCII: Bool { utf8.allSatisfy { (0x21...0x7E).contains($0) } }

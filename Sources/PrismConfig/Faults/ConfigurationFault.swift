@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// One thing that is wrong in a configuration. No key, token or environment value is ever in it.
 public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
   /// As it was named on the command line or found below it; `remote` for remote configuration.
@@ -15,7 +17,7 @@ public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
 
   /// `FILE:LINE: KEY: what is wrong, what is allowed`
   public var description: String {
-    line > 0 ? "\(file):\(line): \(key): \(message)" : "\(file): \(key): \(message)"
+    (line > 0 ? "\(file):\(line): \(key): \(message)" : "\(file): \(key): \(message)").printable
   }
 }
 

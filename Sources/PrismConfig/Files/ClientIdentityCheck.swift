@@ -20,7 +20,7 @@ extension Checker {
 extension String {
   /// The end of a path says more than its beginning.
   fileprivate var shownAtItsEnd: String {
-    let line = String(unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : Character($0) })
+    let line = printable
     return line.count > 60 ? "..." + line.suffix(57) : line
   }
 }

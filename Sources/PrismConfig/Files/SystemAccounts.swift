@@ -1,9 +1,10 @@
 import Glibc
 
 /// The users and groups of this system. Blocks: they may come from a directory service.
-enum SystemAccounts {
+public enum SystemAccounts {
   /// - Parameter name: a name, or a number, which is taken as it is.
-  static func userID(_ name: String) -> UInt32? {
+  /// - Returns: nil if there is no such user.
+  public static func userID(_ name: String) -> UInt32? {
     if let number = UInt32(name) { return number }
     return lookup { buffer, count in
       var entry = passwd()
@@ -13,7 +14,9 @@ enum SystemAccounts {
     }
   }
 
-  static func groupID(_ name: String) -> UInt32? {
+  /// - Parameter name: a name, or a number, which is taken as it is.
+  /// - Returns: nil if there is no such group, or it cannot be looked up.
+  public static func groupID(_ name: String) -> UInt32? {
     if let number = UInt32(name) { return number }
     return lookup { buffer, count in
       var entry = group()

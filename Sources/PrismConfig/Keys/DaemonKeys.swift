@@ -25,8 +25,12 @@ package enum DaemonKeys {
       "the same for one user"),
     Key(
       "control.socket", .path(bytesMax: 107), at: \.control.socket, isLive: false,
-      "where `prismctl` asks; mode 0660, and only root, the daemon's own user and `control.group` are answered"),
-    Key("control.group", .groupName, optional: \.control.group, "whose members `prismctl` may ask"),
+      "where `prismctl` asks; only root, the daemon's own user, `control.group` and `control.readers` are answered; mode 0660, and 0666 where both groups are set"
+    ),
+    Key("control.group", .groupName, optional: \.control.group, "whose members may use every command of `prismctl`"),
+    Key(
+      "control.readers", .groupName, optional: \.control.readers,
+      "whose members may use `status`, `top`, `tail`, `explain`, `trace`, `doctor`, `network` and `config show`"),
   ]
 
   private static let storage: [Key] = [

@@ -45,7 +45,7 @@ extension KeyTable {
       group = isGrouped ? String(parts[0]) : ""
       let value = key.show(target)
       let line = value.isNull ? "# \(parts.last ?? ""): none" : "\(parts.last ?? ""): \(value.yamlText)"
-      result += (isGrouped ? "  " : "") + line + (origin(key.name).map { "  # \($0)" } ?? "") + "\n"
+      result += (isGrouped ? "  " : "") + line + (origin(key.name).map { "  # \($0)".printable } ?? "") + "\n"
     }
     return result
   }

@@ -37,7 +37,10 @@ public struct DaemonConfiguration: Sendable, Equatable {
 
   public struct Control: Sendable, Equatable {
     public var socket = "/run/prism/control.sock"
+    /// Whose members may do everything.
     public var group: String?
+    /// Whose members may ask for what changes nothing.
+    public var readers: String?
     public init() {}
   }
 

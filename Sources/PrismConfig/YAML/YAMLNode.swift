@@ -84,7 +84,7 @@ extension YAMLNode {
 extension String {
   /// One line of at most 60 characters.
   package var shownInFault: String {
-    let line = String(unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : Character($0) })
+    let line = printable
     return line.count > 60 ? line.prefix(57) + "..." : line
   }
 }

@@ -146,9 +146,9 @@ extension ControlDesk {
 
   // MARK: Export
 
-  func export(_ request: ControlRequest) -> AsyncStream<JSONValue> {
+  func export(_ request: ControlRequest, _ note: ControlLog) -> AsyncStream<JSONValue> {
     let pager = ExportPager(
-      store: store, only: request["namespace"]?.string.flatMap { NamespaceName($0) },
+      store: store, note: note, only: request["namespace"]?.string.flatMap { NamespaceName($0) },
       kinds: request["kind"]?.string.flatMap(ReportKind.init).map { [$0] } ?? ReportKind.allCases)
     return AsyncStream { await pager.next() }
   }
@@ -165,10 +165,15 @@ private actor ExportPager {
   private var page: ArraySlice<(id: Int64, meta: [UInt8], payload: [UInt8]?)> = []
   private var after: Int64 = 0
   private var isDone = false
+  private var exported = 0
+  private let note: ControlLog
 
-  init(store: ReportStore, only: NamespaceName?, kinds: [ReportKind]) {
-    (self.store, self.only, self.kinds) = (store, only, kinds)
+  init(store: ReportStore, note: ControlLog, only: NamespaceName?, kinds: [ReportKind]) {
+    (self.store, self.note, self.only, self.kinds) = (store, note, only, kinds)
   }
+
+  /// The client may go away at any row.
+  deinit { note.write([.init("exported", .int(exported))]) }
 
   /// nil after the last line, which has `"done":true`.
   func next() async -> JSONValue? {
@@ -180,6 +185,7 @@ private actor ExportPager {
         page = try await store.export(namespace, kind, after: after, limit: Self.pageRows)[...]
       } catch {
         isDone = true
+        note.write(failure: error.description)
         return ["error": ["message": .string(error.description), "exitCode": 69], "done": true]
       }
       if let last = page.last { after = last.id } else { (queues, after) = (Array(queues.dropFirst()), 0) }
@@ -187,8 +193,10 @@ private actor ExportPager {
     self.queues = queues
     guard let row = page.popFirst(), let (namespace, kind) = queues.first else {
       isDone = true
+      note.write([.init("exported", .int(exported))])
       return ["done": true]
     }
+    exported += 1
     return line(row, namespace, kind)
   }
 

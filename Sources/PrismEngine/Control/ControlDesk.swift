@@ -20,18 +20,27 @@ public struct ControlDesk: Sendable {
     self.process = process
   }
 
-  public func handle(_ request: ControlRequest) -> AsyncStream<JSONValue> {
+  /// - Parameter caller: decides what is answered, and is named in the log with what changes something.
+  public func handle(_ request: ControlRequest, from caller: ControlCaller) -> AsyncStream<JSONValue> {
+    if let refused = objection(to: request.command, from: caller) {
+      return AsyncStream {
+        $0.yield(refused.json)
+        $0.finish()
+      }
+    }
+    let note = ControlLog(engine.parts.log, request, caller)
     // A listing of any length is made line by line, as fast as it is read.
-    if request.command == .export { return export(request) }
+    if request.command == .export { return export(request, note) }
     if request.command == .tail { return tail(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
     let task = Task {
       do throws(Refused) {
-        let last = try await answer(request) { continuation.yield($0) }
+        let last = try await answer(request, note) { continuation.yield($0) }
+        note.write(last)
         continuation.yield(.object(last + [.init("done", true)]))
       } catch {
-        let members: JSONValue = ["message": .string(error.message), "exitCode": .int(error.exitCode)]
-        continuation.yield(["error": members, "done": true])
+        note.write(failure: error.message)
+        continuation.yield(error.json)
       }
       continuation.finish()
     }
@@ -44,16 +53,29 @@ public struct ControlDesk: Sendable {
     var exitCode: Int
     var message: String
     init(_ exitCode: Int, _ message: String) { (self.exitCode, self.message) = (exitCode, message) }
+
+    var json: JSONValue { ["error": ["message": .string(message), "exitCode": .int(exitCode)], "done": true] }
+  }
+
+  private func objection(to command: ControlRequest.Command, from caller: ControlCaller) -> Refused? {
+    guard caller.role < command.role else { return nil }
+    engine.parts.log.fault(
+      "control.role.\(caller.userID)", "refused a control command",
+      ["uid": String(caller.userID), "pid": String(caller.processID), "command": command.rawValue])
+    return Refused(
+      77,
+      "`\(command.rawValue)` is for \(command.role.key), and user \(caller.userID) has the role of \(caller.role.key): "
+        + "ask as root, as the daemon's own user, or as a member of \(command.role.key)")
   }
 
   private func answer(
-    _ request: ControlRequest, _ progress: @Sendable (JSONValue) -> Void
+    _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
   ) async throws(Refused) -> [JSONValue.Member] {
     switch request.command {
     case .status: return [.init("status", try await status())]
     case .network: return [.init("network", network)]
     case .flush:
-      try await flush(request, progress)
+      try await flush(request, note, progress)
       return []
     case .reload: return try await reload()
     case .configShow: return await showConfiguration(request)
@@ -88,9 +110,13 @@ public struct ControlDesk: Sendable {
 
   // MARK: flush
 
-  private func flush(_ request: ControlRequest, _ progress: @Sendable (JSONValue) -> Void) async throws(Refused) {
+  private func flush(
+    _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
+  ) async throws(Refused) {
     let namespace = try namespace(request)
     guard await engine.flush(namespace) else { throw unknown(namespace) }
+    // Now: waiting may last for hours, and the client may go away meanwhile.
+    note.write()
     guard request["wait"]?.bool == true else { return }
     let pipelines = await engine.pipelines.filter { namespace == nil || $0.key == namespace }
     while !Task.isCancelled {
@@ -127,7 +153,7 @@ public struct ControlDesk: Sendable {
     for type in types {
       for kind in ReportKind.allCases {
         let gate = await pipeline.explain(kind, type)
-        lines.append("\(type) \(kind.rawValue): \(Self.words(gate))")
+        lines.append("\(type) \(kind.rawValue): \(Self.words(gate))".printable)
       }
     }
     return lines.joined(separator: "\n")

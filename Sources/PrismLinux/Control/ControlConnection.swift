@@ -7,6 +7,7 @@ actor ControlConnection {
   static let lineBytesMax = 64 * 1024
 
   private nonisolated let loop: SocketLoop
+  nonisolated let caller: ControlCaller
   private let descriptor: Int32
   private let handler: ControlServer.Handler
   private let onClose: @Sendable (ControlConnection) -> Void
@@ -24,10 +25,11 @@ actor ControlConnection {
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(
-    descriptor: Int32, loop: SocketLoop, handler: @escaping ControlServer.Handler,
+    descriptor: Int32, caller: ControlCaller, loop: SocketLoop, handler: @escaping ControlServer.Handler,
     onClose: @escaping @Sendable (ControlConnection) -> Void
   ) {
-    (self.descriptor, self.loop, self.handler, self.onClose) = (descriptor, loop, handler, onClose)
+    (self.descriptor, self.caller, self.loop) = (descriptor, caller, loop)
+    (self.handler, self.onClose) = (handler, onClose)
   }
 
   /// - Parameter id: what the loop calls it. - Returns: false where the kernel has no room for it; then it is closed.
@@ -88,7 +90,7 @@ actor ControlConnection {
     do { request = try ControlRequest(parsing: line) } catch {
       return await send(ControlAnswer.error(error.message, .usage))
     }
-    for await answer in handler(request) {
+    for await answer in handler(request, caller) {
       await send(answer)
       if isClosed { return }
     }

@@ -1,20 +1,20 @@
 import CLinux
 import Glibc
 public import PrismBase
+import PrismConfig
 public import PrismProtocol
 
 /// Answers `prismctl` and other tools over the control socket (docs/control-protocol.md): one JSON request a line, one
 /// or more
 /// JSON answers a line each, request after request on a connection.
 ///
-/// Only root, the daemon's own user and the members of `control.group` are answered; the socket's mode keeps the others
-/// out already, unless someone widened it. Runs on a thread of its own.
+/// Root, the daemon's own user and the members of `control.group` and `control.readers` are answered; the handler decides
+/// by their role what for. Runs on a thread of its own.
 public actor ControlServer {
   /// The answers to one request; the last one has `"done":true`. It is read only as fast as the client reads, and ended
   /// early when the client goes away: don't buffer without bound in it.
-  public typealias Handler = @Sendable (ControlRequest) -> AsyncStream<JSONValue>
+  public typealias Handler = @Sendable (ControlRequest, ControlCaller) -> AsyncStream<JSONValue>
 
-  static let connectionsMax = 64
   /// What the loop calls the listening socket; connections are numbered from 1.
   private static let listenerID = 0
 
@@ -22,7 +22,7 @@ public actor ControlServer {
   private let listener: UnixListener
   private let log: Logger
   private var handler: Handler?
-  private var groupID: UInt32?
+  private var access: ControlAccess
   private var accepting: SocketLoop.Watch
   private var hasStopped = false
   private var connections: [Int: ControlConnection] = [:]
@@ -30,26 +30,27 @@ public actor ControlServer {
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Takes over `listener`. - Parameter group: `control.group`; its members are answered too.
+  /// Takes over `listener`. - Parameters group, readers: `control.group` and `control.readers`, by name or number.
   /// - Throws: `unknownGroup`, `system`.
-  public init(listener: UnixListener, group: String?, log: Logger) throws(SocketError) {
-    groupID = try Self.groupID(of: group, path: listener.path)
-    try Self.letIn(group, at: listener)
+  public init(listener: UnixListener, group: String?, readers: String? = nil, log: Logger) throws(SocketError) {
+    access = try Self.access(group: group, readers: readers, path: listener.path)
+    try Self.letIn(group, readers, at: listener)
     loop = try SocketLoop(for: listener.path)
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.log) = (listener, log)
   }
 
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
-  public func update(group: String?) throws(SocketError) {
-    let newID = try Self.groupID(of: group, path: listener.path)
-    try Self.letIn(group, at: listener)
-    groupID = newID
+  public func update(group: String?, readers: String?) throws(SocketError) {
+    let new = try Self.access(group: group, readers: readers, path: listener.path)
+    try Self.letIn(group, readers, at: listener)
+    access = new
   }
 
   /// The service manager's socket may not take our group: then everybody may connect, and the peer's user alone decides.
-  private static func letIn(_ group: String?, at listener: UnixListener) throws(SocketError) {
-    if !(try listener.update(mode: 0o660, group: group)) { try listener.update(mode: 0o666, group: nil) }
+  private static func letIn(_ group: String?, _ readers: String?, at listener: UnixListener) throws(SocketError) {
+    let rights = ControlAccess.rights(group: group, readers: readers)
+    if !(try listener.update(mode: rights.mode, group: rights.group)) { try listener.update(mode: 0o666, group: nil) }
   }
 
   public func start(handler: @escaping Handler) {
@@ -100,8 +101,9 @@ public actor ControlServer {
   }
 
   private func admit(_ descriptor: Int32) {
-    if let (message, exitCode) = objection(to: descriptor) {
-      Self.refuse(descriptor, message, exitCode)
+    let caller: ControlCaller
+    do throws(Refused) { caller = try self.caller(at: descriptor) } catch {
+      Self.refuse(descriptor, error.message, error.exitCode)
       Glibc.close(descriptor)
       return
     }
@@ -110,32 +112,35 @@ public actor ControlServer {
     guard let handler else { preconditionFailure("nothing is accepted before there is a handler") }
     lastID += 1
     let id = lastID
-    let connection = ControlConnection(descriptor: descriptor, loop: loop, handler: handler) {
+    let connection = ControlConnection(descriptor: descriptor, caller: caller, loop: loop, handler: handler) {
       [weak self] _ in self?.assumeIsolated { _ = $0.connections.removeValue(forKey: id) }
     }
     connections[id] = connection
     if !connection.assumeIsolated({ $0.start(id: id) }) { connections[id] = nil }
   }
 
-  private func objection(to descriptor: Int32) -> (message: String, exitCode: ExitCode)? {
+  private struct Refused: Error {
+    var message: String
+    var exitCode: ExitCode
+  }
+
+  private func caller(at descriptor: Int32) throws(Refused) -> ControlCaller {
     guard let peer = PeerCredentials(of: descriptor) else {
-      return ("the kernel does not say who is asking", .notPermitted)
+      throw Refused(message: "the kernel does not say who is asking", exitCode: .notPermitted)
     }
-    guard ControlAccess.isAllowed(peer, ownUserID: geteuid(), groupID: groupID) else {
-      log.fault(
-        "control.refused.\(peer.userID)", "refused a control connection",
-        ["uid": String(peer.userID), "pid": String(peer.processID)])
-      return (
-        "user \(peer.userID) may not control this daemon: ask as root, as its own user, or as a member of control.group",
-        .notPermitted
-      )
+    let fields: Logger.Fields = ["uid": String(peer.userID), "pid": String(peer.processID)]
+    guard let role = access.role(of: peer) else {
+      log.fault("control.refused.\(peer.userID)", "refused a control connection", fields)
+      throw Refused(
+        message: "user \(peer.userID) may not control this daemon: ask as root, as its own user, or as a member of "
+          + "control.group (everything) or control.readers (what changes nothing)", exitCode: .notPermitted)
     }
-    log.faultEnded(
-      "control.refused.\(peer.userID)", "the user may control the daemon now", ["uid": String(peer.userID)])
-    guard connections.count < Self.connectionsMax else {
-      return ("\(Self.connectionsMax) control connections are open already; try again", .unavailable)
+    log.faultEnded("control.refused.\(peer.userID)", "the user may control the daemon now", fields)
+    let caller = ControlCaller(userID: peer.userID, processID: peer.processID, role: role)
+    if let objection = ControlPlaces.objection(to: caller, among: connections.values.map(\.caller)) {
+      throw Refused(message: objection, exitCode: .unavailable)
     }
-    return nil
+    return caller
   }
 
   /// One line, as far as the socket takes it: it is fresh, so its buffer is empty.
@@ -144,9 +149,12 @@ public actor ControlServer {
     _ = prism_send(descriptor, line, line.count)
   }
 
-  private static func groupID(of name: String?, path: String) throws(SocketError) -> UInt32? {
-    guard let name else { return nil }
-    guard let id = Accounts.groupID(of: name) else { throw .unknownGroup(name, path: path) }
-    return id
+  private static func access(group: String?, readers: String?, path: String) throws(SocketError) -> ControlAccess {
+    func id(_ name: String?) throws(SocketError) -> UInt32? {
+      guard let name else { return nil }
+      guard let id = SystemAccounts.groupID(name) else { throw .unknownGroup(name, path: path) }
+      return id
+    }
+    return ControlAccess(ownUserID: geteuid(), groupID: try id(group), readersID: try id(readers))
   }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismConfig
 import Synchronization
 
 /// A listening Unix stream socket: bound by us, or inherited from the service manager.
@@ -35,7 +36,7 @@ public final class UnixListener: Sendable {
   /// Binds and listens. A socket file that nobody listens on any more is replaced; anything else there is left alone.
   ///
   /// There is no moment in which the socket is there with wider rights than `mode`.
-  /// - Parameter group: the file's group by name; nil leaves the process's own.
+  /// - Parameter group: the file's group by name or number; nil leaves the process's own.
   /// - Throws: `inUse` when somebody answers at `path`; the other cases of `SocketError` as they say.
   public convenience init(path: String, mode: UInt32, group: String? = nil) throws(SocketError) {
     let address = try UnixAddress(path: path)
@@ -180,7 +181,7 @@ extension UnixListener {
 
   private static func groupID(of name: String?, path: String) throws(SocketError) -> gid_t? {
     guard let name else { return nil }
-    guard let id = Accounts.groupID(of: name) else { throw .unknownGroup(name, path: path) }
+    guard let id = SystemAccounts.groupID(name) else { throw .unknownGroup(name, path: path) }
     return id
   }
 

@@ -84,7 +84,7 @@ public enum RemoteEnvelopeFault: Error, Sendable, Equatable, CustomStringConvert
 extension String {
   /// What another side said, as one line of at most 200 characters.
   package var shownFromOutside: String {
-    let line = String(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) })
+    let line = printable
     return line.count > 200 ? line.prefix(197) + "..." : line
   }
 }

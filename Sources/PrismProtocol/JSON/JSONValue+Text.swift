@@ -1,5 +1,7 @@
+import PrismBase
+
 extension JSONValue {
-  /// Compact: no white space, `/` not escaped, non-ASCII as it is.
+  /// Compact: no white space, `/` not escaped, non-ASCII as it is but for control characters (`OutputText`).
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
   public var bytes: [UInt8] {
@@ -57,14 +59,15 @@ extension JSONValue {
   /// `text` as a JSON string, with its quotes.
   public static func append(quoted text: String, to result: inout [UInt8]) {
     result.append(0x22)
-    for byte in text.utf8 {
-      switch byte {
-      case 0x22, 0x5C: result += [0x5C, byte]
-      case 0x0A: result += [0x5C, 0x6E]
-      case 0x0D: result += [0x5C, 0x72]
-      case 0x09: result += [0x5C, 0x74]
-      case 0..<0x20, 0x7F: result += "\\u00\(Hex.encode([byte]))".utf8
-      default: result.append(byte)
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": result += [0x5C, UInt8(scalar.value)]
+      case "\n": result += [0x5C, 0x6E]
+      case "\r": result += [0x5C, 0x72]
+      case "\t": result += [0x5C, 0x74]
+      case _ where OutputText.isControl(scalar): result += OutputText.jsonEscape(scalar).utf8
+      case _ where scalar.isASCII: result.append(UInt8(scalar.value))
+      default: result += String(scalar).utf8
       }
     }
     result.append(0x22)

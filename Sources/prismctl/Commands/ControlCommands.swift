@@ -105,15 +105,15 @@ extension Command {
       guard ReportKind(rawValue: kind) != nil else { throw .usage("--kind: meta or payload") }
       arguments.append(.init("kind", .string(kind)))
     }
-    try ask(.export, arguments, invocation) { $0["done"]?.bool == true ? "" : $0.text }
+    try ask(.export, arguments, invocation, isExact: true) { $0["done"]?.bool == true ? "" : $0.text }
   }
 
   /// - Parameter render: an answer's text; "" for none; nil for the ordinary one.
   static func ask(
     _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
-    render: (JSONValue) -> String? = { _ in nil }
+    isExact: Bool? = nil, render: (JSONValue) -> String? = { _ in nil }
   ) throws(Failure) {
-    try ControlConnection(invocation).ask(ControlRequest(command, arguments)) { answer in
+    try ControlConnection(invocation, isExact: isExact).ask(ControlRequest(command, arguments)) { answer in
       let text = invocation.has("--json") ? answer.text : render(answer) ?? ordinaryText(answer)
       if !text.isEmpty { print(text) }
     }

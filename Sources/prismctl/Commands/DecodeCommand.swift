@@ -24,7 +24,7 @@ extension Command {
       let decoder = try PacketDecoder(cipher: cipher, key: key)
       packet = try decoder.decode(context: context, body: body, mac: headers["prism-mac"])
     } catch { throw Failure(Failure.no, "\(bodyFile): no packet of these headers and this key: \(error.rawValue)") }
-    for meta in packet.metas { print(String(decoding: meta, as: UTF8.self)) }
+    for meta in packet.metas { print(String(decoding: meta, as: UTF8.self).printableJSON) }
     let folder =
       invocation["--payloads"]
       ?? bodyFile.split(separator: "/", omittingEmptySubsequences: false)

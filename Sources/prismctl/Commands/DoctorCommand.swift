@@ -41,7 +41,8 @@ private struct Examination {
     let daemon = files.loaded?.snapshot.daemon
     findings += SocketCheck.findings(
       ingest: invocation.ingestSocket ?? daemon?.ingest.socket, mode: daemon?.ingest.mode,
-      control: invocation["--control"] ?? daemon?.control.socket)
+      control: invocation["--control"] ?? daemon?.control.socket,
+      controlMode: daemon?.control.group != nil && daemon?.control.readers != nil ? 0o666 : 0o660)
     findings += MachineCheck.findings(state: daemon?.state)
     if let before {
       findings += inForce()

@@ -86,7 +86,7 @@ extension Command {
     }
     print("stored \(outcome.stored) of \(outcome.answered)")
     for (code, count) in refused {
-      let example = outcome.examples[code].map { ", first report \($0.sequence): \($0.message)" } ?? ""
+      let example = outcome.examples[code].map { ", first report \($0.sequence): \($0.message.printable)" } ?? ""
       print("refused \(count) \(code.rawValue)\(example)")
     }
   }

@@ -4,10 +4,11 @@ import PrismProtocol
 /// Whether clients can get at the sockets.
 enum SocketCheck {
   /// - Parameter mode: that the ingest socket is configured to have; nil: unknown.
-  static func findings(ingest: String?, mode: UInt32?, control: String?) -> [Finding] {
+  /// - Parameter controlMode: the same of the control socket.
+  static func findings(ingest: String?, mode: UInt32?, control: String?, controlMode: UInt32 = 0o660) -> [Finding] {
     [
       examine("ingest socket", ingest ?? "/run/prism/ingest.sock", mode: mode ?? 0o666),
-      examine("control socket", control ?? "/run/prism/control.sock", mode: 0o660),
+      examine("control socket", control ?? "/run/prism/control.sock", mode: controlMode),
     ]
   }
 

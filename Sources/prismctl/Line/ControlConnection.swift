@@ -7,9 +7,14 @@ struct ControlConnection {
   private let path: String
   /// How long each part of an answer may take; nil: as long as it takes.
   private let patienceSeconds: Int?
+  /// Answers become JSON output, which escapes control characters by itself. Else all their strings are made printable
+  /// here, for every command.
+  private let isExact: Bool
 
-  init(_ invocation: Invocation, patienceSeconds: Int? = nil) {
+  /// - Parameter isExact: nil: with `--json`.
+  init(_ invocation: Invocation, patienceSeconds: Int? = nil, isExact: Bool? = nil) {
     (path, self.patienceSeconds) = (invocation.controlSocket, patienceSeconds)
+    self.isExact = isExact ?? invocation.has("--json")
   }
 
   /// - Parameter onAnswer: each answer as it comes, the last one included.
@@ -39,7 +44,7 @@ struct ControlConnection {
     if let error = answer["error"] {
       throw Failure(Int32(clamping: error["exitCode"]?.int ?? 1), error["message"]?.string ?? "refused")
     }
-    try onAnswer(answer)
+    try onAnswer(isExact ? answer : answer.printable())
     return answer["done"]?.bool == true
   }
 

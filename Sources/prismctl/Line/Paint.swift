@@ -22,21 +22,3 @@ struct Paint: Sendable {
     return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"
   }
 }
-
-extension String {
-  /// What a client or a collector said, without anything that a terminal takes for a command.
-  var printable: String {
-    var result = ""
-    for scalar in unicodeScalars {
-      let isControl = scalar.value < 0x20 || (0x7F..<0xA0).contains(scalar.value)
-      // Scalars that turn the direction of writing make a line look like another one.
-      let isTurning = (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
-      if isControl || isTurning {
-        result += "\\u{\(String(scalar.value, radix: 16))}"
-      } else {
-        result.unicodeScalars.append(scalar)
-      }
-    }
-    return result
-  }
-}

@@ -168,7 +168,7 @@ struct RemoteShelfTests {
     #expect(bad["devices"]?.array?.count == 1)
     let device = try #require(bad["devices"]?.array?.first)
     #expect(device["device"] == "d2" && device["lastApplied"] == 4 && device["lastFailed"] == "5")
-    #expect(device["reason"] == "shop.url:  no")
+    #expect(device["reason"] == #"shop.url:\u{a} no"#)
     let metrics = await collector.metrics
     for line in [
       #"prism_collector_config_questions_total{outcome="whole"} 1"#,

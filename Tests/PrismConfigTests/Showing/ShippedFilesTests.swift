@@ -98,7 +98,8 @@ struct ShippedFilesTests {
 
       """,
     examples: [
-      "ingest.group": "root", "control.group": "root", "common": "{region: eu, rack: \"${RACK:-none}\"}",
+      "ingest.group": "root", "control.group": "root", "control.readers": "root",
+      "common": "{region: eu, rack: \"${RACK:-none}\"}",
       "keys": "[{id: k1, file: k1.key}]", "network.interfaces": "{\"wwan*\": metered, tun0: ignored}",
       "remote.url": "https://config.example.com/prism", "remote.allow": "[isUpload, isGather, maxItem, monitorList]",
       "remote.publicKey": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "remote.tokenFile": "remote.token",

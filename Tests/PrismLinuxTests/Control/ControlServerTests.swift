@@ -22,7 +22,7 @@ struct ControlServerTests {
   }
 
   /// Answers with the command's name, then `done`.
-  private static let echo: ControlServer.Handler = { request in
+  private static let echo: ControlServer.Handler = { request, _ in
     AsyncStream { stream in
       stream.yield(["command": .string(request.command.rawValue)])
       stream.yield(["done": true])
@@ -77,7 +77,7 @@ struct ControlServerTests {
   @Test("a request goes on no longer than its client stays", arguments: [false, true])
   func clientGone(afterHalfClose: Bool) async throws {
     let ended = Mutex(false)
-    let handler: ControlServer.Handler = { _ in
+    let handler: ControlServer.Handler = { _, _ in
       AsyncStream { stream in
         stream.yield(["event": 1])
         stream.onTermination = { _ in ended.withLock { $0 = true } }
@@ -97,7 +97,7 @@ struct ControlServerTests {
   @Test("clients that go away with half a request leave no connection behind")
   func carelessClients() async throws {
     try await serve(Self.echo) { path in
-      for _ in 0..<(3 * ControlServer.connectionsMax) { LineClient(path)?.send("{\"command\"") }
+      for _ in 0..<(3 * ControlPlaces.connectionsMax) { LineClient(path)?.send("{\"command\"") }
       try await eventually("a client is answered") {
         let client = LineClient(path)
         client?.send("{\"command\":\"status\"}\n")
@@ -109,7 +109,7 @@ struct ControlServerTests {
   @Test("a reader that is slow is waited for, not buffered for")
   func slowReader() async throws {
     let produced = Mutex(0)
-    let handler: ControlServer.Handler = { _ in
+    let handler: ControlServer.Handler = { _, _ in
       AsyncStream {
         produced.withLock { $0 += 1 }
         return ["padding": .string(String(repeating: "p", count: 10_000))]
@@ -134,7 +134,7 @@ struct ControlServerTests {
   func stopping() async throws {
     let listener = try UnixListener(path: folder("control.sock"), mode: 0o660)
     let server = try ControlServer(listener: listener, group: nil, log: log)
-    await server.start { _ in AsyncStream { $0.yield(["event": 1]) } }
+    await server.start { _, _ in AsyncStream { $0.yield(["event": 1]) } }
     let client = try #require(LineClient(folder("control.sock")))
     client.send("{\"command\":\"tail\"}\n")
     #expect(await client.line() == ["event": 1])
@@ -145,15 +145,47 @@ struct ControlServerTests {
   }
 
   @Test(
-    "root, the daemon's own user and the members of control.group are answered, nobody else",
+    "root, the daemon's own user and the members of control.group may do everything, those of control.readers read",
     arguments: [
-      (0, 0, [], true), (1000, 1000, [], true), (1001, 1001, [], false), (1001, 50, [], true),
-      (1001, 1001, [50], true), (1001, 1001, [51], false),
-    ] as [(UInt32, UInt32, Set<UInt32>, Bool)])
-  func peers(user: UInt32, group: UInt32, groups: Set<UInt32>, allowed: Bool) {
+      (0, 0, [], .full), (1000, 1000, [], .full), (1001, 1001, [], nil), (1001, 50, [], .full),
+      (1001, 1001, [50], .full), (1001, 1001, [51], .reader), (1001, 51, [], .reader), (1001, 1001, [50, 51], .full),
+      (1001, 1001, [52], nil), (1000, 51, [], .full),
+    ] as [(UInt32, UInt32, Set<UInt32>, ControlRole?)])
+  func peers(user: UInt32, group: UInt32, groups: Set<UInt32>, role: ControlRole?) {
     let peer = PeerCredentials(processID: 1, userID: user, groupID: group, groupIDs: groups)
-    #expect(ControlAccess.isAllowed(peer, ownUserID: 1000, groupID: 50) == allowed)
-    #expect(!ControlAccess.isAllowed(peer, ownUserID: 1000, groupID: nil) || user == 0 || user == 1000)
+    #expect(ControlAccess(ownUserID: 1000, groupID: 50, readersID: 51).role(of: peer) == role)
+    let isItself = user == 0 || user == 1000
+    #expect(ControlAccess(ownUserID: 1000).role(of: peer) == (isItself ? .full : nil))
+  }
+
+  @Test(
+    "the socket's mode lets in the one group that is configured; with two everyone connects and the peer decides",
+    arguments: [
+      (nil, nil, 0o660, nil), ("a", nil, 0o660, "a"), (nil, "b", 0o660, "b"), ("a", "a", 0o660, "a"),
+      ("a", "b", 0o666, nil),
+    ] as [(String?, String?, UInt32, String?)])
+  func rights(group: String?, readers: String?, mode: UInt32, expected: String?) {
+    #expect(ControlAccess.rights(group: group, readers: readers) == (mode, expected))
+  }
+
+  @Test("readers never take the last connections, nor one reader those of the others")
+  func places() {
+    func open(_ counts: [(ControlRole, UInt32, Int)]) -> [ControlCaller] {
+      counts.flatMap { role, user, count in
+        Array(repeating: ControlCaller(userID: user, processID: 1, role: role), count: count)
+      }
+    }
+    func objection(_ role: ControlRole, _ user: UInt32, _ counts: [(ControlRole, UInt32, Int)]) -> String? {
+      ControlPlaces.objection(to: ControlCaller(userID: user, processID: 1, role: role), among: open(counts))
+    }
+    #expect(objection(.reader, 7, [(.reader, 7, 15)]) == nil)
+    #expect(objection(.reader, 7, [(.reader, 7, 16)])?.contains("16") == true)
+    #expect(objection(.reader, 8, [(.reader, 7, 16)]) == nil)
+    let readers: [(ControlRole, UInt32, Int)] = [(.reader, 7, 16), (.reader, 8, 16), (.reader, 9, 16)]
+    #expect(objection(.reader, 10, readers)?.contains("48") == true)
+    #expect(objection(.full, 0, readers) == nil)
+    #expect(objection(.full, 0, readers + [(.full, 0, 15)]) == nil)
+    #expect(objection(.full, 0, readers + [(.full, 0, 16)])?.contains("64") == true)
   }
 
   @Test("a stranger is told why he is refused")

@@ -1,0 +1,42 @@
+/// What a user of the control socket may ask for. A higher role may do all that a lower one may.
+public enum ControlRole: Int, Sendable, Comparable, CaseIterable {
+  /// Members of `control.readers`: what shows how the daemon is, and no report's content.
+  case reader
+  /// Root, the daemon's own user and members of `control.group`: everything.
+  case full
+
+  /// The key of prismd.yaml whose group has this role.
+  public var key: String { self == .reader ? "control.readers" : "control.group" }
+
+  public static func < (a: ControlRole, b: ControlRole) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// The process that asks over the control socket, as the kernel named it when it connected.
+public struct ControlCaller: Sendable, Equatable {
+  public var userID: UInt32
+  public var processID: Int32
+  public var role: ControlRole
+
+  public init(userID: UInt32, processID: Int32, role: ControlRole) {
+    (self.userID, self.processID, self.role) = (userID, processID, role)
+  }
+}
+
+extension ControlRequest.Command {
+  /// The lowest role that may ask for it. `config-diff` reads any file with the daemon's rights, and the listing of dead
+  /// letters shows ids and answers of every namespace: neither is for readers.
+  public var role: ControlRole {
+    switch self {
+    case .status, .network, .explain, .trace, .tail, .doctor, .configShow: .reader
+    case .flush, .reload, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configDiff: .full
+    }
+  }
+
+  /// Each use is one line of the daemon's log: it changes something, or hands out the content of reports.
+  public var isLogged: Bool {
+    switch self {
+    case .flush, .reload, .remove, .export, .deadShow, .deadRequeue, .deadDrop: true
+    case .status, .network, .explain, .trace, .tail, .doctor, .configShow, .deadList, .configDiff: false
+    }
+  }
+}
