@@ -41,7 +41,7 @@ extension ReportStore {
       newestCreated: (
         state[QueueID(namespace: namespace, kind: .meta)].newestCreated,
         state[QueueID(namespace: namespace, kind: .payload)].newestCreated
-      ), database: database)
+      ), hasOwnerlessIDs: state.hasOwnerlessIDs, database: database)
     writer.bytesLeft = try makeRoom(for: batch, namespace: namespace, database)
     try writer.writeAll(database, scratch: &scratch)
     state.nextSequence = writer.nextSequence
@@ -104,22 +104,25 @@ extension ReportStore {
     var use = contexts.use(of: batch.context, namespace: namespace)
     use.rows += batch.rows.count
     if use.id == nil && use.rows > ContextCache.ownRowsMax {
-      use.id = try insertContext(batch.context.members, namespace: namespace, database)
+      use.id = try insertContext(batch, namespace: namespace, database)
     }
     contexts.set(use, of: batch.context)
     return use.id
   }
 
-  private func insertContext(_ members: [UInt8], namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> Int64
+  private func insertContext(_ batch: ReportBatch, namespace: Int, _ database: StoreDatabase) throws(SQLiteError)
+    -> Int64
   {
     let id = state.nextContext
+    let context = ContextCache.Stored(members: batch.context.members, owner: RowOwner(userID: batch.userID))
     let insert = try database.statement(.insertContext)
     insert.bind(1, id)
     insert.bind(2, namespace)
     // What it is used for is known in memory, and written when it ends.
     insert.bind(3, Int64.max)
-    insert.bind(4, Self.checksum(ofContext: id, namespace: namespace, members))
-    insert.bind(5, members)
+    insert.bind(4, Self.checksum(ofContext: id, namespace: namespace, context))
+    insert.bind(5, context.members)
+    insert.bind(6, context.owner.number)
     try insert.run()
     state.nextContext += 1
     return id

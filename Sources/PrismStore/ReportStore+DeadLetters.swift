@@ -4,7 +4,7 @@ import PrismProtocol
 // Reports that the collector can't take: listed, shown, queued again, dropped.
 extension ReportStore {
   private static let columns =
-    "number, namespace, kind, row, type, created_time, flags, size, report_id, packet, status, message, dead_time, attempts, body, payload, checksum"
+    "number, namespace, kind, row, type, created_time, flags, size, report_id, packet, status, message, dead_time, attempts, body, payload, checksum, user"
 
   /// In the order of their numbers. - Parameter after: the last number seen; 0 for the first page.
   public func deadLetters(of namespace: NamespaceName?, after: Int, limit: Int) throws(StoreError) -> [DeadLetter] {
@@ -54,7 +54,8 @@ extension ReportStore {
       flags.insert(.selfContained)
       let id = row.int64(3)
       let stored = StoredRow(
-        id: id, type: row.int64(4), createdTime: row.int64(5), context: 0, flags: flags, size: row.int64(7),
+        id: id, type: row.int64(4), createdTime: row.int64(5), context: RowOwner(stored: row.int64(17)).contextColumn,
+        flags: flags, size: row.int64(7),
         reportID: flags.contains(.clientID) ? row.blob(8) : nil, body: row.blob(14),
         payload: queue.kind == .payload ? row.blob(15) : nil)
       let insert = try database.statement(.insertRows(1, queue))
@@ -71,7 +72,8 @@ extension ReportStore {
   private static func isWhole(_ row: SQLiteStatement) -> Bool {
     let sum = DeadLetterRecord.sum(
       row: row.int64(3), type: row.int64(4), createdTime: row.int64(5), flags: row.int64(6), size: row.int64(7),
-      reportID: row.bytes(8), body: row.bytes(14), payload: row.isNull(15) ? nil : row.bytes(15))
+      reportID: row.bytes(8), body: row.bytes(14), payload: row.isNull(15) ? nil : row.bytes(15),
+      owner: RowOwner(stored: row.int64(17)))
     return row.int64(16) == sum
   }
 
@@ -117,11 +119,13 @@ extension ReportStore {
   @discardableResult
   private func consume(_ select: SQLiteStatement, _ database: StoreDatabase, _ deed: Deed) throws(SQLiteError) -> Int {
     var numbers: [Int] = []
-    var gone: [(reportID: String, row: Int64, queue: QueueID)] = []
+    var gone: [(key: String, row: Int64, queue: QueueID)] = []
     try select.forEachRow { (row) throws(SQLiteError) in
       let queue = QueueID(namespace: row.int(1), kind: QueueID.kind(numbered: row.int(2)))
       guard state.namespaces[queue.namespace] != nil else { return }
-      if try deed(row, queue, database) { gone.append((row.text(8), row.int64(3), queue)) }
+      if try deed(row, queue, database) {
+        gone.append((ClientIDKey.text(row.text(8), RowOwner(stored: row.int64(17))), row.int64(3), queue))
+      }
       touched.insert(queue)
       numbers.append(row.int(0))
     }
@@ -130,7 +134,7 @@ extension ReportStore {
       delete.bind(1, number)
       try delete.run()
     }
-    for letter in gone { try freeClientID(letter.reportID, of: letter.row, letter.queue, database) }
+    for letter in gone { try freeClientID(letter.key, of: letter.row, letter.queue, database) }
     return numbers.count
   }
 
@@ -152,7 +156,7 @@ extension ReportStore {
     let type = state.types[row.int64(4)].map { MetaSplicing.monitorType($0, in: namespace) }
     return DeadLetter(
       number: row.int(0), namespace: namespace, kind: QueueID.kind(numbered: row.int(2)), type: type ?? "",
-      reportID: row.text(8), createdTime: row.int64(5), packet: packet,
+      reportID: row.text(8), userID: RowOwner(stored: row.int64(17)).userID, createdTime: row.int64(5), packet: packet,
       cause: .init(
         status: row.int(10), message: row.text(11), unixMilliseconds: row.int64(12), attempts: row.int(13)),
       bytes: row.int(7))

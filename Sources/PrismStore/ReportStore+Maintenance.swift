@@ -41,10 +41,21 @@ extension ReportStore {
         if let oldest = unwrittenSettled.first, oldest.receipt.unixMilliseconds < due { try writeSettled(database) }
         try forgetSettled(before: cutoff, database)
         try forgetContexts(database)
+        try forgetOwnerlessIDs(database)
       }
     } catch {
       throw error.storeError
     }
+  }
+
+  /// Once a run, because it may have to look at every id.
+  private func forgetOwnerlessIDs(_ database: StoreDatabase) throws(SQLiteError) {
+    guard state.hasOwnerlessIDs, !hasLookedForOwnerlessIDs, salvage.files.isEmpty else { return }
+    hasLookedForOwnerlessIDs = true
+    let find = "SELECT EXISTS (SELECT 1 FROM client_ids WHERE instr(report_id, ':') = 0)"
+    guard try database.connection.firstInt(find) == 0 else { return }
+    try database.connection.setHasOwnerlessIDs(false)
+    state.hasOwnerlessIDs = false
   }
 
   /// A payload row may be held long after its meta was delivered.

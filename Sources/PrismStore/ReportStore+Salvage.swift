@@ -73,10 +73,12 @@ extension ReportStore {
     row.bind(to: insert)
     try insert.run()
     guard database.connection.changes == 1 else { return false }
-    if row.flags.contains(.clientID), let reportID = row.reportID {
+    if row.flags.contains(.clientID), let reportID = row.reportID,
+      let owner = try owner(row.context, namespace: queue.namespace, database)
+    {
       let claim = try database.statement(.salvageClientID)
       claim.bind(1, queue.namespace)
-      claim.bind(2, uncopiedText: reportID)
+      claim.bind(2, ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner))
       claim.bind(3, row.id)
       try claim.run()
     }

@@ -28,11 +28,11 @@ extension ReportStore {
   ) throws(SQLiteError) {
     guard let (queue, packet) = try remove(id, database) else { return }
     if packet.hasClientIDs {
-      for reportID in try clientIDs(of: packet.members, queue, database) {
+      for id in try clientIDs(of: packet.members, queue, database) {
         let deliver = try database.statement(.deliverClientID)
         deliver.bind(1, receipt.unixMilliseconds)
         deliver.bind(2, queue.namespace)
-        deliver.bind(3, reportID.text)
+        deliver.bind(3, id.key)
         try deliver.run()
       }
     }
@@ -91,6 +91,7 @@ extension ReportStore {
       bury.bind(7, cause.attempts)
       bury.bind(8, row.body)
       bury.bind(9, row.sum)
+      bury.bind(10, row.owner.number)
       try bury.run()
     }
     try deleteRows(packet.members, queue, database)
@@ -99,8 +100,8 @@ extension ReportStore {
 
   private func letters(
     _ members: IDRuns, _ queue: QueueID, _ database: StoreDatabase
-  ) throws(SQLiteError) -> [(id: Int64, reportID: String, body: [UInt8], sum: Int64)] {
-    var result: [(id: Int64, reportID: String, body: [UInt8], sum: Int64)] = []
+  ) throws(SQLiteError) -> [(id: Int64, reportID: String, body: [UInt8], owner: RowOwner, sum: Int64)] {
+    var result: [(id: Int64, reportID: String, body: [UInt8], owner: RowOwner, sum: Int64)] = []
     let read = try database.statement(.readRange(queue))
     for run in members.runs {
       read.bind(1, run.first)
@@ -112,10 +113,11 @@ extension ReportStore {
         body.append(contentsOf: row.body)
         let given = row.reportID.map { String(decoding: $0, as: UTF8.self) }
         let reportID = given ?? RowID(value: row.id).reportID(epoch: epoch)
+        let owner = try owner(row.context, namespace: queue.namespace, database) ?? .unknown
         let sum = DeadLetterRecord.sum(
           row: row.id, type: row.type, createdTime: row.createdTime, flags: row.flags.rawValue, size: row.size,
-          reportID: Array(reportID.utf8), body: body, payload: row.payload.map { [UInt8]($0) })
-        result.append((row.id, reportID, body, sum))
+          reportID: Array(reportID.utf8), body: body, payload: row.payload.map { [UInt8]($0) }, owner: owner)
+        result.append((row.id, reportID, body, owner, sum))
       }
     }
     return result
@@ -168,27 +170,47 @@ extension ReportStore {
 
   private func clientIDs(
     of members: IDRuns, _ queue: QueueID, _ database: StoreDatabase
-  ) throws(SQLiteError) -> [(row: Int64, text: String)] {
-    var result: [(row: Int64, text: String)] = []
+  ) throws(SQLiteError) -> [(row: Int64, key: String)] {
+    var result: [(row: Int64, key: String)] = []
     let find = try database.statement(.clientIDsInRange(queue))
     for run in members.runs {
       find.bind(1, run.first)
       find.bind(2, run.last)
-      try find.forEachRow { result.append(($0.int64(0), $0.text(1))) }
+      try find.forEachRow { (row) throws(SQLiteError) in
+        let (id, reportID) = (row.int64(0), row.text(1))
+        if let owner = try owner(row.int64(2), namespace: queue.namespace, database) {
+          result.append((id, ClientIDKey.text(reportID, owner)))
+        } else {  // its context is damaged
+          let holders = try holders(of: reportID, queue.namespace, database)
+          result += holders.filter { $0.row == id }.map { (id, $0.key) }
+        }
+      }
     }
     return result
   }
 
+  /// Every user's row of this id.
+  func holders(
+    of reportID: String, _ namespace: Int, _ database: StoreDatabase
+  ) throws(SQLiteError) -> [(key: String, row: Int64)] {
+    var result: [(key: String, row: Int64)] = []
+    let find = try database.statement(.holdersOfClientID)
+    find.bind(1, namespace)
+    find.bind(2, reportID)
+    try find.forEachRow { result.append(($0.text(0), $0.int64(1))) }
+    return result
+  }
+
   private func freeClientIDs(of members: IDRuns, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) {
-    for (row, reportID) in try clientIDs(of: members, queue, database) {
-      try freeClientID(reportID, of: row, queue, database)
+    for (row, key) in try clientIDs(of: members, queue, database) {
+      try freeClientID(key, of: row, queue, database)
     }
   }
 
   /// The id may be given to another report, unless the row's twin (its payload, or the meta of one) is still held: the
   /// report would come twice.
   func freeClientID(
-    _ reportID: String, of row: Int64, _ queue: QueueID, _ database: StoreDatabase
+    _ key: String, of row: Int64, _ queue: QueueID, _ database: StoreDatabase
   ) throws(SQLiteError) {
     let twin = try database.statement(.rowExists(queue.twin))
     twin.bind(1, row)
@@ -197,7 +219,7 @@ extension ReportStore {
     if state[queue.twin].ledger[.dead] > 0, try dead(row, queue.twin, database) != nil { return }
     let delete = try database.statement(.deleteClientID)
     delete.bind(1, queue.namespace)
-    delete.bind(2, reportID)
+    delete.bind(2, key)
     delete.bind(3, row)
     try delete.run()
   }

@@ -13,6 +13,8 @@ public struct TracedRow: Sendable, Equatable {
 
   public var namespace: NamespaceName
   public var kind: ReportKind
+  /// Who reported it; nil: not known (any more).
+  public var userID: UInt32?
   public var place: Place
   /// Milliseconds since 1970; nil once it was delivered: the row is gone.
   public var createdTime: Int64?
@@ -25,45 +27,50 @@ extension ReportStore {
     try writeSettled()
     return try reading { (database) throws(SQLiteError) in
       var result: [TracedRow] = []
-      for (number, row) in try rows(of: reportID, database) {
+      for (number, row, holder) in try rows(of: reportID, database) {
         for kind in ReportKind.allCases {
           let queue = QueueID(namespace: number, kind: kind)
           guard let namespace = state.namespaces[number],
             let place = try place(of: row, queue, database)
           else { continue }
-          let created = try createdTime(of: row, queue, database)
-          result.append(TracedRow(namespace: namespace, kind: kind, place: place, createdTime: created))
+          let (created, owner) = try origin(of: row, queue, database)
+          result.append(
+            TracedRow(
+              namespace: namespace, kind: kind, userID: holder ?? owner?.userID, place: place, createdTime: created))
         }
       }
       return result
     }
   }
 
-  /// A daemon-made id names its row, in whichever namespace; a client's is looked up in each.
+  /// A daemon-made id names its row, in whichever namespace; a client's is looked up in each, and is every user's row of
+  /// this id. `userID` is nil where only the row itself says whose it is.
   func rows(
     of reportID: String, _ database: StoreDatabase
-  ) throws(SQLiteError) -> [(namespace: Int, row: Int64)] {
+  ) throws(SQLiteError) -> [(namespace: Int, row: Int64, userID: UInt32?)] {
     if let row = RowID(reportID: reportID, epoch: epoch) {
-      return state.namespaces.keys.sorted().map { ($0, row.value) }
+      return state.namespaces.keys.sorted().map { ($0, row.value, nil) }
     }
-    var result: [(namespace: Int, row: Int64)] = []
-    let find = try database.statement(.findClientID)
+    var result: [(namespace: Int, row: Int64, userID: UInt32?)] = []
     for namespace in state.namespaces.keys.sorted() {
-      find.bind(1, namespace)
-      find.bind(2, reportID)
-      try find.forEachRow { result.append((namespace, $0.int64(0))) }
+      for holder in try holders(of: reportID, namespace, database) {
+        result.append((namespace, holder.row, ClientIDKey.userID(holder.key)))
+      }
     }
     return result
   }
 
-  private func createdTime(of row: Int64, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> Int64? {
+  private func origin(
+    of row: Int64, _ queue: QueueID, _ database: StoreDatabase
+  ) throws(SQLiteError) -> (createdTime: Int64?, owner: RowOwner?) {
     let select = try database.connection.prepare(
       """
-      SELECT created_time FROM \(queue.table) WHERE id = ?1 UNION ALL SELECT created_time FROM dead
+      SELECT created_time, context FROM \(queue.table) WHERE id = ?1 UNION ALL SELECT created_time, ~user FROM dead
       WHERE namespace = \(queue.namespace) AND kind = \(QueueID.number(of: queue.kind)) AND row = ?1
       """)
     select.bind(1, row)
-    return try select.step() ? select.int64(0) : nil
+    guard try select.step() else { return (nil, nil) }
+    return (select.int64(0), try owner(select.int64(1), namespace: queue.namespace, database))
   }
 
   private func place(

@@ -36,6 +36,7 @@ public actor ReportStore {
   var contextsSeen: Int64 = 0
   /// A body together with its context, while it is being bound.
   var scratch: [UInt8] = []
+  var hasLookedForOwnerlessIDs = false
   var isCheckpointScheduled = false
   private var checkpointedAt: Duration?
   /// Calls that reports came or left by; a change says that the store is in use.

@@ -104,6 +104,37 @@ struct BasicTests {
     #expect(try await store.ledger(.prism).stored == 1)
   }
 
+  @Test(
+    "takes an id from every user once, whatever the others send, until each was delivered, given up or dropped",
+    arguments: [1, 20])
+  func idsOfUsers(rows: Int) async throws {
+    let store = try await rig.open()
+    let contexts = (CommonContext(members: Array(#""A":"1""#.utf8)), CommonContext(members: Array(#""A":"2""#.utf8)))
+    // Past a few rows a session's context is a row of its own, and its reports are its user's by that.
+    let ids = (0..<rows).map { "id-\($0)" }
+    func send(_ userID: UInt32, _ context: CommonContext) async throws -> Int {
+      let before = try await store.ledger().stored
+      _ = await store.append([rig.batch(1...rows, payload: [1], ids: ids, context: context, from: userID)])
+      return try await store.ledger().stored - before
+    }
+    #expect(try await send(1000, contexts.0) == rows)
+    #expect(try await send(0, contexts.1) == rows)
+    #expect(try await send(1000, contexts.0) == 0)
+    #expect(try await send(0, contexts.1) == 0)
+    #expect(try await store.trace("id-0").compactMap(\.userID).sorted() == [0, 0, 1000, 1000])
+    // One user's are delivered and the other's die: neither frees what the other holds.
+    for kind in ReportKind.allCases {
+      let first = try #require(try await store.claim(rig.claim(Rig.shop, kind, items: rows)))
+      try await store.settle(.delivered(first.id, receipt: rig.receipt))
+      let second = try #require(try await store.claim(rig.claim(Rig.shop, kind, items: rows)))
+      let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
+      try await store.settle(.dead(second.id, cause: cause))
+    }
+    #expect(try await store.drop(.all(nil)) == 2 * rows)
+    #expect(try await send(1000, contexts.0) == 0, "delivered within 24 h")
+    #expect(try await send(0, contexts.1) == rows, "given up")
+  }
+
   @Test("keeps packets in flight over a restart: same id, same rows, same plaintext, same order")
   func restart() async throws {
     var packets: [ClaimedPacket] = []

@@ -8,6 +8,10 @@ import Testing
 /// Databases of every released version become the newest, whatever happens on the way.
 extension StoreFaults {
   struct Migrations {
+    /// Of each released version of the database.
+    private static let released = ["version-1", "version-2"]
+    private static var anyRelease: String { released.randomElement()! }
+
     /// What a database says to whoever reads it by the article's names, and what it has in flight and dead.
     private struct Content: Equatable {
       var rows: [String]
@@ -30,8 +34,8 @@ extension StoreFaults {
       }
     }
 
-    private static func build(_ folder: FaultFolder, vfs: String? = nil) throws -> Content {
-      let path = try #require(Bundle.module.path(forResource: "version-1", ofType: "sql", inDirectory: "Fixtures"))
+    private static func build(_ folder: FaultFolder, _ version: String, vfs: String? = nil) throws -> Content {
+      let path = try #require(Bundle.module.path(forResource: version, ofType: "sql", inDirectory: "Fixtures"))
       let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db", vfs: vfs))
       try connection.execute(try String(contentsOfFile: path, encoding: .utf8))
       try connection.execute("PRAGMA journal_mode = WAL")
@@ -50,20 +54,41 @@ extension StoreFaults {
       await store.close()
       let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db"))
       #expect(try Content(connection) == before, "\(what): the content")
-      #expect(try connection.firstInt("PRAGMA user_version") ?? 0 >= 2, "\(what): the version")
+      #expect(try connection.firstInt("PRAGMA user_version") ?? 0 >= 3, "\(what): the version")
       #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(what): the file")
     }
 
-    @Test("a database of version 1 keeps every row, packet and dead letter, and its dead letters can be sent again")
-    func versionOne() async throws {
+    @Test(
+      "a released database keeps every row, packet and dead letter, and its dead letters can be sent again",
+      arguments: released)
+    func keepsAll(version: String) async throws {
       let folder = FaultFolder()
-      let before = try Self.build(folder)
+      let before = try Self.build(folder, version)
       #expect(before.rows.count == 44 && before.packets.count == 1 && before.dead == 3)
-      try await Self.expectWhole(folder, before, "version 1")
+      try await Self.expectWhole(folder, before, version)
       let store = try await folder.open()
       #expect(try await store.requeue(.all(nil)) == 3)
       let dead = try #require(NamespaceName("dead"))
       #expect(try await store.status()[dead]?[.meta]?.ledger[.waiting] == 3)
+      await store.close()
+    }
+
+    @Test("a report id that was stored before ids belonged to users is every user's, and a new one only its user's")
+    func reportIDs() async throws {
+      let folder = FaultFolder()
+      _ = try Self.build(folder, "version-2")
+      let store = try await folder.open()
+      let shop = try #require(NamespaceName("shop"))
+      func stored(_ reportID: String, by userID: UInt32) async throws -> Int {
+        let before = try await store.status()[shop]?[.meta]?.ledger.stored ?? 0
+        _ = await store.append([Reports.batch(0..<1, in: shop, by: userID, reportID: reportID)])
+        return (try await store.status()[shop]?[.meta]?.ledger.stored ?? 0) - before
+      }
+      #expect(try await stored("o-1", by: 7) == 0)
+      #expect(try await stored("o-1", by: 8) == 0)
+      #expect(try await stored("new", by: 7) == 1)
+      #expect(try await stored("new", by: 8) == 1)
+      #expect(try await stored("new", by: 7) == 0)
       await store.close()
     }
 
@@ -76,7 +101,7 @@ extension StoreFaults {
       var call: Int64 = 1
       while true {
         folder.clear()
-        let before = try Self.build(folder)
+        let before = try Self.build(folder, Self.anyRelease)
         fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
         // What it throws is no matter here: what the next start finds is.
         do { await (try folder.open(vfs: String(cString: fvfs_name))).close() } catch {}
@@ -94,7 +119,8 @@ extension StoreFaults {
       var random = SeededRandom(seed: SeededRandom.announcedSeed("power loss in a migration"))
       let (recorded, rebuilt) = (FaultFolder(), FaultFolder())
       fvfs_record()
-      let before = try Self.build(recorded, vfs: String(cString: fvfs_name))
+      let before = try Self.build(
+        recorded, Self.released.randomElement(using: &random)!, vfs: String(cString: fvfs_name))
       let start = fvfs_events()
       await (try await recorded.open(vfs: String(cString: fvfs_name))).close()
       fvfs_record_end()

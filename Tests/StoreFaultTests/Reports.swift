@@ -13,15 +13,22 @@ enum Reports {
     return #""number":\#(number),"filler":"\#(filler)""#
   }
 
-  static func batch(_ numbers: Range<Int>) -> ReportBatch {
+  static func batch(
+    _ numbers: Range<Int>, in namespace: NamespaceName = namespace, by userID: UInt32 = 1000, reportID: String? = nil
+  ) -> ReportBatch {
     var batch = ReportBatch(
-      namespace: namespace, userID: 1000, context: context, quota: StoreQuota(bytesMax: 1 << 40, evictsOldest: false))
+      namespace: namespace, userID: userID, context: context, quota: StoreQuota(bytesMax: 1 << 40, evictsOldest: false))
     batch.types = [type]
     for number in numbers {
       let start = batch.arena.count
       batch.arena += body(number).utf8
-      batch.rows.append(
-        ReportBatch.Row(type: 0, createdTime: 1_700_000_000_000, body: start..<batch.arena.count, metaBytes: 600))
+      var row = ReportBatch.Row(
+        type: 0, createdTime: 1_700_000_000_000, body: start..<batch.arena.count, metaBytes: 600)
+      if let reportID {
+        row.clientReportID = batch.arena.count..<batch.arena.count + reportID.utf8.count
+        batch.arena += reportID.utf8
+      }
+      batch.rows.append(row)
     }
     return batch
   }

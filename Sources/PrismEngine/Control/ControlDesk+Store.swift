@@ -46,6 +46,10 @@ extension ControlDesk {
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
   }
 
+  private func user(_ userID: UInt32?) -> [JSONValue.Member] {
+    userID.map { [.init("userId", .int(Int($0)))] } ?? []
+  }
+
   private func describe(_ letter: DeadLetter) -> [JSONValue.Member] {
     [
       .init("id", .int(letter.number)), .init("namespace", .string(letter.namespace.text)),
@@ -54,7 +58,7 @@ extension ControlDesk {
       .init("status", .int(letter.cause.status)), .init("message", .string(letter.cause.message)),
       .init("time", .string(RFC3339.text(unixMilliseconds: letter.cause.unixMilliseconds))),
       .init("attempts", .int(letter.cause.attempts)), .init("bytes", .int(letter.bytes)),
-    ]
+    ] + user(letter.userID)
   }
 
   private static func meta(_ bytes: [UInt8]) -> JSONValue {
@@ -116,6 +120,7 @@ extension ControlDesk {
     var members: [JSONValue.Member] = [
       .init("namespace", .string(row.namespace.text)), .init("kind", .string(row.kind.rawValue)),
     ]
+    members += user(row.userID)
     func time(_ key: String, _ milliseconds: Int64) -> JSONValue.Member {
       .init(key, .string(RFC3339.text(unixMilliseconds: milliseconds)))
     }

@@ -12,6 +12,8 @@ struct StoreState {
   /// Unique in the database, and never used again: gaps are left where a transaction failed.
   var nextSequence: Int64 = 1
   var nextContext: Int64 = 1
+  /// Some ids in `client_ids` are of no known user: `ClientIDKey`.
+  var hasOwnerlessIDs = false
 
   func number(of namespace: NamespaceName) -> Int? { namespaceNumbers[namespace] }
   func number(of type: ReportType) -> Int64? { typeNumbers[type] }
@@ -87,6 +89,7 @@ extension StoreState {
     try readPackets(connection)
     try countClaimed()
     floors = try NumberFloors(connection)
+    hasOwnerlessIDs = try connection.hasOwnerlessIDs()
     nextContext = max(floors.context, try connection.firstInt("SELECT max(id) + 1 FROM contexts") ?? 1)
   }
 

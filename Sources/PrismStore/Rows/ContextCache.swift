@@ -24,8 +24,16 @@ struct ContextCache {
 
   private var uses: [Key: Use] = [:]
   private var usesBeforeSweep = 64
-  /// Members by id, for building packets.
-  private var members: [Int64: [UInt8]] = [:]
+  /// A context as it stands in the database.
+  struct Stored {
+    let members: [UInt8]
+    let owner: RowOwner
+  }
+
+  /// By id, for building packets.
+  private var stored: [Int64: Stored] = [:]
+  /// By id: small, and asked for with every row that is counted or evicted.
+  private var owners: [Int64: RowOwner] = [:]
 
   func use(of context: CommonContext, namespace: Int) -> Use {
     let use = uses[Key(object: ObjectIdentifier(context.lifetime), namespace: namespace)]
@@ -44,10 +52,13 @@ struct ContextCache {
   /// Ids of contexts whose connection lives: rows may yet refer to them.
   var idsInUse: Set<Int64> { Set(uses.values.filter { $0.lifetime != nil }.compactMap(\.id)) }
 
-  func members(of id: Int64) -> [UInt8]? { members[id] }
+  func stored(_ id: Int64) -> Stored? { stored[id] }
+  func owner(of id: Int64) -> RowOwner? { owners[id] }
 
-  mutating func remember(_ bytes: [UInt8], of id: Int64) {
-    if members.count >= 64 { members.removeAll() }
-    members[id] = bytes
+  mutating func remember(_ context: Stored, of id: Int64) {
+    if stored.count >= 64 { stored.removeAll() }
+    stored[id] = context
+    if owners.count >= 16_384 { owners.removeAll() }
+    owners[id] = context.owner
   }
 }

@@ -22,7 +22,7 @@ extension ReportStore {
   /// What `row` needs to be rendered; nil when its type or context is not what was stored.
   func rendering(of row: StoredRow, _ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> RowRendering? {
     guard let type = state.types[row.type], let namespace = state.namespaces[queue.namespace],
-      let context = row.context == 0 ? [] : try context(row.context, namespace: queue.namespace, database)
+      let context = row.context <= 0 ? [] : try context(row.context, namespace: queue.namespace, database)?.members
     else { return nil }
     return RowRendering(
       context: context,
@@ -31,22 +31,36 @@ extension ReportStore {
         context: context, epoch: epochBytes))
   }
 
-  /// The members of a stored context; nil when it is not there or fails its checksum.
-  private func context(_ id: Int64, namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> [UInt8]? {
-    if let members = contexts.members(of: id) { return members }
+  /// A stored context; nil when it is not there or fails its checksum.
+  private func context(
+    _ id: Int64, namespace: Int, _ database: StoreDatabase
+  ) throws(SQLiteError) -> ContextCache.Stored? {
+    if let stored = contexts.stored(id) { return stored }
     let read = try database.statement(.readContext)
     read.bind(1, id)
     defer { read.reset() }
     guard try read.step(), read.int(0) == namespace else { return nil }
-    let members = read.bytes(2)
-    guard read.int64(1) == Self.checksum(ofContext: id, namespace: namespace, members) else { return nil }
-    contexts.remember(members, of: id)
-    return members
+    let stored = ContextCache.Stored(members: read.bytes(2), owner: RowOwner(stored: read.int64(3)))
+    guard read.int64(1) == Self.checksum(ofContext: id, namespace: namespace, stored) else { return nil }
+    contexts.remember(stored, of: id)
+    return stored
   }
 
-  static func checksum(ofContext id: Int64, namespace: Int, _ members: [UInt8]) -> Int64 {
-    let numbers: [2 of Int64] = [id, Int64(namespace)]
-    let crc = withUnsafeBytes(of: numbers) { libdeflate_crc32(0, $0.baseAddress, $0.count) }
+  /// - Parameter contextColumn: of a row. - Returns: nil where its context is not what was stored.
+  func owner(
+    _ contextColumn: Int64, namespace: Int, _ database: StoreDatabase
+  ) throws(SQLiteError) -> RowOwner? {
+    if contextColumn <= 0 { return RowOwner(contextColumn: contextColumn) }
+    if let owner = contexts.owner(of: contextColumn) { return owner }
+    return try context(contextColumn, namespace: namespace, database)?.owner
+  }
+
+  static func checksum(ofContext id: Int64, namespace: Int, _ context: ContextCache.Stored) -> Int64 {
+    let numbers: [3 of Int64] = [id, Int64(namespace), context.owner.number]
+    // Versions before 3 knew no owner.
+    let count = context.owner == .unknown ? 16 : 24
+    let crc = withUnsafeBytes(of: numbers) { libdeflate_crc32(0, $0.baseAddress, count) }
+    let members = context.members
     return Int64(members.isEmpty ? crc : libdeflate_crc32(crc, members, members.count))
   }
 

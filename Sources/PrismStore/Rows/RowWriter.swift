@@ -12,6 +12,10 @@ struct RowWriter {
   private let batch: ReportBatch
   private let namespace: Int
   private let types: [Int64]
+  private let owner: RowOwner
+  private let hasOwnerlessIDs: Bool
+  /// Of the report that is being written; kept so that it is allocated once.
+  private var idKey: [UInt8] = []
   /// nil: rows carry the context's members themselves.
   private let context: Int64?
   private var metaRows: RowInserter
@@ -26,9 +30,10 @@ struct RowWriter {
 
   init(
     batch: ReportBatch, epoch: String, namespace: Int, types: [Int64], context: Int64?, firstSequence: Int64,
-    newestCreated: (metas: LaneValues, payloads: LaneValues), database: StoreDatabase
+    newestCreated: (metas: LaneValues, payloads: LaneValues), hasOwnerlessIDs: Bool, database: StoreDatabase
   ) {
     (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
+    (owner, self.hasOwnerlessIDs) = (RowOwner(userID: batch.userID), hasOwnerlessIDs)
     metaRows = RowInserter(QueueID(namespace: namespace, kind: .meta), database)
     payloadRows = RowInserter(QueueID(namespace: namespace, kind: .payload), database)
     nextSequence = firstSequence
@@ -70,7 +75,7 @@ struct RowWriter {
     bytesLeft -= bytes
     nextSequence += 1
     outcome.ids.append(id)
-    if let reportID { try claim(reportID, for: id, database) }
+    if reportID != nil { try claimID(for: id, database) }
     try insert(row, id: id, reportID: reportID, arena, &scratch)
   }
 
@@ -84,7 +89,7 @@ struct RowWriter {
     let body = UnsafeRawBufferPointer(rebasing: arena[row.body])
     var stored = StoredRow(
       id: id.value, type: types[row.type], createdTime: row.createdTime,
-      context: row.isSelfContained ? 0 : context ?? 0,
+      context: row.isSelfContained ? owner.contextColumn : context ?? owner.contextColumn,
       flags: [], size: 0, reportID: reportID, body: body, payload: nil)
     if reportID != nil { stored.flags.insert(.clientID) }
     if row.hasOwnCreateTime { stored.flags.insert(.ownCreateTime) }
@@ -132,19 +137,34 @@ struct RowWriter {
 
   // MARK: Ids that clients gave
 
-  private func knownRow(_ reportID: UnsafeRawBufferPointer, _ database: StoreDatabase) throws(SQLiteError) -> RowID? {
+  private mutating func knownRow(
+    _ reportID: UnsafeRawBufferPointer, _ database: StoreDatabase
+  ) throws(SQLiteError) -> RowID? {
+    idKey.removeAll(keepingCapacity: true)
+    ClientIDKey.append(reportID, owner, to: &idKey)
+    let known = try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      try row(ofKey: UnsafeRawBufferPointer(key), database)
+    }
+    if known != nil || !hasOwnerlessIDs { return known }
+    return try row(ofKey: reportID, database)
+  }
+
+  private func row(ofKey key: UnsafeRawBufferPointer, _ database: StoreDatabase) throws(SQLiteError) -> RowID? {
     let find = try database.statement(.findClientID)
     find.bind(1, namespace)
-    find.bind(2, uncopiedText: reportID)
+    find.bind(2, uncopiedText: key)
     defer { find.reset() }
     return try find.step() ? RowID(value: find.int64(0)) : nil
   }
 
-  private func claim(_ reportID: UnsafeRawBufferPointer, for id: RowID, _ database: StoreDatabase) throws(SQLiteError) {
+  /// The id that `knownRow` did not find is the row's.
+  private func claimID(for id: RowID, _ database: StoreDatabase) throws(SQLiteError) {
     let insert = try database.statement(.insertClientID)
     insert.bind(1, namespace)
-    insert.bind(2, uncopiedText: reportID)
     insert.bind(3, id.value)
-    try insert.run()
+    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      insert.bind(2, uncopiedText: UnsafeRawBufferPointer(key))
+      try insert.run()
+    }
   }
 }

@@ -22,7 +22,7 @@ enum StoreStatement: Hashable {
   case insertType, insertContext, readContext, writeLedger
   case insertPacket, updatePacket, deletePacket, shiftPackets, insertSettled
   case writeNote, deleteNote, readNote
-  case findClientID, insertClientID, deliverClientID, deleteClientID
+  case findClientID, holdersOfClientID, insertClientID, deliverClientID, deleteClientID
   case deliveredBefore, pruneClientID, pruneSettled, oldContexts, endContext, deleteContext
   case salvageClientID
 
@@ -36,7 +36,7 @@ enum StoreStatement: Hashable {
     case .readRange(let queue): "SELECT \(queue.columns) FROM \(queue.table) WHERE id BETWEEN ? AND ? ORDER BY id"
     case .deleteRange(let queue): "DELETE FROM \(queue.table) WHERE id BETWEEN ? AND ?"
     case .clientIDsInRange(let queue):
-      "SELECT id, report_id FROM \(queue.table) WHERE id BETWEEN ? AND ? AND flags & \(RowFlags.clientID.rawValue)"
+      "SELECT id, report_id, context FROM \(queue.table) WHERE id BETWEEN ? AND ? AND flags & \(RowFlags.clientID.rawValue)"
     case .lateRows(let queue):
       "SELECT id, size, created_time, flags FROM \(queue.table) WHERE flags >= 8 AND created_time < ? ORDER BY created_time"
     case .rowExists(let queue): "SELECT 1 FROM \(queue.table) WHERE id = ?"
@@ -44,8 +44,8 @@ enum StoreStatement: Hashable {
     case .commit: "COMMIT"
     case .insertType: "INSERT INTO types (number, name, checksum) VALUES (?, ?, ?)"
     case .insertContext:
-      "INSERT INTO contexts (id, namespace, last_sequence, checksum, members) VALUES (?, ?, ?, ?, ?)"
-    case .readContext: "SELECT namespace, checksum, members FROM contexts WHERE id = ?"
+      "INSERT INTO contexts (id, namespace, last_sequence, checksum, members, user) VALUES (?, ?, ?, ?, ?, ?)"
+    case .readContext: "SELECT namespace, checksum, members, user FROM contexts WHERE id = ?"
     case .writeLedger: "REPLACE INTO ledger VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
     case .insertPacket: "INSERT INTO packets VALUES (?,?,?,?,?,?,?,?,?,?)"
     case .updatePacket: "UPDATE packets SET bytes = ?, members = ?, checksum = ? WHERE id = ?"
@@ -57,6 +57,11 @@ enum StoreStatement: Hashable {
     case .deleteNote: "DELETE FROM notes WHERE namespace = ? AND key = ?"
     case .readNote: "SELECT value FROM notes WHERE namespace = ? AND key = ?"
     case .findClientID: "SELECT row FROM client_ids WHERE namespace = ? AND report_id = ?"
+    case .holdersOfClientID:
+      """
+      SELECT report_id, row FROM client_ids WHERE namespace = ?1 AND report_id = ?2 UNION ALL
+      SELECT report_id, row FROM client_ids WHERE namespace = ?1 AND report_id >= ?2 || ':' AND report_id < ?2 || ';'
+      """
     case .insertClientID: "INSERT INTO client_ids (namespace, report_id, row) VALUES (?, ?, ?)"
     case .deliverClientID: "UPDATE client_ids SET delivered_time = ? WHERE namespace = ? AND report_id = ?"
     case .deleteClientID:
@@ -65,7 +70,7 @@ enum StoreStatement: Hashable {
     case .layAside(let queue):
       "INSERT INTO damaged SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), ?2, \(QueueID.columns), \(queue.kind == .payload ? "payload" : "NULL") FROM \(queue.table) WHERE id = ?1"
     case .bury(let queue):
-      "INSERT INTO dead SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), id, type, created_time, flags, size, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \(queue.kind == .payload ? "payload" : "NULL"), ?9 FROM \(queue.table) WHERE id = ?1"
+      "INSERT INTO dead SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), id, type, created_time, flags, size, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \(queue.kind == .payload ? "payload" : "NULL"), ?9, ?10 FROM \(queue.table) WHERE id = ?1"
     case .largePayloads(let queue): "SELECT id, size FROM \(queue.table) WHERE length(payload) > ? ORDER BY id"
     case .deliveredBefore:
       "SELECT namespace, report_id, row FROM client_ids WHERE delivered_time < ? ORDER BY delivered_time LIMIT 1000"

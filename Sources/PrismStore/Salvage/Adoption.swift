@@ -116,11 +116,15 @@ struct Adoption {
     try source.forEachRecord(of: "contexts") { (record) throws(SQLiteError) in
       guard let namespace = record.int(1), let checksum = record.int(3), let members = record.data(4).map(Array.init),
         namespaces[Int(truncatingIfNeeded: namespace)] != nil,
-        checksum == ReportStore.checksum(ofContext: record.id, namespace: Int(namespace), members)
+        case let context = ContextCache.Stored(members: members, owner: .init(stored: record.int(5) ?? -1)),
+        checksum == ReportStore.checksum(ofContext: record.id, namespace: Int(namespace), context)
       else { return }
       end = max(end, record.id + 1)
       try connection.insert(
-        "contexts", [.int(record.id), .int(namespace), .int(.max), .int(checksum), .blob(members)])
+        "contexts",
+        [
+          .int(record.id), .int(namespace), .int(.max), .int(checksum), .blob(members), .int(context.owner.number),
+        ])
     }
     contextEnd = max(end, remembered?.nextContext ?? 1)
     var floors = try NumberFloors(connection)
@@ -241,5 +245,7 @@ struct Adoption {
       try connection.insert(
         "client_ids", [.int(namespace), .text(id), .int(row), record.int(3).map { .int($0) } ?? .null])
     }
+    // Rows that an older version stored may be among those that follow.
+    try connection.setHasOwnerlessIDs(true)
   }
 }

@@ -91,9 +91,10 @@ struct DeadLetterRecord {
     queue = QueueID(namespace: Int(numbers[0]), kind: QueueID.kind(numbered: Int(truncatingIfNeeded: numbers[1])))
     size = Int(numbers[6])
     let payload = record.data(15).map(Array.init)
+    let owner = RowOwner(stored: record.int(17) ?? -1)
     let sum = Self.sum(
       row: numbers[2], type: numbers[3], createdTime: numbers[4], flags: numbers[5], size: numbers[6],
-      reportID: reportID, body: body, payload: payload)
+      reportID: reportID, body: body, payload: payload, owner: owner)
     guard record.columnCount < 17 || record.isNull(16) || record.int(16) == sum,
       (payload != nil) == (queue.kind == .payload)
     else { return nil }
@@ -102,18 +103,21 @@ struct DeadLetterRecord {
       + [
         .text(String(decoding: reportID, as: UTF8.self)), .blob(packet), .int(numbers[7]), .text(message),
         .int(numbers[8]), .int(numbers[9]), .blob(body), payload.map { .blob($0) } ?? .null, .int(sum),
+        .int(owner.number),
       ]
   }
 
   /// Of what would be sent again if it were queued anew.
   static func sum(
     row: Int64, type: Int64, createdTime: Int64, flags: Int64, size: Int64, reportID: [UInt8], body: [UInt8],
-    payload: [UInt8]?
+    payload: [UInt8]?, owner: RowOwner
   ) -> Int64 {
     var sum = RowSum(row, type, createdTime, flags, size)
     sum.add(reportID)
     sum.add(body)
     if let payload { sum.add(payload) }
+    // Versions before 3 knew no owner.
+    if owner != .unknown { sum.add([owner.number]) }
     return sum.value
   }
 }

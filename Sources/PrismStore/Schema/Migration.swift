@@ -14,6 +14,11 @@ struct Migration: Sendable {
       try connection.execute(sums)
       try SumsMigration(connection).run()
     },
+    Migration(version: 3, name: "whose report a row is") { (connection) throws(SQLiteError) in
+      try connection.execute(owners)
+      let ids = try connection.firstInt("SELECT EXISTS (SELECT 1 FROM client_ids)") ?? 0
+      try connection.setHasOwnerlessIDs(ids > 0)
+    },
   ]
 
   static var newestVersion: Int { all.last?.version ?? 0 }
@@ -34,7 +39,7 @@ struct Migration: Sendable {
   /// Rows stand in tables of their own, two a namespace (`RowTable`). Here is what they share:
   /// - `ledger`: what `Ledger` counts, `waiting` and `claimed` as of the last settlement (`packets` says what is claimed); `newest_*` the newest `created_time` of each lane; `sequence` the last one used.
   /// - `packets`: claimed rows, as `[first, last, first, last…]` in `members`; `position` is their order of sending.
-  /// - `client_ids`: report ids that clients gave, `delivered_time` once their row was.
+  /// - `client_ids`: report ids that clients gave (`ClientIDKey`), `delivered_time` once their row was.
   /// - `dead`, `damaged`: rows laid aside, with everything that they need to be read without any other table.
   private static let firstSchema = """
     CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -79,5 +84,11 @@ struct Migration: Sendable {
     ALTER TABLE ledger ADD COLUMN checksum INTEGER;
     ALTER TABLE packets ADD COLUMN checksum INTEGER;
     ALTER TABLE dead ADD COLUMN checksum INTEGER;
+    """
+
+  /// Whatever is stored already keeps its bytes, so that an upgrade costs the same with any backlog.
+  private static let owners = """
+    ALTER TABLE contexts ADD COLUMN user INTEGER NOT NULL DEFAULT -1;
+    ALTER TABLE dead ADD COLUMN user INTEGER NOT NULL DEFAULT -1;
     """
 }

@@ -68,7 +68,8 @@ struct SumsMigration {
     try select.forEachRow { row in
       let sum = DeadLetterRecord.sum(
         row: row.int64(1), type: row.int64(2), createdTime: row.int64(3), flags: row.int64(4), size: row.int64(5),
-        reportID: row.bytes(6), body: row.bytes(7), payload: row.isNull(8) ? nil : row.bytes(8))
+        reportID: row.bytes(6), body: row.bytes(7), payload: row.isNull(8) ? nil : row.bytes(8),
+        owner: .unknown)
       sums.append((row.int64(0), sum))
     }
     let update = try connection.prepare("UPDATE dead SET checksum = ? WHERE number = ?")

@@ -8,6 +8,8 @@ public struct DeadLetter: Sendable, Equatable {
   public var kind: ReportKind
   public var type: String
   public var reportID: String
+  /// Who reported it; nil: a version of prism stored it that did not keep that.
+  public var userID: UInt32?
   /// Milliseconds since 1970.
   public var createdTime: Int64
   public var packet: PacketID

@@ -19,7 +19,8 @@ struct DeadTable {
     let (status, attempts) = (letter["status"]?.int ?? 0, letter["attempts"]?.int ?? 0)
     let said = word("message").isEmpty ? "" : ": \(word("message"))"
     let cause = "  answered \(status)\(said)"
-    let whose = "  report \(word("reportId")), \("attempt".counted(attempts))"
+    let user = letter["userId"]?.int.map { " of user \($0)" } ?? ""
+    let whose = "  report \(word("reportId"))\(user), \("attempt".counted(attempts))"
     let first = line(
       String(letter["id"]?.int ?? 0), word("namespace"), word("kind"), word("type"),
       StatusTable.bytes(letter["bytes"]?.int ?? 0), String(word("time").prefix(19)) + "Z")

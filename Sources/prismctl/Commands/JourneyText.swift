@@ -19,9 +19,10 @@ struct JourneyText {
     let failure = row["lastFailure"]?["time"]?.string.map { "  \($0) the namespace's last try failed: \(cause)" }
     let duplicate = row["duplicate"]?.bool == true ? "; the collector had it already" : ""
     let answer = "answered \(row["status"]?.int ?? 0) \(word("message") ?? "")"
+    let user = row["userId"]?.int.map { ", of user \($0)" } ?? ""
     let dead = "dead letter \(row["id"]?.int ?? 0), \(times): \(answer)"
     return [
-      "\(word("namespace") ?? "?") \(word("kind") ?? "?"): \(word("state") ?? "?")",
+      "\(word("namespace") ?? "?") \(word("kind") ?? "?"): \(word("state") ?? "?")\(user)",
       at("createdTime", "created"), at("packetTime", "claimed for packet \(packet)"), failure,
       at("deliveredTime", "delivered, with a receipt, \(times)\(duplicate)"), at("time", dead),
       isOnItsWay ? "  not delivered yet: `prismctl explain \(word("namespace") ?? "")` tells what keeps it" : nil,
