@@ -67,16 +67,23 @@ lint: ## the style of Swift and shell files, the units
 	shellcheck $$(grep -slE '^#!.*sh$$' scripts/* Tests/MachineTests/* debian/*) .ci/run
 	scripts/verify-units
 
-clients: ## the client libraries: libprism, its pkg-config file
+CLIENTS := .build/clients
+clients: ## the client libraries: libprism in clients/c/build, the Python wheel and sdist in .build/clients
 	$(MAKE) --no-print-directory -C clients/c all
+	rm -rf $(CLIENTS) && mkdir -p $(CLIENTS)
+	cp -r clients/python $(CLIENTS)/source
+	cd $(CLIENTS)/source && /usr/bin/python3 -c 'from setuptools import build_meta; build_meta.build_sdist(".."); build_meta.build_wheel("..")' \
+	  >../python.log 2>&1 || { cat ../python.log; exit 1; }
 
 test-clients: clients ## the client libraries, alone and against the real daemon, which is killed, stopped and starved
-	$(MAKE) --no-print-directory -C clients/c test
-	swift build --product prismd && swift build --product prismctl && swift build --product prism-collector
-	python3 -m unittest discover --start-directory Tests/ClientTests
+	$(MAKE) --no-print-directory -C clients/c -j2 test
+	mypy --strict clients/python/src
+	python3 clients/python/tests/test_client.py
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
+	cd Tests/ClientTests && printf 'test_scenario.%s\n' CTests PythonTests SharedSpoolTests | xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library
-	swift build --product prismd && swift build --product prismctl && swift build --product prism-collector
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load

@@ -700,6 +700,7 @@ struct worker {
   size_t start, sent, end, window_capacity;
   entry *entries; /* a circle of a power of two */
   size_t entry_first, entry_count, entry_capacity;
+  bool is_full;   /* the oldest request of the ring does not fit into the window */
   size_t copied;  /* entries that are in memory and, for safety, in the spool */
   uint64_t acked; /* reports of this connection */
 
@@ -1451,9 +1452,11 @@ static bool fill_from_ring(worker *w, int64_t now) {
   size_t moved = 0, length;
   bool has_waiter;
   if (now < w->hold_until) return false;
+  w->is_full = false;
   while (moved < FILL_BYTES && ring_peek(&w->client->queue, &length, &has_waiter)) {
     uint8_t *room = window_room(w, length);
-    if (!room || !entry_push(w, (entry){.length = length, .has_waiter = has_waiter})) break;
+    w->is_full = !room || !entry_push(w, (entry){.length = length, .has_waiter = has_waiter});
+    if (w->is_full) break;
     ring_copy(&w->client->queue, room, length);
     w->end += length;
     ring_pop(&w->client->queue, length);
@@ -1560,7 +1563,7 @@ static bool advance(worker *w, int64_t now) {
       transmit(w, now);
     }
   }
-  bool takes_ring = w->state == READY && !has_request(w->client);
+  bool takes_ring = w->state == READY && !w->is_full && now >= w->hold_until;
   if (must_spill(w, now)) {
     if (w->state != READY && w->entry_count > 0) {
       window_spool_all(w);

@@ -1,0 +1,68 @@
+"""The asyncio form."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Any, Mapping, Optional
+
+from ._client import Client
+from ._types import Answer, Result, Stats
+
+
+class AsyncClient:
+    """`Client` for asyncio: no call blocks the event loop. Takes the same arguments, or a client to share."""
+
+    def __init__(self, client: Optional[Client] = None, **options: Any) -> None:
+        self.client = Client(**options) if client is None else client
+
+    def send(self, type: str, meta: Mapping[str, Any], **more: Any) -> Answer:
+        """Reports without waiting; the same as `Client.report` with deadline 0."""
+        return self.client.report(type, meta, **more)
+
+    async def report(
+        self, type: str, meta: Mapping[str, Any], *, namespace: str = "prism", payload: Optional[bytes] = None,
+        report_id: Optional[str] = None, created_ms: Optional[int] = None, deadline: float = 10.0,
+    ) -> Answer:
+        """Reports, and waits at most `deadline` seconds for the daemon's answer.
+
+        Cancelling the task ends the waiting only; the report is sent all the same.
+        """
+        client = self.client
+        request, identifier = client.encode(type, meta, namespace, payload, report_id, created_ms)
+        loop = asyncio.get_running_loop()
+        answered = asyncio.Event()
+
+        def done() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(answered.set)
+
+        waiter = client.begin_waiting(identifier, done)
+        try:
+            result = client.put(request)
+            if result is Result.QUEUED and deadline > 0:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(answered.wait(), deadline)
+            elif result is not Result.QUEUED:
+                waiter.result = result
+        finally:
+            answer = client.end_waiting(identifier, waiter)
+        return answer
+
+    async def flush(self, deadline: float = 10.0) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(None, self.client.flush, deadline)
+
+    async def close(self, deadline: float = 1.0) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(None, self.client.close, deadline)
+
+    def stats(self) -> Stats:
+        return self.client.stats()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType],
+    ) -> None:
+        await self.close()
