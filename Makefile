@@ -80,7 +80,8 @@ test-clients: clients ## the client libraries, alone and against the real daemon
 	mypy --strict clients/python/src
 	python3 clients/python/tests/test_client.py
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
-	cd Tests/ClientTests && printf 'test_scenario.%s\n' CTests PythonTests SharedSpoolTests | xargs -P 3 -n 1 python3 -m unittest
+	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.PythonTests scenario.SharedSpoolTests documentation | \
+	  xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done

@@ -1473,7 +1473,8 @@ static bool pass_end(worker *w, segment *s, int64_t now) {
     add(&w->client->dropped_spool, s->waiting);
     atomic_fetch_sub(&w->client->spool_waiting, s->waiting);
     segment_end(w, s, true);
-    w->spool_retry_at = 0; /* there is room again */
+    w->spool_retry_at = 0; /* there is room again, on the disk and for what other programs left */
+    w->adopt_at = now;
     return true;
   }
   if (now >= w->replay_at) s->read_at = 0, s->kept = 0;
@@ -1605,7 +1606,8 @@ static void wait_for_events(worker *w, bool takes_ring, int64_t now) {
   struct pollfd files[2] = {{.fd = wake, .events = POLLIN}, {.fd = w->socket, .events = POLLIN}};
   if (w->state == READY && w->sent < w->end) files[1].events |= POLLOUT;
   /* An idle program is woken only to look for what ended programs left. */
-  int64_t wait = is_idle(w) && takes_ring && !atomic_load(&c->is_closing) ? ADOPT_INTERVAL : patience(w, now);
+  bool is_at_rest = is_idle(w) && takes_ring && !atomic_load(&c->is_closing);
+  int64_t wait = is_at_rest ? (w->adopt_at > now ? w->adopt_at - now : 0) : patience(w, now);
   int count = poll(files, 2, (int)wait);
   atomic_store(&c->is_asleep, false);
   if (count <= 0) return;

@@ -297,7 +297,7 @@ static _Atomic int hammers;
 
 static void *hammer(void *argument) {
   uint64_t position, value;
-  for (int i = 0; i < 100000; i++) {
+  for (int i = 0; i < 20000; i++) {
     while (!ring_reserve(&hammered, sizeof value, &position)) {
       CHECK(false, "the ring has room for a record of each thread");
       return argument;

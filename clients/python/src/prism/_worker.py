@@ -160,7 +160,7 @@ class Worker:
         client = self.client
         is_idle = self.state is State.READY and not self.entries and not self.spool.segments
         if is_idle and takes_queue and client.close_at is None:
-            return ADOPT_INTERVAL
+            return max(0.0, self.adopt_at - now)
         at = now + 1
         if self.state is State.AWAY:
             at = min(at, self.next_connect)
@@ -426,7 +426,8 @@ class Worker:
             self.client.counts.dropped_spool += segment.waiting  # what could not be read
             self.spool.waiting -= segment.waiting
             self.spool.end(segment, is_removed=True)
-            self.spool.retry_at = 0.0
+            self.spool.retry_at = 0.0  # there is room again, on the disk and for what other programs left
+            self.adopt_at = now
             return True
         if now >= self.replay_at:
             segment.read_at = segment.kept = 0
