@@ -3,11 +3,13 @@
 #include <sqlite3.h>
 #include <string.h>
 
-enum { JOINED_MAX = 64 * 1024 };
+/* sqlite.org/fileformat.html, The Write-Ahead Log: a header, then frames of a header and a page of the store's size. */
+enum { LOG_HEADER = 32, FRAME = 24 + 4096, JOINED_MAX = 16 * FRAME };
 
 /* Behind it in memory: the file of the VFS below. */
 typedef struct {
   sqlite3_file file;
+  int joins;           /* a write-ahead log; writes to any other file go straight down */
   sqlite3_int64 start; /* where `joined` belongs */
   int count;           /* bytes in it */
   unsigned char *joined;
@@ -24,25 +26,37 @@ static sqlite3_vfs *base(sqlite3_vfs *vfs) { return ((JoinedVFS *)vfs)->base; }
 
 /* ---- A file ---- */
 
-/* What failed is kept: the tail of a frame that was committed before may be in it. SQLite is told, gives up what it was
- * about, and what it writes anew comes after this. */
+/* What failed is dropped: SQLite gives the transaction up, and handed down later it would come back to life. */
 static int flush(sqlite3_file *file) {
   JoinedFile *self = joined(file);
-  if (self->count == 0) return SQLITE_OK;
-  int code = below(file)->pMethods->xWrite(below(file), self->joined, self->count, self->start);
-  if (code == SQLITE_OK) self->count = 0;
-  return code;
+  int count = self->count;
+  self->count = 0;
+  if (count == 0) return SQLITE_OK;
+  return below(file)->pMethods->xWrite(below(file), self->joined, count, self->start);
+}
+
+/* Joining begins with a whole frame. The rest of one must not wait: on a disk without SQLITE_IOCAP_POWERSAFE_OVERWRITE
+ * SQLite syncs the first part of a commit's last frame, writes the rest, and publishes the commit without another sync. */
+static int begins_frame(sqlite3_int64 offset) {
+  return offset == 0 || (offset >= LOG_HEADER && (offset - LOG_HEADER) % FRAME == 0);
+}
+
+static int may_wait(const JoinedFile *self, int count, sqlite3_int64 offset) {
+  if (!self->joins || count > JOINED_MAX) return 0;
+  return self->count > 0 || begins_frame(offset);
 }
 
 static int file_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
   JoinedFile *self = joined(file);
-  if (offset != self->start + self->count || count > JOINED_MAX - self->count) {
+  if (self->count > 0 && (offset != self->start + self->count || count > JOINED_MAX - self->count)) {
     int code = flush(file);
     if (code != SQLITE_OK) return code;
-    self->start = offset;
   }
-  if (!self->joined) self->joined = sqlite3_malloc(JOINED_MAX);
-  if (!self->joined || count > JOINED_MAX) return below(file)->pMethods->xWrite(below(file), bytes, count, offset);
+  if (self->count == 0) self->start = offset;
+  if (self->joins && !self->joined) self->joined = sqlite3_malloc(JOINED_MAX);
+  if (!self->joined || !may_wait(self, count, offset)) {
+    return below(file)->pMethods->xWrite(below(file), bytes, count, offset);
+  }
   memcpy(self->joined + self->count, bytes, (size_t)count);
   self->count += count;
   return SQLITE_OK;
@@ -108,6 +122,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
   memset(file, 0, sizeof(JoinedFile));
   int code = base(vfs)->xOpen(base(vfs), name, below(file), flags, out_flags);
   if (below(file)->pMethods) file->pMethods = &methods;
+  joined(file)->joins = (flags & SQLITE_OPEN_WAL) != 0;
   return code;
 }
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync) {

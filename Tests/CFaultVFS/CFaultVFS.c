@@ -27,6 +27,28 @@ typedef struct {
 
 static sqlite3_file *below(sqlite3_file *file) { return ((FaultFile *)file)->below; }
 
+/* Who is called after each change of a kept file. */
+static struct {
+  void (*call)(void *context);
+  void *context;
+} observer;
+
+void fvfs_on_change(void (*call)(void *context), void *context) {
+  pthread_mutex_lock(&lock);
+  observer.call = call;
+  observer.context = context;
+  pthread_mutex_unlock(&lock);
+}
+
+static int changed(int code) {
+  pthread_mutex_lock(&lock);
+  void (*call)(void *) = code == SQLITE_OK ? observer.call : NULL;
+  void *context = observer.context;
+  pthread_mutex_unlock(&lock);
+  if (call) call(context);
+  return code;
+}
+
 /* ---- Faults ---- */
 
 enum call { CALL_OPEN, CALL_READ, CALL_WRITE, CALL_TRUNCATE, CALL_SYNC, CALL_DELETE };
@@ -94,7 +116,7 @@ static int write_below(sqlite3_file *file, const void *bytes, int count, sqlite3
   plan.bytes += count;
   pthread_mutex_unlock(&lock);
   if (code == SQLITE_OK) recording_write(((FaultFile *)file)->name, offset, bytes, count);
-  return code;
+  return changed(code);
 }
 
 static int file_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
@@ -110,14 +132,14 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 size) {
   if (fails(CALL_TRUNCATE)) return SQLITE_IOERR_TRUNCATE;
   int code = below(file)->pMethods->xTruncate(below(file), size);
   if (code == SQLITE_OK) recording_truncate(((FaultFile *)file)->name, size);
-  return code;
+  return changed(code);
 }
 
 static int file_sync(sqlite3_file *file, int flags) {
   if (fails(CALL_SYNC)) return SQLITE_IOERR_FSYNC;
   int code = below(file)->pMethods->xSync(below(file), flags);
   if (code == SQLITE_OK) recording_sync(((FaultFile *)file)->name);
-  return code;
+  return changed(code);
 }
 
 static int file_size(sqlite3_file *file, sqlite3_int64 *size) { return below(file)->pMethods->xFileSize(below(file), size); }

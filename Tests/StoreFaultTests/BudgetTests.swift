@@ -21,6 +21,21 @@ extension StoreFaults {
       await store.close()
     }
 
+    @Test("a checkpoint writes each changed page once, and 100 reports with their share of it are at most 10 writes")
+    func callsOfACheckpoint() async throws {
+      fvfs_keep_neighbours(1)
+      defer { fvfs_keep_neighbours(0) }
+      let folder = FaultFolder()
+      try await fill(folder, 1000)
+      let store = try await open(folder)
+      let writes = try await calls(FVFS_ENOSPC) {
+        for round in 0..<200 { try await append(store, 1000 + round * 100..<1100 + round * 100) }
+        while try await store.maintain() {}
+      }
+      #expect(writes <= 200 * 10, "\(writes) writes")
+      await store.close()
+    }
+
     @Test("claiming and settling 100 rows costs the same I/O with 400 rows waiting and with 20,000")
     func backlogIsNotSeen() async throws {
       let few = try await ioOfAPacket(waiting: 400)

@@ -34,7 +34,10 @@ extension StoreFaults {
       var call: Int64 = 1
       while true {
         folder.clear()
-        let workload = try await run(folder, fault, call)
+        let company = SecondConnections(folder, seed: random.next())
+        let workload = try await run(folder, fault, call, company)
+        #expect(company.faults == [], "\(fault.testDescription), call \(call): seen by another connection")
+        company.leave()
         if fvfs_failures() == 0 { break }
         try await check(folder, workload, "\(fault.testDescription), call \(call)")
         call += soakFactor > 1 ? 1 : Int64.random(in: 3...12, using: &random)
@@ -87,14 +90,19 @@ extension StoreFaults {
       return numbers
     }
 
-    private func run(_ folder: FaultFolder, _ fault: Case, _ call: Int64) async throws -> Workload {
+    private func run(
+      _ folder: FaultFolder, _ fault: Case, _ call: Int64, _ company: SecondConnections
+    ) async throws -> Workload {
       fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
       defer { fvfs_heal() }
       var workload = Workload()
+      workload.company = company
       do {
         let store = try await folder.open(vfs: String(cString: fvfs_name))
         await workload.run(store, rounds: 8)
         fvfs_heal()
+        // A reader of the file that a failing store has just begun keeps it from being set up.
+        company.leave()
         // A full disk is looked at again a second later; any other fault is over by the second try.
         var isTaken = false
         for _ in 0..<3 where !isTaken { isTaken = await workload.append(store, count: 3) }
@@ -106,6 +114,7 @@ extension StoreFaults {
 
     private func check(_ folder: FaultFolder, _ workload: Workload, _ what: String) async throws {
       let store = try await folder.open()
+      while try await store.maintain() {}
       let held = try await store.held()
       #expect(!held.contains(nil), "\(what): damaged")
       #expect(Set(held).count == held.count, "\(what): doubled")

@@ -10,6 +10,8 @@ struct Workload {
   /// The packet that was handed out, and that nobody has begun to settle.
   private(set) var frozen: PacketID?
   private var next = 0
+  /// Takes its turn after each operation; nil: the store is alone with its file.
+  var company: SecondConnections?
   private let onProgress: (Workload) -> Void
 
   /// - Parameter onProgress: called whenever something was acknowledged or handed out, and before something may leave.
@@ -21,6 +23,7 @@ struct Workload {
       if round % 3 == 2 { await deliver(store) }
       // Errors are what is tested here: what was not acknowledged is not expected.
       if round % 5 == 4 { _ = try? await store.maintain() }
+      company?.takeTurn()
     }
   }
 

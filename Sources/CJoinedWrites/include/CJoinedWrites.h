@@ -1,11 +1,15 @@
 #pragma once
 
-/// Registers a VFS over the one named `base` (NULL: the system's) that joins writes to neighbouring places of a file into
-/// one, and answers its name; NULL without memory or without such a base. SQLite writes each frame of its log in two
-/// calls and each page of a checkpoint in one; that is a third of what a commit costs the kernel.
+/// Registers a VFS over the one named `base` (NULL: the system's) that joins writes to neighbouring places of a
+/// write-ahead log into one. SQLite writes each frame of its log in two calls; that is a third of what a commit costs the
+/// kernel. Returns the name of the VFS; NULL without memory or without such a base.
 ///
 /// What is joined is handed down before a sync, a read of the same place, a truncation, the question for the size, an
-/// unlock and the close. So it needs `synchronous = FULL`: there a commit syncs the log before anyone is told of it, and
-/// what waits here is never more than an open transaction's or a checkpoint's. A write that fails is told by the sync.
-/// Source: sqlite.org/vfs.html, sqlite.org/c3ref/io_methods.html.
+/// unlock and the close. Other connections read a frame only after the commit that wrote it, and with
+/// `synchronous = FULL` a commit syncs the log first, so what waits here is never more than an open transaction's. A write
+/// that fails is reported by the sync.
+///
+/// Writes of a checkpoint to the database file are not joined: where a reader holds the checkpoint back, SQLite tells all
+/// connections to read its pages from the database file without a sync before.
+/// Source: sqlite.org/vfs.html, sqlite.org/c3ref/io_methods.html, sqlite.org/walformat.html (nBackfill).
 const char *prism_joined_writes_vfs(const char *base);

@@ -35,6 +35,10 @@ int64_t fvfs_bytes(void);
 /* From the next opening on, files say that a torn write damages nothing but what it writes (as Linux's own do), or not. */
 void fvfs_keep_neighbours(int keep);
 
+/* Calls `call` after each write, truncation and sync that worked, on the thread that made it; NULL: nobody. It must not
+ * use this VFS. */
+void fvfs_on_change(void (*call)(void *context), void *context);
+
 /* ---- Power loss ---- */
 
 /* Begins a recording; the files of the store must not exist yet. */
