@@ -8,6 +8,9 @@ import PrismStore
 
 /// What the collector serves as remote configuration: a folder of namespace files, and when each was changed last. The
 /// times are kept in `remote.db`, so that they go on rising over restarts and what was removed is known to be gone.
+///
+/// The version rises by one with every change, whatever the clock does: devices refuse one that jumps. It begins with the
+/// minutes since 1970, so that it still rises after `remote.db` was lost.
 actor RemoteShelf {
   /// An answer, and what became of the question: a metric's label.
   struct Answer: Sendable {
@@ -26,6 +29,10 @@ actor RemoteShelf {
   static let changesMax = 1000
   /// What was removed is forgotten after this; whoever asks about a time before it gets everything.
   private static let removedKept: Int64 = 90 * 86_400_000
+  /// How long a signed answer may be taken. A device whose clock is further ahead takes none.
+  static let validity: Int64 = 86_400_000
+  /// The whole answer is signed again after this.
+  private static let wholeKept: Int64 = 3_600_000
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.remote")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -35,13 +42,15 @@ actor RemoteShelf {
   private let connection: SQLiteConnection
   private let time: any TimeSource
   private let log: Logger
-  /// The time of the newest change; also the version.
+  /// The time of the newest change.
   private var updateTime: Int64 = 0
+  /// The number of the newest change.
+  private var number: Int64 = 0
   /// Removals up to this time are forgotten.
   private var forgottenTime: Int64 = 0
   private var watch: FolderWatch
   /// The answer to the question for everything.
-  private var whole: (updateTime: Int64, body: [UInt8])?
+  private var whole: (updateTime: Int64, signedTime: Int64, body: [UInt8])?
   /// Of the folder as it is now; what was sound before is served.
   private(set) var faults = 0
 
@@ -57,16 +66,17 @@ actor RemoteShelf {
     forgottenTime = try connection.firstInt("SELECT value FROM facts WHERE key = 'forgotten_time'") ?? 0
     let (changed, removed) = try Self.difference(try RemoteFolder.read(folder), connection)
     updateTime = known ?? 0
-    if !changed.isEmpty || !removed.isEmpty || known == nil {
-      updateTime = max((known ?? 0) + 1, time.unixMilliseconds)
-      try Self.write(changed, removed, at: updateTime, to: connection)
-    }
+    let knownNumber = try connection.firstInt("SELECT value FROM facts WHERE key = 'version'")
+    number = knownNumber ?? time.unixMilliseconds / 60_000
+    guard !changed.isEmpty || !removed.isEmpty || known == nil || knownNumber == nil else { return }
+    (updateTime, number) = (max(updateTime + 1, time.unixMilliseconds), number + 1)
+    try Self.write(changed, removed, at: updateTime, number: number, to: connection)
   }
 
   /// What packets' answers name.
   func version() -> Int64 {
     refresh()
-    return updateTime
+    return number
   }
 
   /// - Parameter since: the time that the device has; nil: it asks for everything.
@@ -80,24 +90,27 @@ actor RemoteShelf {
     }
     let changes = try entries("WHERE update_time > \(since) ORDER BY namespace LIMIT \(Self.changesMax + 1)")
     if changes.count > Self.changesMax { return Answer(body: try askAgain(since), outcome: "again") }
-    let document = RemoteDocument(
-      namespaces: changes, updateTime: updateTime, isFull: false, version: updateTime, since: since)
-    return Answer(body: try seal(document), outcome: changes.isEmpty ? "unchanged" : "changes")
+    let body = try seal(document(changes, isFull: false, since: since))
+    return Answer(body: body, outcome: changes.isEmpty ? "unchanged" : "changes")
   }
 
   private func wholeAnswer() throws(CollectorRefusal) -> [UInt8] {
-    if let whole, whole.updateTime == updateTime { return whole.body }
-    let body = try seal(
-      RemoteDocument(
-        namespaces: try entries("WHERE is_removed = 0 ORDER BY namespace"), updateTime: updateTime, isFull: true,
-        version: updateTime))
-    whole = (updateTime, body)
+    let now = time.unixMilliseconds
+    if let whole, whole.updateTime == updateTime, abs(now - whole.signedTime) < Self.wholeKept { return whole.body }
+    let body = try seal(document(try entries("WHERE is_removed = 0 ORDER BY namespace"), isFull: true))
+    whole = (updateTime, now, body)
     return body
   }
 
   private func askAgain(_ since: Int64) throws(CollectorRefusal) -> [UInt8] {
-    try seal(
-      RemoteDocument(namespaces: [], updateTime: updateTime, isFull: true, version: updateTime, since: since))
+    try seal(document([], isFull: true, since: since))
+  }
+
+  private func document(_ entries: [RemoteNamespace], isFull: Bool, since: Int64? = nil) -> RemoteDocument {
+    let now = key == nil ? nil : time.unixMilliseconds
+    return RemoteDocument(
+      namespaces: entries, updateTime: updateTime, isFull: isFull, version: number, since: since, issueTime: now,
+      expireTime: now.map { $0 + Self.validity })
   }
 
   private func seal(_ document: RemoteDocument) throws(CollectorRefusal) -> [UInt8] {
@@ -123,13 +136,12 @@ actor RemoteShelf {
       let (changed, removed) = try Self.difference(try RemoteFolder.read(folder), connection)
       try forget()
       if !changed.isEmpty || !removed.isEmpty {
-        let next = max(updateTime + 1, time.unixMilliseconds)
-        try Self.write(changed, removed, at: next, to: connection)
-        updateTime = next
+        try take(changed, removed)
         log.info(
           "remote configuration changed",
           [
-            "updateTime": String(next), "changed": String(changed.count), "removed": String(removed.count),
+            "updateTime": String(updateTime), "version": String(number), "changed": String(changed.count),
+            "removed": String(removed.count),
           ])
       }
       faults = 0
@@ -146,6 +158,12 @@ actor RemoteShelf {
     }
   }
 
+  private func take(_ changed: [RemoteNamespace], _ removed: [RemoteNamespace]) throws(SQLiteError) {
+    let next = max(updateTime + 1, time.unixMilliseconds)
+    try Self.write(changed, removed, at: next, number: number + 1, to: connection)
+    (updateTime, number) = (next, number + 1)
+  }
+
   /// What the files say otherwise than the database.
   private static func difference(
     _ files: [RemoteNamespace], _ connection: SQLiteConnection
@@ -159,10 +177,11 @@ actor RemoteShelf {
   }
 
   private static func write(
-    _ changed: [RemoteNamespace], _ removed: [RemoteNamespace], at time: Int64, to connection: SQLiteConnection
+    _ changed: [RemoteNamespace], _ removed: [RemoteNamespace], at time: Int64, number: Int64,
+    to connection: SQLiteConnection
   ) throws(SQLiteError) {
     let replace = try connection.prepare("REPLACE INTO entries VALUES (?, ?, ?, ?)")
-    let note = try connection.prepare("REPLACE INTO facts VALUES ('update_time', ?)")
+    let note = try connection.prepare("REPLACE INTO facts VALUES (?, ?)")
     try connection.transaction { () throws(SQLiteError) in
       for entry in changed + removed {
         replace.bind(1, entry.name.text)
@@ -171,8 +190,11 @@ actor RemoteShelf {
         replace.bind(4, time)
         try replace.run()
       }
-      note.bind(1, time)
-      try note.run()
+      for (key, value) in [("update_time", time), ("version", number)] {
+        note.bind(1, key)
+        note.bind(2, value)
+        try note.run()
+      }
     }
   }
 

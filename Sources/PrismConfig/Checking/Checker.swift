@@ -9,6 +9,8 @@ package struct Checker: Sendable {
   let search: FileSearch
   var ceilings: DaemonConfiguration.Ceilings
   var keyRing: KeyRing
+  /// `allowPlain` of the daemon's file.
+  var allowsPlain = false
   var faults: [ConfigurationFault] = []
   /// Read on the way, as absolute paths: a change of one is a change of the configuration.
   var filesRead: [String] = []

@@ -1,8 +1,8 @@
 import Glibc
 
 /// Why a file could not be read, in the system's words.
-struct FileFault: Error, Equatable {
-  let reason: String
+package struct FileFault: Error, Equatable {
+  package let reason: String
   let isMissing: Bool
   let isDenied: Bool
   /// The file was read, and holds something else than it should.
@@ -16,10 +16,10 @@ struct FileFault: Error, Equatable {
   }
 }
 
-enum FileReading {
+package enum FileReading {
   /// A whole regular file. Blocks for as long as the disk does; never on a pipe or a device.
   /// - Returns: its bytes and the permission bits of its mode.
-  static func read(_ path: String, bytesMax: Int) throws(FileFault) -> (bytes: [UInt8], mode: UInt32) {
+  package static func read(_ path: String, bytesMax: Int) throws(FileFault) -> (bytes: [UInt8], mode: UInt32) {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw FileFault(errno: errno) }
     defer { close(descriptor) }

@@ -63,6 +63,8 @@ package enum RemotePermission: Sendable {
   case never
   /// Only where `remote.allow` names it.
   case ifListed
+  /// What can shrink stored data: with `remote.publicKey` like `standard`, without it only where `remote.allow` names it.
+  case ifSigned
   /// The switches and limits: unless `remote.allow` leaves it out.
   case standard
 }

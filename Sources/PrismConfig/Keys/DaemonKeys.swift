@@ -68,6 +68,10 @@ package enum DaemonKeys {
 
   private static let network: [Key] = [
     Key(
+      "allowPlain", .bool, at: \.allowPlain,
+      "a namespace's `url` may be http:// to another machine; packets stay encrypted, but tokens, device ids and namespaces can be read on the way"
+    ),
+    Key(
       "network.default", .choice(of: [.unmetered, .metered]), at: \.network.fallback,
       "what an interface of unknown kind counts as"),
     Key(
@@ -80,7 +84,8 @@ package enum DaemonKeys {
     Key("remote.intervalSecond", .seconds(10...86_400), at: \.remoteValues.interval, "how often"),
     Key(
       "remote.allow", .set(of: .remoteKey, "a list of namespace keys that may be set remotely", atLeast: 0),
-      at: \.remoteValues.allow, default: "the switches and limits",
+      at: \.remoteValues.allow,
+      default: "the switches and limits; what can shrink stored data with `remote.publicKey` alone",
       "the namespace keys that remote configuration may set; never keys, tls, allow lists or files"),
     Key(
       "remote.publicKey", .publicKey, optional: \.remoteValues.publicKey,

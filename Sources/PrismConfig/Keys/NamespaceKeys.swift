@@ -13,6 +13,8 @@ package enum NamespaceKeys {
 
   /// What `remote.allow` allows when it is left out: "the switches and limits".
   static let remoteStandard = Set(table.keys.filter { $0.remote == .standard }.map(\.name))
+  /// The same where answers are signed.
+  static let remoteSigned = remoteStandard.union(table.keys.filter { $0.remote == .ifSigned }.map(\.name))
   static let remoteListable = Set(table.keys.filter { $0.remote != .never }.map(\.name))
 
   private typealias Key = ConfigurationKey<NamespaceDraft>
@@ -20,13 +22,14 @@ package enum NamespaceKeys {
   private static let switches: [Key] = [
     Key(
       "url", .collectorURL, optional: \.value.url, remote: .ifListed,
-      "the collector's base address; without it rows are stored, nothing is sent, and status says so"),
+      "the collector's base address, https or loopback (`allowPlain` of prismd.yaml permits plain http to other machines); without it rows are stored, nothing is sent, and status says so"
+    ),
     Key("isUpload", .bool, at: \.value.isUpload, remote: .standard, "the upload switch"),
     Key(
       "isGather", .bool, at: \.value.isGather, remote: .standard,
       "the gather switch: off = every report is refused with `gather_off`"),
     Key(
-      "isUpdateClear", .bool, at: \.value.isUpdateClear, remote: .standard,
+      "isUpdateClear", .bool, at: \.value.isUpdateClear, remote: .ifSigned,
       "clear what was stored under another `appVersion`"),
     Key(
       "appVersion", .text(bytesMax: 128), optional: \.value.appVersion, remote: .ifListed,
@@ -35,7 +38,7 @@ package enum NamespaceKeys {
 
   private static let limits: [Key] = [
     Key(
-      "maxBodyMByte", .mebibytes(1...3, raisedBy: .maxBody), at: \.value.maxBodyBytes, remote: .standard,
+      "maxBodyMByte", .mebibytes(1...3, raisedBy: .maxBody), at: \.value.maxBodyBytes, remote: .ifSigned,
       "the largest batch before compression; also the largest payload"),
     Key(
       "periodicTimerSecond", .seconds(1...30, raisedBy: .periodicTimer), at: \.value.uploadInterval, remote: .standard,
@@ -48,7 +51,7 @@ package enum NamespaceKeys {
       "the most that is sent on metered networks in 24 h"),
     Key(
       "expirationDay", .integer(1...30, unit: "days", raisedBy: .expiration), at: \.value.expirationDays,
-      remote: .standard, "time after which a stored row is dropped"),
+      remote: .ifSigned, "time after which a stored row is dropped"),
     Key("onlyWifi", .bool, at: \.value.onlyWifi, remote: .standard, "the default of the types' `onlyWifi`"),
     Key(
       "monitorList", .monitorList, at: \.types, default: "none; `prism` has its own, see below",
@@ -56,7 +59,7 @@ package enum NamespaceKeys {
       "the types taken: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above)"
     ),
     Key(
-      "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .standard,
+      "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,
       "the most that this namespace may hold on disk"),
     Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,

@@ -45,6 +45,7 @@ private struct LoadingRun {
   private var identities: [[String]: String] = [:]
   private var keyRing = KeyRing()
   private var ceilings = DaemonConfiguration.Ceilings()
+  private var allowsPlain = false
 
   init(path: String, environment: [String: String], identityCheck: ClientIdentityCheck?) {
     (self.path, self.environment, self.identityCheck) = (path, environment, identityCheck)
@@ -65,6 +66,10 @@ private struct LoadingRun {
     if let root = tree(of: path, &checker) {
       let lines = DaemonKeys.table.read(root, into: &daemon, &checker)
       checkRemoteCertificate(lines, &checker)
+      checkSockets(lines, &checker)
+      if lines["remote.allow"] == nil, daemon.remoteValues.publicKey != nil {
+        daemon.remoteValues.allow = NamespaceKeys.remoteSigned
+      }
       checker.checkIdentity(daemon.remoteValues.tls, keyLine: lines["remote.keyFile"] ?? 1, "remote.keyFile")
       origins.daemon = lines.mapValues { .file(path, line: $0) }
     } else {
@@ -75,9 +80,20 @@ private struct LoadingRun {
     keyRing = checker.keyRing
     keyRing.keys = daemon.keys
     ceilings = daemon.limits
+    // Nor for what could not be read.
+    allowsPlain =
+      daemon.allowPlain || checker.hasFault(at: "allowPlain")
+      || checker.faults.contains { $0.key == "file" || $0.key == "YAML" }
     // A namespace is not blamed for a ceiling that could not be read.
     if checker.faults.contains(where: { $0.key.hasPrefix("limits.") }) { ceilings = .furthest }
     close(checker)
+  }
+
+  private func checkSockets(_ lines: [String: Int], _ checker: inout Checker) {
+    guard FilePath.plain(daemon.ingest.socket) == FilePath.plain(daemon.control.socket) else { return }
+    let (line, key) =
+      lines["control.socket"].map { ($0, "control.socket") } ?? (lines["ingest.socket"] ?? 1, "ingest.socket")
+    checker.fault(line, key, "is \(daemon.control.socket.shownInFault), the path of both sockets; give each its own")
   }
 
   private func checkRemoteCertificate(_ lines: [String: Int], _ checker: inout Checker) {
@@ -118,6 +134,7 @@ private struct LoadingRun {
       folders: own == absoluteFolder ? [own] : [absoluteFolder, own])
     var checker = Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
     (checker.heldFiles, checker.identityCheck, checker.identities) = (heldFiles, identityCheck, identities)
+    checker.allowsPlain = allowsPlain
     return checker
   }
 
@@ -160,8 +177,11 @@ private struct LoadingRun {
       return []
     }
     for name in names where !name.hasPrefix(".") {
-      guard let stem = Self.stem(name) else { continue }
       let file = FilePath.joined(namespaceFolder, name)
+      guard let stem = FilePath.namespaceStem(name) else {
+        if let objection = FilePath.objection(toEndingOf: name) { refuse(file, objection) }
+        continue
+      }
       guard let namespace = NamespaceName(stem) else {
         refuse(file, "is named \(stem.shownInFault), must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -")
         continue
@@ -181,9 +201,5 @@ private struct LoadingRun {
 
   private mutating func refuse(_ file: String, _ message: String) {
     faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: message))
-  }
-
-  private static func stem(_ name: String) -> String? {
-    [".yaml", ".yml", ".json"].first { name.hasSuffix($0) }.map { String(name.dropLast($0.count)) }
   }
 }

@@ -40,6 +40,12 @@ extension NamespaceDraft {
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
     checkCertificate(lines: lines, line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
+    if result.isPlain, !checker.allowsPlain {
+      checker.fault(
+        faultLine(["url"]), "url",
+        "is \((result.url ?? "").shownInFault), must be https:// or loopback; allowPlain: true in prismd.yaml permits http"
+      )
+    }
     result.keyId = value.keyId ?? checker.keyRing.keys.first?.id
     checkKey(result, line: faultLine(["keyId", "cipher", "url"]), &checker)
     return result

@@ -28,6 +28,7 @@ extension LoadedConfiguration {
       file: "remote", search: FileSearch(credentials: nil, folders: []), ceilings: snapshot.daemon.limits,
       keyRing: KeyRing(keys: snapshot.daemon.keys))
     checker.place = "\(name)."
+    checker.allowsPlain = snapshot.daemon.allowPlain
     return checker
   }
 
@@ -53,6 +54,10 @@ extension LoadedConfiguration {
     if table.isGroup(key) { return "can never be set remotely" }
     guard let known = table[key] else { return table.unknown(key) }
     if known.remote == .never || key.contains(".") { return "can never be set remotely" }
-    return allowed.contains(key) ? nil : "is not granted; remote.allow of prismd.yaml lists what is"
+    guard !allowed.contains(key) else { return nil }
+    let why =
+      known.remote == .ifSigned
+      ? "can shrink what is stored, and is granted with remote.publicKey only" : "is not granted"
+    return "\(why); remote.allow of prismd.yaml lists what is"
   }
 }

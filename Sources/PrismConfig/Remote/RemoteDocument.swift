@@ -5,7 +5,7 @@ public import PrismProtocol
 public struct RemoteDocument: Sendable, Equatable {
   public static let namespacesMax = 10_000
   private static let valuesMax = 250_000
-  private static let known: Set = ["namespaces", "updateTime", "full", "version", "since"]
+  private static let known: Set = ["namespaces", "updateTime", "full", "version", "since", "issueTime", "expireTime"]
 
   public var namespaces: [RemoteNamespace]
   /// The server's own count, given back to it with the next question; 0 or more.
@@ -16,12 +16,15 @@ public struct RemoteDocument: Sendable, Equatable {
   public var version: Int64?
   /// The `updateTime` of the question that this answers: a signed answer can't be passed off as that to another.
   public var since: Int64?
+  /// When it was signed, and until when it may be taken: milliseconds since 1970. A signed document needs `expireTime`.
+  public var issueTime: Int64?, expireTime: Int64?
 
   public init(
-    namespaces: [RemoteNamespace], updateTime: Int64, isFull: Bool, version: Int64? = nil, since: Int64? = nil
+    namespaces: [RemoteNamespace], updateTime: Int64, isFull: Bool, version: Int64? = nil, since: Int64? = nil,
+    issueTime: Int64? = nil, expireTime: Int64? = nil
   ) {
     (self.namespaces, self.updateTime, self.isFull) = (namespaces, updateTime, isFull)
-    (self.version, self.since) = (version, since)
+    (self.version, self.since, self.issueTime, self.expireTime) = (version, since, issueTime, expireTime)
   }
 
   /// What it is told apart by in questions and answers: its version, else its time.
@@ -47,6 +50,7 @@ public struct RemoteDocument: Sendable, Equatable {
     }
     self.updateTime = updateTime
     (version, since) = (try Self.number(json, "version"), try Self.number(json, "since"))
+    (issueTime, expireTime) = (try Self.number(json, "issueTime"), try Self.number(json, "expireTime"))
     namespaces = try Self.namespaces(json["namespaces"])
   }
 
@@ -77,9 +81,9 @@ public struct RemoteDocument: Sendable, Equatable {
 
   /// As it goes into the envelope.
   public var json: JSONValue {
-    let numbers = [("version", version), ("since", since)].compactMap { key, number in
-      number.map { JSONValue.Member(key, .int($0)) }
-    }
+    let numbers = [
+      ("version", version), ("since", since), ("issueTime", issueTime), ("expireTime", expireTime),
+    ].compactMap { key, number in number.map { JSONValue.Member(key, .int($0)) } }
     return .object(
       [
         .init("namespaces", .array(namespaces.map(\.json))), .init("updateTime", .int(updateTime)),

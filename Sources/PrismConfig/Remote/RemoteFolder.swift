@@ -10,8 +10,13 @@ public enum RemoteFolder {
     var (faults, result): ([ConfigurationFault], [RemoteNamespace]) = ([], [])
     var files: [NamespaceName: String] = [:]
     for name in try names(in: folder) {
-      guard let stem = stem(name) else { continue }
       let file = FilePath.joined(folder, name)
+      guard let stem = FilePath.namespaceStem(name) else {
+        if let objection = FilePath.objection(toEndingOf: name) {
+          faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: objection))
+        }
+        continue
+      }
       if let namespace = NamespaceName(stem), files[namespace] == nil {
         files[namespace] = file
         var checker = Checker(
@@ -39,10 +44,6 @@ public enum RemoteFolder {
       }
     } catch { problem = "cannot be read: \(error.reason)" }
     throw ConfigurationFaults([ConfigurationFault(file: folder, line: 1, key: "file", message: problem)])
-  }
-
-  private static func stem(_ name: String) -> String? {
-    [".yaml", ".yml", ".json"].first { name.hasSuffix($0) }.map { String(name.dropLast($0.count)) }
   }
 
   private static func keys(of file: String, _ checker: inout Checker) -> [JSONValue.Member] {

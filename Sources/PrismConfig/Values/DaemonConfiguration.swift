@@ -11,6 +11,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   /// The folder of the database and the cached remote configuration.
   public var state = "/var/lib/prism"
   public var durability = Durability.full
+  /// Namespaces may send over plain http to other machines.
+  public var allowPlain = false
   public var limits = Ceilings()
   /// nil: `auto`, derived from the machine id.
   public var deviceId: String?

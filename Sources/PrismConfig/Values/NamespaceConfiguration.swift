@@ -55,6 +55,12 @@ public struct NamespaceConfiguration: Sendable, Equatable {
     }
   }
 
+  /// True if packets leave this machine over plain http.
+  public var isPlain: Bool {
+    guard let address = url.flatMap({ HTTPAddress($0) }) else { return false }
+    return !address.isSecure && !address.isLoopback
+  }
+
   /// All defaults, for `monitorList`.
   public init(name: NamespaceName, monitorList: [MonitoredType]) {
     self.name = name

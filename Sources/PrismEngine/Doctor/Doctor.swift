@@ -84,8 +84,8 @@ struct Doctor: Sendable {
     await withTaskGroup(of: [Finding].self) { group in
       for (index, (place, namespaces)) in places.enumerated() {
         if index >= Self.probesMax, let done = await group.next() { findings += done }
-        let (names, tls) = (namespaces.map(\.name.text).joined(separator: ", "), namespaces[0].tls)
-        group.addTask { await probe(place.url, tls, names) }
+        let (names, first) = (namespaces.map(\.name.text).joined(separator: ", "), namespaces[0])
+        group.addTask { await probe(place.url, first.tls, isPlain: first.isPlain, names) }
       }
       for await done in group { findings += done }
     }
@@ -101,18 +101,28 @@ struct Doctor: Sendable {
   }
 
   /// Asks for nothing but an answer (HEAD): name, route, TLS and the other clock are seen, and nothing is changed.
-  private func probe(_ url: String, _ tls: NamespaceConfiguration.TLS, _ namespaces: String) async -> [Finding] {
+  private func probe(
+    _ url: String, _ tls: NamespaceConfiguration.TLS, isPlain: Bool, _ namespaces: String
+  ) async -> [Finding] {
     var request = UploadRequest(
       url: url, headers: [], body: [], connectTimeout: Self.probeTimeout, timeout: Self.probeTimeout)
     (request.method, request.tls) = (.head, tls)
     let answer = await engine.parts.transport.post(request)
     let check = "url \(namespaces)"
+    let plain =
+      isPlain
+      ? [
+        Finding(
+          check, .warning, "\(url) is not encrypted by TLS: tokens and device ids can be read on the way",
+          advice: "use an https url")
+      ]
+      : []
     switch answer.outcome {
     case .response(let status, let headers, _):
       let found = Finding(check, .ok, "\(url) answers (\(status) to a probe without a packet)")
-      return [found] + [headers["date"].flatMap { clock($0, url) }].compactMap { $0 }
+      return [found] + plain + [headers["date"].flatMap { clock($0, url) }].compactMap { $0 }
     case .failure(let failure, let detail):
-      return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure))]
+      return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure))] + plain
     }
   }
 

@@ -13,6 +13,8 @@ extension RemoteDesk {
     return [
       "url": .string(source.url), "state": .string(state.phase.name), "updateTime": .optional(state.layer.updateTime),
       "version": .optional(state.layer.version),
+      "validUntil": state.layer.validUntil.map { .string(RFC3339.text(unixMilliseconds: $0)) } ?? .null,
+      "isStale": .bool(isStale),
       "lastApplied": state.lastApplied.map {
         ["number": .int($0.number), "time": .string(RFC3339.text(unixMilliseconds: $0.unixMilliseconds))]
       } ?? .null,
@@ -31,6 +33,13 @@ extension RemoteDesk {
         }),
       "takenBack": .array(state.layer.returned.keys.sorted().map { .string($0.text) }),
     ]
+  }
+
+  /// True if the last signed answer has expired and none came since: somebody holds answers back, the server is away, or a
+  /// clock is wrong. What is in force stays.
+  private var isStale: Bool {
+    guard state.source?.publicKey != nil, let validUntil = state.layer.validUntil else { return false }
+    return engine.parts.time.unixMilliseconds > validUntil
   }
 
   /// For metrics.
@@ -58,6 +67,12 @@ extension RemoteDesk {
       log.fault("remote", "remote configuration can't be asked for; tried again", ["cause": cause])
     } else if state.failuresInRow == 0 {
       log.faultEnded("remote", "remote configuration is asked for again")
+    }
+    if isStale {
+      log.fault(
+        "remote.stale", "no signed remote configuration came before the last one expired; what is in force stays")
+    } else {
+      log.faultEnded("remote.stale", "signed remote configuration came again")
     }
     for name in state.layer.trials.keys.sorted() where before.layer.trials[name] == nil {
       log.info("remote configuration of a namespace is on probation", ["namespace": name.text])

@@ -23,6 +23,11 @@ struct RemoteLayer: Sendable, Equatable {
   var updateTime: Int64?
   /// The highest that was taken; a signed document's must not be below it.
   var version: Int64?
+  /// Until when the last signed answer may be taken: after it, an answer is missing or held back. Milliseconds since 1970.
+  var validUntil: Int64?
+  /// The latest time that a signed answer was issued at, as far as this machine's clock had come by then: a clock that is
+  /// set back does not make an expired answer valid, and neither a signer's nor an attacker's clock alone moves it ahead.
+  var timeFloor: Int64?
   var trials: [NamespaceName: Trial] = [:]
   var returned: [NamespaceName: Return] = [:]
 
@@ -35,6 +40,17 @@ struct RemoteLayer: Sendable, Equatable {
 
   /// What a packet's answer announces is held against this.
   var number: Int64? { version ?? updateTime }
+
+  /// Nothing is said of any namespace. What is known of the signer stays.
+  var emptied: RemoteLayer { RemoteLayer(version: version, validUntil: validUntil, timeFloor: timeFloor) }
+
+  mutating func forgetSigner() { (version, validUntil, timeFloor) = (nil, nil, nil) }
+
+  /// - Parameter document: signed, and taken.
+  mutating func noteTimes(of document: RemoteDocument, now: Int64) {
+    validUntil = document.expireTime
+    if let issueTime = document.issueTime { timeFloor = max(timeFloor ?? 0, min(issueTime, now)) }
+  }
 
   /// With what `document` says. What was taken back stays so until the server says something else of that namespace.
   /// - Parameter isWhole: it answers the question for everything.

@@ -81,6 +81,8 @@ struct RemoteState: Sendable, Equatable {
   static let changesMax = 1000
   static let probation: Duration = .seconds(600)
   static let sampleInterval: Duration = .seconds(10)
+  /// A signer that jumps further ahead would leave no versions to those after it.
+  static let versionStepMax: Int64 = 1_000_000
 
   private(set) var phase = Phase.off
   private(set) var source: DaemonConfiguration.Remote?
@@ -104,7 +106,7 @@ struct RemoteState: Sendable, Equatable {
     self.source = source
     // Another server's count means nothing to this one, nor another key's versions.
     if record.url != source.url || record.publicKey != source.publicKey { layer.updateTime = nil }
-    if record.publicKey != source.publicKey { layer.version = nil }
+    if record.publicKey != source.publicKey { layer.forgetSigner() }
   }
 
   /// What to keep over a restart; nil: nothing new.
@@ -138,7 +140,7 @@ struct RemoteState: Sendable, Equatable {
     case (_, .dropped(let reason)):
       results[.takenBack, default: 0] += 1
       lastFailed = Failed(number: layer.number, reason: reason, unixMilliseconds: now.unixMilliseconds)
-      layer = RemoteLayer(version: layer.version)
+      layer = layer.emptied
       return .nothing
     case (_, .sampled(let samples)): return sample(samples, now)
     case (.resting(let until, _), .due): return now.uptime >= until ? ask(since: layer.updateTime) : .nothing
@@ -173,7 +175,7 @@ extension RemoteState {
   private mutating func configure(_ source: DaemonConfiguration.Remote?) -> Action {
     defer { self.source = source }
     guard let source else {
-      layer = RemoteLayer(version: layer.version)
+      layer = layer.emptied
       let wasAsking = if case .asking = phase { true } else { false }
       phase = .off
       return wasAsking ? .giveUp : .nothing
@@ -181,7 +183,7 @@ extension RemoteState {
     let isOtherKey = source.publicKey != self.source?.publicKey
     let isOtherServer = isOtherKey || source.url != self.source?.url
     if self.source != nil, isOtherServer { layer.updateTime = nil }
-    if self.source != nil, isOtherKey { layer.version = nil }
+    if self.source != nil, isOtherKey { layer.forgetSigner() }
     switch phase {
     case .stopped: return .nothing
     case .asking, .applying: return isOtherServer ? ask(since: nil) : .nothing
@@ -208,11 +210,14 @@ extension RemoteState {
     _ document: RemoteDocument, since: Int64?, _ now: Instant, _ random: UInt64
   ) -> Action {
     (failuresInRow, cause) = (0, nil)
-    if let objection = objection(to: document, since: since) { return refuse(document.number, objection, now, random) }
-    if since != nil, document.isFull || document.namespaces.count > Self.changesMax { return ask(since: nil) }
-    let next = layer.with(document, isWhole: since == nil)
-    if source?.publicKey != nil, let objection = objection(to: next) {
+    if let objection = objection(to: document, since: since, now.unixMilliseconds) {
       return refuse(document.number, objection, now, random)
+    }
+    if since != nil, document.isFull || document.namespaces.count > Self.changesMax { return ask(since: nil) }
+    var next = layer.with(document, isWhole: since == nil)
+    if source?.publicKey != nil {
+      if let objection = objection(to: next) { return refuse(document.number, objection, now, random) }
+      next.noteTimes(of: document, now: now.unixMilliseconds)
     }
     let cause = Cause.document(number: document.number)
     // Most answers say that nothing is new.
@@ -221,7 +226,7 @@ extension RemoteState {
     return .apply(next)
   }
 
-  private func objection(to document: RemoteDocument, since: Int64?) -> String? {
+  private func objection(to document: RemoteDocument, since: Int64?, _ now: Int64) -> String? {
     if let answers = document.since, answers != since {
       let asked = since.map { "what changed since \($0)" } ?? "everything"
       return "since: is \(answers), but \(asked) was asked for"
@@ -230,8 +235,21 @@ extension RemoteState {
     guard let version = document.version else {
       return "version: is missing; with remote.publicKey every answer needs one"
     }
-    guard let floor = layer.version, version < floor else { return nil }
-    return "version: is \(version), older than \(floor), which was taken already"
+    if let objection = objection(toVersion: version) { return objection }
+    guard let expireTime = document.expireTime else {
+      return "expireTime: is missing; with remote.publicKey every answer needs one"
+    }
+    let clock = max(now, layer.timeFloor ?? 0)
+    guard expireTime <= clock else { return nil }
+    let (then, here) = (RFC3339.text(unixMilliseconds: expireTime), RFC3339.text(unixMilliseconds: clock))
+    return "expireTime: is \(then), and it is \(here) here; an old answer is played back, or a clock is wrong"
+  }
+
+  private func objection(toVersion version: Int64) -> String? {
+    guard let floor = layer.version else { return nil }
+    if version < floor { return "version: is \(version), older than \(floor), which was taken already" }
+    guard version - floor > Self.versionStepMax else { return nil }
+    return "version: is \(version), more than \(Self.versionStepMax) ahead of \(floor), which was taken last"
   }
 
   /// Under one version the server says one thing; but everything may be said again where it was forgotten here.

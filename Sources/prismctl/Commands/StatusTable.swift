@@ -53,6 +53,11 @@ struct StatusTable {
     if let cause = remote["cause"]?.string {
       notes.append(("remote configuration can't be asked for: \(cause)".printable, .yellow))
     }
+    if remote["isStale"]?.bool == true, let until = remote["validUntil"]?.string {
+      let text =
+        "remote configuration: the last signed answer expired at \(until); answers are held back, or a clock is wrong"
+      notes.append((text.printable, .yellow))
+    }
     if let failed = remote["lastFailed"], let reason = failed["reason"]?.string {
       let number = failed["number"]?.int.map { "\($0)" } ?? "an answer"
       let text = "remote configuration: \(number) was refused or taken back: \(reason)"

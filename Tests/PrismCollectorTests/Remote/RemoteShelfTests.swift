@@ -68,7 +68,9 @@ struct RemoteShelfTests {
     let folder = try Folder(["shop": "maxItem: 5", "pay": "isUpload: false"])
     var shelf = try folder.shelf()
     let first = try await folder.ask(shelf, since: nil)
-    #expect(first.isFull && first.since == nil && first.version == first.updateTime)
+    #expect(first.isFull && first.since == nil && first.expireTime == nil)
+    let version = try #require(first.version)
+    #expect(version == folder.time.unixMilliseconds / 60_000 + 1, "minutes since 1970, and the first change")
     #expect(
       texts(first) == [#"{"name":"pay","delFlag":0,"isUpload":false}"#, #"{"name":"shop","delFlag":0,"maxItem":5}"#])
     let none = try await folder.ask(shelf, since: first.updateTime)
@@ -78,7 +80,7 @@ struct RemoteShelfTests {
     try folder.write("shop", "maxItem: 6")
     let second = try await folder.ask(shelf, since: first.updateTime)
     #expect(texts(second) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
-    #expect(second.updateTime > first.updateTime)
+    #expect(second.updateTime > first.updateTime && second.version == version + 1)
 
     // A change that comes while nobody serves, and a clock that was set back meanwhile.
     try folder.write("pay", nil)
@@ -86,11 +88,11 @@ struct RemoteShelfTests {
     shelf = try folder.shelf()
     let third = try await folder.ask(shelf, since: second.updateTime)
     #expect(texts(third) == [#"{"name":"pay","delFlag":1}"#])
-    #expect(third.updateTime > second.updateTime)
+    #expect(third.updateTime > second.updateTime && third.version == version + 2)
     #expect(texts(try await folder.ask(shelf, since: first.updateTime)).count == 2)
     #expect(texts(try await folder.ask(shelf, since: nil)) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
     let unchanged = try folder.shelf()
-    #expect(await unchanged.version() == third.updateTime, "a restart alone is no change")
+    #expect(await unchanged.version() == version + 2, "a restart alone is no change")
   }
 
   @Test("a time that it never gave, or over a thousand changes, is answered with `full`: ask for everything")
@@ -112,10 +114,38 @@ struct RemoteShelfTests {
   func signed() async throws {
     let folder = try Folder(["shop": "maxItem: 5"])
     let shelf = try folder.shelf(signed: true)
-    for since in [nil, await shelf.version(), 1] {
-      _ = try await folder.ask(shelf, since: since, publicKey: Self.publicKey)
+    let time = try await folder.ask(shelf, since: nil).updateTime
+    for since in [nil, time, 1] {
+      let document = try await folder.ask(shelf, since: since, publicKey: Self.publicKey)
+      let issueTime = try #require(document.issueTime)
+      #expect((0...3_600_000).contains(folder.time.unixMilliseconds - issueTime))
+      #expect(document.expireTime == issueTime + 86_400_000)
     }
     #expect(CollectorOptions.Remote(folder: "", signingKey: Secret([1])) == nil)
+  }
+
+  @Test("the whole answer is signed anew before it expires, and after the clock was set")
+  func signedAnew() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let shelf = try folder.shelf(signed: true)
+    for step in [3_700_000, 86_400_000, -864_000_000] as [Int64] {
+      folder.time.stepWallClock(milliseconds: step)
+      let document = try await folder.ask(shelf, since: nil, publicKey: Self.publicKey)
+      #expect(try #require(document.expireTime) - folder.time.unixMilliseconds > 80_000_000)
+    }
+  }
+
+  @Test("a clock that was decades ahead costs no versions") func hostileClock() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let shelf = try folder.shelf(signed: true)
+    let version = try #require(try await folder.ask(shelf, since: nil).version)
+    folder.time.stepWallClock(milliseconds: 70 * 31_536_000_000)
+    try folder.write("shop", "maxItem: 6")
+    #expect(try await folder.ask(shelf, since: nil).version == version + 1)
+    folder.time.stepWallClock(milliseconds: -70 * 31_536_000_000)
+    try folder.write("shop", "maxItem: 7")
+    let last = try await folder.ask(shelf, since: nil)
+    #expect(last.version == version + 2 && last.namespaces.count == 1)
   }
 
   @Test("a fault in a file leaves what was served, until it is mended; at a start it is an end")
@@ -155,7 +185,7 @@ struct RemoteShelfTests {
     #expect(answer.status == 200 && document.namespaces.count == 1)
     let packet = try CollectorTests.request(CollectorTests.context(.meta), metas: [#"{"MONITOR_TYPE":"net"}"#])
     let accepted = await collector.answer(packet)
-    #expect(accepted.headers.first { $0.name == "Prism-Config-Version" }?.value == String(document.updateTime))
+    #expect(accepted.headers.first { $0.name == "Prism-Config-Version" }?.value == document.version.map { String($0) })
 
     let failed: [(name: String, value: String)] = [
       ("deviceId", "d2"), ("updateTime", String(document.updateTime)), ("lastApplied", "4"), ("lastFailed", "5"),
@@ -174,7 +204,7 @@ struct RemoteShelfTests {
       #"prism_collector_config_questions_total{outcome="whole"} 1"#,
       #"prism_collector_config_questions_total{outcome="unchanged"} 1"#, "prism_collector_config_devices 2",
       "prism_collector_config_devices_failed 1", "prism_collector_config_faults 0",
-      "prism_collector_config_version \(document.updateTime)",
+      "prism_collector_config_version \(document.version ?? 0)",
     ] { #expect(metrics.contains(line + "\n"), "\(line)") }
     #expect(try await Promtool.objections(to: metrics) == "")
   }

@@ -10,7 +10,7 @@ struct AddressTests {
       ("https://collector.example.com", "https://collector.example.com"),
       ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
       ("https://[::1]:8443/a/b//", "https://[::1]:8443/a/b"), ("HTTPS://Host/x", "HTTPS://Host/x"),
-      ("http://under_score.local", "http://under_score.local"),
+      ("https://under_score.local", "https://under_score.local"),
     ])
   func collector(url: String, expected: String) throws {
     let folder = try ConfigurationFolder([

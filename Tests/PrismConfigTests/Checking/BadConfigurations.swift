@@ -206,6 +206,23 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "ignored as the default network", "prismd.yaml", "network: {default: ignored}\n",
       ["prismd.yaml:1: network.default: is ignored, must be unmetered or metered"]),
     BadConfiguration(
+      "one path for both sockets", "prismd.yaml",
+      "ingest: {socket: /run/a.sock}\ncontrol: {socket: /run/./x/..//a.sock}\n",
+      ["prismd.yaml:2: control.socket: is /run/./x/..//a.sock, the path of both sockets; give each its own"]),
+    BadConfiguration(
+      "the control socket's path for ingest", "prismd.yaml", "ingest: {socket: /run/prism/control.sock}\n",
+      ["prismd.yaml:1: ingest.socket: is /run/prism/control.sock, the path of both sockets; give each its own"]),
+    BadConfiguration(
+      "plain http to another machine", "namespaces.d/shop.yaml",
+      "monitorList: [{type: order}]\nurl: http://collector.example.com\n",
+      [
+        "namespaces.d/shop.yaml:2: url: is http://collector.example.com, must be https:// or loopback; allowPlain: true in prismd.yaml permits http"
+      ]),
+    BadConfiguration(
+      "a namespace that permits plain http itself", "namespaces.d/shop.yaml",
+      "monitorList: [{type: order}]\nallowPlain: true\n",
+      ["namespaces.d/shop.yaml:2: allowPlain: belongs in prismd.yaml, the daemon's own file"]),
+    BadConfiguration(
       "remote configuration without encryption", "prismd.yaml", "remote: {url: \"http://config.example.com\"}\n",
       [
         "prismd.yaml:1: remote.url: is \"http://config.example.com\", must be https://, or http:// to loopback, with no user, query or fragment"

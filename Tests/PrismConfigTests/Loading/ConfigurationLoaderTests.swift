@@ -120,7 +120,8 @@ struct ConfigurationLoaderTests {
       "k.key": Self.key,
       "prismd.yaml": """
       ingest: {socket: /tmp/i.sock, mode: 0660, group: root, maxConnections: 10, maxConnectionsPerUser: 5}
-      control: {socket: c.sock, group: "0"}
+      control: {socket: c.sock, group: "0", readers: 1}
+      allowPlain: true
       state: /tmp/state
       durability: normal
       limits: {maxBodyMByte: 64, periodicTimerSecond: 3600, maxItem: 10000, maxFlowMByte: 1048576, expirationDay: 3650}
@@ -143,7 +144,8 @@ struct ConfigurationLoaderTests {
     var expected = DaemonConfiguration()
     (expected.ingest.socket, expected.ingest.mode, expected.ingest.group) = ("/tmp/i.sock", 0o660, "root")
     (expected.ingest.maxConnections, expected.ingest.maxConnectionsPerUser) = (10, 5)
-    (expected.control.socket, expected.control.group) = ("\(folder.path)/c.sock", "0")
+    (expected.control.socket, expected.control.group, expected.control.readers) = ("\(folder.path)/c.sock", "0", "1")
+    expected.allowPlain = true
     (expected.state, expected.durability) = ("/tmp/state", .normal)
     (expected.limits.maxBodyMByte, expected.limits.periodicTimerSecond, expected.limits.maxItem) = (64, 3600, 10_000)
     (expected.limits.maxFlowMByte, expected.limits.expirationDay) = (1_048_576, 3650)

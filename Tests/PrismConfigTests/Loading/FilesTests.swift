@@ -44,6 +44,36 @@ struct FilesTests {
       ])
   }
 
+  @Test("an ending in capitals is a fault, not a file that nobody reads")
+  func capitals() throws {
+    let folder = try ConfigurationFolder([
+      "prismd.yaml": "", "namespaces.d/UP.YAML": Self.shop, "namespaces.d/b.Json": "{}", "namespaces.d/c.YAML.bak": "",
+    ])
+    #expect(
+      folder.faultLines() == [
+        "namespaces.d/UP.YAML:1: file: ends in .YAML, and is not read; rename it to end in .yaml",
+        "namespaces.d/b.Json:1: file: ends in .Json, and is not read; rename it to end in .json",
+      ])
+  }
+
+  @Test(
+    "plain http leaves the machine only where prismd.yaml permits it",
+    arguments: [
+      ("http://127.0.0.1:8080", false, true, false), ("http://localhost", false, true, false),
+      ("http://[::1]:80/x", false, true, false), ("https://collector.example.com", false, true, false),
+      ("http://10.0.0.1", false, false, true), ("http://collector.example.com", true, true, true),
+      ("http://localhost.example.com", false, false, true), ("HTTP://127.0.0.1.example.com", false, false, true),
+    ])
+  func plain(url: String, isAllowed: Bool, isSound: Bool, isPlain: Bool) throws {
+    let folder = try ConfigurationFolder([
+      "prismd.yaml": "keys: [{id: k1, file: k1.key}]\n" + (isAllowed ? "allowPlain: true\n" : ""), "k1.key": Self.key,
+      "namespaces.d/shop.yaml": Self.shop + "url: \"\(url)\"\n",
+    ])
+    let lines = folder.faultLines()
+    #expect(lines.isEmpty == isSound && lines.allSatisfy { $0.contains("allowPlain: true in prismd.yaml") }, "\(lines)")
+    if isSound { #expect(try folder.load().snapshot.namespaces[NamespaceName("shop")!]?.isPlain == isPlain) }
+  }
+
   @Test("prism.yaml changes the built-in namespace, and its list stays unless it is given")
   func builtIn() throws {
     let folder = try ConfigurationFolder(["prismd.yaml": "", "namespaces.d/prism.yaml": "maxItem: 7\nonlyWifi: true\n"])

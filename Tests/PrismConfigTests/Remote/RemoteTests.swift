@@ -58,10 +58,11 @@ struct RemoteTests {
     #expect(
       try faults(
         #"{"name":"shop","maxItem":201,"isUpload":"no","tls":{"caFile":"/etc/passwd"},"keyId":"k","url":"https://x"}"#,
-        #"{"name":"new","maxItm":1,"expirationDay":31}"#)
+        #"{"name":"new","maxItm":1,"expirationDay":3,"periodicTimerSecond":31}"#)
         == [
           "remote: new.maxItm: is unknown; did you mean maxItem?",
-          "remote: new.expirationDay: is 31, must be 1...30; limits.expirationDay of prismd.yaml may raise the upper end to 3650",
+          "remote: new.expirationDay: can shrink what is stored, and is granted with remote.publicKey only; remote.allow of prismd.yaml lists what is",
+          "remote: new.periodicTimerSecond: is 31, must be 1...30; limits.periodicTimerSecond of prismd.yaml may raise the upper end to 3600",
           "remote: new.monitorList: is missing, must list at least one type; for example monitorList: [{type: order}]",
           "remote: shop.tls: can never be set remotely",
           "remote: shop.keyId: can never be set remotely",

@@ -175,7 +175,8 @@ struct RemoteDeskTests {
     let remote = "{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\"}"
     let older = "version: is 4, older than 5, which was taken already"
     func document(_ version: Int) -> String {
-      #"{"namespaces":[{"name":"shop","maxItem":\#(version)}],"updateTime":\#(version),"full":true,"version":\#(version)}"#
+      #"{"namespaces":[{"name":"shop","maxItem":\#(version)}],"updateTime":\#(version),"full":true,"version":\#(version),"#
+        + #""expireTime":1800000000000}"#
     }
     let rig = RemoteRig(remote: remote)
     rig.source.answer(document(5), isSigned: true)
@@ -198,5 +199,45 @@ struct RemoteDeskTests {
     next.source.answer(document(6), isSigned: true)
     #expect(await next.runs(second) { $0["version"] == 6 && $0["lastFailed"] == .null })
     await second.stop()
+  }
+
+  @Test(
+    "what can shrink stored data is refused unsigned, and taken where it is signed or listed",
+    arguments: [
+      ("{url: \"https://config.test/prism\"}", false, true),
+      ("{url: \"https://config.test/prism\", allow: [maxStoreMByte, expirationDay, isUpdateClear, maxBodyMByte]}", false, false),
+      ("{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\"}", true, false),
+      ("{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\", allow: [maxItem]}", true, true),
+    ])
+  func retention(remote: String, isSigned: Bool, isRefused: Bool) async throws {
+    let values = ["maxStoreMByte": "1", "expirationDay": "1", "isUpdateClear": "false", "maxBodyMByte": "2"]
+    for (number, value) in values.sorted(by: { $0.key < $1.key }).enumerated() {
+      let rig = RemoteRig(remote: remote)
+      let running = try await rig.start()
+      let before = try #require(running.namespace("shop"))
+      rig.source.answer(
+        #"{"namespaces":[{"name":"shop","\#(value.key)":\#(value.value)}],"updateTime":\#(number + 1),"full":true,"#
+          + #""version":1,"expireTime":1800000000000}"#, isSigned: isSigned)
+      #expect(await rig.runs(running) { $0["lastFailed"] != .null || $0["lastApplied"] != .null })
+      let reason = reason(await running.desk.status)
+      #expect((running.namespace("shop") == before) == isRefused, "\(value.key)")
+      #expect(reason?.hasPrefix("remote: shop.\(value.key): can shrink what is stored, and is granted with remote.publicKey") ?? false == isRefused)
+      await running.stop()
+    }
+  }
+
+  @Test("when the last signed answer expires and none comes, status and log say so, and what is in force stays")
+  func stale() async throws {
+    let rig = RemoteRig(remote: "{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\"}")
+    let end = rig.delivery.time.unixMilliseconds + 3_600_000
+    rig.source.answer(
+      #"{"namespaces":[{"name":"shop","maxItem":7}],"updateTime":1,"full":true,"version":1,"expireTime":\#(end)}"#,
+      isSigned: true)
+    let running = try await rig.start()
+    #expect(await rig.runs(running) { $0["version"] == 1 && $0["isStale"] == false })
+    // The same answer, played back for ever.
+    #expect(await rig.runs(running) { $0["isStale"] == true && reason($0)?.hasPrefix("expireTime: ") == true })
+    #expect(running.namespace("shop")?.maxItem == 7)
+    await running.stop()
   }
 }

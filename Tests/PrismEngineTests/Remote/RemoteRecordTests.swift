@@ -9,7 +9,8 @@ struct RemoteRecordTests {
   private static let record: RemoteRecord = {
     let (shop, pay) = (NamespaceName("shop")!, NamespaceName("pay")!)
     let entry = RemoteNamespace(name: shop, keys: [.init("appVersion", "größe"), .init("maxItem", .number("7"))])
-    var layer = RemoteLayer(offered: [shop: entry], updateTime: 9, version: 12)
+    var layer = RemoteLayer(
+      offered: [shop: entry], updateTime: 9, version: 12, validUntil: 1_700_000_000_001, timeFloor: 1_600_000_000_000)
     layer.trials = [shop: .init(previous: entry, tried: .seconds(125)), pay: .init(previous: nil)]
     layer.returned = [pay: .init(failed: RemoteNamespace(name: pay, keys: []), previous: nil)]
     return RemoteRecord(

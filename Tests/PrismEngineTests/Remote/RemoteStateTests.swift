@@ -21,9 +21,12 @@ struct RemoteStateTests {
   }
 
   private static func document(
-    _ entries: [RemoteNamespace], _ time: Int64, full: Bool = false, version: Int64? = nil, since: Int64? = nil
+    _ entries: [RemoteNamespace], _ time: Int64, full: Bool = false, version: Int64? = nil, since: Int64? = nil,
+    issued: Int64? = nil, expires: Int64? = 6_000_000
   ) -> RemoteDocument {
-    RemoteDocument(namespaces: entries, updateTime: time, isFull: full, version: version, since: since)
+    RemoteDocument(
+      namespaces: entries, updateTime: time, isFull: full, version: version, since: since, issueTime: issued,
+      expireTime: expires)
   }
 
   /// What was asked for first is everything.
@@ -164,7 +167,7 @@ struct RemoteStateTests {
   }
 
   @Test(
-    "with a public key, versions only rise",
+    "with a public key, versions only rise, by a bounded step, and no answer is taken after its time",
     arguments: [
       (
         document([entry(maxItem: 2)], 8, version: nil),
@@ -177,6 +180,25 @@ struct RemoteStateTests {
       ),
       (document([entry()], 8, version: 5), nil), (document([entry(maxItem: 2)], 8, version: 6), nil),
       (document([entry(maxItem: 2)], 8, version: 6, since: 3), "since: is 3, but what changed since 7 was asked for"),
+      (document([entry(maxItem: 2)], 8, version: 1_000_005), nil),
+      (
+        document([entry(maxItem: 2)], 8, version: 1_000_006),
+        "version: is 1000006, more than 1000000 ahead of 5, which was taken last"
+      ),
+      (
+        document([entry(maxItem: 2)], 8, version: .max),
+        "version: is 9223372036854775807, more than 1000000 ahead of 5, which was taken last"
+      ),
+      (
+        document([entry(maxItem: 2)], 8, version: 6, expires: nil),
+        "expireTime: is missing; with remote.publicKey every answer needs one"
+      ),
+      (
+        document([entry(maxItem: 2)], 8, version: 6, expires: 5_000_000),
+        "expireTime: is 1970-01-01T01:23:20.000Z, and it is 1970-01-01T01:23:20.000Z here; "
+          + "an old answer is played back, or a clock is wrong"
+      ),
+      (document([entry(maxItem: 2)], 8, version: 6, expires: 5_000_001), nil),
     ])
   func versions(document: RemoteDocument, objection: String?) {
     var state = Self.resting(Self.document([Self.entry()], 7, version: 5), key: [1])
@@ -184,6 +206,45 @@ struct RemoteStateTests {
     Self.settle(&state, document)
     #expect(state.lastFailed?.reason == objection)
     #expect(state.layer.offered[Self.shop] == (objection == nil ? document.namespaces[0] : Self.entry()))
+  }
+
+  /// At `unixMilliseconds`, answers the question for what changed. - Returns: the reason of a refusal.
+  private static func answer(
+    _ state: inout RemoteState, _ document: RemoteDocument, at unixMilliseconds: Int64
+  ) -> String? {
+    let now = Instant(uptime: state.due ?? .zero, unixMilliseconds: unixMilliseconds)
+    _ = state.handle(.due, now: now, random: 0)
+    if case .apply = state.handle(.answered(document), now: now, random: 0) {
+      _ = state.handle(.applied(changed: []), now: now, random: 0)
+    }
+    return state.lastFailed?.reason
+  }
+
+  @Test("a clock that is set back makes no expired answer valid, over a restart neither")
+  func clockBack() throws {
+    let old = Self.document([Self.entry(maxItem: 2)], 8, version: 6, issued: 4_000_000, expires: 5_100_000)
+    var state = Self.resting(Self.document([Self.entry()], 7, version: 5, issued: 5_000_000), key: [1])
+    #expect(Self.answer(&state, old, at: 0) == nil, "it is valid at the time that is known to have been")
+    state = Self.resting(Self.document([Self.entry()], 7, version: 5, issued: 5_000_000), key: [1])
+    let newer = Self.document([Self.entry()], 8, version: 5, issued: 5_500_000)
+    #expect(Self.answer(&state, newer, at: 5_600_000) == nil)
+    #expect(Self.answer(&state, old, at: 0)?.hasPrefix("expireTime: is 1970-01-01T01:25:00.000Z, and it is") == true)
+    var next = RemoteState(try #require(state.record), source: Self.source(key: [1]))
+    _ = next.handle(.configured(Self.source(key: [1])), now: Self.noon, random: 0)
+    #expect(Self.answer(&next, old, at: 0)?.hasPrefix("expireTime: ") == true)
+  }
+
+  @Test("a clock that was far ahead, here or at the signer, refuses what comes meanwhile and nothing for ever")
+  func clockAhead() {
+    let year: Int64 = 31_536_000_000
+    var state = Self.resting(Self.document([Self.entry()], 7, version: 5, issued: 5_000_000), key: [1])
+    let good = Self.document([Self.entry(maxItem: 2)], 8, version: 6, issued: 5_000_000)
+    #expect(Self.answer(&state, good, at: 70 * year)?.hasPrefix("expireTime: ") == true)
+    #expect(state.layer.offered[Self.shop] == Self.entry(), "what is in force stays")
+    #expect(Self.answer(&state, good, at: 5_100_000) == nil)
+    let ahead = Self.document([Self.entry(maxItem: 3)], 9, version: 7, issued: 70 * year, expires: 71 * year)
+    #expect(Self.answer(&state, ahead, at: 5_200_000) == nil)
+    #expect(Self.answer(&state, Self.document([Self.entry(maxItem: 4)], 10, version: 8), at: 5_300_000) == nil)
   }
 
   @Test("versions are held to over a restart, and forgotten with their key")
