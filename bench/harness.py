@@ -97,7 +97,7 @@ class Daemon:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
         self.ingest = self.folder / "ingest.sock"
         (self.folder / "namespaces.d").mkdir()
-        (self.folder / "state").mkdir()
+        (self.folder / "state").mkdir(mode=0o700)
         key = self.folder / "key"
         key.write_text("00112233445566778899aabbccddeeff")
         key.chmod(0o600)

@@ -1,9 +1,12 @@
-import Glibc
 import PrismBase
+import PrismConfig
 
 /// Knows the bearer tokens of the senders: one a line of a file, read again when 2 s have passed, so that a new token is
-/// good within 5. A file that can't be read leaves those in force that were read last.
+/// good within 5. A file that can't be read, or is over 64 KiB, leaves those in force that were read last.
 actor TokenDesk {
+  /// A file that was cut here would let in the beginning of a token.
+  static let fileBytesMax = 65_536
+
   private let executor = DispatchQueueExecutor(label: "prism.collector.tokens")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -31,16 +34,11 @@ actor TokenDesk {
     let now = time.uptime
     if let readAt, now - readAt < .seconds(2) { return }
     readAt = now
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      let cause = String(cString: strerror(errno))
-      return log.fault("collector.tokens", "the token file can't be read", ["path": path, "cause": cause])
+    do throws(FileFault) {
+      tokens = try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes.split { $0 <= 0x20 }.map { Array($0) }
+    } catch {
+      return log.fault("collector.tokens", "the token file can't be read", ["path": path, "cause": error.reason])
     }
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 64 * 1024)
-    let count = read(descriptor, &bytes, bytes.count)
-    guard count >= 0 else { return }
-    tokens = bytes[..<count].split { $0 <= 0x20 }.map { Array($0) }
     log.faultEnded("collector.tokens", "the token file can be read again")
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismCollector
 import PrismHTTP
 import PrismProtocol
@@ -90,7 +91,7 @@ struct Flags {
     options.state = state
     options.listen = settings.listen ?? options.listen
     options.tokenFile = settings.tokenFile
-    if let path = settings.tokenFile { _ = try Self.read(path, isSecret: true) }
+    if let path = settings.tokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
     for (id, path) in settings.keys {
       guard let key = Hex.decode(try Self.read(path, isSecret: true).filter { $0 > 0x20 }),
         [16, 32].contains(key.count)
@@ -104,8 +105,8 @@ struct Flags {
         clientAuthorities: authorities)
     }
     try resolveRemote()
-    guard mkdir(state, 0o700) == 0 || errno == EEXIST else {
-      throw Fault(exitCode: 73, message: "\(state): cannot be made: \(String(cString: strerror(errno)))")
+    do throws(StateFolder.Fault) { try StateFolder.prepare(state) } catch {
+      throw Fault(exitCode: error.isMode ? 78 : 73, message: "--state: \(error.description)")
     }
   }
 
@@ -125,7 +126,9 @@ struct Flags {
     options.remote = remote
   }
 
-  private static func read(_ path: String, isSecret: Bool) throws(Fault) -> [UInt8] {
+  private static func read(
+    _ path: String, isSecret: Bool, bytesMax: Int = 262_144
+  ) throws(Fault) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       throw Fault(exitCode: 78, message: "\(path): cannot be read: \(String(cString: strerror(errno)))")
@@ -135,8 +138,16 @@ struct Flags {
     guard fstat(descriptor, &facts) == 0, !isSecret || facts.st_mode & 0o004 == 0 else {
       throw Fault(exitCode: 78, message: "\(path): others may read it; run chmod 600 \(path)")
     }
-    var bytes = [UInt8](repeating: 0, count: 256 * 1024)
-    let count = Glibc.read(descriptor, &bytes, bytes.count)
-    return Array(bytes.prefix(max(0, count)))
+    // One byte more than allowed shows that the file goes on: what is cut must not be taken for the whole.
+    var bytes = [UInt8](repeating: 0, count: bytesMax + 1)
+    var count = 0
+    while count <= bytesMax,
+      case let more = bytes.withUnsafeMutableBytes({ Glibc.read(descriptor, $0.baseAddress! + count, $0.count - count) }
+      ), more > 0
+    { count += more }
+    guard count <= bytesMax else {
+      throw Fault(exitCode: 78, message: "\(path): is over \(bytesMax) bytes, the most that it may have")
+    }
+    return Array(bytes.prefix(count))
   }
 }

@@ -125,6 +125,10 @@ final class Daemon: Sendable {
 
   private static func openStore(_ daemon: DaemonConfiguration, _ log: Logger) async throws(StartFailure) -> ReportStore
   {
+    do throws(StateFolder.Fault) { try StateFolder.prepare(daemon.state) } catch {
+      throw StartFailure(
+        exitCode: error.isMode ? .configuration : .cannotCreate, message: "state: \(error.description)")
+    }
     var options = StoreOptions(folder: daemon.state)
     options.durability = daemon.durability == .full ? .full : .normal
     options.log = log

@@ -34,7 +34,8 @@ final class Harness: Sendable {
     (self.daemonPrefix, self.collectorPrefix) = (daemonPrefix, collectorPrefix)
     self.collectorAddress = try collectorAddress ?? "127.0.0.1:\(Self.freePort())"
     for path in ["namespaces.d", "collector", "state"] {
-      try FileManager.default.createDirectory(atPath: "\(folder)/\(path)", withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(
+        atPath: "\(folder)/\(path)", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
     let made = try await Programs.run(Programs.prismctl, ["keys", "new", "\(folder)/main.key"])
     #expect(made.exitCode == 0, "\(made.error)")
@@ -54,8 +55,11 @@ final class Harness: Sendable {
       }
       lines[String(line[..<colon].dropFirst())]! += ", \(line[line.index(after: colon)...])"
     }
+    // Across a network of the test's own.
+    let plain = collectorAddress.hasPrefix("127.") || isTLS ? "" : "allowPlain: true\n"
     let text =
-      lines.sorted { $0.key < $1.key }.map { "\($0.key): {\($0.value)}\n" }.joined()
+      plain
+      + lines.sorted { $0.key < $1.key }.map { "\($0.key): {\($0.value)}\n" }.joined()
       + "state: \(folder)/state\nkeys: [{id: main, file: main.key}]\n" + rest.joined(separator: "\n") + "\n"
     try text.write(toFile: config, atomically: true, encoding: .utf8)
   }
