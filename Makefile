@@ -19,7 +19,7 @@ UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Te
 
 .PHONY: help bootstrap build run unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: clients test-clients soak-clients
-.PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full
+.PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -98,6 +98,8 @@ test: bootstrap lint ## everything that CI runs
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec.
 	swift test --skip-build --filter EndToEndTests
 	$(MAKE) --no-print-directory test-clients
+	# What reads bytes from outside, for 20 s each.
+	scripts/fuzz
 	# Every mutant is killed.
 	scripts/mutants
 	$(MAKE) --no-print-directory test-package
@@ -109,11 +111,14 @@ unit: ## the suites that need no root, no network and no started program
 coverage: bootstrap ## the share of lines that the tests run, by module, held to a floor (scripts/coverage)
 	scripts/coverage
 
+fuzz: bootstrap ## libFuzzer for 20 s on each reader of bytes from outside (scripts/fuzz)
+	scripts/fuzz
+
 mutants: ## break one rule at a time, which a named suite must notice (scripts/mutants)
 	scripts/mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life soak-clients mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -137,6 +142,8 @@ soak-disk-full: soak-build ## a disk that is filled and freed 200 times
 soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 	PRISM_E2E_RELOADS=1000 swift test --skip-build --filter ReloadLoadTests
 
+soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
+	scripts/fuzz 3600
 soak-life: soak-build ## 100 simulated lives of two days each
 	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
 

@@ -116,3 +116,28 @@ let package = Package(
     tests("TidyTests", []),
   ]
 )
+
+// Programs for libFuzzer, one a file of Tests/Fuzz. scripts/fuzz builds them, with sanitizers and apart from the rest.
+let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])] = [
+  ("request-line", "RequestLine", ["PrismProtocol"]),
+  ("http-head", "HTTPHead", ["PrismLinux"]),
+  ("packet", "Packet", ["PrismPacket", "PrismProtocol"]),
+  ("remote-envelope", "RemoteEnvelope", ["PrismPacket", "PrismConfig"]),
+  ("yaml", "YAML", ["PrismConfig"]),
+  ("salvage", "Salvage", ["PrismStore"]),
+]
+if Context.environment["PRISM_FUZZ"] != nil {
+  package.targets += [
+    .target(name: "CFuzz", path: "Tests/Fuzz/CFuzz"),
+    .target(name: "FuzzSupport", dependencies: ["CFuzz"], path: "Tests/Fuzz/Support", swiftSettings: strict),
+  ]
+  for harness in harnesses {
+    let others = harnesses.filter { $0.name != harness.name }.map { "\($0.file).swift" }
+    package.targets.append(
+      .executableTarget(
+        name: "fuzz-\(harness.name)", dependencies: ["FuzzSupport"] + harness.dependencies, path: "Tests/Fuzz",
+        exclude: ["CFuzz", "Corpora", "Support", "seed-salvage"] + others, sources: ["\(harness.file).swift"],
+        swiftSettings: strict))
+    package.products.append(.executable(name: "fuzz-\(harness.name)", targets: ["fuzz-\(harness.name)"]))
+  }
+}

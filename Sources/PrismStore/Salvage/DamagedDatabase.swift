@@ -51,10 +51,12 @@ final class DamagedDatabase {
   /// In the order in which they stand on the page.
   func records(on number: Int) -> [SQLiteRecord] {
     guard let page = pages.page(number) else { return [] }
+    // Sound records share no overflow page. Damaged ones may all name the same, in a circle.
+    var readsLeft = 2 * pages.count
     switch BTreePage.kind(page) {
     case BTreePage.leafTable:
       return TableLeaf.cells(page).compactMap { cell in
-        record(on: page, start: cell.start, bytes: cell.bytes, localMax: page.count - 35).flatMap {
+        record(on: page, start: cell.start, bytes: cell.bytes, localMax: page.count - 35, &readsLeft).flatMap {
           SQLiteRecord(id: cell.id, $0)
         }
       }
@@ -65,7 +67,7 @@ final class DamagedDatabase {
           (1...Self.recordBytesMax).contains(Int(bytes.value))
         else { return nil }
         let localMax = (page.count - 12) * 64 / 255 - 23
-        return record(on: page, start: bytes.end, bytes: Int(bytes.value), localMax: localMax).flatMap {
+        return record(on: page, start: bytes.end, bytes: Int(bytes.value), localMax: localMax, &readsLeft).flatMap {
           SQLiteRecord(id: 0, $0)
         }
       }
@@ -74,7 +76,10 @@ final class DamagedDatabase {
   }
 
   /// A record's bytes, those on overflow pages among them; nil where one of those is missing.
-  private func record(on page: [UInt8], start: Int, bytes: Int, localMax: Int) -> [UInt8]? {
+  /// - Parameter readsLeft: of overflow pages; lowered by those that are read.
+  private func record(
+    on page: [UInt8], start: Int, bytes: Int, localMax: Int, _ readsLeft: inout Int
+  ) -> [UInt8]? {
     var local = bytes
     if bytes > localMax {
       let localMin = (page.count - 12) * 32 / 255 - 23
@@ -85,7 +90,8 @@ final class DamagedDatabase {
     var record = Array(page[start..<start + local])
     var next = local < bytes ? page.bigEndian32(start + local) : 0
     while record.count < bytes {
-      guard let overflow = pages.page(next) else { return nil }
+      guard readsLeft > 0, let overflow = pages.page(next) else { return nil }
+      readsLeft -= 1
       record += overflow[4..<min(overflow.count, 4 + bytes - record.count)]
       next = overflow.bigEndian32(0)
     }
