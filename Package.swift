@@ -79,10 +79,10 @@ let package = Package(
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "CSpawn",
       ],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
-    tests("PrismBaseTests", ["PrismBase"]),
-    tests("PrismProtocolTests", ["PrismProtocol"]),
-    tests("PrismPacketTests", ["PrismPacket", "PrismProtocol"], resources: [.copy("Vectors")]),
-    tests("PrismConfigTests", ["PrismConfig", "PrismProtocol"]),
+    tests("PrismBaseTests", ["PrismBase", "PrismTestSupport"]),
+    tests("PrismProtocolTests", ["PrismProtocol", "PrismTestSupport"]),
+    tests("PrismPacketTests", ["PrismPacket", "PrismProtocol", "PrismTestSupport"], resources: [.copy("Vectors")]),
+    tests("PrismConfigTests", ["PrismConfig", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismStoreTests", ["PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "PrismEngineTests",
@@ -94,8 +94,8 @@ let package = Package(
     tests(
       "PrismCollectorTests",
       ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
-    tests("PrismctlTests", ["prismctl", "PrismProtocol"], resources: [.copy("complete.zsh")]),
-    tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol"]),
+    tests("PrismctlTests", ["prismctl", "PrismProtocol", "PrismTestSupport"], resources: [.copy("complete.zsh")]),
+    tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "EndToEndTests",
       [

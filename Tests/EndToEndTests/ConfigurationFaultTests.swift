@@ -1,4 +1,5 @@
 import Foundation
+import PrismTestSupport
 import Testing
 
 @Suite struct ConfigurationFaultTests {
@@ -33,7 +34,7 @@ import Testing
     [[Programs.prismd, "--check-config", "--config"], [Programs.prismctl, "config", "check"]])
   func trap(what: String, command: [String]) async throws {
     let trap = try #require(Self.traps.first { $0.what == what })
-    let folder = try Programs.temporaryFolder()
+    let folder = TemporaryFolder.make()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     let file = "\(folder)/prismd.yaml"
     try trap.text.write(toFile: file, atomically: true, encoding: .utf8)
@@ -51,7 +52,7 @@ import Testing
       [Programs.prismctl, "config", "check"],
     ]) func allFaultsAtOnce(command: [String]) async throws
   {
-    let folder = try Programs.temporaryFolder()
+    let folder = TemporaryFolder.make()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     let file = "\(folder)/prismd.yaml"
     try FileManager.default.createDirectory(atPath: "\(folder)/namespaces.d", withIntermediateDirectories: true)

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismClient
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// The real daemon on files that are not what it wrote. `PRISM_E2E_DAMAGE=100` for the long form.
@@ -14,13 +15,13 @@ import Testing
   @Test(
     "a damaged, cut, replaced or deleted database: the daemon runs, says so, and sends what is whole and nothing else")
   func damaged() async throws {
-    var random = SeededGenerator(seed: Seed.next("DamagedStateTests: \(Self.rounds) rounds"))
+    var random = SeededRandom(seed: Seed.next("DamagedStateTests: \(Self.rounds) rounds"))
     for round in 0..<Self.rounds {
       try await withHarness(namespaces: Self.shop) { harness in try await Self.round(round, harness, &random) }
     }
   }
 
-  private static func round(_ round: Int, _ harness: Harness, _ random: inout SeededGenerator) async throws {
+  private static func round(_ round: Int, _ harness: Harness, _ random: inout SeededRandom) async throws {
     try await harness.startDaemon()
     var sent = 0
     func send(_ count: Int) async throws {
@@ -66,7 +67,7 @@ import Testing
     print("DamagedStateTests: \(what): \(status["store"]?.text ?? "")")
   }
 
-  private static func damage(_ path: String, _ round: Int, _ random: inout SeededGenerator) throws -> String {
+  private static func damage(_ path: String, _ round: Int, _ random: inout SeededRandom) throws -> String {
     let size = (try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
     switch round % 4 {
     case 0:

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismClient
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// A small disk that a stranger fills, under the real daemon. `PRISM_E2E_DISK_FULL=200` for the long form, `PRISM_SEED`
@@ -15,7 +16,7 @@ import Testing
     guard try await Programs.run("unshare", ["-m", "true"]).exitCode == 0 else {
       return print("DiskFullTests: NOT RUN: only root may mount a disk of its own")
     }
-    var random = SeededGenerator(seed: Seed.next("DiskFullTests: \(Self.positions) positions"))
+    var random = SeededRandom(seed: Seed.next("DiskFullTests: \(Self.positions) positions"))
     let mount = #"mount -t tmpfs -o size=\#(Self.diskMegabytes)m tmpfs "${2%/*}/state" && exec "$0" "$@""#
     let harness = try await Harness(
       namespaces: ["shop": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample, isUploadPayload: true}]\n"],
@@ -31,7 +32,7 @@ import Testing
     }
   }
 
-  private func run(_ harness: Harness, _ stranger: Stranger, _ random: inout SeededGenerator) async throws {
+  private func run(_ harness: Harness, _ stranger: Stranger, _ random: inout SeededRandom) async throws {
     var oracle = Oracle(harness)
     var slowest = Duration.zero
     for position in 0..<Self.positions {

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismClient
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// A link that is no loopback.
@@ -28,7 +29,7 @@ struct MeteredTests {
     let client = harness.client()
     // 4 MiB that no compressor makes smaller, 64 KiB each.
     for number in 0..<64 {
-      var random = SeededGenerator(seed: UInt64(number))
+      var random = SeededRandom(seed: UInt64(number))
       var report = Sample.report(number, in: "shop")
       report.payload = (0..<65_536).map { _ in UInt8.random(in: 0...255, using: &random) }
       _ = try await client.report(report)

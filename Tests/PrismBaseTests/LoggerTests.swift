@@ -1,4 +1,5 @@
 import Glibc
+import PrismTestSupport
 import Synchronization
 import Testing
 
@@ -20,17 +21,14 @@ import Testing
     }
   }
 
-  private struct FixedTime: TimeSource {
-    let uptime = Duration.zero
-    var unixMilliseconds: Int64 = 1_795_267_230_007
-    func sleep(until deadline: Duration) async throws {}
-  }
-
   private func logged(
     format: Logger.Format = .text, toJournal: Bool = false, _ body: (Logger) -> Void
   ) -> [String] {
     let book = Book()
-    body(Logger(level: .debug, format: format, toJournal: toJournal, time: FixedTime(), offer: book.offer))
+    body(
+      Logger(
+        level: .debug, format: format, toJournal: toJournal, time: ManualTime(unixMilliseconds: 1_795_267_230_007),
+        offer: book.offer))
     return book.lines
   }
 

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import PrismTestSupport
 import Synchronization
 
 /// A daemon that follows a script: one list of steps a connection, in the order of the connections.
@@ -18,8 +19,7 @@ final class ScriptedDaemon: Sendable {
 
   init(_ connections: [[Step]]) {
     ends = connections.map { _ in DispatchSemaphore(value: 0) }
-    var template = Array("/tmp/prism-client-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
     path = folder + "/ingest.sock"
     listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()

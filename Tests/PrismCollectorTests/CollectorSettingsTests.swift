@@ -1,4 +1,5 @@
 import Foundation
+import PrismTestSupport
 import Testing
 
 @testable import PrismCollector
@@ -22,7 +23,7 @@ struct CollectorSettingsTests {
 
   @Test("names files relative to the credentials, then to itself")
   func files() throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "prism-settings-\(UUID().uuidString)").path
+    let folder = TemporaryFolder.make()
     for name in ["credentials", "etc/keys"] {
       try FileManager.default.createDirectory(atPath: "\(folder)/\(name)", withIntermediateDirectories: true)
     }

@@ -15,8 +15,7 @@ struct CollectorTests {
   let collector: Collector
 
   init() throws {
-    var template = Array("/tmp/prism-collector-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
     collector = try Collector(
       CollectorOptions(state: folder, keys: ["main": Self.key]), log: Logger(write: { _ in }))
   }

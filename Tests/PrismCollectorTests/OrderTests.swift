@@ -16,8 +16,7 @@ struct OrderTests {
   private let collector: Collector
 
   init() throws {
-    var template = Array("/tmp/prism-collector-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
     collector = try Self.open(folder, time)
   }
 

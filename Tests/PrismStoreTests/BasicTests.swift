@@ -1,6 +1,7 @@
 import Foundation
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 @Suite("The store")

@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @testable import PrismStore

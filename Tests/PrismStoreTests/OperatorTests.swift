@@ -1,5 +1,6 @@
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 @Suite("What operators do with stored reports")

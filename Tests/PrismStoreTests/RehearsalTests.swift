@@ -1,5 +1,6 @@
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// What is told beforehand is what happens then, and telling changes nothing.

@@ -4,21 +4,6 @@ import PrismBase
 import PrismProtocol
 import PrismStore
 import PrismTestSupport
-import Synchronization
-
-/// A clock that stands until it is moved.
-final class StillTime: TimeSource {
-  private let milliseconds = Mutex<Int64>(1_700_000_000_000)
-  private let seconds = Mutex<Int64>(0)
-  var uptime: Duration { .seconds(seconds.withLock { $0 }) }
-  var unixMilliseconds: Int64 { milliseconds.withLock { $0 } }
-  func sleep(until deadline: Duration) async throws {}
-
-  func move(days: Int64 = 0, seconds moved: Int64 = 0) {
-    milliseconds.withLock { $0 += days * 86_400_000 + moved * 1000 }
-    seconds.withLock { $0 += days * 86_400 + moved }
-  }
-}
 
 /// A store in a folder of its own.
 final class Rig: Sendable {
@@ -27,11 +12,10 @@ final class Rig: Sendable {
   static let click = ReportType("click")!
 
   let folder: String
-  let time = StillTime()
+  let time = ManualTime()
 
   init() {
-    var template = Array("/tmp/prism-store-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
   }
 
   deinit {

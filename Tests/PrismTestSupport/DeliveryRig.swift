@@ -16,8 +16,7 @@ public final class DeliveryRig: Sendable {
   public let network: FixedNetwork
 
   public init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkState.Kind = .unmetered) {
-    var template = Array("/tmp/prism-engine-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
     (self.transport, self.network) = (transport, FixedNetwork(network))
   }
 

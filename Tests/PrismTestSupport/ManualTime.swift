@@ -42,6 +42,11 @@ public final class ManualTime: TimeSource {
     for sleeper in due { sleeper.wake.resume(returning: true) }
   }
 
+  public func move(days: Int64 = 0, seconds: Int64 = 0) { advance(by: .seconds(days * 86_400 + seconds)) }
+
+  /// How many wait to be woken.
+  public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+
   /// Steps the wall clock alone, as anyone may at any time.
   public func stepWallClock(milliseconds: Int64) { state.withLock { $0.wall += .milliseconds(milliseconds) } }
 

@@ -20,8 +20,7 @@ public final class RemoteRig: Sendable {
   public init(
     remote: String = "{url: \"https://config.test/prism\"}", namespaces: [String: String] = ["shop": RemoteRig.shop]
   ) {
-    var template = Array("/tmp/prism-remote-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
     mkdir(folder + "/namespaces.d", 0o700)
     write("main.key", Hex.encode(DeliveryRig.key.bytes))
     write(remote: remote)

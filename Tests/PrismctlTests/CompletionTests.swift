@@ -1,4 +1,5 @@
 import Foundation
+import PrismTestSupport
 import Testing
 
 @testable import prismctl
@@ -70,7 +71,7 @@ struct CompletionTests {
 
 /// A file for the length of a test.
 final class Scratch {
-  let path = NSTemporaryDirectory() + "prismctl-" + UUID().uuidString
-  init(_ text: String) throws { try text.write(toFile: path, atomically: false, encoding: .utf8) }
-  deinit { try? FileManager.default.removeItem(atPath: path) }  // a left file harms no test
+  private let folder = TemporaryFolder()
+  var path: String { folder("text") }
+  init(_ text: String) throws { try folder.write(text, to: "text") }
 }

@@ -9,8 +9,7 @@ final class FaultFolder: Sendable {
   let path: String
 
   init() {
-    var template = Array("/dev/shm/prism-fault-XXXXXX".utf8CString)
-    path = String(cString: mkdtemp(&template))
+    path = TemporaryFolder.make(in: "/dev/shm")
   }
 
   deinit {

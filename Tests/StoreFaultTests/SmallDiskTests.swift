@@ -44,8 +44,7 @@ extension StoreFaults {
     }
 
     private func mounted(_ megabytes: Int) throws -> String {
-      var template = Array("/tmp/prism-disk-XXXXXX".utf8CString)
-      let folder = String(cString: mkdtemp(&template))
+      let folder = TemporaryFolder.make()
       try #require(mount("prism", folder, "tmpfs", 0, "size=\(megabytes)m") == 0)
       return folder
     }

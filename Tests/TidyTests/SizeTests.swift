@@ -3,7 +3,7 @@ import Testing
 @Suite struct SizeTests {
   @Test("a file is one type: at most 500 lines", arguments: ["Sources", "Tests"])
   func filesAreShort(folder: String) {
-    for file in SourceTree.swiftFiles(under: folder) { #expect(file.lines.count <= 501, "\(file)") }
+    for file in SourceTree.files(in: folder) { #expect(file.lines.count <= 501, "\(file)") }
   }
 
   @Test("a function, a computed property or a closure fits a screen: none above 60 lines, nine of ten within 25")
@@ -23,7 +23,7 @@ import Testing
 
   @Test("code has at most 120 columns, texts and comments apart", arguments: ["Sources", "Tests"])
   func linesAreShort(folder: String) {
-    for file in SourceTree.swiftFiles(under: folder) {
+    for file in SourceTree.files(in: folder) {
       for (index, line) in file.code.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
         #expect(line.count <= 120, "\(file):\(index + 1)")
       }

@@ -9,7 +9,11 @@ enum SourceTree {
     /// The text line by line.
     var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
     /// What the compiler sees: comments and the content of string literals are gone, the lines stay.
-    var code: String { SwiftCode.withoutTextAndComments(text) }
+    let code: String
+
+    init(path: String, text: String) {
+      (self.path, self.text, code) = (path, text, SwiftCode.withoutTextAndComments(text))
+    }
     var description: String { path }
     var name: String { String(path.split(separator: "/").last ?? "") }
   }
@@ -20,6 +24,8 @@ enum SourceTree {
   static let tests = swiftFiles(under: "Tests")
   static let modules = Set(sources.map { String($0.path.split(separator: "/")[1]) })
 
+  /// - Parameter folder: `Sources` or `Tests`.
+  static func files(in folder: String) -> [File] { folder == "Sources" ? sources : tests }
   static func sources(of module: String) -> [File] { sources.filter { $0.path.hasPrefix("Sources/\(module)/") } }
 
   static func read(_ path: String) -> String? { try? String(contentsOfFile: "\(root)/\(path)", encoding: .utf8) }
@@ -32,7 +38,7 @@ enum SourceTree {
     return found.filter { $0.hasSuffix(suffix) }.sorted().map { "\(folder)/\($0)" }
   }
 
-  static func swiftFiles(under folder: String) -> [File] {
+  private static func swiftFiles(under folder: String) -> [File] {
     paths(under: folder, ending: ".swift").compactMap { path in read(path).map { File(path: path, text: $0) } }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import PrismClient
+import PrismTestSupport
 import Testing
 
 @Suite("Budgets of the daemon") struct BudgetTests {
@@ -92,7 +93,7 @@ import Testing
   /// Unoptimized, Swift allocates what a release build keeps on the stack: that is at 0.4.
   @Test("of 50,000 pipelined reports each costs at most 12.5 allocations in a debug build")
   func allocations() async throws {
-    let folder = try Programs.temporaryFolder()
+    let folder = TemporaryFolder.make()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     let (library, count) = ("\(folder)/allocations.so", "\(folder)/count")
     let source = URL(filePath: #filePath).deletingLastPathComponent().path + "/allocations.c"

@@ -2,6 +2,7 @@ import Dispatch
 import PrismBase
 import PrismHTTP
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 
 @testable import PrismCollector
@@ -12,7 +13,7 @@ import Synchronization
 /// however the threads run. One rule binds it: what it took it never rejects later, for nobody could be exactly once then.
 final class ChaosCollector: Sendable {
   private struct State {
-    var random: [String: SeededGenerator] = [:]
+    var random: [String: SeededRandom] = [:]
     var isHonest = false
     /// Plaintexts by packet.
     var seen: [String: [[UInt8]]] = [:]
@@ -107,7 +108,7 @@ final class ChaosCollector: Sendable {
     return state.withLock { state in
       state.posts += 1
       guard !state.isHonest, !choice.isEmpty else { return nil }
-      var random = state.random[line] ?? SeededGenerator(seed: seed ^ Self.hash(line))
+      var random = state.random[line] ?? SeededRandom(seed: seed ^ Self.hash(line))
       defer { state.random[line] = random }
       guard Int.random(in: 0..<3, using: &random) == 0 else { return nil }
       let wrong = choice[Int.random(in: 0..<choice.count, using: &random)]

@@ -32,7 +32,7 @@ final class ChaosRig: Sendable {
   private let running = Mutex<Engine?>(nil)
 
   init(timeout: Duration) throws {
-    folder = try Programs.temporaryFolder()
+    folder = TemporaryFolder.make()
     transport = HurriedTransport(timeout: timeout)
     clock = Task { [time = delivery.time] in
       while !Task.isCancelled {

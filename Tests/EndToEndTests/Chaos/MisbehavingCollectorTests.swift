@@ -20,7 +20,7 @@ struct MisbehavingCollectorTests {
       let chaos = try ChaosCollector(
         folder: rig.folder, keys: ["main": DeliveryRig.key], choice: Misbehaviour.all, seed: seed)
       let front = try await TLSFront(folder: rig.folder) { await chaos.take($0) }
-      let fates = Mutex(SeededGenerator(seed: seed))
+      let fates = Mutex(SeededRandom(seed: seed))
       let isHonest = Mutex(false)
       let tls = WireServer { wire in
         let wrong = fates.withLock { Int.random(in: 0..<3, using: &$0) == 0 ? TLSMisbehaviour.random(using: &$0) : nil }

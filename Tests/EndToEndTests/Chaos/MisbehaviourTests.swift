@@ -4,6 +4,7 @@ import PrismConfig
 import PrismHTTP
 import PrismLinux
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 import Testing
 
@@ -99,7 +100,7 @@ struct MisbehaviourTests {
 
   @Test("of TLS is a failure of which nothing can have left")
   func tlsMeanings() async throws {
-    let folder = try Programs.temporaryFolder()
+    let folder = TemporaryFolder.make()
     let front = try await TLSFront(folder: folder) { _ in .refusal(500, "never reached") }
     for (wrong, failures, mayHaveLeft) in Self.tls {
       let server = WireServer { front.serve($0, wrong) }

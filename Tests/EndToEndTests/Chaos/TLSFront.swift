@@ -3,6 +3,7 @@ import Glibc
 import PrismConfig
 import PrismHTTP
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 
 /// What the other side of a TLS connection may do wrong.
@@ -14,7 +15,7 @@ enum TLSMisbehaviour: Sendable, Hashable, CustomStringConvertible {
   case silentAfter(bytes: Int)
   case plainHTTP, garbage
 
-  static func random(using random: inout SeededGenerator) -> TLSMisbehaviour {
+  static func random(using random: inout SeededRandom) -> TLSMisbehaviour {
     let bytes = Int.random(in: 0..<3000, using: &random)
     let choice: [TLSMisbehaviour] = [
       .certificateOfAnotherHost, .expiredCertificate, .certificateOfAStrangeAuthority, .closedAfter(bytes: bytes),

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismClient
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 import Testing
 
@@ -30,7 +31,7 @@ final class Harness: Sendable {
     collectorPrefix: [String] = [], isTLS: Bool = false
   ) async throws {
     self.isTLS = isTLS
-    folder = try Programs.temporaryFolder()
+    folder = TemporaryFolder.make()
     (self.daemonPrefix, self.collectorPrefix) = (daemonPrefix, collectorPrefix)
     self.collectorAddress = try collectorAddress ?? "127.0.0.1:\(Self.freePort())"
     for path in ["namespaces.d", "collector", "state"] {

@@ -16,7 +16,7 @@ enum Programs {
   static func run(
     _ program: String, _ arguments: [String] = [], input: String = "", environment: [String: String] = [:]
   ) async throws -> Ran {
-    let folder = try temporaryFolder()
+    let folder = TemporaryFolder.make()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     try input.write(toFile: "\(folder)/in", atomically: false, encoding: .utf8)
     let streams = Program.Streams(
@@ -34,12 +34,6 @@ enum Programs {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failed("\(path): errno \(errno)") }
     return descriptor
-  }
-
-  static func temporaryFolder() throws -> String {
-    var template = Array("/tmp/prism-e2e-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw Failed("mkdtemp: errno \(errno)") }
-    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
 

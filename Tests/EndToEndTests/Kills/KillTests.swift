@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismClient
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// `PRISM_E2E_KILLS=200` for the long form, `PRISM_SEED=…` for the same kills again.
@@ -57,7 +58,7 @@ import Testing
   /// The daemon, and about as often the collector.
   private static func killAtRandom(_ harness: Harness, _ oracle: Oracle, _ seed: UInt64) async throws {
     defer { oracle.end() }
-    var random = SeededGenerator(seed: seed)
+    var random = SeededRandom(seed: seed)
     var daemonKills = 0
     while daemonKills < kills {
       let goal = oracle.storedCount + Int.random(in: 1...4000, using: &random)

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import PrismClient
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// `PRISM_E2E_RELOADS=1000` for the long form, `PRISM_SEED=…` for the same reloads again.
@@ -61,7 +62,7 @@ import Testing
 
   private static func reloadAtRandom(_ harness: Harness, _ oracle: Oracle, _ seed: UInt64) async throws {
     defer { oracle.end() }
-    var random = SeededGenerator(seed: seed)
+    var random = SeededRandom(seed: seed)
     var ways: [Way: Int] = [:]
     for count in 1...reloads {
       let way = Way.allCases.randomElement(using: &random)!
@@ -78,7 +79,7 @@ import Testing
   }
 
   private static func reload(
-    _ harness: Harness, _ way: Way, maxItem: Int, _ random: inout SeededGenerator
+    _ harness: Harness, _ way: Way, maxItem: Int, _ random: inout SeededRandom
   ) async throws {
     let before = try await harness.generation()
     let name = names.randomElement(using: &random)!

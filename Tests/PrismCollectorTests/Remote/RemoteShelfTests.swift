@@ -26,8 +26,7 @@ struct RemoteShelfTests {
     var files: String { path + "/remote.d" }
 
     init(_ files: [String: String]) throws {
-      var template = Array("/tmp/prism-shelf-XXXXXX".utf8CString)
-      path = String(cString: mkdtemp(&template))
+      path = TemporaryFolder.make()
       try FileManager.default.createDirectory(atPath: path + "/remote.d", withIntermediateDirectories: false)
       for (name, text) in files { try write(name, text) }
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismConfig
+import PrismTestSupport
 
 /// A fresh folder with configuration files, removed with the value's last reference.
 final class ConfigurationFolder {
@@ -8,9 +9,7 @@ final class ConfigurationFolder {
 
   /// - Parameter files: by their path below the folder; `prismd.yaml` is the daemon's own.
   init(_ files: [String: String] = [:]) throws {
-    var template = Array("/tmp/prism-config-XXXXXX".utf8CString)
-    guard let made = mkdtemp(&template) else { throw Failure(errno) }
-    path = String(cString: made)
+    path = TemporaryFolder.make()
     for (name, text) in files { try write(name, text) }
   }
 

@@ -1,5 +1,6 @@
 import PrismConfig
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @Suite("What is taken as YAML")
@@ -67,7 +68,7 @@ struct YAMLFileTests {
   @Test("whatever is cut off, turned or repeated in a file, reading it ends in a configuration or in faults")
   func mutations() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
-    var random = SplitMix(state: seed)
+    var random = SeededRandom(seed: seed)
     let folder = try ConfigurationFolder(["k1.key": "00112233445566778899aabbccddeeff"])
     let sound = Array(
       "ingest: {socket: /tmp/i, mode: \"0660\"}\ncommon:\n  a: ${HOME:-x}\nkeys: [{id: k1, file: k1.key}]\n".utf8)
@@ -85,17 +86,5 @@ struct YAMLFileTests {
       let lines = folder.faultLines()
       #expect(lines.allSatisfy { $0.contains(/^[^:]+:[1-9][0-9]*: .+: .+/) }, "seed \(seed): \(lines)")
     }
-  }
-}
-
-/// Random numbers that a printed seed repeats (SplitMix64, Steele and others 2014).
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-    return z ^ z >> 31
   }
 }

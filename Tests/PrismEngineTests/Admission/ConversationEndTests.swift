@@ -1,6 +1,7 @@
 import Glibc
 import PrismEngine
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @Suite("A conversation that ends at any byte")
@@ -39,7 +40,7 @@ struct ConversationEndTests {
   func everyByte() {
     let seed = getenv("PRISM_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0...UInt64.max)
     print("conversation ends: seed \(seed)")
-    var random = SeededRandom(seed)
+    var random = SeededRandom(seed: seed)
     for round in 0..<25 {
       let text = (0..<Int.random(in: 1...4, using: &random)).map { _ in Self.requests.randomElement(using: &random)! }
       let script = Array(text.joined().utf8)

@@ -1,5 +1,6 @@
 import PrismEngine
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @Suite("Whatever is sent, and however it is cut")
@@ -54,7 +55,7 @@ struct ConversationFuzzTests {
   func anyCutting() {
     let seed = UInt64.random(in: 0...UInt64.max)
     print("conversation fuzz: seed \(seed)")
-    var random = SeededRandom(seed)
+    var random = SeededRandom(seed: seed)
     for round in 0..<1500 {
       let script = Self.script(&random)
       let whole = talk(script, &random, isCut: false)
@@ -62,18 +63,5 @@ struct ConversationFuzzTests {
       #expect(whole.lines == cut.lines, "seed \(seed), round \(round)")
       #expect(whole.rows == cut.rows, "seed \(seed), round \(round)")
     }
-  }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): a run can be repeated by its seed.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(_ seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-    return z ^ z >> 31
   }
 }

@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 import Testing
 

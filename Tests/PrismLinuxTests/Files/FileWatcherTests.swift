@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismTestSupport
 import Synchronization
 import Testing
 
@@ -82,7 +83,7 @@ struct FileWatcherTests {
 
   @Test("what else happens in a folder is no change, and several writes are one")
   func quiet() async throws {
-    let time = HandTurnedTime()
+    let time = ManualTime()
     let watcher = FileWatcher(time: time, log: Logger(level: .error)) { [changes] in changes.add() }
     await watcher.watch(files: [folder("prismd.yaml")], folders: [])
     try folder.write("z", to: "other")
@@ -99,7 +100,7 @@ struct FileWatcherTests {
 
   @Test("where the kernel watches nothing, files are looked at every 2 s")
   func polled() async throws {
-    let time = HandTurnedTime()
+    let time = ManualTime()
     let watcher = FileWatcher(
       time: time, settle: .milliseconds(300), log: Logger(level: .error), makeDescriptor: { -1 },
       onChange: { [changes] in changes.add() })

@@ -1,6 +1,7 @@
 import Foundation
 import PrismEngine
 import PrismLinux
+import PrismTestSupport
 import Testing
 
 @Suite("A file of the state folder")

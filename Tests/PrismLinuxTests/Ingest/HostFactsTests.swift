@@ -1,13 +1,14 @@
 import Foundation
 import PrismEngine
 import PrismLinux
+import PrismTestSupport
 import Testing
 
 @Suite("What the host tells of itself")
 struct HostFactsTests {
   private func facts(_ files: [String: String]) throws -> HostFacts {
-    let root = FileManager.default.temporaryDirectory.appending(path: "prism-host-\(UUID())")
-    defer { try? FileManager.default.removeItem(at: root) }  // a leftover in /tmp is no failure
+    let folder = TemporaryFolder()
+    let root = URL(filePath: folder.path)
     for (path, text) in files {
       let file = root.appending(path: path)
       try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)

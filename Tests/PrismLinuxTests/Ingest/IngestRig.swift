@@ -5,6 +5,7 @@ import PrismConfig
 import PrismEngine
 import PrismLinux
 import PrismProtocol
+import PrismTestSupport
 import Synchronization
 
 /// A store in memory: takes every batch, or holds all of them back until it is told to go on.
@@ -68,50 +69,16 @@ final class ScriptedSink: ReportSink {
   var rowCount: Int { commits.joined().reduce(0) { $0 + $1.rows.count } }
 }
 
-/// A clock that a test turns by hand.
-final class HandTurnedTime: TimeSource {
-  private struct Sleeper {
-    let deadline: Duration
-    let continuation: CheckedContinuation<Void, Never>
-  }
-  private let state = Mutex((uptime: Duration.seconds(1000), sleepers: [Sleeper]()))
-
-  var uptime: Duration { state.withLock { $0.uptime } }
-  var unixMilliseconds: Int64 { 1_732_154_081_000 }
-  var sleeperCount: Int { state.withLock { $0.sleepers.count } }
-
-  func sleep(until deadline: Duration) async throws {
-    await withCheckedContinuation { continuation in
-      let isDue = state.withLock { state in
-        if deadline > state.uptime { state.sleepers.append(Sleeper(deadline: deadline, continuation: continuation)) }
-        return deadline <= state.uptime
-      }
-      if isDue { continuation.resume() }
-    }
-  }
-
-  func advance(by duration: Duration) {
-    let due = state.withLock { state in
-      state.uptime += duration
-      let now = state.uptime
-      defer { state.sleepers.removeAll { $0.deadline <= now } }
-      return state.sleepers.filter { $0.deadline <= now }
-    }
-    for sleeper in due { sleeper.continuation.resume() }
-  }
-}
-
 /// A server on a socket in a folder of its own.
 final class IngestRig: Sendable {
   let server: IngestServer
   let sink = ScriptedSink()
-  let time = HandTurnedTime()
+  let time = ManualTime(unixMilliseconds: 1_732_154_081_000)
   let path: String
   private let folder: String
 
   init(budget: PendingBudget = PendingBudget(), _ change: (inout Snapshot) -> Void = { _ in }) async throws {
-    var template = Array("/tmp/prism-ingest-XXXXXX".utf8CString)
-    folder = String(cString: mkdtemp(&template))
+    folder = TemporaryFolder.make()
     path = folder + "/ingest.sock"
     var snapshot = Self.snapshot
     change(&snapshot)

@@ -3,6 +3,7 @@ import PrismConfig
 import PrismEngine
 import PrismLinux
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @Suite("The ingest socket")

@@ -1,5 +1,6 @@
 import Glibc
 import PrismEngine
+import PrismTestSupport
 import Testing
 
 @testable import PrismLinux

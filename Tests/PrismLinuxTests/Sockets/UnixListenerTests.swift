@@ -1,5 +1,6 @@
 import Glibc
 import PrismLinux
+import PrismTestSupport
 import Testing
 
 @Suite("Listening Unix sockets")

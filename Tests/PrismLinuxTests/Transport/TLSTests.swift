@@ -3,6 +3,7 @@ import PrismConfig
 import PrismEngine
 import PrismLinux
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// Certificates made by openssl, a server of Python's ssl module: nothing of ours on the other side.

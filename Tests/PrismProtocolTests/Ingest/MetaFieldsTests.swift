@@ -1,5 +1,6 @@
 import Glibc
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @Suite("What a receiver reads of a meta")
@@ -41,7 +42,7 @@ struct MetaFieldsTests {
   func agreesWithTrees() {
     let seed = getenv("PRISM_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0...UInt64.max)
     print("metas against trees: seed \(seed) (replay with PRISM_SEED=\(seed))")
-    var random = SeededRandom(seed)
+    var random = SeededRandom(seed: seed)
     let sound =
       #"{"MONITOR_TYPE":"n\u0065t","a":[1,{"b":null}],"REPORT_ID":"id-1","CREATE_TIME":1700000000000,"t":"ü"}"#
     var taken = 0

@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// Holds the scanner to the tree parser, which was written apart from it.
@@ -8,7 +9,7 @@ struct ScannerFuzzTests {
   func agrees() {
     let seed = UInt64.random(in: 0...UInt64.max)
     print("scanner fuzz: seed \(seed)")
-    var random = SeededRandom(seed)
+    var random = SeededRandom(seed: seed)
     for _ in 0..<60_000 {
       var text = Array(Self.corpus.randomElement(using: &random)!.utf8)
       for _ in 0..<Int.random(in: 0...3, using: &random) { Self.mutate(&text, &random) }
@@ -49,18 +50,5 @@ struct ScannerFuzzTests {
     }
     guard expected["meta"]?.object?.count == 1, expected.object?.count == 2 else { return }  // grew other fields
     #expect(throws: Never.self, "seed \(seed): \(meta)") { try RequestScannerTests.scan(meta).request.get() }
-  }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014): a run can be repeated by its seed.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(_ seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-    return z ^ z >> 31
   }
 }

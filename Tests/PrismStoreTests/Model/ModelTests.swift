@@ -1,6 +1,7 @@
 import Foundation
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 import Testing
 
 /// Random operations on the store and on a model of it: after every one both say the same, and the ledger balances.
@@ -34,11 +35,11 @@ final class ModelRun {
   private let rig = Rig()
   private var store: ReportStore?
   private var model = ModelStore()
-  private var random: SystemSeeded
+  private var random: SeededRandom
   private var next = 0
 
   init(seed: UInt64) async throws {
-    random = SystemSeeded(seed: seed)
+    random = SeededRandom(seed: seed)
     store = try await rig.open()
   }
 
@@ -228,17 +229,4 @@ final class ModelRun {
 struct ModelFailure: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
-}
-
-/// splitmix64: the same numbers for the same seed, on every machine.
-struct SystemSeeded: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var x = state
-    x = (x ^ (x >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    x = (x ^ (x >> 27)) &* 0x94D0_49BB_1331_11EB
-    return x ^ (x >> 31)
-  }
 }
