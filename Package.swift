@@ -37,6 +37,7 @@ let package = Package(
     system("CSQLite", pkgConfig: "sqlite3", apt: "libsqlite3-dev"),
     system("CZlib", pkgConfig: "zlib", apt: "zlib1g-dev"),
     system("CDeflate", pkgConfig: "libdeflate", apt: "libdeflate-dev"),
+    system("CZstd", pkgConfig: "libzstd", apt: "libzstd-dev"),
     system("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
@@ -49,7 +50,7 @@ let package = Package(
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),
     library("PrismProtocol", ["PrismBase"]),
-    library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "COpenSSL"]),
+    library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
     library("PrismConfig", ["PrismProtocol", "CYAML"]),
     library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate", "CJoinedWrites", "CLinux"]),
     library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),

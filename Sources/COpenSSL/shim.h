@@ -10,12 +10,14 @@
 #include <openssl/x509.h>
 
 /* EVP_PKEY_CTX_add1_hkdf_info and its like are macros with casts in some versions and functions in others: one name that
- * Swift can call. HKDF-SHA-256 (RFC 5869) without salt. Answers 1 for success. */
-static inline int prism_hkdf_sha256(const unsigned char *key, size_t key_count, const unsigned char *info,
-                                    size_t info_count, unsigned char *result, size_t result_count) {
+ * Swift can call. HKDF-SHA-256 (RFC 5869); no salt with a salt_count of 0. Answers 1 for success. */
+static inline int prism_hkdf_sha256(const unsigned char *key, size_t key_count, const unsigned char *salt,
+                                    size_t salt_count, const unsigned char *info, size_t info_count,
+                                    unsigned char *result, size_t result_count) {
   EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, NULL);
   int ok = context && EVP_PKEY_derive_init(context) > 0 && EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) > 0 &&
            EVP_PKEY_CTX_set1_hkdf_key(context, key, (int)key_count) > 0 &&
+           (salt_count == 0 || EVP_PKEY_CTX_set1_hkdf_salt(context, salt, (int)salt_count) > 0) &&
            EVP_PKEY_CTX_add1_hkdf_info(context, info, (int)info_count) > 0 &&
            EVP_PKEY_derive(context, result, &result_count) > 0;
   EVP_PKEY_CTX_free(context);
@@ -27,4 +29,20 @@ static inline int prism_hmac_sha256(const unsigned char *key, size_t key_count, 
                                     size_t text_count, unsigned char result[32]) {
   size_t count = 32;
   return EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, key_count, text, text_count, result, 32, &count) != NULL;
+}
+
+/* X25519 (RFC 7748). Answers 1 for success; a public key of small order is none. */
+static inline int prism_x25519(const unsigned char private_key[32], const unsigned char public_key[32],
+                               unsigned char shared[32]) {
+  size_t count = 32;
+  EVP_PKEY *own = EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, NULL, private_key, 32);
+  EVP_PKEY *other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, public_key, 32);
+  EVP_PKEY_CTX *context = own ? EVP_PKEY_CTX_new(own, NULL) : NULL;
+  int ok = other && context && EVP_PKEY_derive_init(context) > 0 && EVP_PKEY_derive_set_peer(context, other) > 0 &&
+           EVP_PKEY_derive(context, shared, &count) > 0 && count == 32;
+  EVP_PKEY_CTX_free(context);
+  EVP_PKEY_free(other);
+  EVP_PKEY_free(own);
+  if (!ok) ERR_clear_error();
+  return ok;
 }

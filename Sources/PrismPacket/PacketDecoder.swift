@@ -76,11 +76,12 @@ public struct PacketLimits: Sendable, Equatable {
   public var metaBlockBytesMax: Int
   /// All payloads together.
   public var payloadBytesMax: Int
+  /// Version 2 only: rows.
+  public var rowsMax: Int
 
   /// The default takes all that a daemon sends within its ceilings (`limits.maxBodyMByte` is at most 64), but the meta
   /// block of a payload packet: at most 255 metas of 10,240 bytes.
-  public init(metaBlockBytesMax: Int = 32 * 1_048_576, payloadBytesMax: Int = 65 * 1_048_576) {
-    self.metaBlockBytesMax = metaBlockBytesMax
-    self.payloadBytesMax = payloadBytesMax
+  public init(metaBlockBytesMax: Int = 32 * 1_048_576, payloadBytesMax: Int = 65 * 1_048_576, rowsMax: Int = 10_000) {
+    (self.metaBlockBytesMax, self.payloadBytesMax, self.rowsMax) = (metaBlockBytesMax, payloadBytesMax, rowsMax)
   }
 }

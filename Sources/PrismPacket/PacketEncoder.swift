@@ -44,20 +44,11 @@ public final class PacketEncoder {
     context: [UInt8], metas: [UInt8], payloads: [[UInt8]]
   ) throws(PacketError) -> [UInt8] {
     let metaBlock = try block(metas, index: 0, context: context)
-    guard let metaLength = UInt16(exactly: metaBlock.count), let count = UInt8(exactly: payloads.count) else {
-      throw .frameOverflow
-    }
-    var header: [UInt8] = []
-    header.append(bigEndian: metaLength)
-    header.append(count)
-    var blocks = metaBlock
+    var blocks: [[UInt8]] = []
     for (index, payload) in payloads.enumerated() {
-      let block = try block(payload, index: index + 1, context: context)
-      guard let length = UInt32(exactly: block.count) else { throw .frameOverflow }
-      header.append(bigEndian: length)
-      blocks += block
+      blocks.append(try block(payload, index: index + 1, context: context))
     }
-    return header + blocks
+    return try PayloadFrame.bytes(metaBlock: metaBlock, payloadBlocks: blocks)
   }
 
   /// `AES(gzip(plain))`; the index binds it to its place in the packet.
@@ -79,12 +70,4 @@ public struct EncodedPacket: Sendable, Equatable {
   public let mac: String?
   /// Bytes before compression.
   public let rawBytes: Int
-}
-
-extension [UInt8] {
-  fileprivate mutating func append(bigEndian value: some FixedWidthInteger) {
-    for shift in stride(from: value.bitWidth - 8, through: 0, by: -8) {
-      append(UInt8(truncatingIfNeeded: value >> shift))
-    }
-  }
 }

@@ -7,6 +7,7 @@ struct DocumentedPacketTests {
     "take the packet apart and print what the document says",
     arguments: [
       ("python run", "/usr/bin/python3", "json answer"), ("sh run", "/bin/sh", "json answer of the shell"),
+      ("sh run of a sealed payload", "/bin/sh", "text answer of the sealed payload"),
     ])
   func runs(language: String, interpreter: String, answer: String) throws {
     let path = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/packet.md")

@@ -6,8 +6,16 @@ public enum Compression: Sendable, Equatable {
   case fast
   /// Where it costs: libdeflate's level 6, 2.2 times as fast as zlib's and 10 % smaller.
   case small
+  /// Not at all: a gzip member that holds its content as it is.
+  case stored
 
-  fileprivate var level: Int32 { self == .fast ? 1 : 6 }
+  fileprivate var level: Int32 {
+    switch self {
+    case .stored: 0
+    case .fast: 1
+    case .small: 6
+    }
+  }
 }
 
 /// Gzip (RFC 1952) by libdeflate; mtime 0, no name.

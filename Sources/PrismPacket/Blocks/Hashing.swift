@@ -1,7 +1,7 @@
 import COpenSSL
 import PrismProtocol
 
-/// The two uses of SHA-256 (RFC 2104, RFC 5869): packets' codes and device ids.
+/// The uses of SHA-256 (RFC 2104, RFC 5869): codes, derived keys and device ids.
 enum Hashing {
   static func hmacSHA256(key: [UInt8], _ text: [UInt8]) throws(PacketError) -> [UInt8] {
     var result = [UInt8](repeating: 0, count: 32)
@@ -9,11 +9,22 @@ enum Hashing {
     return result
   }
 
+  static func sha256(_ text: [UInt8]) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: 32)
+    guard EVP_Digest(text, text.count, &result, nil, EVP_sha256(), nil) == 1 else { throw .internal }
+    return result
+  }
+
   /// HKDF without salt; 32 bytes.
   static func hkdfSHA256(key: [UInt8], info: String) throws(PacketError) -> [UInt8] {
-    let info = Array(info.utf8)
-    var result = [UInt8](repeating: 0, count: 32)
-    guard prism_hkdf_sha256(key, key.count, info, info.count, &result, 32) == 1 else { throw .internal }
+    try hkdfSHA256(key: key, salt: [], info: Array(info.utf8), count: 32)
+  }
+
+  /// - Parameter salt: empty: none.
+  static func hkdfSHA256(key: [UInt8], salt: [UInt8], info: [UInt8], count: Int) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: count)
+    let isDone = prism_hkdf_sha256(key, key.count, salt, salt.count, info, info.count, &result, count) == 1
+    guard isDone else { throw .internal }
     return result
   }
 

@@ -1,0 +1,38 @@
+/// `Prism-Encoding`: how the plaintext of a packet's blocks is compressed.
+public enum PacketEncoding: String, Sendable, CaseIterable {
+  /// RFC 1952. Every receiver takes it.
+  case gzip
+  /// RFC 8878, for receivers that announce it.
+  case zstd
+  /// As it is: for payloads that do not shrink.
+  case none
+}
+
+/// One of the encodings, with its working memory. Not for two threads at once.
+protocol BlockCompressor {
+  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8]
+  /// What `packed` says that it unpacks to. - Throws: `unpackFailed` if that cannot be.
+  func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int
+  /// - Throws: `unpackFailed` for anything but one whole packed block of that size.
+  func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8]
+}
+
+struct StoredCompressor: BlockCompressor {
+  func pack(_ plain: [UInt8]) -> [UInt8] { plain }
+  func unpackedBytes(_ packed: [UInt8]) -> Int { packed.count }
+  func unpack(_ packed: [UInt8]) -> [UInt8] { packed }
+}
+
+/// Both ways of gzip.
+struct GzipBlockCompressor: BlockCompressor {
+  private let compressor: GzipCompressor
+  private let unpacker: GzipUnpacker
+
+  init(_ compression: Compression) throws(PacketError) {
+    (compressor, unpacker) = (try GzipCompressor(compression), try GzipUnpacker())
+  }
+
+  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8] { try compressor.compress(plain) }
+  func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int { try GzipUnpacker.unpackedBytes(packed) }
+  func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8] { try unpacker.unpack(packed) }
+}

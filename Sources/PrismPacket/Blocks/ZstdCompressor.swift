@@ -1,0 +1,82 @@
+import CZstd
+
+/// zstd (RFC 8878), level 1, with or without a dictionary: one frame that says its content's size.
+///
+/// Holds the library's contexts, so one serves many blocks; not for two threads at once.
+final class ZstdCompressor: BlockCompressor {
+  private static let level: Int32 = 1
+  private static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
+
+  private let compressing: OpaquePointer
+  private let unpacking: OpaquePointer
+  private let dictionary: (id: UInt32, compressing: OpaquePointer, unpacking: OpaquePointer)?
+
+  /// - Throws: `internal` without memory.
+  init(dictionary: CompressionDictionary? = nil) throws(PacketError) {
+    guard let compressing = ZSTD_createCCtx() else { throw .internal }
+    guard let unpacking = ZSTD_createDCtx() else {
+      ZSTD_freeCCtx(compressing)
+      throw .internal
+    }
+    (self.compressing, self.unpacking) = (compressing, unpacking)
+    self.dictionary = dictionary.flatMap { dictionary in
+      guard let forPacking = ZSTD_createCDict(dictionary.bytes, dictionary.bytes.count, Self.level),
+        let forUnpacking = ZSTD_createDDict(dictionary.bytes, dictionary.bytes.count)
+      else { return nil }
+      return (dictionary.id, forPacking, forUnpacking)
+    }
+    guard (dictionary == nil) == (self.dictionary == nil), configure() else { throw .internal }
+  }
+
+  deinit {
+    ZSTD_freeCCtx(compressing)
+    ZSTD_freeDCtx(unpacking)
+    if let dictionary {
+      ZSTD_freeCDict(dictionary.compressing)
+      ZSTD_freeDDict(dictionary.unpacking)
+    }
+  }
+
+  private func configure() -> Bool {
+    var results = [ZSTD_CCtx_setParameter(compressing, ZSTD_c_compressionLevel, Self.level)]
+    if let dictionary {
+      results.append(ZSTD_CCtx_refCDict(compressing, dictionary.compressing))
+      results.append(ZSTD_DCtx_refDDict(unpacking, dictionary.unpacking))
+    }
+    return results.allSatisfy { ZSTD_isError($0) == 0 }
+  }
+
+  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8] {
+    var failed = false
+    let packed = [UInt8](unsafeUninitializedCapacity: ZSTD_compressBound(plain.count)) { output, count in
+      let result = ZSTD_compress2(compressing, output.baseAddress, output.count, plain, plain.count)
+      failed = ZSTD_isError(result) != 0
+      count = failed ? 0 : result
+    }
+    if failed { throw .internal }
+    return packed
+  }
+
+  /// - Throws: `unpackFailed` for a frame of another dictionary, one that does not say its content's size, and anything
+  ///   but one frame. A skippable one is none.
+  func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int {
+    guard packed.starts(with: Self.magic),
+      ZSTD_getDictID_fromFrame(packed, packed.count) == dictionary?.id ?? 0,
+      ZSTD_findFrameCompressedSize(packed, packed.count) == packed.count,
+      // Unknown and unreadable sizes are the two largest numbers.
+      let bytes = Int(exactly: ZSTD_getFrameContentSize(packed, packed.count))
+    else { throw .unpackFailed }
+    return bytes
+  }
+
+  func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8] {
+    let bytes = try unpackedBytes(packed)
+    var isWhole = false
+    let result = [UInt8](unsafeUninitializedCapacity: max(1, bytes)) { output, count in
+      isWhole = ZSTD_decompressDCtx(unpacking, output.baseAddress, bytes, packed, packed.count) == bytes
+      count = isWhole ? bytes : 0
+    }
+    guard isWhole else { throw .unpackFailed }
+    return result
+  }
+}

@@ -1,0 +1,18 @@
+public import PrismProtocol
+
+/// Keys that are made for one device from a master key that only the receiver has (docs/packet.md, "Keys").
+public enum DeviceKey {
+  public static let masterBytesMin = 16
+
+  /// HKDF-SHA-256 of the master, with the key's id as salt and the device's id in its info. The shorter key of one cipher
+  /// is the beginning of the longer key of another.
+  /// - Throws: `keyLength` for a master of less than 16 bytes.
+  public static func derived(
+    master: Secret, keyID: String, deviceID: String, cipher: Cipher
+  ) throws(PacketError) -> Secret {
+    guard master.bytes.count >= masterBytesMin else { throw .keyLength }
+    let info = Array("prism device".utf8) + [0] + Array(deviceID.utf8)
+    return Secret(
+      try Hashing.hkdfSHA256(key: master.bytes, salt: Array(keyID.utf8), info: info, count: cipher.keyBytes))
+  }
+}

@@ -1,0 +1,77 @@
+import COpenSSL
+public import PrismProtocol
+
+/// A payload that only the receiver can read (docs/packet.md, "Sealed payloads"):
+///
+///     "PSL1"  ephemeral public key (32)  AES-256-GCM of gzip of the payload, tag (16) at the end
+///
+/// Key and nonce are HKDF-SHA-256 of the shared secret of X25519. Each payload has its own ephemeral key.
+public enum SealedPayload {
+  public static let magic = Array("PSL1".utf8)
+  /// Bytes that sealing adds to the compressed payload.
+  public static let overheadBytes = magic.count + SealingPublicKey.byteCount + 16
+
+  /// - Throws: `internal`, and `decryptionFailed` for a public key of small order.
+  public static func seal(
+    _ payload: [UInt8], to receiver: SealingPublicKey, of report: SealedReport
+  ) throws(PacketError) -> [UInt8] {
+    let ephemeral = try SealingPrivateKey()
+    return try seal(payload, to: receiver, of: report, ephemeral: ephemeral)
+  }
+
+  static func seal(
+    _ payload: [UInt8], to receiver: SealingPublicKey, of report: SealedReport, ephemeral: SealingPrivateKey
+  ) throws(PacketError) -> [UInt8] {
+    let shared = try ephemeral.shared(with: receiver)
+    let (cipher, nonce) = try parts(shared, ephemeral: ephemeral.publicKey, receiver: receiver)
+    let fast = try GzipCompressor(.fast)
+    let packed =
+      try ShrinkProbe.shrinks([payload], pack: fast.compress)
+      ? try fast.compress(payload) : try GzipCompressor(.stored).compress(payload)
+    var block: [UInt8] = []
+    let failure: PacketError? = packed.withUnsafeBytes { packed in
+      do throws(PacketError) {
+        try cipher.seal(packed, associated: report.associated, nonce: nonce, to: &block)
+        return nil
+      } catch { return error }
+    }
+    if let failure { throw failure }
+    return magic + ephemeral.publicKey.bytes + block.dropFirst(nonce.count)
+  }
+
+  /// - Throws: `shortHeader`, `decryptionFailed` for another key, another report or a changed byte, `unpackFailed`,
+  ///   `tooLarge`.
+  public static func open(
+    _ sealed: [UInt8], with key: SealingPrivateKey, of report: SealedReport, bytesMax: Int
+  ) throws(PacketError) -> [UInt8] {
+    guard sealed.count >= overheadBytes, sealed.starts(with: magic),
+      let ephemeral = SealingPublicKey(Array(sealed.dropFirst(magic.count).prefix(SealingPublicKey.byteCount)))
+    else { throw .shortHeader }
+    let shared = try key.shared(with: ephemeral)
+    let (cipher, nonce) = try parts(shared, ephemeral: ephemeral, receiver: key.publicKey)
+    let block = nonce + sealed.dropFirst(magic.count + SealingPublicKey.byteCount)
+    let packed = try cipher.open(block[...], associated: report.associated)
+    return try gunzip(packed[...], bytesMax: bytesMax)
+  }
+
+  private static func parts(
+    _ shared: [UInt8], ephemeral: SealingPublicKey, receiver: SealingPublicKey
+  ) throws(PacketError) -> (BlockCipher, nonce: [UInt8]) {
+    let material = try Hashing.hkdfSHA256(
+      key: shared, salt: ephemeral.bytes + receiver.bytes, info: Array("prism2 seal".utf8), count: 44)
+    return (try BlockCipher(.aes256GCM, key: Secret(Array(material[..<32]))), Array(material[32...]))
+  }
+}
+
+/// Which report a sealed payload belongs to: it opens as no other's.
+public struct SealedReport: Sendable, Equatable {
+  public var deviceID: String
+  public var namespace: NamespaceName
+  public var reportID: String
+
+  public init(deviceID: String, namespace: NamespaceName, reportID: String) {
+    (self.deviceID, self.namespace, self.reportID) = (deviceID, namespace, reportID)
+  }
+
+  var associated: [UInt8] { Array("prism2 seal\n\(deviceID)\n\(namespace)\n\(reportID)\n".utf8) }
+}

@@ -1,0 +1,83 @@
+import COpenSSL
+import PrismProtocol
+
+/// Whom payloads are sealed to: an X25519 public key (RFC 7748).
+public struct SealingPublicKey: Sendable, Equatable {
+  public static let byteCount = 32
+  public let bytes: [UInt8]
+
+  /// - Returns: nil unless there are 32 bytes.
+  public init?(_ bytes: [UInt8]) {
+    guard bytes.count == Self.byteCount else { return nil }
+    self.bytes = bytes
+  }
+
+  /// Base64 (RFC 4648, padded), as `seal.publicKey` has it.
+  public init?(base64 text: String) {
+    guard let bytes = Base64.decode(Array(text.utf8)) else { return nil }
+    self.init(bytes)
+  }
+
+  public var base64: String { Base64.encode(bytes) }
+}
+
+/// Opens what is sealed to its public key. It never is on the device that seals.
+public struct SealingPrivateKey: Sendable {
+  let secret: Secret
+  public let publicKey: SealingPublicKey
+
+  /// A new key.
+  public init() throws(PacketError) {
+    guard let key = Self(try Hashing.randomBytes(32)) else { throw .internal }
+    self = key
+  }
+
+  /// - Returns: nil unless there are 32 bytes.
+  public init?(_ bytes: [UInt8]) {
+    guard bytes.count == 32,
+      let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nil, bytes, bytes.count)
+    else { return nil }
+    defer { EVP_PKEY_free(key) }
+    self.init(key)
+  }
+
+  /// - Parameter pem: what `openssl genpkey -algorithm x25519` writes, without a passphrase.
+  /// - Returns: nil for anything else.
+  public init?(pem: [UInt8]) {
+    guard let file = BIO_new_mem_buf(pem, Int32(pem.count)) else { return nil }
+    defer { BIO_free(file) }
+    // Without a passphrase OpenSSL would ask for one on the terminal.
+    var passphrase: [CChar] = [0]
+    guard let key = PEM_read_bio_PrivateKey(file, nil, nil, &passphrase) else {
+      ERR_clear_error()
+      return nil
+    }
+    defer { EVP_PKEY_free(key) }
+    guard EVP_PKEY_get_id(key) == EVP_PKEY_X25519 else { return nil }
+    self.init(key)
+  }
+
+  private init?(_ key: OpaquePointer) {
+    var (secret, publicKey) = ([UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 32))
+    var (secretCount, publicCount) = (32, 32)
+    guard EVP_PKEY_get_raw_private_key(key, &secret, &secretCount) == 1,
+      EVP_PKEY_get_raw_public_key(key, &publicKey, &publicCount) == 1, let known = SealingPublicKey(publicKey)
+    else { return nil }
+    (self.secret, self.publicKey) = (Secret(secret), known)
+  }
+
+  /// PKCS#8 in PEM, as `openssl` reads it.
+  public var pem: String {
+    // RFC 8410: version 0, algorithm 1.3.101.110, an octet string with the octet string of the key.
+    let head: [UInt8] = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 110, 4, 34, 4, 32]
+    return "-----BEGIN PRIVATE KEY-----\n\(Base64.encode(head + secret.bytes))\n-----END PRIVATE KEY-----\n"
+  }
+
+  /// X25519 with another's public key.
+  /// - Throws: `decryptionFailed` for a public key of small order.
+  func shared(with other: SealingPublicKey) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: 32)
+    guard prism_x25519(secret.bytes, other.bytes, &result) == 1 else { throw .decryptionFailed }
+    return result
+  }
+}

@@ -1,0 +1,86 @@
+public import PrismProtocol
+
+/// Why headers are those of no packet.
+public struct PacketHeaderFault: Error, Sendable, Equatable, CustomStringConvertible {
+  /// In lower case.
+  public let name: String
+  public let isMissing: Bool
+
+  public var description: String { "the header \(name) is \(isMissing ? "missing" : "not one that prism sends")" }
+}
+
+extension PacketHeaders {
+  public var contentType: String { Self.contentType(kind) }
+
+  public static func contentType(_ kind: ReportKind) -> String { "application/vnd.prism.\(kind.rawValue)" }
+
+  /// Every header of the POST but `Prism-Mac` and `Authorization`.
+  public var fields: [(name: String, value: String)] {
+    var fields = [
+      (name: "Content-Type", value: contentType), ("Prism-Version", Self.version), ("Prism-Device-Id", deviceID),
+      ("Prism-Namespace", namespace.text), ("Prism-Packet-Id", packetID.description),
+      ("Prism-Item-Count", String(itemCount)), ("Prism-Sent-Time", String(sentTime)),
+      ("Prism-Cipher", format.cipher.rawValue), ("Prism-Key-Id", format.keyID),
+      ("Prism-Encoding", format.encoding.rawValue),
+    ]
+    if let dependsOn { fields.append(("Prism-Depends-On", dependsOn.description)) }
+    if !ledger.isEmpty { fields.append(("Prism-Ledger", ledger)) }
+    if let id = format.dictionaryID { fields.append(("Prism-Dictionary", String(id))) }
+    return fields
+  }
+
+  /// - Parameter kind: from the POST's path.
+  /// - Parameter values: all values of the header with this name, which is in lower case.
+  /// - Throws: for the first that is missing, there twice, or written otherwise than `fields` writes it: an upper-case
+  ///   digit of an id would otherwise be a change that nobody notices.
+  public init(kind: ReportKind, _ values: @escaping (String) -> [String]) throws(PacketHeaderFault) {
+    let reader = FieldReader(values: values)
+    _ = try reader.required("content-type") { $0 == Self.contentType(kind) ? $0 : nil }
+    _ = try reader.required("prism-version") { $0 == Self.version ? $0 : nil }
+    self.init(
+      deviceID: try reader.required("prism-device-id") { text in
+        (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isVisible } ? text : nil
+      },
+      namespace: try reader.required("prism-namespace") { NamespaceName($0) },
+      packetID: try reader.required("prism-packet-id", Self.packetID), kind: kind,
+      dependsOn: try reader.optional("prism-depends-on", Self.packetID),
+      itemCount: try reader.required("prism-item-count") { Self.number($0) { $0 > 0 } },
+      ledger: try reader.optional("prism-ledger") { text in
+        (1...1024).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isVisible } ? text : nil
+      } ?? "",
+      sentTime: try reader.required("prism-sent-time") { Self.number($0) { $0 >= 0 } },
+      format: BlockFormat(
+        cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
+        keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 },
+        encoding: try reader.required("prism-encoding") { PacketEncoding(rawValue: $0) },
+        dictionaryID: try reader.optional("prism-dictionary") { Self.number($0) { $0 > 0 } }))
+  }
+
+  private static func packetID(_ text: String) -> PacketID? {
+    PacketID(text).flatMap { $0.description == text ? $0 : nil }
+  }
+
+  private static func number<Number: FixedWidthInteger>(_ text: String, isAllowed: (Number) -> Bool) -> Number? {
+    Number(text).flatMap { String($0) == text && isAllowed($0) ? $0 : nil }
+  }
+}
+
+private struct FieldReader {
+  let values: (String) -> [String]
+
+  func required<Value>(_ name: String, _ parse: (String) -> Value?) throws(PacketHeaderFault) -> Value {
+    guard let value = try optional(name, parse) else { throw PacketHeaderFault(name: name, isMissing: true) }
+    return value
+  }
+
+  func optional<Value>(_ name: String, _ parse: (String) -> Value?) throws(PacketHeaderFault) -> Value? {
+    let found = values(name)
+    guard !found.isEmpty else { return nil }
+    guard found.count == 1, let value = parse(found[0]) else { throw PacketHeaderFault(name: name, isMissing: false) }
+    return value
+  }
+}
+
+extension UInt8 {
+  fileprivate var isVisible: Bool { self > UInt8(ascii: " ") && self <= UInt8(ascii: "~") }
+}

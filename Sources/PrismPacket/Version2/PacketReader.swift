@@ -1,0 +1,105 @@
+public import PrismProtocol
+
+/// Opens packets of version 2, trusting nothing in them. Every refusal has its reason (`PacketError`).
+///
+/// Keep one for each key; not for two threads at once.
+public final class PacketReader {
+  private let cipher: Cipher
+  private let codecs: [PacketEncoding: CompressedBlockCodec]
+  private let dictionaryID: UInt32?
+  private let code: PacketCode?
+  private let limits: PacketLimits
+
+  /// - Parameter dictionary: the one that packets with `Prism-Dictionary` are opened with.
+  /// - Throws: `keyLength` if the key is not as long as the cipher needs it.
+  public init(
+    cipher: Cipher, key: Secret, dictionary: CompressionDictionary? = nil, limits: PacketLimits = PacketLimits()
+  ) throws(PacketError) {
+    (self.cipher, self.limits, dictionaryID) = (cipher, limits, dictionary?.id)
+    code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
+    codecs = [
+      .gzip: try CompressedBlockCodec(cipher, key: key, compressor: try GzipBlockCompressor(.fast)),
+      .zstd: try CompressedBlockCodec(cipher, key: key, compressor: try ZstdCompressor(dictionary: dictionary)),
+      .none: try CompressedBlockCodec(cipher, key: key, compressor: StoredCompressor()),
+    ]
+  }
+
+  /// Decrypts and unpacks.
+  /// - Parameter mac: the POST's `Prism-Mac`.
+  /// - Throws: `tooLarge` over the limits, before anything is unpacked; `unpackFailed` for another dictionary than this
+  ///   reader has, too.
+  public func read(_ headers: PacketHeaders, body: [UInt8], mac: String?) throws(PacketError) -> ReadPacket {
+    try unpack(try decrypt(headers, body: body, mac: mac))
+  }
+
+  /// The first half of `read`: costs time and memory in proportion to the body, whatever is packed in it.
+  public func decrypt(_ headers: PacketHeaders, body: [UInt8], mac: String?) throws(PacketError) -> PackedPacket {
+    let codec = try codec(for: headers.format)
+    try code?.check(mac, context: headers.context, body: body)
+    return try Self.decrypt(headers, body: body, codec)
+  }
+
+  /// The second half: costs what `metaBytes` and `payloadBytes` say.
+  public func unpack(_ packet: PackedPacket) throws(PacketError) -> ReadPacket {
+    try Self.unpack(packet, try codec(for: packet.headers.format), limits)
+  }
+
+  private func codec(for format: BlockFormat) throws(PacketError) -> CompressedBlockCodec {
+    guard format.cipher == cipher, let codec = codecs[format.encoding] else { throw .decryptionFailed }
+    guard format.dictionaryID == (format.encoding == .zstd ? dictionaryID : nil) else { throw .unpackFailed }
+    return codec
+  }
+
+  static func decrypt(
+    _ headers: PacketHeaders, body: [UInt8], _ codec: some BlockCodec
+  ) throws(PacketError) -> PackedPacket {
+    let context = headers.context
+    let frame = headers.kind == .payload ? try PayloadFrame(parsing: body) : nil
+    let metaBlock = try codec.decrypt(frame?.metaBlock ?? body[...], associated: context + "0".utf8)
+    var (payloadBlocks, payloadBytes): ([[UInt8]], Int) = ([], 0)
+    for (index, block) in (frame?.payloadBlocks ?? []).enumerated() {
+      let packed = try codec.decrypt(block, associated: context + String(index + 1).utf8)
+      let (sum, overflows) = payloadBytes.addingReportingOverflow(try codec.unpackedBytes(packed))
+      guard !overflows else { throw .tooLarge }
+      payloadBytes = sum
+      payloadBlocks.append(packed)
+    }
+    return PackedPacket(
+      headers: headers, metaBytes: try codec.unpackedBytes(metaBlock), payloadBytes: payloadBytes, metaBlock: metaBlock,
+      payloadBlocks: payloadBlocks)
+  }
+
+  static func unpack(
+    _ packet: PackedPacket, _ codec: some BlockCodec, _ limits: PacketLimits
+  ) throws(PacketError) -> ReadPacket {
+    guard packet.metaBytes <= limits.metaBlockBytesMax, packet.payloadBytes <= limits.payloadBytesMax else {
+      throw .tooLarge
+    }
+    let text = try codec.unpack(packet.metaBlock)
+    // A block that is said to be compressed and is not, or the other way round, does not begin with an object.
+    guard text.first == UInt8(ascii: "{") else { throw .unpackFailed }
+    let metas = try MetaBlock(parsing: text, rowsMax: limits.rowsMax)
+    let hasPayloads = packet.headers.kind == .payload
+    guard metas.rows.count == packet.headers.itemCount,
+      !hasPayloads || packet.payloadBlocks.count == metas.rows.count
+    else { throw .countMismatch }
+    var payloads: [[UInt8]] = []
+    for block in packet.payloadBlocks { payloads.append(try codec.unpack(block)) }
+    return ReadPacket(metas: metas, payloads: payloads)
+  }
+}
+
+/// A packet whose blocks are decrypted and still packed: what it costs to unpack is known, and not spent yet.
+public struct PackedPacket: Sendable {
+  public let headers: PacketHeaders
+  /// What the blocks unpack to; a block that unpacks to anything else is refused.
+  public let metaBytes: Int, payloadBytes: Int
+  let metaBlock: [UInt8], payloadBlocks: [[UInt8]]
+}
+
+/// What a packet held.
+public struct ReadPacket: Sendable, Equatable {
+  public let metas: MetaBlock
+  /// One for each row of the kind `payload`; empty for `meta`.
+  public let payloads: [[UInt8]]
+}

@@ -1,0 +1,111 @@
+import Foundation
+import PrismProtocol
+import Testing
+
+@testable import PrismPacket
+
+@Suite("Version 2: packets, receipts and keys that Python made")
+struct V2VectorTests {
+  @Test("a packet gives back its lines, its rows with their common information, and its payloads")
+  func taken() throws {
+    let vectors = try V2Vectors.load("packets")
+    try #require(vectors.count == 28)
+    for vector in vectors {
+      let name = try #require(vector["name"]?.string)
+      let packet = try V2Vectors.read(vector)
+      let lines = (vector["lines"]?.array ?? []).compactMap(\.string)
+      #expect(String(decoding: packet.metas.text, as: UTF8.self) == lines.joined(separator: "\n"), "\(name)")
+      let rows = try packet.metas.merged().map { try Self.sorted(try JSONValue(parsing: $0)) }
+      let expected = try vector["metas"]?.array?.map(Self.sorted)
+      #expect(rows == expected, "\(name)")
+      let payloads = (vector["payloads"]?.array ?? []).compactMap(\.string)
+      #expect(packet.payloads.map { Hex.encode($0) } == payloads, "\(name)")
+    }
+  }
+
+  /// Members by key: their order means nothing.
+  private static func sorted(_ value: JSONValue) throws -> JSONValue {
+    let members = try #require(value.object)
+    return .object(members.sorted { $0.key < $1.key })
+  }
+
+  @Test("a packet that was changed, or is none, is refused for its reason")
+  func refused() throws {
+    let vectors = try V2Vectors.load("packets-refused")
+    try #require(vectors.count == 47)
+    for vector in vectors {
+      let name = try #require(vector["name"]?.string)
+      let why = vector["why"]?.string
+      #expect("\(name)") { try V2Vectors.read(vector) } throws: { ($0 as? PacketError)?.rawValue == why }
+    }
+  }
+
+  @Test("a receipt is that of Python, and of no other answer, packet or key")
+  func receipts() throws {
+    for vector in try V2Vectors.load("receipts") {
+      var headers = try V2Vectors.headers(V2Vectors.fields(vector))
+      let (key, answer) = (try V2Vectors.bytes(vector, "key"), try V2Vectors.bytes(vector, "answer"))
+      let receipt = try PacketReceipt(key: Secret(key))
+      let text = try #require(vector["receipt"]?.string)
+      #expect(try receipt.text(for: headers, answer: answer) == text)
+      #expect(receipt.isValid(text, for: headers, answer: answer))
+      #expect(!receipt.isValid(text, for: headers, answer: answer + [0]))
+      #expect(!receipt.isValid(text + " ", for: headers, answer: answer))
+      #expect(!receipt.isValid(headers.packetID.description, for: headers, answer: answer))
+      let other = try PacketReceipt(key: Secret(key.reversed()))
+      #expect(!other.isValid(text, for: headers, answer: answer))
+      headers.sentTime += 1
+      #expect(!receipt.isValid(text, for: headers, answer: answer))
+    }
+  }
+
+  @Test("a device's key is that of Python")
+  func deviceKeys() throws {
+    for vector in try V2Vectors.load("device-keys") {
+      let (master, keyID) = (try V2Vectors.bytes(vector, "master"), try #require(vector["keyId"]?.string))
+      let cipher = try #require(vector["cipher"]?.string.flatMap { Cipher(rawValue: $0) })
+      let deviceID = try #require(vector["deviceId"]?.string)
+      let key = try DeviceKey.derived(master: Secret(master), keyID: keyID, deviceID: deviceID, cipher: cipher)
+      #expect(Hex.encode(key.bytes) == vector["key"]?.string)
+    }
+    #expect(throws: PacketError.keyLength) {
+      try DeviceKey.derived(master: Secret([1]), keyID: "main", deviceID: "d", cipher: .aes128GCM)
+    }
+  }
+
+  @Test("what Python sealed opens, and only as its own report")
+  func sealed() throws {
+    for vector in try V2Vectors.load("sealed-payloads") {
+      let secret = try V2Vectors.bytes(vector, "privateKey")
+      let key = try #require(SealingPrivateKey(secret))
+      #expect(Hex.encode(key.publicKey.bytes) == vector["publicKey"]?.string)
+      let sealed = try V2Vectors.bytes(vector, "sealed")
+      let (deviceID, reportID) = (try #require(vector["deviceId"]?.string), try #require(vector["reportId"]?.string))
+      let namespace = try #require(NamespaceName("shop"))
+      var report = SealedReport(deviceID: deviceID, namespace: namespace, reportID: reportID)
+      let payload = try SealedPayload.open(sealed, with: key, of: report, bytesMax: 100_000)
+      #expect(Hex.encode(payload) == vector["payload"]?.string)
+      report.reportID += "x"
+      #expect(throws: PacketError.decryptionFailed) {
+        try SealedPayload.open(sealed, with: key, of: report, bytesMax: 100_000)
+      }
+    }
+  }
+
+  @Test("the decoders in docs/decoders pass all vectors, and have under 100 lines each")
+  func decoders() throws {
+    let folder = "\(V2Vectors.folder)/decoders"
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) where !name.hasPrefix("_") {
+      let lines = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8).split(separator: "\n").count
+      #expect(lines < 100, "\(name)")
+    }
+    let (check, output) = (Process(), Pipe())
+    check.executableURL = URL(filePath: "/usr/bin/python3")
+    check.arguments = ["-B", "\(folder)/check.py"]
+    check.standardOutput = output
+    try check.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    check.waitUntilExit()
+    #expect(check.terminationStatus == 0, "\(text)")
+  }
+}

@@ -1,0 +1,100 @@
+/* Opens one packet of version 2 as docs/packet.md says: a reference in C.
+ *
+ * usage: open_packet KEY-HEX HEADERS BODY DICTIONARY     three files; DICTIONARY may be empty
+ * Prints the lines of the meta block, a line `--`, and each payload in hex. Else ends with 1, the reason on stderr.
+ * cc open_packet.c -lcrypto -lz -lzstd */
+#include "common.h"
+#include <zstd.h>
+
+static bytes key, dictionary;
+static char *headers, value[1 << 12];
+
+static const char *header(const char *name) { /* the empty string if it is absent */
+  size_t size = strlen(name);
+  value[0] = 0;
+  for (char *line = headers; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+    if (!strncmp(line, name, size) && line[size] == ':') sscanf(line + size + 2, "%4095[^\n]", value);
+  return value;
+}
+static bytes context(int is_payload) {
+  const char *names[] = {"Prism-Device-Id", "Prism-Namespace", "Prism-Packet-Id", NULL,
+                         "Prism-Depends-On", "Prism-Item-Count", "Prism-Ledger", "Prism-Sent-Time"};
+  bytes all = of("prism2\n");
+  for (int n = 0; n < 8; n++)
+    all = join(join(all, of(names[n] ? header(names[n]) : is_payload ? "payload" : "meta")), of("\n"));
+  return all;
+}
+static bytes decrypt(bytes block, bytes associated) {
+  const EVP_CIPHER *cipher = EVP_get_cipherbyname(header("Prism-Cipher"));
+  size_t nonce = EVP_CIPHER_get_iv_length(cipher);
+  int n = 0, rest = 0;
+  if (block.size < nonce) refuse("decryptionFailed");
+  bytes sealed = {block.at + nonce, block.size - nonce};
+  if (nonce == 12) return decrypt_gcm(cipher, key, block.at, sealed, associated);
+  EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new(); /* aes-128-cbc: Prism-Mac was checked before */
+  bytes out = take(sealed.size);
+  EVP_DecryptInit_ex(c, cipher, NULL, key.at, block.at);
+  EVP_DecryptUpdate(c, out.at, &n, sealed.at, sealed.size);
+  if (EVP_DecryptFinal_ex(c, out.at + n, &rest) <= 0) refuse("decryptionFailed");
+  out.size = n + rest;
+  return out;
+}
+static bytes unpack(bytes in) {
+  if (!strcmp(header("Prism-Encoding"), "none")) return in;
+  if (!strcmp(value, "gzip")) return gunzip(in);
+  unsigned named = strtoul(header("Prism-Dictionary"), NULL, 10);
+  if (in.size < 4 || memcmp(in.at, "\x28\xb5\x2f\xfd", 4) || ZSTD_getDictID_fromFrame(in.at, in.size) != named ||
+      ZSTD_findFrameCompressedSize(in.at, in.size) != in.size) refuse("unpackFailed");
+  bytes out = take(PLAIN_MAX);
+  out.size = ZSTD_decompress_usingDict(ZSTD_createDCtx(), out.at, out.size, in.at, in.size, dictionary.at,
+                                       named ? dictionary.size : 0);
+  if (ZSTD_isError(out.size)) refuse("unpackFailed");
+  return end_text(out);
+}
+static unsigned split(bytes body, bytes *blocks) { /* the number of payloads */
+  unsigned count = body.size < 3 ? 0 : body.at[2];
+  if (body.size < 3 + 4 * (size_t)count) refuse("shortHeader");
+  unsigned char *at = body.at + 3 + 4 * count, *end = body.at + body.size, *s = body.at - 1;
+  for (unsigned n = 0; n <= count; n++, s += 4) {
+    size_t size = n ? (size_t)s[0] << 24 | s[1] << 16 | s[2] << 8 | s[3] : (size_t)body.at[0] << 8 | body.at[1];
+    if (size > (size_t)(end - at)) refuse("lengthMismatch");
+    blocks[n] = (bytes){at, size};
+    at += size;
+  }
+  if (at != end) refuse("lengthMismatch");
+  return count;
+}
+static int count_rows(bytes text) {
+  int rows = 0;
+  if (!text.size || text.at[0] != '{') refuse("unpackFailed");
+  for (char *line = (char *)text.at, *end; line; line = end ? end + 1 : NULL) {
+    size_t size = (end = strchr(line, '\n')) ? (size_t)(end - line) : strlen(line);
+    int is_common = !strncmp(line, "{\"$common\":{", 12);
+    if (size > LINE_MAX_BYTES) refuse("tooLarge");
+    /* Parse this line with a JSON library, and put its members into the rows after it: Python does that beside this. */
+    if (is_common && strncmp(line + size - 2, "}}", 2)) refuse("unpackFailed");
+    rows += !is_common;
+  }
+  return rows;
+}
+int main(int argc, char **argv) {
+  if (argc != 5) refuse("usage: open_packet KEY-HEX HEADERS BODY DICTIONARY");
+  bytes blocks[256] = {file(argv[3])}, body = blocks[0];
+  headers = (char *)file(argv[2]).at, key = unhex(argv[1]), dictionary = file(argv[4]);
+  int is_payload = strstr(header("Content-Type"), "payload") != NULL;
+  bytes bound = context(is_payload), mac = unhex(header("Prism-Mac"));
+  if (strstr(header("Prism-Cipher"), "cbc")) {
+    bytes code = hmac(hkdf(key, of(""), of("prism1 mac"), 32), join(bound, body));
+    if (mac.size != 32 || CRYPTO_memcmp(mac.at, code.at, 32)) refuse("macMismatch");
+  }
+  unsigned count = is_payload ? split(body, blocks) : 0;
+  for (unsigned n = 0; n <= count; n++) {
+    char index[12] = {0};
+    sprintf(index, "%u", n);
+    blocks[n] = unpack(decrypt(blocks[n], join(bound, of(index))));
+  }
+  int rows = count_rows(blocks[0]);
+  if (rows != atoi(header("Prism-Item-Count")) || (is_payload && rows != (int)count)) refuse("countMismatch");
+  printf("%s\n--\n", blocks[0].at);
+  for (unsigned n = 1; n <= count; n++) print_hex(blocks[n]);
+}

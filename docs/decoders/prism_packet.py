@@ -1,0 +1,78 @@
+"""Opens packets of version 2 as docs/packet.md says: a reference to start from, or to compare with."""
+import hmac, json, struct, zlib
+import zstandard
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import padding
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from prism_keys import Refused, check, context, hkdf
+
+LINE_MAX = 10_240
+
+
+def decrypt(block, key, cipher, associated):
+    try:
+        if cipher != "aes-128-cbc":
+            return AESGCM(key).decrypt(block[:12], block[12:], associated)
+        decryptor = Cipher(algorithms.AES(key), modes.CBC(block[:16])).decryptor()
+        padded, unpadder = decryptor.update(block[16:]) + decryptor.finalize(), padding.PKCS7(128).unpadder()
+        return unpadder.update(padded) + unpadder.finalize()
+    except (InvalidTag, ValueError):
+        raise Refused("decryptionFailed") from None
+
+
+def unpack(packed, headers, dictionary, size_max):
+    encoding, named = headers["Prism-Encoding"], int(headers.get("Prism-Dictionary", 0))
+    if encoding == "none":
+        return packed
+    try:
+        if encoding == "gzip":
+            stream = zlib.decompressobj(31)
+        else:
+            check(packed[:4] == b"\x28\xb5\x2f\xfd", "unpackFailed")
+            check(zstandard.get_frame_parameters(packed).dict_id == named, "unpackFailed")
+            words = zstandard.ZstdCompressionDict(dictionary) if named else None
+            stream = zstandard.ZstdDecompressor(dict_data=words, max_window_size=1 << 23).decompressobj()
+        plain = stream.decompress(packed, size_max + 1) if encoding == "gzip" else stream.decompress(packed)
+        check(len(plain) <= size_max, "tooLarge")
+        check(stream.eof and not stream.unused_data, "unpackFailed")
+        return plain
+    except (zlib.error, zstandard.ZstdError):
+        raise Refused("unpackFailed") from None
+
+
+def rows_of(text):
+    check(text[:1] == b"{", "unpackFailed")
+    rows, common = [], {}
+    for line in text.split(b"\n"):
+        check(len(line) <= LINE_MAX, "tooLarge")
+        if line.startswith(b'{"$common":{'):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                raise Refused("unpackFailed") from None
+            check(list(value) == ["$common"], "unpackFailed")
+            common = value["$common"]
+        else:
+            rows.append({**common, **json.loads(line)})
+    return rows
+
+
+def open_packet(headers, body, key, dictionary=None, size_max=64 << 20):
+    cipher, bound = headers["Prism-Cipher"], context(headers)
+    if cipher == "aes-128-cbc":
+        code = hmac.new(hkdf(key, b"prism1 mac"), bound + body, "sha256").hexdigest()
+        check(hmac.compare_digest(code, headers.get("Prism-Mac", "")), "macMismatch")
+    blocks = [body]
+    if headers["Content-Type"].endswith("payload"):
+        check(len(body) >= 3 and len(body) >= 3 + 4 * body[2], "shortHeader")
+        sizes = [struct.unpack_from(">H", body)[0], *struct.unpack_from(f">{body[2]}I", body, 3)]
+        start = 3 + 4 * body[2]
+        check(start + sum(sizes) == len(body), "lengthMismatch")
+        blocks = [body[start + sum(sizes[:n]):start + sum(sizes[:n + 1])] for n in range(len(sizes))]
+    plain = [unpack(decrypt(block, key, cipher, bound + str(index).encode()), headers, dictionary, size_max)
+             for index, block in enumerate(blocks)]
+    rows = rows_of(plain[0])
+    check(len(rows) == int(headers["Prism-Item-Count"]), "countMismatch")
+    check(not headers["Content-Type"].endswith("payload") or len(plain) - 1 == len(rows), "countMismatch")
+    return rows, plain[1:]
