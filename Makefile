@@ -80,7 +80,7 @@ test-clients: clients ## the client libraries, alone and against the real daemon
 	mypy --strict clients/python/src
 	python3 clients/python/tests/test_client.py
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
-	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.PythonTests scenario.SharedSpoolTests documentation | \
+	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.PythonTests scenario.SharedSpoolTests documentation run | \
 	  xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library
@@ -116,6 +116,7 @@ fuzz: bootstrap ## libFuzzer for 20 s on each reader of bytes from outside (scri
 
 mutants: ## break one rule at a time, which a named suite must notice (scripts/mutants)
 	scripts/mutants
+	$(MAKE) --no-print-directory -C clients/c mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
 soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz mutants ## every fault rig, long

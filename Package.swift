@@ -57,7 +57,8 @@ let package = Package(
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(
       "PrismLinux", ["PrismBase", "PrismProtocol", "PrismConfig", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
-    library("PrismClient", ["PrismBase", "PrismProtocol"]),
+    .target(name: "CPrism"),
+    library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
     library("PrismCollector", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismStore", "PrismHTTP", "PrismConfig"]),
     program(
       "prismd",

@@ -20,6 +20,7 @@ public actor PrismClient {
   private let app: [String: String]
   private let answerTimeout: Duration
   private var stream: (mode: Mode, socket: SocketStream)?
+  private nonisolated let gathering = GatherMemory()
 
   private enum Mode: String { case each, cumulative }
 
@@ -98,6 +99,56 @@ public actor PrismClient {
       return ended && outcome.answered >= sent
     }
     return outcome
+  }
+
+  /// The common information as the daemon merges it into the metas of this connection.
+  public func common() throws(ClientError) -> JSONValue {
+    guard let common = try ask(["common": true])["common"] else { throw .protocolViolation("no common information") }
+    return common
+  }
+
+  /// Whether the namespace takes reports, from memory: never waits. The daemon is asked again in the background when the
+  /// memory is older than 30 s; before its first answer, and while it is away, the last known value counts, at first true.
+  public nonisolated func isGather(_ namespace: NamespaceName) -> Bool {
+    let (isGather, mustAsk) = gathering.look(up: namespace, now: .now)
+    if mustAsk { Task { await self.refresh(namespace) } }
+    return isGather
+  }
+
+  func refresh(_ namespace: NamespaceName) {
+    let answer = try? ask(["isGather": .string(namespace.text)])  // away, or it does not know the namespace
+    if let isGather = answer?["isGather"]?.bool { gathering.remember(isGather, of: namespace) }
+  }
+
+  /// A question of the protocol; it may be asked twice, since it changes nothing.
+  private func ask(_ question: JSONValue) throws(ClientError) -> JSONValue {
+    var tries = 1
+    while true {
+      do throws(ClientError) {
+        return try askOnce(question)
+      } catch {
+        stream = nil
+        guard case .connectionLost = error, tries < 4 else { throw error }
+        tries += 1
+      }
+    }
+  }
+
+  private func askOnce(_ question: JSONValue) throws(ClientError) -> JSONValue {
+    let connection = try connected(.each)
+    var output: [UInt8]? = question.bytes + [0x0A]
+    var answer: JSONValue?
+    try connection.exchange {
+      () throws(ClientError) in
+      defer { output = nil }
+      return output
+    } onLine: { (line) throws(ClientError) in
+      answer = try? JSONValue(parsing: line)
+      return true
+    }
+    guard let answer else { throw .protocolViolation("the answer to a question is no JSON") }
+    if let refusal = Refusal(answer) { throw .refused(socket: socket, refusal) }
+    return answer
   }
 
   private func exchange(_ reports: [Report], answers: inout [ReportAnswer]) throws(ClientError) {

@@ -26,9 +26,12 @@ extension Refusal {
   /// The members `code`, `message` and `retryMs` of an answer; a code that this version does not know is `internal`.
   init?(_ value: JSONValue) {
     guard let code = value["code"]?.string else { return nil }
-    let message = value["message"]?.string ?? ""
+    self.init(code: code, message: value["message"]?.string ?? "", retryMilliseconds: value["retryMs"]?.int)
+  }
+
+  init(code: String, message: String, retryMilliseconds: Int?) {
+    let known = RefusalCode(rawValue: code)
     self.init(
-      RefusalCode(rawValue: code) ?? .internal, RefusalCode(rawValue: code) == nil ? "\(code): \(message)" : message,
-      retryMilliseconds: value["retryMs"]?.int)
+      known ?? .internal, known == nil ? "\(code): \(message)" : message, retryMilliseconds: retryMilliseconds)
   }
 }

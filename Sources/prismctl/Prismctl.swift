@@ -3,7 +3,7 @@ import PrismProtocol
 
 /// Every command, in the order of `--help`.
 let commands: [Command] = [
-  .send, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow, .deadRequeue,
+  .send, .run, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow, .deadRequeue,
   .deadDrop, .remove, .export, .configCheck, .configShow, .configDiff, .keysNew, .decode, .completion,
 ]
 

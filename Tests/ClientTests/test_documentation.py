@@ -15,8 +15,10 @@ BUILD = Path(PROGRAMS)
 
 
 def swift_command(source: Path, program: Path) -> list[str]:
-    objects = [str(path) for name in ("PrismClient", "PrismProtocol", "PrismBase") for path in (BUILD / f"{name}.build").glob("*.o")]
-    return ["swiftc", "-swift-version", "6", "-I", str(BUILD / "Modules"), str(source), *objects, "-o", str(program)]
+    objects = [str(path) for name in ("PrismClient", "PrismProtocol", "PrismBase", "CPrism")
+               for path in (BUILD / f"{name}.build").glob("*.o")]
+    return ["swiftc", "-swift-version", "6", "-I", str(BUILD / "Modules"), "-I", str(ROOT / "Sources/CPrism/include"),
+            "-Xcc", f"-fmodule-map-file={BUILD}/CPrism.build/module.modulemap", str(source), *objects, "-o", str(program)]
 
 
 def python_package() -> Path:

@@ -143,4 +143,32 @@ struct PrismClientTests {
       if case .protocolViolation = $0 as? ClientError { true } else { false }
     }
   }
+
+  @Test("the common information is asked for over the same connection, again after a restart")
+  func common() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1)],
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(#"{"common":{"APP_NAME":"pos"}}"# + "\n")],
+    ])
+    #expect(try await PrismClient(socket: daemon.path).common() == ["APP_NAME": "pos"])
+  }
+
+  @Test("the gather switch is answered from memory, and asked for once in 30 s", .timeLimit(.minutes(1)))
+  func gathers() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(#"{"isGather":false}"# + "\n")]
+    ])
+    let (client, shop) = (PrismClient(socket: daemon.path), NamespaceName("shop")!)
+    #expect(client.isGather(shop), "true until the daemon has answered")
+    for _ in 0..<100 { _ = client.isGather(shop) }
+    while client.isGather(shop) { await Task.yield() }  // until the answer came
+    #expect(daemon.lines.dropFirst() == [#"{"isGather":"shop"}"#])
+
+    let (memory, now) = (GatherMemory(), ContinuousClock.now)
+    #expect(memory.look(up: shop, now: now) == (true, true))
+    #expect(memory.look(up: shop, now: now + .seconds(29)) == (true, false))
+    memory.remember(false, of: shop)
+    #expect(memory.look(up: shop, now: now + .seconds(30)) == (false, true))
+    #expect(memory.look(up: shop, now: now + .seconds(31)) == (false, false))
+  }
 }

@@ -568,10 +568,15 @@ static uint64_t ring_used(ring *r) {
 
 /* --- The client ------------------------------------------------------------------------------------------------ */
 
-/* A caller that waits for an answer; on its stack, in a table by report id, under `wait_lock`. */
+/* A caller that waits for an answer, in a table by report id, under `wait_lock`. It is on the caller's stack; or on the
+ * heap, if `done` is to be called. */
 typedef struct waiter {
   struct waiter *next;
   pthread_cond_t condition;
+  prism_done done;
+  void *context;
+  int64_t until;
+  prism_answer own_answer;
   char id[ID_BYTES_MAX + 1];
   bool is_done, is_spooled;
   prism_result result;
@@ -608,7 +613,7 @@ struct prism_client {
   pthread_mutex_t wait_lock;
   pthread_cond_t settled_condition;
   waiter *waiters[WAITER_BUCKETS];
-  _Atomic uint32_t waiting;
+  _Atomic uint32_t waiting, waiting_for_call; /* all, and those with `done` */
   _Atomic uint32_t flushing;
   bool has_ended; /* the worker is done; under `wait_lock` */
   _Atomic bool is_closing;
@@ -711,6 +716,7 @@ struct worker {
   uint8_t *scratch;
   size_t scratch_capacity;
 
+  int64_t next_expiry; /* of those that wait for a call */
   uint64_t told[4];
   int64_t told_at[4];
   char loss_code[32], loss_message[256];
@@ -1056,6 +1062,20 @@ static void explain(waiter *w, const char *code, const char *message) {
   snprintf(w->answer->message, sizeof w->answer->message, "%s", message);
 }
 
+/* Takes a waiter out of the table. Under `wait_lock`. */
+static void unlink_waiter(prism_client *c, waiter *w) {
+  waiter **link = &c->waiters[bucket_of(w->id)];
+  while (*link != w) link = &(*link)->next;
+  *link = w->next;
+  atomic_fetch_sub(&c->waiting, 1);
+  if (w->done) atomic_fetch_sub(&c->waiting_for_call, 1);
+}
+
+static void call_done(waiter *w) {
+  w->done(w->context, w->result, &w->own_answer);
+  free(w);
+}
+
 /* Hands the end of a request to the caller that waits for it. */
 static void tell_waiter(prism_client *c, const void *request, size_t length, prism_result result, const entry *e) {
   if (atomic_load(&c->waiting) == 0) return;
@@ -1069,10 +1089,41 @@ static void tell_waiter(prism_client *c, const void *request, size_t length, pri
     if (result != PRISM_SPOOLED && result != PRISM_QUEUED) {
       w->result = result;
       w->is_done = true;
-      pthread_cond_signal(&w->condition);
+      if (w->done) unlink_waiter(c, w);
+      else pthread_cond_signal(&w->condition);
+    }
+  }
+  bool must_call = w && w->is_done && w->done;
+  pthread_mutex_unlock(&c->wait_lock);
+  if (must_call) call_done(w);
+}
+
+/* Calls those whose deadline is over, or all. Returns the next deadline. */
+static int64_t expire_waiters(prism_client *c, int64_t now, bool is_end) {
+  int64_t next = INT64_MAX;
+  waiter *over = NULL;
+  if (atomic_load(&c->waiting_for_call) == 0) return next;
+  pthread_mutex_lock(&c->wait_lock);
+  for (int bucket = 0; bucket < WAITER_BUCKETS; bucket++) {
+    for (waiter *w = c->waiters[bucket], *following; w; w = following) {
+      following = w->next;
+      if (!w->done) continue;
+      if (!is_end && w->until > now) {
+        next = smaller(next, w->until);
+        continue;
+      }
+      unlink_waiter(c, w);
+      w->result = w->is_spooled ? PRISM_SPOOLED : is_end ? PRISM_DROPPED : PRISM_QUEUED;
+      w->next = over;
+      over = w;
     }
   }
   pthread_mutex_unlock(&c->wait_lock);
+  for (waiter *following; over; over = following) {
+    following = over->next;
+    call_done(over);
+  }
+  return next;
 }
 
 static void tell_settled(prism_client *c) {
@@ -1578,6 +1629,7 @@ static bool advance(worker *w, int64_t now) {
 /* How long the worker may sleep. Milliseconds. */
 static int64_t patience(worker *w, int64_t now) {
   int64_t at = now + 1000;
+  at = smaller(at, w->next_expiry);
   if (w->state == AWAY) at = smaller(at, w->next_connect);
   if (w->state != READY && !w->has_failed) at = smaller(at, w->state_since + AWAY_GRACE + 1);
   if (w->state == READY) {
@@ -1669,10 +1721,12 @@ static void *run_worker(void *argument) {
     int64_t now = monotonic_ms();
     bool takes_ring = advance(w, now);
     tell_losses(w, now, false);
+    w->next_expiry = expire_waiters(c, now, false);
     if (atomic_load(&c->is_closing) && (is_done(w) || now >= atomic_load(&c->close_at))) break;
     wait_for_events(w, takes_ring, now);
   }
   drain(w);
+  expire_waiters(c, 0, true);
   tell_losses(w, monotonic_ms(), true);
   bool is_left = value_of(&c->spool_waiting) > 0;
   release(w);
@@ -1778,6 +1832,19 @@ static void close_inherited(worker *w) {
   abandoned = w;
 }
 
+/* Their callers are in the parent. */
+static void forget_waiters(prism_client *c) {
+  for (int bucket = 0; bucket < WAITER_BUCKETS; bucket++) {
+    for (waiter *w = c->waiters[bucket], *following; w; w = following) {
+      following = w->next;
+      if (w->done) free(w);
+    }
+    c->waiters[bucket] = NULL;
+  }
+  atomic_store(&c->waiting, 0);
+  atomic_store(&c->waiting_for_call, 0);
+}
+
 /* The child has no worker, and its copy of the queue is the parent's to send. */
 static void after_fork_in_child(void) {
   for (prism_client *c = clients; c; c = c->next) {
@@ -1792,8 +1859,7 @@ static void after_fork_in_child(void) {
     atomic_store(&c->is_started, false);
     atomic_store(&c->is_asleep, false);
     c->has_ended = false;
-    memset(c->waiters, 0, sizeof c->waiters);
-    atomic_store(&c->waiting, 0);
+    forget_waiters(c);
     atomic_store(&c->flushing, 0);
     init_condition(&c->settled_condition);
     _Atomic uint64_t *counts[] = {&c->accepted, &c->settled, &c->stored, &c->refused, &c->dropped_queue,
@@ -2012,10 +2078,10 @@ void prism_get_stats(prism_client *c, prism_stats *stats) {
 /* --- Reporting ------------------------------------------------------------------------------------------------- */
 
 /* The request's line up to the meta. */
-static size_t make_head(char *out, size_t capacity, const prism_report_data *r, const char *name_space, const char *id) {
+static size_t make_head(char *out, size_t capacity, const prism_report_data *r, const char *id) {
   int64_t created = r->created_ms ? r->created_ms : unix_ms();
   int length = snprintf(out, capacity, "%s%s\",\"namespace\":\"%s\",\"type\":\"%s\",\"createdTime\":%lld,", request_start,
-                        id, name_space, r->type, (long long)created);
+                        id, r->name_space, r->type, (long long)created);
   if (r->payload || r->payload_bytes)
     length += snprintf(out + length, capacity - (size_t)length, "\"payloadBytes\":%zu,", r->payload_bytes);
   length += snprintf(out + length, capacity - (size_t)length, "\"meta\":");
@@ -2035,10 +2101,9 @@ static uint64_t write_meta(ring *r, uint64_t position, const char *meta, size_t 
   return position;
 }
 
-static prism_result enqueue(
-    prism_client *c, const prism_report_data *r, const char *name_space, const char *id, bool has_waiter) {
+static prism_result enqueue(prism_client *c, const prism_report_data *r, const char *id, bool has_waiter) {
   char head[512];
-  size_t head_bytes = make_head(head, sizeof head, r, name_space, id), meta_bytes = strlen(r->meta);
+  size_t head_bytes = make_head(head, sizeof head, r, id), meta_bytes = strlen(r->meta);
   size_t length = head_bytes + meta_bytes + 2 + r->payload_bytes;
   if (meta_bytes > META_BYTES_MAX || r->payload_bytes > c->queue.capacity || ring_record_bytes(length) > c->queue.capacity)
     return PRISM_TOO_LARGE;
@@ -2055,6 +2120,7 @@ static prism_result enqueue(
   ring_publish(&c->queue, position, length, has_waiter);
   atomic_thread_fence(memory_order_seq_cst);
   if (atomic_load(&c->is_asleep) && atomic_exchange(&c->is_asleep, false)) wake_worker(c);
+  if (!atomic_load(&c->is_started)) start(c, false); /* a fork had the lock before */
   return PRISM_QUEUED;
 }
 
@@ -2063,53 +2129,85 @@ static prism_result wait_for_answer(prism_client *c, waiter *w, int64_t until_ms
   pthread_mutex_lock(&c->wait_lock);
   while (!w->is_done && pthread_cond_timedwait(&w->condition, &c->wait_lock, &until) != ETIMEDOUT) {
   }
-  waiter **link = &c->waiters[bucket_of(w->id)];
-  while (*link != w) link = &(*link)->next;
-  *link = w->next;
-  atomic_fetch_sub(&c->waiting, 1);
+  unlink_waiter(c, w);
   prism_result result = w->is_done ? w->result : w->is_spooled ? PRISM_SPOOLED : PRISM_QUEUED;
   pthread_mutex_unlock(&c->wait_lock);
   return result;
 }
 
-static void begin_waiting(prism_client *c, waiter *w, const char *id, prism_answer *answer) {
-  *w = (waiter){.answer = answer};
-  init_condition(&w->condition);
+static void begin_waiting(prism_client *c, waiter *w, const char *id) {
   snprintf(w->id, sizeof w->id, "%s", id);
   pthread_mutex_lock(&c->wait_lock);
   w->next = c->waiters[bucket_of(id)];
   c->waiters[bucket_of(id)] = w;
   atomic_fetch_add(&c->waiting, 1);
+  if (w->done) atomic_fetch_add(&c->waiting_for_call, 1);
   pthread_mutex_unlock(&c->wait_lock);
 }
 
-prism_result prism_report(prism_client *c, const prism_report_data *report, uint32_t deadline_ms, prism_answer *answer) {
-  if (answer) *answer = (prism_answer){.report_id = ""};
+/* Checks a report and completes it: `id` gets its own or a new one. Starts the thread. */
+static prism_result prepare(
+    prism_client *c, const prism_report_data *report, prism_report_data *r, char id[ID_BYTES_MAX + 1], bool may_wait) {
   if (!c || atomic_load_explicit(&c->is_closing, memory_order_relaxed)) return PRISM_CLOSED;
   if (!report) return PRISM_INVALID;
-  prism_report_data r = PRISM_REPORT_INIT(NULL, NULL);
-  memcpy(&r, report, report->size < sizeof r ? report->size : sizeof r);
-  const char *name_space = r.name_space ? r.name_space : "prism";
-  if (!r.type || !r.meta || !is_namespace(name_space) || !is_type(r.type) || !is_meta(r.meta, strlen(r.meta)) ||
-      (r.report_id && !is_report_id(r.report_id)) || (!r.payload && r.payload_bytes > 0))
+  *r = (prism_report_data)PRISM_REPORT_INIT(NULL, NULL);
+  memcpy(r, report, report->size < sizeof *r ? report->size : sizeof *r);
+  if (!r->name_space) r->name_space = "prism";
+  if (!r->type || !r->meta || !is_namespace(r->name_space) || !is_type(r->type) || !is_meta(r->meta, strlen(r->meta)) ||
+      (r->report_id && !is_report_id(r->report_id)) || (!r->payload && r->payload_bytes > 0))
     return PRISM_INVALID;
-  char id[ID_BYTES_MAX + 1];
-  if (r.report_id) snprintf(id, sizeof id, "%s", r.report_id);
+  if (r->report_id) snprintf(id, ID_BYTES_MAX + 1, "%s", r->report_id);
   else
-    snprintf(id, sizeof id, "%s-%llx", c->id_prefix,
+    snprintf(id, ID_BYTES_MAX + 1, "%s-%llx", c->id_prefix,
              (unsigned long long)atomic_fetch_add_explicit(&c->id_count, 1, memory_order_relaxed));
+  return start(c, may_wait) ? PRISM_QUEUED : PRISM_SYSTEM;
+}
+
+prism_result prism_report(prism_client *c, const prism_report_data *report, uint32_t deadline_ms, prism_answer *answer) {
+  prism_report_data r;
+  char id[ID_BYTES_MAX + 1] = "";
+  if (answer) *answer = (prism_answer){.report_id = ""};
+  prism_result result = prepare(c, report, &r, id, deadline_ms > 0);
   if (answer) memcpy(answer->report_id, id, sizeof id);
-  if (!start(c, deadline_ms > 0)) return PRISM_SYSTEM;
-  if (deadline_ms == 0) return enqueue(c, &r, name_space, id, false);
+  if (result != PRISM_QUEUED) return result;
+  if (deadline_ms == 0) return enqueue(c, &r, id, false);
   int64_t until = monotonic_ms() + deadline_ms;
   int before = no_cancellation();
-  waiter w;
-  begin_waiting(c, &w, id, answer);
-  prism_result result = enqueue(c, &r, name_space, id, true);
+  waiter w = {.answer = answer};
+  init_condition(&w.condition);
+  begin_waiting(c, &w, id);
+  result = enqueue(c, &r, id, true);
   if (result == PRISM_QUEUED) result = wait_for_answer(c, &w, until);
   else wait_for_answer(c, &w, 0);
   pthread_cond_destroy(&w.condition);
   pthread_setcancelstate(before, NULL);
+  return result;
+}
+
+prism_result prism_report_async(
+    prism_client *c, const prism_report_data *report, uint32_t deadline_ms, prism_done done, void *context) {
+  prism_report_data r;
+  char id[ID_BYTES_MAX + 1];
+  if (!done) return PRISM_INVALID;
+  prism_result result = prepare(c, report, &r, id, true);
+  if (result != PRISM_QUEUED) return result;
+  waiter *w = calloc(1, sizeof *w);
+  if (!w) return PRISM_NO_MEMORY;
+  w->answer = &w->own_answer;
+  memcpy(w->own_answer.report_id, id, sizeof id);
+  w->done = done;
+  w->context = context;
+  w->until = monotonic_ms() + deadline_ms;
+  begin_waiting(c, w, id);
+  result = enqueue(c, &r, id, true);
+  if (result == PRISM_QUEUED) {
+    wake_worker(c); /* it may sleep past the deadline */
+    return result;
+  }
+  pthread_mutex_lock(&c->wait_lock);
+  unlink_waiter(c, w);
+  pthread_mutex_unlock(&c->wait_lock);
+  free(w);
   return result;
 }
 

@@ -128,6 +128,14 @@ typedef struct prism_answer {
 PRISM_API prism_result prism_report(
     prism_client *client, const prism_report_data *report, uint32_t deadline_ms, prism_answer *answer);
 
+/* Called once on the client's thread with what prism_report would return. It must not wait, and not call prism_close. */
+typedef void (*prism_done)(void *context, prism_result result, const prism_answer *answer);
+
+/* Reports without waiting, and has `done` called with the answer, or when the deadline is over. For event loops.
+ * Returns PRISM_QUEUED: `done` will be called; anything else: it will not. A child of a fork does not call it. */
+PRISM_API prism_result prism_report_async(
+    prism_client *client, const prism_report_data *report, uint32_t deadline_ms, prism_done done, void *context);
+
 /* Reports to the namespace "prism" without waiting. The same results. */
 PRISM_API prism_result prism_send(prism_client *client, const char *type, const char *meta);
 

@@ -13,7 +13,7 @@ struct Command: Sendable {
   /// `dead list` has two.
   let words: [String]
   let summary: String
-  /// Names of what stands beside the options; one in brackets may be left out.
+  /// Names of what stands beside the options; one in brackets may be left out, one that ends with `...]` be repeated.
   var operands: [String] = []
   var options: [Option] = []
   let example: String

@@ -43,7 +43,11 @@ struct Invocation: Sendable {
         print(command.help)
         return nil
       }
-      guard word.hasPrefix("--"), word != "--" else {
+      if word == "--" {
+        operands += remaining
+        break
+      }
+      guard word.hasPrefix("--") else {
         operands.append(word)
         continue
       }
@@ -51,7 +55,8 @@ struct Invocation: Sendable {
     }
     self.operands = operands
     let required = command.operands.filter { !$0.hasPrefix("[") }.count
-    guard (required...max(required, command.operands.count)).contains(operands.count) else {
+    let most = command.operands.last?.hasSuffix("...]") == true ? Int.max : max(required, command.operands.count)
+    guard (required...most).contains(operands.count) else {
       throw .usage("usage: \(command.usage)")
     }
   }

@@ -19,8 +19,10 @@ enum Terminal {
 
   static func endProgress() { if errorIsTerminal { write(STDERR_FILENO, "\r\u{1B}[K") } }
 
-  static func write(_ descriptor: Int32, _ text: String) {
-    Array(text.utf8).withUnsafeBytes { bytes in
+  static func write(_ descriptor: Int32, _ text: String) { write(descriptor, bytes: Array(text.utf8)[...]) }
+
+  static func write(_ descriptor: Int32, bytes: ArraySlice<UInt8>) {
+    bytes.withUnsafeBytes { bytes in
       var start = 0
       while start < bytes.count {
         let count = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)

@@ -1,0 +1,174 @@
+internal import CPrism
+import Dispatch
+public import PrismProtocol
+
+/// Reports without waiting, and keeps them in a spool on disk while the daemon is away.
+///
+///     let client = try SpooledClient(appName: "pos", appVersion: "4.2.0")
+///     let shop = client.namespace(NamespaceName("shop")!)
+///     shop.send(ReportType("orderPlaced")!, meta: ["total": 42])
+///     let answer = await shop.report(ReportType("orderPlaced")!, meta: ["total": 43], within: .seconds(2))
+///
+/// The queue, the thread and the spool are those of the C client (docs/clients.md): programs in C, Python and Swift share
+/// one spool. Nothing is connected or written before the first report. Its end moves what is left to the spool.
+public final class SpooledClient: Sendable {
+  /// Where the spool is.
+  public enum Spool: Sendable, Equatable {
+    /// `PRISM_SPOOL`, else a place of the user's or the unit's: see docs/clients.md.
+    case standard
+    /// A folder of this user's, made when missing.
+    case folder(String)
+    case none
+  }
+
+  /// The options are wrong: a path is too long, or memory ran out.
+  public struct OpenError: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  // Every function of the C client may be called by any thread; prism_close is called by deinit alone.
+  private nonisolated(unsafe) let client: OpaquePointer
+  /// Calls that wait do so here.
+  private let queue = DispatchQueue(label: "prism.spooled-client")
+
+  /// - Parameter socket: the daemon's; nil: the environment's `PRISM_INGEST`, else the default.
+  /// - Parameter appName: common information of the app, cut at 256 bytes; nil: the process's name.
+  /// - Parameter spoolBytes: the most that the spool holds over all programs that share it; at least 65,536.
+  /// - Parameter queueBytes: the most that waits in memory; 65,536 to 1 GiB, rounded up to a power of two.
+  public init(
+    socket: String? = nil, appName: String? = nil, appVersion: String? = nil, spool: Spool = .standard,
+    spoolBytes: UInt64 = 64 * 1024 * 1024, queueBytes: Int = 4 * 1024 * 1024
+  ) throws(OpenError) {
+    let folder: String? =
+      switch spool {
+      case .standard: nil
+      case .folder(let path): path
+      case .none: ""
+      }
+    var error = PRISM_STORED
+    let opened = withOptionalCStrings(socket, appName, appVersion, folder) { socket, name, version, folder in
+      var options = prism_options()
+      options.size = MemoryLayout<prism_options>.size
+      (options.socket, options.app_name, options.app_version, options.spool) = (socket, name, version, folder)
+      (options.spool_bytes, options.queue_bytes) = (spoolBytes, queueBytes)
+      return prism_open(&options, &error)
+    }
+    guard let opened else { throw OpenError(description: String(cString: prism_result_text(error))) }
+    client = opened
+  }
+
+  deinit { prism_close(client, 0) }
+
+  /// A handle that reports to one namespace.
+  public func namespace(_ name: NamespaceName) -> NamespaceReporter { NamespaceReporter(client: self, name: name) }
+
+  /// Reports without waiting. - Returns: `queued`, `dropped` or `rejected`.
+  @discardableResult
+  public func send(_ report: Report) -> SpooledAnswer {
+    var answer = prism_answer()
+    let result = report.withClientData { prism_report(client, $0, 0, &answer) }
+    return SpooledAnswer(result, answer)
+  }
+
+  /// Reports, and waits for the daemon's answer.
+  /// - Parameter deadline: how long; after it the answer is `queued` or `spooled`, and the report is sent all the same.
+  public func report(_ report: Report, within deadline: Duration) async -> SpooledAnswer {
+    await withCheckedContinuation { continuation in
+      let waiter = Unmanaged.passRetained(Waiter(continuation))
+      let result = report.withClientData {
+        prism_report_async(client, $0, deadline.clientMilliseconds, Waiter.done, waiter.toOpaque())
+      }
+      guard result != PRISM_QUEUED else { return }
+      waiter.release()
+      continuation.resume(returning: SpooledAnswer(result, prism_answer()))
+    }
+  }
+
+  /// Waits until all earlier reports are answered or in the spool.
+  /// - Returns: whether they are.
+  @discardableResult
+  public func flush(within deadline: Duration) async -> Bool {
+    await withCheckedContinuation { continuation in
+      queue.async { [self] in
+        let result = prism_flush(client, deadline.clientMilliseconds)
+        continuation.resume(returning: result == PRISM_STORED || result == PRISM_SPOOLED)
+      }
+    }
+  }
+
+  /// Counts since the start.
+  public var counts: SpooledCounts {
+    var stats = prism_stats()
+    stats.size = MemoryLayout<prism_stats>.size
+    prism_get_stats(client, &stats)
+    return SpooledCounts(stats)
+  }
+
+  /// Carries a continuation through C.
+  private final class Waiter {
+    private let continuation: CheckedContinuation<SpooledAnswer, Never>
+
+    init(_ continuation: CheckedContinuation<SpooledAnswer, Never>) { self.continuation = continuation }
+
+    static let done: prism_done = { context, result, answer in
+      guard let context, let answer else { return }
+      let waiter = Unmanaged<Waiter>.fromOpaque(context).takeRetainedValue()
+      waiter.continuation.resume(returning: SpooledAnswer(result, answer.pointee))
+    }
+  }
+}
+
+extension SpooledAnswer {
+  fileprivate init(_ result: prism_result, _ answer: prism_answer) {
+    self.init(
+      result, reportID: text(of: answer.report_id), code: text(of: answer.code), message: text(of: answer.message))
+  }
+}
+
+/// The text of a C array of characters, which ends with a zero byte.
+private func text<Characters>(of characters: Characters) -> String {
+  withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+}
+
+extension Duration {
+  /// Whole milliseconds, from 0 to 49 days.
+  fileprivate var clientMilliseconds: UInt32 {
+    UInt32(
+      clamping: components.seconds.multipliedReportingOverflow(by: 1000).partialValue
+        + components.attoseconds / 1_000_000_000_000_000)
+  }
+}
+
+extension Report {
+  /// Calls `body` with the report as the C client takes it.
+  fileprivate func withClientData(_ body: (UnsafePointer<prism_report_data>) -> prism_result) -> prism_result {
+    withOptionalCStrings(namespace.text, type.text, id?.text, nil) { namespace, type, id, _ in
+      (meta.bytes + [0]).withUnsafeBytes { meta in
+        (payload ?? []).withUnsafeBytes { bytes in
+          var data = prism_report_data()
+          data.size = MemoryLayout<prism_report_data>.size
+          (data.name_space, data.type, data.report_id) = (namespace, type, id)
+          data.meta = meta.baseAddress?.assumingMemoryBound(to: CChar.self)
+          // An empty payload has no address, and is one all the same.
+          data.payload = payload == nil ? nil : bytes.baseAddress ?? meta.baseAddress
+          data.payload_bytes = bytes.count
+          data.created_ms = createdTime ?? 0
+          return body(&data)
+        }
+      }
+    }
+  }
+}
+
+/// Calls `body` with C strings; nil for what is nil.
+private func withOptionalCStrings<Result>(
+  _ first: String?, _ second: String?, _ third: String?, _ fourth: String?,
+  _ body: (UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> Result
+) -> Result {
+  func with(_ text: String?, _ body: (UnsafePointer<CChar>?) -> Result) -> Result {
+    text.map { $0.withCString { body($0) } } ?? body(nil)
+  }
+  return with(first) { first in
+    with(second) { second in with(third) { third in with(fourth) { body(first, second, third, $0) } } }
+  }
+}

@@ -1,0 +1,133 @@
+import Glibc
+import PrismProtocol
+import Synchronization
+
+/// What a program did that was run to its end.
+struct ChildProgram {
+  /// Of the output that a report takes along.
+  static let lastOutputBytesMax = 8 * 1024
+
+  /// The program's own; 128 and the signal's number if a signal ended it, as a shell says it.
+  private(set) var exitCode: Int32 = 0
+  private(set) var signal: Int32?
+  private(set) var duration: Duration = .zero
+  private(set) var usage = rusage()
+  /// Standard output and standard error, as they came.
+  private(set) var lastOutput: [UInt8] = []
+
+  func meta(name: String) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("command", .string(name)), .init("exitCode", .int(Int(exitCode))),
+      .init("durationMs", .int(duration.wholeMilliseconds)), .init("userMs", .int(Self.milliseconds(usage.ru_utime))),
+      .init("systemMs", .int(Self.milliseconds(usage.ru_stime))), .init("maxMemoryKByte", .int(usage.ru_maxrss)),
+    ]
+    if let signal { members.append(.init("signal", .int(Int(signal)))) }
+    return .object(members)
+  }
+
+  private static func milliseconds(_ time: timeval) -> Int { time.tv_sec * 1000 + Int(time.tv_usec) / 1000 }
+
+  /// Runs a program, found along `PATH`, with this process's standard input; its output is passed on.
+  /// - Throws: 127 if it is missing, 126 if it can't be run, as a shell says it.
+  static func run(_ words: [String]) throws(Failure) -> ChildProgram {
+    let (output, error) = (try pipe(), try pipe())
+    defer { for end in [output.read, error.read] { close(end) } }
+    let start = ContinuousClock.now
+    let process = try spawn(words, output: output.write, error: error.write)
+    passOnSignals(to: process)
+    var result = ChildProgram()
+    result.relay([(output.read, STDOUT_FILENO), (error.read, STDERR_FILENO)], until: process)
+    result.duration = ContinuousClock.now - start
+    return result
+  }
+
+  private static func pipe() throws(Failure) -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [-1, -1]
+    guard Glibc.pipe(&ends) == 0 else { throw Failure(Failure.unavailable, "run: \(Files.reason())") }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
+    return (ends[0], ends[1])
+  }
+
+  private static func spawn(_ words: [String], output: Int32, error: Int32) throws(Failure) -> pid_t {
+    defer { for end in [output, error] { close(end) } }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    var defaults = sigset_t()
+    sigemptyset(&defaults)
+    sigaddset(&defaults, SIGPIPE)  // prismctl ignores it
+    posix_spawnattr_setsigdefault(&attributes, &defaults)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+    defer {
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+    }
+    var arguments = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var process: pid_t = 0
+    let code = posix_spawnp(&process, words[0], &actions, &attributes, &arguments, environ)
+    guard code == 0 else {
+      throw Failure(code == ENOENT ? 127 : 126, "\(words[0]): \(String(cString: strerror(code))): not run")
+    }
+    return process
+  }
+
+  private static let running = Atomic<pid_t>(0)
+
+  /// Ends of this process are the program's to handle. A terminal sends its signals to both.
+  private static func passOnSignals(to process: pid_t) {
+    running.store(process, ordering: .sequentiallyConsistent)
+    for number in [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2] {
+      Glibc.signal(number) { number in
+        let process = ChildProgram.running.load(ordering: .sequentiallyConsistent)
+        if process > 0 { kill(process, number) }
+      }
+    }
+    for number in [SIGINT, SIGQUIT] { Glibc.signal(number) { _ in } }
+  }
+
+  /// Passes output on until the program has ended. A program that it has left behind does not keep it waiting.
+  private mutating func relay(_ streams: [(from: Int32, to: Int32)], until process: pid_t) {
+    var open = streams
+    var hasEnded = false
+    while !hasEnded || !open.isEmpty {
+      hasEnded = hasEnded || take(endOf: process, waits: open.isEmpty)
+      var files = open.map { pollfd(fd: $0.from, events: Int16(POLLIN), revents: 0) }
+      guard poll(&files, nfds_t(files.count), hasEnded ? 0 : 50) > 0 else {
+        if hasEnded { return }
+        continue
+      }
+      open = open.filter { passOn($0.from, $0.to) }
+    }
+  }
+
+  /// - Returns: whether more may come.
+  private mutating func passOn(_ from: Int32, _ to: Int32) -> Bool {
+    var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+    let count = read(from, &chunk, chunk.count)
+    guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
+    Terminal.write(to, bytes: chunk[..<count])
+    lastOutput = (lastOutput + chunk[..<count]).suffix(Self.lastOutputBytesMax)
+    return true
+  }
+
+  private mutating func take(endOf process: pid_t, waits: Bool) -> Bool {
+    var status: Int32 = 0
+    guard wait4(process, &status, waits ? 0 : WNOHANG, &usage) == process else { return false }
+    Self.running.store(0, ordering: .sequentiallyConsistent)
+    let number = status & 0x7F
+    signal = number == 0 ? nil : number
+    exitCode = number == 0 ? (status >> 8) & 0xFF : 128 + number
+    return true
+  }
+}
+
+extension Duration {
+  fileprivate var wholeMilliseconds: Int {
+    Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000)
+  }
+}

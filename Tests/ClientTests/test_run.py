@@ -1,0 +1,111 @@
+"""`prismctl run` with real programs and the real daemon."""
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import unittest
+from pathlib import Path
+
+from rig import PROGRAMS, Rig, until
+
+
+class RunTests(unittest.TestCase):
+    def setUp(self) -> None:
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.rig = stack.enter_context(Rig({"jobs": "monitorList: [{type: backup, isUploadPayload: true}]\n"}))
+
+    def command(self, *words: str, kind: str = "backup") -> list[str]:
+        return [str(PROGRAMS / "prismctl"), "run", "--ingest", self.rig.ingest, "--namespace", "jobs", "--type", kind,
+                "--deadline", "60", *words]
+
+    def run_program(self, *words: str, **more: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(self.command(*words, **more), capture_output=True, timeout=120, env=self.environment)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "PRISM_SPOOL": str(self.rig.folder / "spool")}
+
+    def reports(self, count: int) -> list[dict]:
+        def rows(kind: str) -> list[tuple]:
+            path = f"file:{self.rig.folder}/collector/collector.db?mode=ro"
+            with contextlib.closing(sqlite3.connect(path, uri=True)) as base:
+                return base.execute(
+                    "SELECT report_id, meta, payload FROM reports WHERE namespace = 'jobs' AND kind = ? ORDER BY id",
+                    (kind,)).fetchall()
+        until("the reports arrive", lambda: len(rows("meta")) == count and self.rig.is_delivered(), explain=self.rig.logs)
+        payloads = {row[0]: row[2] for row in rows("payload")}
+        return [{**json.loads(meta), "payload": payloads.get(identifier)} for identifier, meta, _ in rows("meta")]
+
+    def test_a_program_that_succeeds(self) -> None:
+        ran = self.run_program("--", "sh", "-c", "printf 'a\\0b'; printf err >&2; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
+        self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, b"a\0b", b"err"))
+        meta, = self.reports(1)
+        self.assertEqual((meta["command"], meta["exitCode"], meta["payload"]), ("sh", 0, None))
+        self.assertNotIn("signal", meta)
+        self.assertGreaterEqual(meta["durationMs"], meta["userMs"] // 2)
+        self.assertGreater(meta["userMs"] + meta["systemMs"], 0)
+        self.assertGreater(meta["maxMemoryKByte"], 100)
+
+    def test_a_program_that_fails(self) -> None:
+        ran = self.run_program("--name", "nightly", "--", "sh", "-c", "seq 1 5000; echo last >&2; exit 7")
+        self.assertEqual(ran.returncode, 7)
+        self.assertEqual(ran.stdout, "".join(f"{n}\n" for n in range(1, 5001)).encode())
+        meta, = self.reports(1)
+        self.assertEqual((meta["command"], meta["exitCode"], len(meta["payload"])), ("nightly", 7, 8192))
+        self.assertIn(b"5000\n", meta["payload"])
+        self.assertIn(b"last\n", meta["payload"])
+
+    def test_signals(self) -> None:
+        ran = self.run_program("--", "sh", "-c", "kill -KILL $$")
+        self.assertEqual(ran.returncode, 128 + signal.SIGKILL)
+        with subprocess.Popen(
+                self.command("--", "sh", "-c", "trap 'echo ended; exit 3' TERM; echo ready; while :; do sleep 0.05; done"),
+                stdout=subprocess.PIPE, env=self.environment) as program:
+            assert program.stdout
+            self.assertEqual(program.stdout.readline(), b"ready\n")
+            program.send_signal(signal.SIGTERM)
+            self.assertEqual(program.stdout.readline(), b"ended\n")
+            self.assertEqual(program.wait(60), 3)
+        first, second = self.reports(2)
+        self.assertEqual((first["signal"], first["exitCode"], second["exitCode"]), (9, 137, 3))
+
+    def test_what_is_left_behind_does_not_keep_it_waiting(self) -> None:
+        ran = self.run_program("--", "sh", "-c", "sleep 600 & echo $!")
+        self.assertEqual(ran.returncode, 0)
+        os.kill(int(ran.stdout), signal.SIGKILL)
+
+    def test_without_a_daemon_the_report_is_spooled(self) -> None:
+        self.rig.end_daemon()
+        ran = self.run_program("--deadline", "0", "--", "sh", "-c", "exit 5")
+        self.assertEqual(ran.returncode, 5, "the program's exit code stays")
+        self.assertIn(b"sent by a later program", ran.stderr)
+        self.rig.start_daemon()
+        self.assertEqual(self.run_program("--", "true").returncode, 0)
+        until("the spool is sent", lambda: self.run_program("--", "true").returncode == 0
+              and not list(Path(self.environment["PRISM_SPOOL"]).glob("*.spool")))
+        until("it arrives", self.rig.is_delivered)
+        with contextlib.closing(sqlite3.connect(f"file:{self.rig.folder}/collector/collector.db?mode=ro", uri=True)) as base:
+            codes = [json.loads(meta)["exitCode"] for meta, in base.execute("SELECT meta FROM reports WHERE kind = 'meta'")]
+        self.assertEqual(codes.count(5), 1)
+
+    def test_what_is_wrong_is_said(self) -> None:
+        for words, code, text in (
+            (["--", "/nowhere/program"], 127, b"not run"),
+            (["--", "/etc/passwd"], 126, b"not run"),
+            (["--deadline", "x", "--", "true"], 64, b"--deadline"),
+            ([], 64, b"usage"),
+        ):
+            with self.subTest(words=words):
+                ran = self.run_program(*words)
+                self.assertEqual(ran.returncode, code, ran.stderr)
+                self.assertIn(text, ran.stderr)
+        ran = self.run_program("--", "true", kind="unknown")
+        self.assertEqual((ran.returncode, b"unknown_type" in ran.stderr), (0, True), ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+import PrismProtocol
+import Testing
+
+@testable import PrismClient
+
+@Suite("A client with a spool")
+struct SpooledClientTests {
+  private static let net = ReportType("net")!
+
+  private static func daemon(_ answers: [String]) -> ScriptedDaemon {
+    ScriptedDaemon([
+      [.read(lines: 1), .write(PrismClientTests.greeting)]
+        + answers.flatMap { [ScriptedDaemon.Step.read(lines: 1), .write($0 + "\n")] }
+    ])
+  }
+
+  @Test("a report with a deadline is answered; the handle names the namespace")
+  func reports() async throws {
+    let daemon = Self.daemon([#"{"acked":1}"#])
+    let client = try SpooledClient(socket: daemon.path, appName: "pos", appVersion: "4.2.0", spool: .none)
+    let shop = client.namespace(NamespaceName("shop")!)
+    guard case .stored(let id) = await shop.report(Self.net, meta: ["ms": 12], within: .seconds(60)) else {
+      Issue.record("not stored")
+      return
+    }
+    #expect(daemon.lines[0] == #"{"hello":{"app":{"APP_NAME":"pos","APP_VERSION":"4.2.0"},"answer":"cumulative"}}"#)
+    #expect(daemon.lines[1].hasPrefix(#"{"reportId":"\#(id)","namespace":"shop","type":"net","createdTime":"#))
+    #expect(daemon.lines[1].hasSuffix(#","meta":{"ms":12}}"#))
+    #expect(client.counts.stored == 1)
+  }
+
+  @Test("a refusal has its code and message")
+  func refused() async throws {
+    let daemon = Self.daemon([
+      #"{"acked":1,"refused":[{"seq":1,"code":"unknown_type","message":"no such type"}]}"#,
+      #"{"acked":2,"refused":[{"seq":2,"code":"too_new","message":"m"}]}"#,
+    ])
+    let client = try SpooledClient(socket: daemon.path, spool: .none)
+    let report = Report(Self.net, meta: ["ms": 1], id: ReportID("r1"))
+    let answer = await client.report(report, within: .seconds(60))
+    #expect(answer == .refused(reportID: "r1", Refusal(.unknownType, "no such type", retryMilliseconds: nil)))
+    let second = await client.report(report, within: .seconds(60))
+    #expect(second == .refused(reportID: "r1", Refusal(.internal, "too_new: m", retryMilliseconds: nil)))
+  }
+
+  @Test("without a daemon a report is in the spool, and the next client sends it")
+  func spools() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), .write(PrismClientTests.greeting), .read(lines: 2), .write(#"{"acked":2}"# + "\n")]
+    ])
+    let folder = daemon.path + ".spool"
+    do {
+      let client = try SpooledClient(socket: daemon.path + ".nobody", spool: .folder(folder))
+      let answer = await client.report(Report(Self.net, meta: ["n": 1], id: ReportID("r1")), within: .milliseconds(200))
+      #expect(answer == .spooled(reportID: "r1"))
+      #expect(await client.flush(within: .seconds(60)))
+      #expect(client.counts.spoolWaiting == 1)
+    }
+    let next = try SpooledClient(socket: daemon.path, spool: .folder(folder))
+    #expect(next.send(Report(Self.net, meta: ["n": 2], id: ReportID("r2"))) == .queued(reportID: "r2"))
+    daemon.waitForEnd(of: 0)
+    #expect(daemon.lines.contains { $0.hasPrefix(#"{"reportId":"r1","#) })
+  }
+
+  @Test("what is no report is rejected with a text")
+  func rejects() throws {
+    let client = try SpooledClient(spool: .none)
+    #expect(
+      client.send(Report(Self.net, meta: [:]))
+        == .rejected("invalid argument: check the names, the report id, and that the meta is a JSON object"))
+    #expect(throws: SpooledClient.OpenError.self) {
+      try SpooledClient(socket: String(repeating: "x", count: 200), spool: .none)
+    }
+  }
+}
