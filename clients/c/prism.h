@@ -201,8 +201,8 @@ PRISM_API void prism_json_close(prism_json *json); /* ends the innermost object 
 PRISM_API const char *prism_json_end(prism_json *json);
 
 /* --- Crashes ---------------------------------------------------------------------------------------------------
- * A crash handler cannot wait for a daemon: it writes files into the crash spool (a folder of the daemon's), which the
- * daemon takes at once or at its next start. */
+ * A crash handler cannot wait for a daemon: it writes files into the crash spool, a folder of the daemon's. prismd does
+ * not take the folder yet (docs/clients.md). */
 
 /* Opens the crash spool. Call it at the start of the program, not in a handler. Repeated calls replace the settings.
  * folder: NULL: $PRISM_CRASH_SPOOL, else /var/spool/prism. name_space: NULL: "prism". type: NULL: "appCrash".
