@@ -82,11 +82,11 @@ struct SenderTests {
   @Test("its note is read as it was written, and a damaged one is none")
   func note() {
     for former in [nil, PacketID("01932e6a-7c00-7abc-8def-0123456789ab")] {
-      let sender = LineSender(deviceID: "kiosk-7", former: former)
-      #expect(LineSender(note: sender.note) == sender)
+      let sender = StreamIdentity(deviceID: "kiosk-7", former: former)
+      #expect(StreamIdentity(note: sender.note) == sender)
     }
     for text in ["", "kiosk-7", "kiosk-7\nkiosk-6\n", "\n\n", "a\na\nb\nc"] {
-      #expect(LineSender(note: Array(text.utf8)) == nil, "\(text)")
+      #expect(StreamIdentity(note: Array(text.utf8)) == nil, "\(text)")
     }
   }
 }

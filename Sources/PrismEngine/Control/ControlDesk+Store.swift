@@ -110,7 +110,7 @@ extension ControlDesk {
     case .dead, .delivered: return []
     case .waiting, .inFlight: break
     }
-    guard let failure = await engine.pipelines[row.namespace]?.retries[row.kind].lastFailure,
+    guard let failure = await engine.pipelines[row.namespace]?.deliveries[row.kind].retry.lastFailure,
       failure.unixMilliseconds >= row.createdTime ?? 0
     else { return [] }
     return [.init("lastFailure", describe(failure))]

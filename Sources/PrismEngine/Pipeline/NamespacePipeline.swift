@@ -3,24 +3,18 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-/// Delivers one namespace's reports: its timer, upload states, retries and budget are its own, so a dead collector costs
-/// the others nothing. Decisions are made by values (`UploadSchedule`, `UploadState`, `Gates`, `Settling`, `PacketLine`);
-/// this actor does what they say. How a packet leaves stands in `NamespacePipeline+Drain`.
+/// Delivers one namespace's reports: its timer, deliveries and budget are its own, so a dead collector costs the others
+/// nothing. Values decide (`UploadSchedule`, `Gates`, `Delivery`); this actor does what they say
+/// (`NamespacePipeline+Actions`).
 actor NamespacePipeline {
   let parts: PipelineParts
   let wishes: WishBox
   var settings: PipelineSettings
 
   var schedule = UploadSchedule()
-  var uploads = PerKind(UploadState.idle)
-  /// What the drain that runs has failed with: it is paused when its last commit is done, and no other begins before.
-  var failures = PerKind(UploadState.Pause?.none)
-  var retries = PerKind(RetryRecord())
-  var lines = PerKind(PacketLine())
+  var deliveries = PerKind(each: Delivery.init)
   var circuit = Circuit()
   var flow: FlowWindow
-  var counters = PerKind(EngineCounters())
-  var lastSuccess: Int64?
   var isStopping = false
   /// Of `settings`; the one that the packet on its way left under; the last one under which a packet was accepted.
   var edition = 0
@@ -34,7 +28,9 @@ actor NamespacePipeline {
   /// When a gate that was found shut opens by time alone (the metered window's end).
   private var gateOpensAt: Duration?
   private var timer: (at: Duration, task: Task<Void, Never>)?
-  private var drains = PerKind(Task<Void, Never>?.none)
+  /// What the deliveries asked for and was not answered yet. An ended task is let go at once: it keeps 12 KiB of stack.
+  private var tasks: [Int: Task<Void, Never>] = [:]
+  private var lastTask = 0
 
   init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox) {
     (self.parts, self.settings, self.wishes) = (parts, settings, wishes)
@@ -54,9 +50,9 @@ actor NamespacePipeline {
     if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
     for kind in ReportKind.allCases {
       guard let note = remains.notes[Self.retryKey(kind)] else { continue }
-      retries[kind] = RetryRecord(note: note, now: instant)
-      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, retries[kind].failuresInRow))
-      if let pause = retries[kind].pause { _ = uploads[kind].handle(.failed(pause), now: now) }
+      let record = RetryRecord(note: note, now: instant)
+      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
+      tell(kind, .restored(record))
     }
     if remains.hasReports { wish(.start) }
     arm()
@@ -104,7 +100,7 @@ actor NamespacePipeline {
     collector = settings.collector ?? collector
     edition += 1
     if isOtherCollector {
-      for kind in ReportKind.allCases { retries[kind].forget() }
+      for kind in ReportKind.allCases { tell(kind, .otherCollector) }
       circuit = Circuit()
     }
     wish(.start)
@@ -122,7 +118,7 @@ actor NamespacePipeline {
   }
 
   private func hope(_ hope: UploadState.Hope, tryAt: Duration) {
-    for kind in ReportKind.allCases { _ = uploads[kind].handle(.hope(hope, tryAt: tryAt), now: now) }
+    for kind in ReportKind.allCases { tell(kind, .upload(.hope(hope, tryAt: tryAt))) }
   }
 
   // MARK: The timer
@@ -136,7 +132,7 @@ actor NamespacePipeline {
   /// When something is to be done next; nil: nothing is wished for.
   var due: Duration? {
     let pauses = ReportKind.allCases.compactMap { kind -> Duration? in
-      if case .paused(let pause) = uploads[kind] { pause.until } else { nil }
+      if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
     return (pauses + [schedule.due(spacing: spacing), gateOpensAt].compactMap { $0 }).min()
   }
@@ -165,25 +161,31 @@ actor NamespacePipeline {
       for kind in ReportKind.allCases { want(kind) }
     }
     for kind in ReportKind.allCases {
-      if case .paused(let pause) = uploads[kind], pause.until <= now { want(kind) }
+      if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
     arm()
   }
 
   private func want(_ kind: ReportKind) {
-    guard !isStopping, uploads[kind].handle(.wanted, now: now) == .drain else { return }
-    drains[kind] = Task { [weak self] in
-      await self?.drain(kind)
-      await self?.drained(kind)
-    }
+    if !isStopping { tell(kind, .upload(.wanted)) }
+  }
+
+  /// Runs `work`, which a stop waits for and cancels at its deadline.
+  func begin(_ work: @escaping @Sendable (isolated NamespacePipeline) async -> Void) {
+    lastTask += 1
+    let number = lastTask
+    tasks[number] = Task { [weak self] in await self?.run(number, work) }
+  }
+
+  private func run(_ number: Int, _ work: @Sendable (isolated NamespacePipeline) async -> Void) async {
+    await work(self)
+    tasks[number] = nil
   }
 
   /// Wishes that came while the drain ran were taken for part of it; rows that it didn't see, or left because of a gate
   /// that opened since, still want to go.
-  private func drained(_ kind: ReportKind) {
-    // An ended task keeps the 12 KiB of its stack for as long as it is held.
-    if !uploads[kind].isDraining { drains[kind] = nil }
-    let mayWait = wishes.hasRows(kind) || !lines[kind].isDone
+  func drained(_ kind: ReportKind) {
+    let mayWait = wishes.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {
     case .open: if mayWait { wish(.rows) }
     case .shut(let gate):
@@ -201,28 +203,33 @@ actor NamespacePipeline {
   func stop(deadline: Duration) async {
     isStopping = true
     timer?.task.cancel()
-    for kind in ReportKind.allCases { _ = uploads[kind].handle(.stop, now: now) }
-    let running = [drains.meta, drains.payload].compactMap { $0 }
+    for kind in ReportKind.allCases { tell(kind, .upload(.stop)) }
     let time = parts.time
-    let guillotine = Task {
+    let deadlineTask = Task { [weak self] in
       do { try await time.sleep(until: deadline) } catch { return }  // all ended before
-      for task in running { task.cancel() }
+      await self?.cancelTasks()
     }
-    for task in running { await task.value }
-    guillotine.cancel()
+    // A task may be the last but one: what it brings may have to be committed.
+    while let first = tasks.keys.min(), let task = tasks[first] { await task.value }
+    deadlineTask.cancel()
+  }
+
+  private func cancelTasks() {
+    for number in tasks.keys.sorted() { tasks[number]?.cancel() }
   }
 
   /// Nothing is on its way, and nothing is wished for.
   var isQuiet: Bool {
-    ReportKind.allCases.allSatisfy { uploads[$0] == .idle } && schedule.due(spacing: spacing) == nil
+    ReportKind.allCases.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
   }
 
   func gates(_ kind: ReportKind, isProbe: Bool = false) -> Gates {
     var pause: UploadState.Pause?
-    if case .paused(let current) = uploads[kind] { pause = current }
+    if case .paused(let current) = deliveries[kind].upload { pause = current }
     return Gates(
       settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
-      lastFailure: retries[kind].lastFailure, circuit: circuit, isStopping: isStopping, now: Instant(parts.time))
+      lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,
+      now: Instant(parts.time))
   }
 
   /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.
@@ -233,16 +240,17 @@ actor NamespacePipeline {
   }
 
   var status: PipelineStatus {
-    let failures = ReportKind.allCases.compactMap { retries[$0].lastFailure }
+    let failures = ReportKind.allCases.compactMap { deliveries[$0].retry.lastFailure }
     var window = flow
     window.roll(Instant(parts.time))
-    let held = ReportKind.allCases.first { retries[$0].pause?.reason == .held }
+    let held = ReportKind.allCases.first { deliveries[$0].retry.pause?.reason == .held }
     return PipelineStatus(
-      isRetired: settings.configuration == nil, heldBy: held.flatMap { retries[$0].lastFailure },
+      isRetired: settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
       circuitIsOpen: circuit.isOpen,
-      lastSuccess: lastSuccess, lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds },
+      lastSuccess: ReportKind.allCases.compactMap { deliveries[$0].lastSuccess }.max(),
+      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds },
       nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
       flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,
-      flowWindowEndsIn: window.remaining(Instant(parts.time)), counters: counters)
+      flowWindowEndsIn: window.remaining(Instant(parts.time)), counters: PerKind(each: { deliveries[$0].counters }))
   }
 }

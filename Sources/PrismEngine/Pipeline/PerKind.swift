@@ -5,6 +5,7 @@ struct PerKind<Value> {
   var meta: Value, payload: Value
 
   init(_ value: @autoclosure () -> Value) { (meta, payload) = (value(), value()) }
+  init(each value: (ReportKind) -> Value) { (meta, payload) = (value(.meta), value(.payload)) }
 
   subscript(kind: ReportKind) -> Value {
     get {

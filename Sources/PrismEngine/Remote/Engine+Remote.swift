@@ -27,7 +27,7 @@ extension Engine {
 extension NamespacePipeline {
   var sample: RemoteState.Sample {
     let isTrying = ReportKind.allCases.contains { kind in
-      switch uploads[kind] {
+      switch deliveries[kind].upload {
       case .draining: true
       case .paused(let pause): pause.reason != .store && gates(kind).mayTry
       case .idle, .stopped: false

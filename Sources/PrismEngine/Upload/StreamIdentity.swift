@@ -5,7 +5,7 @@ import PrismProtocol
 /// A collector knows a packet by its device and its id. So what may have left goes again under the device that it left
 /// under, over restarts too, whatever `device.id` says meanwhile: it would be stored twice. Another device begins with the
 /// first packet that is claimed while none is in flight, and with a chain of its own.
-struct LineSender: Sendable, Equatable {
+struct StreamIdentity: Sendable, Equatable {
   let deviceID: String
   /// The last packet that was accepted of the devices before this one: no packet of this one depends on it.
   let former: PacketID?
@@ -22,5 +22,5 @@ struct LineSender: Sendable, Equatable {
   var note: [UInt8] { Array("\(deviceID)\n\(deviceID)\n\(former?.description ?? "")".utf8) }
 
   /// - Parameter last: the last packet that the collector accepted of the namespace and kind.
-  func forerunner(_ last: PacketID?) -> PacketID? { last == former ? nil : last }
+  func predecessor(_ last: PacketID?) -> PacketID? { last == former ? nil : last }
 }

@@ -1,0 +1,76 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+extension Delivery {
+  /// What happened.
+  enum Event: Sendable {
+    /// A wish, a hope or a stop.
+    case upload(UploadState.Event)
+    /// What an earlier run knew of its failures.
+    case restored(RetryRecord)
+    /// What was counted against the collector before is void.
+    case otherCollector
+    case recovered([PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity?)
+    case looked(hasRows: Bool)
+    /// The commit is done; these are the packets that its claims made.
+    case committed([ClaimedPacket])
+    /// nil: the store has no such packet, or none of its rows is whole.
+    case read(PacketID, ClaimedPacket?)
+    case storeFailed
+    case built([BuiltPacket])
+    case notBuilt([PacketID], String)
+    case answered(PacketID, UploadAnswer)
+  }
+
+  /// What to do. An action that has an answer is answered with one event; until then no other of its kind is asked for.
+  enum Action: Sendable {
+    /// Answered with `recovered` or `storeFailed`, as are the next three with theirs.
+    case recover
+    case look
+    case read(PacketID)
+    case commit(UploadTurn)
+    /// Answered with `built` or `notBuilt`.
+    case build([ClaimedPacket], PacketSeal, wifiOnly: Set<ReportType>)
+    /// Answered with `answered`.
+    case post(BuiltPacket, dependsOn: PacketID?, needsNewConnection: Bool)
+    /// The note of its failures, to be written with the next commit; nil removes it.
+    case rememberRetry([UInt8]?)
+    case accepted(UploadAnswer)
+    case circuit(CircuitEvent)
+    case log(Message)
+    /// A drain ended. `isOver`: no other one follows at once.
+    case ended(isOver: Bool)
+
+    var isNote: Bool { if case .rememberRetry = self { true } else { false } }
+  }
+
+  enum CircuitEvent: Sendable { case succeeded, failed }
+  enum Message: Sendable, Equatable {
+    case deadLetter(status: Int)
+    case notDelivered(cause: String)
+    case deliveredAgain
+  }
+
+  /// What decisions depend on besides the value itself, as it is when the event comes.
+  struct Conditions: Sendable {
+    var instant: Instant
+    var random: Randomness
+    var verdict: Gates.Verdict
+    var isMetered: Bool
+    var isStopping: Bool
+    /// Notes of the namespace wait for a commit.
+    var hasNotes: Bool
+    /// nil: the namespace is not configured any more.
+    var configuration: NamespaceConfiguration?
+    /// With the device of the configuration; nil: there is no key.
+    var seal: PacketSeal?
+    var wifiOnlyTypes: Set<ReportType>
+
+    func newID() -> PacketID {
+      var random = random
+      return PacketID(unixMilliseconds: instant.unixMilliseconds, using: &random)
+    }
+  }
+}

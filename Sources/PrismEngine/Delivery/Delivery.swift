@@ -1,0 +1,290 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// How one namespace and kind delivers. A value that takes what happened and says what to do: it knows no store, no
+/// network, no clock and no task. `NamespacePipeline` does what it says and tells it what came of it.
+///
+/// A drain lasts from the first wish until nothing waits, a gate shuts, or a failure asks for a pause. While a packet is
+/// on its way, the next ones are claimed, in the commit that settles those before, and built.
+struct Delivery: Sendable {
+  /// Packets that may be on their way at one time.
+  static let window = 1
+  private static let pauseAfterStoreFailure: Duration = .seconds(2)
+
+  /// What the store does for the drain; one thing at a time.
+  enum StoreWork: Sendable, Equatable {
+    case recovery, look
+    case reading(PacketID)
+    case commit(settlements: Int, claims: Int)
+  }
+
+  struct Drain: Sendable {
+    var storeWork: StoreWork?
+    /// Rows wait, as the store said: the first claim of a device may be written down.
+    var hasLooked = false
+    /// What the drain has failed with. It pauses when its last commit is done, and no other drain begins before.
+    var failure: UploadState.Pause?
+    /// What the store has in flight is not known any more.
+    var storeFailed = false
+  }
+
+  let kind: ReportKind
+  private(set) var upload = UploadState.idle
+  private(set) var queue = InFlightQueue()
+  private(set) var retry = RetryRecord()
+  private(set) var counters = EngineCounters()
+  /// When a packet was accepted last, in milliseconds since 1970.
+  private(set) var lastSuccess: Int64?
+  /// nil: no drain runs.
+  private(set) var drain: Drain?
+
+  init(kind: ReportKind) { self.kind = kind }
+
+  mutating func handle(_ event: Event, _ now: Conditions) -> [Action] {
+    let actions = apply(event, now)
+    var now = now
+    if actions.contains(where: \.isNote) { now.hasNotes = true }
+    return actions + proceed(now)
+  }
+
+  private mutating func apply(_ event: Event, _ now: Conditions) -> [Action] {
+    switch event {
+    case .upload(let event):
+      if upload.handle(event, now: now.instant.uptime) == .drain { begin() }
+    case .restored(let record):
+      retry = record
+      if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
+    case .otherCollector: retry.forget()
+    case .recovered(let inFlight, let lastAccepted, let sender):
+      drain?.storeWork = nil
+      queue.recover(inFlight, lastAccepted: lastAccepted, sender: sender)
+    case .looked(let hasRows):
+      drain?.storeWork = nil
+      if hasRows { drain?.hasLooked = true } else { queue.isExhausted = true }
+    case .committed(let claimed): committed(claimed)
+    case .read(let id, let packet):
+      drain?.storeWork = nil
+      if let packet { queue.fill(packet) } else { queue.drop(id) }
+    case .storeFailed:
+      drain?.storeWork = nil
+      drain?.storeFailed = true
+    case .built(let packets): keep(packets)
+    case .notBuilt(let ids, let error): return notBuilt(ids, error, now)
+    case .answered(let id, let answer): return answered(id, answer, now)
+    }
+    return []
+  }
+
+  private mutating func begin() {
+    drain = Drain()
+    // What earlier claims found says nothing of types that may leave since.
+    queue.isExhausted = false
+  }
+
+  private mutating func committed(_ claimed: [ClaimedPacket]) {
+    guard case .commit(let settlements, let claims) = drain?.storeWork else { return }
+    drain?.storeWork = nil
+    queue.committed(settlements)
+    queue.add(claimed)
+    if claims > 0 { queue.isExhausted = claimed.count < claims }
+    if drain?.failure != nil { queue.release() }
+  }
+
+  private mutating func keep(_ packets: [BuiltPacket]) {
+    for packet in packets {
+      if queue[packet.context.packetID]?.attempts == 0 {
+        counters.built(rawBytes: packet.rawBytes, packedBytes: packet.body.count)
+      }
+      queue.fill(packet)
+    }
+  }
+
+  /// Packets that are built ahead say what is wrong with them when it is their turn.
+  private mutating func notBuilt(_ ids: [PacketID], _ error: String, _ now: Conditions) -> [Action] {
+    for id in ids { queue.empty(id) }
+    guard queue.sendingCount == 0 else { return [] }
+    return fail(.init(cause: "the packet can't be built: \(error)"), reason: .held, now: now)
+  }
+}
+
+// MARK: - What to do next
+
+extension Delivery {
+  private mutating func proceed(_ now: Conditions) -> [Action] {
+    guard drain != nil else { return [] }
+    var actions: [Action] = []
+    if let types = openTypes(now) {
+      refreshNext(now)
+      actions += send(now) + build(now)
+      if let work = storeWork(types, now) { actions += begin(work, types, now) }
+    }
+    let isIdle = drain?.storeWork == nil && queue.sendingCount == 0 && !queue.isBuilding
+    return actions.isEmpty && isIdle ? finish(now) : actions
+  }
+
+  /// nil: nothing more may leave in this drain.
+  private func openTypes(_ now: Conditions) -> Claim.TypeFilter? {
+    guard upload.isDraining, let drain, drain.failure == nil, !drain.storeFailed, case .open(let types) = now.verdict
+    else { return nil }
+    return types
+  }
+
+  /// A reload or another network since it was built: it is built again.
+  private mutating func refreshNext(_ now: Conditions) {
+    guard let next = queue.next, case .built(let packet) = next.content, !isCurrent(packet, now) else { return }
+    queue.empty(next.id)
+  }
+
+  private func isCurrent(_ packet: BuiltPacket, _ now: Conditions) -> Bool {
+    packet.seal == seal(now) && packet.wifiOnlyTypes == now.wifiOnlyTypes
+  }
+
+  private func seal(_ now: Conditions) -> PacketSeal? {
+    var seal = now.seal
+    if let sender = queue.sender { seal?.deviceID = sender.deviceID }
+    return seal
+  }
+
+  /// Rows that leave on unmetered networks only don't leave on another because they were claimed before it changed.
+  private mutating func send(_ now: Conditions) -> [Action] {
+    guard queue.sendingCount < Self.window, let next = queue.next, case .built(let packet) = next.content else {
+      return []
+    }
+    guard !(now.isMetered && packet.hasWifiOnlyRows) else {
+      queue.release()
+      return []
+    }
+    let predecessor = queue.predecessor(of: next.id)
+    queue.began(next.id)
+    return [.post(packet, dependsOn: predecessor, needsNewConnection: next.needsNewConnection)]
+  }
+
+  /// Before a packet is on its way, only the next one is built, so that it leaves soon; then all that are claimed.
+  private mutating func build(_ now: Conditions) -> [Action] {
+    guard !queue.isBuilding, let seal = seal(now) else { return [] }
+    var packets = queue.claimed
+    if queue.sendingCount == 0 { packets = packets.filter { $0.id == queue.next?.id } }
+    guard !packets.isEmpty else { return [] }
+    queue.builds(packets.map(\.id))
+    return [.build(packets, seal, wifiOnly: now.wifiOnlyTypes)]
+  }
+
+  private func storeWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {
+    guard let drain, drain.storeWork == nil else { return nil }
+    let settlements = queue.settlements.count
+    if !queue.isRecovered { return settlements == 0 ? .recovery : .commit(settlements: settlements, claims: 0) }
+    if queue.hasUncommittedSplit { return .commit(settlements: settlements, claims: 0) }
+    if let next = queue.next, case .stored = next.content, queue.sendingCount < Self.window { return .reading(next.id) }
+    guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID), wantsMore else {
+      return nil
+    }
+    // Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get
+    // its tables for it.
+    if queue.sender?.deviceID != deviceID, settlements == 0, !now.hasNotes, !drain.hasLooked { return .look }
+    return .commit(settlements: settlements, claims: ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes))
+  }
+
+  private var wantsMore: Bool {
+    if queue.entries.isEmpty { return true }
+    return queue.sendingCount > 0
+      && ClaimPlan.wantsMore(ahead: queue.aheadCount, lastPacketBytes: queue.lastPacketBytes)
+  }
+
+  private mutating func begin(_ work: StoreWork, _ types: Claim.TypeFilter, _ now: Conditions) -> [Action] {
+    drain?.storeWork = work
+    switch work {
+    case .recovery: return [.recover]
+    case .look: return [.look]
+    case .reading(let id): return [.read(id)]
+    case .commit(_, let claims):
+      var turn = UploadTurn(settlements: queue.settlements)
+      guard claims > 0, let configuration = now.configuration, let seal = now.seal else { return [.commit(turn)] }
+      if let sender = queue.claims(as: seal.deviceID) {
+        turn.notes = [Note(namespace: configuration.name, key: NamespacePipeline.senderKey(kind), value: sender.note)]
+      }
+      turn.claims = (0..<claims).map { _ in
+        ClaimPlan.claim(
+          configuration, kind: kind, types: types, packetID: now.newID(), now: now.instant.unixMilliseconds)
+      }
+      return [.commit(turn)]
+    }
+  }
+
+  /// Nothing is under way and nothing may begin.
+  private mutating func finish(_ now: Conditions) -> [Action] {
+    if drain?.storeFailed == true {
+      queue.lose()
+      drain?.failure = UploadState.Pause(
+        until: now.instant.uptime + Self.pauseAfterStoreFailure, reason: .store)
+    } else if !queue.settlements.isEmpty || now.hasNotes {
+      drain?.storeWork = .commit(settlements: queue.settlements.count, claims: 0)
+      return [.commit(UploadTurn(settlements: queue.settlements))]
+    }
+    queue.rest()
+    let outcome = drain?.failure.map { UploadState.Event.failed($0) } ?? .ended
+    drain = nil
+    guard upload.handle(outcome, now: now.instant.uptime) == .drain else { return [.ended(isOver: true)] }
+    begin()
+    return [.ended(isOver: false)] + proceed(now)
+  }
+}
+
+// MARK: - The answer
+
+extension Delivery {
+  private mutating func answered(_ id: PacketID, _ answer: UploadAnswer, _ now: Conditions) -> [Action] {
+    guard let entry = queue[id], entry.isSending else { return [] }
+    queue.answered(id, mayHaveLeft: answer.mayHaveLeft)
+    let milliseconds = now.instant.unixMilliseconds
+    let result = AnswerClass(answer, to: id, receipt: now.configuration?.receipt ?? .required, now: milliseconds)
+    counters.answered(answer, as: result, attempt: entry.attempts)
+    let attempt = Settling.Attempt(
+      packet: id, itemCount: entry.itemCount, attempts: entry.attempts, now: milliseconds)
+    switch Settling(result, attempt, newID: now.newID) {
+    case .settled(let settlement):
+      queue.settle(id, settlement)
+      return succeeded(settlement, answer, milliseconds)
+    case .split(let settlement, let first, let second):
+      queue.split(id, settlement, first: first, second: second)
+      return []
+    case .again(let reason, let problem, let retryAfter):
+      return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
+    case .confirm:
+      queue.doubt(id)
+      return []
+    case .kept:
+      // Only a stop gives up a POST. Anything else that does so is a failure, or the packet would be sent at once for ever.
+      return now.isStopping ? [] : fail(.init(cause: "given up by this side"), reason: .failure, now: now)
+    }
+  }
+
+  private mutating func succeeded(
+    _ settlement: Settlement, _ answer: UploadAnswer, _ unixMilliseconds: Int64
+  ) -> [Action] {
+    var actions: [Action] = []
+    if case .dead(_, let cause) = settlement {
+      actions.append(.log(.deadLetter(status: cause.status)))
+    } else {
+      lastSuccess = unixMilliseconds
+      actions.append(.accepted(answer))
+    }
+    actions.append(.circuit(.succeeded))
+    guard !retry.isClean else { return actions }
+    retry.succeeded()
+    return actions + [.rememberRetry(nil), .log(.deliveredAgain)]
+  }
+
+  private mutating func fail(
+    _ problem: Settling.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil, now: Conditions
+  ) -> [Action] {
+    let failure = RetryRecord.Failure(
+      unixMilliseconds: now.instant.unixMilliseconds, status: problem.status, code: problem.code, cause: problem.cause)
+    drain?.failure = retry.failed(
+      failure, reason: reason, retryAfter: retryAfter, random: now.random.next(), now: now.instant.uptime)
+    queue.release()
+    return [
+      .circuit(.failed), .rememberRetry(retry.note(now: now.instant)), .log(.notDelivered(cause: problem.cause)),
+    ]
+  }
+}

@@ -1,0 +1,179 @@
+import PrismProtocol
+import PrismStore
+
+/// The claimed packets of one namespace and kind, in the order in which they leave.
+struct InFlightQueue: Sendable {
+  struct Entry: Sendable {
+    var id: PacketID
+    /// 0: unknown until its rows are read.
+    var itemCount: Int
+    /// Of this run of the daemon.
+    var attempts = 0
+    /// A byte of it may have left, in this run or an earlier one: it keeps its id and its rows until it settles.
+    var mayHaveLeft: Bool
+    /// An answer to it could not be believed: it goes on a new connection.
+    var needsNewConnection = false
+    var content: Content
+
+    var isSending: Bool { if case .sending = content { true } else { false } }
+  }
+
+  /// Where a packet is on its way from the store to the collector.
+  enum Content: Sendable {
+    /// In the store only.
+    case stored
+    case claimed(ClaimedPacket)
+    case building
+    case built(BuiltPacket)
+    /// Its POST has not been answered. Whatever happens meanwhile, its rows stay its own.
+    case sending
+  }
+
+  private(set) var entries: [Entry] = []
+  /// Decided and not committed yet; in order.
+  private(set) var settlements: [Settlement] = []
+  private(set) var lastAccepted: PacketID?
+  /// The sender of all of `entries`; nil before the first claim.
+  private(set) var sender: StreamIdentity?
+  /// `entries` are what the store has in flight.
+  private(set) var isRecovered = false
+  /// The last claim found that no more rows wait.
+  var isExhausted = false
+  private(set) var lastPacketBytes: Int?
+
+  /// The packet that may leave next; nil: none, or all are on their way.
+  var next: Entry? { entries.first { !$0.isSending } }
+  var sendingCount: Int { entries.count { $0.isSending } }
+  /// Packets behind those that are on their way.
+  var aheadCount: Int { entries.count - sendingCount }
+  var isBuilding: Bool { entries.contains { if case .building = $0.content { true } else { false } } }
+  /// Packets whose rows are at hand, in order.
+  var claimed: [ClaimedPacket] {
+    entries.compactMap { if case .claimed(let packet) = $0.content { packet } else { nil } }
+  }
+  /// Halves of a split can be read only once the split is committed.
+  var hasUncommittedSplit: Bool { settlements.contains { if case .split = $0 { true } else { false } } }
+  /// Nothing is left to send, as far as the last claim saw.
+  var isDone: Bool { entries.isEmpty && isExhausted }
+
+  subscript(id: PacketID) -> Entry? { entries.first { $0.id == id } }
+
+  /// The packet before `id`; nil: there is none.
+  func predecessor(of id: PacketID) -> PacketID? {
+    guard let index = index(id), index > 0 else { return lastAccepted }
+    return entries[index - 1].id
+  }
+
+  // MARK: The store
+
+  /// Begins with what the store has in flight; all of it may have left.
+  mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity? = nil) {
+    entries = inFlight.map { Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, content: .stored) }
+    self.lastAccepted = sender.map { $0.predecessor(lastAccepted) } ?? lastAccepted
+    self.sender = sender
+    isRecovered = true
+  }
+
+  /// Whether the next packets may be of `deviceID`: another device waits until the last packet of the one before settles.
+  func mayClaim(as deviceID: String) -> Bool { entries.isEmpty || sender == nil || sender?.deviceID == deviceID }
+
+  /// - Returns: what is to be stored with the claims that follow; nil: it is stored.
+  mutating func claims(as deviceID: String) -> StreamIdentity? {
+    guard sender?.deviceID != deviceID else { return nil }
+    let isFirst = sender == nil
+    let next = StreamIdentity(deviceID: deviceID, former: isFirst ? nil : lastAccepted ?? sender?.former)
+    (sender, lastAccepted) = (next, isFirst ? lastAccepted : nil)
+    return next
+  }
+
+  mutating func add(_ claimed: [ClaimedPacket]) {
+    entries += claimed.map {
+      Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: false, content: .claimed($0))
+    }
+    if let last = claimed.last {
+      lastPacketBytes = last.payloads.reduce(last.metas.count) { $0 + $1.count }
+    }
+  }
+
+  /// The first `count` of `settlements` are committed.
+  mutating func committed(_ count: Int) { settlements.removeFirst(count) }
+
+  /// The store failed: what it has in flight must be read again. What was decided stays decided.
+  mutating func lose() {
+    entries = []
+    (isRecovered, isExhausted) = (false, false)
+  }
+
+  /// The store has no packet `id`.
+  mutating func drop(_ id: PacketID) { entries.removeAll { $0.id == id } }
+
+  /// Nothing is sent for a while: the ids are enough.
+  mutating func rest() {
+    for index in entries.indices { entries[index].content = .stored }
+  }
+
+  // MARK: Content
+
+  mutating func fill(_ packet: ClaimedPacket) { set(packet.id, .claimed(packet), itemCount: packet.itemCount) }
+  mutating func fill(_ packet: BuiltPacket) {
+    set(packet.context.packetID, .built(packet), itemCount: packet.itemCount)
+  }
+  /// Its rows are read again before it is built.
+  mutating func empty(_ id: PacketID) { set(id, .stored) }
+  mutating func builds(_ ids: [PacketID]) { for id in ids { set(id, .building) } }
+
+  private mutating func set(_ id: PacketID, _ content: Content, itemCount: Int? = nil) {
+    guard let index = index(id) else { return }
+    entries[index].content = content
+    entries[index].itemCount = itemCount ?? entries[index].itemCount
+  }
+
+  // MARK: On its way
+
+  /// The packet is about to be sent: its bytes are good for one attempt.
+  mutating func began(_ id: PacketID) {
+    guard let index = index(id) else { return }
+    entries[index].attempts += 1
+    entries[index].content = .sending
+  }
+
+  mutating func answered(_ id: PacketID, mayHaveLeft: Bool) {
+    guard let index = index(id) else { return }
+    entries[index].content = .stored
+    if mayHaveLeft { entries[index].mayHaveLeft = true }
+  }
+
+  /// What came of the last attempt may be no answer to it.
+  mutating func doubt(_ id: PacketID) {
+    guard let index = index(id) else { return }
+    entries[index].needsNewConnection = true
+  }
+
+  /// The packet is delivered, or its rows are dead letters.
+  mutating func settle(_ id: PacketID, _ settlement: Settlement) {
+    drop(id)
+    settlements.append(settlement)
+    if case .delivered = settlement { lastAccepted = id }
+  }
+
+  /// The halves stand where their whole stood.
+  mutating func split(_ id: PacketID, _ settlement: Settlement, first: PacketID, second: PacketID) {
+    guard let index = index(id) else { return }
+    let halves = [first, second].map { Entry(id: $0, itemCount: 0, mayHaveLeft: false, content: .stored) }
+    entries.replaceSubrange(index...index, with: halves)
+    settlements.append(settlement)
+  }
+
+  /// Gives back the rows of all that can't have left, unless a packet behind them may have: half of a packet would else
+  /// come after what was claimed later.
+  mutating func release() {
+    let lastKept = entries.lastIndex { $0.mayHaveLeft || $0.isSending }
+    let released = entries[(lastKept.map { $0 + 1 } ?? 0)...]
+    guard !released.isEmpty else { return }
+    settlements += released.map { .dissolved($0.id) }
+    entries.removeSubrange(released.indices)
+    isExhausted = false
+  }
+
+  private func index(_ id: PacketID) -> Int? { entries.firstIndex { $0.id == id } }
+}

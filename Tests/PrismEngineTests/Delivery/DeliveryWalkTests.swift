@@ -1,0 +1,122 @@
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Synchronization
+import Testing
+
+@testable import PrismEngine
+
+/// Random walks: what is asked for is answered in any order, well or badly.
+@Suite("Delivery, whatever comes in whatever order")
+struct DeliveryWalkTests {
+  /// What the actor would have under way.
+  private struct World {
+    var table = DeliveryTable()
+    var random: SeededRandom
+    var open: [Delivery.Action] = []
+    var posted: [PacketID] = []
+    var waiting = 0
+
+    mutating func tell(_ event: Delivery.Event) {
+      for action in table.delivery.handle(event, table.conditions) {
+        switch action {
+        case .recover, .look, .read, .commit, .build: open.append(action)
+        case .post(let packet, _, _):
+          posted.append(packet.context.packetID)
+          open.append(action)
+        case .rememberRetry, .accepted, .circuit, .log, .ended: break
+        }
+      }
+    }
+
+    mutating func answerOne() {
+      let action = open.remove(at: Int.random(in: 0..<open.count, using: &random))
+      if random.oneIn(12), action.isOfStore { return tell(.storeFailed) }
+      switch action {
+      case .recover: tell(.recovered([], lastAccepted: nil, sender: nil))
+      case .look: tell(.looked(hasRows: waiting > 0))
+      case .read(let id): tell(.read(id, random.oneIn(10) ? nil : claimed(id)))
+      case .commit(let turn):
+        let made = turn.claims.prefix(waiting)
+        waiting -= made.count
+        tell(.committed(made.map { claimed($0.packetID) }))
+      case .build(let packets, _, _):
+        tell(
+          random.oneIn(15) ? .notBuilt(packets.map(\.id), "internal") : .built(packets.map { DeliveryTable.built($0) }))
+      case .post(let packet, _, _): tell(.answered(packet.context.packetID, answer(packet.context.packetID)))
+      case .rememberRetry, .accepted, .circuit, .log, .ended: break
+      }
+    }
+
+    private func claimed(_ id: PacketID) -> ClaimedPacket {
+      var packet = DeliveryTable.claimed(1)
+      packet.id = id
+      return packet
+    }
+
+    private mutating func answer(_ id: PacketID) -> UploadAnswer {
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0: return ScriptedTransport.failure(.reset, mayHaveLeft: true)
+      case 1: return ScriptedTransport.failure(.connect, mayHaveLeft: false)
+      case 2:
+        guard case .answered(_, var answer) = DeliveryTable.answers(1, random.pick([400, 401, 413, 422, 503])) else {
+          break
+        }
+        answer.origin = random.pick(UploadAnswer.Origin.allCases)
+        return answer
+      default: break
+      }
+      return DeliveryTable.accepts(id)
+    }
+
+    mutating func event() {
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: waiting += Int.random(in: 1...20, using: &random)
+      case 1: table.conditions.verdict = random.oneIn(3) ? DeliveryTable.shut : .open(.all)
+      case 2: tell(.upload(.hope(random.pick(UploadState.Hope.allCases), tryAt: table.conditions.instant.uptime)))
+      case 3:
+        let later = table.conditions.instant.uptime + .seconds(400)
+        table.conditions.instant = Instant(uptime: later, unixMilliseconds: 1_700_000_000_000)
+      default: tell(.upload(.wanted))
+      }
+    }
+  }
+
+  private final class Draws: Sendable {
+    private let random: Mutex<SeededRandom>
+    init(seed: UInt64) { random = Mutex(SeededRandom(seed: ~seed)) }
+    func next() -> UInt64 { random.withLock { $0.next() } }
+  }
+
+  @Test("one packet is on its way and one thing is asked of the store at a time, and every drain ends")
+  func walks() {
+    let seed = SeededRandom.announcedSeed("delivery walks")
+    for walk in 0..<300 {
+      var world = World(random: SeededRandom(seed: seed &+ UInt64(walk)))
+      let draws = Draws(seed: seed &+ UInt64(walk))
+      world.table.conditions.random = Randomness { draws.next() }
+      for _ in 0..<200 {
+        if world.open.isEmpty || world.random.oneIn(3) { world.event() } else { world.answerOne() }
+        #expect(world.open.count { $0.isOfStore } <= 1, "seed \(seed), walk \(walk)")
+        #expect(world.open.count { if case .post = $0 { true } else { false } } <= Delivery.window)
+        #expect(world.table.delivery.queue.sendingCount <= Delivery.window)
+      }
+      var steps = 0
+      world.tell(.upload(.stop))
+      while !world.open.isEmpty && steps < 1000 {
+        world.answerOne()
+        steps += 1
+      }
+      #expect(world.table.delivery.drain == nil, "seed \(seed), walk \(walk): the drain does not end")
+    }
+  }
+}
+
+extension Delivery.Action {
+  fileprivate var isOfStore: Bool {
+    switch self {
+    case .recover, .look, .read, .commit: true
+    default: false
+    }
+  }
+}
