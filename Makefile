@@ -150,6 +150,7 @@ soak-life: soak-build ## 100 simulated lives of two days each
 
 bench-build: build
 	@$(RELEASE) --product packet-bench >&2
+	@$(RELEASE) --product collector-bench >&2
 	@bench/fetch-peers >&2
 bench: bench-build ## S1 to S7, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
 	@bench/run

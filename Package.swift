@@ -72,6 +72,9 @@ let package = Package(
     .executableTarget(
       name: "packet-bench", dependencies: ["PrismStore", "PrismPacket", "PrismProtocol"], path: "bench/packet",
       swiftSettings: strict),
+    .executableTarget(
+      name: "collector-bench", dependencies: ["PrismPacket", "PrismProtocol"], path: "bench/collector",
+      swiftSettings: strict),
 
     // What tests share, and the tests.
     .target(name: "CSpawn", path: "Tests/CSpawn"),
@@ -95,7 +98,10 @@ let package = Package(
     tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
     tests(
       "PrismCollectorTests",
-      ["PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+      [
+        "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismStore",
+        "PrismTestSupport",
+      ]),
     tests("PrismctlTests", ["prismctl", "PrismProtocol", "PrismTestSupport"], resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(
@@ -106,7 +112,11 @@ let package = Package(
       ], exclude: ["Budgets/allocations.c"]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(
-      "StoreFaultTests", ["CFaultVFS", "PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"],
+      "StoreFaultTests",
+      [
+        "CFaultVFS", "PrismStore", "PrismCollector", "PrismHTTP", "PrismPacket", "PrismBase", "PrismProtocol",
+        "PrismTestSupport",
+      ],
       resources: [.copy("Fixtures")]),
     .target(name: "CJobHook", path: "Tests/CJobHook"),
     tests(

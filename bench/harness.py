@@ -157,3 +157,45 @@ class Daemon:
 
     def __exit__(self, *_):
         self.remove()
+
+
+class Collector:
+    """prism-collector with a folder of its own."""
+
+    def __init__(self, programs):
+        self.programs = programs
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
+        self.key = self.folder / "key"
+        self.key.write_text("00112233445566778899aabbccddeeff")
+        self.key.chmod(0o600)
+        self.port = free_port()
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [programs / "prism-collector", "--listen", f"127.0.0.1:{self.port}", "--key", f"main={self.key}",
+                 "--state", self.folder / "state"], stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+        wait_until(self._serves, f"prism-collector ({self.folder}/log)")
+
+    def _serves(self):
+        if self.process.poll() is not None:
+            raise RuntimeError((self.folder / "log").read_text())
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def load(self, senders, rows, packets, window):
+        """Seconds for packets of so many rows, each sender with `window` of them on their way."""
+        out = subprocess.run(
+            [self.programs / "collector-bench", str(self.port), self.key, *map(str, (senders, rows, packets, window))],
+            check=True, capture_output=True, text=True)
+        return json.loads(out.stdout)["seconds"]
+
+    @property
+    def cost(self):
+        return Cost(self.process.pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        subprocess.run(["rm", "-rf", self.folder], check=True)

@@ -1,10 +1,10 @@
-"""S1 to S7: each is a function that runs once and answers its figures by name."""
+"""S1 to S8: each is a function that runs once and answers its figures by name."""
 
 import json
 import subprocess
 import time
 
-from harness import Daemon, Sink
+from harness import Collector, Daemon, Sink
 
 
 def ingest(programs, events, *load, **daemon):
@@ -113,3 +113,18 @@ def many_namespaces(programs, events, count):
     """S7: so many namespaces are configured, 10 of them busy."""
     names = [f"n{number}" for number in range(count)]
     return ingest(programs, events, "--namespace", ",".join(names[:10]), namespaces=names)
+
+
+def collector(programs, events, rows, senders, window=4):
+    """S8: the collector alone; each sender has `window` packets on their way, each of which names the one before it."""
+    packets = max(window, events // rows // senders)
+    with Collector(programs) as receiver:
+        receiver.load(senders=1, rows=10, packets=20, window=1)  # what starts once has started
+        before = receiver.cost
+        seconds = receiver.load(senders, rows, packets, window)
+        after, events = receiver.cost, senders * rows * packets
+        return {
+            "eventsPerSecond": events / seconds,
+            "cpuSecondsPerMillion": (after.cpu_seconds - before.cpu_seconds) * 1e6 / events,
+            "peakMiB": after.peak_bytes / 2**20,
+        }

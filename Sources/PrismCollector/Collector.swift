@@ -1,27 +1,39 @@
 public import PrismBase
 import PrismHTTP
 import PrismProtocol
-import PrismStore
 
-/// The receiver: takes packets, decodes, deduplicates and orders them, stores their reports, and only then answers with
+/// The receiver: takes packets, decodes them, deduplicates and orders them, stores their reports, and only then answers with
 /// the receipt (docs/collector.md). The model for a backend in another language.
 public final class Collector: Sendable {
-  private let options: CollectorOptions
-  private let openers: PacketOpeners
-  private let store: CollectorStore
-  private let room: WaitingRoom
+  let options: CollectorOptions
+  let openers: PacketOpeners
+  let store: any PacketStore
+  let queue: PacketQueue
   /// nil: no token is asked for.
-  private let tokens: TokenDesk?
+  let tokens: TokenDesk?
+  /// nil: nothing is read but over the Unix socket.
+  let readerTokens: TokenDesk?
+  let hosts: HostCheck
   let counts = CollectorCounts()
+  let refusals: RefusalLog
   /// nil: remote configuration is not served.
   let remote: (shelf: RemoteShelf, devices: DeviceRegister)?
+  let time: any TimeSource
+  let log: Logger
 
   /// Opens the store. - Throws: `StoreError`, `SQLiteError`, `ConfigurationFaults` of the folder of remote configuration.
-  public init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
-    self.options = options
+  public convenience init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
+    var store = SQLitePacketStore.Options(folder: options.state, log: log)
+    (store.retentionDays, store.time) = (options.retentionDays, time)
+    try self.init(options, store: try SQLitePacketStore(store), time: time, log: log)
+  }
+
+  init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
+    (self.options, self.store, self.time, self.log) = (options, store, time, log)
     openers = PacketOpeners(keys: options.keys, memoryBytesMax: options.memoryBytesMax)
-    store = try CollectorStore(folder: options.state, time: time, log: log)
-    room = WaitingRoom(time: time)
+    queue = PacketQueue(store: store, time: time)
+    refusals = RefusalLog(time: time, log: log)
+    hosts = HostCheck(names: options.readerHosts)
     remote = try options.remote.map {
       (
         try RemoteShelf($0, state: options.state, time: time, log: log),
@@ -29,19 +41,7 @@ public final class Collector: Sendable {
       )
     }
     tokens = options.tokenFile.map { TokenDesk(path: $0, time: time, log: log) }
-  }
-
-  /// Listens and serves until the server is stopped. - Throws: `HTTPServerError`.
-  public func serve() throws -> CollectorServer {
-    var limits = HTTPServerOptions()
-    limits.bodyBytesMax = options.bodyBytesMax
-    limits.bodiesBytesMax = max(32 * 1_048_576, options.bodyBytesMax)
-    limits.bodiesBytesPerAddressMax = max(16 * 1_048_576, options.bodyBytesMax)
-    limits.tls = options.tls
-    let server = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) { [self] in
-      await answer($0)
-    }
-    return CollectorServer(server: server, room: room)
+    readerTokens = options.readerTokenFile.map { TokenDesk(path: $0, time: time, log: log) }
   }
 
   /// Prometheus' text format; `SIGUSR1` prints it too.
@@ -52,20 +52,24 @@ public final class Collector: Sendable {
     }
   }
 
+  /// What the senders' address answers.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
       switch (request.method, request.path) {
       case (.post, "/prism/meta"): return try await receive(request, .meta)
       case (.post, "/prism/payload"): return try await receive(request, .payload)
       case (.get, "/prism/config"): return try await configuration(request)
-      case (.get, "/reports"): return try await reports(request)
-      case (.get, "/devices"): return try await devices(request)
-      case (.get, "/healthz"): return HTTPResponse(status: 200, contentType: "text/plain", text: "ok\n")
+      case (.get, "/healthz"), (.get, "/readyz"): return health(request)
       case (.get, "/metrics"):
-        return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await metrics)
-      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/prism/config"), (_, "/reports"), (_, "/devices"),
-        (_, "/healthz"), (_, "/metrics"):
+        guard request.peer.isLocal, hosts.isLocal(request.header("host")) else {
+          throw CollectorRefusal(403, "metrics are shown to this machine only, and at the reader's address")
+        }
+        return await metricsPage()
+      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/prism/config"), (_, "/healthz"), (_, "/readyz"),
+        (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
+      case (_, "/reports"), (_, "/devices"):
+        throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
       default:
         throw CollectorRefusal(404, "there is nothing at this path; packets go to /prism/meta and /prism/payload")
       }
@@ -77,16 +81,14 @@ public final class Collector: Sendable {
   // MARK: Packets
 
   private func receive(_ request: HTTPRequest, _ kind: ReportKind) async throws(CollectorRefusal) -> HTTPResponse {
-    let namespace = request.header("prism-namespace").flatMap { NamespaceName($0) }
     do throws(CollectorRefusal) {
       try await checkToken(request)
       let delivery = try Delivery(request, kind: kind)
       let packet = try await openers.open(delivery, body: request.body)
-      let outcome = try await take(packet)
-      let isDuplicate = outcome == .duplicate
+      let isDuplicate = try await store(packet)
       counts.count(
-        namespace, outcome: isDuplicate ? "duplicate" : "stored", reports: isDuplicate ? 0 : packet.rows.count,
-        bytes: request.body.count)
+        delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
+        reports: isDuplicate ? 0 : packet.rows.count, bytes: request.body.count)
       if !isDuplicate, let print = options.print {
         for index in packet.rows.indices { print(Self.line(packet, index)) }
       }
@@ -96,35 +98,30 @@ public final class Collector: Sendable {
         headers: [("Prism-Receipt", delivery.context.packetID.description)] + (await versionHeaders()),
         text: body.text + "\n")
     } catch {
-      counts.count(namespace, outcome: "refused_\(error.status)", bytes: request.body.count)
+      counts.count(
+        error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
+      refusals.add(.init(refusal: error, from: request.peer.address, sender: error.sender))
       var refusal = error
       refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
       throw refusal
     }
   }
 
-  private func take(_ packet: OpenedPacket) async throws(CollectorRefusal) -> CollectorStore.Outcome {
-    let chainIsBroken = try await waitForForerunner(packet.delivery)
-    let outcome = await store.take(packet, chainIsBroken: chainIsBroken)
-    if case .failed(let refusal) = outcome { throw refusal }
-    await room.arrived(packet.delivery.context)
-    return outcome
-  }
-
-  /// True: the packet before this one did not come. A device that this collector never heard of is not waited for: its
-  /// earlier packets went elsewhere.
-  private func waitForForerunner(_ delivery: Delivery) async throws(CollectorRefusal) -> Bool {
-    guard let dependsOn = delivery.dependsOn else { return false }
-    if await store.has(dependsOn, of: delivery.context) { return false }
-    guard await store.knows(delivery.context) else { return true }
-    if await store.has(delivery.context.packetID, of: delivery.context) { return false }  // sent again: a duplicate
-    var awaited = delivery.context
-    awaited.packetID = dependsOn
-    let (store, context) = (store, delivery.context)
-    switch await room.wait(for: awaited, isThere: { await store.has(dependsOn, of: context) }) {
-    case .arrived: return false
-    case .late: return true
-    case .noPlace: throw CollectorRefusal(503, "the packet before this one is missing; try again", retryAfterSeconds: 5)
+  /// - Returns: whether it was stored before.
+  private func store(_ packet: OpenedPacket) async throws(CollectorRefusal) -> Bool {
+    do throws(CollectorRefusal) {
+      switch try await queue.take(packet).get() {
+      case .stored: return false
+      case .duplicate: return true
+      case .tooOld:
+        throw CollectorRefusal(
+          410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
+      case .predecessorMissing: throw PacketQueue.predecessorMissing
+      }
+    } catch {
+      var refusal = error
+      refusal.sender = packet.delivery.context
+      throw refusal
     }
   }
 
@@ -145,34 +142,15 @@ public final class Collector: Sendable {
     return head.text.dropLast() + ",\"meta\":" + meta + "}"
   }
 
-  // MARK: Reading
+  // MARK: How it is
 
-  func checkReader(_ request: HTTPRequest) async throws(CollectorRefusal) {
-    if tokens != nil {
-      try await checkToken(request)
-    } else if !request.peer.isLocal {
-      throw CollectorRefusal(403, "this is shown to this machine only, or to who has the token")
-    }
+  /// 200 while packets can be stored; 503 with the reason after a failure, until the next success.
+  func health(_ request: HTTPRequest) -> HTTPResponse {
+    guard let failure = store.failure else { return HTTPResponse(status: 200, contentType: "text/plain", text: "ok\n") }
+    return HTTPResponse(status: 503, contentType: "text/plain", text: failure + "\n")
   }
 
-  private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    try await checkReader(request)
-    let page = try await store.page(try ReportFilter(request))
-    let body: JSONValue = ["reports": .array(page), "next": page.last?["id"] ?? .null]
-    return HTTPResponse(status: 200, contentType: "application/json", text: body.text + "\n")
-  }
-}
-
-/// A collector that listens.
-public struct CollectorServer: Sendable {
-  let server: HTTPServer
-  let room: WaitingRoom
-
-  public var port: UInt16 { server.port }
-
-  /// Takes no more packets, answers those it has, and ends.
-  public func stop() async {
-    await room.close()  // what is held would hold up the stop
-    await server.stop()
+  func metricsPage() async -> HTTPResponse {
+    HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await metrics)
   }
 }

@@ -7,6 +7,7 @@ final class CollectorCounts: Sendable {
   private struct State {
     var packets: [Key: Int] = [:]
     var reports: [String: Int] = [:]
+    var causes: [String: Int] = [:]
     var bytes = 0
     var questions: [String: Int] = [:]
     var gauges: RemoteGauges?
@@ -22,8 +23,11 @@ final class CollectorCounts: Sendable {
   /// Names come from senders: a bounded number of them is told apart.
   private static let namespacesMax = 1000
 
-  func count(_ namespace: NamespaceName?, outcome: String, reports: Int = 0, bytes: Int) {
+  /// - Parameter namespace: nil: nothing proves that the packet is of it.
+  /// - Parameter cause: why the packet was refused.
+  func count(_ namespace: NamespaceName?, outcome: String, cause: String? = nil, reports: Int = 0, bytes: Int) {
     state.withLock { state in
+      if let cause { state.causes[cause, default: 0] += 1 }
       var name = namespace?.text ?? ""
       if state.reports[name] == nil && state.reports.count >= Self.namespacesMax { name = "other" }
       state.packets[Key(namespace: name, outcome: outcome), default: 0] += 1
@@ -44,6 +48,8 @@ final class CollectorCounts: Sendable {
     for (key, count) in packets {
       page.sample(count, ["namespace": key.namespace, "outcome": key.outcome])
     }
+    page.begin("prism_collector_refusals_total", .counter, "Packets refused, by cause.")
+    for (cause, count) in state.causes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["cause": cause]) }
     page.begin("prism_collector_reports_total", .counter, "Reports stored.")
     for (namespace, count) in state.reports.sorted(by: { $0.key < $1.key }) {
       page.sample(count, ["namespace": namespace])

@@ -12,6 +12,14 @@ public struct CollectorOptions: Sendable {
   public var keys: [String: Secret]
   /// A file of bearer tokens, one a line, of which every sender must give one; nil: none is asked for.
   public var tokenFile: String?
+  /// Where holders of a reader's token read, `ADDRESS:PORT`.
+  public var readerListen = "127.0.0.1:8081"
+  /// A file of bearer tokens of readers; nil: reports are read over the Unix socket `reader.sock` in `state` only.
+  public var readerTokenFile: String?
+  /// Names under which the reader's address is asked, beside `localhost` and addresses in numbers.
+  public var readerHosts: [String] = []
+  /// Reports are deleted after as many days on which the collector ran; nil: they are kept.
+  public var retentionDays: Int?
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.

@@ -4,13 +4,18 @@ public struct DecryptedPacket: Sendable {
   let payloadBlocks: [[UInt8]]
   /// What the blocks unpack to, by their own trailers; a block that unpacks to anything else is refused.
   public let metaBytes: Int, payloadBytes: Int
+  /// Of one payload.
+  public let largestPayloadBytes: Int
 
   init(metaBlock: [UInt8], payloadBlocks: [[UInt8]]) throws(PacketError) {
     (self.metaBlock, self.payloadBlocks) = (metaBlock, payloadBlocks)
     metaBytes = try GzipUnpacker.unpackedBytes(metaBlock)
-    var bytes = 0
-    for block in payloadBlocks { bytes += try GzipUnpacker.unpackedBytes(block) }
-    payloadBytes = bytes
+    var (bytes, largest) = (0, 0)
+    for block in payloadBlocks {
+      let unpacked = try GzipUnpacker.unpackedBytes(block)
+      (bytes, largest) = (bytes + unpacked, max(largest, unpacked))
+    }
+    (payloadBytes, largestPayloadBytes) = (bytes, largest)
   }
 
   /// Bytes that it holds.
@@ -24,4 +29,6 @@ public struct UnpackedPacket: Sendable, Equatable {
   public let metas: [UInt8]
   /// One a row for the kind `payload`; none for `meta`.
   public let payloads: [[UInt8]]
+
+  public init(metas: [UInt8], payloads: [[UInt8]]) { (self.metas, self.payloads) = (metas, payloads) }
 }

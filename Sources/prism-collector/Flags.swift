@@ -9,11 +9,15 @@ struct Flags {
   static let usage = """
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
 
-      --config PATH        a file with listen, state, keys, tokenFile and tls (docs/collector.md); flags count first
+      --config PATH        a file with listen, state, keys, tokens and tls (docs/collector.md); flags count first
       --listen ADDR:PORT   where packets are taken (127.0.0.1:8080); port 0 takes any that is free
       --key ID=FILE        a key of the senders: 32 or 64 hexadecimal digits, not readable by others
       --state DIR          the folder of the database, made when it is missing
       --token-file FILE    bearer tokens, one a line; every sender must give one
+      --reader-listen ADDR:PORT
+                           where reports are read (127.0.0.1:8081), with --reader-token-file
+      --reader-token-file FILE
+                           bearer tokens of readers; without it reports are read over DIR/reader.sock only
       --remote-config DIR  namespace files that are served as remote configuration (docs/remote-configuration.md)
       --signing-key FILE   an Ed25519 key, PEM, that signs it
       --print              each new report as one line of JSON on standard output
@@ -41,8 +45,11 @@ struct Flags {
         continue
       }
       guard
-        ["--config", "--listen", "--key", "--state", "--token-file", "--remote-config", "--signing-key"].contains(
-          parts[0]),
+        [
+          "--config", "--listen", "--key", "--state", "--token-file", "--reader-listen", "--reader-token-file",
+          "--remote-config",
+          "--signing-key",
+        ].contains(parts[0]),
         let value = parts.count == 2 ? parts[1] : rest.popFirst()
       else { throw Fault(exitCode: 64, message: "`\(word)` is not understood\n\(Self.usage)") }
       try take(parts[0], value)
@@ -57,6 +64,8 @@ struct Flags {
     case "--listen": settings.listen = value
     case "--state": settings.state = value
     case "--token-file": settings.tokenFile = value
+    case "--reader-listen": settings.readerListen = value
+    case "--reader-token-file": settings.readerTokenFile = value
     case "--remote-config": settings.remoteConfig = value
     case "--signing-key": settings.signingKey = value
     default:
@@ -77,6 +86,8 @@ struct Flags {
     file.listen = settings.listen ?? file.listen
     file.state = settings.state ?? file.state
     file.tokenFile = settings.tokenFile ?? file.tokenFile
+    file.readerListen = settings.readerListen ?? file.readerListen
+    file.readerTokenFile = settings.readerTokenFile ?? file.readerTokenFile
     file.remoteConfig = settings.remoteConfig ?? file.remoteConfig
     file.signingKey = settings.signingKey ?? file.signingKey
     file.keys += settings.keys
@@ -92,6 +103,7 @@ struct Flags {
     options.listen = settings.listen ?? options.listen
     options.tokenFile = settings.tokenFile
     if let path = settings.tokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
+    try resolveReader()
     for (id, path) in settings.keys {
       guard let key = Hex.decode(try Self.read(path, isSecret: true).filter { $0 > 0x20 }),
         [16, 32].contains(key.count)
@@ -108,6 +120,18 @@ struct Flags {
     do throws(StateFolder.Fault) { try StateFolder.prepare(state) } catch {
       throw Fault(exitCode: error.isMode ? 78 : 73, message: "--state: \(error.description)")
     }
+  }
+
+  private mutating func resolveReader() throws(Fault) {
+    guard settings.readerTokenFile != nil || settings.readerListen == nil else {
+      throw Fault(exitCode: 64, message: "--reader-listen needs --reader-token-file")
+    }
+    if let path = settings.readerTokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
+    options.readerTokenFile = settings.readerTokenFile
+    options.readerListen = settings.readerListen ?? options.readerListen
+    options.readerHosts = settings.readerHosts
+    options.retentionDays = settings.retentionDays
+    options.memoryBytesMax = settings.memoryBytes ?? options.memoryBytesMax
   }
 
   private mutating func resolveRemote() throws(Fault) {

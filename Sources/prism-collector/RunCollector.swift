@@ -46,7 +46,9 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
       return source
     }
     let server = try collector.serve()
-    log.info("prism-collector takes packets", ["port": String(server.port)])
+    log.info(
+      "prism-collector takes packets",
+      ["port": String(server.port), "reader_port": server.readerPort.map { String($0) } ?? "none"])
     for await _ in stops { break }
     await server.stop()
     for source in sources { source.cancel() }

@@ -46,11 +46,13 @@ struct MeteredTests {
     let status = try await harness.status()
     #expect(Harness.rows(status, "shop", "meta", "waiting") >= 64, "types with onlyWifi stay")
     #expect(Harness.rows(status, "shop", "payload", "waiting") > 0)
-    let bytes = try await Programs.run("env", harness.collectorCommand(["curl", "-s", "\(harness.url)/metrics"])).lines
+    let bytes = try await Programs.run(
+      "env", harness.collectorCommand(["curl", "-s", "--unix-socket", harness.readerSocket, "http://prism/metrics"])
+    ).lines
       .first { $0.hasPrefix("prism_collector_received_bytes_total ") }.flatMap { Int($0.split(separator: " ")[1]) }
     let received = try #require(bytes)
     #expect(received <= limit + 1_048_576 + 65_536, "one packet over the limit at most")
-    #expect(try await harness.query("SELECT count(*) FROM reports WHERE type = 'big'") == [["0"]])
+    #expect(try await harness.query("SELECT count(*) FROM report WHERE type = 'big'") == [["0"]])
     #expect(try await harness.prismctl("network").output.contains("metered"))
   }
 }

@@ -16,7 +16,7 @@ import Testing
       let rows = try await harness.query(
         """
         SELECT kind, device, type, report_id, meta ->> 'reason', meta ->> 'APP_NAME', meta ->> 'IS_BIZ',
-        meta ->> 'MONITOR_TYPE', hex(payload) FROM reports ORDER BY kind
+        meta ->> 'MONITOR_TYPE', hex(payload) FROM report ORDER BY kind
         """)
       let common = ["e2e-device", "appCrash", id, "SIGSEGV", "nc", "0", "appCrash"]
       #expect(rows == [["meta"] + common + [""], ["payload"] + common + ["68656C6C6F"]])
@@ -48,7 +48,7 @@ import Testing
       try await harness.startCollector()
       try await harness.startDaemon()
       try await harness.waitUntilSent(["prism"], within: .seconds(60))
-      let rows = try await harness.query("SELECT meta ->> 'n' FROM reports ORDER BY 1")
+      let rows = try await harness.query("SELECT meta ->> 'n' FROM report ORDER BY 1")
       #expect(rows == [["0"], ["1"], ["2"]])
     }
   }

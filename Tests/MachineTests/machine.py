@@ -23,7 +23,7 @@ MIRROR = os.environ.get("PRISM_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 EXTRA = ["systemd", "systemd-sysv", "dbus", "curl", "netcat-openbsd", "sqlite3"]
 PATIENCE_SECONDS = 120
 # Where the installed collector listens.
-COLLECTOR = "http://127.0.0.1:8480"
+READER = "/var/lib/prism-collector/reader.sock"
 NAMESPACES = ["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net"]
 
 
@@ -143,7 +143,8 @@ class Machine:
         """Every report that the machine's collector has stored."""
         reports, after = [], 0
         while True:
-            page = json.loads(self.http(f"{COLLECTOR}/reports?limit=1000&after={after}"))
+            page = json.loads(self.run(
+                f"curl --silent --fail --max-time 30 --unix-socket {READER} 'http://prism/reports?limit=1000&after={after}'"))
             if not page["reports"]:
                 return reports
             reports += page["reports"]

@@ -12,11 +12,18 @@ struct CollectorSettingsTests {
       listen: 0.0.0.0:8443
       state: /var/lib/c
       tokenFile: /t
+      readerTokenFile: /r
+      reader: {listen: "127.0.0.1:9", hosts: [a.example, b.example]}
+      retentionDay: 90
+      memoryMByte: 16
       keys: [{id: main, file: /k}, {id: old, file: /o}]
       tls: {certFile: /c, keyFile: /p, clientCAFile: /a}
       """
     let settings = try CollectorSettings(file: "c.yaml", bytes: Array(text.utf8))
     #expect(settings.listen == "0.0.0.0:8443" && settings.state == "/var/lib/c" && settings.tokenFile == "/t")
+    #expect(settings.readerTokenFile == "/r" && settings.readerListen == "127.0.0.1:9")
+    #expect(settings.readerHosts == ["a.example", "b.example"])
+    #expect(settings.retentionDays == 90 && settings.memoryBytes == 16 << 20)
     #expect(settings.keys.map(\.id) == ["main", "old"] && settings.keys.map(\.file) == ["/k", "/o"])
     #expect(settings.certFile == "/c" && settings.keyFile == "/p" && settings.clientCAFile == "/a")
   }
@@ -47,6 +54,9 @@ struct CollectorSettingsTests {
         "keys: [{id: a}]\ntls: {certFile: /c}\nx: 1",
         ["c.yaml:1: keys: ", "c.yaml:3: x: ", "c.yaml:1: tls: certFile and"]
       ),
+      ("reader: {listen: 127.0.0.1}", ["c.yaml:1: reader.listen: needs readerTokenFile"]),
+      ("reader: {hosts: a}", ["c.yaml:1: reader.hosts: must be a list"]),
+      ("retentionDay: 0\nmemoryMByte: x", ["c.yaml:1: retentionDay: is 0, must", "c.yaml:2: memoryMByte: is x, must"]),
       ("- a", ["c.yaml:1: must be a mapping"]), ("a: *b", ["c.yaml:1: "]),
     ])
   func refused(text: String, starts: [String]) {

@@ -41,7 +41,7 @@ struct OrderTests {
   private func reports(of collector: Collector) async throws -> [JSONValue] {
     let request = HTTPRequest(
       method: .get, path: "/reports", peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
-    return try JSONValue(parsing: await collector.answer(request).body)["reports"]?.array ?? []
+    return try JSONValue(parsing: await collector.answerReader(request, isOwner: true).body)["reports"]?.array ?? []
   }
 
   private func brokenChains() async throws -> [Int] {
@@ -100,33 +100,45 @@ struct OrderTests {
     #expect(try await held.value.status == 503)
   }
 
-  @Test("a packet's id is known for 30 days, over a restart too, and then forgotten, however many there are")
-  func ids() async throws {
+  @Test("a wall clock that is stepped by 40 days and back makes nothing older: the packet is a duplicate")
+  func steppedClock() async throws {
     defer { remove() }
-    let old = CollectorTests.context(.meta)
-    _ = try await post(old, n: 1)
-    time.advance(by: .seconds(86_400 * 30 - 3600))
-    #expect(try await isDuplicate(post(old, n: 1)) == true)
-    time.advance(by: .seconds(2 * 3600))
-    _ = try await post(CollectorTests.context(.meta), n: 2)
-    #expect(try await isDuplicate(post(old, n: 1)) == false)
+    let packet = CollectorTests.context(.meta)
+    _ = try await post(packet, n: 1)
+    time.stepWallClock(milliseconds: 40 * 86_400_000)
+    for n in 2..<5 { _ = try await post(CollectorTests.context(.meta), n: n) }
+    while try await collector.store.maintain() {}
+    #expect(try await isDuplicate(post(packet, n: 1)) == true)
+    time.stepWallClock(milliseconds: -40 * 86_400_000)
+    while try await collector.store.maintain() {}
+    #expect(try await isDuplicate(post(packet, n: 1)) == true)
+    #expect(try await reports(of: collector).count == 4)
   }
 
-  @Test("one device's held packets leave places for the others", .timeLimit(.minutes(1)))
+  @Test("one device's held packets leave room for the others", .timeLimit(.minutes(1)))
   func places() async throws {
     defer { remove() }
-    let room = WaitingRoom(time: time)
-    let never = { @Sendable () async -> Bool in false }
-    let greedy = (0..<WaitingRoom.placesOfDeviceMax).map { _ in
-      Task { await room.wait(for: CollectorTests.context(.meta, device: "greedy"), isThere: never) }
+    for device in ["greedy", "other"] {
+      _ = await collector.answer(
+        try CollectorTests.request(CollectorTests.context(.meta, device: device), metas: ["{}"]))
     }
-    while await room.wait(for: CollectorTests.context(.meta, device: "greedy"), isThere: { true }) != .noPlace {
-      await Task.yield()
+    let orphan = { (device: String) in
+      try CollectorTests.request(
+        CollectorTests.context(.meta, device: device), metas: ["{}"], dependsOn: CollectorTests.context(.meta).packetID)
     }
-    #expect(await room.wait(for: CollectorTests.context(.meta, device: "other"), isThere: { true }) == .arrived)
-    await room.close()
-    for wait in greedy { #expect(await wait.value == .noPlace) }
-    #expect(await room.wait(for: CollectorTests.context(.meta), isThere: { true }) == .noPlace, "it stays closed")
+    var greedy: [Task<Int, any Error>] = []
+    for count in 1...PacketQueue.heldOfDeviceMax {
+      let request = try orphan("greedy")
+      greedy.append(Task<Int, any Error> { await collector.answer(request).status })
+      while await collector.queue.heldCount < count { await Task.yield() }
+    }
+    #expect(await collector.answer(try orphan("greedy")).status == 503)
+    let request = try orphan("other")
+    let other = Task<Int, any Error> { await collector.answer(request).status }
+    while await collector.queue.heldCount <= PacketQueue.heldOfDeviceMax { await Task.yield() }
+    await collector.queue.close()
+    for held in greedy + [other] { #expect(try await held.value == 503) }
+    #expect(await collector.answer(try orphan("other")).status == 503, "it stays closed")
   }
 
   @Test("a stop doesn't wait for what is held: its sender is told to come again", .timeLimit(.minutes(1)))

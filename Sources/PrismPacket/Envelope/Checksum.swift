@@ -1,3 +1,4 @@
+import CDeflate
 import COpenSSL
 import PrismProtocol
 
@@ -8,5 +9,16 @@ public enum Checksum {
     var result = [UInt8](repeating: 0, count: 32)
     guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_sha256(), nil) == 1 else { throw .internal }
     return Hex.encode(result)
+  }
+
+  /// The CRC-32 of gzip over pieces, one after the other; against damage, not against intent.
+  public struct CRC32: Sendable {
+    public private(set) var value: UInt32 = 0
+    public init() {}
+
+    public mutating func add(_ bytes: UnsafeRawBufferPointer) {
+      // Without an address the library would begin again.
+      if bytes.count > 0 { value = libdeflate_crc32(value, bytes.baseAddress, bytes.count) }
+    }
   }
 }

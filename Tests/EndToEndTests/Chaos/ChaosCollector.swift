@@ -174,12 +174,12 @@ final class ChaosCollector: Sendable {
     var (numbers, broken, after) = ([Int](), 0, 0)
     while true {
       let page = try JSONValue(
-        parsing: await collector.answer(
+        parsing: await collector.answerReader(
           HTTPRequest(
             method: .get, path: "/reports",
             query: [
               ("namespace", namespace), ("kind", kind.rawValue), ("after", String(after)), ("limit", "1000"),
-            ], peer: HTTPPeer(address: "127.0.0.1", isLocal: true))
+            ], peer: HTTPPeer(address: "127.0.0.1", isLocal: true)), isOwner: true
         ).body)
       let reports = page["reports"]?.array ?? []
       guard let last = reports.last?["id"]?.int else { return (numbers, broken) }

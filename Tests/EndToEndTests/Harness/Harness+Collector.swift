@@ -15,7 +15,7 @@ extension Harness {
     let rows = try await query(
       """
       SELECT report_id, json_extract(meta, '$.n'), lower(hex(json_extract(meta, '$.text'))), lower(hex(payload))
-      FROM reports WHERE namespace = '\(namespace)' AND kind = '\(kind)' ORDER BY id
+      FROM report WHERE namespace = '\(namespace)' AND kind = '\(kind)' ORDER BY id
       """)
     return rows.map { Arrived(reportID: $0[0], number: Int($0[1]) ?? -1, textHex: $0[2], payloadHex: $0[3]) }
   }

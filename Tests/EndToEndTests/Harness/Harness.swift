@@ -21,6 +21,8 @@ final class Harness: Sendable {
   var ingest: String { "\(folder)/ingest.sock" }
   var control: String { "\(folder)/control.sock" }
   var collectorState: String { "\(folder)/collector" }
+  /// Where the collector's owner reads.
+  var readerSocket: String { "\(collectorState)/reader.sock" }
   let isTLS: Bool
   var url: String { "\(isTLS ? "https" : "http")://\(collectorAddress)" }
 
@@ -128,6 +130,8 @@ final class Harness: Sendable {
 
   /// nil before its start.
   var daemonProcess: Int32? { daemon.withLock { $0?.identifier } }
+
+  var collectorProcess: Int32? { collector.withLock { $0?.identifier } }
 
   var daemonLog: String { (try? String(contentsOfFile: "\(folder)/prismd.log", encoding: .utf8)) ?? "" }
 

@@ -84,7 +84,7 @@ import Testing
         try await harness.expect(oracle[name], name, kind, status)
       }
     }
-    #expect(try await harness.query("SELECT count(*) FROM reports WHERE chain_broken") == [["0"]])
+    #expect(try await harness.query("SELECT count(*) FROM report WHERE chain_broken") == [["0"]])
     #expect(oracle.storedCount > 0)
     let evicted = Harness.rows(status, "evicting", "meta", "evicted")
     print("KillTests: \(oracle.storedCount) answered `stored`, \(evicted) evicted, refused \(oracle.refusals)")

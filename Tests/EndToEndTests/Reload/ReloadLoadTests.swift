@@ -124,7 +124,7 @@ import Testing
         #expect(Set(try await harness.arrived(name, kind).map(\.reportID)).isSuperset(of: oracle[name].stored))
       }
     }
-    #expect(try await harness.query("SELECT count(*) FROM reports WHERE chain_broken") == [["0"]])
+    #expect(try await harness.query("SELECT count(*) FROM report WHERE chain_broken") == [["0"]])
     #expect(oracle.storedCount > 0)
     let refusals = oracle.refusals.filter { $0.key != "unknown_namespace" && $0.key != "duplicate" }
     #expect(refusals.isEmpty, "reloads refuse nobody whose namespace is there")

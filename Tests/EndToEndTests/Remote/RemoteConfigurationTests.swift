@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import PrismClient
 import PrismPacket
 import PrismProtocol
@@ -11,15 +12,24 @@ struct RemoteConfigurationTests {
   private static let pay = "# served remotely\nurl: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample}]\n"
 
   /// The daemon asks the collector, which serves the folder `remote.d`, signed.
-  private static func withRemote(_ body: (Harness) async throws -> Void) async throws {
+  /// - Parameter hasToken: the collector asks for a token, as it must to know its devices.
+  private static func withRemote(
+    hasToken: Bool = false, _ body: (Harness) async throws -> Void
+  ) async throws {
     try await withHarness(namespaces: ["shop": shop]) { harness in
+      try "secret\n".write(toFile: "\(harness.folder)/tokens", atomically: true, encoding: .utf8)
+      chmod("\(harness.folder)/tokens", 0o600)
+      if hasToken {
+        try harness.write(shop + "authorization: {tokenFile: \(harness.folder)/tokens}\n", namespace: "shop")
+      }
       let pem = "\(harness.folder)/signing.pem"
       let made = try await Programs.run("openssl", ["genpkey", "-algorithm", "ed25519", "-out", pem])
       try #require(made.exitCode == 0, "\(made.error)")
       let shown = try await Programs.run(
         "sh", ["-c", "openssl pkey -in '\(pem)' -pubout -outform DER | tail -c 32 | base64"])
       let key = try #require(shown.lines.first)
-      let remote = "url: \"\(harness.url)/prism/config\", publicKey: \"\(key)\""
+      let token = hasToken ? ", tokenFile: \"\(harness.folder)/tokens\"" : ""
+      let remote = "url: \"\(harness.url)/prism/config\", publicKey: \"\(key)\"\(token)"
       try harness.writeDaemonFile("remote: {\(remote), allow: [url, monitorList, maxItem, periodicTimerSecond]}")
       try FileManager.default.createDirectory(
         atPath: "\(harness.folder)/remote.d", withIntermediateDirectories: false)
@@ -27,10 +37,10 @@ struct RemoteConfigurationTests {
     }
   }
 
-  private static func start(_ harness: Harness) async throws {
-    try await harness.startCollector([
-      "--remote-config", "\(harness.folder)/remote.d", "--signing-key", "\(harness.folder)/signing.pem",
-    ])
+  private static func start(_ harness: Harness, hasToken: Bool = false) async throws {
+    try await harness.startCollector(
+      ["--remote-config", "\(harness.folder)/remote.d", "--signing-key", "\(harness.folder)/signing.pem"]
+        + (hasToken ? ["--token-file", "\(harness.folder)/tokens"] : []))
     try await harness.startDaemon()
   }
 
@@ -92,9 +102,9 @@ struct RemoteConfigurationTests {
 
   @Test("what the operator doesn't allow is refused by name, here and in what the server learns; the rest stays")
   func refusal() async throws {
-    try await Self.withRemote { harness in
+    try await Self.withRemote(hasToken: true) { harness in
       try Self.serve(harness, "shop", "maxItem: 9\n")
-      try await Self.start(harness)
+      try await Self.start(harness, hasToken: true)
       try await Self.reportUntil("maxItem has changed", harness) { _ in
         try await harness.inForce("maxItem", of: "shop") == 9
       }
@@ -106,7 +116,11 @@ struct RemoteConfigurationTests {
       try Self.serve(harness, "shop", "maxItem: 7\nisUpload: false\n")
       try await waitUntil("the server knows", within: .seconds(60)) {
         _ = try await harness.client().report(Sample.report(1, in: "shop"))
-        let page = try await Programs.run("curl", ["-s", "\(harness.url)/devices?failed=true"])
+        let page = try await Programs.run(
+          "curl",
+          [
+            "-s", "--unix-socket", harness.readerSocket, "http://prism/devices?failed=true",
+          ])
         let device = try JSONValue(parsing: Array(page.output.utf8))["devices"]?.array?.first
         return device?["device"] == "e2e-device" && device?["reason"]?.string == reason
       }

@@ -32,14 +32,25 @@ final class PacketOpeners: Sendable {
     let index = begin()
     defer { loads.withLock { $0[index] -= 1 } }
     let decrypted = try await openers[index].decrypt(delivery, body: body)
+    do throws(CollectorRefusal) { return try await unpack(decrypted, delivery, by: openers[index]) } catch {
+      var refusal = error
+      refusal.sender = delivery.context
+      throw refusal
+    }
+  }
+
+  private func unpack(
+    _ decrypted: DecryptedPacket, _ delivery: Delivery, by opener: PacketOpener
+  ) async throws(CollectorRefusal) -> OpenedPacket {
     try check(decrypted, delivery)
-    let bytes =
-      decrypted.packedBytes + decrypted.metaBytes + decrypted.payloadBytes + delivery.itemCount * Self.rowBytes
+    // A store makes a copy of one payload at a time.
+    let payloadBytes = decrypted.payloadBytes + decrypted.largestPayloadBytes
+    let bytes = decrypted.packedBytes + decrypted.metaBytes + payloadBytes + delivery.itemCount * Self.rowBytes
     guard bytes <= memory.bytesMax else { throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax) }
     guard let lease = await memory.take(bytes) else {
       throw CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
     }
-    return try await openers[index].unpack(decrypted, of: delivery, lease: lease)
+    return try await opener.unpack(decrypted, of: delivery, lease: lease)
   }
 
   /// The opener that has the least to do.

@@ -9,6 +9,11 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var retryAfterSeconds: Int?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
+  /// Who sent the packet, where its decryption proved that.
+  var sender: PacketContext?
+
+  /// A word of this program's own: a label and a log field.
+  var cause: String { code?.rawValue ?? "status\(status)" }
 
   init(_ status: Int, code: PacketRefusal? = nil, _ message: String, retryAfterSeconds: Int? = nil) {
     (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)

@@ -1,0 +1,83 @@
+import PrismBase
+import PrismHTTP
+
+/// A collector that listens.
+public struct CollectorServer: Sendable {
+  private let collector: Collector
+  private let senders: HTTPServer
+  private let readers: [HTTPServer]
+  private let upkeep: Task<Void, Never>
+
+  /// Of the senders' address.
+  public var port: UInt16 { senders.port }
+  /// Of the reader's address; nil: it is not served, since there are no reader's tokens.
+  public let readerPort: UInt16?
+
+  init(_ collector: Collector) throws {
+    self.collector = collector
+    let options = collector.options
+    let owner = collector.ownerServer()
+    var network: HTTPServer?
+    if options.readerTokenFile != nil {
+      var limits = HTTPServerOptions()
+      limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
+      network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
+        await collector.answerReader($0, isOwner: false)
+      }
+    }
+    readers = [owner, network].compactMap { $0 }
+    readerPort = network?.port
+    var limits = HTTPServerOptions()
+    limits.bodyBytesMax = options.bodyBytesMax
+    limits.bodiesBytesMax = max(32 * 1_048_576, options.bodyBytesMax)
+    limits.bodiesBytesPerAddressMax = max(16 * 1_048_576, options.bodyBytesMax)
+    limits.tls = options.tls
+    senders = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) {
+      await collector.answer($0)
+    }
+    upkeep = Task { await collector.keepUp() }
+  }
+
+  /// Takes no more packets, answers those that it has, and ends.
+  public func stop() async {
+    upkeep.cancel()
+    await collector.queue.close()  // packets that are held would hold up the stop
+    await senders.stop()
+    for reader in readers { await reader.stop() }
+    await collector.close()
+  }
+}
+
+extension Collector {
+  /// Listens and serves until the server is stopped. - Throws: `HTTPServerError`.
+  public func serve() throws -> CollectorServer { try CollectorServer(self) }
+
+  /// The Unix socket in the state folder; nil where its path is too long.
+  fileprivate func ownerServer() -> HTTPServer? {
+    let path = options.state + "/reader.sock"
+    do throws(HTTPServerError) {
+      return try HTTPServer(listener: ListeningSocket(unixPath: path)) { [self] in
+        await answerReader($0, isOwner: true)
+      }
+    } catch {
+      log.warning(
+        "the reader's socket can't be made: reports are read with a reader's token only", ["cause": "\(error)"])
+      return nil
+    }
+  }
+
+  /// Once a minute, and at once where more is due.
+  fileprivate func keepUp() async {
+    while !Task.isCancelled {
+      refusals.flush()
+      let isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
+      // Cancelled: the collector stops.
+      do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }
+    }
+  }
+
+  func close() async {
+    refusals.flush()
+    await store.close()
+  }
+}

@@ -1,0 +1,71 @@
+import PrismHTTP
+import PrismProtocol
+
+// What came, for those who may read it: the owner of the state folder over its Unix socket, and holders of a reader's token
+// at the reader's address. A sender's token reads nothing.
+extension Collector {
+  /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
+  func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
+    do throws(CollectorRefusal) {
+      if !isOwner { try await checkReader(request) }
+      guard request.method == .get else { throw CollectorRefusal(405, "only GET is answered here") }
+      switch request.path {
+      case "/reports": return try await reports(request)
+      case "/devices": return try await devices(request)
+      case "/metrics": return await metricsPage()
+      case "/healthz", "/readyz": return health(request)
+      case let path where path.hasPrefix("/reports/"): return try await report(path.dropFirst("/reports/".count))
+      default: throw Self.nothingThere
+      }
+    } catch {
+      return error.response
+    }
+  }
+
+  private static let nothingThere = CollectorRefusal(
+    404,
+    "there is nothing at this path; there are /reports, /reports/ID, /reports/ID/payload, /devices, /metrics, /healthz")
+
+  private func checkReader(_ request: HTTPRequest) async throws(CollectorRefusal) {
+    guard hosts.allows(request.header("host")) else {
+      throw CollectorRefusal(
+        403, "the Host is no name of this collector; ask by its address, or list the name under reader.hosts")
+    }
+    guard let readerTokens, await readerTokens.accepts(request.header("authorization")) else {
+      throw CollectorRefusal(401, code: .token, "the reader's bearer token is missing or wrong")
+    }
+  }
+
+  private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let filter = try ReportFilter(request)
+    let page: [StoredReport]
+    do throws(StoreFailure) { page = try await store.page(filter) } catch { throw Self.unreadable }
+    var body = Array(#"{"reports":["#.utf8)
+    for (index, report) in page.enumerated() {
+      if index > 0 { body.append(0x2C) }
+      body += report.jsonText
+    }
+    body += Array("],\"next\":\(page.last.map { String($0.id) } ?? "null")}\n".utf8)
+    return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
+  }
+
+  /// - Parameter path: `ID` or `ID/payload`.
+  private func report(_ path: Substring) async throws(CollectorRefusal) -> HTTPResponse {
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+    guard let id = parts.first.flatMap({ Int64($0) }), parts.count == 1 || parts.dropFirst() == ["payload"] else {
+      throw Self.nothingThere
+    }
+    var found: StoredReport?
+    do throws(StoreFailure) { found = try await store.report(id) } catch { throw Self.unreadable }
+    guard let found else { throw CollectorRefusal(404, "there is no report of this id") }
+    if parts.count == 1 {
+      return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: found.jsonText + [0x0A])
+    }
+    guard let payload = found.payload else {
+      throw CollectorRefusal(404, "this report has no payload, or it is damaged")
+    }
+    return HTTPResponse(status: 200, headers: [("Content-Type", "application/octet-stream")], body: payload)
+  }
+
+  static let unreadable = CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+}

@@ -1,0 +1,80 @@
+import PrismProtocol
+
+/// Where packets and their reports rest. Every implementation passes one conformance suite.
+protocol PacketStore: Sendable {
+  /// Why the last call failed; nil: it did not. Never waits.
+  var failure: String? { get }
+  /// How often a packet whose predecessor is missing is offered again, because another process may have stored that one;
+  /// nil: no other process stores packets here.
+  var recheckInterval: Duration? { get }
+
+  /// Takes a group of packets in one transaction. Each is held to what the store has and to those before it in the group.
+  /// - Returns: an outcome a packet, once all of it is at rest.
+  /// - Throws: nothing of the group is known to be at rest.
+  func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome]
+
+  /// nil: no packet of this stream was ever stored.
+  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState?
+
+  /// Reports in the order in which they were stored, without their payloads.
+  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport]
+
+  /// One report with its payload; nil: there is none of this id.
+  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport?
+
+  /// Does one slice of what falls due: forgets packet ids, deletes old reports, brings over what a damaged database held.
+  /// - Returns: whether more of it is due at once.
+  func maintain() async throws(StoreFailure) -> Bool
+
+  func close() async
+}
+
+/// A sender's line of packets: each names the one before it.
+struct StreamID: Hashable, Sendable, Comparable {
+  var device: String
+  var namespace: NamespaceName
+  var kind: ReportKind
+
+  init(device: String, namespace: NamespaceName, kind: ReportKind) {
+    (self.device, self.namespace, self.kind) = (device, namespace, kind)
+  }
+  init(_ context: PacketContext) {
+    (device, namespace, kind) = (context.deviceID, context.namespace, context.kind)
+  }
+
+  static func < (a: Self, b: Self) -> Bool {
+    (a.device, a.namespace.text, a.kind.rawValue) < (b.device, b.namespace.text, b.kind.rawValue)
+  }
+}
+
+struct PacketSubmission: Sendable {
+  var packet: OpenedPacket
+  /// Its predecessor was waited for in vain: it is stored without, and each of its reports says so.
+  var isLate = false
+}
+
+enum PacketOutcome: Sendable, Equatable {
+  /// - Parameter chainIsBroken: the packet before it never came.
+  case stored(chainIsBroken: Bool)
+  /// It was stored before.
+  case duplicate
+  /// Not stored: the packet before it is not known, though its stream is.
+  case predecessorMissing
+  /// Not stored: it is as old as packets of its stream whose ids are forgotten, so it may be one of them.
+  case tooOld
+}
+
+struct StreamState: Sendable, Equatable {
+  var lastPacket: PacketID?
+  var packets: Int
+  /// The newest `Prism-Ledger`.
+  var ledger: String?
+}
+
+/// Why a store did not do as it was asked.
+enum StoreFailure: Error, Equatable {
+  /// The next try may succeed. The outcome of a `take` is not known.
+  case unavailable(String)
+  /// The store can't hold what it was given, now or later: 422.
+  case rejected(String)
+}

@@ -1,0 +1,108 @@
+import Glibc
+
+/// The files of `collector.db` in the state folder, and those that were set aside.
+struct DatabaseFiles: Sendable {
+  enum Cause: String {
+    case damaged
+    case version1 = "version-1"
+  }
+
+  let folder: String
+  var path: String { folder + "/collector.db" }
+  private var mark: String { folder + "/collector.run" }
+  private static let asidePrefix = "collector.db."
+
+  init(folder: String) { self.folder = folder }
+
+  func path(of name: String) -> String { "\(folder)/\(name)" }
+  var bytes: Int { Self.bytes(path) ?? 0 }
+  /// The file is there without a byte in it, or is missing beside its own log.
+  var isEmptied: Bool {
+    guard let bytes = Self.bytes(path) else { return (Self.bytes(path + "-wal") ?? 0) > 0 }
+    return bytes == 0
+  }
+  var isThere: Bool { Self.bytes(path) != nil }
+
+  /// Only the owner may read them.
+  func protect() {
+    for suffix in ["", "-wal", "-shm"] { chmod(path + suffix, 0o600) }
+  }
+
+  // MARK: The mark of a run
+
+  /// The last run ended in order; nil: there was none.
+  var wasClean: Bool? { SmallFile.read(mark).map { $0 == "clean\n" } }
+  func markRunning() { SmallFile.write("running\n", to: mark) }
+  func markClean() { SmallFile.write("clean\n", to: mark) }
+
+  // MARK: Setting aside
+
+  /// Moves the database and its log. - Returns: its new name.
+  func setAside(_ cause: Cause, unixMilliseconds: Int64) -> String {
+    let name = "\(Self.asidePrefix)\(cause.rawValue)-\(unixMilliseconds)"
+    move(to: name)
+    return name
+  }
+
+  /// What was begun before the process was killed: the log was moved, the file was not.
+  func finishSettingAside() {
+    for log in names where log.hasSuffix("-wal") && log.hasPrefix(Self.asidePrefix) {
+      let name = String(log.dropLast(4))
+      if name != "collector.db", Self.bytes(path(of: name)) == nil { move(to: name) }
+    }
+  }
+
+  /// Databases that were set aside, the oldest first.
+  var asideNames: [String] {
+    names.filter { name in
+      [Cause.damaged, .version1].contains { name.hasPrefix("\(Self.asidePrefix)\($0.rawValue)-") }
+        && ["-wal", "-shm"].allSatisfy { !name.hasSuffix($0) }
+    }
+    .sorted { ($0.split(separator: "-").last ?? "") < ($1.split(separator: "-").last ?? "") }
+  }
+
+  func remove(_ name: String) {
+    for suffix in ["", "-wal", "-shm"] { unlink(path(of: name) + suffix) }
+  }
+
+  private func move(to name: String) {
+    // The log first: SQLite would delete it where its database is missing.
+    rename(path + "-wal", path(of: name) + "-wal")
+    unlink(path + "-shm")
+    if rename(path, path(of: name)) != 0 || Self.bytes(path(of: name)) == 0 { writeHead(path(of: name)) }
+    SmallFile.syncFolder(folder)
+  }
+
+  /// Gives an emptied file the head of a database again, so that SQLite reads its log instead of deleting it.
+  /// (https://www.sqlite.org/fileformat2.html#the_database_header)
+  private func writeHead(_ path: String) {
+    guard let log = SmallFile.bytes(path + "-wal", bytesMax: 32), log.count == 32 else { return }
+    let pageBytes = log[8..<12].reduce(0) { $0 << 8 | Int($1) }
+    guard (512...65536).contains(pageBytes), pageBytes & (pageBytes - 1) == 0 else { return }
+    var page = [UInt8](repeating: 0, count: pageBytes)
+    page.replaceSubrange(0..<16, with: Array("SQLite format 3\0".utf8))
+    (page[16], page[17]) = (UInt8(truncatingIfNeeded: pageBytes >> 8), pageBytes == 65536 ? 1 : 0)
+    page.replaceSubrange(18..<24, with: [2, 2, 0, 64, 32, 32])
+    (page[47], page[59]) = (4, 1)
+    (page[100], page[105], page[106]) = (13, UInt8(truncatingIfNeeded: pageBytes >> 8), 0)
+    SmallFile.write(page, to: path)
+  }
+
+  private var names: [String] {
+    guard let entries = opendir(folder) else { return [] }
+    defer { closedir(entries) }
+    var names: [String] = []
+    while let entry = readdir(entries) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) { name in
+          name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        })
+    }
+    return names
+  }
+
+  private static func bytes(_ path: String) -> Int? {
+    var facts = stat()
+    return stat(path, &facts) == 0 ? Int(facts.st_size) : nil
+  }
+}

@@ -1,0 +1,49 @@
+import PrismProtocol
+import PrismStore
+
+// What one packet does within a transaction.
+extension PacketDatabase {
+  /// Stores the packet, or says why not.
+  /// - Parameter day: on which day of service it came.
+  func take(_ submission: PacketSubmission, receivedTime: Int64, day: Int64) throws(SQLiteError) -> PacketOutcome {
+    let delivery = submission.packet.delivery
+    let (id, name) = (delivery.context.packetID, StreamID(delivery.context))
+    let found = try stream(name)
+    if let found, try has(id, of: found.id) { return .duplicate }
+    var isPredecessorKnown = false
+    if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try has(dependsOn, of: found.id) }
+    if !isPredecessorKnown {
+      // A recorded packet names a predecessor that is forgotten, too; a device with a wrong clock names its last one.
+      if let forgotten = found?.forgottenTime, id.unixMilliseconds <= forgotten { return .tooOld }
+      let isBroken = delivery.dependsOn != nil
+      if isBroken, let found, found.packets > 0, !submission.isLate { return .predecessorMissing }
+      return try store(submission.packet, found, chainIsBroken: isBroken, receivedTime: receivedTime, day: day)
+    }
+    return try store(submission.packet, found, chainIsBroken: false, receivedTime: receivedTime, day: day)
+  }
+
+  private func store(
+    _ packet: OpenedPacket, _ found: Stream?, chainIsBroken: Bool, receivedTime: Int64, day: Int64
+  ) throws(SQLiteError) -> PacketOutcome {
+    let context = packet.delivery.context
+    let stream = if let found { found } else { try streamOrNew(StreamID(context), receivedTime: receivedTime) }
+    try add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
+    try note(packet.delivery, of: stream.id, receivedTime: receivedTime)
+    let head = ReportHead(
+      stream: stream.id, packet: context.packetID.bytes, namespace: context.namespace, chainIsBroken: chainIsBroken,
+      receivedTime: receivedTime)
+    try add(packet, head, day: day)
+    return .stored(chainIsBroken: chainIsBroken)
+  }
+
+  func state(of name: StreamID) throws(SQLiteError) -> StreamState? {
+    guard let stream = try stream(name) else { return nil }
+    let statement = try connection.prepare("SELECT last_packet, packets, ledger FROM streams WHERE id = \(stream.id)")
+    var state: StreamState?
+    try statement.forEachRow { row in
+      state = StreamState(
+        lastPacket: PacketID(bytes: row.bytes(0)), packets: row.int(1), ledger: row.isNull(2) ? nil : row.text(2))
+    }
+    return state
+  }
+}

@@ -1,0 +1,55 @@
+import PrismStore
+
+/// The tables of `collector.db`.
+///
+/// Reports are written in one ascending row of ids and have no index on themselves: for each block of 4,096 ids the tables
+/// `type_blocks` and `stream_blocks` say which types and streams are in it. So an index costs a few rows a block, and a
+/// page of a rare type reads only blocks that have it.
+enum PacketSchema {
+  static let version = 2
+  static let blockBits: Int64 = 12
+
+  static let sql = """
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE streams (
+      id INTEGER PRIMARY KEY, device TEXT NOT NULL, namespace TEXT NOT NULL, kind TEXT NOT NULL, last_packet BLOB,
+      packets INTEGER NOT NULL, ledger TEXT, received_time INTEGER NOT NULL, forgotten_time INTEGER);
+    CREATE UNIQUE INDEX streams_name ON streams (device, namespace, kind);
+    CREATE TABLE types (id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, type TEXT NOT NULL);
+    CREATE UNIQUE INDEX types_name ON types (namespace, type);
+    CREATE TABLE packets (
+      id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, packet BLOB NOT NULL, number INTEGER NOT NULL, day INTEGER NOT NULL);
+    CREATE UNIQUE INDEX packets_name ON packets (stream, packet);
+    CREATE TABLE reports (
+      id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, packet BLOB NOT NULL, type INTEGER NOT NULL,
+      chain_broken INTEGER NOT NULL, received_time INTEGER NOT NULL, created_time INTEGER, report_id TEXT NOT NULL,
+      sum INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB);
+    CREATE TABLE type_blocks (type INTEGER, block INTEGER, PRIMARY KEY (type, block)) WITHOUT ROWID;
+    CREATE TABLE stream_blocks (stream INTEGER, block INTEGER, PRIMARY KEY (stream, block)) WITHOUT ROWID;
+    CREATE TABLE days (day INTEGER PRIMARY KEY, first_report INTEGER NOT NULL);
+    CREATE TABLE imports (
+      file TEXT PRIMARY KEY, cursor INTEGER NOT NULL, saved INTEGER NOT NULL, lost INTEGER NOT NULL, is_done INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE VIEW report AS
+      SELECT r.id, s.device, s.namespace, s.kind, t.type, r.report_id, r.created_time, r.received_time,
+        lower(substr(hex(r.packet), 1, 8) || '-' || substr(hex(r.packet), 9, 4) || '-' || substr(hex(r.packet), 13, 4)
+          || '-' || substr(hex(r.packet), 17, 4) || '-' || substr(hex(r.packet), 21)) AS packet,
+        r.chain_broken, r.meta, r.payload
+      FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type;
+    PRAGMA user_version = 2;
+    """
+
+  static let settings = """
+    PRAGMA page_size = 8192;
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA secure_delete = OFF;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cell_size_check = ON;
+    PRAGMA mmap_size = 0;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA cache_size = -16384;
+    PRAGMA wal_autocheckpoint = 4000;
+    PRAGMA journal_size_limit = 67108864;
+    """
+}

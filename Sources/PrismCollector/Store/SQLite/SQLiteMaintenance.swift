@@ -1,0 +1,174 @@
+import PrismBase
+import PrismProtocol
+import PrismStore
+
+/// What falls due in a database, one slice a call. Between two slices packets are taken.
+struct SQLiteMaintenance {
+  /// Days are those on which the collector ran.
+  struct Policy: Sendable {
+    var today: Int64
+    /// Ids of packets of earlier days are forgotten, but for the last `idsKept` of a stream.
+    var idsBefore: Int64
+    var idsKept: Int64
+    /// Reports of earlier days are deleted; nil: none.
+    var reportsBefore: Int64?
+  }
+
+  private static let idsMax = 1000
+  private static let reportsMax = 500
+
+  private var sources: [String: DatabaseSource] = [:]
+  /// Packet ids up to here were looked at on this pass.
+  private var cursor: Int64 = 0
+  private var lastPass: Int64 = -1
+
+  /// - Returns: whether more is due.
+  mutating func slice(
+    of database: PacketDatabase, _ policy: Policy, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
+  ) throws(SQLiteError) -> Bool {
+    if try importSlice(into: database, files, options) { return true }
+    if try forgetIDs(in: database, policy) { return true }
+    guard let before = policy.reportsBefore else { return false }
+    return try deleteReports(in: database, before: before)
+  }
+
+  // MARK: Packet ids
+
+  /// One pass a day over the ids of earlier days.
+  private mutating func forgetIDs(in database: PacketDatabase, _ policy: Policy) throws(SQLiteError) -> Bool {
+    guard policy.today > lastPass else { return false }
+    let (pass, cursor) = (policy, self.cursor)
+    var seen: (count: Int, last: Int64, isOver: Bool) = (0, cursor, false)
+    try database.connection.transaction { () throws(SQLiteError) in
+      let forget = try database.connection.prepare("DELETE FROM packets WHERE id = ?")
+      let note = try database.connection.prepare(
+        "UPDATE streams SET forgotten_time = max(coalesce(forgotten_time, 0), ?2) WHERE id = ?1")
+      for known in try Self.ids(in: database, after: cursor) {
+        seen = (seen.count + 1, known.id, known.day >= pass.idsBefore)
+        if seen.isOver { break }
+        guard known.number <= known.streamPackets - pass.idsKept else { continue }
+        forget.bind(1, known.id)
+        try forget.run()
+        note.bind(1, known.stream)
+        note.bind(2, known.time)
+        try note.run()
+      }
+    }
+    self.cursor = seen.last
+    if seen.count == Self.idsMax && !seen.isOver { return true }
+    (self.cursor, lastPass) = (0, policy.today)
+    return false
+  }
+
+  private struct KnownID {
+    var id: Int64, stream: Int64, number: Int64, day: Int64, streamPackets: Int64, time: Int64
+  }
+
+  private static func ids(in database: PacketDatabase, after cursor: Int64) throws(SQLiteError) -> [KnownID] {
+    let statement = try database.connection.prepare(
+      """
+      SELECT p.id, p.stream, p.number, p.day, s.packets, p.packet
+      FROM (SELECT * FROM packets WHERE id > ? ORDER BY id LIMIT \(idsMax)) p JOIN streams s ON s.id = p.stream ORDER BY p.id
+      """)
+    statement.bind(1, cursor)
+    var found: [KnownID] = []
+    try statement.forEachRow { row in
+      found.append(
+        KnownID(
+          id: row.int64(0), stream: row.int64(1), number: row.int64(2), day: row.int64(3), streamPackets: row.int64(4),
+          time: PacketID(bytes: row.bytes(5))?.unixMilliseconds ?? 0))
+    }
+    return found
+  }
+
+  // MARK: Reports
+
+  private func deleteReports(in database: PacketDatabase, before day: Int64) throws(SQLiteError) -> Bool {
+    guard try database.connection.firstInt("SELECT 1 FROM days WHERE day < \(day)") != nil else { return false }
+    let first = try database.connection.firstInt(
+      "SELECT first_report FROM days WHERE day >= \(day) ORDER BY day LIMIT 1")
+    let end = first ?? database.nextReport
+    return try database.connection.transaction { () throws(SQLiteError) in
+      try database.connection.execute(
+        "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
+      )
+      if database.connection.changes == Self.reportsMax { return true }
+      try database.skipReports(upTo: end - 1)
+      let block = end >> PacketSchema.blockBits
+      try database.connection.execute(
+        """
+        DELETE FROM type_blocks WHERE block < \(block);
+        DELETE FROM stream_blocks WHERE block < \(block);
+        DELETE FROM days WHERE day < \(day);
+        """)
+      return false
+    }
+  }
+
+  // MARK: What was set aside
+
+  private mutating func importSlice(
+    into database: PacketDatabase, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
+  ) throws(SQLiteError) -> Bool {
+    guard
+      let name = try database.connection.firstText("SELECT file FROM imports WHERE is_done = 0 ORDER BY file LIMIT 1")
+    else { return false }
+    guard let source = source(name, files, options) else {
+      try database.connection.execute("UPDATE imports SET is_done = 1 WHERE file = '\(name)'")
+      return true
+    }
+    let cursor = try database.connection.firstInt("SELECT cursor FROM imports WHERE file = '\(name)'") ?? 0
+    let slice = source.reports(after: cursor)
+    try database.connection.transaction { () throws(SQLiteError) in
+      var saved = 0
+      for found in slice.reports {
+        let stream = try database.streamOrNew(found.stream)
+        let head = PacketDatabase.ReportHead(
+          stream: stream.id, packet: found.packet, namespace: found.stream.namespace,
+          chainIsBroken: found.report.chainIsBroken, receivedTime: found.report.receivedTime)
+        if try database.add(found.report, head) { saved += 1 }
+        // Its id may be among those that could not be read.
+        if let packet = PacketID(bytes: found.packet), try !database.has(packet, of: stream.id) {
+          try database.add(packet, of: stream.id, number: stream.packets, day: 0)
+        }
+      }
+      try database.connection.execute(
+        """
+        UPDATE imports SET cursor = \(slice.cursor), saved = saved + \(saved), lost = lost + \(slice.lost),
+          is_done = \(slice.isLast ? 1 : 0) WHERE file = '\(name)'
+        """)
+    }
+    if slice.isLast { try finish(name, in: database, files, options) }
+    return true
+  }
+
+  private mutating func source(
+    _ name: String, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
+  ) -> DatabaseSource? {
+    if let source = sources[name] { return source }
+    let source = try? DatabaseSource(path: files.path(of: name), vfs: options.vfs)
+    sources[name] = source
+    return source
+  }
+
+  private mutating func finish(
+    _ name: String, in database: PacketDatabase, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
+  ) throws(SQLiteError) {
+    let isVersion1 = sources[name]?.isVersion1 == true
+    sources[name] = nil
+    let count = { (column: String) throws(SQLiteError) in
+      String(try database.connection.firstInt("SELECT \(column) FROM imports WHERE file = '\(name)'") ?? 0)
+    }
+    let (saved, lost) = (try count("saved"), try count("lost"))
+    if isVersion1 && lost == "0" {
+      files.remove(name)
+      return options.log.info("the reports of the older version were brought over", ["reports": saved])
+    }
+    options.log.log(
+      lost == "0" ? .info : .error,
+      lost == "0"
+        ? "the reports of the database that was set aside were brought over; delete the file"
+        : "not all reports of the database that was set aside can be read; look at it with `sqlite3 FILE .recover`",
+      ["file": files.path(of: name), "saved": saved, "lost": lost])
+  }
+}

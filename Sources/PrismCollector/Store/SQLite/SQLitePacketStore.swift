@@ -1,0 +1,213 @@
+import Dispatch
+import PrismBase
+import PrismProtocol
+import PrismStore
+import Synchronization
+
+/// Packets and reports in `collector.db` of a state folder: for one process, nothing to set up.
+///
+/// A commit is synced before its answer. After a commit that failed the file is opened again, since only reading it can
+/// tell what holds. How old something is counts in days on which the collector ran (`servedSeconds`): a wrong wall clock
+/// makes nothing older.
+actor SQLitePacketStore: PacketStore {
+  struct Options: Sendable {
+    var folder: String
+    /// Reports are deleted after as many days; nil: they are kept.
+    var retentionDays: Int?
+    /// Packet ids are forgotten after as many days, but for the last `idsKept` of each stream.
+    var idDays: Int64 = 30
+    var idsKept: Int64 = 1024
+    /// A VFS that was registered under this name; nil: the system's.
+    var vfs: String?
+    var time: any TimeSource = SystemTime()
+    var log: Logger
+  }
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.store")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let options: Options
+  /// nil: closed.
+  private var lock: StateLock?
+  private let files: DatabaseFiles
+  private let reader: ReportReader
+  private let failureNow = Mutex<String?>(nil)
+  /// nil: it was closed after a failure, or for good.
+  private var database: PacketDatabase?
+  private var isClosed = false
+  /// At the opening; what is served since then comes on top.
+  private var served: (seconds: Int64, at: Duration, noted: Int64) = (0, .zero, 0)
+  /// Remembered for a database that must be replaced.
+  private var newestReport: Int64 = 0
+  private var maintenance = SQLiteMaintenance()
+  /// When a damaged database was replaced lately.
+  private var replacedAt: [Duration] = []
+  /// In an hour.
+  private static let replacedMax = 3
+
+  nonisolated var failure: String? { failureNow.withLock { $0 } }
+  nonisolated var recheckInterval: Duration? { nil }
+
+  /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
+  init(_ options: Options) throws {
+    self.options = options
+    lock = try StateLock(folder: options.folder)
+    files = DatabaseFiles(folder: options.folder)
+    reader = ReportReader(path: files.path, vfs: options.vfs)
+    files.protect()
+    let opening = DatabaseOpening(files: files, vfs: options.vfs, time: options.time, log: options.log)
+    let opened = try opening.open(isChecked: files.wasClean != true)
+    database = opened.database
+    files.protect()
+    files.markRunning()
+    let seconds = try opened.database.fact("served_seconds") ?? 0
+    served = (seconds, options.time.uptime, seconds)
+    newestReport = opened.database.nextReport - 1
+    if opened.isLeftUnchecked { Task { await checkLater() } }
+  }
+
+  func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    if let database { try? database.set("served_seconds", servedSeconds) }
+    reader.closeLater()
+    database = nil
+    files.markClean()
+    lock = nil
+  }
+
+  private var servedSeconds: Int64 { served.seconds + (options.time.uptime - served.at).components.seconds }
+
+  // MARK: Taking
+
+  func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
+    try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
+      let (day, now) = (servedSeconds / 86_400, options.time.unixMilliseconds)
+      let outcomes = try database.connection.transaction { () throws(SQLiteError) in
+        try noteServed(in: database)
+        var outcomes: [PacketOutcome] = []
+        for submission in group {
+          outcomes.append(try database.take(submission, receivedTime: now, day: day))
+        }
+        return outcomes
+      }
+      newestReport = database.nextReport - 1
+      return outcomes
+    }
+  }
+
+  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? {
+    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
+      try database.state(of: stream)
+    }
+  }
+
+  /// Once a minute is enough.
+  private func noteServed(in database: PacketDatabase) throws(SQLiteError) {
+    let seconds = servedSeconds
+    guard seconds - served.noted >= 60 else { return }
+    try database.set("served_seconds", seconds)
+    served.noted = seconds
+  }
+
+  // MARK: Reading
+
+  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
+    do throws(SQLiteError) { return try await reader.page(filter) } catch { throw failed(reading: error) }
+  }
+
+  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
+    do throws(SQLiteError) { return try await reader.report(id) } catch { throw failed(reading: error) }
+  }
+
+  private func failed(reading error: SQLiteError) -> StoreFailure {
+    if error.isDamage { replace(error.description) }
+    return .unavailable("the database can't be read")
+  }
+
+  // MARK: Maintaining
+
+  func maintain() async throws(StoreFailure) -> Bool {
+    let today = servedSeconds / 86_400
+    let policy = SQLiteMaintenance.Policy(
+      today: today, idsBefore: today - options.idDays, idsKept: options.idsKept,
+      reportsBefore: options.retentionDays.map { today - Int64($0) })
+    return try perform("old reports can't be deleted", "old reports are deleted again") {
+      database throws(SQLiteError) in
+      try database.connection.transaction { () throws(SQLiteError) in try noteServed(in: database) }
+      return try maintenance.slice(of: database, policy, files, options)
+    }
+  }
+
+  /// SQLite's check of a file that is too large to be checked before the start.
+  private func checkLater() {
+    let (path, vfs) = (files.path, options.vfs)
+    DispatchQueue.global(qos: .utility).async {
+      guard let found = try? DatabaseOpening.check(path, vfs) else { return }
+      Task { await self.replace(found) }
+    }
+  }
+
+  // MARK: Failures
+
+  private func perform<Result>(
+    _ fault: String, _ end: String, _ body: (PacketDatabase) throws(SQLiteError) -> Result
+  ) throws(StoreFailure) -> Result {
+    guard !isClosed else { throw .unavailable("the collector stops") }
+    do throws(SQLiteError) {
+      let result = try body(try opened())
+      if failure != nil {
+        failureNow.withLock { $0 = nil }
+        options.log.faultEnded("collector.store", end)
+      }
+      return result
+    } catch {
+      throw failed(error, fault)
+    }
+  }
+
+  private func opened() throws(SQLiteError) -> PacketDatabase {
+    if let database { return database }
+    let opened = try opening.open(isChecked: false).database
+    database = opened
+    return opened
+  }
+
+  private var opening: DatabaseOpening {
+    DatabaseOpening(
+      files: files, vfs: options.vfs, time: options.time, log: options.log, newestReport: newestReport,
+      servedSeconds: servedSeconds)
+  }
+
+  private func failed(_ error: SQLiteError, _ fault: String) -> StoreFailure {
+    // Whether a commit that failed holds is seen by opening the file again.
+    database = nil
+    maintenance = SQLiteMaintenance()
+    if error.isRejection { return .rejected("SQLite \(error.code)") }
+    if error.isDamage {
+      replace(error.description)
+      return .unavailable("its database was damaged and is replaced")
+    }
+    let cause = error.isDiskFull ? "no space is left on its disk" : "SQLite \(error.code): \(error.message)"
+    note(failure: cause, fault)
+    return .unavailable(cause)
+  }
+
+  private func note(failure cause: String, _ fault: String) {
+    options.log.fault("collector.store", fault, ["cause": cause], level: .error)
+    failureNow.withLock { $0 = cause }
+  }
+
+  private func replace(_ cause: String) {
+    guard !isClosed else { return }
+    reader.closeLater()
+    database = nil
+    replacedAt = (replacedAt + [options.time.uptime]).suffix(Self.replacedMax + 1)
+    if let first = replacedAt.first, replacedAt.count > Self.replacedMax, options.time.uptime - first < .seconds(3600) {
+      return note(failure: cause, "the collector's database is damaged again and again: replace its disk")
+    }
+    do throws(SQLiteError) { database = try opening.replace(.damaged, for: cause) } catch {
+      note(failure: error.description, "the collector's database is damaged, and no new one can be begun")
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import PrismProtocol
+
+/// A report as it was stored.
+struct StoredReport: Sendable, Equatable {
+  var id: Int64
+  var device: String, namespace: String, kind: String
+  var type: String, reportID: String
+  /// Milliseconds since 1970, of the device's clock; nil: the meta has none.
+  var createdTime: Int64?
+  /// Milliseconds since 1970, of the collector's clock.
+  var receivedTime: Int64
+  var packetID: String
+  var chainIsBroken: Bool
+  /// JSON text.
+  var meta: [UInt8]
+  /// nil: of the kind `meta`.
+  var payloadBytes: Int?
+  /// Only of `report(_:)`.
+  var payload: [UInt8]?
+  /// It is not what was stored: its meta and its payload are left out.
+  var isDamaged = false
+
+  /// As `GET /reports` shows it, in JSON. The meta is as it came.
+  var jsonText: [UInt8] {
+    let head: JSONValue = [
+      "id": .int(id), "device": .string(device), "namespace": .string(namespace), "kind": .string(kind),
+      "type": .string(type), "reportId": .string(reportID), "createdTime": createdTime.map { .int($0) } ?? .null,
+      "receivedTime": .int(receivedTime), "packetId": .string(packetID), "chainBroken": .bool(chainIsBroken),
+      "payloadBytes": payloadBytes.map { .int($0) } ?? .null,
+    ]
+    let tail = isDamaged ? #","damaged":true,"meta":null}"# : #","meta":"#
+    var text = Array(head.text.utf8.dropLast()) + Array(tail.utf8)
+    if !isDamaged {
+      text += meta
+      text.append(0x7D)
+    }
+    return text
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import Glibc
+import PrismPacket
+import PrismProtocol
+import Testing
+
+/// What the holder of a key, or one without, may cost the collector as a program.
+@Suite(.timeLimit(.minutes(3)))
+struct CollectorBombTests {
+  private struct Bomb {
+    var name: String
+    var metas: [UInt8]
+    var payloads: [[UInt8]] = []
+    var items: Int
+    var status: String
+  }
+
+  private static func bombs() -> [Bomb] {
+    let objects = [UInt8](String(repeating: "{}\n", count: 11_000_000).utf8.dropLast())
+    let zeros = [UInt8](repeating: 0, count: 60 << 20)
+    let deep = String(repeating: #"{"a":"#, count: 1700) + "1" + String(repeating: "}", count: 1700)
+    return [
+      Bomb(name: "11 million rows as one", metas: objects, items: 1, status: "413"),
+      Bomb(name: "11 million rows as 10,000", metas: objects, items: 10_000, status: "400"),
+      Bomb(name: "11 million rows as they are", metas: objects, items: 11_000_000, status: "413"),
+      Bomb(name: "60 MiB of zeros as a payload", metas: [0x7B, 0x7D], payloads: [zeros], items: 1, status: "413"),
+      Bomb(
+        name: "25 MiB of zeros", metas: [0x7B, 0x7D], payloads: [Array(zeros.prefix(25 << 20))], items: 1, status: "200"
+      ),
+      Bomb(
+        name: "240 MiB of zeros", metas: Array("{}\n{}\n{}\n{}".utf8), payloads: [zeros, zeros, zeros, zeros], items: 4,
+        status: "413"),
+      Bomb(
+        name: "10,000 metas of 1,700 levels",
+        metas: Array([String](repeating: deep, count: 3000).joined(separator: "\n").utf8),
+        items: 3000, status: "422"),
+    ]
+  }
+
+  @Test("bombs are refused within 2 s of processor time each, and 160 MiB in all")
+  func bombs() async throws {
+    try await withHarness(namespaces: [:]) { harness in
+      try await harness.startCollector()
+      let text = try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8)
+      let key = try #require(Hex.decode(text.utf8.filter { $0 > 0x20 }))
+      let process = try #require(harness.collectorProcess)
+      for bomb in Self.bombs() {
+        let before = try Self.processorSeconds(process)
+        let statuses = try await withThrowingTaskGroup(of: String.self) { group in
+          for number in 0..<3 {
+            let command = try Self.command(bomb, number, harness, Secret(key))
+            group.addTask { try await Programs.run("curl", command).output }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses.allSatisfy { $0 == bomb.status || $0 == "503" }, "\(bomb.name): \(statuses)")
+        let seconds = try Self.processorSeconds(process) - before
+        #expect(seconds < 6, "\(bomb.name): three times in \(seconds) s")
+      }
+      let peak = try Self.peakMiB(process)
+      print("bombs: \(peak) MiB at most")
+      #expect(peak <= 160)
+    }
+  }
+
+  private static func command(
+    _ bomb: Bomb, _ number: Int, _ harness: Harness, _ key: Secret
+  ) throws -> [String] {
+    var random = SystemRandomNumberGenerator()
+    let context = PacketContext(
+      deviceID: "bomber-\(number)", namespace: .prism,
+      packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
+      kind: bomb.payloads.isEmpty ? .meta : .payload)
+    let cipher: Cipher = key.bytes.count == 32 ? .aes256GCM : .aes128GCM
+    let packet = try PacketEncoder(cipher: cipher, key: key).encode(
+      context: context, metas: bomb.metas, payloads: bomb.payloads)
+    let body = "\(harness.folder)/bomb-\(number)"
+    try Data(packet.body).write(to: URL(filePath: body))
+    let headers = [
+      "Content-Type: application/vnd.prism.\(context.kind.rawValue)", "Prism-Version: 1", "Prism-Namespace: prism",
+      "Prism-Device-Id: \(context.deviceID)", "Prism-Packet-Id: \(context.packetID)", "Prism-Item-Count: \(bomb.items)",
+      "Prism-Cipher: \(cipher.rawValue)", "Prism-Key-Id: main", "Expect:",
+    ]
+    return ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60", "--data-binary", "@\(body)"]
+      + headers.flatMap { ["-H", $0] } + ["\(harness.url)/prism/\(context.kind.rawValue)"]
+  }
+
+  private static func processorSeconds(_ process: Int32) throws -> Double {
+    let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+    let fields = text.suffix(from: text.lastIndex(of: ")")!).split(separator: " ")
+    return Double((Int(fields[12]) ?? 0) + (Int(fields[13]) ?? 0)) / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+
+  private static func peakMiB(_ process: Int32) throws -> Int {
+    let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+    let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
+    return (line?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? .max) / 1024
+  }
+}

@@ -1,0 +1,138 @@
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// What any store of packets promises.
+@Suite("Stores of packets")
+struct ConformanceTests {
+  @Test("a packet is stored once; again it is a duplicate, in the same group, too", arguments: StoreRig.Kind.allCases)
+  func once(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    let packet = try StoreRig.packet([1, 2])
+    let group = [PacketSubmission(packet: packet), PacketSubmission(packet: packet)]
+    #expect(try await store.take(group) == [.stored(chainIsBroken: false), .duplicate])
+    #expect(try await store.take(packet) == .duplicate)
+    #expect(try await store.numbers() == [1, 2])
+    await store.close()
+  }
+
+  @Test("equal ids of two devices, namespaces or kinds are different packets", arguments: StoreRig.Kind.allCases)
+  func streams(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    let id = try StoreRig.packet([0]).id
+    for packet in [
+      try StoreRig.packet([1], id: id), try StoreRig.packet([2], device: "e", id: id),
+      try StoreRig.packet([3], namespace: "shop", id: id), try StoreRig.packet([4], payload: [], id: id),
+    ] {
+      #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    }
+    #expect(try await store.numbers() == [1, 2, 3, 4])
+    await store.close()
+  }
+
+  @Test("packets of a stream in one group find each other", arguments: StoreRig.Kind.allCases)
+  func chain(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    var (group, last) = ([PacketSubmission](), PacketID?.none)
+    for number in 0..<20 {
+      let packet = try StoreRig.packet([number], after: last)
+      group.append(PacketSubmission(packet: packet))
+      last = packet.id
+    }
+    #expect(try await store.take(group) == [PacketOutcome](repeating: .stored(chainIsBroken: false), count: 20))
+    #expect(try await store.state(of: StreamID(group[0].packet.delivery.context))?.lastPacket == last)
+    #expect(try await store.numbers() == Array(0..<20))
+    await store.close()
+  }
+
+  @Test(
+    "a missing predecessor: waited for where the stream is known, noted where it is not, or late",
+    arguments: StoreRig.Kind.allCases)
+  func missing(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    let lost = try StoreRig.packet([0]).id
+    #expect(try await store.take(StoreRig.packet([1], after: lost)) == .stored(chainIsBroken: true))
+    let second = try StoreRig.packet([2], after: try StoreRig.packet([0]).id)
+    #expect(try await store.take(second) == .predecessorMissing)
+    #expect(try await store.take(second, isLate: true) == .stored(chainIsBroken: true))
+    #expect(try await store.take(second) == .duplicate)
+    #expect(try await store.page(ReportFilter()).map(\.chainIsBroken) == [true, true])
+    await store.close()
+  }
+
+  @Test(
+    "a stream's state names its last packet, how many there were, and its newest ledger",
+    arguments: StoreRig.Kind.allCases)
+  func state(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    let first = try StoreRig.packet([1], ledger: "stored=1")
+    let stream = StreamID(first.delivery.context)
+    #expect(try await store.state(of: stream) == nil)
+    _ = try await store.take(first)
+    let second = try StoreRig.packet([2], after: first.id)
+    _ = try await store.take(second)
+    #expect(try await store.state(of: stream) == StreamState(lastPacket: second.id, packets: 2, ledger: "stored=1"))
+    await store.close()
+  }
+
+  @Test(
+    "a report comes back as it was sent", arguments: StoreRig.Kind.allCases, [nil, [], [0, 255, 10]] as [[UInt8]?])
+  func whole(kind: StoreRig.Kind, payload: [UInt8]?) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    let packet = try StoreRig.packet([7], device: "device-1", type: "a \u{1F600} type", payload: payload)
+    _ = try await store.take(packet)
+    let found = try #require(try await store.page(ReportFilter()).first)
+    #expect(found.payload == nil && found.payloadBytes == payload?.count && !found.isDamaged)
+    let report = try #require(try await store.report(found.id))
+    #expect(report.payload == payload && report.meta == Array(packet.meta(packet.rows[0])))
+    #expect((report.type, report.reportID, report.createdTime) == ("a \u{1F600} type", "r7", 7))
+    #expect((report.device, report.packetID) == ("device-1", packet.id.description))
+    #expect(try await store.report(found.id + 1) == nil)
+    await store.close()
+  }
+
+  @Test("pages are filtered, limited, and go on behind the last one", arguments: StoreRig.Kind.allCases)
+  func pages(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try rig.store(kind)
+    let seed = SeededRandom.announcedSeed("pages of reports")
+    var random = SeededRandom(seed: seed)
+    var sent: [(device: String, namespace: String, type: String, number: Int)] = []
+    // More than one block of ids.
+    for round in 0..<60 {
+      let (device, namespace, type) = (
+        random.pick(["d", "e"]), random.pick(["prism", "shop"]), random.pick(["t", "u"])
+      )
+      let count = Int.random(in: 1...250, using: &random)
+      let numbers = Array(round * 1000..<round * 1000 + count)
+      _ = try await store.take(StoreRig.packet(numbers, device: device, namespace: namespace, type: type))
+      sent += numbers.map { (device, namespace, type, $0) }
+    }
+    for device in [nil, "d"] {
+      for namespace in [nil, "shop"] {
+        for type in [nil, "u", "absent"] {
+          var filter = ReportFilter()
+          (filter.device, filter.namespace, filter.type) = (device, namespace, type)
+          filter.limit = Int.random(in: 50...1000, using: &random)
+          let expected = sent.filter {
+            [nil, $0.device].contains(device) && [nil, $0.namespace].contains(namespace)
+              && [nil, $0.type].contains(type)
+          }
+          #expect(try await store.numbers(filter) == expected.map(\.number), "\(filter)")
+        }
+      }
+    }
+    var filter = ReportFilter()
+    filter.since = 1_700_000_000_001
+    #expect(try await store.numbers(filter) == [])
+    await store.close()
+  }
+}

@@ -1,0 +1,67 @@
+import PrismProtocol
+
+@testable import PrismCollector
+
+/// The second implementation of `PacketStore`: what it promises, in arrays.
+actor MemoryPacketStore: PacketStore {
+  nonisolated let failure: String? = nil
+  nonisolated let recheckInterval: Duration? = nil
+
+  private struct Stream {
+    var ids: Set<PacketID> = []
+    var state = StreamState(lastPacket: nil, packets: 0, ledger: nil)
+  }
+
+  private var streams: [StreamID: Stream] = [:]
+  private var reports: [StoredReport] = []
+
+  func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
+    group.map { submission in
+      let delivery = submission.packet.delivery
+      var stream = streams[StreamID(delivery.context)] ?? Stream()
+      defer { streams[StreamID(delivery.context)] = stream }
+      if stream.ids.contains(delivery.context.packetID) { return .duplicate }
+      let isBroken = delivery.dependsOn.map { !stream.ids.contains($0) } ?? false
+      if isBroken && stream.state.packets > 0 && !submission.isLate { return .predecessorMissing }
+      stream.ids.insert(delivery.context.packetID)
+      stream.state = StreamState(
+        lastPacket: delivery.context.packetID, packets: stream.state.packets + 1,
+        ledger: delivery.ledger ?? stream.state.ledger)
+      store(submission.packet, chainIsBroken: isBroken)
+      return .stored(chainIsBroken: isBroken)
+    }
+  }
+
+  private func store(_ packet: OpenedPacket, chainIsBroken: Bool) {
+    let context = packet.delivery.context
+    for (index, row) in packet.rows.enumerated() {
+      let text = { (range: Range<Int>) in String(decoding: packet.bytes[range], as: UTF8.self) }
+      reports.append(
+        StoredReport(
+          id: Int64(reports.count + 1), device: context.deviceID, namespace: context.namespace.text,
+          kind: context.kind.rawValue, type: text(row.type), reportID: text(row.reportID), createdTime: row.createdTime,
+          receivedTime: 1_700_000_000_000, packetID: context.packetID.description, chainIsBroken: chainIsBroken,
+          meta: Array(packet.meta(row)), payloadBytes: packet.payload(index)?.count, payload: packet.payload(index)))
+    }
+  }
+
+  func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? { streams[stream]?.state }
+
+  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
+    let found = reports.filter { report in
+      report.id > filter.after && [nil, report.namespace].contains(filter.namespace)
+        && [nil, report.type].contains(filter.type) && [nil, report.device].contains(filter.device)
+        && [nil, report.kind].contains(filter.kind) && report.receivedTime >= filter.since ?? 0
+        && report.receivedTime < filter.until ?? .max
+    }
+    return found.prefix(filter.limit).map { report in
+      var report = report
+      report.payload = nil
+      return report
+    }
+  }
+
+  func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? { reports.first { $0.id == id } }
+  func maintain() async throws(StoreFailure) -> Bool { false }
+  func close() async {}
+}

@@ -1,0 +1,154 @@
+import Foundation
+import Glibc
+import PrismBase
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// What the store on SQLite promises beyond what any store does: time, retention, older versions.
+@Suite("The collector's store on SQLite")
+struct SQLiteStoreTests {
+  private static let day: Duration = .seconds(86_400)
+
+  private static func maintain(_ store: SQLitePacketStore) async throws {
+    while try await store.maintain() {}
+  }
+
+  @Test("ids are forgotten after 30 days of service, but for the last 1,024 of a stream, over restarts, too")
+  func forgetsIDs() async throws {
+    let rig = StoreRig()
+    var store = try rig.sqlite { $0.idsKept = 3 }
+    let old = try (0..<5).map {
+      try StoreRig.packet([$0], id: PacketID(high: UInt64(1000 + $0) << 16 | 0x7000, low: 1))
+    }
+    for packet in old { _ = try await store.take(packet) }
+    for _ in 0..<31 {
+      rig.time.advance(by: Self.day)
+      try await Self.maintain(store)
+      await store.close()
+      store = try rig.sqlite { $0.idsKept = 3 }
+    }
+    try await Self.maintain(store)
+    // Down for 60 days, with a clock that says so: nothing ages.
+    await store.close()
+    rig.time.stepWallClock(milliseconds: 60 * 86_400_000)
+    store = try rig.sqlite { $0.idsKept = 3 }
+    try await Self.maintain(store)
+    for packet in old[2...] { #expect(try await store.take(packet) == .duplicate) }
+    // Ids that are forgotten are not taken for new ones.
+    for packet in old[..<2] { #expect(try await store.take(packet) == .tooOld) }
+    #expect(try await store.numbers() == [0, 1, 2, 3, 4])
+    await store.close()
+  }
+
+  @Test("a device whose clock went back is still taken: its packets name the one before them")
+  func deviceWithWrongClock() async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite { $0.idsKept = 1 }
+    let time = { (number: Int) in PacketID(high: UInt64(number) << 16 | 0x7000, low: 1) }
+    var last: PacketID?
+    for number in [5000, 5001, 5002] {
+      let packet = try StoreRig.packet([number], id: time(number), after: last)
+      _ = try await store.take(packet)
+      last = packet.id
+    }
+    rig.time.advance(by: Self.day * 32)
+    try await Self.maintain(store)
+    #expect(try await store.take(StoreRig.packet([1], id: time(17), after: last)) == .stored(chainIsBroken: false))
+    let recorded = try StoreRig.packet([5001], id: time(5001), after: time(5000))
+    #expect(try await store.take(recorded) == .tooOld, "a packet that was recorded and sent again")
+    await store.close()
+  }
+
+  @Test("reports are deleted after retentionDay days of service, the others stay, and new ids go on")
+  func retention() async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite { $0.retentionDays = 7 }
+    for number in 0..<20 {
+      _ = try await store.take(StoreRig.packet(Array(number * 1000..<number * 1000 + 300)))
+      rig.time.advance(by: Self.day)
+      rig.time.stepWallClock(milliseconds: number % 2 == 0 ? 90 * 86_400_000 : -90 * 86_400_000)
+      try await Self.maintain(store)
+    }
+    let numbers = try await store.numbers().compactMap { $0.map { $0 / 1000 } }
+    #expect(Set(numbers) == Set(13..<20))
+    var filter = ReportFilter()
+    filter.type = "t"
+    #expect(try await store.numbers(filter).count == 7 * 300)
+    await store.close()
+    rig.time.advance(by: Self.day * 30)
+    let again = try rig.sqlite { $0.retentionDays = 7 }
+    rig.time.advance(by: Self.day * 30)
+    try await Self.maintain(again)
+    #expect(try await again.numbers() == [])
+    _ = try await again.take(StoreRig.packet([1]))
+    #expect(try #require(try await again.page(ReportFilter()).first).id > 20 * 300, "ids only rise")
+    await again.close()
+  }
+
+  private static let version1 = """
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE packets (device TEXT, namespace TEXT, kind TEXT, packet TEXT, received_time INTEGER NOT NULL,
+      PRIMARY KEY (device, namespace, kind, packet)) WITHOUT ROWID;
+    CREATE TABLE ledgers (device TEXT, namespace TEXT, kind TEXT, ledger TEXT NOT NULL, received_time INTEGER NOT NULL,
+      PRIMARY KEY (device, namespace, kind)) WITHOUT ROWID;
+    CREATE TABLE reports (
+      id INTEGER PRIMARY KEY, device TEXT NOT NULL, namespace TEXT NOT NULL, kind TEXT NOT NULL, type TEXT NOT NULL,
+      report_id TEXT NOT NULL, created_time INTEGER, received_time INTEGER NOT NULL, packet TEXT NOT NULL,
+      chain_broken INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB);
+    """
+
+  @Test("a database of the first version: its packets are known at once, its reports are brought over under their ids")
+  func migrates() async throws {
+    let rig = StoreRig()
+    let packets = try (0..<30).map { try StoreRig.packet([$0], payload: $0 % 2 == 0 ? nil : [1, 2]) }
+    do {
+      let old = try SQLiteConnection(.init(path: rig.path + "/collector.db"))
+      try old.execute(Self.version1)
+      for (number, packet) in packets.enumerated() {
+        let kind = number % 2 == 0 ? "meta" : "payload"
+        try old.execute(
+          """
+          INSERT INTO packets VALUES ('d', 'prism', '\(kind)', '\(packet.id)', 5);
+          INSERT INTO reports VALUES (NULL, 'd', 'prism', '\(kind)', 't', 'r', 1, 2, '\(packet.id)', 0, '{"n":\(number)}',
+            \(number % 2 == 0 ? "NULL" : "x'0102'"));
+          """)
+      }
+    }
+    let store = try rig.sqlite()
+    for packet in packets { #expect(try await store.take(packet) == .duplicate) }
+    _ = try await store.take(StoreRig.packet([99]))
+    try await Self.maintain(store)
+    #expect(try await store.numbers() == Array(0..<30) + [99])
+    #expect(try await store.report(2)?.payload == [1, 2])
+    #expect(!rig.names.contains { $0.contains("version-1") }, "\(rig.names)")
+    await store.close()
+  }
+
+  @Test("a database of a newer version is left alone, and the start is refused with the remedy")
+  func newer() async throws {
+    let rig = StoreRig()
+    await (try rig.sqlite()).close()
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute("PRAGMA user_version = 9")
+    #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 9") && "\($0)".contains("install the newer") }
+  }
+
+  @Test("its files are the owner's only")
+  func modes() async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite()
+    _ = try await store.take(StoreRig.packet([1]))
+    for name in ["collector.db", "collector.db-wal"] {
+      var facts = stat()
+      #expect(stat(rig.path + "/" + name, &facts) == 0 && facts.st_mode & 0o777 == 0o600, "\(name)")
+    }
+    await store.close()
+  }
+}
+
+extension StoreRig {
+  var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] }
+}

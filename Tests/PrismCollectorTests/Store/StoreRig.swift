@@ -1,0 +1,92 @@
+import Foundation
+import Glibc
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Synchronization
+
+@testable import PrismCollector
+
+/// Packets for a store, and a folder for it.
+final class StoreRig: Sendable {
+  enum Kind: String, CaseIterable, Sendable { case sqlite, memory }
+
+  let path: String
+  let time = ManualTime()
+  private let lines = Mutex<[String]>([])
+
+  var log: Logger { Logger(write: { [self] line in lines.withLock { $0.append(line) } }) }
+  var logged: [String] { lines.withLock { $0 } }
+
+  init() {
+    var template = Array("/dev/shm/prism-packets-XXXXXX".utf8CString)
+    path = String(cString: mkdtemp(&template))
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }  // a left folder harms no test
+
+  func sqlite(_ change: (inout SQLitePacketStore.Options) -> Void = { _ in }) throws -> SQLitePacketStore {
+    var options = SQLitePacketStore.Options(folder: path, log: log)
+    options.time = time
+    change(&options)
+    return try SQLitePacketStore(options)
+  }
+
+  func store(_ kind: Kind) throws -> any PacketStore {
+    switch kind {
+    case .sqlite: try sqlite()
+    case .memory: MemoryPacketStore()
+    }
+  }
+
+  /// A packet of reports with these numbers.
+  static func packet(
+    _ numbers: [Int], device: String = "d", namespace: String = "prism", type: String = "t", payload: [UInt8]? = nil,
+    id: PacketID? = nil, after predecessor: PacketID? = nil, ledger: String? = nil
+  ) throws -> OpenedPacket {
+    var random = SystemRandomNumberGenerator()
+    let context = PacketContext(
+      deviceID: device, namespace: NamespaceName(namespace)!,
+      packetID: id ?? PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
+      kind: payload == nil ? .meta : .payload)
+    let metas = numbers.map {
+      #"{"MONITOR_TYPE":"\#(type)","REPORT_ID":"r\#($0)","CREATE_TIME":\#($0),"n":\#($0)}"#
+    }
+    let delivery = try Delivery(
+      try CollectorTests.request(
+        context, metas: metas, payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? [],
+        dependsOn: predecessor, changing: ["prism-ledger": ledger]), kind: context.kind)
+    return try OpenedPacket(
+      delivery,
+      UnpackedPacket(
+        metas: Array(metas.joined(separator: "\n").utf8),
+        payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? []))
+  }
+
+  static func number(_ report: StoredReport) -> Int? {
+    (try? JSONValue(parsing: report.meta))?["n"]?.int
+  }
+}
+
+extension PacketStore {
+  func take(_ packet: OpenedPacket, isLate: Bool = false) async throws -> PacketOutcome? {
+    try await take([PacketSubmission(packet: packet, isLate: isLate)]).first
+  }
+
+  /// The numbers of all reports that match, page by page.
+  func numbers(_ filter: ReportFilter = ReportFilter()) async throws -> [Int?] {
+    var (filter, numbers) = (filter, [Int?]())
+    while true {
+      let page = try await page(filter)
+      guard let last = page.last else { return numbers }
+      numbers += page.map { StoreRig.number($0) }
+      filter.after = last.id
+    }
+  }
+}
+
+extension OpenedPacket {
+  var id: PacketID { delivery.context.packetID }
+}

@@ -1,0 +1,189 @@
+import CFaultVFS
+import Foundation
+import Glibc
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// The rigs of the daemon's store, run against the collector's: a packet that was answered is there once and whole.
+extension StoreFaults {
+  struct CollectorStore {
+    struct Verdict {
+      var lost = 0, doubled = 0, damaged = 0, forgotten = 0
+      var isClean: Bool { lost + doubled + damaged + forgotten == 0 }
+    }
+
+    private static func verdict(_ store: SQLitePacketStore, _ known: PacketWorkload) async throws -> Verdict {
+      let reports = try await PacketStoreFolder.reports(store)
+      let numbers = reports.compactMap { $0.createdTime.map { Int($0) } }
+      var verdict = Verdict()
+      verdict.damaged = reports.count { !PacketWorkload.isWhole($0) }
+      verdict.lost = known.acknowledged.subtracting(numbers).count
+      verdict.doubled = numbers.count - Set(numbers).count
+      for packet in known.known {
+        let outcome = try await store.take([PacketSubmission(packet: packet, isLate: true)]).first
+        if outcome != .duplicate { verdict.forgotten += 1 }
+      }
+      return verdict
+    }
+
+    @Test("after a power loss at any point every answered packet is there once and whole, and known")
+    func powerLoss() async throws {
+      #expect(fvfs_register() == 0)
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("power loss of the collector"))
+      let (recorded, rebuilt) = (PacketStoreFolder(), PacketStoreFolder())
+      var points: [(point: Int64, known: PacketWorkload)] = []
+      fvfs_record()
+      do {
+        let store = try recorded.open(vfs: String(cString: fvfs_name))
+        var workload = PacketWorkload { points.append((fvfs_events(), $0)) }
+        await workload.run(store, rounds: 40, using: &random)
+        await store.close()
+      }
+      fvfs_record_end()
+      let states = 150 * soakFactor
+      let chosen = (0..<states).map { _ in Int64.random(in: 1...fvfs_events(), using: &random) }.sorted()
+      for point in chosen {
+        rebuilt.folder.clear()
+        #expect(fvfs_rebuild(point, random.next(), rebuilt.folder.path) >= 0)
+        let store = try rebuilt.open()
+        let verdict = try await Self.verdict(store, points.last { $0.point <= point }?.known ?? PacketWorkload())
+        #expect(verdict.isClean, "after event \(point): \(verdict)")
+        await store.close()
+      }
+      print("power loss of the collector: \(states) states")
+    }
+
+    @Test(
+      "whichever I/O fails: no answered packet is lost, doubled or forgotten, and work goes on",
+      arguments: EveryIOFails.cases)
+    func everyIO(fault: EveryIOFails.Case) async throws {
+      #expect(fvfs_register() == 0)
+      var random = SeededRandom(
+        seed: SeededRandom.announcedSeed("failing I/O of the collector, \(fault.testDescription)"))
+      var (call, rounds) = (Int64(1), 0)
+      while true {
+        let rig = PacketStoreFolder()
+        var workload = PacketWorkload()
+        fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
+        if let store = try? rig.open(vfs: String(cString: fvfs_name)) {
+          await workload.run(store, rounds: 6, using: &random)
+          fvfs_heal()
+          #expect(await workload.send(store, packets: 1, using: &random), "call \(call): the same store works on")
+          #expect(workload.forgotten == 0)
+          await store.close()
+        }
+        fvfs_heal()
+        let isOver = fvfs_failures() == 0
+        let again = try rig.open()
+        let verdict = try await Self.verdict(again, workload)
+        #expect(verdict.isClean, "\(fault.testDescription), call \(call): \(verdict)")
+        await again.close()
+        if isOver { break }
+        // Syncs are few.
+        let step: Int64 = fault.fault == FVFS_SYNC_FAILS ? 3 : 12
+        call += soakFactor > 1 ? 1 : Int64.random(in: 1...step, using: &random)
+        rounds += 1
+      }
+      print("failing I/O of the collector, \(fault.testDescription): \(rounds) rounds, up to call \(call)")
+      #expect(rounds > 3)
+    }
+
+    enum Moment: CaseIterable { case stopped, killed, running }
+
+    @Test(
+      "bits flipped, pages overwritten, files cut or emptied: no senders are refused for ever, nothing false is shown")
+    func damage() async throws {
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("damage of the collector"))
+      var (lost, forgotten, setAside) = (0, 0, 0)
+      let rounds = soakFactor > 1 ? 500 : 60
+      for round in 0..<rounds {
+        let rig = PacketStoreFolder()
+        let moment = Moment.allCases[round % 3]
+        var workload = PacketWorkload()
+        var store = try rig.open()
+        await workload.run(store, rounds: 30, using: &random)
+        if moment != .running { try await Self.end(&store, rig, isKilled: moment == .killed) }
+        let file = moment == .stopped || Bool.random(using: &random) ? "collector.db" : "collector.db-wal"
+        let path = rig.folder.path + "/" + file
+        let damage = FileDamage(size: FaultFolder.size(path), using: &random)
+        damage.apply(to: path, using: &random)
+        if moment != .running { store = try rig.open() }
+        var isTaken = false
+        for _ in 0..<4 where !isTaken { isTaken = await workload.send(store, packets: 1, using: &random) }
+        #expect(isTaken, "round \(round), \(moment): \(file) \(damage): packets are taken")
+        let verdict = try await Self.verdictAfterDamage(store, workload)
+        let what = "round \(round), \(moment): \(file) \(damage): \(verdict)"
+        #expect(verdict.doubled == 0, "\(what)")
+        #expect(verdict.lost <= workload.acknowledged.count)
+        lost += verdict.lost
+        forgotten += verdict.forgotten
+        setAside +=
+          rig.folder.names.count { $0.hasPrefix("collector.db.damaged-") && !$0.hasSuffix("-wal") } > 0 ? 1 : 0
+        await store.close()
+      }
+      print(
+        "damage of the collector: \(rounds) rounds, \(setAside) set aside, \(lost) reports lost, \(forgotten) ids forgotten"
+      )
+      #expect(setAside > 0)
+    }
+
+    /// What is damaged is never shown as whole; a read that finds the damage may fail once.
+    private static func verdictAfterDamage(
+      _ store: SQLitePacketStore, _ known: PacketWorkload
+    ) async throws -> Verdict {
+      var verdict = Verdict()
+      var reports: [StoredReport]?
+      for _ in 0..<4 where reports == nil { reports = try? await PacketStoreFolder.reports(store) }
+      let found = try #require(reports)
+      for report in found where !report.isDamaged { #expect(PacketWorkload.isWhole(report)) }
+      let numbers = found.filter { !$0.isDamaged }.compactMap { $0.createdTime.map { Int($0) } }
+      verdict.lost = known.acknowledged.subtracting(numbers).count
+      verdict.doubled = numbers.count - Set(numbers).count
+      for packet in known.known {
+        var outcome: PacketOutcome?
+        for _ in 0..<3 where outcome == nil {
+          outcome = try? await store.take([PacketSubmission(packet: packet, isLate: true)]).first
+        }
+        if outcome != .duplicate { verdict.forgotten += 1 }
+      }
+      return verdict
+    }
+
+    private static func end(
+      _ store: inout SQLitePacketStore, _ rig: PacketStoreFolder, isKilled: Bool
+    ) async throws {
+      let names = ["collector.db", "collector.db-wal", "collector.run"]
+      let (path, manager) = (rig.folder.path, FileManager.default)
+      if isKilled {
+        for name in names where manager.fileExists(atPath: "\(path)/\(name)") {
+          try manager.copyItem(atPath: "\(path)/\(name)", toPath: "\(path)/kept-\(name)")
+        }
+      }
+      await store.close()
+      guard isKilled else { return }
+      for name in names where manager.fileExists(atPath: "\(path)/kept-\(name)") {
+        rename("\(path)/kept-\(name)", "\(path)/\(name)")
+      }
+    }
+
+    @Test("an emptied file beside its log: what the log holds is brought over, and the start says what happened")
+    func emptied() async throws {
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("an emptied database of the collector"))
+      let rig = PacketStoreFolder()
+      var store = try rig.open()
+      var workload = PacketWorkload()
+      await workload.run(store, rounds: 5, using: &random)
+      try await Self.end(&store, rig, isKilled: true)
+      truncate(rig.folder.path + "/collector.db", 0)
+      store = try rig.open()
+      let verdict = try await Self.verdict(store, workload)
+      #expect(verdict.isClean, "\(verdict)")
+      #expect(rig.folder.names.contains { $0.hasPrefix("collector.db.damaged-") })
+      await store.close()
+    }
+  }
+}
