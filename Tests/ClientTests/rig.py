@@ -153,7 +153,7 @@ class Rig:
         """The numbers that the collector has, and how often."""
         with contextlib.closing(sqlite3.connect(f"file:{self.folder}/collector/collector.db?mode=ro", uri=True)) as base:
             rows = base.execute(
-                "SELECT json_extract(meta, '$.n'), count(*) FROM reports WHERE namespace = ? AND kind = ? GROUP BY 1",
+                "SELECT json_extract(meta, '$.n'), count(*) FROM report WHERE namespace = ? AND kind = ? GROUP BY 1",
                 (namespace, kind))
             return dict(rows.fetchall())
 

@@ -34,7 +34,7 @@ class RunTests(unittest.TestCase):
             path = f"file:{self.rig.folder}/collector/collector.db?mode=ro"
             with contextlib.closing(sqlite3.connect(path, uri=True)) as base:
                 return base.execute(
-                    "SELECT report_id, meta, payload FROM reports WHERE namespace = 'jobs' AND kind = ? ORDER BY id",
+                    "SELECT report_id, meta, payload FROM report WHERE namespace = 'jobs' AND kind = ? ORDER BY id",
                     (kind,)).fetchall()
         until("the reports arrive", lambda: len(rows("meta")) == count and self.rig.is_delivered(), explain=self.rig.logs)
         payloads = {row[0]: row[2] for row in rows("payload")}
@@ -89,7 +89,7 @@ class RunTests(unittest.TestCase):
               and not list(Path(self.environment["PRISM_SPOOL"]).glob("*.spool")))
         until("it arrives", self.rig.is_delivered)
         with contextlib.closing(sqlite3.connect(f"file:{self.rig.folder}/collector/collector.db?mode=ro", uri=True)) as base:
-            codes = [json.loads(meta)["exitCode"] for meta, in base.execute("SELECT meta FROM reports WHERE kind = 'meta'")]
+            codes = [json.loads(meta)["exitCode"] for meta, in base.execute("SELECT meta FROM report WHERE kind = 'meta'")]
         self.assertEqual(codes.count(5), 1)
 
     def test_what_is_wrong_is_said(self) -> None:
