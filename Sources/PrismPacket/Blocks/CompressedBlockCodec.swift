@@ -4,8 +4,6 @@ import PrismProtocol
 final class CompressedBlockCodec: BlockCodec {
   private let cipher: BlockCipher
   private let compressor: any BlockCompressor
-  /// A seam for tests with fixed nonces; else random ones.
-  var makeNonce: (Int) throws(PacketError) -> [UInt8] = { count throws(PacketError) in try Hashing.randomBytes(count) }
 
   /// - Throws: `keyLength` if the key is not as long as the cipher needs it.
   init(_ cipher: Cipher, key: Secret, compressor: any BlockCompressor) throws(PacketError) {
@@ -17,7 +15,7 @@ final class CompressedBlockCodec: BlockCodec {
     let packed = try compressor.pack(plain)
     var result: [UInt8] = []
     result.reserveCapacity(packed.count + cipher.overheadBytesMax + 16)
-    let nonce = try makeNonce(cipher.nonceBytes)
+    let nonce = try Hashing.randomBytes(cipher.nonceBytes)
     let sealed: PacketError? = packed.withUnsafeBytes { packed in
       do throws(PacketError) {
         try cipher.seal(packed, associated: associated, nonce: nonce, to: &result)

@@ -72,11 +72,6 @@ public final class PacketWriter {
     }
     return try PayloadFrame.bytes(metaBlock: metaBlock, payloadBlocks: blocks)
   }
-
-  /// A seam for tests with fixed nonces.
-  func useNonces(_ make: @escaping (Int) throws(PacketError) -> [UInt8]) {
-    (compressed.makeNonce, stored.makeNonce) = (make, make)
-  }
 }
 
 /// A packet as it is POSTed.
