@@ -90,7 +90,7 @@ public final class RemoteRig: Sendable {
 
   /// Moves the time until the desk's status is as told; false when it does not come.
   public func runs(_ running: Running, until condition: (JSONValue) async throws -> Bool) async rethrows -> Bool {
-    try await delivery.runs(step: .seconds(5)) { try await condition(await running.desk.status) }
+    try await delivery.runs(step: .seconds(5)) { try await condition(await running.desk.status.controlJSON) }
   }
 }
 

@@ -23,7 +23,9 @@ struct DoctorTests {
   }
 
   private static func examine(_ before: JSONValue, _ now: JSONValue) -> [Finding] {
-    QueueCheck.findings(before, now) { _ in "order meta: network: no network" }
+    QueueCheck.findings(StatusReport(controlJSON: before), StatusReport(controlJSON: now)) { _ in
+      "order meta: network: no network"
+    }
   }
 
   @Test("a queue that is emptied is well, one that is old is a warning, one that only grows or is held a fault")

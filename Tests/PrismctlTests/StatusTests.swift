@@ -28,7 +28,9 @@ struct StatusTests {
   }
 
   private static func lines(_ status: JSONValue, columns: Int?) -> [String] {
-    StatusTable(status, columns: columns, paint: Paint(isOn: false)).text.split(separator: "\n").map { String($0) }
+    StatusTable(StatusReport(controlJSON: status), columns: columns, paint: Paint(isOn: false)).text.split(
+      separator: "\n"
+    ).map { String($0) }
   }
 
   @Test("on a terminal nothing is wider than it, whatever the names and figures", arguments: [80, 100, 200])
@@ -74,7 +76,7 @@ struct StatusTests {
       "reportId": .string(Self.longest), "status": 422, "message": .string("no JSON\u{1B}[31m " + Self.longest),
       "time": "2026-11-21T14:02:16.789Z", "attempts": 3, "bytes": 1000,
     ]
-    let lines = DeadTable([letter], columns: 80).text.split(separator: "\n")
+    let lines = DeadTable([DeadLetterReport(controlJSON: letter.printable())], columns: 80).text.split(separator: "\n")
     #expect(lines.allSatisfy { $0.count <= 80 && !$0.contains("\u{1B}") }, "\(lines)")
     #expect(lines.count >= 4 && lines[0].hasPrefix("ID") && lines.contains { $0.contains("answered 422: no JSON") })
     #expect(DeadTable([], columns: 80).text == "no dead letters")
@@ -93,7 +95,7 @@ struct StatusTests {
       ],
     ]
     #expect(
-      JourneyText(rows, columns: 80).text == """
+      JourneyText(rows.map { TraceReport(controlJSON: $0) }, columns: 80).text == """
         shop meta: delivered
           T1 claimed for packet P
           T2 delivered, with a receipt, after 2 attempts; the collector had it already

@@ -5,7 +5,8 @@ import Testing
 
 @Suite("prismctl top")
 struct TopTests {
-  private static func status(_ names: [String], stored: Int, delivered: Int, circuit: String = "closed") -> JSONValue {
+  private static func status(_ names: [String], stored: Int, delivered: Int, circuit: String = "closed") -> StatusReport
+  {
     let members = names.map { name -> JSONValue.Member in
       let queue: JSONValue = [
         "waiting": .int(stored - delivered), "claimed": 0, "dead": 2, "bytes": 1000, "oldestAgeSeconds": 75,
@@ -14,11 +15,12 @@ struct TopTests {
       let failure: JSONValue = ["time": "2026-01-01T00:00:00.000Z", "status": 503, "cause": "answered 503"]
       return .init(name, ["state": "active", "circuit": .string(circuit), "lastFailure": failure, "meta": queue])
     }
-    return [
-      "version": "1.2.3", "uptimeSeconds": 3700, "generation": 4, "storeBytes": 123_456,
-      "memory": ["residentBytes": 12_000_000], "network": ["kind": "unmetered", "interface": "eth0"],
-      "namespaces": .object(members),
-    ]
+    return StatusReport(
+      controlJSON: [
+        "version": "1.2.3", "uptimeSeconds": 3700, "generation": 4, "storeBytes": 123_456,
+        "memory": ["residentBytes": 12_000_000], "network": ["kind": "unmetered", "interface": "eth0"],
+        "namespaces": .object(members),
+      ])
   }
 
   private static func frame(
@@ -103,13 +105,10 @@ struct TopTests {
   func crowded() {
     let names = (0..<40).map { "n\($0)" }
     var history = Self.history(names)
-    var busy = Self.status(names, stored: 3000, delivered: 2700).object ?? []
-    let index = busy.firstIndex { $0.key == "namespaces" }!
-    let namespaces = (busy[index].value.object ?? []).map {
-      $0.key == "n33" ? .init($0.key, Self.status(["n33"], stored: 9000, delivered: 2700)["namespaces"]!["n33"]!) : $0
-    }
-    busy[index] = .init("namespaces", .object(namespaces))
-    history.add(.object(busy), now: 8)
+    var busy = Self.status(names, stored: 3000, delivered: 2700)
+    let busiest = Self.status(["n33"], stored: 9000, delivered: 2700).namespaces[0]
+    busy.namespaces = NamedValues(busy.namespaces.map { $0.name == "n33" ? busiest : $0 })
+    history.add(busy, now: 8)
     let lines = Self.frame(history)
     #expect(lines[4].hasPrefix("n33 "))
     #expect(lines.contains { $0.contains("more, quieter") })

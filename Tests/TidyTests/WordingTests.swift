@@ -78,4 +78,12 @@ import Testing
       }
     }
   }
+
+  @Test("prismctl reads the daemon's answers as values, not by the names of their members") func answersAreTyped() {
+    for file in SourceTree.sources(of: "prismctl") {
+      for (index, line) in file.lines.enumerated() {
+        #expect(!line.contains(/[\w)\]?]\["[a-zA-Z]+"\]/), "\(file):\(index + 1)")
+      }
+    }
+  }
 }

@@ -4,6 +4,6 @@ import PrismProtocol
 extension ControlDesk {
   func doctor() async -> [JSONValue.Member] {
     let findings = await Doctor(engine: engine, process: process()).findings()
-    return [.init("findings", .array(findings.map(\.json)))]
+    return [.init("findings", .array(findings.map(\.controlJSON)))]
   }
 }

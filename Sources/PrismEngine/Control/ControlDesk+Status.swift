@@ -3,77 +3,86 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-// `prismctl status --json`; keys are only ever added (docs/control-protocol.md).
 extension ControlDesk {
-  func status() async throws(Refused) -> JSONValue {
-    let parts = engine.parts
-    let network = parts.network.current
+  func status() async throws(Refused) -> StatusReport {
+    let (parts, process) = (engine.parts, process())
+    var report = StatusReport()
+    report.version = version
+    report.uptimeSeconds = Int((parts.time.uptime - engine.startedAt).components.seconds)
+    (report.generation, report.configFaults) = (engine.hub.generation, engine.hub.faults)
+    report.network = network(hasReason: false)
+    (report.memory.residentBytes, report.memory.virtualBytes) = (process.residentBytes, process.virtualBytes)
+    report.remote = await remote?.status
+    report.storeBytes = await parts.store.storeBytes()
+    report.store = StoreReport(engine.storeHealth)
+    report.namespaces = try await namespaces()
+    return report
+  }
+
+  func network(hasReason: Bool) -> NetworkReport {
+    let state = engine.parts.network.current
+    var report = NetworkReport()
+    (report.kind, report.interface) = (state.kind.rawValue, state.interface)
+    report.reason = hasReason ? state.reason : nil
+    return report
+  }
+
+  private func namespaces() async throws(Refused) -> NamedValues<NamespaceReport> {
     let queues = try await queues()
-    var namespaces: [JSONValue.Member] = []
+    let now = engine.parts.time.unixMilliseconds
+    var reports: [NamedValues<NamespaceReport>.Element] = []
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
-      namespaces.append(.init(namespace.text, describe(await pipeline.status, queues[namespace] ?? [:])))
+      let status = await pipeline.status
+      var report = NamespaceReport(status)
+      report.isPlain = engine.hub.current.namespaces[namespace]?.isPlain ?? false
+      for kind in ReportKind.allCases {
+        report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
+      }
+      reports.append(.init(namespace.text, report))
     }
-    return [
-      "version": .string(version), "uptimeSeconds": .int((parts.time.uptime - engine.startedAt).components.seconds),
-      "generation": .int(engine.hub.generation), "configFaults": .array(engine.hub.faults.map { .string($0) }),
-      "network": [
-        "kind": .string(network.kind.rawValue), "interface": network.interface.map { .string($0) } ?? .null,
-      ],
-      "memory": ["residentBytes": .int(process().residentBytes), "virtualBytes": .int(process().virtualBytes)],
-      "remote": await remote?.status ?? .null, "storeBytes": .int(await parts.store.storeBytes()),
-      "store": describe(engine.storeHealth),
-      "namespaces": .object(namespaces),
-    ]
+    return NamedValues(reports)
   }
+}
 
-  private func describe(_ health: StoreHealth) -> JSONValue {
-    [
-      "state": .string(health.state.rawValue), "since": .string(RFC3339.text(unixMilliseconds: health.since)),
-      "takesReports": .bool(health.takesReports), "cause": health.cause.map { .string($0) } ?? .null,
-      "faults": .int(health.faults), "setAside": .int(health.setAside), "salvagedRows": .int(health.salvagedRows),
-      "lostRows": .int(health.lostRows),
-    ]
+extension NamespaceReport {
+  fileprivate init(_ status: PipelineStatus) {
+    self.init()
+    state = status.isRetired ? "retired" : status.isHeld ? "held" : "active"
+    circuit = status.circuitIsOpen ? "open" : "closed"
+    lastSuccess = status.lastSuccess.map { RFC3339.text(unixMilliseconds: $0) }
+    lastFailure = status.lastFailure.map { FailureReport($0) }
+    nextTryInSeconds = status.nextTryIn.map { Int($0.secondsRoundedUp) }
+    (flow.usedBytes, flow.allowedBytes) = (status.flowUsedBytes, status.flowAllowedBytes)
+    flow.windowEndsInSeconds = Int(status.flowWindowEndsIn.secondsRoundedUp)
   }
+}
 
-  private func describe(_ status: PipelineStatus, _ queues: [ReportKind: QueueStatus]) -> JSONValue {
-    let state = status.isRetired ? "retired" : status.isHeld ? "held" : "active"
-    let flow: JSONValue = [
-      "usedBytes": .int(status.flowUsedBytes), "allowedBytes": .int(status.flowAllowedBytes),
-      "windowEndsInSeconds": .int(status.flowWindowEndsIn.secondsRoundedUp),
-    ]
-    let members: [JSONValue.Member] = [
-      .init("state", .string(state)), .init("circuit", status.circuitIsOpen ? "open" : "closed"),
-      .init("lastSuccess", status.lastSuccess.map { .string(RFC3339.text(unixMilliseconds: $0)) } ?? .null),
-      .init("lastFailure", status.lastFailure.map(describe) ?? .null),
-      .init("nextTryInSeconds", status.nextTryIn.map { .int($0.secondsRoundedUp) } ?? .null), .init("flow", flow),
-    ]
-    return .object(
-      members
-        + ReportKind.allCases.map { kind in
-          .init(kind.rawValue, describe(queues[kind], status.counters[kind]))
-        })
-  }
-
-  func describe(_ failure: RetryRecord.Failure) -> JSONValue {
-    [
-      "time": .string(RFC3339.text(unixMilliseconds: failure.unixMilliseconds)),
-      "status": failure.status.map { .int($0) } ?? .null, "code": failure.code.map { .string($0.rawValue) } ?? .null,
-      "cause": .string(failure.cause),
-    ]
-  }
-
-  private func describe(_ queue: QueueStatus?, _ counters: EngineCounters) -> JSONValue {
+extension QueueReport {
+  /// - Parameter queue: nil: nothing was ever stored.
+  fileprivate init(_ queue: QueueStatus?, _ counters: EngineCounters, now: Int64) {
+    self.init()
     let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil)
-    let accounts = Ledger.Account.allCases.map { JSONValue.Member($0.rawValue, .int(queue.ledger[$0])) }
-    let age = queue.oldestCreatedTime.map { max(0, engine.parts.time.unixMilliseconds - $0) / 1000 } ?? 0
-    let packets = EngineCounters.Result.allCases.map {
-      JSONValue.Member($0.rawValue, .int(counters.packets[$0] ?? 0))
-    }
-    return [
-      "waiting": .int(queue.ledger[.waiting]), "claimed": .int(queue.ledger[.claimed]),
-      "dead": .int(queue.ledger[.dead]), "bytes": .int(queue.bytes), "oldestAgeSeconds": .int(age),
-      "ledger": .object([.init("stored", .int(queue.ledger.stored))] + accounts),
-      "packets": .object(packets), "bytesRaw": .int(counters.bytesRaw), "bytesSent": .int(counters.bytesSent),
-    ]
+    (waiting, claimed, dead) = (queue.ledger[.waiting], queue.ledger[.claimed], queue.ledger[.dead])
+    (bytes, ledger) = (queue.bytes, queue.ledger)
+    oldestAgeSeconds = queue.oldestCreatedTime.map { Int(max(0, now - $0) / 1000) } ?? 0
+    packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
+    (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)
+  }
+}
+
+extension FailureReport {
+  init(_ failure: RetryRecord.Failure) {
+    self.init()
+    time = RFC3339.text(unixMilliseconds: failure.unixMilliseconds)
+    (status, code, cause) = (failure.status, failure.code?.rawValue, failure.cause)
+  }
+}
+
+extension StoreReport {
+  fileprivate init(_ health: StoreHealth) {
+    self.init()
+    (state, since) = (health.state.rawValue, RFC3339.text(unixMilliseconds: health.since))
+    (takesReports, cause, faults) = (health.takesReports, health.cause, health.faults)
+    (setAside, salvagedRows, lostRows) = (health.setAside, health.salvagedRows, health.lostRows)
   }
 }

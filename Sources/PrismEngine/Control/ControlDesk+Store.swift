@@ -17,15 +17,16 @@ extension ControlDesk {
     let letters = try await asking { () async throws(StoreError) in
       try await store.deadLetters(of: namespace, after: request["after"]?.int ?? 0, limit: 1000)
     }
-    return [.init("dead", .array(letters.map { .object(describe($0)) }))]
+    return [.init("dead", letters.map { DeadLetterReport($0) }.controlJSON)]
   }
 
   func showDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     guard let number = request["id"]?.int else { throw Refused(64, "dead show: which one? See `prismctl dead list`") }
     let found = try await asking { () async throws(StoreError) in try await store.deadLetter(number) }
     guard let found else { throw Refused(1, "there is no dead letter \(number)") }
-    let payload = found.payload.map { JSONValue.Member("payload", .string(Base64.encode($0))) }
-    return describe(found.letter) + [.init("meta", Self.meta(found.meta))] + [payload].compactMap { $0 }
+    var report = DeadLetterReport(found.letter)
+    (report.meta, report.payload) = (Self.meta(found.meta), found.payload.map { Base64.encode($0) })
+    return report.members
   }
 
   func settleDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
@@ -44,21 +45,6 @@ extension ControlDesk {
     if case .number(let number) = selection, count == 0 { throw Refused(1, "there is no dead letter \(number)") }
     if isRequeue { _ = await engine.flush(try namespace(request)) }
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
-  }
-
-  private func user(_ userID: UInt32?) -> [JSONValue.Member] {
-    userID.map { [.init("userId", .int(Int($0)))] } ?? []
-  }
-
-  private func describe(_ letter: DeadLetter) -> [JSONValue.Member] {
-    [
-      .init("id", .int(letter.number)), .init("namespace", .string(letter.namespace.text)),
-      .init("kind", .string(letter.kind.rawValue)), .init("type", .string(letter.type)),
-      .init("reportId", .string(letter.reportID)), .init("packetId", .string(letter.packet.description)),
-      .init("status", .int(letter.cause.status)), .init("message", .string(letter.cause.message)),
-      .init("time", .string(RFC3339.text(unixMilliseconds: letter.cause.unixMilliseconds))),
-      .init("attempts", .int(letter.cause.attempts)), .init("bytes", .int(letter.bytes)),
-    ] + user(letter.userID)
   }
 
   private static func meta(_ bytes: [UInt8]) -> JSONValue {
@@ -99,54 +85,25 @@ extension ControlDesk {
         1, "this report is not held, and was not delivered within the last 24 h; `prismctl status` counts what left how"
       )
     }
-    var described: [JSONValue] = []
-    for row in rows { described.append(.object(describe(row) + (await present(of: row)))) }
-    return [.init("rows", .array(described))]
+    var reports: [TraceReport] = []
+    for row in rows {
+      var report = TraceReport(row)
+      report.lastFailure = await present(of: row)
+      reports.append(report)
+    }
+    return [.init("rows", reports.controlJSON)]
   }
 
   /// Of a row that is to be delivered yet: what went wrong since it is there.
-  private func present(of row: TracedRow) async -> [JSONValue.Member] {
+  private func present(of row: TracedRow) async -> FailureReport? {
     switch row.place {
-    case .dead, .delivered: return []
+    case .dead, .delivered: return nil
     case .waiting, .inFlight: break
     }
     guard let failure = await engine.pipelines[row.namespace]?.deliveries[row.kind].retry.lastFailure,
       failure.unixMilliseconds >= row.createdTime ?? 0
-    else { return [] }
-    return [.init("lastFailure", describe(failure))]
-  }
-
-  private func describe(_ row: TracedRow) -> [JSONValue.Member] {
-    var members: [JSONValue.Member] = [
-      .init("namespace", .string(row.namespace.text)), .init("kind", .string(row.kind.rawValue)),
-    ]
-    members += user(row.userID)
-    func time(_ key: String, _ milliseconds: Int64) -> JSONValue.Member {
-      .init(key, .string(RFC3339.text(unixMilliseconds: milliseconds)))
-    }
-    func add(_ state: String, _ packet: PacketID? = nil, _ more: [JSONValue.Member] = []) {
-      members.append(.init("state", .string(state)))
-      if let created = row.createdTime { members.append(time("createdTime", created)) }
-      if let packet {
-        members += [.init("packetId", .string(packet.description)), time("packetTime", packet.unixMilliseconds)]
-      }
-      members += more
-    }
-    switch row.place {
-    case .waiting: add("waiting")
-    case .inFlight(let packet, let claimed): add("claimed", packet, [time("claimedTime", claimed)])
-    case .dead(let number, let packet, let cause):
-      let more: [JSONValue.Member] = [
-        .init("id", .int(number)), .init("status", .int(cause.status)), .init("message", .string(cause.message)),
-      ]
-      add("dead", packet, more + [time("time", cause.unixMilliseconds), .init("attempts", .int(cause.attempts))])
-    case .delivered(let packet, let receipt):
-      let more: [JSONValue.Member] = [
-        .init("attempts", .int(receipt.attempts)), .init("duplicate", .bool(receipt.wasDuplicate)),
-      ]
-      add("delivered", packet, [time("deliveredTime", receipt.unixMilliseconds)] + more)
-    }
-    return members
+    else { return nil }
+    return FailureReport(failure)
   }
 
   // MARK: Export
@@ -218,5 +175,38 @@ private actor ExportPager {
     ]
     if let payload = row.payload { members.append(.init("payload", .string(Base64.encode(payload)))) }
     return .object(members)
+  }
+}
+
+extension DeadLetterReport {
+  fileprivate init(_ letter: DeadLetter) {
+    self.init()
+    (id, namespace, kind) = (letter.number, letter.namespace.text, letter.kind.rawValue)
+    (type, reportId, packetId) = (letter.type, letter.reportID, letter.packet.description)
+    (status, message) = (letter.cause.status, letter.cause.message)
+    time = RFC3339.text(unixMilliseconds: letter.cause.unixMilliseconds)
+    (attempts, bytes, userId) = (letter.cause.attempts, letter.bytes, letter.userID.map { Int($0) })
+  }
+}
+
+extension TraceReport {
+  fileprivate init(_ row: TracedRow) {
+    self.init()
+    func text(_ milliseconds: Int64) -> String { RFC3339.text(unixMilliseconds: milliseconds) }
+    (namespace, kind, createdTime) = (row.namespace.text, row.kind.rawValue, row.createdTime.map(text))
+    userId = row.userID.map { Int($0) }
+    var packet: PacketID?
+    switch row.place {
+    case .waiting: state = "waiting"
+    case .inFlight(let claimPacket, let claimed):
+      (state, packet, claimedTime) = ("claimed", claimPacket, text(claimed))
+    case .dead(let number, let lastPacket, let cause):
+      (state, packet, id, status) = ("dead", lastPacket, number, cause.status)
+      (message, time, attempts) = (cause.message, text(cause.unixMilliseconds), cause.attempts)
+    case .delivered(let lastPacket, let receipt):
+      (state, packet, deliveredTime) = ("delivered", lastPacket, text(receipt.unixMilliseconds))
+      (attempts, duplicate) = (receipt.attempts, receipt.wasDuplicate)
+    }
+    (packetId, packetTime) = (packet?.description, packet.map { text($0.unixMilliseconds) })
   }
 }

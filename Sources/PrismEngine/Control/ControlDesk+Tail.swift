@@ -14,7 +14,7 @@ extension ControlDesk {
     return AsyncStream {
       if let first = greeting.withLock({ $0.take() }) { return first }
       switch await subscription.next() {
-      case .report(let event): return ["report": event.json]
+      case .report(let event): return ["report": event.report.controlJSON]
       case .skipped(let count): return ["skipped": .int(count)]
       case nil: return nil
       }

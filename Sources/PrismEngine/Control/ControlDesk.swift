@@ -72,8 +72,8 @@ public struct ControlDesk: Sendable {
     _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
   ) async throws(Refused) -> [JSONValue.Member] {
     switch request.command {
-    case .status: return [.init("status", try await status())]
-    case .network: return [.init("network", network)]
+    case .status: return [.init("status", try await status().controlJSON)]
+    case .network: return [.init("network", network(hasReason: true).controlJSON)]
     case .flush:
       try await flush(request, note, progress)
       return []
@@ -90,14 +90,6 @@ public struct ControlDesk: Sendable {
     case .tail, .export:
       throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
-  }
-
-  private var network: JSONValue {
-    let state = engine.parts.network.current
-    return [
-      "kind": .string(state.kind.rawValue), "interface": state.interface.map { .string($0) } ?? .null,
-      "reason": .string(state.reason),
-    ]
   }
 
   func namespace(_ request: ControlRequest) throws(Refused) -> NamespaceName? {

@@ -23,21 +23,17 @@ public struct ReportEvent: Sendable, Equatable {
     (self.metaBytes, self.payloadBytes) = (metaBytes, payloadBytes)
   }
 
-  /// `{"time":…,"outcome":"refused","code":…,"namespace":…,"type":…,"reportId":…,"metaBytes":…,"payloadBytes":…}`
-  var json: JSONValue {
-    let code: JSONValue
-    let outcome: String
-    switch self.outcome {
-    case .stored: (outcome, code) = ("stored", .null)
-    case .duplicate: (outcome, code) = ("duplicate", .null)
-    case .refused(let refusal): (outcome, code) = ("refused", .string(refusal.rawValue))
+  var report: TailReport {
+    var report = TailReport()
+    report.time = RFC3339.text(unixMilliseconds: time)
+    switch outcome {
+    case .stored: report.outcome = "stored"
+    case .duplicate: report.outcome = "duplicate"
+    case .refused(let code): (report.outcome, report.code) = ("refused", code.rawValue)
     }
-    func text(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
-    return [
-      "time": .string(RFC3339.text(unixMilliseconds: time)), "outcome": .string(outcome), "code": code,
-      "namespace": text(name.namespace), "type": text(name.type), "reportId": text(name.reportID),
-      "metaBytes": metaBytes.map { .int($0) } ?? .null, "payloadBytes": payloadBytes.map { .int($0) } ?? .null,
-    ]
+    (report.namespace, report.type, report.reportId) = (name.namespace, name.type, name.reportID)
+    (report.metaBytes, report.payloadBytes) = (metaBytes, payloadBytes)
+    return report
   }
 }
 

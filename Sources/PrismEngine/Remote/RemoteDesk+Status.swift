@@ -6,34 +6,38 @@ public import PrismProtocol
 extension RemoteDesk {
   private static let changesShownMax = 100
 
-  /// null while remote configuration is off.
-  public var status: JSONValue {
-    guard let source = state.source else { return .null }
-    let wait = state.nextAsk.map { max(.zero, $0 - now).secondsRoundedUp }
-    return [
-      "url": .string(source.url), "state": .string(state.phase.name), "updateTime": .optional(state.layer.updateTime),
-      "version": .optional(state.layer.version),
-      "validUntil": state.layer.validUntil.map { .string(RFC3339.text(unixMilliseconds: $0)) } ?? .null,
-      "isStale": .bool(isStale),
-      "lastApplied": state.lastApplied.map {
-        ["number": .int($0.number), "time": .string(RFC3339.text(unixMilliseconds: $0.unixMilliseconds))]
-      } ?? .null,
-      "lastFailed": state.lastFailed.map {
-        [
-          "number": .optional($0.number), "time": .string(RFC3339.text(unixMilliseconds: $0.unixMilliseconds)),
-          "reason": .string($0.reason),
-        ]
-      } ?? .null,
-      "failuresInRow": .int(state.failuresInRow), "cause": state.cause.map { .string($0) } ?? .null,
-      "nextAskInSeconds": .optional(wait),
-      "namespaces": .array(state.layer.entries.keys.sorted().map { .string($0.text) }),
-      "probation": .object(
-        state.layer.trials.sorted { $0.key < $1.key }.map { name, trial in
-          .init(name.text, ["triedSeconds": .int(trial.tried.components.seconds)])
-        }),
-      "takenBack": .array(state.layer.returned.keys.sorted().map { .string($0.text) }),
-    ]
+  /// nil while remote configuration is off.
+  public var status: RemoteReport? {
+    guard let source = state.source else { return nil }
+    var report = RemoteReport()
+    (report.url, report.state) = (source.url, state.phase.name)
+    (report.updateTime, report.version) = (state.layer.updateTime.map { Int($0) }, state.layer.version.map { Int($0) })
+    (report.validUntil, report.isStale) = (state.layer.validUntil.map { Self.text($0) }, isStale)
+    report.lastApplied = state.lastApplied.map { applied in
+      var report = RemoteReport.Applied()
+      (report.number, report.time) = (Int(applied.number), Self.text(applied.unixMilliseconds))
+      return report
+    }
+    report.lastFailed = state.lastFailed.map { failed in
+      var report = RemoteReport.Failed()
+      report.number = failed.number.map { Int($0) }
+      (report.time, report.reason) = (Self.text(failed.unixMilliseconds), failed.reason)
+      return report
+    }
+    (report.failuresInRow, report.cause) = (state.failuresInRow, state.cause)
+    report.nextAskInSeconds = state.nextAsk.map { Int(max(.zero, $0 - now).secondsRoundedUp) }
+    report.namespaces = state.layer.entries.keys.sorted().map(\.text)
+    report.probation = NamedValues(
+      state.layer.trials.sorted { $0.key < $1.key }.map { name, trial in
+        var report = RemoteReport.Trial()
+        report.triedSeconds = Int(trial.tried.components.seconds)
+        return .init(name.text, report)
+      })
+    report.takenBack = state.layer.returned.keys.sorted().map(\.text)
+    return report
   }
+
+  private static func text(_ milliseconds: Int64) -> String { RFC3339.text(unixMilliseconds: milliseconds) }
 
   /// True if the last signed answer has expired and none came since: somebody holds answers back, the server is away, or a
   /// clock is wrong. What is in force stays.

@@ -43,7 +43,7 @@ extension Command {
     }
     let request = ControlRequest(.configShow, [.init("origins", .bool(hasOrigins))])
     try ControlConnection(invocation).ask(request) { answer in
-      print(isJSON ? answer["configuration"]?.prettyText ?? "" : answer["text"]?.string ?? "")
+      print(isJSON ? answer.line.configuration?.prettyText ?? "" : answer.line.text ?? "")
     }
   }
 

@@ -13,7 +13,7 @@ extension Command {
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
     var (most, left) = (0, 0)
     try ask(.flush, arguments, invocation) { answer in
-      guard let waiting = answer["progress"]?["waiting"]?.int else { return nil }
+      guard let waiting = answer.line.progress?.waiting else { return nil }
       (most, left) = (max(most, waiting), waiting)
       Terminal.progress("flushing", done: most - left, total: most)
       return ""
@@ -36,8 +36,7 @@ extension Command {
     words: ["network"], summary: "what the network counts as, and why", options: [json], example: "prismctl network"
   ) { invocation throws(Failure) in
     try ask(.network, [], invocation) { answer in
-      let network = answer["network"] ?? answer
-      return network["kind"]?.string.map { broken("\($0): \(network["reason"]?.string ?? "")") }
+      answer.line.network.map { broken("\($0.kind): \($0.reason ?? "")") }
     }
   }
 
@@ -47,7 +46,7 @@ extension Command {
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = [.init("namespace", .string(invocation.operands[0]))]
     if invocation.operands.count > 1 { arguments.append(.init("type", .string(invocation.operands[1]))) }
-    try ask(.explain, arguments, invocation) { $0["text"]?.string.map(broken) }
+    try ask(.explain, arguments, invocation) { $0.line.text.map(broken) }
   }
 
   static let trace = Command(
@@ -55,7 +54,7 @@ extension Command {
     example: "prismctl trace order-4711"
   ) { invocation throws(Failure) in
     try ask(.trace, [.init("reportId", .string(invocation.operands[0]))], invocation) { answer in
-      answer["rows"]?.array.map { JourneyText($0, columns: Screen.size?.columns).text }
+      answer.line.rows.map { JourneyText($0, columns: Screen.size?.columns).text }
     }
   }
 
@@ -66,16 +65,16 @@ extension Command {
     options: [namespace, Option("--json", nil, "one JSON document")],
     example: "prismctl dead list --namespace shop"
   ) { invocation throws(Failure) in
-    var letters: [JSONValue] = []
-    var page: [JSONValue]
+    var letters: [DeadLetterReport] = []
+    var page: [DeadLetterReport]
     repeat {  // the daemon tells a page at a time
       page = []
-      let after = JSONValue.Member("after", letters.last?["id"] ?? 0)
+      let after = JSONValue.Member("after", .int(letters.last?.id ?? 0))
       let request = ControlRequest(.deadList, namespaceArgument(invocation) + [after])
-      try ControlConnection(invocation).ask(request) { page = $0["dead"]?.array ?? [] }
+      try ControlConnection(invocation).ask(request) { page = $0.line.dead ?? [] }
       letters += page
     } while !page.isEmpty
-    let document: JSONValue = ["dead": .array(letters)]
+    let document: JSONValue = ["dead": letters.controlJSON]
     print(invocation.has("--json") ? document.prettyText : DeadTable(letters, columns: Screen.size?.columns).text)
   }
 
@@ -105,16 +104,16 @@ extension Command {
       guard ReportKind(rawValue: kind) != nil else { throw .usage("--kind: meta or payload") }
       arguments.append(.init("kind", .string(kind)))
     }
-    try ask(.export, arguments, invocation, isExact: true) { $0["done"]?.bool == true ? "" : $0.text }
+    try ask(.export, arguments, invocation, isExact: true) { $0.line.done ? "" : $0.json.text }
   }
 
   /// - Parameter render: an answer's text; "" for none; nil for the ordinary one.
   static func ask(
     _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
-    isExact: Bool? = nil, render: (JSONValue) -> String? = { _ in nil }
+    isExact: Bool? = nil, render: (ControlConnection.Answer) -> String? = { _ in nil }
   ) throws(Failure) {
     try ControlConnection(invocation, isExact: isExact).ask(ControlRequest(command, arguments)) { answer in
-      let text = invocation.has("--json") ? answer.text : render(answer) ?? ordinaryText(answer)
+      let text = invocation.has("--json") ? answer.json.text : render(answer) ?? ordinaryText(answer)
       if !text.isEmpty { print(text) }
     }
   }
@@ -125,9 +124,9 @@ extension Command {
   }
 
   /// An answer's `text` where the daemon gives one, else its members.
-  private static func ordinaryText(_ answer: JSONValue) -> String {
-    if let text = answer["text"]?.string { return text }
-    let members = (answer.object ?? []).filter { $0.key != "done" }
+  private static func ordinaryText(_ answer: ControlConnection.Answer) -> String {
+    if let text = answer.line.text { return text }
+    let members = (answer.json.object ?? []).filter { $0.key != "done" }
     guard !members.isEmpty else { return "" }
     return members.map { "\($0.key): \($0.value.string ?? $0.value.prettyText)" }.joined(separator: "\n")
   }

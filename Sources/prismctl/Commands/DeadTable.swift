@@ -5,7 +5,7 @@ struct DeadTable {
   let text: String
 
   /// - Parameter columns: of the terminal; nil: there is none, so that no line is broken.
-  init(_ letters: [JSONValue], columns: Int?) {
+  init(_ letters: [DeadLetterReport], columns: Int?) {
     guard !letters.isEmpty else {
       text = "no dead letters"
       return
@@ -14,16 +14,13 @@ struct DeadTable {
     text = ([header] + letters.flatMap { Self.lines($0, columns) }).joined(separator: "\n")
   }
 
-  private static func lines(_ letter: JSONValue, _ columns: Int?) -> [String] {
-    func word(_ key: String) -> String { (letter[key]?.string ?? "?").printable }
-    let (status, attempts) = (letter["status"]?.int ?? 0, letter["attempts"]?.int ?? 0)
-    let said = word("message").isEmpty ? "" : ": \(word("message"))"
-    let cause = "  answered \(status)\(said)"
-    let user = letter["userId"]?.int.map { " of user \($0)" } ?? ""
-    let whose = "  report \(word("reportId"))\(user), \("attempt".counted(attempts))"
+  private static func lines(_ letter: DeadLetterReport, _ columns: Int?) -> [String] {
+    let cause = "  answered \(letter.status)" + (letter.message.isEmpty ? "" : ": \(letter.message)")
+    let user = letter.userId.map { " of user \($0)" } ?? ""
+    let whose = "  report \(letter.reportId)\(user), \("attempt".counted(letter.attempts))"
     let first = line(
-      String(letter["id"]?.int ?? 0), word("namespace"), word("kind"), word("type"),
-      StatusTable.bytes(letter["bytes"]?.int ?? 0), String(word("time").prefix(19)) + "Z")
+      String(letter.id), letter.namespace, letter.kind, letter.type, StatusTable.bytes(letter.bytes),
+      String(letter.time.prefix(19)) + "Z")
     return [first] + whose.wrapped(columns, indent: 2) + cause.wrapped(columns, indent: 2)
   }
 

@@ -15,7 +15,7 @@ extension Command {
     if invocation.has("--json") {
       let counts = [Finding.Result.fault, .warning].map { result in findings.count { $0.result == result } }
       let document: JSONValue = [
-        "findings": .array(findings.map(\.json)), "faults": .int(counts[0]), "warnings": .int(counts[1]),
+        "findings": findings.controlJSON, "faults": .int(counts[0]), "warnings": .int(counts[1]),
       ]
       print(document.prettyText)
     } else {
@@ -35,9 +35,10 @@ private struct Examination {
   }
 
   func findings() -> [Finding] {
-    let before = ask(.status)["status"]
+    let answer = ask(.status)
+    let before = answer.line?.status
     let files = ConfigurationCheck(path)
-    var findings = [daemon(before)] + files.findings
+    var findings = [self.daemon(answer)] + files.findings
     let daemon = files.loaded?.snapshot.daemon
     findings += SocketCheck.findings(
       ingest: invocation.ingestSocket ?? daemon?.ingest.socket, mode: daemon?.ingest.mode,
@@ -47,8 +48,8 @@ private struct Examination {
     if let before {
       findings += inForce()
       findings += seenByDaemon()
-      findings += QueueCheck.findings(before, ask(.status)["status"] ?? before) { namespace in
-        ask(.explain, [.init("namespace", .string(namespace))])["text"]?.string
+      findings += QueueCheck.findings(before, ask(.status).line?.status ?? before) { namespace in
+        ask(.explain, [.init("namespace", .string(namespace))]).line?.text
       }
     } else if let loaded = files.loaded {
       findings += ReachCheck.findings(loaded.snapshot)
@@ -58,32 +59,33 @@ private struct Examination {
     return findings
   }
 
-  /// The last line of the answer; null where the daemon does not answer, which has a finding of its own.
-  private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> JSONValue {
-    var answer: JSONValue = .null
+  /// The last line of an answer, or why there is none.
+  private typealias Asked = (line: AnswerLine?, failure: String)
+
+  private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> Asked {
+    var line: AnswerLine?
     do throws(Failure) {
-      try ControlConnection(invocation, patienceSeconds: 120).ask(ControlRequest(command, arguments)) { answer = $0 }
-    } catch { return ["failure": .string(error.message)] }
-    return answer
+      try ControlConnection(invocation, patienceSeconds: 120).ask(ControlRequest(command, arguments)) {
+        line = $0.line
+      }
+    } catch { return (nil, error.message) }
+    return (line, "the daemon does not tell")
   }
 
-  private func daemon(_ status: JSONValue?) -> Finding {
-    guard let status else {
-      let why = ask(.status)["failure"]?.string ?? "it does not answer"
+  private func daemon(_ asked: Asked) -> Finding {
+    guard let status = asked.line?.status else {
       return Finding(
-        "daemon", .fault, why,
+        "daemon", .fault, asked.failure,
         advice: "start it, or find out why it ends: `systemctl status prismd`, `journalctl -u prismd -n 50`")
     }
-    let uptime = StatusTable.duration(status["uptimeSeconds"]?.int ?? 0)
-    return Finding("daemon", .ok, "prismd \(status["version"]?.string ?? "?") has been up for \(uptime)")
+    let uptime = StatusTable.duration(status.uptimeSeconds)
+    return Finding("daemon", .ok, "prismd \(status.version) has been up for \(uptime)")
   }
 
   /// Whether the files say what the daemon works with.
   private func inForce() -> [Finding] {
     let answer = ask(.configDiff, [.init("path", .string(FilePaths.absolute(path)))])
-    guard let text = answer["text"]?.string else {
-      return [Finding("reload", .skipped, answer["failure"]?.string ?? "the daemon does not tell")]
-    }
+    guard let text = answer.line?.text else { return [Finding("reload", .skipped, answer.failure)] }
     if text == "nothing would change" { return [Finding("reload", .ok, "the files say what is in force")] }
     let changes = "change".counted(text.split(separator: "\n").count)
     return [
@@ -95,9 +97,6 @@ private struct Examination {
 
   private func seenByDaemon() -> [Finding] {
     let answer = ask(.doctor)
-    guard let findings = answer["findings"]?.array else {
-      return [Finding("database", .skipped, answer["failure"]?.string ?? "the daemon does not tell")]
-    }
-    return findings.compactMap { Finding($0) }
+    return answer.line?.findings ?? [Finding("database", .skipped, answer.failure)]
   }
 }

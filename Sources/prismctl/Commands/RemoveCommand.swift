@@ -17,8 +17,8 @@ extension Command {
     try confirm("remove stored reports of \(namespace)?", invocation)
     let request = ControlRequest(.remove, [.init("namespace", .string(namespace)), what])
     try ControlConnection(invocation).ask(request) { answer in
-      guard let removed = answer["removed"]?.int else { return }
-      print(invocation.has("--json") ? answer.text : "removed \(removed)")
+      guard let removed = answer.line.removed else { return }
+      print(invocation.has("--json") ? answer.json.text : "removed \(removed)")
     }
   }
 

@@ -6,8 +6,9 @@ extension Command {
     options: [Option("--json", nil, "one JSON document with stable keys")], example: "prismctl status"
   ) { invocation throws(Failure) in
     try ControlConnection(invocation).ask(ControlRequest(.status)) { answer in
-      let status = answer["status"] ?? answer
-      print(invocation.has("--json") ? status.prettyText : StatusTable(status, columns: Screen.size?.columns).text)
+      guard let status = answer.line.status else { return }
+      let document = answer.line.statusDocument ?? .null
+      print(invocation.has("--json") ? document.prettyText : StatusTable(status, columns: Screen.size?.columns).text)
     }
   }
 }

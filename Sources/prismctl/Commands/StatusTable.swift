@@ -5,63 +5,57 @@ struct StatusTable {
   let text: String
 
   /// - Parameter columns: of the terminal; nil: there is none, so that no name is cut and no line broken.
-  init(_ status: JSONValue, columns: Int?, paint: Paint = .ofOutput) {
-    let namespaces = (status["namespaces"]?.object ?? []).map { ($0.key, $0.value) }
-    let longest = namespaces.map(\.0.count).max() ?? 0
+  init(_ status: StatusReport, columns: Int?, paint: Paint = .ofOutput) {
+    let namespaces = status.namespaces
+    let longest = namespaces.map(\.name.count).max() ?? 0
     let width = max(16, min(longest + 1, columns.map { $0 - Self.queueWidth } ?? .max))
     let tables =
-      [Self.queueHeader(width)] + namespaces.flatMap { Self.queues($0.0, $0.1, width) }
-      + ["", Self.deliveryHeader(width)] + namespaces.map { Self.delivery($0.0, $0.1, width) }
-    let faults = (status["configFaults"]?.array ?? []).compactMap(\.string).map { "configuration: \($0)" }
+      [Self.queueHeader(width)] + namespaces.flatMap { Self.queues($0.name, $0.value, width) }
+      + ["", Self.deliveryHeader(width)] + namespaces.map { Self.delivery($0.name, $0.value, width) }
     let notes: [(String, Paint.Colour?)] =
-      Self.remoteNotes(status["remote"]) + Self.storeNotes(status["store"]).map { ($0, .red) }
-      + namespaces.flatMap { Self.notes($0.0, $0.1) }.map { ($0, .yellow) }
-      + namespaces.flatMap { Self.losses($0.0, $0.1) }.map { ($0, nil) } + faults.map { ($0, .red) }
+      Self.remoteNotes(status.remote) + Self.storeNotes(status.store).map { ($0, .red) }
+      + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) }
+      + namespaces.flatMap { Self.losses($0.name, $0.value) }.map { ($0, nil) }
+      + status.configFaults.map { ("configuration: \($0)", .red) }
     let tail = notes.flatMap { note in note.0.wrapped(columns).map { paint($0, note.1) } }
     text = (Self.daemonLines(status) + [""] + tables + (tail.isEmpty ? [] : [""]) + tail).joined(separator: "\n")
   }
 
-  static func daemonLines(_ status: JSONValue) -> [String] {
-    let network = status["network"]
-    let interface = network?["interface"]?.string.map { " (\($0))" } ?? ""
+  static func daemonLines(_ status: StatusReport) -> [String] {
+    let interface = status.network.interface.map { " (\($0))" } ?? ""
     let lines = [
       [
-        "prismd \(status["version"]?.string ?? "?")", "up \(duration(status["uptimeSeconds"]?.int ?? 0))",
-        "configuration \(status["generation"]?.int ?? 0)",
+        "prismd \(status.version.isEmpty ? "?" : status.version)", "up \(duration(status.uptimeSeconds))",
+        "configuration \(status.generation)",
       ],
       [
-        "store \(bytes(status["storeBytes"]?.int ?? 0))",
-        "memory \(bytes(status["memory"]?["residentBytes"]?.int ?? 0))",
-        "network \(network?["kind"]?.string ?? "?")\(interface)",
+        "store \(bytes(status.storeBytes))", "memory \(bytes(status.memory.residentBytes))",
+        "network \(status.network.kind)\(interface)",
       ],
     ]
     return lines.map { $0.joined(separator: ", ") }
   }
 
   /// Nothing while remote configuration is off.
-  private static func remoteNotes(_ remote: JSONValue?) -> [(String, Paint.Colour?)] {
-    guard let remote, let state = remote["state"]?.string else { return [] }
-    let number = remote["lastApplied"]?["number"]?.int.map { "\($0) in force" } ?? "nothing in force"
-    let wait = remote["nextAskInSeconds"]?.int.map { ", asked again in \(duration($0))" } ?? ", \(state)"
-    let count = remote["namespaces"]?.array?.count ?? 0
+  private static func remoteNotes(_ remote: RemoteReport?) -> [(String, Paint.Colour?)] {
+    guard let remote else { return [] }
+    let number = remote.lastApplied.map { "\($0.number) in force" } ?? "nothing in force"
+    let wait = remote.nextAskInSeconds.map { ", asked again in \(duration($0))" } ?? ", \(remote.state)"
     var notes: [(String, Paint.Colour?)] = [
-      ("remote configuration: \(number), of \("namespace".counted(count))\(wait)", nil)
+      ("remote configuration: \(number), of \("namespace".counted(remote.namespaces.count))\(wait)", nil)
     ]
-    if let trials = remote["probation"]?.object, !trials.isEmpty {
-      notes.append(("remote configuration on probation: \(trials.map(\.key).joined(separator: ", "))", nil))
+    if !remote.probation.isEmpty {
+      let names = remote.probation.map(\.name).joined(separator: ", ")
+      notes.append(("remote configuration on probation: \(names)", nil))
     }
-    if let cause = remote["cause"]?.string {
-      notes.append(("remote configuration can't be asked for: \(cause)".printable, .yellow))
+    if let cause = remote.cause { notes.append(("remote configuration can't be asked for: \(cause)", .yellow)) }
+    if remote.isStale, let until = remote.validUntil {
+      let why = "answers are held back, or a clock is wrong"
+      notes.append(("remote configuration: the last signed answer expired at \(until); \(why)", .yellow))
     }
-    if remote["isStale"]?.bool == true, let until = remote["validUntil"]?.string {
-      let text =
-        "remote configuration: the last signed answer expired at \(until); answers are held back, or a clock is wrong"
-      notes.append((text.printable, .yellow))
-    }
-    if let failed = remote["lastFailed"], let reason = failed["reason"]?.string {
-      let number = failed["number"]?.int.map { "\($0)" } ?? "an answer"
-      let text = "remote configuration: \(number) was refused or taken back: \(reason)"
-      notes.append((text.printable, .red))
+    if let failed = remote.lastFailed {
+      let number = failed.number.map { "\($0)" } ?? "an answer"
+      notes.append(("remote configuration: \(number) was refused or taken back: \(failed.reason)", .red))
     }
     return notes
   }
@@ -78,13 +72,12 @@ struct StatusTable {
       + zip(queueTitles, queueWidths).map { $0.paddedLeft($1) }.joined()
   }
 
-  private static func queues(_ name: String, _ namespace: JSONValue, _ width: Int) -> [String] {
-    ReportKind.allCases.compactMap { kind in
-      guard let queue = namespace[kind.rawValue] else { return nil }
+  private static func queues(_ name: String, _ namespace: NamespaceReport, _ width: Int) -> [String] {
+    ReportKind.allCases.map { kind in
+      let queue = namespace[kind]
       let figures = [
-        String(queue["waiting"]?.int ?? 0), String(queue["claimed"]?.int ?? 0), String(queue["dead"]?.int ?? 0),
-        bytes(queue["bytes"]?.int ?? 0), duration(queue["oldestAgeSeconds"]?.int ?? 0),
-        String(queue["ledger"]?["delivered"]?.int ?? 0),
+        String(queue.waiting), String(queue.claimed), String(queue.dead), bytes(queue.bytes),
+        duration(queue.oldestAgeSeconds), String(queue.ledger[.delivered]),
       ]
       return name.fitted(width) + kind.rawValue.padded(kindWidth)
         + zip(figures, queueWidths).map { $0.paddedLeft($1) }.joined()
@@ -97,13 +90,12 @@ struct StatusTable {
     delivery("NAMESPACE", "STATE", "CIRCUIT", "LAST SUCCESS", "NEXT TRY", "METERED FLOW", width)
   }
 
-  private static func delivery(_ name: String, _ namespace: JSONValue, _ width: Int) -> String {
-    let success = namespace["lastSuccess"]?.string.map { $0.prefix(19) + "Z" } ?? "-"
-    let flow = namespace["flow"]
+  private static func delivery(_ name: String, _ namespace: NamespaceReport, _ width: Int) -> String {
+    let success = namespace.lastSuccess.map { $0.prefix(19) + "Z" } ?? "-"
     return delivery(
-      name, namespace["state"]?.string ?? "?", namespace["circuit"]?.string ?? "?", String(success),
-      namespace["nextTryInSeconds"]?.int.map { "in " + duration($0) } ?? "-",
-      "\(bytes(flow?["usedBytes"]?.int ?? 0)) of \(bytes(flow?["allowedBytes"]?.int ?? 0))", width)
+      name, namespace.state, namespace.circuit, String(success),
+      namespace.nextTryInSeconds.map { "in " + duration($0) } ?? "-",
+      "\(bytes(namespace.flow.usedBytes)) of \(bytes(namespace.flow.allowedBytes))", width)
   }
 
   private static func delivery(
@@ -114,44 +106,37 @@ struct StatusTable {
   }
 
   /// What left without having been delivered; nothing where there is none of it.
-  private static func losses(_ name: String, _ namespace: JSONValue) -> [String] {
-    ReportKind.allCases.compactMap { kind in
-      let counts = ["expired", "evicted", "cleared", "removed", "corrupt"].compactMap { account -> String? in
-        let count = namespace[kind.rawValue]?["ledger"]?[account]?.int ?? 0
-        return count > 0 ? "\(count) \(account)" : nil
-      }
+  private static func losses(_ name: String, _ namespace: NamespaceReport) -> [String] {
+    let accounts: [Ledger.Account] = [.expired, .evicted, .cleared, .removed, .corrupt]
+    return ReportKind.allCases.compactMap { kind in
+      let ledger = namespace[kind].ledger
+      let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
       return counts.isEmpty ? nil : "\(name): \(kind.rawValue) rows not delivered: \(counts.joined(separator: ", "))"
     }
   }
 
   /// What is wrong with the store, or was since the daemon's start.
-  static func storeNotes(_ store: JSONValue?) -> [String] {
-    guard let store, let state = store["state"]?.string else { return [] }
+  static func storeNotes(_ store: StoreReport) -> [String] {
     var notes: [String] = []
-    if state != "working" { notes.append("\(state) since \(store["since"]?.string ?? "?")") }
-    if store["takesReports"]?.bool == false { notes.append("reports are refused") }
-    if let count = store["setAside"]?.int, count > 0 {
-      let (saved, lost) = (store["salvagedRows"]?.int ?? 0, store["lostRows"]?.int ?? 0)
-      notes.append("\(count) damaged set aside, \(saved) rows saved, \(lost) lost")
+    if store.state != "working" { notes.append("\(store.state) since \(store.since)") }
+    if !store.takesReports { notes.append("reports are refused") }
+    if store.setAside > 0 {
+      notes.append("\(store.setAside) damaged set aside, \(store.salvagedRows) rows saved, \(store.lostRows) lost")
     }
     guard !notes.isEmpty else { return [] }
-    if let cause = store["cause"]?.string { notes.append(cause) }
-    return ["store: \(notes.joined(separator: "; "))".printable]
+    return ["store: \((notes + [store.cause].compactMap { $0 }).joined(separator: "; "))"]
   }
 
   /// What an operator should know of a namespace beyond its figures; nothing where all is well.
-  static func notes(_ name: String, _ namespace: JSONValue) -> [String] {
+  static func notes(_ name: String, _ namespace: NamespaceReport) -> [String] {
     var notes: [String] = []
-    if let state = namespace["state"]?.string, state != "active" { notes.append(state) }
-    if let circuit = namespace["circuit"]?.string, circuit != "closed" { notes.append("circuit \(circuit)") }
-    // RFC 3339 in UTC sorts by time. What was delivered since then is no worry any more.
-    if let failure = namespace["lastFailure"], let cause = failure["cause"]?.string,
-      failure["time"]?.string ?? "" > namespace["lastSuccess"]?.string ?? ""
-    {
-      notes.append("last failure \(failure["time"]?.string ?? ""): \(cause)")
-    }
-    if let wait = namespace["nextTryInSeconds"]?.int, !notes.isEmpty { notes.append("next try in \(duration(wait))") }
-    return notes.isEmpty ? [] : ["\(name): \(notes.joined(separator: "; "))".printable]
+    if namespace.state != "active" { notes.append(namespace.state) }
+    if namespace.circuit != "closed" { notes.append("circuit \(namespace.circuit)") }
+    if namespace.isPlain { notes.append("sends over plain http (allowPlain)") }
+    // What was delivered since then is no worry any more.
+    if let failure = namespace.presentFailure { notes.append("last failure \(failure.time): \(failure.cause)") }
+    if let wait = namespace.nextTryInSeconds, !notes.isEmpty { notes.append("next try in \(duration(wait))") }
+    return notes.isEmpty ? [] : ["\(name): \(notes.joined(separator: "; "))"]
   }
 
   /// `950`, `1.2k`, `34M`: bytes in powers of 1024, three digits.

@@ -19,7 +19,7 @@ extension Command {
     try ControlConnection(invocation).ask(ControlRequest(.tail, arguments)) { answer in
       let line =
         invocation.has("--json")
-        ? answer.text : TailLine(answer, .ofOutput, columns: Screen.size?.columns).text
+        ? answer.json.text : TailLine(answer.line, .ofOutput, columns: Screen.size?.columns).text
       if let line { Terminal.write(STDOUT_FILENO, line + "\n") }
     }
   }
@@ -31,27 +31,26 @@ struct TailLine {
   let text: String?
 
   /// - Parameter columns: of the terminal; nil: there is none, so that nothing is cut.
-  init(_ answer: JSONValue, _ paint: Paint, columns: Int? = nil) {
-    if let report = answer["report"] {
+  init(_ answer: AnswerLine, _ paint: Paint, columns: Int? = nil) {
+    if let report = answer.report {
       text = Self.line(report, paint, columns)
     } else {
-      text = answer["skipped"]?.int.map { paint("… \($0) skipped: this reader was too slow for them", .yellow) }
+      text = answer.skipped.map { paint("… \($0) skipped: this reader was too slow for them", .yellow) }
     }
   }
 
   /// Of the parts that every line has, and an id that the daemon made.
   private static let fullWidth = 12 + 17 + 22 + 11 + 37 + 4, narrowWidth = 8 + 17 + 37 + 3
 
-  private static func line(_ report: JSONValue, _ paint: Paint, _ columns: Int?) -> String {
+  private static func line(_ report: TailReport, _ paint: Paint, _ columns: Int?) -> String {
     let isNarrow = columns.map { $0 < fullWidth } ?? false
-    let time = (report["time"]?.string ?? "").dropFirst(11).prefix(isNarrow ? 8 : 12)
-    let outcome = report["outcome"]?.string ?? "?"
-    let what = outcome == "refused" ? report["code"]?.string ?? outcome : outcome
-    let name = "\((report["namespace"]?.string ?? "?").printable)/\((report["type"]?.string ?? "?").printable)"
-    let meta = report["metaBytes"]?.int.map(StatusTable.bytes) ?? "-"
-    let payload = report["payloadBytes"]?.int.map { "+" + StatusTable.bytes($0) } ?? ""
-    let colour: Paint.Colour? = outcome == "refused" ? .red : outcome == "duplicate" ? .yellow : nil
-    let (outcomeCell, id) = (paint(what.padded(17), colour), (report["reportId"]?.string ?? "").printable)
+    let time = report.time.dropFirst(11).prefix(isNarrow ? 8 : 12)
+    let what = report.isRefused ? report.code ?? report.outcome : report.outcome
+    let name = "\(report.namespace ?? "?")/\(report.type ?? "?")"
+    let meta = report.metaBytes.map(StatusTable.bytes) ?? "-"
+    let payload = report.payloadBytes.map { "+" + StatusTable.bytes($0) } ?? ""
+    let colour: Paint.Colour? = report.isRefused ? .red : report.outcome == "duplicate" ? .yellow : nil
+    let (outcomeCell, id) = (paint(what.padded(17), colour), report.reportId ?? "")
     let bytes = meta.paddedLeft(5) + payload.padded(6)
     let cells: [String]
     switch columns {

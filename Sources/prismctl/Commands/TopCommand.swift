@@ -49,10 +49,10 @@ extension Command {
   }
 
   /// A daemon that hangs must not hang what shows it.
-  private static func currentStatus(_ invocation: Invocation) throws(Failure) -> JSONValue {
-    var status: JSONValue = .null
+  private static func currentStatus(_ invocation: Invocation) throws(Failure) -> StatusReport {
+    var status = StatusReport()
     try ControlConnection(invocation, patienceSeconds: 2).ask(ControlRequest(.status)) { answer in
-      status = answer["status"] ?? answer
+      status = answer.line.status ?? status
     }
     return status
   }

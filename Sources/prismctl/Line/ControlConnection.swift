@@ -17,9 +17,16 @@ struct ControlConnection {
     self.isExact = isExact ?? invocation.has("--json")
   }
 
-  /// - Parameter onAnswer: each answer as it comes, the last one included.
+  /// One line of an answer.
+  struct Answer {
+    let line: AnswerLine
+    /// The same as it came: for `--json`, and for members that are shown without being known.
+    let json: JSONValue
+  }
+
+  /// - Parameter onAnswer: each line as it comes, the last one included.
   /// - Throws: 69 where nobody answers; the daemon's own exit code and words for an error of it.
-  func ask(_ request: ControlRequest, _ onAnswer: (JSONValue) throws(Failure) -> Void) throws(Failure) {
+  func ask(_ request: ControlRequest, _ onAnswer: (Answer) throws(Failure) -> Void) throws(Failure) {
     let descriptor = try connected()
     defer { close(descriptor) }
     try send(descriptor, request.bytes + [0x0A])
@@ -35,17 +42,17 @@ struct ControlConnection {
   }
 
   /// Answers whether it was the last.
-  private func take(_ line: [UInt8], _ onAnswer: (JSONValue) throws(Failure) -> Void) throws(Failure) -> Bool {
+  private func take(_ line: [UInt8], _ onAnswer: (Answer) throws(Failure) -> Void) throws(Failure) -> Bool {
     let answer: JSONValue
     do { answer = try JSONValue(parsing: line) } catch {
       throw Failure(
         Failure.software, "\(path): the daemon's answer is not JSON; are prismd and prismctl of one version?")
     }
-    if let error = answer["error"] {
-      throw Failure(Int32(clamping: error["exitCode"]?.int ?? 1), error["message"]?.string ?? "refused")
-    }
-    try onAnswer(isExact ? answer : answer.printable())
-    return answer["done"]?.bool == true
+    let json = isExact ? answer : answer.printable()
+    let line = AnswerLine(controlJSON: json)
+    if let error = line.error { throw Failure(Int32(clamping: error.exitCode), error.message) }
+    try onAnswer(Answer(line: line, json: json))
+    return line.done
   }
 
   private func connected() throws(Failure) -> Int32 {

@@ -14,15 +14,15 @@ struct TopFrame {
   /// - Parameter trouble: why the newest figures are old; nil: they are not.
   /// - Parameter hasBlocks: the terminal shows Unicode's block elements.
   init(_ history: TopHistory, trouble: String?, size: Size, paint: Paint, hasBlocks: Bool, footer: String) {
-    let status = history.status
-    let columns = Columns(size, names: (status?["namespaces"]?.object ?? []).map(\.key))
-    var top: [[Cell]] = StatusTable.daemonLines(status ?? .null).map { [($0, .bold)] }
+    let status = history.status ?? StatusReport()
+    let namespaces = status.namespaces
+    let columns = Columns(size, names: namespaces.map(\.name))
+    var top: [[Cell]] = StatusTable.daemonLines(status).map { [($0, .bold)] }
     top += trouble?.wrapped(size.columns).map { [($0, .red)] } ?? []
     top += [[("", nil)], [(columns.header, .dim)]]
-    let namespaces = (status?["namespaces"]?.object ?? []).map { ($0.key, $0.value) }
     let said: [(String, Paint.Colour?)] =
-      StatusTable.storeNotes(status?["store"]).map { ($0, .red) }
-      + namespaces.flatMap { StatusTable.notes($0.0, $0.1) }.map { ($0, .yellow) }
+      StatusTable.storeNotes(status.store).map { ($0, .red) }
+      + namespaces.flatMap { StatusTable.notes($0.name, $0.value) }.map { ($0, .yellow) }
     let notes = said.flatMap { note in note.0.wrapped(size.columns).map { [($0, note.1)] as [Cell] } }
     let room = max(1, size.rows - top.count - 2)
     let notesShown = notes.prefix(max(0, min(notes.count, room / 2)))
@@ -70,34 +70,27 @@ struct TopFrame {
 
   /// By name; where not all fit, those with the most to tell first.
   private static func rows(
-    _ namespaces: [(String, JSONValue)], _ history: TopHistory, _ size: Size, _ columns: Columns, hasBlocks: Bool
+    _ namespaces: NamedValues<NamespaceReport>, _ history: TopHistory, _ size: Size, _ columns: Columns, hasBlocks: Bool
   ) -> [[Cell]] {
     let isCrowded = namespaces.count > max(1, size.rows - 6)
-    let activity = { (entry: (String, JSONValue)) -> Double in
-      let rates = history.rates[entry.0]
-      return (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(waiting(entry.1))
+    let activity = { (entry: NamedValues<NamespaceReport>.Element) -> Double in
+      let rates = history.rates[entry.name]
+      return (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(entry.value.unsentRows)
     }
-    let ordered = isCrowded ? namespaces.sorted { activity($0) > activity($1) } : namespaces
-    return ordered.map { row($0.0, $0.1, history.rates[$0.0], columns, hasBlocks: hasBlocks) }
-  }
-
-  private static func waiting(_ namespace: JSONValue) -> Int { sum(namespace, "waiting") + sum(namespace, "claimed") }
-
-  private static func sum(_ namespace: JSONValue, _ key: String) -> Int {
-    ReportKind.allCases.reduce(0) { $0 + (namespace[$1.rawValue]?[key]?.int ?? 0) }
+    let ordered = isCrowded ? namespaces.sorted { activity($0) > activity($1) } : Array(namespaces)
+    return ordered.map { row($0.name, $0.value, history.rates[$0.name], columns, hasBlocks: hasBlocks) }
   }
 
   private static func row(
-    _ name: String, _ namespace: JSONValue, _ rates: TopHistory.Rates?, _ columns: Columns, hasBlocks: Bool
+    _ name: String, _ namespace: NamespaceReport, _ rates: TopHistory.Rates?, _ columns: Columns, hasBlocks: Bool
   ) -> [Cell] {
-    let oldest = ReportKind.allCases.map { namespace[$0.rawValue]?["oldestAgeSeconds"]?.int ?? 0 }.max() ?? 0
-    let (waiting, dead) = (waiting(namespace), sum(namespace, "dead"))
-    let isAlarming = namespace["circuit"]?.string == "open" || namespace["state"]?.string == "held"
+    let (waiting, dead) = (namespace.unsentRows, namespace.deadRows)
+    let isAlarming = namespace.circuitIsOpen || namespace.isHeld
     let figures: [Cell] = [
       (figure(Double(waiting)), isAlarming && waiting > 0 ? .yellow : nil),
       (figure(Double(dead)), dead > 0 ? .red : nil),
-      (waiting > 0 ? StatusTable.duration(oldest) : "-", nil), (rates.map { figure($0.stored) } ?? "-", nil),
-      (rates.map { figure($0.delivered) } ?? "-", nil),
+      (waiting > 0 ? StatusTable.duration(namespace.oldestAgeSeconds) : "-", nil),
+      (rates.map { figure($0.stored) } ?? "-", nil), (rates.map { figure($0.delivered) } ?? "-", nil),
       (rates.map { StatusTable.bytes(Int($0.sentBytes)) } ?? "-", nil),
     ]
     let spark = Sparkline(rates?.storedBefore ?? [], columns: columns.spark, hasBlocks: hasBlocks).text

@@ -15,17 +15,17 @@ struct TopHistory {
     var stored = 0, delivered = 0, sentBytes = 0
   }
 
-  private(set) var status: JSONValue?
+  private(set) var status: StatusReport?
   private(set) var rates: [String: Rates] = [:]
   private var totals: [String: Totals] = [:]
   private var time: Double?
 
   /// - Parameter now: seconds on any clock that does not go back.
-  mutating func add(_ status: JSONValue, now: Double) {
+  mutating func add(_ status: StatusReport, now: Double) {
     let seconds = time.map { now - $0 } ?? 0
     var next: [String: Totals] = [:]
-    for (name, namespace) in (status["namespaces"]?.object ?? []).map({ ($0.key, $0.value) }) {
-      let new = Self.totals(namespace)
+    for namespace in status.namespaces {
+      let (name, new) = (namespace.name, Self.totals(namespace.value))
       next[name] = new
       guard let old = totals[name], seconds > 0 else { continue }
       rates[name, default: Rates()].take(
@@ -37,10 +37,11 @@ struct TopHistory {
   }
 
   /// A report is counted once, by its meta row.
-  private static func totals(_ namespace: JSONValue) -> Totals {
-    let ledger = namespace["meta"]?["ledger"]
-    let sent = ReportKind.allCases.reduce(0) { $0 + (namespace[$1.rawValue]?["bytesSent"]?.int ?? 0) }
-    return Totals(stored: ledger?["stored"]?.int ?? 0, delivered: ledger?["delivered"]?.int ?? 0, sentBytes: sent)
+  private static func totals(_ namespace: NamespaceReport) -> Totals {
+    let ledger = namespace.meta.ledger
+    return Totals(
+      stored: ledger.stored, delivered: ledger[.delivered],
+      sentBytes: namespace.meta.bytesSent + namespace.payload.bytesSent)
   }
 }
 

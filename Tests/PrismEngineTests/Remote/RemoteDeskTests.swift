@@ -27,7 +27,7 @@ struct RemoteDeskTests {
       #"{"namespaces":[{"name":"pay","keyId":"x","maxItem":101,"monitorList":[{"type":"paid"}]}],"updateTime":8}"#)
     #expect(await rig.runs(running) { reason($0) != nil })
     #expect(
-      reason(await running.desk.status)
+      reason(await running.desk.status.controlJSON)
         == "remote: pay.keyId: can never be set remotely; remote: pay.maxItem: is 101, must be 1...100; "
         + "limits.maxItem of prismd.yaml may raise the upper end to 10000")
     #expect(running.namespace("pay")?.maxItem == 9)
@@ -37,7 +37,7 @@ struct RemoteDeskTests {
     #expect(running.namespace("pay") == nil)
     let last = try #require(rig.source.queries.last)
     #expect(last.hasPrefix("deviceId=device&updateTime=7&lastApplied=7&lastFailed=8&reason=remote%3A%20pay.keyId"))
-    #expect(reason(await running.desk.status) == nil)
+    #expect(reason(await running.desk.status.controlJSON) == nil)
     let figures = await running.desk.figures
     #expect(figures.results[.applied] == 2 && figures.results[.refused] ?? 0 >= 1 && figures.number == 9)
     #expect(!figures.isRefused && figures.lastAnswerMilliseconds > 0)
@@ -84,7 +84,7 @@ struct RemoteDeskTests {
     let third = try await narrowed.start()
     #expect(third.namespace("shop")?.maxItem == 100)
     #expect(
-      reason(await third.desk.status)
+      reason(await third.desk.status.controlJSON)
         == "remote: shop.maxItem: is not granted; remote.allow of prismd.yaml lists what is")
     await third.stop()
   }
@@ -104,7 +104,7 @@ struct RemoteDeskTests {
     let outcome = await running.desk.replace(files: try rig.load())
     #expect(outcome.dropped != nil)
     #expect(running.namespace("shop")?.maxItem == 50)
-    #expect(reason(await running.desk.status)?.contains("shop.maxItem: is not granted") == true)
+    #expect(reason(await running.desk.status.controlJSON)?.contains("shop.maxItem: is not granted") == true)
 
     rig.write(remote: "{url: \"https://config.test/prism\"}")
     _ = await running.desk.replace(files: try rig.load())
@@ -114,7 +114,7 @@ struct RemoteDeskTests {
     rig.write(remote: nil)
     _ = await running.desk.replace(files: try rig.load())
     #expect(running.namespace("shop")?.maxItem == 50)
-    #expect(await running.desk.status == .null)
+    #expect(await running.desk.status.controlJSON == .null)
     await running.stop()
   }
 
@@ -133,7 +133,7 @@ struct RemoteDeskTests {
     rig.source.answer(#"{"namespaces":[{"name":"shop","url":"https://wrong.test"}],"updateTime":2}"#)
     #expect(await rig.runs(running) { $0["updateTime"] == 2 })
     #expect(running.namespace("shop")?.url == "https://wrong.test")
-    #expect(await running.desk.status["probation"]?["shop"] != nil)
+    #expect(await running.desk.status.controlJSON["probation"]?["shop"] != nil)
     await rig.delivery.report(3..<5, to: running.engine)
     rig.source.answer(#"{"namespaces":[],"updateTime":2}"#)
     let before = rig.delivery.time.uptime
@@ -141,7 +141,7 @@ struct RemoteDeskTests {
     #expect(rig.delivery.time.uptime - before >= .seconds(600))
     #expect(running.namespace("shop")?.url == "https://collector.test")
     #expect(
-      reason(await running.desk.status)
+      reason(await running.desk.status.controlJSON)
         == "shop: no packet was accepted for 10 min; its previous one is taken back")
     #expect(
       try await rig.runs(running) { _ in
@@ -205,9 +205,14 @@ struct RemoteDeskTests {
     "what can shrink stored data is refused unsigned, and taken where it is signed or listed",
     arguments: [
       ("{url: \"https://config.test/prism\"}", false, true),
-      ("{url: \"https://config.test/prism\", allow: [maxStoreMByte, expirationDay, isUpdateClear, maxBodyMByte]}", false, false),
+      (
+        "{url: \"https://config.test/prism\", allow: [maxStoreMByte, expirationDay, isUpdateClear, maxBodyMByte]}",
+        false, false
+      ),
       ("{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\"}", true, false),
-      ("{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\", allow: [maxItem]}", true, true),
+      (
+        "{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\", allow: [maxItem]}", true, true
+      ),
     ])
   func retention(remote: String, isSigned: Bool, isRefused: Bool) async throws {
     let values = ["maxStoreMByte": "1", "expirationDay": "1", "isUpdateClear": "false", "maxBodyMByte": "2"]
@@ -219,9 +224,11 @@ struct RemoteDeskTests {
         #"{"namespaces":[{"name":"shop","\#(value.key)":\#(value.value)}],"updateTime":\#(number + 1),"full":true,"#
           + #""version":1,"expireTime":1800000000000}"#, isSigned: isSigned)
       #expect(await rig.runs(running) { $0["lastFailed"] != .null || $0["lastApplied"] != .null })
-      let reason = reason(await running.desk.status)
+      let reason = reason(await running.desk.status.controlJSON)
       #expect((running.namespace("shop") == before) == isRefused, "\(value.key)")
-      #expect(reason?.hasPrefix("remote: shop.\(value.key): can shrink what is stored, and is granted with remote.publicKey") ?? false == isRefused)
+      #expect(
+        reason?.hasPrefix("remote: shop.\(value.key): can shrink what is stored, and is granted with remote.publicKey")
+          ?? false == isRefused)
       await running.stop()
     }
   }

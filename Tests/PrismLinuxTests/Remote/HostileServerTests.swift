@@ -105,7 +105,7 @@ struct HostileServerTests {
       script: document(
         #"{"namespaces":[],"updateTime":1}"#)),
     Case(
-      testDescription: "an error with words", reason: "status 500: out of order",
+      testDescription: "an error with words", reason: #"status 500: out of\u{7}order"#,
       script: answering(
         "500 Oops", #"{"message":"out of\u0007order"}"#)),
   ]
@@ -117,8 +117,10 @@ struct HostileServerTests {
     let rig = RemoteRig(remote: "{url: \"\(server.url)\"\(key)}")
     let running = try await rig.start(source: CurlTransport(), timeout: hostile.timeout)
     let before = running.engine.hub.current
-    try await eventually("the answer is judged") { await running.desk.status["nextAskInSeconds"]?.int != nil }
-    let status = await running.desk.status
+    try await eventually("the answer is judged") {
+      await running.desk.status.controlJSON["nextAskInSeconds"]?.int != nil
+    }
+    let status = await running.desk.status.controlJSON
     let reason = try #require(status["cause"]?.string ?? status["lastFailed"]?["reason"]?.string)
     #expect(hostile.reason.hasSuffix(": ") ? reason.hasPrefix(hostile.reason) : reason == hostile.reason)
     #expect(running.engine.hub.current == before)
@@ -132,9 +134,10 @@ struct HostileServerTests {
     let server = ScriptedServer(Self.data(made.output))
     let rig = RemoteRig(remote: "{url: \"\(server.url)\"}")
     let running = try await rig.start(source: CurlTransport())
-    try await eventually("the bomb is judged") { await running.desk.status["nextAskInSeconds"]?.int != nil }
+    try await eventually("the bomb is judged") { await running.desk.status.controlJSON["nextAskInSeconds"]?.int != nil }
     #expect(
-      await running.desk.status["lastFailed"]?["reason"] == "the answer's `data` unpacks to over 8388608 bytes")
+      await running.desk.status.controlJSON["lastFailed"]?["reason"]
+        == "the answer's `data` unpacks to over 8388608 bytes")
     await running.stop()
   }
 }

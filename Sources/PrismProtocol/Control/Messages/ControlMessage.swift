@@ -1,0 +1,143 @@
+/// A JSON object of the control protocol as a value: prismd writes it and prismctl reads it by the same table of fields.
+///
+/// Reading never fails, since programs of different versions speak with each other: unknown keys are ignored, and a field
+/// that is missing or of another type keeps the value of `init()`.
+public protocol ControlMessage: ControlValue {
+  init()
+  /// In the order in which they are written (docs/control-protocol.md). Fields are only ever added.
+  static var fields: [ControlField<Self>] { get }
+}
+
+extension ControlMessage {
+  public var members: [JSONValue.Member] {
+    Self.fields.compactMap { field in field.write(self).map { JSONValue.Member(field.key, $0) } }
+  }
+
+  public var controlJSON: JSONValue { .object(members) }
+
+  public init(controlJSON json: JSONValue) {
+    self.init()
+    for field in Self.fields { if let value = json[field.key] { field.read(value, &self) } }
+  }
+}
+
+/// One member of a message.
+public struct ControlField<Message: Sendable>: Sendable {
+  let key: String
+  /// nil: the member is left out.
+  let write: @Sendable (Message) -> JSONValue?
+  let read: @Sendable (JSONValue, inout Message) -> Void
+
+  /// Always written; nil as `null`.
+  public init<Value: ControlValue>(_ key: String, _ path: any WritableKeyPath<Message, Value> & Sendable) {
+    self.key = key
+    write = { $0[keyPath: path].controlJSON }
+    read = { json, message in if let value = Value(controlJSON: json) { message[keyPath: path] = value } }
+  }
+
+  /// Only read: the member as it came, beside the field that writes it.
+  public init(asItCame key: String, _ path: any WritableKeyPath<Message, JSONValue?> & Sendable) {
+    self.key = key
+    write = { _ in nil }
+    read = { json, message in message[keyPath: path] = json }
+  }
+
+  /// Left out if nil.
+  public init<Value: ControlValue>(ifPresent key: String, _ path: any WritableKeyPath<Message, Value?> & Sendable) {
+    self.key = key
+    write = { $0[keyPath: path]?.controlJSON }
+    read = { json, message in if let value = Value(controlJSON: json) { message[keyPath: path] = value } }
+  }
+}
+
+/// What a member of a message may be.
+public protocol ControlValue: Sendable, Equatable {
+  var controlJSON: JSONValue { get }
+  /// nil if `json` is of another type.
+  init?(controlJSON json: JSONValue)
+}
+
+extension String: ControlValue {
+  public var controlJSON: JSONValue { .string(self) }
+  public init?(controlJSON json: JSONValue) {
+    guard let text = json.string else { return nil }
+    self = text
+  }
+}
+
+extension Int: ControlValue {
+  public var controlJSON: JSONValue { .int(self) }
+  public init?(controlJSON json: JSONValue) {
+    guard let number = json.int else { return nil }
+    self = number
+  }
+}
+
+extension Bool: ControlValue {
+  public var controlJSON: JSONValue { .bool(self) }
+  public init?(controlJSON json: JSONValue) {
+    guard let value = json.bool else { return nil }
+    self = value
+  }
+}
+
+extension JSONValue: ControlValue {
+  public var controlJSON: JSONValue { self }
+  public init?(controlJSON json: JSONValue) { self = json }
+}
+
+extension Optional: ControlValue where Wrapped: ControlValue {
+  public var controlJSON: JSONValue { self?.controlJSON ?? .null }
+  public init?(controlJSON json: JSONValue) { self = json.isNull ? nil : Wrapped(controlJSON: json) }
+}
+
+extension Array: ControlValue where Element: ControlValue {
+  public var controlJSON: JSONValue { .array(map(\.controlJSON)) }
+  public init?(controlJSON json: JSONValue) {
+    guard let elements = json.array else { return nil }
+    self = elements.compactMap { Element(controlJSON: $0) }
+  }
+}
+
+/// Values by name in the order in which they are written: a JSON object whose keys are names.
+public struct NamedValues<Value: ControlValue>: ControlValue, RandomAccessCollection {
+  public struct Element: Sendable, Equatable {
+    public var name: String
+    public var value: Value
+    public init(_ name: String, _ value: Value) { (self.name, self.value) = (name, value) }
+  }
+
+  private var elements: [Element]
+  public var startIndex: Int { elements.startIndex }
+  public var endIndex: Int { elements.endIndex }
+
+  public init(_ elements: [Element] = []) { self.elements = elements }
+
+  public subscript(position: Int) -> Element { elements[position] }
+
+  /// nil if there is no such name.
+  public subscript(name: String) -> Value? { elements.first { $0.name == name }?.value }
+
+  public var controlJSON: JSONValue { .object(elements.map { .init($0.name, $0.value.controlJSON) }) }
+
+  public init?(controlJSON json: JSONValue) {
+    guard let members = json.object else { return nil }
+    elements = members.compactMap { member in
+      Value(controlJSON: member.value).map { Element(member.key, $0) }
+    }
+  }
+}
+
+extension Ledger: ControlValue {
+  /// `stored`, then each account.
+  public var controlJSON: JSONValue {
+    .object([.init("stored", .int(stored))] + Account.allCases.map { .init($0.rawValue, .int(self[$0])) })
+  }
+
+  public init?(controlJSON json: JSONValue) {
+    guard json.object != nil else { return nil }
+    self.init()
+    stored = json["stored"]?.int ?? 0
+    for account in Account.allCases { self[account] = json[account.rawValue]?.int ?? 0 }
+  }
+}

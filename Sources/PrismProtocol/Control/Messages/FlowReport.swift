@@ -1,0 +1,11 @@
+/// The budget of metered networks.
+public struct FlowReport: ControlMessage {
+  public var usedBytes = 0, allowedBytes = 0, windowEndsInSeconds = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<FlowReport>] = [
+    .init("usedBytes", \.usedBytes), .init("allowedBytes", \.allowedBytes),
+    .init("windowEndsInSeconds", \.windowEndsInSeconds),
+  ]
+}

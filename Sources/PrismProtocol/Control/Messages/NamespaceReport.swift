@@ -1,0 +1,46 @@
+/// A namespace in `StatusReport`.
+public struct NamespaceReport: ControlMessage {
+  /// `active`, `held` (only an operator can get delivery going again) or `retired` (not configured any more).
+  public var state = "?"
+  /// `closed`, or `open` after failures in a row.
+  public var circuit = "?"
+  public var lastSuccess: String?
+  public var lastFailure: FailureReport?
+  /// nil: nothing is waited for.
+  public var nextTryInSeconds: Int?
+  public var flow = FlowReport()
+  /// True if packets leave this machine over plain http.
+  public var isPlain = false
+  public var meta = QueueReport(), payload = QueueReport()
+
+  public init() {}
+
+  public subscript(kind: ReportKind) -> QueueReport {
+    get { kind == .meta ? meta : payload }
+    set { if kind == .meta { meta = newValue } else { payload = newValue } }
+  }
+
+  public static let fields: [ControlField<NamespaceReport>] = [
+    .init("state", \.state), .init("circuit", \.circuit), .init("lastSuccess", \.lastSuccess),
+    .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
+    .init("isPlain", \.isPlain), .init("meta", \.meta), .init("payload", \.payload),
+  ]
+}
+
+extension NamespaceReport {
+  public var isHeld: Bool { state == "held" }
+  public var isRetired: Bool { state == "retired" }
+  public var circuitIsOpen: Bool { circuit == "open" }
+
+  /// Rows of both kinds that are to be sent.
+  public var unsentRows: Int { meta.waiting + meta.claimed + payload.waiting + payload.claimed }
+  public var deadRows: Int { meta.dead + payload.dead }
+  public var storedRows: Int { meta.ledger.stored + payload.ledger.stored }
+  public var deliveredRows: Int { meta.ledger[.delivered] + payload.ledger[.delivered] }
+  public var oldestAgeSeconds: Int { max(meta.oldestAgeSeconds, payload.oldestAgeSeconds) }
+
+  /// The last failure, if nothing was delivered after it. RFC 3339 in UTC sorts by time.
+  public var presentFailure: FailureReport? {
+    lastFailure.flatMap { $0.time > lastSuccess ?? "" ? $0 : nil }
+  }
+}

@@ -1,0 +1,20 @@
+/// How the store is, and what happened to it since the daemon's start.
+public struct StoreReport: ControlMessage {
+  /// `working`, or what it does instead.
+  public var state = "working"
+  public var since = ""
+  public var takesReports = true
+  /// Of the last fault; nil if there was none.
+  public var cause: String?
+  public var faults = 0
+  /// Damaged files that were moved out of the way, and the rows that were read from them or lost with them.
+  public var setAside = 0, salvagedRows = 0, lostRows = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<StoreReport>] = [
+    .init("state", \.state), .init("since", \.since), .init("takesReports", \.takesReports), .init("cause", \.cause),
+    .init("faults", \.faults), .init("setAside", \.setAside), .init("salvagedRows", \.salvagedRows),
+    .init("lostRows", \.lostRows),
+  ]
+}

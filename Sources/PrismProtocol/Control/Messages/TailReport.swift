@@ -1,0 +1,22 @@
+/// A report that `tail` follows: nothing of its content. Of a refused one the names are its client's own words.
+public struct TailReport: ControlMessage {
+  public var time = ""
+  /// `stored`, `duplicate` or `refused`.
+  public var outcome = "?"
+  /// What a refused client was answered.
+  public var code: String?
+  /// nil: it could not be read.
+  public var namespace: String?, type: String?, reportId: String?
+  /// nil: it was refused before it had any.
+  public var metaBytes: Int?, payloadBytes: Int?
+
+  public init() {}
+
+  public var isRefused: Bool { outcome == "refused" }
+
+  public static let fields: [ControlField<TailReport>] = [
+    .init("time", \.time), .init("outcome", \.outcome), .init("code", \.code), .init("namespace", \.namespace),
+    .init("type", \.type), .init("reportId", \.reportId), .init("metaBytes", \.metaBytes),
+    .init("payloadBytes", \.payloadBytes),
+  ]
+}

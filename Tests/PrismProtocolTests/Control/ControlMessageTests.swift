@@ -1,0 +1,93 @@
+import PrismProtocol
+import Testing
+
+@Suite("Messages of the control protocol")
+struct ControlMessageTests {
+  private static let failure: JSONValue = [
+    "time": "2026-11-21T10:20:30.456Z", "status": 503, "code": .null, "cause": "answered 503",
+  ]
+  private static let queue: JSONValue = [
+    "waiting": 1, "claimed": 2, "dead": 3, "bytes": 4, "oldestAgeSeconds": 5,
+    "ledger": [
+      "stored": 21, "waiting": 1, "claimed": 2, "delivered": 3, "expired": 4, "evicted": 5, "cleared": 1, "dead": 3,
+      "removed": 1, "corrupt": 1,
+    ], "packets": ["accepted": 7, "refused": 8], "bytesRaw": 9, "bytesSent": 10,
+  ]
+  private static let namespace: JSONValue = [
+    "state": "held", "circuit": "open", "lastSuccess": .null, "lastFailure": failure, "nextTryInSeconds": .null,
+    "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true, "meta": queue,
+    "payload": queue,
+  ]
+  private static let remote: JSONValue = [
+    "url": "https://h", "state": "resting", "updateTime": 7, "version": .null,
+    "validUntil": "2026-11-22T10:20:30.456Z", "isStale": false, "lastApplied": ["number": 7, "time": "T"],
+    "lastFailed": ["number": .null, "time": "T", "reason": "r"], "failuresInRow": 1, "cause": "c",
+    "nextAskInSeconds": 9, "namespaces": ["shop"], "probation": ["shop": ["triedSeconds": 60]], "takenBack": ["pay"],
+  ]
+  private static let status: JSONValue = [
+    "version": "1", "uptimeSeconds": 2, "generation": 3, "configFaults": ["f"],
+    "network": ["kind": "metered", "interface": .null], "memory": ["residentBytes": 1, "virtualBytes": 2],
+    "remote": remote, "storeBytes": 4,
+    "store": [
+      "state": "working", "since": "T", "takesReports": true, "cause": .null, "faults": 1, "setAside": 2,
+      "salvagedRows": 3, "lostRows": 4,
+    ], "namespaces": ["pay": namespace, "shop": namespace],
+  ]
+  private static let dead: JSONValue = [
+    "id": 7, "namespace": "shop", "kind": "meta", "type": "order", "reportId": "o-1", "packetId": "p", "status": 400,
+    "message": "no", "time": "T", "attempts": 1, "bytes": 250, "userId": 1000,
+  ]
+  private static let tail: JSONValue = [
+    "time": "T", "outcome": "refused", "code": "unknown_type", "namespace": "shop", "type": .null, "reportId": .null,
+    "metaBytes": 250, "payloadBytes": .null,
+  ]
+  private static let trace: JSONValue = [
+    "namespace": "shop", "kind": "meta", "userId": 1000, "state": "claimed", "createdTime": "T0", "packetId": "p", "packetTime": "T1",
+    "claimedTime": "T2", "lastFailure": failure,
+  ]
+
+  private func expectSame<Message: ControlMessage>(_ type: Message.Type, _ json: JSONValue) {
+    #expect(type.init(controlJSON: json).controlJSON.text == json.text)
+  }
+
+  @Test("each is written as it was read: every member, in its order, absent and null apart")
+  func roundTrip() {
+    expectSame(StatusReport.self, Self.status)
+    expectSame(DeadLetterReport.self, Self.dead)
+    expectSame(TailReport.self, Self.tail)
+    expectSame(TraceReport.self, Self.trace)
+    expectSame(Finding.self, ["check": "c", "result": "warning", "text": "t", "advice": .null])
+    expectSame(AnswerLine.self, ["status": Self.status, "done": true])
+    expectSame(AnswerLine.self, ["rows": [Self.trace], "dead": [Self.dead], "report": Self.tail, "done": false])
+  }
+
+  @Test("what a newer program says more is passed over, and what is missing or of another kind has its default")
+  func otherVersions() {
+    let odd: JSONValue = [
+      "version": 7, "later": ["x": 1], "generation": "three", "configFaults": [1, "f"], "store": [], "remote": .null,
+      "namespaces": ["shop": ["state": "later", "meta": 5], "pay": "none"],
+    ]
+    let report = StatusReport(controlJSON: odd)
+    #expect(report.version == "" && report.generation == 0 && report.configFaults == ["f"])
+    #expect(report.store == StoreReport() && report.remote == nil)
+    #expect(report.namespaces["shop"]?.state == "later" && report.namespaces["shop"]?.meta == QueueReport())
+    #expect(Finding(controlJSON: ["check": "c", "result": "new"]).result == .skipped)
+    #expect(AnswerLine(controlJSON: "no object") == AnswerLine())
+  }
+
+  @Test("an error has the daemon's words and exit code, or what stands in for them")
+  func errors() {
+    let line = AnswerLine(controlJSON: ["error": ["message": "no", "exitCode": 69], "done": true])
+    #expect(line.done && line.error?.message == "no" && line.error?.exitCode == 69)
+    #expect(AnswerLine(controlJSON: ["error": "?"]).error?.exitCode == 1)
+  }
+
+  @Test("sums over both kinds, and the failure that still holds")
+  func sums() {
+    var namespace = NamespaceReport(controlJSON: Self.namespace)
+    #expect(namespace.unsentRows == 6 && namespace.deadRows == 6 && namespace.storedRows == 42)
+    #expect(namespace.deliveredRows == 6 && namespace.presentFailure?.cause == "answered 503")
+    namespace.lastSuccess = "2026-11-21T10:20:31.000Z"
+    #expect(namespace.presentFailure == nil)
+  }
+}
