@@ -13,7 +13,7 @@ import Testing
   private static let namespace = """
     state string, circuit string, lastSuccess time?, lastFailure.time time, lastFailure.status count?,
     lastFailure.cause string, nextTryInSeconds count?, flow.usedBytes count, flow.allowedBytes count,
-    flow.windowEndsInSeconds count
+    flow.windowEndsInSeconds count, isPlain bool
     """
   private static let queue = """
     waiting count, claimed count, dead count, bytes count, oldestAgeSeconds count, ledger.stored count,

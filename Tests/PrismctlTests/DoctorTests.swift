@@ -114,6 +114,6 @@ struct DoctorTests {
   @Test("a finding goes over the control socket and comes back as it was", arguments: Finding.Result.allCases)
   func crossing(result: Finding.Result) {
     let finding = Finding("url shop", result, "text \"quoted\"", advice: result == .ok ? nil : "do")
-    #expect(Finding(finding.json) == finding)
+    #expect(Finding(controlJSON: finding.controlJSON) == finding)
   }
 }

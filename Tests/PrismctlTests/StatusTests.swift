@@ -44,7 +44,7 @@ struct StatusTests {
   func aligned() throws {
     let lines = Self.lines(Self.status(["shop"]), columns: 80)
     let header = try #require(lines.first { $0.hasPrefix("NAMESPACE") && $0.contains("WAITING") })
-    let row = try #require(lines.first { $0.hasPrefix("shop") })
+    let row = try #require(lines.first { $0.hasPrefix("shop ") })
     for (title, figure) in [("WAITING", "123456789"), ("DEAD", "54321"), ("BYTES", "1.0T"), ("OLDEST", "92d")] {
       let (end, stop) = (try #require(header.firstRange(of: title)), try #require(row.firstRange(of: figure)))
       #expect(
@@ -67,6 +67,26 @@ struct StatusTests {
     #expect(lines.contains { $0.split(separator: " ").map { String($0) } == row }, "\(lines)")
     #expect(lines.contains("shop: meta rows not delivered: 3 expired"))
     #expect(lines.contains("configuration: a.yaml:3: url: is missing"))
+  }
+
+  @Test("what is wrong comes first, quiet namespaces are folded, and --all shows them with their whole ledger")
+  func folded() throws {
+    var status = StatusReport(controlJSON: Self.status(["busy"]))
+    var quiet = NamespaceReport()
+    (quiet.state, quiet.circuit, quiet.meta.ledger.stored, quiet.meta.ledger[.delivered]) = ("active", "closed", 9, 7)
+    quiet.meta.ledger[.expired] = 2
+    status.namespaces = NamedValues(Array(status.namespaces) + (0..<15).map { .init("quiet-\($0)", quiet) })
+    func lines(_ columns: Int?, _ isWhole: Bool) -> [String] {
+      StatusTable(status, columns: columns, isWhole: isWhole, paint: Paint(isOn: false)).text.split(separator: "\n")
+        .map { String($0) }
+    }
+    let folded = lines(80, false)
+    #expect(folded.count <= 16 && folded[2] == "configuration: a.yaml:3: url: is missing", "\(folded)")
+    #expect(folded.contains("15 namespaces with nothing to tell; --all shows all"))
+    #expect(folded.contains { $0.hasPrefix("busy ") } && !folded.contains { $0.hasPrefix("quiet-") })
+    let whole = lines(80, true)
+    #expect(whole.contains("quiet-3: meta rows: 9 stored = 7 delivered + 2 expired"))
+    #expect(lines(nil, false).contains { $0.hasPrefix("quiet-14 ") }, "a pipe gets all")
   }
 
   @Test("a dead letter has its row, whose it is and what the collector said; none is said in words")

@@ -114,6 +114,16 @@ struct TopTests {
     #expect(lines.contains { $0.contains("more, quieter") })
   }
 
+  @Test("on 80 by 24 with failures below the busiest namespace is shown") func busiest() {
+    let names = (0..<16).map { "a\($0)" } + ["zz"]
+    var history = Self.history(names, circuit: "open")
+    var busy = Self.status(names, stored: 3000, delivered: 2700, circuit: "open")
+    let zz = Self.status(["zz"], stored: 9000, delivered: 2700, circuit: "open").namespaces[0]
+    busy.namespaces = NamedValues(busy.namespaces.map { $0.name == "zz" ? zz : $0 })
+    history.add(busy, now: 8)
+    #expect(Self.frame(history)[4].hasPrefix("zz "))
+  }
+
   @Test(
     "figures keep to four digits",
     arguments: [

@@ -182,7 +182,10 @@ extension DeadLetterReport {
   fileprivate init(_ letter: DeadLetter) {
     self.init()
     (id, namespace, kind) = (letter.number, letter.namespace.text, letter.kind.rawValue)
-    (type, reportId, packetId) = (letter.type, letter.reportID, letter.packet.description)
+    // As the program sent it; its meta has the namespace in front.
+    let prefix = letter.namespace.isBusiness ? "\(letter.namespace)-" : ""
+    type = letter.type.hasPrefix(prefix) ? String(letter.type.dropFirst(prefix.count)) : letter.type
+    (reportId, packetId) = (letter.reportID, letter.packet.description)
     (status, message) = (letter.cause.status, letter.cause.message)
     time = RFC3339.text(unixMilliseconds: letter.cause.unixMilliseconds)
     (attempts, bytes, userId) = (letter.cause.attempts, letter.bytes, letter.userID.map { Int($0) })

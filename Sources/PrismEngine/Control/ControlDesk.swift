@@ -31,7 +31,7 @@ public struct ControlDesk: Sendable {
     let note = ControlLog(engine.parts.log, request, caller)
     // A listing of any length is made line by line, as fast as it is read.
     if request.command == .export { return export(request, note) }
-    if request.command == .tail { return tail(request) }
+    if request.command == .tail, mayFollow(request) { return tail(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
     let task = Task {
       do throws(Refused) {
@@ -74,9 +74,7 @@ public struct ControlDesk: Sendable {
     switch request.command {
     case .status: return [.init("status", try await status().controlJSON)]
     case .network: return [.init("network", network(hasReason: true).controlJSON)]
-    case .flush:
-      try await flush(request, note, progress)
-      return []
+    case .flush: return try await flush(request, note, progress)
     case .reload: return try await reload()
     case .configShow: return await showConfiguration(request)
     case .configDiff: return try await diffConfiguration(request)
@@ -87,8 +85,8 @@ public struct ControlDesk: Sendable {
     case .deadShow: return try await showDead(request)
     case .deadRequeue, .deadDrop: return try await settleDead(request)
     case .doctor: return await doctor()
-    case .tail, .export:
-      throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
+    case .tail: throw unknown(try namespace(request))
+    case .export: throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
   }
 
@@ -100,31 +98,10 @@ public struct ControlDesk: Sendable {
     return namespace
   }
 
-  // MARK: flush
-
-  private func flush(
-    _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
-  ) async throws(Refused) {
-    let namespace = try namespace(request)
-    guard await engine.flush(namespace) else { throw unknown(namespace) }
-    // Now: waiting may last for hours, and the client may go away meanwhile.
-    note.write()
-    guard request["wait"]?.bool == true else { return }
-    let pipelines = await engine.pipelines.filter { namespace == nil || $0.key == namespace }
-    while !Task.isCancelled {
-      var isQuiet = true
-      for pipeline in pipelines.values where await !pipeline.isQuiet { isQuiet = false }
-      let waiting = try await waiting(Set(pipelines.keys))
-      progress(["progress": ["waiting": .int(waiting)]])
-      if isQuiet { return }
-      do { try await engine.parts.time.sleep(for: .milliseconds(100)) } catch { return }  // nobody waits any more
-    }
-  }
-
-  private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
-    try await queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
-      kinds.values.reduce(sum) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
-    }
+  /// A typing error would show nothing for ever. Of refused reports any name may be followed: it may be what is wrong.
+  private func mayFollow(_ request: ControlRequest) -> Bool {
+    guard let text = request["namespace"]?.string, request["refused"]?.bool != true else { return true }
+    return NamespaceName(text).map { engine.hub.current.namespaces[$0] != nil } ?? false
   }
 
   func queues() async throws(Refused) -> [NamespaceName: [ReportKind: QueueStatus]] {
@@ -133,35 +110,5 @@ public struct ControlDesk: Sendable {
 
   func unknown(_ namespace: NamespaceName?) -> Refused {
     Refused(1, "there is no namespace `\(namespace?.text ?? "")`; `prismctl status` lists them")
-  }
-
-  // MARK: explain
-
-  private func explain(_ request: ControlRequest) async throws(Refused) -> String {
-    guard let namespace = try namespace(request) else { throw Refused(64, "explain: which namespace?") }
-    guard let pipeline = await engine.pipelines[namespace] else { throw unknown(namespace) }
-    let types = try types(request, of: namespace)
-    var lines: [String] = []
-    for type in types {
-      for kind in ReportKind.allCases {
-        let gate = await pipeline.explain(kind, type)
-        lines.append("\(type) \(kind.rawValue): \(Self.words(gate))".printable)
-      }
-    }
-    return lines.joined(separator: "\n")
-  }
-
-  private func types(_ request: ControlRequest, of namespace: NamespaceName) throws(Refused) -> [ReportType] {
-    guard let text = request["type"]?.string else {
-      return engine.hub.current.namespaces[namespace]?.monitorList.map(\.type) ?? []
-    }
-    guard let type = ReportType(text) else { throw Refused(64, "`\(text)` is no type's name") }
-    return [type]
-  }
-
-  private static func words(_ gate: ShutGate?) -> String {
-    guard let gate else { return "nothing keeps it; what waits is on its way" }
-    let opens = gate.opensIn.map { ", opens in \($0.secondsRoundedUp) s" } ?? ""
-    return "\(gate.gate.rawValue): \(gate.reason)\(opens)"
   }
 }

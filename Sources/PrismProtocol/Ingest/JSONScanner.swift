@@ -44,8 +44,10 @@ struct JSONScanner {
 
   /// After an element: true when another one follows, false when the container was left.
   @inline(__always) mutating func another(_ text: Span<UInt8>, close: UInt8) throws(JSONError) -> Bool {
-    guard let byte = next(text) else { throw failure("the text ends within a list") }
-    guard byte == 0x2C || byte == close else { throw failure("a comma or the end of the list is expected") }
+    guard let byte = next(text) else { throw failure("the text ends within \(close == 0x7D ? "an object" : "a list")") }
+    guard byte == 0x2C || byte == close else {
+      throw failure("a comma or the end of the \(close == 0x7D ? "object" : "list") is expected")
+    }
     position += 1
     return byte == 0x2C
   }

@@ -113,8 +113,10 @@ private struct JSONTreeParser {
       skipWhiteSpace()
       try element(&self)
       skipWhiteSpace()
-      guard let byte = next else { throw failure("the text ends within a list") }
-      guard byte == 0x2C || byte == close else { throw failure("a comma or the end of the list is expected") }
+      guard let byte = next else { throw failure("the text ends within \(close == 0x7D ? "an object" : "a list")") }
+      guard byte == 0x2C || byte == close else {
+        throw failure("a comma or the end of the \(close == 0x7D ? "object" : "list") is expected")
+      }
       position += 1
       if byte == close { return }
     }

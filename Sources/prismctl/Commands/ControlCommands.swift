@@ -6,25 +6,38 @@ extension Command {
 
   static let flush = Command(
     words: ["flush"], summary: "upload now", operands: ["[NAMESPACE]"],
-    options: [Option("--wait", nil, "until nothing waits any more, with progress"), json],
-    example: "prismctl flush shop --wait"
+    options: [
+      Option("--wait", nil, "until nothing waits, or all that waits is held; with progress"),
+      Option("--timeout", "SECONDS", "with --wait: give up after these"), json,
+    ],
+    example: "prismctl flush shop --wait --timeout 60"
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = invocation.has("--wait") ? [.init("wait", true)] : []
+    if let text = invocation["--timeout"] {
+      guard let seconds = Int(text), (0...86_400).contains(seconds), invocation.has("--wait") else {
+        throw .usage("--timeout: 0 to 86400 seconds, together with --wait")
+      }
+      arguments.append(.init("timeoutSeconds", .int(seconds)))
+    }
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
     var (most, left) = (0, 0)
+    var last = AnswerLine()
     try ask(.flush, arguments, invocation) { answer in
-      guard let waiting = answer.line.progress?.waiting else { return nil }
+      last = answer.line
+      guard let waiting = answer.line.progress?.waiting else { return "" }
       (most, left) = (max(most, waiting), waiting)
       Terminal.progress("flushing", done: most - left, total: most)
       return ""
     }
     Terminal.endProgress()
-    guard left == 0 else {
-      throw Failure(
-        Failure.no,
-        "\("row".counted(left)) not sent yet: `prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them"
-      )
-    }
+    guard left == 0 else { throw Failure(Failure.no, unsent(left, last)) }
+  }
+
+  private static func unsent(_ left: Int, _ last: AnswerLine) -> String {
+    let held = (last.held ?? []).map { "\($0.namespace) is held: \($0.cause)" }
+    let time = last.timedOut == true ? ["the time is up"] : []
+    let hint = "`prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them"
+    return (["\("row".counted(left)) not sent yet"] + time + held + [hint]).joined(separator: "; ")
   }
 
   static let reload = Command(

@@ -39,18 +39,18 @@ private struct Examination {
     let before = answer.line?.status
     let files = ConfigurationCheck(path)
     var findings = [self.daemon(answer)] + files.findings
-    let daemon = files.loaded?.snapshot.daemon
-    findings += SocketCheck.findings(
-      ingest: invocation.ingestSocket ?? daemon?.ingest.socket, mode: daemon?.ingest.mode,
-      control: invocation["--control"] ?? daemon?.control.socket,
-      controlMode: daemon?.control.group != nil && daemon?.control.readers != nil ? 0o666 : 0o660)
-    findings += MachineCheck.findings(state: daemon?.state)
+    findings +=
+      paths(files.loaded?.snapshot.daemon, isRunning: before != nil).map(atPaths) ?? [
+        Finding("sockets", .skipped, "where they are is not known: the configuration has faults, and no daemon answers")
+      ]
     if let before {
-      findings += inForce()
+      findings += files.loaded == nil ? [] : inForce()
       findings += seenByDaemon()
-      findings += QueueCheck.findings(before, ask(.status).line?.status ?? before) { namespace in
+      let queues = QueueCheck.findings(before, ask(.status).line?.status ?? before) { namespace in
         ask(.explain, [.init("namespace", .string(namespace))]).line?.text
       }
+      // What the files say is wrong is said once, though the daemon refused them for the same.
+      findings += queues.filter { $0.check != "reload" || files.loaded != nil }
     } else if let loaded = files.loaded {
       findings += ReachCheck.findings(loaded.snapshot)
       findings.append(
@@ -59,8 +59,28 @@ private struct Examination {
     return findings
   }
 
+  /// Where things are: by the files, or by the running daemon where those have faults. nil: nobody can tell.
+  private func paths(_ daemon: DaemonConfiguration?, isRunning: Bool) -> ConfigurationReport.Paths? {
+    guard let daemon else {
+      return isRunning ? ask(.configShow).line?.configuration.map { ConfigurationReport(controlJSON: $0).daemon } : nil
+    }
+    var paths = ConfigurationReport.Paths()
+    (paths.ingestSocket, paths.controlSocket, paths.state) = (daemon.ingest.socket, daemon.control.socket, daemon.state)
+    paths.ingestMode = FileModes.text(daemon.ingest.mode)
+    (paths.controlGroup, paths.controlReaders) = (daemon.control.group, daemon.control.readers)
+    return paths
+  }
+
+  private func atPaths(_ paths: ConfigurationReport.Paths) -> [Finding] {
+    SocketCheck.findings(
+      ingest: invocation.ingestSocket ?? paths.ingestSocket, mode: paths.ingestMode.flatMap { UInt32($0, radix: 8) },
+      control: invocation["--control"] ?? paths.controlSocket,
+      controlMode: paths.controlGroup != nil && paths.controlReaders != nil ? 0o666 : 0o660)
+      + MachineCheck.findings(state: paths.state)
+  }
+
   /// The last line of an answer, or why there is none.
-  private typealias Asked = (line: AnswerLine?, failure: String)
+  private typealias Asked = (line: AnswerLine?, failure: String, exitCode: Int32)
 
   private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> Asked {
     var line: AnswerLine?
@@ -68,11 +88,16 @@ private struct Examination {
       try ControlConnection(invocation, patienceSeconds: 120).ask(ControlRequest(command, arguments)) {
         line = $0.line
       }
-    } catch { return (nil, error.message) }
-    return (line, "the daemon does not tell")
+    } catch { return (nil, error.message, error.exitCode) }
+    return (line, "the daemon does not tell", 0)
   }
 
   private func daemon(_ asked: Asked) -> Finding {
+    if asked.exitCode == Failure.notPermitted {
+      return Finding(
+        "daemon", .skipped, "it runs, and does not answer this user: \(asked.failure)",
+        advice: "run doctor as root, or as a member of control.readers or control.group")
+    }
     guard let status = asked.line?.status else {
       return Finding(
         "daemon", .fault, asked.failure,

@@ -3,12 +3,19 @@ import PrismProtocol
 extension Command {
   static let status = Command(
     words: ["status"], summary: "what is stored, sent, held, and why",
-    options: [Option("--json", nil, "one JSON document with stable keys")], example: "prismctl status"
+    options: [
+      Option("--all", nil, "quiet namespaces too, and where every row of each went"),
+      Option("--json", nil, "one JSON document with stable keys"),
+    ],
+    example: "prismctl status --all"
   ) { invocation throws(Failure) in
     try ControlConnection(invocation).ask(ControlRequest(.status)) { answer in
       guard let status = answer.line.status else { return }
       let document = answer.line.statusDocument ?? .null
-      print(invocation.has("--json") ? document.prettyText : StatusTable(status, columns: Screen.size?.columns).text)
+      print(
+        invocation.has("--json")
+          ? document.prettyText
+          : StatusTable(status, columns: Screen.size?.columns, isWhole: invocation.has("--all")).text)
     }
   }
 }

@@ -4,21 +4,40 @@ import PrismProtocol
 struct StatusTable {
   let text: String
 
+  /// More namespaces than these are folded if they are quiet.
+  private static let unfoldedMax = 4
+
   /// - Parameter columns: of the terminal; nil: there is none, so that no name is cut and no line broken.
-  init(_ status: StatusReport, columns: Int?, paint: Paint = .ofOutput) {
-    let namespaces = status.namespaces
+  /// - Parameter isWhole: quiet namespaces too, and the whole ledger of each.
+  init(_ status: StatusReport, columns: Int?, isWhole: Bool = false, paint: Paint = .ofOutput) {
+    let all = Array(status.namespaces)
+    let isFolded = !isWhole && columns != nil && all.count > Self.unfoldedMax
+    let namespaces = isFolded ? all.filter { !Self.isQuiet($0.value) } : all
     let longest = namespaces.map(\.name.count).max() ?? 0
     let width = max(16, min(longest + 1, columns.map { $0 - Self.queueWidth } ?? .max))
-    let tables =
-      [Self.queueHeader(width)] + namespaces.flatMap { Self.queues($0.name, $0.value, width) }
-      + ["", Self.deliveryHeader(width)] + namespaces.map { Self.delivery($0.name, $0.value, width) }
-    let notes: [(String, Paint.Colour?)] =
-      Self.remoteNotes(status.remote) + Self.storeNotes(status.store).map { ($0, .red) }
-      + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) }
-      + namespaces.flatMap { Self.losses($0.name, $0.value) }.map { ($0, nil) }
-      + status.configFaults.map { ("configuration: \($0)", .red) }
-    let tail = notes.flatMap { note in note.0.wrapped(columns).map { paint($0, note.1) } }
-    text = (Self.daemonLines(status) + [""] + tables + (tail.isEmpty ? [] : [""]) + tail).joined(separator: "\n")
+    var tables: [String] = []
+    if !namespaces.isEmpty {
+      tables += ["", Self.queueHeader(width)] + namespaces.flatMap { Self.queues($0.name, $0.value, width) }
+      tables += ["", Self.deliveryHeader(width)] + namespaces.map { Self.delivery($0.name, $0.value, width) }
+    }
+    let quiet = "namespace".counted(all.count - namespaces.count)
+    if isFolded, all.count > namespaces.count { tables += ["", "\(quiet) with nothing to tell; --all shows all"] }
+    let faults: [(String, Paint.Colour?)] =
+      status.configFaults.map { ("configuration: \($0)", .red) } + Self.storeNotes(status.store).map { ($0, .red) }
+      + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) } + Self.remoteNotes(status.remote)
+    let ledgers = namespaces.flatMap {
+      isWhole ? Self.ledgers($0.name, $0.value) : Self.losses($0.name, $0.value)
+    }
+    let (head, tail) = (faults, ledgers.map { ($0, Paint.Colour?.none) })
+    func lines(_ notes: [(String, Paint.Colour?)]) -> [String] {
+      notes.isEmpty ? [] : [""] + notes.flatMap { note in note.0.wrapped(columns).map { paint($0, note.1) } }
+    }
+    text = (Self.daemonLines(status) + lines(head) + tables + lines(tail)).joined(separator: "\n")
+  }
+
+  /// Nothing is to be sent, and nothing needs an operator.
+  private static func isQuiet(_ namespace: NamespaceReport) -> Bool {
+    namespace.unsentRows == 0 && namespace.deadRows == 0 && notes("", namespace).isEmpty
   }
 
   static func daemonLines(_ status: StatusReport) -> [String] {
@@ -112,6 +131,16 @@ struct StatusTable {
       let ledger = namespace[kind].ledger
       let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
       return counts.isEmpty ? nil : "\(name): \(kind.rawValue) rows not delivered: \(counts.joined(separator: ", "))"
+    }
+  }
+
+  /// Where every row went: the sum of the parts is what was stored.
+  private static func ledgers(_ name: String, _ namespace: NamespaceReport) -> [String] {
+    ReportKind.allCases.compactMap { kind in
+      let ledger = namespace[kind].ledger
+      guard ledger.stored > 0 else { return nil }
+      let parts = Ledger.Account.allCases.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
+      return "\(name): \(kind.rawValue) rows: \(ledger.stored) stored = \(parts.joined(separator: " + "))"
     }
   }
 

@@ -27,7 +27,7 @@ enum MachineCheck {
   /// - Parameter freeFiles: nil: the filesystem makes as many as it likes.
   static func disk(_ folder: String, freeBytes: Int, totalBytes: Int, freeFiles: Int?) -> Finding {
     let text = "\(folder): \(StatusTable.bytes(freeBytes)) of \(StatusTable.bytes(totalBytes)) are free"
-    let advice = "free space, give the store a disk of its own, or lower quotaMByte of the namespaces"
+    let advice = "free space, give the store a disk of its own, or lower maxStoreMByte of the namespaces"
     if let freeFiles, freeFiles < 16 {
       return Finding("disk", .fault, "\(folder): \(freeFiles) inodes are free", advice: "remove files there")
     }

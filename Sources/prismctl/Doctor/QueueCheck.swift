@@ -63,7 +63,10 @@ enum QueueCheck {
       return
         "the namespace is not configured any more: configure it again, or `prismctl remove --namespace \(name) --all`"
     }
-    let gate = words?.split(separator: "\n").first.map { " (\($0))" } ?? ""
+    let keeping = words?.split(separator: "\n").first {
+      !$0.hasSuffix("nothing waits") && !$0.contains("nothing keeps it")
+    }
+    let gate = keeping.map { " (\($0))" } ?? ""
     return "`prismctl explain \(name)` tells what keeps them\(gate)"
   }
 }

@@ -27,12 +27,16 @@ struct ControlConnection {
   /// - Parameter onAnswer: each line as it comes, the last one included.
   /// - Throws: 69 where nobody answers; the daemon's own exit code and words for an error of it.
   func ask(_ request: ControlRequest, _ onAnswer: (Answer) throws(Failure) -> Void) throws(Failure) {
+    guard !path.isEmpty else {
+      throw .usage(
+        "the control socket's path is empty; look at --control and $PRISM_CONTROL (unset it for the usual one)")
+    }
     let descriptor = try connected()
     defer { close(descriptor) }
-    try send(descriptor, request.bytes + [0x0A])
+    try send(descriptor, request.bytes + [UInt8(ascii: "\n")])
     var input: [UInt8] = []
     while true {
-      while let end = input.firstIndex(of: 0x0A) {
+      while let end = input.firstIndex(of: UInt8(ascii: "\n")) {
         let line = Array(input[..<end])
         input.removeFirst(end + 1)
         if try take(line, onAnswer) { return }

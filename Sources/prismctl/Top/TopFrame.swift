@@ -26,8 +26,8 @@ struct TopFrame {
     let notes = said.flatMap { note in note.0.wrapped(size.columns).map { [($0, note.1)] as [Cell] } }
     let room = max(1, size.rows - top.count - 2)
     let notesShown = notes.prefix(max(0, min(notes.count, room / 2)))
-    var rows = Self.rows(namespaces, history, size, columns, hasBlocks: hasBlocks)
     let rowsMax = max(1, room - notesShown.count)
+    var rows = Self.rows(namespaces, history, isCrowded: namespaces.count > rowsMax, columns, hasBlocks: hasBlocks)
     if rows.count > rowsMax {
       let hidden = rows.count - rowsMax + 1
       rows = rows.prefix(rowsMax - 1) + [[("… \(hidden) more, quieter", .dim)]]
@@ -70,9 +70,9 @@ struct TopFrame {
 
   /// By name; where not all fit, those with the most to tell first.
   private static func rows(
-    _ namespaces: NamedValues<NamespaceReport>, _ history: TopHistory, _ size: Size, _ columns: Columns, hasBlocks: Bool
+    _ namespaces: NamedValues<NamespaceReport>, _ history: TopHistory, isCrowded: Bool, _ columns: Columns,
+    hasBlocks: Bool
   ) -> [[Cell]] {
-    let isCrowded = namespaces.count > max(1, size.rows - 6)
     let activity = { (entry: NamedValues<NamespaceReport>.Element) -> Double in
       let rates = history.rates[entry.name]
       return (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(entry.value.unsentRows)

@@ -31,14 +31,17 @@ struct ControlDeskTests {
   }
 
   private struct Rig {
-    let delivery = DeliveryRig()
+    let delivery: DeliveryRig
     let book = Book()
     let engine: Engine
     let desk: ControlDesk
 
-    init() async throws {
+    init(_ snapshot: Snapshot = DeliveryRig.snapshot(), transport: ScriptedTransport = ScriptedTransport()) async throws
+    {
       let book = book
-      engine = try await delivery.engine(log: Logger(level: .error, write: { book.add($0) }))
+      delivery = DeliveryRig(transport)
+      engine = try await delivery.engine(
+        snapshot, log: Logger(level: .error, write: { book.add($0) }))
       let files = Files(rig: RemoteRig())
       desk = ControlDesk(engine: engine, version: "1", configuration: files) { ProcessFigures() }
     }
@@ -125,5 +128,60 @@ struct ControlDeskTests {
       #expect((command.role == .reader) == Self.open.contains(command))
       #expect(!command.isLogged || command.role == .full)
     }
+  }
+
+  private func text(_ rig: Rig, _ command: ControlRequest.Command, _ arguments: JSONValue) async -> String {
+    await rig.ask(command, arguments, as: .full).last?["text"]?.string ?? ""
+  }
+
+  @Test("explain says that nothing waits where nothing does, and why reports are missing that no gate keeps")
+  func explains() async throws {
+    var snapshot = DeliveryRig.snapshot()
+    let rig = try await Rig(snapshot)
+    let empty = await text(rig, .explain, ["namespace": "shop", "type": "order"])
+    #expect(
+      empty
+        == "order meta: nothing waits\norder payload: isUploadPayload: isUploadPayload is off for order in the monitor list"
+    )
+    let name = NamespaceName("shop")!
+    snapshot.namespaces[name]?.isGather = false
+    snapshot.namespaces[name]?.onFull = .refuse
+    snapshot.namespaces[name]?.maxStoreBytes = 0
+    await rig.engine.publish(snapshot)
+    let off = await text(rig, .explain, ["namespace": "shop", "type": "order"])
+    #expect(off.contains("\nisGather: off in the configuration; new reports are refused with gather_off"))
+    #expect(
+      off.contains("\nmaxStoreMByte: 0 of 0 bytes are used; new reports that do not fit are refused with store_full"))
+    await rig.engine.stop()
+  }
+
+  @Test("tail of a namespace that does not exist is an error, not a silence")
+  func tailOfNothing() async throws {
+    let rig = try await Rig()
+    let answer = try #require(await rig.ask(.tail, ["namespace": "nosuch"], as: .reader).last)
+    #expect(answer["error"]?["message"]?.string?.hasPrefix("there is no namespace `nosuch`") == true)
+    #expect(await rig.ask(.tail, ["namespace": "shop"], as: .reader).last?["following"] == true)
+    let refused: JSONValue = ["namespace": "nosuch", "refused": true]
+    #expect(await rig.ask(.tail, refused, as: .reader).last?["following"] == true, "it may be what is refused")
+    await rig.engine.stop()
+  }
+
+  @Test("flush that waits ends where all that is left is held, and says by what; and when its time is up")
+  func flushEnds() async throws {
+    let rig = try await Rig(transport: ScriptedTransport { ScriptedTransport.answer(401, to: $0) })
+    await rig.delivery.report(1...3, to: rig.engine)
+    let isHeld = await rig.delivery.runs { await rig.engine.pipelines[NamespaceName("shop")!]?.status.isHeld == true }
+    #expect(isHeld)
+    let ended = Mutex<JSONValue?>(nil)
+    let task = Task {
+      let last = await rig.ask(.flush, ["namespace": "shop", "wait": true], as: .full).last
+      ended.withLock { $0 = last }
+    }
+    #expect(await rig.delivery.runs(step: .milliseconds(50)) { ended.withLock { $0 != nil } })
+    await task.value
+    let last = ended.withLock { $0 }
+    #expect(last?["timedOut"] == false && last?["done"] == true)
+    #expect(last?["held"]?.array?.first?["namespace"] == "shop", "\(last?.text ?? "")")
+    await rig.engine.stop()
   }
 }

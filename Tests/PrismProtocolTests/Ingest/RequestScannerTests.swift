@@ -50,7 +50,7 @@ struct RequestScannerTests {
       ("", "not a JSON object: not JSON at byte 0: an object is expected"),
       ("[]", "not a JSON object: not JSON at byte 0: an object is expected"),
       ("{}", "`type` is missing"),
-      (#"{"type":"a""#, "not a JSON object: not JSON at byte 11: the text ends within a list"),
+      (#"{"type":"a""#, "not a JSON object: not JSON at byte 11: the text ends within an object"),
       (#"{"type":"a"} x"#, "not a JSON object: not JSON at byte 13: something follows the object"),
       (#"{"type":1,"meta":{}}"#, "`type` must be a string"),
       (#"{"type":"a","namespace":null,"meta":{}}"#, "`namespace` must be a string"),

@@ -15,6 +15,8 @@ public struct AnswerLine: ControlMessage {
   public var report: TailReport?
   /// Reports that a slow reader of `tail` missed.
   public var skipped: Int?
+  /// Of `flush` with `wait`: what no waiting gets going, and whether the time was up first.
+  public var held: [HeldReport]?, timedOut: Bool?
   public var removed: Int?, requeued: Int?, dropped: Int?
   public var configuration: JSONValue?
 
@@ -25,7 +27,8 @@ public struct AnswerLine: ControlMessage {
     .init(asItCame: "status", \.statusDocument),
     .init(ifPresent: "network", \.network), .init(ifPresent: "progress", \.progress), .init(ifPresent: "rows", \.rows),
     .init(ifPresent: "dead", \.dead), .init(ifPresent: "findings", \.findings), .init(ifPresent: "report", \.report),
-    .init(ifPresent: "skipped", \.skipped), .init(ifPresent: "removed", \.removed),
+    .init(ifPresent: "skipped", \.skipped), .init(ifPresent: "held", \.held), .init(ifPresent: "timedOut", \.timedOut),
+    .init(ifPresent: "removed", \.removed),
     .init(ifPresent: "requeued", \.requeued), .init(ifPresent: "dropped", \.dropped),
     .init(ifPresent: "configuration", \.configuration), .init("done", \.done),
   ]
