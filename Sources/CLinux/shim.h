@@ -68,6 +68,15 @@ static inline int prism_peer_groups(int socket, unsigned *groups, int capacity) 
   return (int)(size / sizeof *groups);
 }
 
+/// SO_PEERPIDFD (Linux 6.5) isn't in glibc's headers: a descriptor of the process that connected, which is readable once
+/// that has ended. -1 with errno (ENOPROTOOPT: the kernel is older; else the process is gone).
+static inline int prism_peer_process(int socket) {
+  int process = -1;
+  socklen_t size = sizeof process;
+  if (getsockopt(socket, SOL_SOCKET, 77 /* SO_PEERPIDFD */, &process, &size) != 0) return -1;
+  return process;
+}
+
 /// MSG_* are an enum to Swift. Never raises SIGPIPE. The bytes sent, or -1 with errno.
 static inline ssize_t prism_send(int socket, const void *bytes, size_t count) {
   return send(socket, bytes, count, MSG_NOSIGNAL);

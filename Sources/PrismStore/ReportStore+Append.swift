@@ -42,11 +42,14 @@ extension ReportStore {
         state[QueueID(namespace: namespace, kind: .meta)].newestCreated,
         state[QueueID(namespace: namespace, kind: .payload)].newestCreated
       ), hasOwnerlessIDs: state.hasOwnerlessIDs, database: database)
-    writer.bytesLeft = try makeRoom(for: batch, namespace: namespace, database)
+    writer.room = try makeRoom(for: batch, namespace: namespace, database)
     try writer.writeAll(database, scratch: &scratch)
     state.nextSequence = writer.nextSequence
     count(writer, kind: .meta, namespace)
     count(writer, kind: .payload, namespace)
+    if state.shares[namespace]?.isComplete == true {
+      state.shares[namespace]!.add(writer.metas.bytes + writer.payloads.bytes, to: RowOwner(userID: batch.userID))
+    }
     return writer.outcome
   }
 

@@ -64,7 +64,8 @@ extension ReportStore {
       state[queue].ledger.move(1, from: .dead, to: .waiting)
       var members = IDRuns()
       members.append(id)
-      state[queue].release(members)
+      release(members, queue)
+      forgetIncompleteShares(queue)
       return false
     }
   }
@@ -140,6 +141,7 @@ extension ReportStore {
 
   private func forget(_ row: SQLiteStatement, _ queue: QueueID, to account: Ledger.Account) -> Bool {
     state[queue].remove(1, bytes: row.int(7), from: .dead, to: account)
+    state.shares[queue.namespace]?.remove(row.int(7), from: RowOwner(stored: row.int64(17)))
     return true
   }
 

@@ -15,6 +15,8 @@ extension ReportStore {
     _ = refusalNow()
     do { try relock() } catch { board.note { $0.cause = error.message } }
     if try salvageSlice() { return true }
+    if try countMoreShares() { return true }
+    if try sweepContexts() { return true }
     let isMore = try expire()
     try forget()
     let isMoreFree = try reading { (database) throws(SQLiteError) in try giveBackPages(database) }

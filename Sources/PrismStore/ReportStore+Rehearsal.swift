@@ -12,8 +12,9 @@ extension ReportStore {
     _ policy: RetentionPolicy, quota: StoreQuota, of namespace: NamespaceName
   ) throws(StoreError) -> RetentionEffects {
     guard let number = state.number(of: namespace) else { return RetentionEffects() }
-    let before = state
     return try reading { (database) throws(SQLiteError) in
+      if quota.evictsOldest { try countShares(number, database) }
+      let before = state
       // What doesn't fit into the cache would go to the log otherwise, and a full disk would fail it.
       try database.connection.execute("PRAGMA cache_spill = OFF")
       try database.statement(.begin).run()
@@ -47,8 +48,8 @@ extension ReportStore {
     for queue in queues {
       while try expire(queue, before: cutoff, rowsMax: Self.evictionRowsMin, database) > 0, isInTime() {}
     }
-    for lane in Lane.allCases.reversed() where quota.evictsOldest {
-      while bytes() > quota.bytesMax, isInTime(), try evict(lane, namespace, database) {}
+    if quota.evictsOldest {
+      try evict(quota, for: nil, namespace, lanes: Lane.allCases.reversed(), database, while: isInTime)
     }
     func gained(_ account: Ledger.Account) -> Int { rows(account) - (before[account] ?? 0) }
     (effects.removed, effects.expired) = (gained(.removed), gained(.expired))

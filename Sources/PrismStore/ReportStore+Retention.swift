@@ -124,45 +124,6 @@ extension ReportStore {
     return dropped
   }
 
-  // MARK: Quota
-
-  /// Makes room for a batch where the namespace's quota wants that, the oldest rows first and crashes last.
-  /// - Returns: what the namespace may hold beyond what it holds.
-  func makeRoom(
-    for batch: ReportBatch, namespace: Int, _ database: StoreDatabase
-  ) throws(SQLiteError) -> Int {
-    let bytesMax = batch.quota.bytesMax
-    guard batch.quota.evictsOldest else { return bytesMax - bytesHeld(namespace) }
-    // A row with a payload is stored as two, each with the meta.
-    let needed = batch.rows.reduce(0) { sum, row in
-      sum + row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
-    }
-    let wanted = min(needed, bytesMax)
-    for lane in Lane.allCases.reversed() {
-      while bytesMax - bytesHeld(namespace) < wanted, try evict(lane, namespace, database) {}
-    }
-    return bytesMax - bytesHeld(namespace)
-  }
-
-  // No closure: each call of one that is the actor's asks where it runs, and this is asked with every batch.
-  private func bytesHeld(_ namespace: Int) -> Int {
-    state[QueueID(namespace: namespace, kind: .meta)].bytes + state[QueueID(namespace: namespace, kind: .payload)].bytes
-  }
-
-  /// One slice of the lane's oldest rows, of the kind whose are older. false: none waits there.
-  func evict(_ lane: Lane, _ namespace: Int, _ database: StoreDatabase) throws(SQLiteError) -> Bool {
-    var oldest: (queue: QueueID, id: Int64)?
-    for kind in ReportKind.allCases {
-      let queue = QueueID(namespace: namespace, kind: kind)
-      try walkWaiting(lane, queue, database) { row in
-        if row.int64(0) < oldest?.id ?? .max { oldest = (queue, row.int64(0)) }
-        return false
-      }
-    }
-    guard let queue = oldest?.queue else { return false }
-    return try dropOldest(queue, [lane], rowsMax: Self.evictionRowsMin, to: .evicted, database) > 0
-  }
-
   // MARK: Age
 
   /// One slice of every namespace's expiry. true: there may be more.

@@ -109,7 +109,8 @@ extension ReportStore {
     state[queue].bytes += bytes
     var released = IDRuns()
     for lane in Lane.allCases where first[lane] != .max { released.append(first[lane]) }
-    state[queue].release(released)
+    release(released, queue)
+    state.shares[queue.namespace] = nil
     touched.insert(queue)
   }
 

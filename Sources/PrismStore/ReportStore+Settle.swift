@@ -36,6 +36,7 @@ extension ReportStore {
         try deliver.run()
       }
     }
+    try discount(packet.members, queue, database)
     try deleteRows(packet.members, queue, database)
     state[queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
     state[queue].lastAccepted = id
@@ -46,7 +47,7 @@ extension ReportStore {
   private func dissolve(_ id: PacketID, _ database: StoreDatabase) throws(SQLiteError) {
     guard let (queue, packet) = try remove(id, database) else { return }
     state[queue].ledger.move(packet.members.count, from: .claimed, to: .waiting)
-    state[queue].release(packet.members)
+    release(packet.members, queue)
   }
 
   /// Both halves stand where the whole stood; a packet of one row stays as it is.
@@ -96,6 +97,7 @@ extension ReportStore {
     }
     try deleteRows(packet.members, queue, database)
     state[queue].ledger.move(packet.members.count, from: .claimed, to: .dead)
+    forgetIncompleteShares(queue)
   }
 
   private func letters(
@@ -131,6 +133,7 @@ extension ReportStore {
   ) throws(SQLiteError) {
     guard !members.isEmpty else { return }
     try freeClientIDs(of: members, queue, database)
+    try discount(members, queue, database)
     try deleteRows(members, queue, database)
     state[queue].remove(members.count, bytes: bytes, from: .waiting, to: account)
     touched.insert(queue)
@@ -150,6 +153,7 @@ extension ReportStore {
     try freeClientIDs(of: members, queue, database)
     try deleteRows(members, queue, database)
     state[queue].remove(members.count, bytes: bytes, from: account, to: .corrupt)
+    state.shares[queue.namespace] = nil  // whose they were can't be told
     touched.insert(queue)
     options.log.error(
       "stored reports were damaged: they are laid aside and not sent",

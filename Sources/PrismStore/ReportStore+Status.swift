@@ -12,7 +12,7 @@ extension ReportStore {
           let queue = QueueID(namespace: number, kind: kind)
           result[namespace, default: [:]][kind] = QueueStatus(
             ledger: state[queue].ledger, bytes: state[queue].bytes,
-            oldestCreatedTime: try oldestWaiting(queue, database))
+            oldestCreatedTime: try oldestHeld(queue, database))
         }
       }
       return result
@@ -29,45 +29,26 @@ extension ReportStore {
     }
   }
 
-  private func oldestWaiting(_ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> Int64? {
-    guard state[queue].ledger[.waiting] > 0 else { return nil }
+  /// Of the first row of each priority, in flight or not.
+  private func oldestHeld(_ queue: QueueID, _ database: StoreDatabase) throws(SQLiteError) -> Int64? {
+    guard state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0 else { return nil }
     var oldest: Int64?
     for lane in Lane.allCases {
-      try walkWaiting(lane, queue, database) { row in
-        oldest = min(oldest ?? .max, row.int64(2))
-        return false
-      }
+      let rows = try database.statement(.walkSizes(queue))
+      defer { rows.reset() }
+      rows.bind(1, LaneValues.bases[lane])
+      rows.bind(2, lane.idEnd)
+      if try rows.step() { oldest = min(oldest ?? .max, rows.int64(2)) }
     }
     return oldest
   }
 
-  /// Calls `body` with id, size, created_time and flags of each waiting row of a lane in order, until it answers false.
+  /// Calls `body` with id, size, created_time, flags and context of each waiting row of a lane in order, until it answers false.
   func walkWaiting(
     _ lane: Lane, _ queue: QueueID, _ database: StoreDatabase, _ body: (SQLiteStatement) -> Bool
   ) throws(SQLiteError) {
-    let rows = try database.statement(.walkSizes(queue))
+    var rows = try WaitingRows(lane, queue, after: LaneValues.bases[lane], state[queue], database)
     defer { rows.reset() }
-    let before = state[queue]  // looked up for every row, it would be copied for every row
-    var after = LaneValues.bases[lane]
-    var last = after
-    while true {
-      rows.reset()
-      rows.bind(1, after)
-      rows.bind(2, lane.idEnd)
-      var jump: Int64?
-      while jump == nil, try rows.step() {
-        // A damaged tree may lead back, for ever.
-        let id = rows.int64(0)
-        guard id > last else { throw .nonsense }
-        last = id
-        if let run = before.claimedRun(of: id) {
-          jump = run.last
-        } else if !body(rows) {
-          return
-        }
-      }
-      guard let jump else { return }
-      after = jump
-    }
+    while let row = try rows.next(), body(row) {}
   }
 }

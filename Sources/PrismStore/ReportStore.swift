@@ -32,6 +32,11 @@ public actor ReportStore {
   /// The open transaction gave a number to a name.
   var hasNewNames = false
   var contexts = ContextCache()
+  var contextSweep: ContextSweep?
+  /// By namespace: how many contexts are worth a sweep.
+  var sweepAt: [Int: Int] = [:]
+  /// The context that was to come next when no namespace had as many.
+  var contextsLookedAt: Int64 = 0
   /// The last context that `forgetContexts` looked at.
   var contextsSeen: Int64 = 0
   /// A body together with its context, while it is being bound.
@@ -292,7 +297,7 @@ extension ReportStore {
   /// their connections, and what is answered stays known.
   func recover(from error: SQLiteError) {
     options.log.fault("store", "the database failed", ["error": error.description], level: .error)
-    contexts = ContextCache()
+    (contexts, contextSweep) = (ContextCache(), nil)
     (lostWithSalvage, hasNewNames) = (0, false)
     board.failed(error.description, error.isDiskFull ? .diskFull : .failing)
     if error.isDiskFull {

@@ -26,6 +26,8 @@ public struct StoreOptions: Sendable {
   public var pagesMax: Int?
   /// The reserve that is cut when the disk is full; 0: none.
   public var ballastBytes = 4 * 1024 * 1024
+  /// Contexts of a namespace, the least, that are worth a walk over its rows to find which of them are still used.
+  public var contextsBeforeSweep = 1024
 
   public init(folder: String) { self.folder = folder }
 

@@ -68,6 +68,27 @@ class UnitTests(machine.Case):
         self.machine.run("sed -i 's|^  group: ops|  #group: root|' /etc/prism/prismd.yaml; systemctl reload prismd")
         self.assertNotEqual(self.machine.try_run(member).returncode, 0)
 
+    def test_allowed_units(self):
+        """a namespace may be one unit's: its processes report, others don't, and each report names its unit"""
+        self.machine.run("""
+cat >/etc/prism/namespaces.d/shop.yaml <<'YAML'
+monitorList: [{type: order}]
+allow: {units: ["shop-*.service"]}
+YAML
+systemctl reload prismd""")
+        send = """prismctl send --namespace shop --type order --meta '{"n":1}'"""
+        self.assertNotEqual(self.machine.try_run(send).returncode, 0)
+        for unit, code in [("shop-pos", 0), ("stop-pos", 1), ("shop-other", 0)]:
+            ran = self.machine.try_run(f"systemd-run --wait --collect --quiet --unit {unit} --property DynamicUser=yes {send}")
+            self.assertEqual(ran.returncode == 0, code == 0, f"{unit}: {ran.stderr}")
+        # A user's manager may call a unit anything: it is no unit of the system's.
+        self.machine.run("useradd --create-home someone; loginctl enable-linger someone || true")
+        stolen = self.machine.try_run(
+            f"systemd-run --wait --collect --quiet --user --machine someone@ --unit shop-pos {send}")
+        self.assertNotEqual(stolen.returncode, 0)
+        metas = self.machine.run("sqlite3 -readonly /var/lib/prism/prism.db \"select meta from v_meta where namespace = 'shop'\"")
+        self.assertEqual(re.findall(r'"SYS_PEER_UNIT":"([^"]*)"', metas), ["shop-pos.service", "shop-other.service"])
+
     def test_activation(self):
         """a client wakes a daemon that isn't there, and gets its answer"""
         self.machine.run("systemctl stop prismd.service 2>/dev/null")

@@ -175,6 +175,24 @@ struct BasicTests {
     #expect(ledger[.delivered] == 3 && ledger[.dead] == 2 && ledger[.claimed] == 5 && ledger.stored == 10)
   }
 
+  @Test("tells the age of the oldest row, in flight or not")
+  func oldest() async throws {
+    let store = try await rig.open()
+    func oldest() async throws -> Int64? { try await store.status()[Rig.shop]?[.meta]?.oldestCreatedTime }
+    let first = rig.time.unixMilliseconds
+    _ = await store.append([rig.batch(1...2)])
+    let packet = try #require(try await store.claim(rig.claim()))
+    rig.time.move(seconds: 600)
+    #expect(try await oldest() == first, "all are claimed")
+    _ = await store.append([rig.batch(3...3)])
+    #expect(try await oldest() == first)
+    try await store.settle(.delivered(packet.id, receipt: rig.receipt))
+    #expect(try await oldest() == first + 600_000)
+    _ = try #require(try await store.claim(rig.claim()))
+    #expect(try await oldest() == first + 600_000)
+    #expect(try await store.status()[Rig.shop]?[.payload]?.oldestCreatedTime == nil)
+  }
+
   @Test("drops what is too old, wherever it stands, and never a row of a packet in flight")
   func expiry() async throws {
     let store = try await rig.open()

@@ -41,17 +41,19 @@ extension Life {
   private func report(count: Int) throws {
     let index = Int.random(in: 0..<LifeSettings.names.count, using: &random)
     let name = LifeSettings.names[index]
-    let reports = (0..<count).map { _ in newReport(name) }
+    let user = Int.random(in: LifeReport.users.indices, using: &random)
+    let reports = (0..<count).map { _ in newReport(name, user) }
     try hand(in: reports, by: index)
   }
 
-  private func newReport(_ name: NamespaceName) -> LifeReport {
+  private func newReport(_ name: NamespaceName, _ user: Int) -> LifeReport {
     let number = oracle.newNumber()
     let type = random.pick(settings[name].monitorList)
     if type.isRealtime && type.type != .appCrash { collector.realtime.insert(number) }
     return LifeReport(
-      number: number, namespace: name, type: type.type.text, hasPayload: random.oneIn(2),
-      clientID: random.oneIn(3) ? "client-\(number)" : nil)
+      number: number, namespace: name, user: user, type: type.type.text, hasPayload: random.oneIn(2),
+      // Some users' ids are those of others, too.
+      clientID: random.oneIn(3) ? "client-\(number - 5 * user)" : nil)
   }
 
   /// A client that is not sure sends what it sent before.
@@ -64,8 +66,9 @@ extension Life {
   }
 
   private func hand(in reports: [LifeReport], by index: Int) throws {
-    reporters[index].take(AdmissionRules(engine.hub.current))
-    let batches = reporters[index].batches(of: reports, unixMilliseconds: time.unixMilliseconds)
+    let user = reports.first?.user ?? 0
+    reporters[index][user].take(AdmissionRules(engine.hub.current))
+    let batches = reporters[index][user].batches(of: reports, unixMilliseconds: time.unixMilliseconds)
     oracle.sends(reports)
     note("\(LifeSettings.names[index]) reports \(reports.map(\.number))")
     let sink = engine.sink
@@ -79,7 +82,7 @@ extension Life {
     }
     stage.settle()
     guard let outcome = committing.value else { throw Broken(description: "a commit waits for the time") }
-    try oracle.answered(reporters[index].answers(to: outcome, batches: batches.count), settings)
+    try oracle.answered(reporters[index][user].answers(to: outcome, batches: batches.count), settings)
   }
 
   // MARK: The world

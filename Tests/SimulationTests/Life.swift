@@ -28,7 +28,8 @@ final class Life: @unchecked Sendable {
   /// The first promise that was broken, where nobody could throw.
   var broken: Broken?
   private(set) var incarnation: Incarnation!
-  var reporters: [Reporter] = []
+  /// By namespace and user.
+  var reporters: [[Reporter]] = []
   private var decoders: [String: PacketDecoder] = [:]
   private var folders = 0
   private let root: String
@@ -82,7 +83,9 @@ final class Life: @unchecked Sendable {
       settings: settings, random: engineRandom, transport: transport)
     try takeUpFlow()
     try incarnation.start()
-    reporters = LifeSettings.names.map { _ in Reporter(AdmissionRules(engine.hub.current)) }
+    reporters = LifeSettings.names.map { _ in
+      LifeReport.users.map { Reporter(AdmissionRules(engine.hub.current), userID: $0) }
+    }
   }
 
   /// What the store knows of the namespaces' use of metered networks, before the engine works on it.

@@ -3,8 +3,13 @@ import PrismProtocol
 /// A report of the simulation: everything about it follows from its number, so that one that is damaged, mixed up or
 /// made up is seen at the collector.
 struct LifeReport {
+  /// Who reports in the simulation.
+  static let users: [UInt32] = [1000, 1001]
+
   let number: Int
   let namespace: NamespaceName
+  /// In `users`.
+  let user: Int
   let type: String
   let hasPayload: Bool
   /// The client's own; nil: the daemon makes one.

@@ -80,7 +80,8 @@ struct LifeSettings {
     case 2:
       namespace.maxStoreBytes = random.pick([12_000, 60_000, 1 << 30])
       namespace.onFull = random.pick(NamespaceConfiguration.OnFull.allCases)
-      return "maxStoreByte \(namespace.maxStoreBytes) \(namespace.onFull)"
+      namespace.maxUserBytes = random.pick([nil, nil, 6000, 40_000])
+      return "maxStoreByte \(namespace.maxStoreBytes) \(namespace.maxUserBytes ?? 0) \(namespace.onFull)"
     case 3:
       namespace.isUpload.toggle()
       return "isUpload \(namespace.isUpload)"

@@ -56,7 +56,8 @@ struct Oracle {
         switch code {
         case .unknownNamespace: !settings.isPresent(report.namespace)
         case .gatherOff: !namespace.isGather
-        case .storeFull: namespace.onFull == .refuse || namespace.maxStoreBytes < 1 << 30
+        case .storeFull:
+          namespace.onFull == .refuse || namespace.maxStoreBytes < 1 << 30 || namespace.maxUserBytes != nil
         case .payloadTooLarge: report.hasPayload && LifeReport.payload(report.number).count > namespace.maxBodyBytes
         default: false
         }

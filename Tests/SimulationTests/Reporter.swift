@@ -13,8 +13,8 @@ struct Reporter {
 
   private var conversation: IngestConversation
 
-  init(_ rules: AdmissionRules) {
-    let peer = ReportingPeer(userID: 1000, groupIDs: [1000], processID: 4711, processName: "app")
+  init(_ rules: AdmissionRules, userID: UInt32) {
+    let peer = ReportingPeer(userID: userID, groupIDs: [userID], processID: 4711, processName: "app")
     let host = HostFacts(deviceID: LifeSettings.deviceID, systemVersion: "Debian 12")
     conversation = IngestConversation(
       session: Session(rules: rules, host: host, peer: peer, sessionID: "session"), version: "1")

@@ -44,6 +44,34 @@ extension StoreFaults {
       #expect(many <= few + 4, "\(few) calls with few, \(many) with many")
     }
 
+    @Test("eviction costs the same I/O behind 5,000 rows of another user, which stay, and behind 20,000")
+    func evictionIsNotAWalk() async throws {
+      let few = try await ioOfEviction(behind: 5000)
+      let many = try await ioOfEviction(behind: 20_000)
+      #expect(many <= few + few / 4, "\(few) calls with few, \(many) with many")
+    }
+
+    /// Calls of 20 commits that each evict what they bring, after one that had to count.
+    private func ioOfEviction(behind rows: Int) async throws -> Int64 {
+      let folder = FaultFolder()
+      try await fill(folder, rows)
+      let store = try await open(folder)
+      let quota = StoreQuota(bytesMax: 2 * rows * 600, evictsOldest: true)
+      var next = 100_000
+      func append(_ count: Int) async {
+        _ = await store.append([Reports.batch(next..<next + count, by: 7, quota: quota)])
+        next += count
+      }
+      while try await store.status()[Reports.namespace]?[.meta]?.ledger[.evicted] == 0 { await append(500) }
+      while try await store.maintain() {}  // the log is copied now, and not meanwhile
+      let before = try await store.status()[Reports.namespace]?[.meta]?.ledger[.evicted] ?? 0
+      let io = try await calls(FVFS_EIO) { for _ in 0..<20 { await append(100) } }
+      let evicted = (try await store.status()[Reports.namespace]?[.meta]?.ledger[.evicted] ?? 0) - before
+      #expect((1500...2500).contains(evicted), "\(evicted)")
+      await store.close()
+      return io
+    }
+
     @Test("an hour of a report a second and a packet every 5 s writes at most 12 KiB a report")
     func trickle() async throws {
       fvfs_keep_neighbours(1)

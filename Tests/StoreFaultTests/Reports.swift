@@ -14,10 +14,11 @@ enum Reports {
   }
 
   static func batch(
-    _ numbers: Range<Int>, in namespace: NamespaceName = namespace, by userID: UInt32 = 1000, reportID: String? = nil
+    _ numbers: Range<Int>, in namespace: NamespaceName = namespace, by userID: UInt32 = 1000, reportID: String? = nil,
+    quota: StoreQuota = StoreQuota(bytesMax: 1 << 40, evictsOldest: false)
   ) -> ReportBatch {
     var batch = ReportBatch(
-      namespace: namespace, userID: userID, context: context, quota: StoreQuota(bytesMax: 1 << 40, evictsOldest: false))
+      namespace: namespace, userID: userID, context: context, quota: quota)
     batch.types = [type]
     for number in numbers {
       let start = batch.arena.count

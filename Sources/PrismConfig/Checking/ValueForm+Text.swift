@@ -1,5 +1,18 @@
 import PrismProtocol
 
+extension ValueForm where Value == UnitPattern {
+  static var unitPattern: Self {
+    let form = ValueForm<String>.string("a unit's name with * and ?, for example shop-*.service") {
+      UnitPattern($0) != nil
+    }
+    return ValueForm(allowed: form.allowed, schema: form.schema) { node, key, checker in
+      form.read(node, key, &checker).flatMap { UnitPattern($0) }
+    } show: {
+      .string($0.text)
+    }
+  }
+}
+
 extension ValueForm where Value == String {
   /// - Parameters:
   ///   - allowed: what `isSound` asks for, in words.

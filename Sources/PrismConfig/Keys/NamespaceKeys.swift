@@ -62,8 +62,11 @@ package enum NamespaceKeys {
       "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,
       "the most that this namespace may hold on disk"),
     Key(
+      "maxUserMByte", .mebibytes(1...65_536), optional: \.value.maxUserBytes, default: "as the namespace",
+      remote: .ifListed, "the most that one user may hold of it"),
+    Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,
-      "when that is reached: drop the oldest rows (a crash never before all others are gone), or refuse new ones with `store_full`"
+      "when that is reached: drop the oldest rows of the user who holds most (crashes last), or refuse new ones with `store_full`"
     ),
   ]
 
@@ -86,7 +89,10 @@ package enum NamespaceKeys {
       default: "everyone", "who may report, by the socket's peer credentials"),
     Key(
       "allow.groups", .set(of: .groupAccount, "a list of groups, at least one"), optional: \.allowedGroups,
-      default: "everyone", "whose members may report; with `allow.users`, either suffices"),
+      default: "everyone", "whose members may report; of `allow.users`, `allow.groups` and `allow.units` one suffices"),
+    Key(
+      "allow.units", .set(of: .unitPattern, "a list of systemd units, at least one"), optional: \.allowedUnits,
+      default: "everyone", "systemd units whose processes may report; `*` is any text, `?` any character"),
     Key(
       "receipt", .choice, at: \.value.receipt, remote: .ifListed,
       "whether an accepted packet must be answered with its receipt; `optional` takes any 2xx, for a foreign collector"),

@@ -20,14 +20,28 @@ package struct NamespaceDraft: Sendable {
     types += ["appLag", "appBoot", "net", "netError"].map { MonitoredTypeDraft(type: ReportType($0)) }
   }
 
+  /// Each is nil where it was not given.
   var allowedUsers: Set<UInt32>? {
-    get { (value.allow?.userIDs).flatMap { $0.isEmpty ? nil : $0 } }
-    set { value.allow = .init(userIDs: newValue ?? [], groupIDs: value.allow?.groupIDs ?? []) }
+    get { Self.given(value.allow?.userIDs) }
+    set { allow { $0.userIDs = newValue ?? [] } }
   }
 
   var allowedGroups: Set<UInt32>? {
-    get { (value.allow?.groupIDs).flatMap { $0.isEmpty ? nil : $0 } }
-    set { value.allow = .init(userIDs: value.allow?.userIDs ?? [], groupIDs: newValue ?? []) }
+    get { Self.given(value.allow?.groupIDs) }
+    set { allow { $0.groupIDs = newValue ?? [] } }
+  }
+
+  var allowedUnits: Set<UnitPattern>? {
+    get { Self.given(value.allow?.units) }
+    set { allow { $0.units = newValue ?? [] } }
+  }
+
+  private static func given<Element>(_ set: Set<Element>?) -> Set<Element>? { set?.isEmpty == true ? nil : set }
+
+  private mutating func allow(_ change: (inout NamespaceConfiguration.Allow) -> Void) {
+    var allow = value.allow ?? .init(userIDs: [], groupIDs: [])
+    change(&allow)
+    value.allow = allow
   }
 }
 

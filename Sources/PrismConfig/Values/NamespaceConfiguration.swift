@@ -26,6 +26,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var monitorList: [MonitoredType]
   /// The most bytes that this namespace may hold on disk.
   public var maxStoreBytes = 256 * 1_048_576
+  /// The most bytes that one user may hold of it; nil: as much as the namespace.
+  public var maxUserBytes: Int?
   public var onFull = OnFull.evictOldest
   public var cipher = Cipher.aes128GCM
   /// The key to encrypt with: of `daemon.keys`. nil only where there is no `url`.
@@ -50,8 +52,9 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   /// Resolved when the configuration is read: a user or group that does not exist is a fault.
   public struct Allow: Sendable, Equatable {
     public var userIDs: Set<UInt32>, groupIDs: Set<UInt32>
-    public init(userIDs: Set<UInt32>, groupIDs: Set<UInt32>) {
-      (self.userIDs, self.groupIDs) = (userIDs, groupIDs)
+    public var units: Set<UnitPattern>
+    public init(userIDs: Set<UInt32>, groupIDs: Set<UInt32>, units: Set<UnitPattern> = []) {
+      (self.userIDs, self.groupIDs, self.units) = (userIDs, groupIDs, units)
     }
   }
 

@@ -42,7 +42,7 @@ public enum Admission {
     }
     let type = try session.type(report.type, of: namespace, in: line)
     let body = try merge(report.meta, in: line, isCrash: namespace.types[type].lane == .crash, session: session)
-    let created = createdTime(report.createdTime, unixMilliseconds: unixMilliseconds)
+    let created = try createdTime(report.createdTime, unixMilliseconds: unixMilliseconds)
     let metaBytes = mergedBytes(
       body, report: report, in: line, type: namespace.monitorTypeBytes[type],
       isBusiness: namespace.name.isBusiness, contextBytes: session.context.members.count, createdTime: created)
@@ -61,7 +61,8 @@ public enum Admission {
     try session.namespace(namespace, in: line).isGather
   }
 
-  static func createdTime(_ given: Int64?, unixMilliseconds now: Int64) -> Int64 {
+  static func createdTime(_ given: Int64?, unixMilliseconds now: Int64) throws(Refusal) -> Int64 {
+    if let given { try CreatedTime.check(given, unixMilliseconds: now) }
     guard let given, given <= now + aheadMax.components.seconds * 1000 else { return now }
     return given
   }

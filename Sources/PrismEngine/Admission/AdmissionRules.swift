@@ -39,7 +39,8 @@ public final class AdmissionRules: Sendable {
 
     func allows(_ peer: ReportingPeer) -> Bool {
       guard let allow else { return true }
-      return allow.userIDs.contains(peer.userID) || !allow.groupIDs.isDisjoint(with: peer.groupIDs)
+      if allow.userIDs.contains(peer.userID) || !allow.groupIDs.isDisjoint(with: peer.groupIDs) { return true }
+      return peer.unit.map { unit in allow.units.contains { $0.matches(unit) } } ?? false
     }
 
     func index(ofType type: String) -> Int? { indexByType[type] }

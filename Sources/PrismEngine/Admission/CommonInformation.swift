@@ -16,7 +16,7 @@ public enum CommonInformation {
     "SYS_SYSTEM_MODEL", "SYS_DEVICE_ID", "SYS_BRAND", "SYS_PHONE_MODEL", "SYS_SYSTEM_VERSION", "APP_PLATFORM",
   ]
   /// Never taken from a client, not even from a crash's meta.
-  static let kernelKeys: Set<String> = ["SYS_PEER_UID", "SYS_PEER_PID", "SYS_PEER_EXE"]
+  static let kernelKeys: Set<String> = ["SYS_PEER_UID", "SYS_PEER_PID", "SYS_PEER_EXE", "SYS_PEER_UNIT"]
   /// A row's own (`MetaSplicing`), the daemon's in every case; a crash may bring its own `CREATE_TIME`.
   static let rowKeys: Set<String> = ["MONITOR_TYPE", "REPORT_ID", "IS_BIZ", createTimeKey]
   static let createTimeKey = "CREATE_TIME"
@@ -45,6 +45,7 @@ public enum CommonInformation {
     values["SYS_PEER_UID"] = String(peer.userID)
     values["SYS_PEER_PID"] = String(peer.processID)
     values["SYS_PEER_EXE"] = peer.executable
+    values["SYS_PEER_UNIT"] = peer.unit
     for key in rowKeys { values[key] = nil }
     return values.sorted { $0.key < $1.key }.map { (key: $0.key, value: $0.value) }
   }

@@ -8,11 +8,14 @@ public struct ReportingPeer: Sendable, Equatable {
   public var processName: String?
   /// The executable's path; nil when it was gone already, or may not be seen.
   public var executable: String?
+  /// The systemd unit that the process belongs to; nil when it was gone already, or is in none.
+  public var unit: String?
 
   public init(
-    userID: UInt32, groupIDs: Set<UInt32>, processID: Int32, processName: String? = nil, executable: String? = nil
+    userID: UInt32, groupIDs: Set<UInt32>, processID: Int32, processName: String? = nil, executable: String? = nil,
+    unit: String? = nil
   ) {
     (self.userID, self.groupIDs, self.processID) = (userID, groupIDs, processID)
-    (self.processName, self.executable) = (processName, executable)
+    (self.processName, self.executable, self.unit) = (processName, executable, unit)
   }
 }

@@ -67,7 +67,7 @@ public struct Session: Sendable {
   }
 
   private static func forbidden(_ namespace: AdmissionRules.Namespace) -> Refusal {
-    Refusal(.forbidden, "neither this user nor one of its groups is under `allow` of \(namespace.name)")
+    Refusal(.forbidden, "neither this user, nor a group of it, nor its unit is under `allow` of \(namespace.name)")
   }
 
   /// Step 4 of admission. - Throws: `unknown_type`.

@@ -65,7 +65,7 @@ struct RowForecast: Sendable, Equatable {
     case "expirationDay": return entry("expired", effects.expired, "expire")
     case "appVersion", "isUpdateClear": return entry("cleared", effects.cleared, "be cleared")
     case "maxBodyMByte": return entry("removed", effects.removed, "be removed, for their payloads are larger")
-    case "maxStoreMByte", "onFull":
+    case "maxStoreMByte", "maxUserMByte", "onFull":
       if effects.evicted > 0 { return entry("evicted", effects.evicted, "be evicted, the oldest first") }
       guard effects.overQuotaBytes > 0, effects.isComplete else { return nil }
       let words = "reports would be refused until \(effects.overQuotaBytes.grouped) bytes have left"
@@ -100,6 +100,8 @@ extension RetentionPolicy {
 
 extension StoreQuota {
   init(_ configuration: NamespaceConfiguration) {
-    self.init(bytesMax: configuration.maxStoreBytes, evictsOldest: configuration.onFull == .evictOldest)
+    self.init(
+      bytesMax: configuration.maxStoreBytes, userBytesMax: configuration.maxUserBytes ?? .max,
+      evictsOldest: configuration.onFull == .evictOldest)
   }
 }

@@ -111,7 +111,9 @@ extension MetricsText {
     }
     begin("prism_queue_bytes", .gauge, "Size of the rows in the store.")
     for (namespace, kind, queue) in queues { sample(queue.bytes, ["namespace": namespace, "kind": kind]) }
-    begin("prism_oldest_waiting_age_seconds", .gauge, "Age of the oldest row that waits; 0 where none does.")
+    begin(
+      "prism_oldest_waiting_age_seconds", .gauge,
+      "Age of the oldest row that waits or is in flight; 0 if there is none.")
     for (namespace, kind, queue) in queues {
       let age = queue.oldestCreatedTime.map { max(0, Double(now - $0)) / 1000 } ?? 0
       sample(age, ["namespace": namespace, "kind": kind])

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import PrismEngine
 
@@ -8,21 +9,92 @@ extension ReportingPeer {
     self.init(
       userID: credentials.userID, groupIDs: credentials.groupIDs.union([credentials.groupID]),
       processID: credentials.processID)
-    guard processID > 0, isStillTheirs else { return }
-    processName = TextFile.read("/proc/\(processID)/comm", bytesMax: 64).map(TextFile.trimmed)
-    executable = Self.linkTarget("/proc/\(processID)/exe")
+    let handle = ProcessHandle(ofPeer: descriptor)
+    let facts = PeerProcess(processID: processID, userID: userID).facts { handle.isAlive }
+    (processName, executable, unit) = (facts.name, facts.executable, facts.unit)
+  }
+}
+
+/// The process at the other end of a connection, as far as `/proc` tells of it. Its number may have been given to another
+/// process since it connected.
+struct PeerProcess {
+  struct Facts: Equatable {
+    var name: String?
+    var executable: String?
+    var unit: String?
   }
 
-  /// The process may have ended and its number been given to somebody else's. (A process that must not be looked into
-  /// belongs to root there.)
-  private var isStillTheirs: Bool {
-    var status = stat()
-    return stat("/proc/\(processID)", &status) == 0 && (status.st_uid == userID || status.st_uid == 0)
+  /// 16 hierarchies of version 1 with paths of 1 KiB; a longer file is not used.
+  private static let controlGroupBytesMax = 16 * 1024
+
+  private let folder: String
+  private let userID: UInt32
+
+  /// - Parameter proc: where the kernel's file system of processes is.
+  init(processID: Int32, userID: UInt32, proc: String = "/proc") {
+    (folder, self.userID) = ("\(proc)/\(processID)", userID)
   }
 
-  private static func linkTarget(_ path: String) -> String? {
+  /// - Parameter isAlive: whether the process that connected still runs; nil: the kernel can't tell.
+  /// - Returns: empty if it has ended, or the process of this number is not the user's.
+  func facts(isAlive: () -> Bool?) -> Facts {
+    guard let begun = startTime, isTheirs else { return Facts() }
+    let facts = Facts(
+      name: TextFile.read("\(folder)/comm", bytesMax: 64).map(TextFile.trimmed),
+      executable: linkTarget("\(folder)/exe"), unit: unit)
+    // A process that is alive after it was read kept its number meanwhile.
+    let isSame = isAlive() ?? (startTime == begun)
+    return isSame ? facts : Facts()
+  }
+
+  private var unit: String? {
+    guard let text = TextFile.read("\(folder)/cgroup", bytesMax: Self.controlGroupBytesMax),
+      text.utf8.count < Self.controlGroupBytesMax
+    else { return nil }
+    return ControlGroup.unit(text)
+  }
+
+  /// Field 22 of `stat`, in clock ticks since the boot (proc_pid_stat(5)). The name before it may hold anything.
+  private var startTime: Substring? {
+    guard let text = TextFile.read("\(folder)/stat", bytesMax: 4096), let end = text.lastIndex(of: ")") else {
+      return nil
+    }
+    let fields = text[text.index(after: end)...].split(separator: " ")
+    return fields.count > 19 ? fields[19] : nil
+  }
+
+  /// By the effective user in `status`: the folder of a process that must not be looked into belongs to root.
+  private var isTheirs: Bool {
+    guard let text = TextFile.read("\(folder)/status", bytesMax: 4096),
+      let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") })
+    else { return false }
+    let users = line.split(whereSeparator: { $0 == "\t" || $0 == " " })
+    return users.count > 2 && UInt32(users[2]) == userID
+  }
+
+  private func linkTarget(_ path: String) -> String? {
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = readlink(path, &buffer, buffer.count)
     return count > 0 ? String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+  }
+}
+
+/// The process that connected itself, whatever becomes of its number (Linux 6.5 and newer).
+private struct ProcessHandle: ~Copyable {
+  private let descriptor: Int32
+  private let error: Int32
+
+  init(ofPeer socket: Int32) {
+    descriptor = prism_peer_process(socket)
+    error = errno
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// nil: the kernel is older.
+  var isAlive: Bool? {
+    guard descriptor >= 0 else { return error == ENOPROTOOPT ? nil : false }
+    var events = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&events, 1, 0) == 0
   }
 }

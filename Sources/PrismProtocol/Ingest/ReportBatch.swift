@@ -54,7 +54,12 @@ public struct ReportBatch: Sendable {
 /// What a namespace may hold on disk.
 public struct StoreQuota: Sendable, Equatable {
   public var bytesMax: Int
-  /// true: the oldest rows make room, crashes last. false: `store_full`.
+  /// The most that one user may hold of it; `Int.max`: as much as the namespace.
+  public var userBytesMax: Int
+  /// true: the oldest rows of the user who holds most make room, crashes last. false: `store_full`.
   public var evictsOldest: Bool
-  public init(bytesMax: Int, evictsOldest: Bool) { (self.bytesMax, self.evictsOldest) = (bytesMax, evictsOldest) }
+
+  public init(bytesMax: Int, userBytesMax: Int = .max, evictsOldest: Bool) {
+    (self.bytesMax, self.userBytesMax, self.evictsOldest) = (bytesMax, userBytesMax, evictsOldest)
+  }
 }

@@ -129,7 +129,6 @@ extension RequestScanner {
     case .createdTime:
       guard let range = try number(field, line) else { return }
       report.createdTime = milliseconds(line, range)
-      if report.createdTime == nil { note("`createdTime` must be milliseconds since 1970, up to the year 9999") }
     case .hello:
       let start = json.next(line) == 0x7B ? json.position : nil
       if start == nil { note("`hello` must be an object") }
@@ -243,11 +242,13 @@ extension RequestScanner {
   }
 
   /// A fraction of a millisecond is cut off; nil for what is out of range.
-  private func milliseconds(_ line: Span<UInt8>, _ range: Range<Int>) -> Int64? {
-    let max: Int64 = 253_402_300_799_999
-    if let whole = wholeNumber(line, range) { return whole <= max ? Int64(whole) : nil }
-    let text = ScannedString(range: range, hasEscapes: false).string(in: line)
-    guard let number = Double(text), number >= 0, number <= Double(max) else { return nil }
+  private mutating func milliseconds(_ line: Span<UInt8>, _ range: Range<Int>) -> Int64? {
+    if let whole = wholeNumber(line, range), whole <= CreatedTime.greatest { return Int64(whole) }
+    let number = Double(ScannedString(range: range, hasEscapes: false).string(in: line)) ?? -1
+    guard number >= 0, number <= Double(CreatedTime.greatest) else {
+      note(CreatedTime.outOfRange(number))
+      return nil
+    }
     return Int64(number)
   }
 }

@@ -12,6 +12,8 @@ struct StoreState {
   /// Unique in the database, and never used again: gaps are left where a transaction failed.
   var nextSequence: Int64 = 1
   var nextContext: Int64 = 1
+  /// By namespace; missing: nobody asked yet.
+  var shares: [Int: UserShares] = [:]
   /// Some ids in `client_ids` are of no known user: `ClientIDKey`.
   var hasOwnerlessIDs = false
 

@@ -26,7 +26,7 @@ struct RowWriter {
   private(set) var payloads: Written
   private(set) var outcome: BatchOutcome
   /// What the quota leaves to this batch.
-  var bytesLeft = Int.max
+  var room = ReportStore.Room(bytes: .max, userBytes: .max)
 
   init(
     batch: ReportBatch, epoch: String, namespace: Int, types: [Int64], context: Int64?, firstSequence: Int64,
@@ -68,11 +68,12 @@ struct RowWriter {
       return outcome.exceptions.append((index, .duplicate))
     }
     let bytes = row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
-    guard bytes <= bytesLeft else {
+    guard room.fits(bytes) else {
       outcome.ids.append(id)
-      return outcome.exceptions.append((index, .refused(Self.storeFull)))
+      return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
     }
-    bytesLeft -= bytes
+    room.bytes -= bytes
+    room.userBytes -= bytes
     nextSequence += 1
     outcome.ids.append(id)
     if reportID != nil { try claimID(for: id, database) }
@@ -81,6 +82,10 @@ struct RowWriter {
 
   private static let storeFull = Refusal(
     .storeFull, "the namespace holds as much as its quota allows, the report was not taken", retryMilliseconds: 10_000)
+
+  private static let userFull = Refusal(
+    .storeFull, "this user holds as much as the namespace's maxUserMByte allows, the report was not taken",
+    retryMilliseconds: 10_000)
 
   private mutating func insert(
     _ row: ReportBatch.Row, id: RowID, reportID: UnsafeRawBufferPointer?, _ arena: UnsafeRawBufferPointer,

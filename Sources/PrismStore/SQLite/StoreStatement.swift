@@ -12,6 +12,7 @@ enum StoreStatement: Hashable {
   case lateRows(QueueID)
   case rowExists(QueueID)
   case sizeOfRange(QueueID)
+  case ownersInRange(QueueID)
   case layAside(QueueID)
   case bury(QueueID)
   case largePayloads(QueueID)
@@ -32,7 +33,7 @@ enum StoreStatement: Hashable {
     case .walkRows(let queue):
       "SELECT \(queue.columns) FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
     case .walkSizes(let queue):
-      "SELECT id, size, created_time, flags FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
+      "SELECT id, size, created_time, flags, context FROM \(queue.table) WHERE id > ? AND id < ? ORDER BY id"
     case .readRange(let queue): "SELECT \(queue.columns) FROM \(queue.table) WHERE id BETWEEN ? AND ? ORDER BY id"
     case .deleteRange(let queue): "DELETE FROM \(queue.table) WHERE id BETWEEN ? AND ?"
     case .clientIDsInRange(let queue):
@@ -67,6 +68,7 @@ enum StoreStatement: Hashable {
     case .deleteClientID:
       "DELETE FROM client_ids WHERE namespace = ? AND report_id = ? AND row = ? AND delivered_time IS NULL"
     case .sizeOfRange(let queue): "SELECT total(size) FROM \(queue.table) WHERE id BETWEEN ? AND ?"
+    case .ownersInRange(let queue): "SELECT id, size, context FROM \(queue.table) WHERE id BETWEEN ? AND ?"
     case .layAside(let queue):
       "INSERT INTO damaged SELECT NULL, \(queue.namespace), \(QueueID.number(of: queue.kind)), ?2, \(QueueID.columns), \(queue.kind == .payload ? "payload" : "NULL") FROM \(queue.table) WHERE id = ?1"
     case .bury(let queue):

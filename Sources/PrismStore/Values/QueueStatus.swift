@@ -5,7 +5,7 @@ public struct QueueStatus: Sendable, Equatable {
   public var ledger: Ledger
   /// On disk, of waiting, claimed and dead rows.
   public var bytes: Int
-  /// The oldest waiting row's `created_time`; nil when none waits.
+  /// `created_time` of the oldest row that waits or is in flight; nil if there is none.
   public var oldestCreatedTime: Int64?
   public init(ledger: Ledger, bytes: Int, oldestCreatedTime: Int64?) {
     (self.ledger, self.bytes, self.oldestCreatedTime) = (ledger, bytes, oldestCreatedTime)

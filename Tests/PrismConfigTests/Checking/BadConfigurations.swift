@@ -414,6 +414,12 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       "monitorList: [{type: order}]\nallow: {users: [nosuchuser]}\n",
       ["namespaces.d/shop.yaml:2: allow.users[0]: is nosuchuser, must be a user of this system, by name or number"]),
     BadConfiguration(
+      "a unit that can't be", "namespaces.d/shop.yaml",
+      "monitorList: [{type: order}]\nallow: {units: [shop/a.service]}\n",
+      [
+        "namespaces.d/shop.yaml:2: allow.units[0]: is shop/a.service, must be a unit's name with * and ?, for example shop-*.service"
+      ]),
+    BadConfiguration(
       "an empty allow list", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nallow: {groups: []}\n",
       ["namespaces.d/shop.yaml:2: allow.groups: is empty, must be a list of groups, at least one"]),
     BadConfiguration(

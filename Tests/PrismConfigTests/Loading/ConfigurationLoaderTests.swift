@@ -78,7 +78,7 @@ struct ConfigurationLoaderTests {
       keyId: big
       authorization: {tokenFile: token}
       tls: {caFile: ca.pem, certFile: cert.pem, keyFile: key.pem}
-      allow: {users: [root, 1000], groups: [root]}
+      allow: {users: [root, 1000], groups: [root], units: ["shop-*.service"]}
       receipt: optional
       meteredIntervalSecond: 0
       """,
@@ -105,7 +105,7 @@ struct ConfigurationLoaderTests {
     expected.tls = .init(
       caFile: held("ca.pem", FilesTests.certificate), certFile: held("cert.pem", FilesTests.certificate),
       keyFile: held("key.pem", FilesTests.privateKey))
-    expected.allow = .init(userIDs: [0, 1000], groupIDs: [0])
+    expected.allow = .init(userIDs: [0, 1000], groupIDs: [0], units: [UnitPattern("shop-*.service")!])
     (expected.receipt, expected.meteredInterval) = (.optional, .zero)
     #expect(loaded.snapshot.namespaces[shop] == expected)
     let names = [

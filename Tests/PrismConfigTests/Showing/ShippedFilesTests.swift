@@ -121,5 +121,6 @@ struct ShippedFilesTests {
       "monitorList": "[{type: appCrash, isRealtime: true, isUploadPayload: true}, {type: net, onlyWifi: true}]",
       "keyId": "k1", "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
+      "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
     ])
 }

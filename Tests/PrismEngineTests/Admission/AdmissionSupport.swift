@@ -10,7 +10,8 @@ enum AdmissionSupport {
 
   static let facts = HostFacts(deviceID: "device-1", brand: "ACME", model: "Box 7", systemVersion: "Debian 12, Linux 6")
   static let peer = ReportingPeer(
-    userID: 1000, groupIDs: [1000, 27], processID: 4711, processName: "posd", executable: "/usr/bin/posd")
+    userID: 1000, groupIDs: [1000, 27], processID: 4711, processName: "posd", executable: "/usr/bin/posd",
+    unit: "pos.service")
 
   /// `prism` as built in; `shop` with two types; `mute` gathers nothing; `vip` is for group 27, `root` for user 0 only.
   static func snapshot(
@@ -30,7 +31,9 @@ enum AdmissionSupport {
     vip.allow = .init(userIDs: [], groupIDs: [27])
     var root = NamespaceConfiguration(name: NamespaceName("root")!, monitorList: [type("order")])
     root.allow = .init(userIDs: [0], groupIDs: [])
-    all += [mute, vip, root]
+    var unit = NamespaceConfiguration(name: NamespaceName("unit")!, monitorList: [type("order")])
+    unit.allow = .init(userIDs: [7], groupIDs: [], units: [UnitPattern("shop-*.service")!])
+    all += [mute, vip, root, unit]
     var daemon = DaemonConfiguration()
     daemon.common = common
     var snapshot = Snapshot(

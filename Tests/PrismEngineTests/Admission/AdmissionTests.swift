@@ -44,6 +44,16 @@ struct AdmissionTests {
     #expect(code(line) == expected)
   }
 
+  @Test("a systemd unit lets in whoever runs in it, and nobody else")
+  func allowedUnits() {
+    let line = #"{"namespace":"unit","type":"order","meta":{"a":1}}"#
+    for (unit, expected) in [("shop-pos.service", nil), ("shop.service", "forbidden"), (nil, "forbidden")] {
+      let peer = ReportingPeer(userID: 1000, groupIDs: [], processID: 1, unit: unit)
+      #expect(code(line, peer: peer) == expected, "\(unit ?? "none")")
+    }
+    #expect(code(line, peer: ReportingPeer(userID: 7, groupIDs: [], processID: 1)) == nil, "or the user")
+  }
+
   @Test("a group lets in, a foreign user stays out")
   func allow() {
     let line = #"{"namespace":"vip","type":"order","meta":{"a":1}}"#
@@ -64,6 +74,7 @@ struct AdmissionTests {
       "SYS_BRAND": "ACME", "SYS_PHONE_MODEL": "Box 7", "SYS_SYSTEM_VERSION": "Debian 12, Linux 6",
       "APP_PLATFORM": "linux", "APP_NAME": "posd", "APP_VERSION": "4.2.0", "APP_PACKAGE_NAME": "/usr/bin/posd",
       "APP_SESSION_ID": "session-1", "SYS_PEER_UID": "1000", "SYS_PEER_PID": "4711", "SYS_PEER_EXE": "/usr/bin/posd",
+      "SYS_PEER_UNIT": "pos.service",
       "APP_MONITOR_VERSION": "1", "SITE": "b", "ROOM": "r",
     ]
     for (key, value) in expected { #expect(meta[key]?.string == value, "\(key)") }
@@ -126,6 +137,33 @@ struct AdmissionTests {
   func stamps(ahead: Int64, expected: Int64) throws {
     let line = #"{"type":"net","meta":{"a":1},"createdTime":\#(AdmissionSupport.now + ahead)}"#
     #expect(try store(line)[0].meta["CREATE_TIME"]?.int == Int(AdmissionSupport.now + expected))
+  }
+
+  @Test(
+    "a stamp that is not in milliseconds is refused with what it looks like",
+    arguments: [
+      ("1763700000", "`createdTime` is in milliseconds since 1970; 1763700000 looks like seconds"),
+      ("1763700000.25", "`createdTime` is in milliseconds since 1970; 1763700000 looks like seconds"),
+      ("1.5", "`createdTime` is in milliseconds since 1970; 1 looks like no time of day"),
+      ("0", "`createdTime` is in milliseconds since 1970; 0 looks like no time of day"),
+      ("99999999999", "`createdTime` is in milliseconds since 1970; 99999999999 looks like seconds"),
+    ])
+  func wrongUnits(stamp: String, message: String) throws {
+    var conversation = AdmissionSupport.conversation()
+    conversation.consume(#"{"type":"net","meta":{"a":1},"createdTime":\#(stamp)}"# + "\n")
+    #expect(conversation.takeBatches().isEmpty)
+    let answer = try JSONValue(parsing: conversation.output)
+    #expect(answer["code"]?.string == "bad_request" && answer["message"]?.string == message)
+  }
+
+  @Test(
+    "a stamp in milliseconds is taken, with a fraction too, and where the daemon's own clock began in 1970",
+    arguments: [("100000000000", AdmissionSupport.now), ("1600000000000.75", AdmissionSupport.now), ("5", 9)])
+  func rightUnits(stamp: String, now: Int64) {
+    var conversation = AdmissionSupport.conversation()
+    conversation.consume(
+      Array((#"{"type":"net","meta":{"a":1},"createdTime":\#(stamp)}"# + "\n").utf8).span, unixMilliseconds: now)
+    #expect(conversation.takeBatches().first?.rows.first?.createdTime == Int64(Double(stamp)!))
   }
 
   @Test("crashes go first, realtime types next, the rest last")

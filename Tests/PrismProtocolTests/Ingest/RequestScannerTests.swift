@@ -66,6 +66,14 @@ struct RequestScannerTests {
       (#"{"type":"a","reportId":"a b"}"#, "`reportId` must be 1 to 64 of A-Z a-z 0-9 _ -"),
       (#"{"type":"a","createdTime":-1}"#, "`createdTime` must be milliseconds since 1970, up to the year 9999"),
       (#"{"type":"a","createdTime":1e999}"#, "`createdTime` must be milliseconds since 1970, up to the year 9999"),
+      (
+        #"{"type":"a","createdTime":1763700000000000}"#,
+        "`createdTime` must be milliseconds since 1970, up to the year 9999; this looks like microseconds"
+      ),
+      (
+        #"{"type":"a","createdTime":1763700000000000000}"#,
+        "`createdTime` must be milliseconds since 1970, up to the year 9999; this looks like nanoseconds"
+      ),
       (#"{"hello":1}"#, "`hello` must be an object"),
       (#"{"hello":{},"type":"a"}"#, "`hello` must be the only field of its line"),
       (#"{"isGather":true}"#, "`isGather` must be a string"),

@@ -9,7 +9,9 @@ struct ModelStore {
     var type: ReportType
     var created: Int64
     var size: Int
+    /// With its user: equal ids of two users are two.
     var clientID: String?
+    var user: UInt32
   }
 
   struct Packet {
@@ -24,7 +26,8 @@ struct ModelStore {
     var packets: [Packet] = []
     var dead: [Row] = []
     var lastAccepted: PacketID?
-    var bytes: Int { (waiting + packets.flatMap(\.rows) + dead).reduce(0) { $0 + $1.size } }
+    var held: [Row] { waiting + packets.flatMap(\.rows) + dead }
+    var bytes: Int { held.reduce(0) { $0 + $1.size } }
     var stored: [Row] { (waiting + packets.flatMap(\.rows)).sorted { $0.id < $1.id } }
   }
 
@@ -57,6 +60,7 @@ extension ModelStore {
     var lane: Lane
     var payloadBytes: Int?
     var clientID: String?
+    var user: UInt32
     var metaBytes: Int
     var created: Int64
   }
@@ -72,12 +76,12 @@ extension ModelStore {
       queues[namespace] = [:]
       appVersions[namespace] = appVersion
     }
-    var left = makeRoom(offers, namespace, quota)
+    var (left, userLeft) = makeRoom(offers, namespace, quota)
     return zip(offers, ids).map { offer, id in
       if let known = offer.clientID.flatMap({ known[namespace]?[$0] }) { return known.row == id ? .duplicate : .full }
       let bytes = offer.metaBytes + (offer.payloadBytes.map { $0 + offer.metaBytes } ?? 0)
-      guard bytes <= left else { return .full }
-      left -= bytes
+      guard bytes <= min(left, userLeft) else { return .full }
+      (left, userLeft) = (left - bytes, userLeft - bytes)
       if let given = offer.clientID { known[namespace, default: [:]][given] = KnownID(row: id) }
       put(offer, id, offer.metaBytes, namespace, .meta)
       if let payload = offer.payloadBytes { put(offer, id, offer.metaBytes + payload, namespace, .payload) }
@@ -87,28 +91,77 @@ extension ModelStore {
 
   private mutating func put(_ offer: Offer, _ id: RowID, _ size: Int, _ namespace: NamespaceName, _ kind: ReportKind) {
     self[namespace, kind].waiting.append(
-      Row(id: id, number: offer.number, type: offer.type, created: offer.created, size: size, clientID: offer.clientID))
+      Row(
+        id: id, number: offer.number, type: offer.type, created: offer.created, size: size, clientID: offer.clientID,
+        user: offer.user))
     self[namespace, kind].waiting.sort { $0.id < $1.id }
     self[namespace, kind].ledger.stored += 1
     self[namespace, kind].ledger[.waiting] += 1
   }
 
-  /// The oldest leave, crashes last, 256 at a time, of the kind whose are older.
-  private mutating func makeRoom(_ offers: [Offer], _ namespace: NamespaceName, _ quota: StoreQuota) -> Int {
-    func left() -> Int { ReportKind.allCases.reduce(quota.bytesMax) { $0 - self[namespace, $1].bytes } }
-    guard quota.evictsOldest else { return left() }
-    let wanted = min(offers.reduce(0) { $0 + $1.metaBytes + ($1.payloadBytes.map { $0 + 200 } ?? 0) }, quota.bytesMax)
-    for lane in Lane.allCases.reversed() {
-      while left() < wanted {
-        let first = ReportKind.allCases.compactMap { kind in
-          self[namespace, kind].waiting.first { $0.id.lane == lane }.map { (kind, $0.id) }
-        }
-        guard let kind = first.min(by: { $0.1 < $1.1 })?.0 else { break }
-        let rows = self[namespace, kind].waiting.filter { $0.id.lane == lane }.prefix(256)
-        drop(Array(rows), namespace, kind, to: .evicted)
+  private func held(_ namespace: NamespaceName) -> [UInt32: Int] {
+    var held: [UInt32: Int] = [:]
+    for row in ReportKind.allCases.flatMap({ self[namespace, $0].held }) { held[row.user, default: 0] += row.size }
+    return held
+  }
+
+  /// - Returns: what the namespace and the user may hold beyond what they hold.
+  private mutating func makeRoom(_ offers: [Offer], _ namespace: NamespaceName, _ quota: StoreQuota) -> (Int, Int) {
+    let user = offers[0].user
+    func left() -> (Int, Int) {
+      let held = held(namespace)
+      let userLeft = quota.userBytesMax == .max ? .max : quota.userBytesMax - held[user, default: 0]
+      return (quota.bytesMax - held.values.reduce(0, +), userLeft)
+    }
+    let needed = offers.reduce(0) { $0 + $1.metaBytes + ($1.payloadBytes.map { $0 + 200 } ?? 0) }
+    func fits() -> Bool { needed <= min(left().0, left().1) }
+    guard quota.evictsOldest, !fits() else { return left() }
+    let spare = min(quota.bytesMax, quota.userBytesMax) / 256
+    _ = cut(needed + min(spare, 1 << 20), user, namespace, quota, [.rest, .realtime], stuck: [])
+    if !fits() {
+      var stuck: Set<UInt32> = []
+      while true {
+        let over = cut(needed, user, namespace, quota, [.rest, .realtime, .crash], stuck: stuck)
+        if over.isEmpty { break }
+        stuck.formUnion(over)
       }
     }
     return left()
+  }
+
+  /// Each user above the common level is cut to it, the oldest first; those who can't be are left out of the sum.
+  /// - Returns: those who still hold too much.
+  private mutating func cut(
+    _ needed: Int, _ user: UInt32, _ namespace: NamespaceName, _ quota: StoreQuota, _ lanes: [Lane],
+    stuck: Set<UInt32>
+  ) -> [UInt32] {
+    var wanted = held(namespace).filter { !stuck.contains($0.key) }
+    wanted[user, default: 0] += needed
+    wanted[user] = min(wanted[user]!, quota.userBytesMax)
+    let fixed = held(namespace).filter { stuck.contains($0.key) }.values.reduce(0, +)
+    let level = Self.level(Array(wanted.values), max(0, quota.bytesMax - fixed))
+    func limit(_ owner: UInt32) -> Int {
+      owner == user ? max(0, min(level, quota.userBytesMax) - needed) : level
+    }
+    for lane in lanes {
+      let rows = ReportKind.allCases.flatMap { kind in self[namespace, kind].waiting.map { (kind, $0) } }
+      for (kind, row) in rows.sorted(by: { ($0.1.id, $0.0 == .meta ? 0 : 1) < ($1.1.id, $1.0 == .meta ? 0 : 1) })
+      where row.id.lane == lane && !stuck.contains(row.user) && held(namespace)[row.user]! > limit(row.user) {
+        drop([row], namespace, kind, to: .evicted)
+      }
+    }
+    return held(namespace).filter { !stuck.contains($0.key) && $0.value > limit($0.key) }.map(\.key)
+  }
+
+  /// The largest amount that, as everyone's bound, makes them fit.
+  private static func level(_ wanted: [Int], _ bytesMax: Int) -> Int {
+    if wanted.reduce(0, +) <= bytesMax { return .max }
+    var (low, high) = (0, bytesMax + 1)
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if wanted.reduce(0, { $0 + min($1, middle) }) <= bytesMax { low = middle } else { high = middle }
+    }
+    return low
   }
 }
 
@@ -212,7 +265,8 @@ extension ModelStore {
       case .oldest(let count): Array(ordered.prefix(count))
       case .latest(let count): Array(ordered.suffix(count))
       case .olderThan(let days): ordered.filter { $0.created < now - Int64(days) * 86_400_000 }
-      case .report(let id): ordered.filter { $0.id == known[namespace]?[id]?.row }
+      case .report(let id):
+        ordered.filter { $0.clientID?.hasSuffix("/\(id)") == true && known[namespace]?[$0.clientID!]?.row == $0.id }
       }
     }
     let metas = choose(self[namespace, .meta].waiting)

@@ -32,6 +32,8 @@ final class ModelRun {
     (ReportType("net")!, .rest),
   ]
 
+  private static let users: [UInt32] = [0, 1000, 65_534]
+
   private let rig = Rig()
   private var store: ReportStore?
   private var model = ModelStore()
@@ -40,7 +42,7 @@ final class ModelRun {
 
   init(seed: UInt64) async throws {
     random = SeededRandom(seed: seed)
-    store = try await rig.open()
+    store = try await rig.open { $0.contextsBeforeSweep = 8 }
   }
 
   func end() async { await store?.close() }
@@ -77,16 +79,20 @@ final class ModelRun {
     let ids = chance(30) ? numbers.map { chance(20) ? "c-\(draw(0...next))" : "c-\($0)" } : nil
     // Some come late; days apart, since expiry may be a minute late on what is a minute late.
     let created = rig.time.unixMilliseconds - (chance(10) ? Int64(draw(1...9)) * 86_400_000 : 0)
-    let quota = StoreQuota(bytesMax: chance(15) ? draw(1000...60_000) : 1 << 30, evictsOldest: chance(50))
+    let user = pick(Self.users)
+    let quota = StoreQuota(
+      bytesMax: chance(20) ? draw(1000...60_000) : 1 << 30, userBytesMax: chance(10) ? draw(1000...30_000) : .max,
+      evictsOldest: chance(50))
     let batch = rig.batch(
       numbers, of: type, in: namespace, lane: lane, payload: payload, ids: ids,
-      quota: quota, createdTime: created)
+      quota: quota, createdTime: created, from: user)
     guard case .committed(let outcomes) = await (try opened).append([batch]), let outcome = outcomes.first else {
       throw ModelFailure("not taken")
     }
     let offers = numbers.enumerated().map { index, number in
       ModelStore.Offer(
-        number: number, type: type, lane: lane, payloadBytes: payload?.count, clientID: ids?[index], metaBytes: 200,
+        number: number, type: type, lane: lane, payloadBytes: payload?.count,
+        clientID: ids.map { "\(user)/\($0[index])" }, user: user, metaBytes: 200,
         created: created)
     }
     let expected = model.append(
@@ -96,7 +102,7 @@ final class ModelRun {
       if case .duplicate = exception { answers[index] = .duplicate } else { answers[index] = .full }
     }
     #expect(answers == expected, "append to \(namespace)")
-    return "append \(numbers.count) to \(namespace)"
+    return "append \(numbers.count) of \(user) to \(namespace)"
   }
 
   private func claim(_ namespace: NamespaceName, _ kind: ReportKind) async throws -> String {
@@ -195,7 +201,7 @@ final class ModelRun {
     await (try opened).close()
     store = nil
     if isKill { rig.restoreKilled() }
-    store = try await rig.open()
+    store = try await rig.open { $0.contextsBeforeSweep = 8 }
     await (try opened).markReady()?.value
     try await apply()
     return isKill ? "kill" : "restart"
