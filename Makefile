@@ -19,7 +19,7 @@ UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Te
 
 .PHONY: help bootstrap build run unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: clients test-clients soak-clients
-.PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-migrations soak-model soak-disk-full soak-fuzz fuzz
+.PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -119,7 +119,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 	$(MAKE) --no-print-directory -C clients/c mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -131,6 +131,10 @@ soak-kills: soak-build ## 200 kills of the daemon
 	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
 soak-chaos: soak-build ## 15,000 reports before a collector that misbehaves
 	PRISM_CHAOS_REPORTS=3000 swift test --skip-build --filter 'MisbehavingCollectorTests|ChaosDaemonTests'
+soak-starts: soak-build ## 1,000 random histories of up to ten starts
+	PRISM_SOAK=25 swift test --skip-build --filter StartHistories
+soak-busy: soak-build ## the end-to-end kill suites 20 times beside four busy loops
+	scripts/soak-busy 20 4
 soak-damage: soak-build ## 500 damaged databases, and 40 under the real daemon
 	PRISM_SOAK=2 swift test --skip-build --filter 'StoreFaults/Damage'
 	PRISM_E2E_DAMAGE=40 swift test --skip-build --filter DamagedStateTests

@@ -4,15 +4,19 @@
 #include <string.h>
 
 /* sqlite.org/fileformat.html, The Write-Ahead Log: a header, then frames of a header and a page of the store's size. */
-enum { LOG_HEADER = 32, FRAME = 24 + 4096, JOINED_MAX = 16 * FRAME };
+enum { LOG_HEADER = 32, FRAME_HEADER = 24, FRAME = FRAME_HEADER + 4096, JOINED_MAX = 16 * FRAME };
+/* In a frame's header: what all frames have in common until the log begins again. */
+enum { SALTS = 8, SALTS_SIZE = 8 };
 
 /* Behind it in memory: the file of the VFS below. */
-typedef struct {
+typedef struct JoinedFile {
   sqlite3_file file;
   int joins;           /* a write-ahead log; writes to any other file go straight down */
   sqlite3_int64 start; /* where `joined` belongs */
   int count;           /* bytes in it */
   unsigned char *joined;
+  struct JoinedFile *other; /* a log's database, a database's log; NULL: none is open */
+  int begins;               /* a log: the next write is the first of a transaction */
 } JoinedFile;
 
 typedef struct {
@@ -46,8 +50,27 @@ static int may_wait(const JoinedFile *self, int count, sqlite3_int64 offset) {
   return self->count > 0 || begins_frame(offset);
 }
 
+/* Cuts the log where a transaction begins over the frames of one that was given up: behind fewer new frames the rest of
+ * the old ones would look like commits behind a damaged frame. Frames of an earlier round through the log may stay. */
+static int cut_given_up(sqlite3_file *file, const unsigned char *bytes, int count, sqlite3_int64 offset) {
+  unsigned char old[FRAME_HEADER];
+  sqlite3_int64 size = 0;
+  if (count != FRAME_HEADER || offset < LOG_HEADER) return SQLITE_OK;
+  int code = below(file)->pMethods->xFileSize(below(file), &size);
+  if (code != SQLITE_OK || size < offset + FRAME_HEADER) return code;
+  code = below(file)->pMethods->xRead(below(file), old, FRAME_HEADER, offset);
+  if (code != SQLITE_OK || memcmp(old + SALTS, bytes + SALTS, SALTS_SIZE) != 0) return code;
+  return below(file)->pMethods->xTruncate(below(file), offset);
+}
+
 static int file_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
   JoinedFile *self = joined(file);
+  if (self->begins) {
+    self->count = 0; /* of the transaction that was given up */
+    int code = cut_given_up(file, bytes, count, offset);
+    if (code != SQLITE_OK) return code;
+    self->begins = 0;
+  }
   if (self->count > 0 && (offset != self->start + self->count || count > JOINED_MAX - self->count)) {
     int code = flush(file);
     if (code != SQLITE_OK) return code;
@@ -82,6 +105,7 @@ static int file_unlock(sqlite3_file *file, int level) { AFTER_FLUSH(xUnlock)(bel
 
 static int file_close(sqlite3_file *file) {
   int flushed = flush(file);
+  if (joined(file)->other) joined(file)->other->other = NULL;
   sqlite3_free(joined(file)->joined);
   int closed = below(file)->pMethods->xClose(below(file));
   return flushed != SQLITE_OK ? flushed : closed;
@@ -102,7 +126,11 @@ static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void
   return below(file)->pMethods->xShmMap(below(file), page, size, extend, map);
 }
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
-  return below(file)->pMethods->xShmLock(below(file), offset, count, flags);
+  int code = below(file)->pMethods->xShmLock(below(file), offset, count, flags);
+  /* sqlite.org/walformat.html, WAL Locks: the first one, exclusive, is a writer's. */
+  int begins = code == SQLITE_OK && offset == 0 && flags == (SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
+  if (begins && joined(file)->other) joined(file)->other->begins = 1;
+  return code;
 }
 static void file_shm_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBarrier(below(file)); }
 static int file_shm_unmap(sqlite3_file *file, int deletes) {
@@ -123,6 +151,10 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
   int code = base(vfs)->xOpen(base(vfs), name, below(file), flags, out_flags);
   if (below(file)->pMethods) file->pMethods = &methods;
   joined(file)->joins = (flags & SQLITE_OPEN_WAL) != 0;
+  if (code == SQLITE_OK && (flags & SQLITE_OPEN_WAL)) {
+    joined(file)->other = joined(sqlite3_database_file_object(name));
+    joined(file)->other->other = joined(file);
+  }
   return code;
 }
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync) {

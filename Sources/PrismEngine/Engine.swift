@@ -171,12 +171,13 @@ public actor Engine {
     for pass in 0... {
       if Task.isCancelled { return }
       do {
-        let before = parts.store.health.salvagedRows
+        let before = parts.store.health
         repeat {
           isIdle = await parts.store.uses == uses
           uses = await parts.store.uses
         } while try await parts.store.maintain(isIdle: isIdle) && !Task.isCancelled
-        if parts.store.health.salvagedRows != before { await reportsCameBack() }
+        let health = parts.store.health
+        if health.salvagedRows != before.salvagedRows || health.awaited != before.awaited { await reportsCameBack() }
         // In the passes after the start each time: who asks whether it has started uses what was given back.
         if isIdle && (!isResting || pass <= Self.startPasses) { rest() }
         isResting = isIdle

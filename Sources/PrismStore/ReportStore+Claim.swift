@@ -3,7 +3,7 @@ import PrismProtocol
 // Taking rows into packets, and reading packets again.
 extension ReportStore {
   /// One commit for everything in `turn`: settlements in their order, then notes, then claims. nil where nothing waits for
-  /// a claim. - Throws: `diskFull`, `uncertain`, `unavailable`; then nothing of it was done (or nobody can tell).
+  /// a claim, or where older rows are still to be brought over from a database that was set aside. - Throws: `diskFull`, `uncertain`, `unavailable`; then nothing of it was done (or nobody can tell).
   public func turn(_ turn: UploadTurn) throws(StoreError) -> [ClaimedPacket?] {
     uses += 1
     do {
@@ -56,7 +56,8 @@ extension ReportStore {
   }
 
   private func take(_ claim: Claim, _ database: StoreDatabase) throws(SQLiteError) -> ClaimedPacket? {
-    guard let queue = state.queue(claim.namespace, claim.kind), state[queue].ledger[.waiting] > 0 else { return nil }
+    guard let queue = state.queue(claim.namespace, claim.kind), state[queue].ledger[.waiting] > 0, !isAwaited(queue)
+    else { return nil }
     let itemsMax = claim.kind == .payload ? min(claim.itemsMax, Limits.packetPayloadCountMax) : claim.itemsMax
     let expected = state[queue].metaBytesExpected(
       of: min(itemsMax, state[queue].ledger[.waiting]), kind: claim.kind)

@@ -50,7 +50,7 @@ extension ReportStore {
     self.rescue = nil
     letGo()
     _ = try database
-    runMark.ready()
+    marker.reopened()
     options.log.faultEnded("store.displaced", "the database is in its place again; nothing is lost")
   }
 }

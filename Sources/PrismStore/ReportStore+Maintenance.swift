@@ -15,6 +15,7 @@ extension ReportStore {
     _ = refusalNow()
     do { try relock() } catch { board.note { $0.cause = error.message } }
     if try salvageSlice() { return true }
+    noteLeftBehind()
     if try countMoreShares() { return true }
     if try sweepContexts() { return true }
     let isMore = try expire()

@@ -31,7 +31,8 @@ extension ReportStore {
       if salvage.files.first?.name == file.name { salvage = before }
       throw error.storeError
     }
-    if salvage.files.isEmpty { tellOfSalvage() }
+    if salvage.files.isEmpty { tellOfSalvage(before) }
+    noteAwaited()
     return !salvage.files.isEmpty
   }
 
@@ -132,11 +133,28 @@ extension ReportStore {
         AND row NOT IN (SELECT row FROM dead WHERE namespace = \(number))
         """)
     }
-    salvage.missing = [:]
+    (salvage.missing, salvage.sources, salvage.isLossy) = ([:], [], false)
   }
 
-  private func tellOfSalvage() {
+  /// What is read of the files that hold reports which are not brought over, for `status`.
+  func noteLeftBehind() {
+    let left = SetAside(options).leftBehind(besides: salvage.files.map(\.name))
+    if board.current.leftBehind != left { board.note { $0.leftBehind = left } }
+  }
+
+  /// Rows of this queue are still to be brought over: what is claimed now would overtake them.
+  func isAwaited(_ queue: QueueID) -> Bool { salvage.isAwaited(queue) }
+
+  func noteAwaited() {
+    let awaited = salvage.awaited(state)
+    if board.current.awaited != awaited { board.note { $0.awaited = awaited } }
+  }
+
+  /// - Parameter progress: before its last slice.
+  private func tellOfSalvage(_ progress: SalvageProgress) {
     let lost = lostWithSalvage
+    if lost == 0 && !progress.isLossy { SetAside(options).markSalvaged(progress.sources) }
+    noteLeftBehind()
     (lostWithSalvage, salvageSource, salvageSettled) = (0, nil, nil)
     board.note { $0.lostRows += lost }
     board.enter(.working)

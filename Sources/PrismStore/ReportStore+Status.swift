@@ -19,6 +19,20 @@ extension ReportStore {
     }
   }
 
+  /// The same while the database can't be read, too: then as of the last commit, and without the oldest row's time.
+  public func lastKnownStatus() -> [NamespaceName: [ReportKind: QueueStatus]] {
+    if let status = try? status() { return status }
+    var result: [NamespaceName: [ReportKind: QueueStatus]] = [:]
+    for (number, namespace) in state.namespaces {
+      for kind in ReportKind.allCases {
+        let queue = state[QueueID(namespace: number, kind: kind)]
+        result[namespace, default: [:]][kind] = QueueStatus(
+          ledger: queue.ledger, bytes: queue.bytes, oldestCreatedTime: nil)
+      }
+    }
+    return result
+  }
+
   public func namespaces() -> [NamespaceName] { state.namespaces.values.sorted() }
 
   /// Of the database and its log.

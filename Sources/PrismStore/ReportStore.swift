@@ -19,7 +19,7 @@ public actor ReportStore {
 
   private(set) var options: StoreOptions
   nonisolated let board: HealthBoard
-  let runMark: RunMark
+  let marker: StartMarker
   private(set) var lock: StateLock
   /// nil: the file could not be opened again after a failure; the next call tries.
   var openDatabase: StoreDatabase?
@@ -66,15 +66,16 @@ public actor ReportStore {
 
   private init(
     _ options: StoreOptions, _ executor: DispatchQueueExecutor, _ lock: StateLock, _ board: HealthBoard,
-    _ runMark: RunMark, _ opened: StoreOpening.Opened, wantsCheck: Bool
+    _ marker: StartMarker, _ opened: StoreOpening.Opened, wantsCheck: Bool
   ) {
     (self.options, self.executor, self.lock, self.board) = (options, executor, lock, board)
-    (self.runMark, self.wantsCheck) = (runMark, wantsCheck)
+    (self.marker, self.wantsCheck) = (marker, wantsCheck)
     (epoch, epochBytes) = (opened.epoch, Array(opened.epoch.utf8))
     (state, salvage, openDatabase) = (opened.state, opened.salvage, opened.database)
     committed = opened.state.storedCounts
     ballast = Ballast(folder: options.folder, bytes: options.ballastBytes)
     space = SpaceGauge(options.folder)
+    board.note { $0.awaited = opened.salvage.awaited(opened.state) }
     if !ballast.restore() {
       fullUntil = options.time.uptime
       board.enter(.diskFull)
@@ -83,7 +84,7 @@ public actor ReportStore {
 
   deinit {
     // A program that ends in order before it serves did not die.
-    runMark.forgetStart()
+    marker.stop()
   }
 
   /// Runs `body` in the store's next turn, for whom an answer by a task of his own comes too late.
@@ -112,17 +113,16 @@ public actor ReportStore {
     -> ReportStore
   {
     let lock = try StateLock(folder: options.folder)
-    let (board, runMark) = (HealthBoard(options.time), RunMark(folder: options.folder))
-    let past = runMark.past(unixMilliseconds: options.time.unixMilliseconds)
-    runMark.begin(unixMilliseconds: options.time.unixMilliseconds)
+    let (board, marker) = (HealthBoard(options.time), options.marker ?? StartMarker(folder: options.folder))
     do {
       var opening = StoreOpening(options, board)
-      opening.isSameBoot = past.isSameBoot
-      let opened = try past.isDeathLoop ? opening.breakLoop(past, runMark) : opening.open()
-      return ReportStore(options, executor, lock, board, runMark, opened, wantsCheck: !past.wasClean)
+      opening.start = marker.begin(unixMilliseconds: options.time.unixMilliseconds)
+      let opened = try opening.open()
+      marker.logIsWhole()
+      return ReportStore(options, executor, lock, board, marker, opened, wantsCheck: !opening.start.wasClean)
     } catch {
       // A start that ends by itself is no death.
-      runMark.forgetStart()
+      marker.stop()
       if let newer = error.newerVersion {
         throw .newerVersion(path: options.databasePath, found: newer, known: Migration.newestVersion)
       }
@@ -135,7 +135,7 @@ public actor ReportStore {
   /// - Returns: ends with the check; nil: there is none.
   @discardableResult
   public func markReady() -> Task<Void, Never>? {
-    runMark.ready()
+    marker.ready()
     guard wantsCheck else { return nil }
     wantsCheck = false
     return Task { await check() }
@@ -164,7 +164,7 @@ public actor ReportStore {
     guard let database = openDatabase else { return }
     do {
       try database.checkpoint()
-      runMark.end()
+      marker.end()
     } catch {
       options.log.warning("the last checkpoint failed; the next start does it", ["error": error.description])
     }
@@ -196,6 +196,8 @@ extension ReportStore {
     (salvageSource, salvageSettled) = (nil, nil)
     try countLost(opened.database)
     openDatabase = opened.database
+    marker.reopened()
+    noteAwaited()
     committed = state.storedCounts
     board.enter(fullUntil != nil ? .diskFull : salvage.files.isEmpty ? .working : .salvaging)
     options.log.faultEnded("store", "the database is open again")

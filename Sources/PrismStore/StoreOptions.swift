@@ -19,11 +19,16 @@ public struct StoreOptions: Sendable {
   /// already, and each copy writes the same pages once more.
   public var checkpointInterval: Duration = .seconds(300)
 
+  /// Keeps `prism.run`, for a program that stops a start from outside of the store; nil: the store makes its own.
+  public var marker: StartMarker?
+
   // Seams for tests.
   /// A VFS that was registered under this name; nil: the system's.
   public var vfs: String?
   /// The database's size at which the disk counts as full, in pages of 4 KiB; nil: the disk decides.
   public var pagesMax: Int?
+  /// Called after each step of moving a database away or back.
+  public var onMove: (@Sendable () -> Void)?
   /// The reserve that is cut when the disk is full; 0: none.
   public var ballastBytes = 4 * 1024 * 1024
   /// Contexts of a namespace, the least, that are worth a walk over its rows to find which of them are still used.

@@ -14,7 +14,8 @@ final class Daemon: Sendable {
   private let reloader: Reloader
   private let remote: RemoteDesk
   private let events: AsyncStream<SignalMonitor.Event>
-  private let signals: SignalMonitor
+  private let signals: SignalRoute
+  private let tell: @Sendable (SignalMonitor.Event) -> Void
   private let engine: Engine
   private let network: NetlinkMonitor
   private let ingest: IngestServer
@@ -22,15 +23,17 @@ final class Daemon: Sendable {
   private let metrics: MetricsServer
   private let notifier = ServiceNotifier.fromEnvironment()
 
-  init(_ loaded: LoadedConfiguration, configPath: String, log: Logger) async throws(StartFailure) {
+  init(
+    _ loaded: LoadedConfiguration, configPath: String, signals: SignalRoute, log: Logger
+  ) async throws(StartFailure) {
     let daemon = loaded.snapshot.daemon
     self.log = log
     log.set(daemon)
     let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
     self.events = events
-    signals = SignalMonitor { continuation.yield($0) }
+    (self.signals, tell) = (signals, { continuation.yield($0) })
     let deviceID = try Self.deviceID(configured: daemon.deviceId)
-    let store = try await Self.openStore(daemon, log)
+    let store = try await Self.openStore(daemon, signals, log)
     let cache = StateFile(folder: daemon.state, name: "remote.json")
     let start = await RemoteStart.recall(files: loaded, cache: cache, time: SystemTime(), log: log)
     let (hub, transport) = (ConfigurationHub(start.current.snapshot), CurlTransport())
@@ -83,14 +86,15 @@ final class Daemon: Sendable {
 
   /// Serves until SIGTERM or SIGINT; SIGHUP and changed files reload.
   func runUntilStopped() async {
-    await signals.start()
+    signals.serve(tell)
     await reloader.watch()
+    // Before the first report is taken: from then on the database holds what no other one has.
+    await engine.markReady()
     await ingest.start()
     let desk = ControlDesk(engine: engine, version: version, configuration: reloader, remote: remote) { .current() }
     await control.start { desk.handle($0, from: $1) }
     await reloader.tellReady()
     await remote.start()
-    await engine.markReady()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }
     for await event in events {
@@ -123,8 +127,9 @@ final class Daemon: Sendable {
 
   // MARK: Building
 
-  private static func openStore(_ daemon: DaemonConfiguration, _ log: Logger) async throws(StartFailure) -> ReportStore
-  {
+  private static func openStore(
+    _ daemon: DaemonConfiguration, _ signals: SignalRoute, _ log: Logger
+  ) async throws(StartFailure) -> ReportStore {
     do throws(StateFolder.Fault) { try StateFolder.prepare(daemon.state) } catch {
       throw StartFailure(
         exitCode: error.isMode ? .configuration : .cannotCreate, message: "state: \(error.description)")
@@ -132,6 +137,9 @@ final class Daemon: Sendable {
     var options = StoreOptions(folder: daemon.state)
     options.durability = daemon.durability == .full ? .full : .normal
     options.log = log
+    let marker = StartMarker(folder: daemon.state)
+    options.marker = marker
+    signals.begin(marker)
     do { return try await ReportStore.open(options) } catch {
       if case .folder = error { throw StartFailure(exitCode: .cannotCreate, message: error.description) }
       throw StartFailure(exitCode: .unavailable, message: error.description)

@@ -8,7 +8,7 @@ import PrismProtocol
 let version = PrismVersion.current
 
 /// The program: what the command line asks for. Answers the exit code.
-func runPrismd(_ words: [String]) async -> Int32 {
+func runPrismd(_ words: [String], signals: SignalRoute) async -> Int32 {
   guard let flags = Flags(words) else {
     StandardStreams.say(Flags.usage + "\n")
     return ExitCode.usage.rawValue
@@ -19,7 +19,7 @@ func runPrismd(_ words: [String]) async -> Int32 {
   case .checkConfig, .run:
     do throws(ConfigurationFaults) {
       let loaded = try configurationLoader(flags.configPath).load()
-      if flags.purpose == .run { return await run(loaded, path: flags.configPath) }
+      if flags.purpose == .run { return await run(loaded, path: flags.configPath, signals) }
     } catch {
       StandardStreams.say(error.description + "\n")
       return ExitCode.configuration.rawValue
@@ -39,10 +39,10 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
   return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
 }
 
-private func run(_ loaded: LoadedConfiguration, path: String) async -> Int32 {
+private func run(_ loaded: LoadedConfiguration, path: String, _ signals: SignalRoute) async -> Int32 {
   let log = Logger()
   do throws(StartFailure) {
-    let daemon = try await Daemon(loaded, configPath: path, log: log)
+    let daemon = try await Daemon(loaded, configPath: path, signals: signals, log: log)
     await daemon.runUntilStopped()
     return ExitCode.ok.rawValue
   } catch {

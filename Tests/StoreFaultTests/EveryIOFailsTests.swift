@@ -103,6 +103,7 @@ extension StoreFaults {
         fvfs_heal()
         // A reader of the file that a failing store has just begun keeps it from being set up.
         company.leave()
+        #expect(store.health.setAside == 0, "\(fault.testDescription), call \(call): a sound file is set aside")
         // A full disk is looked at again a second later; any other fault is over by the second try.
         var isTaken = false
         for _ in 0..<3 where !isTaken { isTaken = await workload.append(store, count: 3) }

@@ -45,7 +45,8 @@ final class FaultFolder: Sendable {
     guard descriptor >= 0 else { return "" }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: 4096)
-    return String(decoding: bytes.prefix(max(0, Glibc.read(descriptor, &bytes, 4096))), as: UTF8.self)
+    let count = Glibc.read(descriptor, &bytes, 4096)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 
   static func size(_ path: String) -> Int {
@@ -61,6 +62,13 @@ final class FaultFolder: Sendable {
   /// Once the store that was killed is closed: puts back what it left.
   func restoreKilled() {
     for name in ["prism.db", "prism.db-wal", "prism.run"] { rename("\(path)/kept-\(name)", "\(path)/\(name)") }
+  }
+
+  /// Copies every file but the lock and the log's index, which the end of the last process takes away.
+  func copy(to folder: FaultFolder) {
+    for name in names where !name.hasPrefix(".") && name != "prism.lock" && !name.hasSuffix("-shm") {
+      Self.copy("\(path)/\(name)", to: "\(folder.path)/\(name)")
+    }
   }
 
   private static func copy(_ source: String, to target: String) {

@@ -1,4 +1,5 @@
 import CFaultVFS
+import PrismBase
 import PrismProtocol
 import PrismStore
 import PrismTestSupport
@@ -28,7 +29,8 @@ extension StoreFaults {
     }
 
     /// How many of `states` states lost, damaged or doubled reports.
-    private func losses(_ points: Points, states: Int, seed: UInt64) async throws -> Int {
+    /// - Parameter isSalvaged: the store reads each without SQLite, because starts died before.
+    private func losses(_ points: Points, states: Int, seed: UInt64, isSalvaged: Bool = false) async throws -> Int {
       let rebuilt = FaultFolder()
       var random = SeededRandom(seed: seed)
       let chosen = (0..<states).map { _ in Int64.random(in: 1...fvfs_events(), using: &random) }.sorted()
@@ -36,8 +38,9 @@ extension StoreFaults {
       for point in chosen {
         rebuilt.clear()
         #expect(fvfs_rebuild(point, random.next(), rebuilt.path) >= 0)
+        if isSalvaged { Self.noteDeaths(in: rebuilt) }
         let known = points.last { $0.point <= point }?.known ?? Workload()
-        if let loss = try await loss(known, in: rebuilt) {
+        if let loss = try await loss(known, in: rebuilt, isSalvaged: isSalvaged) {
           losses += 1
           if losses <= 10 { print("after event \(point): \(loss)") }
         }
@@ -45,8 +48,16 @@ extension StoreFaults {
       return losses
     }
 
+    /// Three starts of this boot died, and none of them has looked at the log.
+    private static func noteDeaths(in folder: FaultFolder) {
+      let boot = FaultFolder.read("/proc/sys/kernel/random/boot_id").filter { $0 != "\n" }
+      let now = SystemTime().unixMilliseconds
+      let starts = (1...3).map { "start \(now - Int64($0) * 1000)\n" }.joined()
+      FaultFolder.write("boot \(boot)\nlog before\n\(starts)", to: folder.path + "/prism.run")
+    }
+
     /// What is wrong with a database; nil: nothing.
-    private func loss(_ known: Workload, in folder: FaultFolder) async throws -> String? {
+    private func loss(_ known: Workload, in folder: FaultFolder, isSalvaged: Bool) async throws -> String? {
       let store = try await folder.open()
       let company = SecondConnections(folder, seed: 0)
       repeat { company.takeTurn() } while try await store.maintain()
@@ -61,7 +72,7 @@ extension StoreFaults {
       let (faults, setAside) = (company.faults, store.health.setAside)
       company.leave()
       await store.close()
-      if lost == 0 && isWhole && isSound && isFrozen && faults.isEmpty && setAside == 0 { return nil }
+      if lost == 0 && isWhole && isSound && isFrozen && faults.isEmpty && (setAside == 0 || isSalvaged) { return nil }
       return "lost \(lost), held \(held.count), whole \(isWhole), counted \(claimed), still frozen \(isFrozen), "
         + "set aside \(setAside), by another connection \(faults)"
     }
@@ -88,6 +99,7 @@ extension StoreFaults {
       #expect(company.checks > 200)
       company.leave()
       #expect(try await losses(points, states: 100 * soakFactor, seed: seed) == 0)
+      #expect(try await losses(points, states: 50 * soakFactor, seed: seed, isSalvaged: true) == 0)
     }
 
     @Test("with durability normal some are lost: the rig sees what it is to see")

@@ -9,6 +9,8 @@
 /// `synchronous = FULL` a commit syncs the log first, so what waits here is never more than an open transaction's. A write
 /// that fails is reported by the sync.
 ///
+/// A transaction that begins over the frames of one that was given up cuts these off.
+///
 /// Writes of a checkpoint to the database file are not joined: where a reader holds the checkpoint back, SQLite tells all
 /// connections to read its pages from the database file without a sync before.
 /// Source: sqlite.org/vfs.html, sqlite.org/c3ref/io_methods.html, sqlite.org/walformat.html (nBackfill).

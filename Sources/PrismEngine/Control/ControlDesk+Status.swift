@@ -4,7 +4,7 @@ import PrismProtocol
 import PrismStore
 
 extension ControlDesk {
-  func status() async throws(Refused) -> StatusReport {
+  func status() async -> StatusReport {
     let (parts, process) = (engine.parts, process())
     var report = StatusReport()
     report.version = version
@@ -15,7 +15,7 @@ extension ControlDesk {
     report.remote = await remote?.status
     report.storeBytes = await parts.store.storeBytes()
     report.store = StoreReport(engine.storeHealth)
-    report.namespaces = try await namespaces()
+    report.namespaces = await namespaces()
     return report
   }
 
@@ -27,8 +27,8 @@ extension ControlDesk {
     return report
   }
 
-  private func namespaces() async throws(Refused) -> NamedValues<NamespaceReport> {
-    let queues = try await queues()
+  private func namespaces() async -> NamedValues<NamespaceReport> {
+    let queues = await engine.parts.store.lastKnownStatus()
     let now = engine.parts.time.unixMilliseconds
     var reports: [NamedValues<NamespaceReport>.Element] = []
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
@@ -84,5 +84,12 @@ extension StoreReport {
     (state, since) = (health.state.rawValue, RFC3339.text(unixMilliseconds: health.since))
     (takesReports, cause, faults) = (health.takesReports, health.cause, health.faults)
     (setAside, salvagedRows, lostRows) = (health.setAside, health.salvagedRows, health.lostRows)
+    leftBehind = health.leftBehind
+    awaited = NamedValues(
+      health.awaited.sorted { $0.key < $1.key }.map { namespace, kinds in
+        .init(
+          namespace.text,
+          NamedValues(ReportKind.allCases.compactMap { kind in kinds[kind].map { .init(kind.rawValue, $0) } }))
+      })
   }
 }

@@ -72,7 +72,7 @@ public struct ControlDesk: Sendable {
     _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
   ) async throws(Refused) -> [JSONValue.Member] {
     switch request.command {
-    case .status: return [.init("status", try await status().controlJSON)]
+    case .status: return [.init("status", await status().controlJSON)]
     case .network: return [.init("network", network(hasReason: true).controlJSON)]
     case .flush: return try await flush(request, note, progress)
     case .reload: return try await reload()

@@ -11,6 +11,8 @@ enum Gate: String, Sendable, CaseIterable {
   case key
   /// The type's payloads are not uploaded.
   case isUploadPayload
+  /// Older reports of the namespace are being brought over from a database that was set aside.
+  case salvage
   case network
   /// The type leaves on unmetered networks only.
   case onlyWifi

@@ -14,6 +14,8 @@ struct Gates: Sendable {
   var lastFailure: RetryRecord.Failure?
   var circuit: Circuit
   var isStopping: Bool
+  /// Reports of this namespace and kind that are still to be brought over; nil: none is waited for.
+  var awaited: Int?
   var now: Instant
 
   enum Verdict: Sendable, Equatable {
@@ -24,7 +26,7 @@ struct Gates: Sendable {
 
   /// For the whole of the kind.
   var verdict: Verdict {
-    if let shut = configurationGate ?? networkGate ?? retryGate { return .shut(shut) }
+    if let shut = configurationGate ?? salvageGate ?? networkGate ?? retryGate { return .shut(shut) }
     let stays = isMetered ? settings.wifiOnlyTypes : []
     switch kind {
     case .meta: return .open(stays.isEmpty ? .all : .except(stays))
@@ -33,7 +35,7 @@ struct Gates: Sendable {
   }
 
   /// Nothing but a failure of the last try keeps rows back.
-  var mayTry: Bool { configurationGate == nil && networkGate == nil }
+  var mayTry: Bool { configurationGate == nil && salvageGate == nil && networkGate == nil }
 
   /// Traffic costs on the way to this namespace's collector.
   var isMetered: Bool { network.kind == .metered && settings.collector?.isLoopback != true }
@@ -50,6 +52,13 @@ struct Gates: Sendable {
       return ShutGate(.isUploadPayload, "no type of the monitor list has isUploadPayload")
     }
     return nil
+  }
+
+  private var salvageGate: ShutGate? {
+    guard let awaited else { return nil }
+    let count = awaited > 0 ? "\(awaited) older reports" : "older reports"
+    return ShutGate(
+      .salvage, "\(count) are being brought over from a database that was set aside; newer ones must not overtake them")
   }
 
   private var networkGate: ShutGate? {
@@ -83,7 +92,7 @@ struct Gates: Sendable {
   /// - Parameter due: when the next upload is; nil: none is wished for.
   /// - Parameter isSpaced: the metered interval holds it back.
   func shutGate(for type: ReportType, due: Duration?, isSpaced: Bool) -> ShutGate? {
-    if let shut = configurationGate { return shut }
+    if let shut = configurationGate ?? salvageGate { return shut }
     if kind == .payload && !settings.payloadTypes.contains(type) {
       return ShutGate(.isUploadPayload, "isUploadPayload is off for \(type) in the monitor list")
     }

@@ -229,7 +229,7 @@ actor NamespacePipeline {
     return Gates(
       settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
       lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,
-      now: Instant(parts.time))
+      awaited: parts.store.health.awaited[namespace]?[kind], now: Instant(parts.time))
   }
 
   /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.

@@ -15,38 +15,44 @@ public actor SignalMonitor {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.signals")
   private let handler: @Sendable (Event) -> Void
   private let exitNow: @Sendable (Int32) -> Void
+  /// The pipe's end that is read; nil: there is no pipe, and the signals end the process.
+  private let descriptor: Int32?
   private var source: (any DispatchSourceRead)?
   private var isStopping = false
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// - Parameter handler: called on the monitor's queue; it must not block.
+  /// Signals are kept from here on, and until the process ends; `start` passes them on.
+  /// - Parameter handler: called on the monitor's queue; it must not block for long.
   public init(handler: @escaping @Sendable (Event) -> Void) {
     self.init(exitNow: { _exit($0) }, handler: handler)
   }
 
   init(exitNow: @escaping @Sendable (Int32) -> Void, handler: @escaping @Sendable (Event) -> Void) {
     (self.exitNow, self.handler) = (exitNow, handler)
-  }
-
-  /// From here on, and until the process ends, the signals come as events. Call it once, before anything that a stop
-  /// would have to clean up.
-  public func start() {
-    precondition(source == nil, "signals are watched once")
     signal(SIGPIPE, SIG_IGN)
     var ends: [Int32] = [-1, -1]
-    // Without a pipe the signals do what they do by default, which is to end the process.
-    guard pipe(&ends) == 0 else { return }
+    guard pipe(&ends) == 0 else {
+      descriptor = nil
+      return
+    }
     for end in ends {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
-    let source = DispatchSource.makeReadSource(fileDescriptor: ends[0], queue: executor.queue)
-    source.setEventHandler { [descriptor = ends[0]] in self.assumeIsolated { $0.read(descriptor) } }
-    source.activate()
-    self.source = source
+    descriptor = ends[0]
     prism_tell_signals(ends[1])
     for number in [SIGTERM, SIGINT, SIGHUP] { signal(number, prism_signal_came) }
+  }
+
+  /// From here on the signals come as events, those that came since `init` at once. Call it once.
+  public func start() {
+    precondition(source == nil, "signals are watched once")
+    guard let descriptor else { return }
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
+    source.setEventHandler { self.assumeIsolated { $0.read(descriptor) } }
+    source.activate()
+    self.source = source
   }
 
   private func read(_ descriptor: Int32) {

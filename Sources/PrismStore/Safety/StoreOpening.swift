@@ -16,21 +16,31 @@ struct StoreOpening {
   let board: HealthBoard
   /// What the process knows, where it had the database open before.
   var remembered: Adoption.Remembered?
-  /// No power was lost since the last run: a log that isn't whole is damaged.
-  var isSameBoot = true
+  /// What the starts before came to. Where the process had the database open before: none died.
+  var start = StartHistory.Start(isSameBoot: true)
   private var contentsPath: String { options.databasePath + TableOfContents.suffix }
+  private var logPath: String { options.databasePath + "-wal" }
   private var aside: SetAside { SetAside(options) }
 
   init(_ options: StoreOptions, _ board: HealthBoard) { (self.options, self.board) = (options, board) }
 
   /// - Throws: only what is not the file's fault, and `newer`.
   func open() throws(SQLiteError) -> Opened {
-    if let name = aside.pending() {
-      aside.finish(name)
-      return try openWithAdoption(name)
+    try finishMoves()
+    let opened = try openAsPlanned()
+    for old in aside.prune() {
+      options.log.warning(
+        "an old database whose reports are all in the new one is deleted", ["file": options.folder + "/" + old])
     }
+    noteLeftBehind(opened.salvage)
+    return opened
+  }
+
+  private func openAsPlanned() throws(SQLiteError) -> Opened {
+    if let name = aside.pending()?.name { return try openWithAdoption(name, reading: reading) }
     do throws(SQLiteError) {
-      if isLogDamaged { throw .damagedLog }
+      try mendLog()
+      if case .aside = start.attempt, access(options.databasePath, F_OK) == 0 { return try openWithout() }
       return try openFile()
     } catch {
       guard isFilesFault(error) else { throw error }
@@ -38,42 +48,86 @@ struct StoreOpening {
     }
   }
 
+  private var reading: StartHistory.Reading {
+    if case .aside(let reading) = start.attempt { reading } else { .everything }
+  }
+
+  /// Makes good what a start before was killed in, and puts a database back that was set aside for deaths which went on.
+  private func finishMoves() throws(SQLiteError) {
+    guard let intent = aside.pending() else { return }
+    switch intent.direction {
+    case .back: aside.finishBack(intent.name)
+    case .deaths where start.attempt == .inPlace: try putBack(intent.name)
+    case .deaths, .damaged: aside.finish(intent.name)
+    }
+  }
+
+  /// While a move away is noted, nothing was stored in the new database.
+  private func putBack(_ name: String) throws(SQLiteError) {
+    aside.finish(name)
+    guard try !holdsAnything else { return aside.done() }
+    aside.putBack(name)
+    options.log.warning(
+      "the start without the database died, too: the database was not the cause, and is in its place again",
+      ["file": options.databasePath])
+  }
+
+  /// The note of the move was removed before anything was stored, and may have come back with a loss of power.
+  private var holdsAnything: Bool {
+    get throws(SQLiteError) {
+      guard access(options.databasePath, F_OK) == 0 else { return false }
+      do throws(SQLiteError) {
+        return try StoreDatabase(options).connection.firstInt("SELECT count(*) FROM namespaces") ?? 0 > 0
+      } catch {
+        if error.isEnvironment { throw error }
+        return false  // it was not even set up
+      }
+    }
+  }
+
   /// Sets the database aside, whatever it is, and begins a new one.
   func replace(for cause: String) throws(SQLiteError) -> Opened {
     let source = DamagedDatabase(path: options.databasePath)
     let kind: SetAside.Cause = source?.isOurs == false ? .foreign : .corrupt
-    let name = aside.begin(kind, unixMilliseconds: options.time.unixMilliseconds)
-    aside.finish(name)
+    let name = setAside(kind, .damaged, cause: cause)
     options.log.error(
       kind == .foreign
         ? "prism.db is not a database of prism's: it is set aside and a new one begun; look at who put it there"
         : "the database is damaged: it is set aside, and what can be read of it is brought into a new one",
       ["cause": cause, "set_aside": options.folder + "/" + name])
+    return try openWithAdoption(name, reading: reading)
+  }
+
+  /// Starts die again and again before they serve: the database may be the reason.
+  private func openWithout() throws(SQLiteError) -> Opened {
+    let cause = "\(start.deaths) starts died before they were ready"
+    let name = setAside(.corrupt, .deaths, cause: cause)
+    options.log.error(
+      "the database may be why starts die: it is set aside, and what can be read of it is brought into a new one",
+      ["cause": cause, "set_aside": options.folder + "/" + name])
+    return try openWithAdoption(name, reading: reading)
+  }
+
+  private func setAside(_ kind: SetAside.Cause, _ direction: SetAside.Intent.Direction, cause: String) -> String {
+    let name = aside.begin(kind, direction, unixMilliseconds: options.time.unixMilliseconds)
+    aside.finish(name)
     board.note {
       $0.setAside += 1
       $0.cause = cause
     }
-    return try openWithAdoption(name)
+    return name
   }
 
-  /// A new database without anything of the one before it, which stays beside it.
-  func abandon() throws(SQLiteError) -> Opened {
-    let name = aside.pending() ?? aside.begin(.corrupt, unixMilliseconds: options.time.unixMilliseconds)
-    aside.finish(name)
-    aside.done()
-    board.note { $0.setAside += 1 }
-    return try openFile()
-  }
-
-  /// Starts die again and again before they serve: the database is the likeliest reason.
-  func breakLoop(_ past: RunMark.Past, _ runMark: RunMark) throws(SQLiteError) -> Opened {
-    runMark.gaveUp(unixMilliseconds: options.time.unixMilliseconds)
-    let cause = "\(past.deaths) starts died before they were ready within a minute"
-    guard past.hasGivenUp else { return try replace(for: cause) }
-    options.log.error(
-      "they still do: nothing is brought over any more; look at the files with `sqlite3 FILE .recover`",
-      ["cause": cause, "folder": options.folder])
-    return try abandon()
+  /// Databases that hold reports which are not in this one.
+  private func noteLeftBehind(_ salvage: SalvageProgress) {
+    let left = aside.leftBehind(besides: salvage.files.map(\.name))
+    board.note { $0.leftBehind = left }
+    if !left.isEmpty && remembered == nil {
+      options.log.error(
+        "databases that were set aside hold reports that are not brought over: look at them with "
+          + "`sqlite3 FILE .recover`, then delete them",
+        ["files": left.joined(separator: " "), "folder": options.folder])
+    }
   }
 
   // MARK: A sound file
@@ -109,19 +163,21 @@ struct StoreOpening {
     if facts.st_size == 0 { throw .nonsense }
   }
 
-  /// With full durability only the last commit can be torn, and only by a loss of power.
-  private var isLogDamaged: Bool {
-    guard options.durability == .full, let log = WriteAheadLog(path: options.databasePath + "-wal") else {
-      return false
-    }
-    guard log.commitsBehindDamage <= (isSameBoot ? 0 : 1) else { return true }
+  /// Cuts off what SQLite would not read of the log, so that it is not taken for anything once commits stand before it.
+  /// With full durability only the last commit can be torn, and only by a loss of power. - Throws: `damagedLog`.
+  private func mendLog() throws(SQLiteError) {
+    guard options.durability == .full, let log = WriteAheadLog(path: logPath) else { return }
+    guard log.commitsBehindDamage <= (start.isSameBoot ? 0 : 1) else { throw .damagedLog }
     if log.hasDamagedFrame && remembered == nil {
       options.log.warning(
         "the last commit in the log is not whole and is left out: it was being written when the last run ended, or, if it "
           + "had been answered, it was damaged since")
       board.note { $0.cause = "the last commit in the log was not whole" }
     }
-    return false
+    guard let end = log.soundEnd, end < log.fileBytes, log.hasDamagedFrame else { return }
+    guard truncate(logPath, off_t(end)) == 0 else {
+      throw SQLiteError(code: SQLiteError.ioError, message: String(cString: strerror(errno)), sql: "cut the log")
+    }
   }
 
   /// What a sound file never makes SQLite say.
@@ -132,32 +188,32 @@ struct StoreOpening {
 
   // MARK: A damaged one
 
-  private func openWithAdoption(_ name: String) throws(SQLiteError) -> Opened {
+  private func openWithAdoption(_ name: String, reading: StartHistory.Reading) throws(SQLiteError) -> Opened {
     _ = try openFile()
     do throws(SQLiteError) {
-      let outcome = try adopt(name)
-      aside.done()
+      let outcome = try adopt(name, reading)
       tell(outcome, name)
     } catch {
       guard isFilesFault(error) else { throw error }
-      aside.done()
       options.log.error(
         "what was set aside can't be brought over; look at it with `sqlite3 FILE .recover`",
         ["file": options.folder + "/" + name, "cause": error.description])
     }
-    let opened = try openFile()
-    for old in aside.prune(keeping: opened.salvage.files.map(\.name)) {
-      options.log.warning("an old damaged database is deleted to make room", ["file": options.folder + "/" + old])
-    }
-    return opened
+    aside.done()
+    return try openFile()
   }
 
-  private func adopt(_ name: String) throws(SQLiteError) -> Adoption.Outcome {
+  private func adopt(_ name: String, _ reading: StartHistory.Reading) throws(SQLiteError) -> Adoption.Outcome {
     let connection = try StoreDatabase(options).connection
     // It knows namespaces: killed after its adoption, before the mark of it was removed.
-    guard try connection.firstInt("SELECT count(*) FROM namespaces") == 0,
-      let source = DamagedDatabase(path: options.folder + "/" + name), source.isOurs
-    else { return Adoption.Outcome() }
+    guard try connection.firstInt("SELECT count(*) FROM namespaces") == 0 else { return Adoption.Outcome() }
+    var unknown = Adoption.Outcome()
+    unknown.isLossUnknown = true
+    if reading == .nothing { return unknown }
+    guard let source = DamagedDatabase(path: options.folder + "/" + name), source.isOurs else {
+      return Adoption.Outcome()
+    }
+    if reading == .counts { return try Adoption.runForCounts(source, into: connection) }
     return try Adoption.run(source, name: name, into: connection, remembered: remembered)
   }
 

@@ -60,7 +60,26 @@ struct Adoption {
       var progress = before
       progress.files.insert(.init(name: name, nextPage: 1), at: 0)
       progress.missing = adoption.ledgers.mapValues { $0.ledger[.waiting] }
+      progress.sources.insert(name, at: 0)
+      progress.isLossy = progress.isLossy || adoption.outcome.lostRows > 0 || adoption.outcome.isLossUnknown
       try progress.write(connection)
+      return adoption.outcome
+    }
+  }
+
+  /// Takes over names and counts only: what waits, is on its way or dead in the old database counts as `corrupt`.
+  static func runForCounts(
+    _ source: DamagedDatabase, into connection: SQLiteConnection
+  ) throws(SQLiteError) -> Outcome {
+    try connection.transaction { () throws(SQLiteError) in
+      var adoption = Adoption(source, connection, nil)
+      _ = try adoption.adoptFacts()
+      try adoption.adoptNames()
+      try adoption.readLedgers()
+      for queue in adoption.ledgers.keys {
+        for account in [Ledger.Account.waiting, .claimed, .dead] { adoption.settle(queue, account, count: 0, bytes: 0) }
+      }
+      try adoption.writeLedgers()
       return adoption.outcome
     }
   }
@@ -77,7 +96,8 @@ struct Adoption {
     epoch = remembered?.epoch ?? epoch ?? source.contents?.epoch
     if let epoch { try Epoch.write(epoch, connection) } else { outcome.isLossUnknown = true }
     return SalvageProgress(
-      files: facts[SalvageProgress.filesKey], missing: facts[SalvageProgress.missingKey]) ?? .none
+      files: facts[SalvageProgress.filesKey], missing: facts[SalvageProgress.missingKey],
+      sources: facts[SalvageProgress.sourcesKey]) ?? .none
   }
 
   private mutating func adoptNames() throws(SQLiteError) {

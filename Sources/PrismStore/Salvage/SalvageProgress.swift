@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// What is still to be brought over from databases that were set aside: kept in the new one's `facts`, and changed in the
 /// same transaction as the rows it speaks of, so that a kill at any point neither loses nor doubles one.
 struct SalvageProgress: Equatable, Sendable {
@@ -12,7 +14,13 @@ struct SalvageProgress: Equatable, Sendable {
   var files: [File]
   /// By queue: rows that count as waiting and were not found yet.
   var missing: [QueueID: Int]
+  /// Every file that rows came from since the last time that none was left to be looked at.
+  var sources: [String] = []
+  /// Some of their reports can't be read.
+  var isLossy = false
 
+  static let sourcesKey = "salvage.sources"
+  private static let lossyMark = "lossy"
   static let filesKey = "salvage"
   static let missingKey = "salvage.missing"
 
@@ -23,8 +31,10 @@ struct SalvageProgress: Equatable, Sendable {
       .joined(separator: "\n")
   }
 
+  var sourcesText: String { ((isLossy ? [Self.lossyMark] : []) + sources).joined(separator: "\n") }
+
   /// nil: nothing is to be brought over.
-  init?(files: String?, missing: String?) {
+  init?(files: String?, missing: String?, sources: String?) {
     self.files = (files ?? "").split(separator: "\n").compactMap { line in
       let words = line.split(separator: " ")
       guard words.count == 2, let page = Int(words[1]) else { return nil }
@@ -36,21 +46,40 @@ struct SalvageProgress: Equatable, Sendable {
       guard numbers.count == 3 else { continue }
       self.missing[QueueID(namespace: numbers[0], kind: QueueID.kind(numbered: numbers[1]))] = numbers[2]
     }
+    let names = (sources ?? "").split(separator: "\n").map { String($0) }
+    (self.sources, isLossy) = (names.filter { $0 != Self.lossyMark }, names.contains(Self.lossyMark))
     if self.files.isEmpty { return nil }
   }
 
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     let files = try connection.fact(Self.filesKey)
     let missing = try connection.fact(Self.missingKey)
-    self = Self(files: files, missing: missing) ?? Self(none: ())
+    let sources = try connection.fact(Self.sourcesKey)
+    self = Self(files: files, missing: missing, sources: sources) ?? Self(none: ())
   }
 
   private init(none: Void) { (files, missing) = ([], [:]) }
   static var none: Self { Self(none: ()) }
 
+  /// Whether rows of this queue may still come.
+  func isAwaited(_ queue: QueueID) -> Bool { !files.isEmpty && (isLossy || missing[queue, default: 0] > 0) }
+
+  /// What may still come, by namespace and kind.
+  func awaited(_ state: StoreState) -> [NamespaceName: [ReportKind: Int]] {
+    var awaited: [NamespaceName: [ReportKind: Int]] = [:]
+    for (number, namespace) in files.isEmpty ? [:] : state.namespaces {
+      for kind in ReportKind.allCases {
+        let queue = QueueID(namespace: number, kind: kind)
+        if isAwaited(queue) { awaited[namespace, default: [:]][kind] = missing[queue, default: 0] }
+      }
+    }
+    return awaited
+  }
+
   func write(_ connection: SQLiteConnection) throws(SQLiteError) {
     try connection.setFact(Self.filesKey, files.isEmpty ? nil : filesText)
     try connection.setFact(Self.missingKey, files.isEmpty ? nil : missingText)
+    try connection.setFact(Self.sourcesKey, files.isEmpty ? nil : sourcesText)
   }
 }
 

@@ -18,6 +18,10 @@ struct WriteAheadLog {
   /// A frame of this log's that fails its checksum, or that ends with the file.
   private(set) var hasDamagedFrame = false
 
+  /// Where SQLite stops to read: behind the last commit before anything damaged. nil: it reads nothing.
+  private(set) var soundEnd: Int?
+  private(set) var fileBytes = 0
+
   /// A frame before the last commit says so little of itself that nobody knows of which page it was.
   private(set) var hasUnknownFrame = false
 
@@ -39,6 +43,7 @@ struct WriteAheadLog {
     var seed = Checksum(header, at: 24)
     let isBigEndian = isWhole && header[3] & 1 == 1
     isBehindDamage = !isWhole
+    if isWhole { soundEnd = Self.headerBytes }
     var offset = Self.headerBytes
     while let frame = Self.read(descriptor, at: offset, Self.frameBytes) {
       take(frame, at: offset, hasSalts: Array(frame[8..<16]) == salts, seed: seed, isBigEndian)
@@ -46,7 +51,8 @@ struct WriteAheadLog {
       offset += Self.frameBytes
     }
     var facts = stat()
-    if fstat(descriptor, &facts) == 0 && Int(facts.st_size) > offset { hasDamagedFrame = true }
+    if fstat(descriptor, &facts) == 0 { fileBytes = Int(facts.st_size) }
+    if fileBytes > offset { hasDamagedFrame = true }
   }
 
   private mutating func take(_ frame: [UInt8], at offset: Int, hasSalts: Bool, seed: Checksum, _ isBigEndian: Bool) {
@@ -61,7 +67,7 @@ struct WriteAheadLog {
     if !isWhole { (isBehindDamage, hasDamagedFrame) = (true, true) }
     uncommitted.append((frame.bigEndian32(0), offset + Self.frameHeaderBytes, isWhole))
     guard isWhole, frame.bigEndian32(4) != 0 else { return }
-    if isBehindDamage { commitsBehindDamage += 1 }
+    if isBehindDamage { commitsBehindDamage += 1 } else { soundEnd = offset + Self.frameBytes }
     if isBehindUnknownFrame { hasUnknownFrame = true }
     for entry in uncommitted {
       if entry.isWhole {

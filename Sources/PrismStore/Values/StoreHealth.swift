@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// How the store is: what `prismctl status`, `/readyz` and the metrics say of it.
 public struct StoreHealth: Sendable, Equatable {
   /// The raw value is a metric's label.
@@ -28,6 +30,12 @@ public struct StoreHealth: Sendable, Equatable {
   public var salvagedRows = 0
   /// Reports that could not be, as far as their number is known: counted `corrupt`.
   public var lostRows = 0
+
+  /// Databases in the state folder that were set aside and hold reports which are not brought over, by their names.
+  public var leftBehind: [String] = []
+  /// Reports that are still to be brought over, by namespace and kind: until then nothing of it is sent, so that none
+  /// overtakes an older one. 0: how many is not known.
+  public var awaited: [NamespaceName: [ReportKind: Int]] = [:]
 
   public init(since: Int64) { self.since = since }
 

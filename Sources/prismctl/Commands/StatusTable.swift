@@ -152,6 +152,15 @@ struct StatusTable {
     if store.setAside > 0 {
       notes.append("\(store.setAside) damaged set aside, \(store.salvagedRows) rows saved, \(store.lostRows) lost")
     }
+    for namespace in store.awaited {
+      let count = namespace.value.reduce(0) { $0 + $1.value }
+      let rows = count > 0 ? "\(count) older" : "its older"
+      notes.append("\(namespace.name) sends nothing until \(rows) rows are brought over")
+    }
+    if !store.leftBehind.isEmpty {
+      let files = store.leftBehind.joined(separator: ", ")
+      notes.append("reports that could not be brought over are in \(files); delete it when you have looked")
+    }
     guard !notes.isEmpty else { return [] }
     return ["store: \((notes + [store.cause].compactMap { $0 }).joined(separator: "; "))"]
   }

@@ -30,6 +30,7 @@ import Testing
       try await withThrowingTaskGroup(of: Void.self) { group in
         for writer in 0..<Self.writers { group.addTask { try await Self.send(harness, writer, oracle) } }
         group.addTask { try await Self.killAtRandom(harness, oracle, seed) }
+        group.addTask { try await Self.readBeside(harness, oracle) }
         try await group.waitForAll()
       }
       try await harness.waitUntilSent(Self.names, within: .seconds(300))
@@ -53,6 +54,14 @@ import Testing
         while !oracle.isOver, access(harness.ingest, F_OK) != 0 { try await Task.sleep(for: .milliseconds(10)) }
       } catch { throw error }
     }
+  }
+
+  /// No kill makes another program's reads go wrong, and none makes the daemon set a sound database aside.
+  private static func readBeside(_ harness: Harness, _ oracle: Oracle) async throws {
+    var reader = ForeignReader(harness.folder + "/state/prism.db")
+    try await reader.watch { oracle.isOver }
+    #expect(reader.faults == [] && reader.checks > 0)
+    #expect(!harness.daemonLog.contains("is set aside"))
   }
 
   /// The daemon, and about as often the collector.

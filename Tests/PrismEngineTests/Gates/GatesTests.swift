@@ -32,6 +32,16 @@ struct GatesTests {
     #expect(Self.gates(.payload).verdict == .open(.only([Self.scan])))
   }
 
+  @Test("while older reports are brought over nothing leaves, and the gate says why") func salvage() {
+    var gates = Self.gates()
+    gates.awaited = 12
+    #expect(shut(gates) == .salvage && !gates.mayTry)
+    let words = gates.shutGate(for: Self.order, due: nil, isSpaced: false)?.reason ?? ""
+    #expect(words.contains("12 older reports"))
+    gates.awaited = 0
+    #expect(shut(gates) == .salvage)
+  }
+
   @Test("configuration shuts: no url, upload off, an unknown key, no type with payloads, a namespace that went")
   func configuration() {
     #expect(shut(Self.gates { $0.url = nil }) == .url)

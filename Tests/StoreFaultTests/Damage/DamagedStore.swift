@@ -23,9 +23,10 @@ final class DamagedStore {
   /// What the log said.
   var log: [String] { book.lines }
 
-  func open() async throws -> ReportStore {
+  /// - Parameter onMove: called at each step of moving a database away or back.
+  func open(onMove: (@Sendable () -> Void)? = nil) async throws -> ReportStore {
     var options = StoreOptions(folder: folder.path)
-    options.ballastBytes = 0
+    (options.ballastBytes, options.onMove) = (0, onMove)
     options.checkpointInterval = .zero
     options.log = Logger(write: book.write)
     return try await ReportStore.openOnceFree(options)

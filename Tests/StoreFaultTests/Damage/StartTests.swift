@@ -8,11 +8,11 @@ import Testing
 /// How the store starts after what happened before.
 extension StoreFaults {
   struct Starts {
-    private func die(_ rig: DamagedStore, times: Int, hasGivenUp: Bool = false) {
+    private func die(_ rig: DamagedStore, times: Int) {
       let boot =
         FaultFolder.read("/proc/sys/kernel/random/boot_id").split(separator: "\n").first.map { String($0) } ?? ""
       let now = SystemTime().unixMilliseconds
-      let lines = [boot] + (hasGivenUp ? ["gave up"] : []) + (0..<times).map { "start \(now - Int64($0) * 1000)" }
+      let lines = ["boot \(boot)"] + (0..<times).map { "start \(now - Int64($0) * 1000)" }
       FaultFolder.write(lines.joined(separator: "\n") + "\n", to: rig.folder.path + "/prism.run")
     }
 
@@ -54,8 +54,9 @@ extension StoreFaults {
       await store.close()
     }
 
-    @Test("deaths that go on after that begin an empty one; the old file stays")
-    func deathLoopGoesOn() async throws {
+    @Test(
+      "if the start without it dies, too, the database is put back, wherever that start was killed", arguments: 1...4)
+    func putBack(step: Int) async throws {
       let rig = DamagedStore()
       do {
         let store = try await rig.open()
@@ -63,21 +64,48 @@ extension StoreFaults {
         await store.close()
       }
       die(rig, times: 3)
+      let point = KillPoint(rig.folder, step: step)
+      _ = try await rig.open { point.take() }
+      try #require(point.isReached)
+      rig.folder.clear()
+      point.remains.copy(to: rig.folder)
+      let store = try await rig.open()
+      while try await store.maintain() {}
+      let held = try await rig.held(store)
+      #expect(Set(held.compactMap { $0 }) == rig.stored.subtracting(rig.delivered) && !held.contains(nil))
+      #expect(store.health.leftBehind == [])
+      await store.close()
+    }
+
+    @Test("deaths that go on leave the database behind: its reports count as corrupt, and it is named and kept")
+    func leftBehind() async throws {
+      let rig = DamagedStore()
       do {
         let store = try await rig.open()
-        rig.folder.keepAsKilled()
+        try await rig.fill(store)
         await store.close()
       }
-      rig.folder.restoreKilled()
-      die(rig, times: 3, hasGivenUp: true)
+      die(rig, times: 11)
+      let left = try await liveWithout(rig)
+      for round in 0..<4 {
+        FaultFolder.write("not a database \(round)", to: rig.folder.path + "/prism.db")
+        _ = try await rig.open()
+      }
+      #expect(rig.folder.names.contains(left))
+    }
+
+    /// - Returns: the file that is left behind.
+    private func liveWithout(_ rig: DamagedStore) async throws -> String {
       let store = try await rig.open()
+      let left = try #require(store.health.leftBehind.first)
+      #expect(rig.folder.names.contains(left))
+      #expect(try await rig.corruptCount(store) == rig.stored.subtracting(rig.delivered).count)
       #expect(try await rig.held(store).isEmpty)
       #expect(await rig.append(store, 3))
-      #expect(rig.log.contains { $0.contains("nothing is brought over any more") })
-      #expect(
-        rig.folder.names.count { $0.hasPrefix("prism.db.corrupt-") && !$0.contains("toc") && !$0.hasSuffix("-wal") }
-          == 2)
+      #expect(try await store.isBalanced())
+      #expect(rig.log.contains { $0.contains(left) && $0.contains("not brought over") })
       await store.close()
+      return left
     }
 
     @Test("a start that ends by itself is no death, and a clean stop leaves no mark")

@@ -10,11 +10,16 @@ public struct StoreReport: ControlMessage {
   /// Damaged files that were moved out of the way, and the rows that were read from them or lost with them.
   public var setAside = 0, salvagedRows = 0, lostRows = 0
 
+  /// Names of files in the state folder that hold reports which could not be brought over.
+  public var leftBehind: [String] = []
+  /// Reports by namespace and kind that are still to be brought over; 0: their number is not known yet.
+  public var awaited = NamedValues<NamedValues<Int>>()
+
   public init() {}
 
   public static let fields: [ControlField<StoreReport>] = [
     .init("state", \.state), .init("since", \.since), .init("takesReports", \.takesReports), .init("cause", \.cause),
     .init("faults", \.faults), .init("setAside", \.setAside), .init("salvagedRows", \.salvagedRows),
-    .init("lostRows", \.lostRows),
+    .init("lostRows", \.lostRows), .init("leftBehind", \.leftBehind), .init("awaited", \.awaited),
   ]
 }

@@ -1,0 +1,104 @@
+/// What `prism.run` says of the starts of this boot: a value that each event changes, and that tells a start how to open
+/// the database (docs/store.md, Starts that die).
+///
+/// A start that neither became ready nor was asked to stop died. Memory, a slow disk or the service manager may have
+/// killed it as well as the database, so each guess at the database is taken back by the next death.
+struct StartHistory: Equatable, Sendable {
+  /// What is read of a database that is set aside for deaths.
+  enum Reading: Equatable, Sendable {
+    case everything
+    /// The ledger only: its reports count as `corrupt`, and stay in the file.
+    case counts
+    /// Nothing: how many reports it holds is not known.
+    case nothing
+  }
+
+  enum Attempt: Equatable, Sendable {
+    /// With the database, put back if it was set aside for the deaths before.
+    case inPlace
+    case aside(Reading)
+  }
+
+  /// What a start finds.
+  struct Start: Equatable, Sendable {
+    /// The last run ended in order.
+    var wasClean = true
+    /// No power was lost since the end of the log was last known to be whole.
+    var isSameBoot = false
+    /// Starts of this boot in a row that died.
+    var deaths = 0
+
+    var attempt: Attempt {
+      guard deaths % StartHistory.round == StartHistory.deathsMax else { return .inPlace }
+      switch deaths / StartHistory.round {
+      case 0, 1: return .aside(.everything)
+      case 2: return .aside(.counts)
+      default: return .aside(.nothing)
+      }
+    }
+  }
+
+  /// Deaths with the database, before one start without it.
+  static let deathsMax = 3
+  private static let round = deathsMax + 1
+  /// A start that begins later than this after the one before it is the first in a new row.
+  static let windowMilliseconds: Int64 = 60_000
+  /// Past the last change of `attempt`, whole rounds are forgotten.
+  private static let startsMax = 5 * round
+
+  private var bootID: String?
+  private var logBootID: String?
+  /// When the starts in a row began that are not ready, in milliseconds since 1970; the last one may still run.
+  private var starts: [Int64] = []
+
+  /// Before the first start, and after one that ended in order.
+  init() {}
+
+  /// The content of `prism.run`; a line that is none of its own is the boot id that version 0.1 wrote.
+  init(_ text: String) {
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 1).map { String($0) }
+      switch (words[0], words.count) {
+      case ("boot", 2): bootID = words[1]
+      case ("log", 2): logBootID = words[1]
+      case ("start", 2): Int64(words[1]).map { starts.append($0) }
+      case ("ready", 1), ("gave", 2): continue
+      default: (bootID, logBootID) = (String(line), String(line))
+      }
+    }
+    bootID = bootID ?? ""
+  }
+
+  var text: String {
+    let heads = [bootID.map { "boot \($0)" }, logBootID.map { "log \($0)" }].compactMap { $0 }
+    let lines = heads + (starts.isEmpty ? ["ready"] : starts.map { "start \($0)" })
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// - Parameter bootID: the kernel's; empty if unknown, which counts as a new boot each time.
+  mutating func begin(bootID: String, unixMilliseconds now: Int64) -> Start {
+    let isSameBoot = !bootID.isEmpty && bootID == self.bootID
+    var start = Start(wasClean: self.bootID == nil, isSameBoot: !bootID.isEmpty && bootID == logBootID)
+    starts = isSameBoot ? row(endingAt: now) : []
+    if starts.count >= Self.startsMax { starts.removeFirst(Self.round) }
+    start.deaths = starts.count
+    starts.append(now)
+    self.bootID = bootID
+    return start
+  }
+
+  /// The starts at the end that each came within the window of the next.
+  private func row(endingAt now: Int64) -> [Int64] {
+    var next = now
+    return starts.reversed().prefix { start in
+      defer { next = start }
+      return abs(next.subtractingReportingOverflow(start).partialValue) <= Self.windowMilliseconds
+    }.reversed()
+  }
+
+  /// The log's end is whole, or was cut to be.
+  mutating func logIsWhole() { logBootID = bootID }
+  /// The start that runs was asked to stop, or ends by itself: no death.
+  mutating func stop() { _ = starts.popLast() }
+  mutating func becomeReady() { starts = [] }
+}
