@@ -18,7 +18,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
-.PHONY: clients test-clients soak-clients
+.PHONY: clients test-clients soak-clients soak-adversary
 .PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,7 +119,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 	$(MAKE) --no-print-directory -C clients/c mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -149,6 +149,8 @@ soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 
 soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
 	scripts/fuzz 3600
+soak-adversary: soak-build ## every attack of local users, with 1,000 answers each; on a machine that does nothing else
+	PRISM_SOAK=2 swift test --skip-build --filter AdversaryTests
 soak-life: soak-build ## 100 simulated lives of two days each
 	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
 

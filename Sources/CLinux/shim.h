@@ -100,7 +100,7 @@ static inline void prism_poll_remove(int poll, int socket) {
   epoll_ctl(poll, EPOLL_CTL_DEL, socket, &event);
 }
 
-enum { PRISM_POLL_EVENTS = 64 };
+enum { PRISM_POLL_EVENTS = 512 };
 
 /// The `id`s of those that are ready, at most PRISM_POLL_EVENTS of them, waited for at most `milliseconds` (-1: for
 /// ever); how many.

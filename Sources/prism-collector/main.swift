@@ -1,3 +1,4 @@
+import CArguments
 import Dispatch
 import Glibc
 import PrismBase
@@ -6,5 +7,6 @@ import PrismBase
 StandardStreams.prepare()
 // Files that it makes are the owner's only: reports are read with a token, not from the disk.
 umask(0o077)
-Task { exit(await runCollector(Array(CommandLine.arguments.dropFirst()))) }
+let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
+Task { exit(await runCollector(words)) }
 dispatchMain()

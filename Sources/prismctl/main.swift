@@ -1,3 +1,5 @@
+import CArguments
 import Glibc
 
-exit(await runPrismctl(Array(CommandLine.arguments.dropFirst())))
+let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
+exit(await runPrismctl(words))

@@ -59,7 +59,7 @@ final class Daemon: Sendable {
       ingest = try IngestServer(
         listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
-        version: version, feed: engine.feed, log: log)
+        version: version, feed: engine.feed, connectionsMax: Self.connectionsMax(daemon, log), log: log)
       let (ingest, remote) = (ingest, remote)
       metrics = MetricsServer(
         .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { await remote.figures }),
@@ -144,6 +144,18 @@ final class Daemon: Sendable {
       if case .folder = error { throw StartFailure(exitCode: .cannotCreate, message: error.description) }
       throw StartFailure(exitCode: .unavailable, message: error.description)
     }
+  }
+
+  /// What the limit of open files leaves for connections.
+  private static func connectionsMax(_ daemon: DaemonConfiguration, _ log: Logger) -> Int {
+    let limit = DescriptorLimit.raise()
+    let connections = DescriptorLimit.connectionsMax(of: limit)
+    if connections < daemon.ingest.maxConnections {
+      log.warning(
+        "the limit of open files leaves fewer connections than ingest.maxConnections; raise it (systemd: LimitNOFILE=)",
+        ["openFiles": "\(limit)", "connections": "\(connections)"])
+    }
+    return connections
   }
 
   /// The derived one; empty where there is nothing to derive it from and none is needed.

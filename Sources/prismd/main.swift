@@ -1,3 +1,4 @@
+import CArguments
 import Dispatch
 import Glibc
 import PrismBase
@@ -5,10 +6,11 @@ import PrismLinux
 
 // Before anything opens a descriptor, which libdispatch does with the first task.
 StandardStreams.prepare()
+let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
 let route = SignalRoute()
 let signals = SignalMonitor { route.handle($0) }
 Task {
   await signals.start()
-  exit(await runPrismd(Array(CommandLine.arguments.dropFirst()), signals: route))
+  exit(await runPrismd(words, signals: route))
 }
 dispatchMain()

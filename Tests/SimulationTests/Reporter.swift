@@ -24,7 +24,10 @@ struct Reporter {
 
   /// What goes to the next commit.
   mutating func batches(of reports: [LifeReport], unixMilliseconds: Int64) -> [ReportBatch] {
-    for report in reports { conversation.consume(report.request.span, unixMilliseconds: unixMilliseconds) }
+    for report in reports {
+      var turn = WorkTurn.unbounded
+      _ = conversation.consume(report.request.span, within: &turn, unixMilliseconds: unixMilliseconds)
+    }
     return conversation.takeBatches()
   }
 

@@ -19,10 +19,14 @@ package enum DaemonKeys {
     Key("ingest.group", .groupName, optional: \.ingest.group, default: "the daemon's own", "the socket's group"),
     Key(
       "ingest.maxConnections", .integer(1...65_536, unit: "connections"), at: \.ingest.maxConnections,
-      "what is over it is answered with `busy`"),
+      "what is over it is answered with `busy`; the last quarter is kept for users with fewer than 8"),
     Key(
       "ingest.maxConnectionsPerUser", .integer(1...65_536, unit: "connections"), at: \.ingest.maxConnectionsPerUser,
       "the same for one user"),
+    Key(
+      "ingest.memoryMByte", .mebibytes(16...1024), at: \.ingest.memoryBytes,
+      "what all clients together may make the daemon hold: requests, reports before their commit, answers; one user a quarter of it"
+    ),
     Key(
       "control.socket", .path(bytesMax: 107), at: \.control.socket, isLive: false,
       "where `prismctl` asks; only root, the daemon's own user, `control.group` and `control.readers` are answered; mode 0660, and 0666 where both groups are set"

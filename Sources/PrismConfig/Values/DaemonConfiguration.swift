@@ -34,6 +34,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var group: String?
     public var maxConnections = 4096
     public var maxConnectionsPerUser = 1024
+    /// What clients may make the daemon hold in memory.
+    public var memoryBytes = 32 * 1_048_576
     public init() {}
   }
 

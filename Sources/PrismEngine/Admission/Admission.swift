@@ -79,7 +79,9 @@ public enum Admission {
   }
 
   static func payloadTooLarge(max: Int) -> Refusal {
-    Refusal(.payloadTooLarge, "the payload is larger than \(max) bytes, the namespace's maxBodyMByte")
+    Refusal(
+      .payloadTooLarge,
+      "the payload is larger than \(max) bytes: the namespace's maxBodyMByte, or what ingest.memoryMByte has room for")
   }
 }
 

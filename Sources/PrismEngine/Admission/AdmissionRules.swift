@@ -18,7 +18,8 @@ public final class AdmissionRules: Sendable {
     public let payloadBytesMax: Int
     public let quota: StoreQuota
 
-    init(_ configuration: NamespaceConfiguration) {
+    /// - Parameter requestBytesMax: what a request may hold in memory.
+    init(_ configuration: NamespaceConfiguration, requestBytesMax: Int) {
       name = configuration.name
       nameBytes = Array(name.text.utf8)
       (isGather, allow) = (configuration.isGather, configuration.allow)
@@ -28,7 +29,7 @@ public final class AdmissionRules: Sendable {
       monitorTypeBytes = types.map { MetaSplicing.monitorType($0.type, in: namespace).utf8.count }
       indexByType = Dictionary(
         types.enumerated().map { ($0.element.type.text, $0.offset) }, uniquingKeysWith: { first, _ in first })
-      payloadBytesMax = configuration.maxBodyBytes
+      payloadBytesMax = min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax)
       quota = StoreQuota(configuration)
     }
 
@@ -57,15 +58,28 @@ public final class AdmissionRules: Sendable {
   public let payloadBytesMax: Int
   /// Of a request line with the largest payload in base64.
   public let lineBytesMax: Int
+  /// What such a line holds with its payload decoded.
+  public let lineMemoryBytes: Int
+  /// What clients may make the daemon hold (`ingest.memoryMByte`).
+  public let memoryBytesMax: Int
+  /// The largest request with all that it becomes.
+  public let requestBytesMax: Int
 
   public init(_ snapshot: Snapshot) {
     generation = snapshot.generation
+    memoryBytesMax = snapshot.daemon.ingest.memoryBytes
+    let requestBytesMax = PendingBudget.requestBytesMax(bytesMax: memoryBytesMax)
+    self.requestBytesMax = requestBytesMax
     namespaces = Dictionary(
-      uniqueKeysWithValues: snapshot.namespaces.values.map { ($0.name.text, Namespace($0)) })
+      uniqueKeysWithValues: snapshot.namespaces.values.map {
+        ($0.name.text, Namespace($0, requestBytesMax: requestBytesMax))
+      })
     (configured, deviceID) = (snapshot.daemon.common, snapshot.daemon.deviceId)
     reserved = ReservedKeys(CommonInformation.reservedKeys(configured: configured))
-    payloadBytesMax = snapshot.namespaces.values.map(\.maxBodyBytes).max() ?? 0
-    lineBytesMax = Limits.lineBytesMax + (payloadBytesMax + 2) / 3 * 4
+    payloadBytesMax = namespaces.values.map(\.payloadBytesMax).max() ?? 0
+    // Base64 of 4 bytes becomes 3: a line and its payload together hold 7 quarters of the line.
+    let lineBytes = min(Limits.lineBytesMax + (payloadBytesMax + 2) / 3 * 4, requestBytesMax / 7 * 4)
+    (lineBytesMax, lineMemoryBytes) = (lineBytes, lineBytes / 4 * 7)
   }
 
   public func namespace(_ name: String) -> Namespace? { namespaces[name] }

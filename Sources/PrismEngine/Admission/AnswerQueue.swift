@@ -9,7 +9,12 @@ public struct AnswerQueue: Sendable {
     case ready([UInt8], reports: Int)
     /// The report of this number on the connection was refused; the next cumulative line lists it.
     case refused(sequence: Int, Refusal)
+    /// In place of an item while that is changed.
+    case changing
   }
+
+  /// What an answer costs in memory beside its text, at most.
+  private static let itemBytes = 96
 
   private var items = Ring<Item>()
   /// Reports that came on this connection.
@@ -18,6 +23,8 @@ public struct AnswerQueue: Sendable {
   private var refused: [(sequence: Int, refusal: Refusal)] = []
   /// Something was dealt with in `cumulative` mode that no line has told yet.
   private var owesAck = false
+  /// Memory of the answers that are known and not rendered: they wait behind reports whose commit is not settled.
+  public private(set) var bytes = 0
 
   public init() {}
 
@@ -38,13 +45,32 @@ public struct AnswerQueue: Sendable {
   public mutating func refuse(_ refusal: Refusal, _ mode: AnswerMode) {
     received += 1
     switch mode {
-    case .each: items.append(.ready(AnswerText.refused(refusal), reports: 1))
-    case .cumulative: items.append(.refused(sequence: received, refusal))
+    case .each: append(AnswerText.refused(refusal), reports: 1)
+    case .cumulative:
+      items.append(.refused(sequence: received, refusal))
+      bytes += Self.bytes(of: refusal)
     }
   }
 
   /// The answer to what is not a report.
-  public mutating func append(_ line: [UInt8]) { items.append(.ready(line, reports: 0)) }
+  public mutating func append(_ line: [UInt8]) { append(line, reports: 0) }
+
+  /// Answers that wait for the same report share one item: an item for each would cost more than its text.
+  private mutating func append(_ lines: [UInt8], reports: Int) {
+    bytes += lines.count
+    let isJoined = items.withLast { last in
+      guard case .ready(var before, let count) = last else { return false }
+      last = .changing  // so that the text grows in place
+      before += lines
+      last = .ready(before, reports: count + reports)
+      return true
+    }
+    guard isJoined != true else { return }
+    items.append(.ready(lines, reports: reports))
+    bytes += Self.itemBytes
+  }
+
+  private static func bytes(of refusal: Refusal) -> Int { itemBytes + refusal.message.utf8.count }
 
   /// Renders what is ready. Call it once for all that one chunk or one commit brought: it ends a cumulative line.
   public mutating func flush(into output: inout [UInt8]) {
@@ -90,21 +116,24 @@ public struct AnswerQueue: Sendable {
     let first = dealtWith + 1
     if let failure = batch.failure {
       for row in rows { refused.append((first + row - rows.lowerBound, failure)) }
+      bytes += rows.count * Self.bytes(of: failure)
       return
     }
     for case (let row, .refused(let refusal)) in exceptions {
       refused.append((first + row - rows.lowerBound, refusal))
+      bytes += Self.bytes(of: refusal)
     }
   }
 
   private mutating func renderReady(into output: inout [UInt8]) {
     while let item = items.first {
       switch item {
-      case .rows: return
+      case .rows, .changing: return
       case .ready(let lines, let reports):
         renderAck(into: &output)
         output.append(contentsOf: lines)
         dealtWith += reports
+        bytes -= lines.count + Self.itemBytes
       case .refused(let sequence, let refusal):
         refused.append((sequence, refusal))
         dealtWith += 1
@@ -117,7 +146,8 @@ public struct AnswerQueue: Sendable {
   private mutating func renderAck(into output: inout [UInt8]) {
     guard owesAck else { return }
     AnswerText.appendAcked(dealtWith, refused: refused, to: &output)
-    refused.removeAll(keepingCapacity: true)
+    for item in refused { bytes -= Self.bytes(of: item.refusal) }
+    refused = []
     owesAck = false
   }
 }

@@ -25,8 +25,12 @@ public struct BatchWriter: Sendable {
   public var bytes: Int { Self.bytes(of: batch) }
 
   public static func bytes(of batch: ReportBatch) -> Int {
-    batch.arena.count + batch.rows.count * MemoryLayout<ReportBatch.Row>.stride
+    batchBytes + batch.context.members.count + batch.arena.count
+      + batch.rows.count * MemoryLayout<ReportBatch.Row>.stride
   }
+
+  /// What a batch costs beside what it holds.
+  private static let batchBytes = 256
 
   /// Appends a report whole. - Throws: `bad_request` for a payload that isn't base64, `payload_too_large`; then nothing
   /// was appended.

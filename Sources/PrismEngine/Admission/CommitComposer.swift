@@ -6,7 +6,8 @@ public struct CommitComposer: Sendable {
   public struct Entry: Sendable {
     public let connection: Int
     public let batch: ReportBatch
-    var rows: Int { batch.rows.count }
+    /// A batch costs the store about as much as some rows, whatever it holds.
+    var rows: Int { batch.rows.count + 3 }
     var bytes: Int { BatchWriter.bytes(of: batch) }
   }
 
@@ -23,6 +24,8 @@ public struct CommitComposer: Sendable {
   public init() {}
 
   public var isEmpty: Bool { turn.isEmpty }
+  /// Whether batches of several users wait.
+  public var isShared: Bool { turn.count > 1 }
 
   public mutating func add(_ batch: ReportBatch, connection: Int, user: UInt32) {
     if waiting[connection] == nil {

@@ -23,6 +23,8 @@ public struct IngestConversation: Sendable {
   /// Bytes of `sealed` and `inFlight`.
   private var sealedBytes = 0
   private var tally = IngestTally()
+  /// Cost units of the event that is being taken, beside its bytes and its line.
+  private var extraCost = 0
 
   /// Rendered answers that wait to be written.
   public var output: [UInt8] = []
@@ -43,6 +45,15 @@ public struct IngestConversation: Sendable {
 
   private var answerMode: AnswerMode { forcedAnswerMode ?? session.greeting.answer }
 
+  /// Bytes of answers that are known and were not taken to be written.
+  public var unreadBytes: Int { answers.bytes + output.count }
+  /// What the request that is not whole yet will hold at most, from its line to its payload; 0 for a small one.
+  public var requestBytes: Int {
+    if let incoming {
+      return incoming.payloadBytes > Limits.lineBytesMax ? incoming.payloadBytes + 2 * Limits.lineBytesMax : 0
+    }
+    return framer.heldBytes > Limits.lineBytesMax ? session.rules.lineMemoryBytes : 0
+  }
   /// Bytes of a request that is not whole yet.
   public var partialBytes: Int { framer.heldBytes + (incoming == nil ? 0 : open?.bytes ?? 0) }
   /// Bytes of reports whose commit is not settled.
@@ -69,27 +80,42 @@ public struct IngestConversation: Sendable {
 // MARK: - In
 
 extension IngestConversation {
+  /// Takes input as far as `turn` goes.
   /// - Parameter unixMilliseconds: now.
-  public mutating func consume(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
-    var position = 0
+  /// - Returns: the position behind what was taken; the rest of `chunk` is to be given again.
+  public mutating func consume(
+    _ chunk: Span<UInt8>, from start: Int = 0, within turn: inout WorkTurn, unixMilliseconds now: Int64
+  ) -> Int {
+    var position = start
     let lineBytesMax = session.rules.lineBytesMax
-    while true {
-      switch framer.next(chunk, &position, lineBytesMax: lineBytesMax) {
-      case .starved:
-        answers.flush(into: &output)
-        return
-      case .line(let range): take(chunk.extracting(range), followedBy: chunk.count - position, now)
-      case .heldLine:
-        let line = framer.takeHeld()
-        take(line.span, followedBy: chunk.count - position, now)
-      case .payload(let range, let isLast):
-        open?.appendPayload(chunk, range)
-        if isLast { finishIncoming() }
-      case .tooLong:
-        let line = framer.takeHeld()
-        refuse(RequestScanner.refusal(ofTooLong: line.span, bytesMax: lineBytesMax))
-      case .lost: mustClose = true
-      }
+    // At the end of the chunk the framer is asked once more: a payload of 0 bytes ends there.
+    while position == chunk.count || turn.goesOn(unreadBytes: unreadBytes) {
+      let before = position
+      let event = framer.next(chunk, &position, lineBytesMax: lineBytesMax)
+      turn.spend(position - before + WorkTurn.Cost.line)
+      if event == .starved { break }
+      take(event, chunk, position, now)
+      turn.spend(extraCost)
+      extraCost = 0
+    }
+    answers.flush(into: &output)
+    return position
+  }
+
+  private mutating func take(_ event: RequestFramer.Event, _ chunk: Span<UInt8>, _ position: Int, _ now: Int64) {
+    switch event {
+    case .starved: break
+    case .line(let range): take(chunk.extracting(range), followedBy: chunk.count - position, now)
+    case .heldLine:
+      let line = framer.takeHeld()
+      take(line.span, followedBy: chunk.count - position, now)
+    case .payload(let range, let isLast):
+      open?.appendPayload(chunk, range)
+      if isLast { finishIncoming() }
+    case .tooLong:
+      let line = framer.takeHeld()
+      refuse(RequestScanner.refusal(ofTooLong: line.span, bytesMax: session.rules.lineBytesMax))
+    case .lost: mustClose = true
     }
   }
 
@@ -121,7 +147,9 @@ extension IngestConversation {
       if case .report(let report) = request {
         try take(report, line, followedBy: available, now)
       } else {
-        answers.append(answer(to: request, line))
+        let answer = answer(to: request, line)
+        extraCost += WorkTurn.Cost.question + answer.count
+        answers.append(answer)
       }
     } catch {
       if isFollowed, case .success(.report(let report)) = scanned.request {
@@ -153,6 +181,7 @@ extension IngestConversation {
   ) throws(Refusal) {
     if isStopping { throw Self.stopping }
     let admitted = try Admission.decide(report, in: line, session: &session, unixMilliseconds: now)
+    if case .rewritten = admitted.body { extraCost += WorkTurn.Cost.question + admitted.metaBytes }
     if open?.takes(admitted, context: session.context) == false { seal() }
     switch report.payload {
     case .following(let bytes):
@@ -209,6 +238,7 @@ extension IngestConversation {
     _ refusal: Refusal, _ name: ReportName = ReportName(namespace: nil, type: nil, reportID: nil)
   ) {
     if isFollowed { refused.append((name, refusal.code)) }
+    extraCost += WorkTurn.Cost.refusal
     tally.received += 1
     tally.count([refusal])
     answers.refuse(refusal, answerMode)

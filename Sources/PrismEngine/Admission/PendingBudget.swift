@@ -1,34 +1,42 @@
-public import PrismProtocol
-
-/// How much each connection and user may have in memory before its commit (docs/ingest-protocol.md). Pure.
+/// How much memory connections and users may hold: input that is not parsed yet, requests that are not whole, reports
+/// before their commit, answers that are not read. Pure.
 ///
-/// A user may hold as much as is still free for all: one user alone half of the whole, and however much some hold, there
-/// is room left for another. A user whose connections hold only beginnings of requests up to its share would wait for
-/// ever; one of them, the first to ask, may then read on until its request is whole.
+/// All hold at most `bytesMax`, a user at most a quarter of it, a connection half of that but for one large request, and at most as much as is still free for all: however
+/// much others hold, there is room left for one more. Before a connection works it reserves what one turn can add, or the
+/// whole of a large request; so no limit is passed, and a request that was begun can be finished.
 public struct PendingBudget: Sendable {
   private struct Holding {
     var user: UInt32
-    /// A request that is not whole yet, and reports that are not committed yet.
-    var partialBytes = 0, batchBytes = 0
-    var bytes: Int { partialBytes + batchBytes }
+    /// What it holds, and how much of that is reports before their commit.
+    var bytes = 0, batchBytes = 0
+    /// What it may hold until its next account; never less than what the user is charged for.
+    var reserved = 0
+    var charged: Int { max(bytes, reserved) }
   }
 
   private struct User {
     var bytes = 0, batchBytes = 0, connections = 0
-    /// The connection that may read over the share until its request is whole.
+    /// The connection that may use the last turn's room of the user's share, so that requests that are not whole don't
+    /// wait for each other.
     var privileged: Int?
   }
 
-  private let connectionBytesMax: Int, bytesMax: Int
+  /// More than one turn of a connection can add: see `WorkOrder.connectionTurn`.
+  public static let turnBytes = 256 * 1024
+
+  public var bytesMax: Int
   private var holdings: [Int: Holding] = [:]
   private var users: [UInt32: User] = [:]
+  /// Held and reserved, of all.
   public private(set) var bytes = 0
 
-  public init(
-    connectionBytesMax: Int = Limits.pendingBytesPerConnectionMax, bytesMax: Int = Limits.pendingBytesMax
-  ) {
-    (self.connectionBytesMax, self.bytesMax) = (connectionBytesMax, bytesMax)
-  }
+  public init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+  /// What one user may hold at most.
+  public var userBytesMax: Int { bytesMax / 4 }
+
+  /// The largest request, with all that it becomes while it is parsed, that a user's share has room for.
+  public static func requestBytesMax(bytesMax: Int) -> Int { bytesMax / 4 - 2 * turnBytes }
 
   public mutating func open(_ connection: Int, user: UInt32) {
     holdings[connection] = Holding(user: user)
@@ -36,32 +44,63 @@ public struct PendingBudget: Sendable {
   }
 
   public mutating func close(_ connection: Int) {
-    set(connection, partialBytes: 0, batchBytes: 0)
-    guard let user = holdings.removeValue(forKey: connection)?.user else { return }
-    users[user]?.connections -= 1
-    if users[user]?.connections == 0 { users[user] = nil }
+    guard let holding = holdings.removeValue(forKey: connection) else { return }
+    bytes -= holding.charged
+    users[holding.user]?.bytes -= holding.charged
+    users[holding.user]?.batchBytes -= holding.batchBytes
+    users[holding.user]?.connections -= 1
+    if users[holding.user]?.privileged == connection { users[holding.user]?.privileged = nil }
+    if users[holding.user]?.connections == 0 { users[holding.user] = nil }
   }
 
   public func connections(of user: UInt32) -> Int { users[user]?.connections ?? 0 }
 
-  /// What `connection` holds now.
-  public mutating func set(_ connection: Int, partialBytes: Int, batchBytes: Int) {
+  /// Whether reports of `connection`'s user wait for their commit, which makes room.
+  public func awaitsCommit(_ connection: Int) -> Bool {
+    holdings[connection].map { users[$0.user]?.batchBytes ?? 0 > 0 } ?? false
+  }
+
+  /// What `connection` holds after its turn.
+  /// - Parameter batchBytes: how much of it is reports before their commit.
+  /// - Parameter requestBytes: what a large request that is not whole yet needs in all; what was reserved for it stays so.
+  public mutating func set(_ connection: Int, bytes held: Int, batchBytes: Int, requestBytes: Int = 0) {
     guard var holding = holdings[connection], var user = users[holding.user] else { return }
     let before = holding
-    (holding.partialBytes, holding.batchBytes) = (partialBytes, batchBytes)
-    bytes += holding.bytes - before.bytes
-    user.bytes += holding.bytes - before.bytes
+    (holding.bytes, holding.batchBytes) = (held, batchBytes)
+    let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
+    holding.reserved = requestBytes > 0 && before.reserved >= wanted ? wanted : 0
+    bytes += holding.charged - before.charged
+    user.bytes += holding.charged - before.charged
     user.batchBytes += batchBytes - before.batchBytes
-    if partialBytes == 0, user.privileged == connection { user.privileged = nil }
+    if requestBytes == 0, user.privileged == connection { user.privileged = nil }
     (holdings[connection], users[holding.user]) = (holding, user)
   }
 
-  /// Whether `connection` may read a chunk now; otherwise it asks again after the next commit.
-  public mutating func mayRead(_ connection: Int) -> Bool {
+  /// Reserves what a turn of `connection` can add, or the whole of its large request, `requestBytes`.
+  /// - Returns: false where there is no room: the connection asks again after the next commit.
+  public mutating func mayWork(_ connection: Int, requestBytes: Int = 0) -> Bool {
     guard let holding = holdings[connection], let user = users[holding.user] else { return false }
-    if holding.bytes < connectionBytesMax && user.bytes < bytesMax - bytes { return true }
-    guard user.batchBytes == 0, user.privileged == nil || user.privileged == connection else { return false }
-    users[holding.user]?.privileged = connection
+    let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
+    let more = wanted - holding.charged
+    // One connection leaves half of the share to the user's others.
+    if requestBytes == 0, wanted > userBytesMax / 2 { return false }
+    if more > room(of: user) {
+      guard requestBytes == 0, user.batchBytes == 0, user.privileged ?? connection == connection,
+        more <= min(userBytesMax - user.bytes, (bytesMax - bytes) / 2)
+      else { return false }
+      users[holding.user]?.privileged = connection
+    }
+    guard more > 0 else { return true }
+    holdings[connection]?.reserved = wanted
+    bytes += more
+    users[holding.user]?.bytes += more
     return true
+  }
+
+  /// What `user` may take on: room for one turn is left in its share, as much as it holds then is left free for others,
+  /// and a user that holds something already leaves one turn more, for one that comes new.
+  private func room(of user: User) -> Int {
+    let kept = user.bytes > 0 ? Self.turnBytes : 0
+    return max(0, min(userBytesMax - Self.turnBytes - user.bytes, (bytesMax - bytes - user.bytes) / 2 - kept))
   }
 }

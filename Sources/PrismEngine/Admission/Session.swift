@@ -12,6 +12,9 @@ public struct Session: Sendable {
   private let host: HostFacts
   private let sessionID: String
 
+  /// What it holds in memory: the common information as text and taken apart, about.
+  public var memoryBytes: Int { 4 * context.members.count }
+
   /// What the report before this one was resolved to: most reports of a connection are of one namespace and few types.
   private var recent: (namespace: AdmissionRules.Namespace, isAllowed: Bool)?
   private var recentType = 0

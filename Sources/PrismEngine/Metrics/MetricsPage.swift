@@ -44,10 +44,21 @@ extension MetricsText {
     sample(ingest.connections)
     begin("prism_ingest_accepted_connections_total", .counter, "Connections that the ingest socket took.")
     sample(ingest.acceptedConnections)
-    begin("prism_ingest_refused_connections_total", .counter, "Connections that were answered busy and closed.")
-    sample(ingest.refusedConnections)
-    begin("prism_ingest_pending_bytes", .gauge, "Reports in memory before their commit.")
-    sample(ingest.pendingBytes)
+    begin("prism_ingest_refused_connections_total", .counter, "Connections that were answered busy and closed, by why.")
+    for cause in IngestCounters.Refusal.allCases {
+      sample(ingest.refusedConnections[cause] ?? 0, ["cause": cause.rawValue])
+    }
+    begin("prism_ingest_closed_connections_total", .counter, "Connections that the daemon closed, by why.")
+    for cause in IngestCounters.Closure.allCases {
+      sample(ingest.closedConnections[cause] ?? 0, ["cause": cause.rawValue])
+    }
+    begin("prism_ingest_pauses_total", .counter, "Times that a connection was not read from, by why.")
+    sample(ingest.memoryPauses, ["cause": "memory"])
+    sample(ingest.answerPauses, ["cause": "answers"])
+    begin("prism_ingest_memory_bytes", .gauge, "Requests, reports before their commit and answers in memory.")
+    sample(ingest.memoryBytes)
+    begin("prism_ingest_memory_limit_bytes", .gauge, "What they may take, ingest.memoryMByte.")
+    sample(ingest.memoryBytesMax)
     begin("prism_reports_received_total", .counter, "Reports that came, refused ones included.")
     sample(ingest.tally.received)
     begin("prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.")

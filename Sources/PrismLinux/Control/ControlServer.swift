@@ -56,7 +56,10 @@ public actor ControlServer {
   public func start(handler: @escaping Handler) {
     precondition(self.handler == nil, "a control server is started once")
     self.handler = handler
-    loop.start { [weak self] ready in self?.assumeIsolated { $0.serve(ready) } }
+    loop.start { [weak self] ready in
+      self?.assumeIsolated { $0.serve(ready) }
+      return false
+    }
     accepting.set(reads: true, writes: false)
   }
 

@@ -7,7 +7,7 @@ final class IngestConnection {
   /// Why nothing is read from it for now.
   struct Pauses: OptionSet {
     let rawValue: Int
-    /// Its share of the memory before the commit is used up.
+    /// Its user's share of the memory is used up.
     static let budget = Pauses(rawValue: 1)
     /// The client doesn't read its answers.
     static let output = Pauses(rawValue: 2)
@@ -17,22 +17,25 @@ final class IngestConnection {
     static let ended = Pauses(rawValue: 8)
   }
 
-  /// Unsent answers past which nothing more is read from a client.
-  static let outputBytesMax = 256 * 1024
-
   let id: Int
-  let peer: ReportingPeer
+  let userID: UInt32
   let descriptor: SharedDescriptor
-  var conversation: IngestConversation
+  /// nil until the first bytes come: a connection that is only open costs little.
+  var conversation: IngestConversation?
   /// nil: the line protocol, or not decided yet.
-  var http: HTTPExchange?
+  private(set) var http: HTTPExchange?
   private var isProtocolKnown = false
   /// The first line as far as it came, while it may still be HTTP's.
   private var opening: [UInt8] = []
+  /// What was read and not taken yet, from `heldStart` on.
+  private var held: [UInt8] = []
+  private var heldStart = 0
 
   var pauses: Pauses = [] { didSet { updateWatch() } }
-  /// When it is closed unless something arrives before, on the `uptime` clock.
-  var deadline: Duration?
+  /// When it is closed unless its request goes on before, on the `uptime` clock.
+  var inputDeadline: Duration?
+  /// When it is closed unless the client reads before.
+  private(set) var outputDeadline: Duration?
   var isWaitingForBudget = false
   /// It has reports that the next commit may take.
   var isUnsealed = false
@@ -46,8 +49,8 @@ final class IngestConnection {
   private var outbound: [UInt8] = []
   private var sentBytes = 0
 
-  init(id: Int, peer: ReportingPeer, descriptor: SharedDescriptor, conversation: IngestConversation) {
-    (self.id, self.peer, self.descriptor, self.conversation) = (id, peer, descriptor, conversation)
+  init(id: Int, userID: UInt32, descriptor: SharedDescriptor) {
+    (self.id, self.userID, self.descriptor) = (id, userID, descriptor)
   }
 
   /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
@@ -63,8 +66,8 @@ final class IngestConnection {
     isGone = true
     watch?.end()
     watch = nil
-    outbound = []
-    sentBytes = 0
+    (outbound, sentBytes, held, heldStart) = ([], 0, [], 0)
+    (inputDeadline, outputDeadline) = (nil, nil)
   }
 
   private func updateWatch() { watch?.set(reads: pauses.isEmpty, writes: unsentBytes > 0) }
@@ -74,14 +77,30 @@ final class IngestConnection {
 
 extension IngestConnection {
   var unsentBytes: Int { outbound.count - sentBytes }
+  /// Answers that the client has not taken yet.
+  var unreadBytes: Int { unsentBytes + (http == nil ? conversation?.unreadBytes ?? 0 : 0) }
 
   /// Sends what the conversation has ready, as far as the client takes it.
-  func send() {
+  /// - Parameter patience: how long the client may take none of it.
+  func send(now: Duration, patience: Duration) {
     collect()
     guard !isGone else {
       outbound = []
       return
     }
+    let isTaken = write()
+    if unsentBytes == 0 {
+      outputDeadline = nil
+    } else if isTaken || outputDeadline == nil {
+      outputDeadline = now + patience
+    }
+    let isBehind = unreadBytes > Limits.unreadBytesMax
+    if isBehind != pauses.contains(.output) { pauses.formSymmetricDifference(.output) } else { updateWatch() }
+  }
+
+  /// - Returns: whether the client took any.
+  private func write() -> Bool {
+    let before = sentBytes
     while unsentBytes > 0 && !isDeaf {
       guard let count = descriptor.write(outbound[sentBytes...]) else {
         isDeaf = true
@@ -90,21 +109,30 @@ extension IngestConnection {
       if count == 0 { break }
       sentBytes += count
     }
-    if unsentBytes == 0 || isDeaf { (outbound, sentBytes) = ([], 0) }
-    updateWatch()
-    if unsentBytes > Self.outputBytesMax { pauses.insert(.output) } else { pauses.remove(.output) }
+    defer { if unsentBytes == 0 || isDeaf { (outbound, sentBytes) = ([], 0) } }
+    return sentBytes > before
   }
 
   private func collect() {
     if http != nil {
-      http?.collect(from: &conversation)
+      withConversation { http?.collect(from: &$0) }
       outbound += http?.takeOutput() ?? []
+      updateExchange()
     } else if outbound.isEmpty {
-      swap(&outbound, &conversation.output)
+      withConversation { swap(&outbound, &$0.output) }
     } else {
-      outbound += conversation.output
-      conversation.output.removeAll(keepingCapacity: true)
+      outbound += conversation?.output ?? []
+      conversation?.output.removeAll(keepingCapacity: true)
     }
+  }
+
+  /// Lets `body` change the conversation without a copy; nothing happens before there is one.
+  @discardableResult
+  private func withConversation<Result>(_ body: (inout IngestConversation) -> Result) -> Result? {
+    guard var talk = conversation else { return nil }
+    conversation = nil
+    defer { conversation = talk }
+    return body(&talk)
   }
 
   /// Says to the client that no more answers come.
@@ -118,60 +146,101 @@ extension IngestConnection {
 // MARK: - In
 
 extension IngestConnection {
-  func consume(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
-    guard isProtocolKnown else { return open(chunk, unixMilliseconds: now) }
-    if http != nil {
-      http?.consume(chunk, &conversation, unixMilliseconds: now)
-      updateExchange()
-    } else {
-      conversation.consume(chunk, unixMilliseconds: now)
+  /// Something was read, or arrived in a body, that is to be taken.
+  var hasInput: Bool { heldStart < held.count || http?.isFeeding == true }
+
+  /// Takes what was read, as far as `turn` goes, and holds the rest.
+  func consume(_ chunk: Span<UInt8>, within turn: inout WorkTurn, unixMilliseconds now: Int64) {
+    guard isProtocolKnown else {
+      if open(chunk) { consumeHeld(within: &turn, unixMilliseconds: now) }
+      return
     }
+    let used = take(chunk, from: 0, &turn, now)
+    if used < chunk.count { held.append(copying: chunk, used..<chunk.count) }
+  }
+
+  /// Goes on with what was read before.
+  func consumeHeld(within turn: inout WorkTurn, unixMilliseconds now: Int64) {
+    var input: [UInt8] = []
+    swap(&input, &held)  // so that nothing else can touch it meanwhile
+    heldStart = take(input.span, from: heldStart, &turn, now)
+    if heldStart < input.count { swap(&input, &held) } else { heldStart = 0 }
+  }
+
+  private func take(_ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn, _ now: Int64) -> Int {
+    guard http != nil else {
+      return conversation?.consume(chunk, from: start, within: &turn, unixMilliseconds: now) ?? chunk.count
+    }
+    guard var talk = conversation else { return chunk.count }
+    conversation = nil  // so that nothing of it is copied
+    defer {
+      conversation = talk
+      updateExchange()
+    }
+    return http?.consume(chunk, from: start, &talk, within: &turn, unixMilliseconds: now) ?? chunk.count
   }
 
   /// The first byte tells the protocol, except that a letter may also begin a line that is no JSON: then the line's end
   /// does, so that a slip on the first line isn't answered in a language that the client doesn't speak.
-  private func open(_ chunk: Span<UInt8>, unixMilliseconds now: Int64) {
+  /// - Returns: whether the protocol is known; what came is held then.
+  private func open(_ chunk: Span<UInt8>) -> Bool {
+    let before = opening.count
     opening.append(copying: chunk, chunk.indices)
-    guard let first = opening.first else { return }
+    guard let first = opening.first else { return false }
     if first.isASCIILetter {
-      let end = opening.firstIndex(of: 0x0A)
-      guard end != nil || opening.count > HTTPHead.bytesMax else { return }
+      let end = opening[before...].firstIndex(of: 0x0A)
+      guard end != nil || opening.count > HTTPHead.bytesMax else { return false }
       if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false { http = HTTPExchange() }
     }
-    beginProtocol(unixMilliseconds: now)
+    beginProtocol()
+    return true
   }
 
-  private func beginProtocol(unixMilliseconds now: Int64) {
+  private func beginProtocol() {
     isProtocolKnown = true
-    let begun = opening
-    opening = []
-    consume(begun.span, unixMilliseconds: now)
+    (held, heldStart, opening) = (opening, 0, [])
   }
 
   func endInput(unixMilliseconds now: Int64) {
-    if !isProtocolKnown { beginProtocol(unixMilliseconds: now) }
-    if http != nil { http?.end() } else { conversation.end(unixMilliseconds: now) }
+    if !isProtocolKnown {
+      beginProtocol()
+      var turn = WorkTurn.unbounded
+      consumeHeld(within: &turn, unixMilliseconds: now)
+    }
+    if http == nil {
+      conversation?.end(unixMilliseconds: now)
+    } else {
+      withConversation { http?.end(&$0, unixMilliseconds: now) }
+    }
     pauses.insert(.ended)
   }
 
-  /// After answers were collected: the next of pipelined HTTP requests may begin.
-  /// - Returns: whether there is something to send again.
-  func proceed(unixMilliseconds now: Int64) -> Bool {
-    guard http != nil, !isGone else { return false }
-    http?.proceed(&conversation, unixMilliseconds: now)
-    updateExchange()
-    return http?.hasOutput == true || (http?.isAwaitingAnswers == true && conversation.isSettled)
-  }
-
   private func updateExchange() {
-    if http?.isAwaitingAnswers == true { pauses.insert(.exchange) } else { pauses.remove(.exchange) }
+    let isAwaiting = http?.isAwaitingAnswers == true
+    if isAwaiting != pauses.contains(.exchange) { pauses.formSymmetricDifference(.exchange) }
   }
 
-  var partialBytes: Int { opening.count + conversation.partialBytes + (http?.heldBytes ?? 0) }
-  var isWithinRequest: Bool { !opening.isEmpty || http?.isWithinRequest ?? conversation.isWithinRequest }
-  var mustClose: Bool { conversation.mustClose || http?.mustClose == true }
+  /// What it holds beside reports before their commit.
+  var heldBytes: Int {
+    let text = opening.count + held.count + outbound.count + (http?.heldBytes ?? 0)
+    return text + (conversation.map { $0.partialBytes + $0.unreadBytes + $0.session.memoryBytes } ?? 0)
+  }
+
+  /// What a large request that is not whole yet needs in all.
+  var requestBytes: Int {
+    guard let conversation else { return 0 }
+    return http?.requestBytes(conversation.session.rules) ?? conversation.requestBytes
+  }
+
+  var isWithinRequest: Bool {
+    !opening.isEmpty || http?.isWithinRequest ?? conversation?.isWithinRequest ?? false
+  }
+  var mustClose: Bool { conversation?.mustClose == true || http?.mustClose == true }
   /// Nothing is owed to the client, and nothing of it is on its way.
-  var isSettled: Bool { conversation.isSettled && unsentBytes == 0 && http?.isAwaitingAnswers != true }
+  var isSettled: Bool {
+    let isIdle = http?.isAwaitingAnswers != true && (mustClose || !hasInput)
+    return isIdle && conversation?.isSettled != false && unsentBytes == 0
+  }
 }
 
 extension UInt8 {

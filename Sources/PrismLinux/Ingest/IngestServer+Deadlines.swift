@@ -1,37 +1,52 @@
 import PrismBase
+import PrismEngine
 
-/// A request that stops in its middle, or a client that doesn't take its last answer, is waited for `stallMax`. One task
+/// A request that stops in its middle, and a client that reads none of its answers, are waited for `stallMax`. One task
 /// looks after all of them, and there is none while there is nothing to look after.
 extension IngestServer {
-  /// Sets or lifts the deadline of a connection, after anything happened to it.
+  /// Sets or lifts the deadline of a connection's request, after anything happened to it.
   func watch(_ connection: IngestConnection) {
-    let isHalfWay = connection.isWithinRequest && connection.pauses.isEmpty
-    let isDue = isHalfWay || connection.isWriteShut || isLastAnswerUnread(connection)
-    guard isDue, !connection.isGone else {
-      connection.deadline = nil
-      return
+    guard !connection.isGone else { return }
+    if connection.isWriteShut {
+      // What comes after the last answer is only read away: it earns no more time.
+      if connection.inputDeadline == nil { connection.inputDeadline = time.uptime + Self.stallMax }
+    } else {
+      connection.inputDeadline = connection.isWithinRequest ? time.uptime + Self.stallMax : nil
     }
-    // What comes after the last answer is only read away: it earns no more time.
-    if connection.isWriteShut && connection.deadline != nil { return }
-    connection.deadline = time.uptime + Self.stallMax
-    if !isReaping { reap() }
+    if deadline(of: connection) != nil, !isReaping { reap() }
   }
 
-  private func isLastAnswerUnread(_ connection: IngestConnection) -> Bool {
-    connection.unsentBytes > 0 && (connection.mustClose || connection.pauses.contains(.ended))
+  private func deadline(of connection: IngestConnection) -> Duration? {
+    [connection.inputDeadline, connection.outputDeadline].compactMap { $0 }.min()
   }
 
   private func reap() {
     isReaping = true
     Task {
-      while let earliest = connections.values.compactMap(\.deadline).min() {
+      while let earliest = connections.values.compactMap({ deadline(of: $0) }).min() {
         // Not more than once a second, however many connections there are.
         try? await time.sleep(until: max(earliest, time.uptime + .seconds(1)))  // cancelled: looks at once
-        for connection in connections.values where connection.deadline.map({ $0 <= time.uptime }) == true {
-          abandon(connection)
-        }
+        for connection in connections.values { closeOverdue(connection) }
+        endRound()
       }
       isReaping = false
     }
+  }
+
+  private func closeOverdue(_ connection: IngestConnection) {
+    let now = time.uptime
+    if let deadline = connection.outputDeadline, deadline <= now { return abandon(connection, because: .unread) }
+    guard let deadline = connection.inputDeadline, deadline <= now else { return }
+    if !connection.isWriteShut, isKeptWaiting(connection) {
+      connection.inputDeadline = now + Self.stallMax
+    } else {
+      abandon(connection, because: .stalled)
+    }
+  }
+
+  /// Whether it is the daemon that does not go on with a request that is not whole.
+  private func isKeptWaiting(_ connection: IngestConnection) -> Bool {
+    if connection.hasInput || connection.pauses.contains(.exchange) { return true }
+    return connection.pauses == .budget && budget.awaitsCommit(connection.id)
   }
 }

@@ -41,8 +41,11 @@ final class SocketLoop: SerialExecutor {
   func enter(_ body: () -> Void) { thread.takeTurn(body) }
 
   /// - Parameter onReady: called on the loop's thread with the ids of sockets that are ready for what they are watched
-  ///   for, or have hung up.
-  func start(onReady: @escaping @Sendable ([Int]) -> Void) { thread.start(onReady) }
+  ///   for, or have hung up. Where it answers true it is called again soon, whether or not any is ready.
+  func start(onReady: @escaping @Sendable ([Int]) -> Bool) { thread.start(onReady) }
+
+  /// Has `onReady` called soon, whether or not a socket is ready.
+  func goOnSoon() { thread.goOnSoon() }
 
   /// - Parameter id: never used again, so that an event that is late is nobody's.
   /// - Returns: nil, with `errno`, where the kernel has no room for it.

@@ -4,11 +4,13 @@ import Synchronization
 
 /// What the thread of a `SocketLoop` holds; not the loop itself, so that the loop can end.
 final class SocketLoopThread: Sendable {
-  typealias OnReady = @Sendable ([Int]) -> Void
+  typealias OnReady = @Sendable ([Int]) -> Bool
 
   private struct State {
     var jobs: [(job: UnownedJob, loop: SocketLoop)] = []
     var onReady: OnReady?
+    /// `onReady` is called though no socket is ready.
+    var goesOn = false
     /// The thread waits, or is about to: whoever adds something must wake it.
     var isWaiting = false
     var hasEnded = false
@@ -52,6 +54,7 @@ final class SocketLoopThread: Sendable {
 
   func add(_ job: UnownedJob, of loop: SocketLoop) { change { $0.jobs.append((job, loop)) } }
   func start(_ onReady: @escaping OnReady) { change { $0.onReady = onReady } }
+  func goOnSoon() { change { $0.goesOn = true } }
   func end() { change { $0.hasEnded = true } }
 
   private func change(_ body: (inout State) -> Void) {
@@ -68,13 +71,13 @@ final class SocketLoopThread: Sendable {
     var ids = [UInt64](repeating: 0, count: Int(PRISM_POLL_EVENTS))
     while true {
       let count = prism_poll_ready(poll, &ids, beginWaiting() ? -1 : 0)
-      let (jobs, onReady, hasEnded) = endWaiting()
-      if hasEnded { return }
+      let now = endWaiting()
+      if now.hasEnded { return }
       let ready = ids[..<Int(count)].compactMap { $0 == Self.wakeID ? nil : Int($0) }
       if ready.count < count { forgetWake() }
       takeTurn {
-        for (job, loop) in jobs { job.runSynchronously(on: loop.asUnownedSerialExecutor()) }
-        if !ready.isEmpty { onReady?(ready) }
+        for (job, loop) in now.jobs { job.runSynchronously(on: loop.asUnownedSerialExecutor()) }
+        if !ready.isEmpty || now.goesOn, now.onReady?(ready) == true { goOnSoon() }
       }
     }
   }
@@ -82,15 +85,15 @@ final class SocketLoopThread: Sendable {
   /// false: something came that must not wait.
   private func beginWaiting() -> Bool {
     state.withLock { state in
-      state.isWaiting = state.jobs.isEmpty && !state.hasEnded
+      state.isWaiting = state.jobs.isEmpty && !state.hasEnded && !state.goesOn
       return state.isWaiting
     }
   }
 
-  private func endWaiting() -> (jobs: [(UnownedJob, SocketLoop)], onReady: OnReady?, hasEnded: Bool) {
+  private func endWaiting() -> State {
     state.withLock { state in
-      defer { (state.isWaiting, state.jobs) = (false, []) }
-      return (state.jobs, state.onReady, state.hasEnded)
+      defer { (state.isWaiting, state.jobs, state.goesOn) = (false, [], false) }
+      return state
     }
   }
 

@@ -128,8 +128,8 @@ public struct RequestFramer: Sendable {
     return state == .lost ? .lost : .starved
   }
 
-  /// Eight bytes at a time, as far as whole words reach.
-  private static func lineFeed(_ chunk: Span<UInt8>, from start: Int) -> Int? {
+  /// The next line feed, looked for eight bytes at a time, as far as whole words reach; nil: there is none.
+  package static func lineFeed(_ chunk: Span<UInt8>, from start: Int) -> Int? {
     var position = start
     let (bytes, ones) = (chunk.bytes, UInt64(0x0101_0101_0101_0101))
     while position + 8 <= chunk.count {

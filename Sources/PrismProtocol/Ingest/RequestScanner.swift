@@ -69,7 +69,8 @@ public struct RequestScanner {
     do throws(JSONError) {
       try scanner.scanObject(line)
     } catch {
-      return ScannedLine(request: .failure(Refusal(.badRequest, "not a JSON object: \(error)")), followingBytes: 0)
+      let refusal = scanner.isCut(line) ? scanner.tooLarge : Refusal(.badRequest, "not a JSON object: \(error)")
+      return ScannedLine(request: .failure(refusal), followingBytes: 0)
     }
     return ScannedLine(request: scanner.request(), followingBytes: scanner.followingBytes ?? 0)
   }
@@ -78,13 +79,31 @@ public struct RequestScanner {
   public static func refusal(ofTooLong beginning: Span<UInt8>, bytesMax: Int) -> Refusal {
     var scanner = RequestScanner(reserved: ReservedKeys([]))
     try? scanner.scanObject(beginning)  // it must fail at the cut: only where it was is of interest
-    let code: RefusalCode
-    switch scanner.current {
-    case .payload: code = .payloadTooLarge
-    case .meta: code = .metaTooLarge
-    default: code = .badRequest
+    return Refusal(scanner.tooLargeCode, "the line is longer than \(bytesMax) bytes")
+  }
+}
+
+// MARK: - Too much
+
+extension RequestScanner {
+  /// Of the field that was being read where the line had to be cut.
+  private var tooLargeCode: RefusalCode {
+    switch current {
+    case .payload: .payloadTooLarge
+    case .meta: .metaTooLarge
+    default: .badRequest
     }
-    return Refusal(code, "the line is longer than \(bytesMax) bytes")
+  }
+
+  private var tooLarge: Refusal {
+    Refusal(tooLargeCode, "the line has more than \(Limits.scannedBytesMax) bytes beside its payload")
+  }
+
+  private var scannedBytesMax: Int { Limits.scannedBytesMax + (base64?.range.count ?? 0) }
+
+  /// Whether scanning ended where it was cut; no literal or escape that may be cut is longer.
+  private func isCut(_ line: Span<UInt8>) -> Bool {
+    line.count > scannedBytesMax && json.position + 16 > scannedBytesMax
   }
 }
 
@@ -100,7 +119,9 @@ extension RequestScanner {
     if let offset = json.invalidUTF8 { fault = Refusal(.badRequest, "invalid UTF-8 at byte \(offset)") }
   }
 
-  private mutating func scanField(_ line: Span<UInt8>) throws(JSONError) {
+  /// All but a payload is looked at only as far as `Limits.scannedBytesMax` goes: no line costs more than that.
+  private mutating func scanField(_ whole: Span<UInt8>) throws(JSONError) {
+    let line = whole.extracting(first: scannedBytesMax)
     let key = try json.key(line)
     let known = Field(key, in: line) ?? (key.hasEscapes ? Field(escaped: key.string(in: line)) : nil)
     guard let field = known else {
@@ -111,7 +132,7 @@ extension RequestScanner {
     if seen & bit != 0 { note("`\(field.name)` stands twice") }
     seen |= bit
     current = field
-    try scanValue(of: field, line)
+    try scanValue(of: field, field == .payload ? whole : line)
     current = nil
   }
 

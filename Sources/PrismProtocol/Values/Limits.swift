@@ -11,7 +11,10 @@ public enum Limits {
   /// (docs/packet.md).
   public static let packetMetaBlockBytesMax = 65_535
   public static let packetPayloadCountMax = 255
-  /// Held in memory before their commit: of one connection, and of all.
-  public static let pendingBytesPerConnectionMax = 4 * 1024 * 1024
-  public static let pendingBytesMax = 16 * 1024 * 1024
+  /// What is looked at of one line beside its payload; more of it is refused unread.
+  public static let scannedBytesMax = 64 * 1024
+  /// Answers that a connection may leave unread before its requests wait.
+  public static let unreadBytesMax = 256 * 1024
+  /// Of one HTTP body.
+  public static let bodyLinesMax = 10_000
 }

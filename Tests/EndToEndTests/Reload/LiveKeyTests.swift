@@ -30,6 +30,10 @@ import Testing
     Row(
       key: "ingest.maxConnectionsPerUser", after: "$ingest: maxConnectionsPerUser: 1", seen: secondConnection,
       expected: ["stored", "busy"]),
+    // With 16 MiB a user's share has no room for the base64 of a payload of 3 MiB.
+    Row(
+      key: "ingest.memoryMByte", before: "$ingest: memoryMByte: 16", shopBefore: shop + "\nmaxBodyMByte: 3",
+      shopAfter: shop + "\nmaxBodyMByte: 3", seen: sendLargeLine, expected: ["payload_too_large", "stored"]),
     Row(
       key: "limits.maxItem", before: "limits: {maxItem: 5000}", after: "limits: {maxItem: 6000}",
       shopBefore: shop + "\nmaxItem: 5000", shopAfter: shop + "\nmaxItem: 6000",
@@ -136,6 +140,15 @@ import Testing
     var report = Sample.report(4, in: "shop")
     report.payload = [UInt8](repeating: 7, count: 1_500_000)
     return word(try await harness.client().report(report))
+  }
+
+  /// A payload of 2.8 MB in base64, over `nc`.
+  private static let sendLargeLine: @Sendable (Harness) async throws -> String = { harness in
+    let payload = String(repeating: "QUFB", count: 950_000)
+    let line = #"{"namespace":"shop","type":"sample","meta":{"n":1},"payload":"\#(payload)"}"# + "\n"
+    let ran = try await Programs.run("nc", ["-UN", harness.ingest], input: line)
+    let answer = try JSONValue(parsing: Array((ran.lines.first ?? "{}").utf8))
+    return answer["code"]?.string ?? answer["status"]?.string ?? "nothing"
   }
 
   private static func word(_ answer: ReportAnswer) -> String {

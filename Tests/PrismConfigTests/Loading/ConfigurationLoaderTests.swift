@@ -119,7 +119,7 @@ struct ConfigurationLoaderTests {
     let folder = try ConfigurationFolder([
       "k.key": Self.key,
       "prismd.yaml": """
-      ingest: {socket: /tmp/i.sock, mode: 0660, group: root, maxConnections: 10, maxConnectionsPerUser: 5}
+      ingest: {socket: /tmp/i.sock, mode: 0660, group: root, maxConnections: 10, maxConnectionsPerUser: 5, memoryMByte: 64}
       control: {socket: c.sock, group: "0", readers: 1}
       allowPlain: true
       state: /tmp/state
@@ -144,6 +144,7 @@ struct ConfigurationLoaderTests {
     var expected = DaemonConfiguration()
     (expected.ingest.socket, expected.ingest.mode, expected.ingest.group) = ("/tmp/i.sock", 0o660, "root")
     (expected.ingest.maxConnections, expected.ingest.maxConnectionsPerUser) = (10, 5)
+    expected.ingest.memoryBytes = 64 << 20
     (expected.control.socket, expected.control.group, expected.control.readers) = ("\(folder.path)/c.sock", "0", "1")
     expected.allowPlain = true
     (expected.state, expected.durability) = ("/tmp/state", .normal)

@@ -115,12 +115,15 @@ struct CommittingStore {
 }
 
 extension IngestConversation {
-  mutating func consume(_ text: String, chunk size: Int = .max) { consume(Array(text.utf8), chunk: size) }
+  mutating func consume(_ text: String, chunk size: Int = .max, unixMilliseconds now: Int64 = AdmissionSupport.now) {
+    consume(Array(text.utf8), chunk: size, unixMilliseconds: now)
+  }
 
-  mutating func consume(_ bytes: [UInt8], chunk size: Int = .max) {
+  mutating func consume(_ bytes: [UInt8], chunk size: Int = .max, unixMilliseconds now: Int64 = AdmissionSupport.now) {
     for start in stride(from: 0, to: bytes.count, by: min(size, bytes.count)) {
       let piece = Array(bytes[start..<min(bytes.count, start + min(size, bytes.count))])
-      consume(piece.span, unixMilliseconds: AdmissionSupport.now)
+      var turn = WorkTurn.unbounded
+      _ = consume(piece.span, within: &turn, unixMilliseconds: now)
     }
   }
 

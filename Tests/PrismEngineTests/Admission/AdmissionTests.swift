@@ -161,8 +161,7 @@ struct AdmissionTests {
     arguments: [("100000000000", AdmissionSupport.now), ("1600000000000.75", AdmissionSupport.now), ("5", 9)])
   func rightUnits(stamp: String, now: Int64) {
     var conversation = AdmissionSupport.conversation()
-    conversation.consume(
-      Array((#"{"type":"net","meta":{"a":1},"createdTime":\#(stamp)}"# + "\n").utf8).span, unixMilliseconds: now)
+    conversation.consume(#"{"type":"net","meta":{"a":1},"createdTime":\#(stamp)}"# + "\n", unixMilliseconds: now)
     #expect(conversation.takeBatches().first?.rows.first?.createdTime == Int64(Double(stamp)!))
   }
 

@@ -1,4 +1,3 @@
-import Glibc
 import PrismEngine
 import PrismProtocol
 import PrismTestSupport
@@ -38,8 +37,7 @@ struct ConversationEndTests {
 
   @Test("nothing is left: no report, no answer, no byte of memory, and every report that was received is answered")
   func everyByte() {
-    let seed = getenv("PRISM_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0...UInt64.max)
-    print("conversation ends: seed \(seed)")
+    let seed = SeededRandom.announcedSeed("conversation ends")
     var random = SeededRandom(seed: seed)
     for round in 0..<25 {
       let text = (0..<Int.random(in: 1...4, using: &random)).map { _ in Self.requests.randomElement(using: &random)! }

@@ -1,5 +1,6 @@
 import PrismEngine
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @Suite("Nobody crowds out another")
@@ -25,7 +26,7 @@ struct FairnessTests {
     for index in 1...2 { composer.add(batch("b\(index)"), connection: 2, user: 100) }
     composer.add(batch("c1"), connection: 3, user: 200)
     composer.add(batch("d1"), connection: 4, user: 300)
-    #expect(names(composer.take(rowsMax: 5, bytesMax: .max)) == ["a1", "c1", "d1", "b1", "a2"])
+    #expect(names(composer.take(rowsMax: 20, bytesMax: .max)) == ["a1", "c1", "d1", "b1", "a2"])
     #expect(names(composer.take(rowsMax: 100, bytesMax: .max)) == ["b2", "a3", "a4"])
     #expect(composer.isEmpty)
   }
@@ -48,7 +49,7 @@ struct FairnessTests {
       composer.add(batch("\(next[connection])"), connection: connection, user: UInt32(connection % 2))
       next[connection] += 1
       guard round % 3 == 0 else { continue }
-      for entry in composer.take(rowsMax: 2, bytesMax: .max) {
+      for entry in composer.take(rowsMax: 8, bytesMax: .max) {
         #expect(names([entry]) == ["\(seen[entry.connection, default: 0])"])
         seen[entry.connection, default: 0] += 1
       }
@@ -56,45 +57,104 @@ struct FairnessTests {
     #expect(seen.values.reduce(0, +) >= 300)
   }
 
-  @Test("a connection reads until it holds its limit, and again when that is committed")
-  func connectionLimit() {
-    var budget = PendingBudget(connectionBytesMax: 100, bytesMax: 1000)
-    budget.open(1, user: 1)
-    budget.set(1, partialBytes: 0, batchBytes: 100)
-    #expect(budget.mayRead(1) == false)
-    budget.set(1, partialBytes: 0, batchBytes: 99)
-    #expect(budget.mayRead(1) == true)
+  /// 64 turns fit into it, 16 into a user's share.
+  private static let whole = 64 * turn
+  private static let turn = PendingBudget.turnBytes
+
+  private func budget(_ connections: [Int: UInt32]) -> PendingBudget {
+    var budget = PendingBudget(bytesMax: Self.whole)
+    for (connection, user) in connections { budget.open(connection, user: user) }
+    return budget
   }
 
-  @Test("a user may hold as much as is still free, so that there is always room for another")
+  @Test("a connection works until it holds half of its user's share, and again when that is committed")
+  func connectionLimit() {
+    var budget = budget([1: 1, 2: 1])
+    budget.set(1, bytes: 8 * Self.turn, batchBytes: 8 * Self.turn)
+    #expect(budget.mayWork(1) == false)
+    #expect(budget.mayWork(2) == true)
+    budget.set(1, bytes: 0, batchBytes: 0)
+    #expect(budget.mayWork(1) == true)
+  }
+
+  @Test("users that hold all they can leave room for one more, and none holds more than a quarter")
   func userShare() {
-    var budget = PendingBudget(connectionBytesMax: 1000, bytesMax: 1000)
-    for (connection, user) in [(1, 1), (2, 1), (3, 2)] { budget.open(connection, user: UInt32(user)) }
-    budget.set(1, partialBytes: 0, batchBytes: 500)
-    #expect(budget.mayRead(2) == false, "the other connection of the same user waits too")
-    #expect(budget.mayRead(3) == true)
-    budget.set(3, partialBytes: 0, batchBytes: 250)
-    #expect(budget.mayRead(3) == false)
-    budget.close(1)
-    #expect(budget.mayRead(3) == true)
-    #expect(budget.bytes == 250)
+    let users = 1...40
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...160).map { ($0, UInt32($0 / 4)) }))
+    var held = Array(repeating: 0, count: 161)
+    for _ in 0..<20 {
+      for connection in 1...160 where connection / 4 < users.upperBound && budget.mayWork(connection) {
+        held[connection] += Self.turn / 2
+        budget.set(connection, bytes: held[connection], batchBytes: Self.turn / 4)
+      }
+    }
+    for user in users { #expect(held.indices.filter { $0 / 4 == user }.reduce(0) { $0 + held[$1] } <= Self.whole / 4) }
+    #expect(budget.bytes <= Self.whole)
+    #expect(budget.mayWork(160) == true, "the last user holds nothing yet")
+    for connection in 1...159 { budget.close(connection) }
+    budget.close(160)
+    #expect(budget.bytes == 0)
   }
 
   @Test("beginnings of requests that fill a share don't wait for ever: one may go on until it is whole")
   func progress() {
-    var budget = PendingBudget(connectionBytesMax: 1000, bytesMax: 1000)
-    for connection in 1...3 {
-      budget.open(connection, user: 1)
-      budget.set(connection, partialBytes: 200, batchBytes: 0)
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...16).map { ($0, 1) }))
+    for connection in 1...15 { budget.set(connection, bytes: Self.turn, batchBytes: 0) }
+    #expect(budget.mayWork(2) == true)
+    #expect(budget.mayWork(1) == false)
+    budget.set(2, bytes: Self.turn, batchBytes: Self.turn)
+    for connection in 1...16 { #expect(budget.mayWork(connection) == false, "its commit comes first") }
+    budget.set(2, bytes: 0, batchBytes: 0)
+    #expect(budget.mayWork(1) == true)
+    #expect(budget.bytes <= budget.userBytesMax)
+  }
+
+  @Test("a large request is begun when there is memory for all of it, and then nothing keeps it from its end")
+  func largeRequest() {
+    var budget = budget([1: 1, 2: 1, 3: 2])
+    let large = 8 * Self.turn
+    #expect(budget.mayWork(1, requestBytes: large) == true)
+    budget.set(1, bytes: 100, batchBytes: 0, requestBytes: large)
+    #expect(budget.mayWork(2, requestBytes: large) == false, "the user's share has no room for two")
+    #expect(budget.mayWork(3, requestBytes: large) == true, "another's has")
+    for bytes in stride(from: 0, through: large, by: Self.turn) {
+      #expect(budget.mayWork(1, requestBytes: large) == true)
+      budget.set(1, bytes: bytes, batchBytes: 0, requestBytes: large)
     }
-    #expect(budget.mayRead(2) == true)
-    #expect(budget.mayRead(1) == false)
-    #expect(budget.mayRead(3) == false)
-    budget.set(2, partialBytes: 5000, batchBytes: 0)
-    #expect(budget.mayRead(2) == true, "a payload may be larger than the share")
-    budget.set(2, partialBytes: 0, batchBytes: 5000)
-    for connection in 1...3 { #expect(budget.mayRead(connection) == false, "its commit comes first") }
-    budget.set(2, partialBytes: 0, batchBytes: 0)
-    #expect(budget.mayRead(1) == true)
+    budget.set(1, bytes: 0, batchBytes: 0)
+    #expect(budget.mayWork(2, requestBytes: large) == true)
+  }
+
+  @Test("a random crowd never holds more than it may, and leaves nothing behind")
+  func crowd() {
+    let seed = SeededRandom.announcedSeed("crowd")
+    var random = SeededRandom(seed: seed)
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...60).map { ($0, UInt32($0 % 6)) }))
+    var held = Array(repeating: 0, count: 61)
+    for _ in 0..<20_000 {
+      let connection = Int.random(in: 1...60, using: &random)
+      if Int.random(in: 0..<3, using: &random) == 0 {
+        held[connection] = 0
+      } else if budget.mayWork(connection) {
+        held[connection] += Int.random(in: 0...Self.turn, using: &random)
+      }
+      budget.set(connection, bytes: held[connection], batchBytes: 0)
+      guard budget.bytes <= Self.whole else {
+        Issue.record("seed \(seed)")
+        return
+      }
+    }
+    for connection in 1...60 { budget.close(connection) }
+    #expect(budget.bytes == 0)
+  }
+
+  @Test("the last quarter of the connections is for users with fewer than 8")
+  func places() {
+    let places = ConnectionPlaces(max: 100, maxPerUser: 60)
+    #expect(places.refusal(open: 74, held: 59) == nil)
+    #expect(places.refusal(open: 74, held: 60) == .user)
+    #expect(places.refusal(open: 75, held: 8) == .reserved)
+    #expect(places.refusal(open: 99, held: 7) == nil)
+    #expect(places.refusal(open: 100, held: 0) == .connections)
   }
 }

@@ -80,7 +80,8 @@ struct ReportFeedTests {
     var conversation = IngestConversation(session: session, version: "1")
     conversation.isFollowed = isFollowed
     let line = Array((#"{"namespace":"shop","type":"what\n","meta":{"a":1},"reportId":"r"}"# + "\nnonsense\n").utf8)
-    conversation.consume(line.span, unixMilliseconds: 0)
+    var turn = WorkTurn.unbounded
+    _ = conversation.consume(line.span, within: &turn, unixMilliseconds: 0)
     let refused = conversation.takeRefused()
     #expect(conversation.takeTally().refused.values.reduce(0, +) == 2)
     guard isFollowed else { return #expect(refused.isEmpty) }

@@ -164,6 +164,27 @@ struct IngestHTTPTests {
     }
   }
 
+  @Test("a body of 10,000 lines is taken, one more is 413 and nothing of it is stored", arguments: [10_000, 10_001])
+  func manyLines(count: Int) async throws {
+    try await withIngestRig { rig in
+      let body = String(repeating: #"{"type":"net","meta":{"ms":12}}"# + "\n", count: count)
+      let answer = try await exchange(Self.post(body, headers: Self.close), rig)
+      #expect(answer.status == (count > 10_000 ? 413 : 200))
+      #expect(rig.sink.rowCount == (count > 10_000 ? 0 : count))
+    }
+  }
+
+  @Test("line feeds of a payload are no lines of the body")
+  func payloadOfLineFeeds() async throws {
+    try await withIngestRig { rig in
+      let line = #"{"type":"net","meta":{"ms":12},"payloadBytes":20000}"# + "\n"
+      let answer = try await exchange(
+        Self.post(line + String(repeating: "\n", count: 20_000), headers: Self.close), rig)
+      #expect(answer.status == 200)
+      #expect(rig.sink.rowCount == 1)
+    }
+  }
+
   @Test("too many connections are 503")
   func busy() async throws {
     let none: (inout Snapshot) -> Void = { $0.daemon.ingest.maxConnections = 0 }

@@ -77,7 +77,7 @@ final class IngestRig: Sendable {
   let path: String
   private let folder: String
 
-  init(budget: PendingBudget = PendingBudget(), _ change: (inout Snapshot) -> Void = { _ in }) async throws {
+  init(_ change: (inout Snapshot) -> Void = { _ in }) async throws {
     folder = TemporaryFolder.make()
     path = folder + "/ingest.sock"
     var snapshot = Self.snapshot
@@ -87,7 +87,7 @@ final class IngestRig: Sendable {
     self.box = box
     server = try IngestServer(
       listener: listener, sink: sink, snapshot: { box.snapshot },
-      facts: HostFacts(deviceID: "device-1", systemVersion: "Linux"), version: "9.9", budget: budget, time: time,
+      facts: HostFacts(deviceID: "device-1", systemVersion: "Linux"), version: "9.9", time: time,
       log: Logger(level: .error))
     await server.start()
   }
@@ -143,10 +143,9 @@ final class IngestRig: Sendable {
 }
 
 func withIngestRig(
-  budget: PendingBudget = PendingBudget(), _ change: (inout Snapshot) -> Void = { _ in },
-  _ body: (IngestRig) async throws -> Void
+  _ change: (inout Snapshot) -> Void = { _ in }, _ body: (IngestRig) async throws -> Void
 ) async throws {
-  let rig = try await IngestRig(budget: budget, change)
+  let rig = try await IngestRig(change)
   do { try await body(rig) } catch {
     await rig.tearDown()
     throw error

@@ -108,10 +108,8 @@ struct IngestServerTests {
 
   @Test("a store that doesn't answer stops the client by its socket, and memory stays bounded")
   func backpressure() async throws {
-    // Both clients are one user, whose share is half: the first, with its last chunk as rows, has to stay below it.
-    let share = 2 << 20
-    let budget = PendingBudget(connectionBytesMax: 256 * 1024, bytesMax: 2 * share)
-    try await withIngestRig(budget: budget) { rig in
+    // A user's share is 4 MiB, a connection's half of that, each less the room for one more turn.
+    try await withIngestRig({ $0.daemon.ingest.memoryBytes = 16 << 20 }) { rig in
       rig.sink.hold()
       let client = try IngestClient(rig.path, isBlocking: false)
       let block = Array(String(repeating: Self.line, count: 1000).utf8)
@@ -119,13 +117,14 @@ struct IngestServerTests {
       // However slow the machine is, the server reads until it holds what it may hold of one client…
       let isFull = await IngestRig.eventually {
         total += client.sendUntilFull(block, max: 1 << 20)
-        return await rig.server.counters.pendingBytes >= 256 * 1024
+        return await rig.server.counters.memoryBytes >= (2 << 20) - 2 * PendingBudget.turnBytes
       }
       #expect(isFull)
       // … and then no more, but for what the socket takes.
       for _ in 0..<200 { total += client.sendUntilFull(block, max: 1 << 20) }
       #expect(total < 4 << 20)
-      #expect(await rig.server.counters.pendingBytes < share)
+      #expect(await rig.server.counters.memoryBytes <= 2 << 20)
+      #expect(await rig.server.counters.memoryPauses > 0)
       let other = try IngestClient(rig.path)
       try await other.send(#"{"isGather":"prism"}"# + "\n")
       #expect(try await other.lines(1) == [["isGather": true]], "others are still served")
@@ -145,6 +144,29 @@ struct IngestServerTests {
         if sent == 0 { try await Task.sleep(for: .milliseconds(1)) }
       }
       #expect(total < 8 << 20)
+      #expect(await rig.server.counters.answerPauses == 1)
+      #expect(await rig.server.counters.memoryBytes < 1 << 20)
+      // It reads nothing for 30 s: it is closed, and nothing of it is left.
+      #expect(await IngestRig.eventually { rig.time.sleeperCount == 1 })
+      rig.time.advance(by: .seconds(31))
+      #expect(await IngestRig.eventually { await rig.server.counters.connections == 0 })
+      #expect(await rig.server.counters.closedConnections == [.unread: 1])
+      #expect(await rig.server.counters.memoryBytes == 0)
+    }
+  }
+
+  @Test("a client that reads its answers late gets all of them, in order")
+  func lateReader() async throws {
+    try await withIngestRig { rig in
+      let client = try IngestClient(rig.path)
+      let count = 30_000
+      async let sent: Void = client.send(String(repeating: "bad\n", count: count - 1) + Self.line)
+      #expect(await IngestRig.eventually { await rig.server.counters.answerPauses == 1 })
+      #expect(await rig.server.counters.memoryBytes < 1 << 20)
+      let answers = try await client.lines(count)
+      try await sent
+      #expect(answers.dropLast().allSatisfy { $0["code"] == "bad_request" })
+      #expect(answers.last?["status"] == "stored")
     }
   }
 
@@ -157,9 +179,10 @@ struct IngestServerTests {
       try await half.send(#"{"type":"net","#)
       #expect(await IngestRig.eventually { rig.time.sleeperCount == 1 })
       rig.time.advance(by: .seconds(29))
+      let before = await rig.server.counters.memoryBytes
       try await half.send(#""meta""#)
       // Not before it was read: it comes in time by the clock of the test.
-      #expect(await IngestRig.eventually { await rig.server.counters.pendingBytes == 20 })
+      #expect(await IngestRig.eventually { await rig.server.counters.memoryBytes == before + 6 })
       #expect(await rig.server.counters.connections == 2)
       rig.time.advance(by: .seconds(1))
       #expect(await IngestRig.eventually { rig.time.sleeperCount == 1 })
@@ -183,7 +206,7 @@ struct IngestServerTests {
       #expect(answers.map { $0["status"]?.string } == ["stored", "refused"])
       #expect(rig.sink.rowCount == 1)
       #expect(await IngestRig.eventually { await rig.server.counters.connections == 0 })
-      #expect(await rig.server.counters.pendingBytes == 0)
+      #expect(await rig.server.counters.memoryBytes == 0)
     }
   }
 
@@ -224,7 +247,7 @@ struct IngestServerTests {
       let third = try IngestClient(rig.path)
       let answer = try await third.lines(1)[0]
       #expect(answer["code"] == "busy" && answer["retryMs"]?.int == 1000)
-      #expect(await rig.server.counters.refusedConnections == 1)
+      #expect(await rig.server.counters.refusedConnections == [.user: 1])
       rig.reload { $0.daemon.ingest.maxConnectionsPerUser = 3 }
       let fourth = try IngestClient(rig.path)
       try await fourth.send(Self.line)

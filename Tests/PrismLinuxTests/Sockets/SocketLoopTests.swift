@@ -32,6 +32,7 @@ struct SocketLoopTests {
       loop.start { [weak self] ids in
         _ = token
         self?.assumeIsolated { $0.ready += ids }
+        return false
       }
     }
 

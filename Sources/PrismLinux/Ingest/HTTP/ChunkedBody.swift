@@ -8,59 +8,65 @@ struct ChunkedBody: Equatable {
     case afterData
   }
 
-  struct Malformed: Error, Equatable {}
+  enum Fault: Error, Equatable { case malformed, tooLarge }
 
   static let lineBytesMax = 4096
   private var state = State.size
-  private(set) var body: [UInt8] = []
+  /// A line as far as it came.
+  private var line: [UInt8] = []
 
   var isDone: Bool { state == .done }
+  var heldBytes: Int { line.count }
 
-  /// Takes what it can from the front of `input`.
-  mutating func consume(_ input: inout ArraySlice<UInt8>) throws(Malformed) {
-    while true {
-      switch state {
-      case .size:
-        guard let line = try Self.line(&input) else { return }
-        let remaining = try Self.size(line)
-        state = remaining == 0 ? .trailer : .data(remaining: remaining)
-      case .data(let remaining):
-        let piece = input.prefix(remaining)
-        if piece.isEmpty { return }
-        body += piece
-        input = input.dropFirst(piece.count)
-        state = piece.count == remaining ? .afterData : .data(remaining: remaining - piece.count)
-      case .afterData:
-        guard let line = try Self.line(&input) else { return }
-        guard line.isEmpty else { throw Malformed() }
-        state = .size
-      case .trailer:
-        guard let line = try Self.line(&input) else { return }
-        if line.isEmpty { state = .done }
-      case .done: return
+  /// Takes what it can from `chunk`, each byte once.
+  /// - Parameter position: moved behind what was taken.
+  mutating func consume(
+    _ chunk: Span<UInt8>, _ position: inout Int, into body: inout [UInt8], bodyBytesMax: Int
+  ) throws(Fault) {
+    while position < chunk.count, !isDone {
+      if case .data(let remaining) = state {
+        let end = min(chunk.count, position + remaining)
+        body.append(copying: chunk, position..<end)
+        state = end - position == remaining ? .afterData : .data(remaining: remaining - (end - position))
+        position = end
+      } else if try takeLine(chunk, &position) {
+        try endLine(bodyBytesMax - body.count)
       }
     }
   }
 
-  /// Up to CR LF; nil while it isn't whole.
-  private static func line(_ input: inout ArraySlice<UInt8>) throws(Malformed) -> ArraySlice<UInt8>? {
-    guard let end = input.firstIndex(of: 0x0A) else {
-      guard input.count <= lineBytesMax else { throw Malformed() }
-      return nil
+  private mutating func takeLine(_ chunk: Span<UInt8>, _ position: inout Int) throws(Fault) -> Bool {
+    let end = RequestFramer.lineFeed(chunk, from: position)
+    let piece = position..<(end.map { $0 + 1 } ?? chunk.count)
+    guard line.count + piece.count <= Self.lineBytesMax else { throw .malformed }
+    line.append(copying: chunk, piece)
+    position = piece.upperBound
+    return end != nil
+  }
+
+  private mutating func endLine(_ room: Int) throws(Fault) {
+    guard line.count >= 2, line[line.count - 2] == 0x0D else { throw .malformed }
+    let text = line[..<(line.count - 2)]
+    switch state {
+    case .size:
+      let size = try Self.size(text)
+      guard size <= room else { throw .tooLarge }
+      state = size == 0 ? .trailer : .data(remaining: size)
+    case .afterData:
+      guard text.isEmpty else { throw .malformed }
+      state = .size
+    case .trailer: if text.isEmpty { state = .done }
+    case .data, .done: break
     }
-    guard end > input.startIndex, input[end - 1] == 0x0D, end - input.startIndex <= lineBytesMax else {
-      throw Malformed()
-    }
-    defer { input = input[(end + 1)...] }
-    return input[..<(end - 1)]
+    line.removeAll(keepingCapacity: true)
   }
 
   /// Hexadecimal digits, then possibly an extension.
-  private static func size(_ line: ArraySlice<UInt8>) throws(Malformed) -> Int {
+  private static func size(_ line: ArraySlice<UInt8>) throws(Fault) -> Int {
     let digits = line.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 }
     guard 1...8 ~= digits.count, let size = Int(String(decoding: digits, as: UTF8.self), radix: 16), size >= 0,
       digits.first != 0x2B, digits.first != 0x2D
-    else { throw Malformed() }
+    else { throw .malformed }
     return size
   }
 }

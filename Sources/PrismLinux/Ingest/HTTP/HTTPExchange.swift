@@ -1,15 +1,17 @@
 import PrismEngine
 import PrismProtocol
 
-/// HTTP/1.1 on the ingest socket (docs/ingest-protocol.md), for those who have only that. Pure: bytes in, bytes out.
+/// HTTP/1.1 on the ingest socket (docs/ingest-protocol.md), for programs that have only that. Pure: bytes in, bytes out.
 ///
 /// A body is read whole and handed to the connection's conversation; when all of its reports are settled, their answers
-/// become the answer. One request is worked on at a time; pipelined ones wait in the socket.
+/// become the response. One request is worked on at a time; pipelined ones wait. Each byte is looked at once.
 struct HTTPExchange {
   private enum State {
     case head
     case body(HTTPHead)
-    case chunks(HTTPHead, ChunkedBody)
+    case chunks(HTTPHead)
+    /// The body is whole and the conversation takes it, turn by turn.
+    case feeding(HTTPHead)
     /// The reports of a body are on their way.
     case awaiting(HTTPHead)
     case closing
@@ -18,118 +20,146 @@ struct HTTPExchange {
   static let reports = "/v1/reports", limits = "/v1/limits", common = "/v1/common"
   /// A body of many reports; one with a larger payload may be as long as that takes.
   static let bodyBytesMax = 4 * 1024 * 1024
+  /// Of one answer to a line of a body, in most cases.
+  private static let answerBytes = 320
 
   private var state = State.head
-  private var input: [UInt8] = []
+  /// The head as far as it came.
+  private var headText: [UInt8] = []
+  private var body: [UInt8] = []
+  private var chunks = ChunkedBody()
+  /// Bytes of the body that the conversation has taken, and the lines that the body has.
+  private var fedBytes = 0, bodyLines = 0
   private var output: [UInt8] = []
 
   var isAwaitingAnswers: Bool { if case .awaiting = state { true } else { false } }
+  var isFeeding: Bool { if case .feeding = state { true } else { false } }
   var mustClose: Bool { if case .closing = state { true } else { false } }
   var isWithinRequest: Bool {
     switch state {
-    case .head: !input.isEmpty
+    case .head: !headText.isEmpty
     case .body, .chunks: true
-    case .awaiting, .closing: false
+    case .feeding, .awaiting, .closing: false
     }
   }
-  var heldBytes: Int {
-    if case .chunks(_, let chunks) = state { input.count + chunks.body.count } else { input.count }
+  var heldBytes: Int { headText.count + body.count + chunks.heldBytes + output.count }
+  /// What the request that is being read or taken holds at most, once it is large.
+  func requestBytes(_ rules: AdmissionRules) -> Int {
+    let bytes: Int
+    switch state {
+    case .body(let head):
+      guard case .length(let length) = head.body else { return 0 }
+      bytes = length / 4 * 7
+    case .chunks: bytes = body.count > Limits.lineBytesMax ? Self.bytesMax(rules) / 4 * 7 : 0
+    case .feeding: bytes = body.count + max(body.count / 4 * 3, bodyLines * Self.answerBytes)
+    case .head, .awaiting, .closing: return 0
+    }
+    return bytes > Limits.lineBytesMax ? min(bytes + Limits.lineBytesMax, rules.requestBytesMax) : 0
   }
-
-  var hasOutput: Bool { !output.isEmpty }
 
   mutating func takeOutput() -> [UInt8] {
     defer { output = [] }
     return output
   }
 
-  mutating func consume(_ chunk: Span<UInt8>, _ conversation: inout IngestConversation, unixMilliseconds now: Int64) {
-    if mustClose { return }
-    input.append(copying: chunk, chunk.indices)
-    proceed(&conversation, unixMilliseconds: now)
+  /// Takes input as far as `turn` goes, or up to the next thing that must be waited for.
+  /// - Returns: the position behind what was taken.
+  mutating func consume(
+    _ chunk: Span<UInt8>, from start: Int, _ conversation: inout IngestConversation, within turn: inout WorkTurn,
+    unixMilliseconds now: Int64
+  ) -> Int {
+    var position = start
+    do throws(HTTPHead.Fault) {
+      while turn.goesOn(unreadBytes: output.count) {
+        let before = position
+        let goesOn = try step(chunk, &position, &conversation, &turn, now)
+        turn.spend(position - before + WorkTurn.Cost.line)
+        if !goesOn { break }
+      }
+    } catch { fail(error) }
+    return mustClose ? chunk.count : position
   }
 
   /// The client sends nothing more.
-  mutating func end() {
-    if isWithinRequest { fail(HTTPHead.Fault(400, "the connection ended within the request")) }
-  }
-
-  /// Goes on with what is there, up to the next thing that must be waited for.
-  mutating func proceed(_ conversation: inout IngestConversation, unixMilliseconds now: Int64) {
-    do throws(HTTPHead.Fault) {
-      while try step(&conversation, now) {}
-    } catch { fail(error) }
+  mutating func end(_ conversation: inout IngestConversation, unixMilliseconds now: Int64) {
+    if isFeeding { conversation.end(unixMilliseconds: now) }
+    if isWithinRequest || isFeeding { fail(HTTPHead.Fault(400, "the connection ended within the request")) }
   }
 
   /// - Returns: whether another step may be possible.
   private mutating func step(
-    _ conversation: inout IngestConversation, _ now: Int64
+    _ chunk: Span<UInt8>, _ position: inout Int, _ conversation: inout IngestConversation, _ turn: inout WorkTurn,
+    _ now: Int64
   ) throws(HTTPHead.Fault) -> Bool {
     switch state {
-    case .head: return try readHead(conversation)
+    case .head:
+      guard position < chunk.count else { return false }
+      guard try takeHeadLine(chunk, &position) else { return true }
+      turn.spend(WorkTurn.Cost.question)
+      try beginBody(conversation, isMoreHere: position < chunk.count)
+      return true
     case .body(let head):
-      guard case .length(let length) = head.body else { return handle(head, [], &conversation, now) }
-      guard input.count >= length else { return false }
-      let body = Array(input.prefix(length))
-      input.removeFirst(length)
-      return handle(head, body, &conversation, now)
-    case .chunks(let head, let chunks): return try readChunks(head, chunks, &conversation, now)
+      guard case .length(let length) = head.body else { return try handle(head, conversation, &turn) }
+      let end = min(chunk.count, position + length - body.count)
+      body.append(copying: chunk, position..<end)
+      position = end
+      return body.count == length ? try handle(head, conversation, &turn) : false
+    case .chunks(let head): return try takeChunks(head, chunk, &position, conversation, &turn)
+    case .feeding(let head): return feed(head, &conversation, &turn, now)
     case .awaiting, .closing: return false
     }
   }
 
-  private mutating func readHead(_ conversation: IngestConversation) throws(HTTPHead.Fault) -> Bool {
-    while input.starts(with: [0x0D, 0x0A]) { input.removeFirst(2) }  // RFC 9112, 2.2
-    guard let end = Self.endOfHead(input) else {
-      guard input.count <= HTTPHead.bytesMax else {
-        throw HTTPHead.Fault(431, "the head is longer than \(HTTPHead.bytesMax) bytes")
-      }
-      return false
-    }
-    guard end <= HTTPHead.bytesMax else {
+  /// - Returns: whether the head is whole.
+  private mutating func takeHeadLine(_ chunk: Span<UInt8>, _ position: inout Int) throws(HTTPHead.Fault) -> Bool {
+    let end = RequestFramer.lineFeed(chunk, from: position)
+    let piece = position..<(end.map { $0 + 1 } ?? chunk.count)
+    guard headText.count + piece.count <= HTTPHead.bytesMax else {
       throw HTTPHead.Fault(431, "the head is longer than \(HTTPHead.bytesMax) bytes")
     }
-    let head = try HTTPHead(input[..<end])
-    input.removeFirst(end)
-    try Self.checkRoute(head)
-    if case .length(let length) = head.body, length > Self.bytesMax(conversation) { throw Self.tooLarge(conversation) }
-    if head.expectsContinue, head.body != .none, input.isEmpty {
-      output += "HTTP/1.1 100 Continue\r\n\r\n".utf8
-    }
-    state = head.body == .chunked ? .chunks(head, ChunkedBody()) : .body(head)
-    return true
+    headText.append(copying: chunk, piece)
+    position = piece.upperBound
+    if headText == [0x0D, 0x0A] { headText = [] }  // an empty line before a request: RFC 9112, 2.2
+    return headText.suffix(4) == [0x0D, 0x0A, 0x0D, 0x0A]
   }
 
-  private mutating func readChunks(
-    _ head: HTTPHead, _ before: ChunkedBody, _ conversation: inout IngestConversation, _ now: Int64
+  private mutating func beginBody(
+    _ conversation: IngestConversation, isMoreHere: Bool
+  ) throws(HTTPHead.Fault) {
+    let head = try HTTPHead(headText[...])
+    headText = []
+    try Self.checkRoute(head)
+    if case .length(let length) = head.body {
+      guard length <= Self.bytesMax(conversation.session.rules) else { throw Self.tooLarge(conversation) }
+      body.reserveCapacity(length)
+    }
+    if head.expectsContinue, head.body != .none, !isMoreHere { output += "HTTP/1.1 100 Continue\r\n\r\n".utf8 }
+    chunks = ChunkedBody()
+    state = head.body == .chunked ? .chunks(head) : .body(head)
+  }
+
+  private mutating func takeChunks(
+    _ head: HTTPHead, _ chunk: Span<UInt8>, _ position: inout Int, _ conversation: IngestConversation,
+    _ turn: inout WorkTurn
   ) throws(HTTPHead.Fault) -> Bool {
-    var chunks = before
-    state = .head  // lets go of the body, so that it grows in place
-    var rest = input[...]
-    do throws(ChunkedBody.Malformed) { try chunks.consume(&rest) } catch {
+    let start = position
+    do throws(ChunkedBody.Fault) {
+      let bytesMax = Self.bytesMax(conversation.session.rules)
+      try chunks.consume(chunk, &position, into: &body, bodyBytesMax: bytesMax)
+    } catch {
+      if error == .tooLarge { throw Self.tooLarge(conversation) }
       throw HTTPHead.Fault(400, "the body's chunks are malformed")
     }
-    input = Array(rest)
-    guard chunks.body.count <= Self.bytesMax(conversation) else { throw Self.tooLarge(conversation) }
-    if chunks.isDone { return handle(head, chunks.body, &conversation, now) }
-    state = .chunks(head, chunks)
-    return false
+    turn.spend(3 * (position - start))
+    return chunks.isDone ? try handle(head, conversation, &turn) : false
   }
 
-  private static func bytesMax(_ conversation: IngestConversation) -> Int {
-    max(bodyBytesMax, conversation.session.rules.lineBytesMax)
+  private static func bytesMax(_ rules: AdmissionRules) -> Int {
+    min(max(bodyBytesMax, rules.lineBytesMax), rules.requestBytesMax / 7 * 4)
   }
 
   private static func tooLarge(_ conversation: IngestConversation) -> HTTPHead.Fault {
-    HTTPHead.Fault(413, "the body is larger than \(bytesMax(conversation)) bytes; send it in parts")
-  }
-
-  private static func endOfHead(_ input: [UInt8]) -> Int? {
-    guard input.count >= 4 else { return nil }
-    for index in 3..<input.count where input[index] == 0x0A {
-      if input[index - 1] == 0x0D, input[index - 2] == 0x0A, input[index - 3] == 0x0D { return index + 1 }
-    }
-    return nil
+    HTTPHead.Fault(413, "the body is larger than \(bytesMax(conversation.session.rules)) bytes; send it in parts")
   }
 
   private static func checkRoute(_ head: HTTPHead) throws(HTTPHead.Fault) {
@@ -142,40 +172,60 @@ struct HTTPExchange {
   }
 }
 
+// MARK: - Bodies
+
+extension HTTPExchange {
+  /// A request is whole.
+  private mutating func handle(
+    _ head: HTTPHead, _ conversation: IngestConversation, _ turn: inout WorkTurn
+  ) throws(HTTPHead.Fault) -> Bool {
+    guard head.path == Self.reports else {
+      body = []
+      let isLimits = head.path == Self.limits
+      let limits = AnswerText.limits(payloadBytesMax: conversation.session.rules.payloadBytesMax).bytes
+      answer(head, 200, isLimits ? limits + [0x0A] : [0x7B] + conversation.session.context.members + [0x7D, 0x0A])
+      return !mustClose
+    }
+    joinLines()
+    bodyLines = BodyLines.count(body.span, max: Limits.bodyLinesMax, lineBytesMax: body.count)
+    turn.spend(body.count / 4)
+    guard bodyLines <= Limits.bodyLinesMax else {
+      throw HTTPHead.Fault(413, "the body has more than \(Limits.bodyLinesMax) lines; send it in parts")
+    }
+    fedBytes = 0
+    state = .feeding(head)
+    return body.count <= Limits.lineBytesMax  // a larger one waits until its memory is reserved
+  }
+
+  /// One report that is written over several lines becomes one line; everything else stays as it came.
+  private mutating func joinLines() {
+    guard let end = RequestFramer.lineFeed(body.span, from: 0), end < body.count - 1 else { return }
+    let none = ReservedKeys([])
+    if case .success = RequestScanner.scan(body.span.extracting(0..<end), reserved: none).request { return }
+    let whole = RequestScanner.scan(body.span, reserved: none)
+    guard case .success = whole.request, whole.followingBytes == 0 else { return }
+    // No string has either: it is sound JSON.
+    for index in body.indices where body[index] == 0x0A || body[index] == 0x0D { body[index] = 0x20 }
+  }
+
+  private mutating func feed(
+    _ head: HTTPHead, _ conversation: inout IngestConversation, _ turn: inout WorkTurn, _ now: Int64
+  ) -> Bool {
+    conversation.forcedAnswerMode = .each
+    // Its answers become one response, which can't be sent before all are known; their number is limited.
+    var part = turn.withoutUnreadLimit()
+    fedBytes = conversation.consume(body.span, from: fedBytes, within: &part, unixMilliseconds: now)
+    turn.spend(turn.credit - part.credit)
+    guard fedBytes == body.count else { return false }
+    conversation.end(unixMilliseconds: now)
+    (body, state) = ([], .awaiting(head))
+    return false
+  }
+}
+
 // MARK: - Answers
 
 extension HTTPExchange {
-  private mutating func handle(
-    _ head: HTTPHead, _ body: [UInt8], _ conversation: inout IngestConversation, _ now: Int64
-  ) -> Bool {
-    switch head.path {
-    case Self.limits:
-      let limits = AnswerText.limits(payloadBytesMax: conversation.session.rules.payloadBytesMax)
-      answer(head, 200, limits.bytes + [0x0A])
-      return !mustClose
-    case Self.common:
-      answer(head, 200, [0x7B] + conversation.session.context.members + [0x7D, 0x0A])
-      return !mustClose
-    default:
-      conversation.forcedAnswerMode = .each
-      let lines = Self.lines(body)
-      conversation.consume(lines.span, unixMilliseconds: now)
-      conversation.end(unixMilliseconds: now)
-      state = .awaiting(head)
-      return false
-    }
-  }
-
-  /// One report that is written over several lines becomes one line; everything else is as it came.
-  private static func lines(_ body: [UInt8]) -> [UInt8] {
-    guard let end = body.firstIndex(of: 0x0A) else { return body }
-    let none = ReservedKeys([])
-    if case .success = RequestScanner.scan(body.span.extracting(0..<end), reserved: none).request { return body }
-    let whole = RequestScanner.scan(body.span, reserved: none)
-    guard case .success = whole.request, whole.followingBytes == 0 else { return body }
-    return body.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }  // no string has either: it is sound JSON
-  }
-
   /// Takes the answers of a body whose reports are all settled.
   mutating func collect(from conversation: inout IngestConversation) {
     guard case .awaiting(let head) = state, conversation.isSettled else { return }
@@ -211,7 +261,7 @@ extension HTTPExchange {
   private mutating func fail(_ fault: HTTPHead.Fault) {
     let code: RefusalCode = fault.status == 413 ? .payloadTooLarge : .badRequest
     output += Self.render(fault.status, AnswerText.refused(Refusal(code, fault.message)), keepAlive: false)
-    (state, input) = (.closing, [])
+    (state, headText, body) = (.closing, [], [])
   }
 
   private mutating func answer(_ head: HTTPHead, _ status: Int, _ body: [UInt8], retryMilliseconds: Int? = nil) {

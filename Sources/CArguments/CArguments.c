@@ -1,0 +1,14 @@
+#include "CArguments.h"
+
+static int count;
+static char **words;
+
+// glibc calls constructors with the arguments of `main` (elf/dl-init.c and csu/libc-start.c).
+__attribute__((constructor)) static void prism_keep_arguments(int argc, char **argv) {
+  count = argc;
+  words = argv;
+}
+
+int prism_argument_count(void) { return count; }
+
+const char *prism_argument(int index) { return index >= 0 && index < count ? words[index] : ""; }

@@ -1,0 +1,71 @@
+import Foundation
+import Glibc
+import PrismTestSupport
+import Testing
+
+/// The daemon as an unprivileged user, and other users of the machine around it. The users need no account: their numbers
+/// are nobody's. It takes root to become them.
+enum Crowd {
+  static let daemonUser: UInt32 = 64_100, goodUser: UInt32 = 64_200, firstAttacker: UInt32 = 64_300
+
+  static let isPermitted = getuid() == 0 && access(python, X_OK) == 0
+  static let why = Comment("only root can start programs as other users, and \(python) plays them")
+  private static let python = "/usr/bin/python3"
+  private static let script = URL(filePath: #filePath).deletingLastPathComponent().path + "/attack.py"
+
+  /// What stands before a program to start it as another user; it ends with the tests all the same.
+  static func prefix(_ user: UInt32) -> [String] {
+    ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--no-new-privs", "--pdeathsig=KILL"]
+  }
+
+  /// A harness whose daemon is unprivileged and whose ingest socket everybody reaches.
+  static func harness(_ extra: String, namespaces: [String: String], limits: [String] = []) async throws -> Harness {
+    let harness = try await Harness(namespaces: namespaces, extra: extra, daemonPrefix: limits + prefix(daemonUser))
+    for path in [harness.folder, "\(harness.folder)/state", "\(harness.folder)/namespaces.d"] {
+      try own(path, mode: path.hasSuffix("state") ? 0o700 : 0o755)
+    }
+    for name in try FileManager.default.contentsOfDirectory(atPath: harness.folder) {
+      var status = stat()
+      let path = "\(harness.folder)/\(name)"
+      if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG { try own(path, mode: status.st_mode & 0o777) }
+    }
+    return harness
+  }
+
+  private static func own(_ path: String, mode: mode_t) throws {
+    guard chown(path, daemonUser, daemonUser) == 0, chmod(path, mode) == 0 else {
+      throw Failed("\(path): errno \(errno)")
+    }
+  }
+
+  /// One that the tests can read, beside the folder's other files.
+  private static func copy(in folder: String) throws -> String {
+    let path = "\(folder)/attack.py"
+    if !FileManager.default.fileExists(atPath: path) {
+      try FileManager.default.copyItem(atPath: script, toPath: path)
+      chmod(path, 0o644)
+    }
+    return path
+  }
+
+  /// Starts an attack; it ends by itself.
+  static func attack(
+    _ kind: String, by user: UInt32, on harness: Harness, seconds: Int, connections: Int
+  ) throws -> Child {
+    let words = [python, try copy(in: harness.folder), kind, harness.ingest, "\(seconds)", "\(connections)"]
+    return try Child("/usr/bin/env", prefix(user) + words, log: "\(harness.folder)/attack-\(user).log")
+  }
+
+  struct Service: Decodable {
+    let answers: Int, refused: Int
+    let p50Ms: Double, p99Ms: Double, maxMs: Double
+  }
+
+  /// Reports one after the other as a user that does nothing else, each until it is stored.
+  static func service(of harness: Harness, count: Int) async throws -> Service {
+    let words = [python, try copy(in: harness.folder), "good", harness.ingest, "\(count)"]
+    let ran = try await Programs.run("env", prefix(goodUser) + words)
+    guard ran.exitCode == 0 else { throw Failed("the good user was not served: \(ran.error)") }
+    return try JSONDecoder().decode(Service.self, from: Data(ran.output.utf8))
+  }
+}

@@ -1,0 +1,153 @@
+"""One hostile local user of the ingest socket, or a good one. Standard library only.
+
+usage: attack.py KIND SOCKET SECONDS [CONNECTIONS]
+       attack.py good SOCKET COUNT       prints {"answers", "refused", "p50Ms", "p99Ms", "maxMs"} as JSON
+
+An attacker ends by itself after SECONDS; whatever the daemon does to its connections, it opens new ones.
+"""
+
+import json
+import selectors
+import socket
+import sys
+import time
+
+REPORT = b'{"type":"net","meta":{"page":"/home","ms":12,"text":"frames were late"}}\n'
+CRASH = b'{"type":"appCrash","meta":{"reason":"SIGSEGV"}}\n'
+GET = b"GET /v1/common HTTP/1.1\r\nHost: prism\r\n\r\n"
+GREETING = b'{"hello":{"app":{"APP_NAME":"%d"}}}\n'
+
+# What a connection begins with, and what it then sends for ever; whether it reads its answers.
+FLOODS = {
+    "reports": (b'{"hello":{"answer":"cumulative"}}\n', REPORT * 500, True),
+    "each": (b"", REPORT * 500, True),
+    "badLines": (b"", b"x\n" * 32768, True),
+    "badLinesUnread": (b"", b"x\n" * 32768, False),
+    "cumulativeUnread": (b'{"hello":{"answer":"cumulative"}}\n', b"x\n" * 32768, False),
+    "reportsUnread": (b"", REPORT * 500, False),
+    "emptyLines": (b"", b"\r\n" * 32768, True),
+    "emptyLinesOverHTTP": (GET, b"\r\n" * 32768, True),
+    "gets": (b"", GET * 500, True),
+    "getsUnread": (b"", GET * 500, False),
+    "realtime": (b"", CRASH * 500, True),
+    "greetings": (b"", b"".join(GREETING % n + REPORT for n in range(500)), True),
+    "longMetas": (b"", b'{"type":"net","meta":{' + b'"a":1,' * 500_000 + b'"b":2}}\n', True),
+}
+
+# What a connection sends before it falls silent.
+SILENCES = {
+    "idle": b"",
+    "half": REPORT[:-20],
+    "payloads": b'{"type":"net","meta":{"a":1},"payloadBytes":1000000}\n' + b"p" * 900_000,
+    "bodies": b"POST /v1/reports HTTP/1.1\r\nHost: p\r\nContent-Length: 4000000\r\n\r\n" + b" " * 3_000_000,
+    "refusedLast": b'{"type":"net","meta":{"a":1},"payload":"!!"}\n',
+}
+
+
+class Client:
+    """A connection that sends what it is given as far as the socket takes it."""
+
+    def __init__(self, path, first, then, reads):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        self.socket.connect(path)
+        self.rest, self.then, self.reads = memoryview(first or then), then, reads
+
+    def events(self):
+        return (selectors.EVENT_READ if self.reads else 0) | (selectors.EVENT_WRITE if self.rest else 0)
+
+    def go(self, events):
+        """False: the daemon closed it."""
+        if events & selectors.EVENT_READ and not self.socket.recv(65536):
+            return False
+        if events & selectors.EVENT_WRITE and self.rest:
+            self.rest = self.rest[self.socket.send(self.rest) :]
+            if not self.rest and self.then:
+                self.rest = memoryview(self.then)
+        return True
+
+
+def flood(kind, path, end, count):
+    first, then, reads = FLOODS[kind] if kind in FLOODS else (SILENCES[kind], b"", True)
+    selector, clients = selectors.DefaultSelector(), set()
+    while time.monotonic() < end:
+        while len(clients) < count:
+            try:
+                client = Client(path, first, then, reads)
+            except OSError:
+                break  # the backlog is full, or no descriptor is left
+            clients.add(client)
+            if client.events():
+                selector.register(client.socket, client.events(), client)
+        events = selector.select(0.05) if selector.get_map() else time.sleep(0.05) or []
+        for key, ready in events:
+            client = key.data
+            try:
+                if client.go(ready):
+                    if client.events() != key.events:
+                        selector.modify(client.socket, client.events() or selectors.EVENT_READ, client)
+                    continue
+            except BlockingIOError:
+                continue
+            except OSError:
+                pass
+            selector.unregister(client.socket)
+            client.socket.close()
+            clients.discard(client)
+
+
+def connects(path, end):
+    while time.monotonic() < end:
+        opened = []
+        for _ in range(500):
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            client.setblocking(False)
+            try:
+                client.connect(path)
+            except OSError:
+                pass  # the backlog is full: go on
+            opened.append(client)
+        for client in opened:
+            client.close()
+
+
+def good(path, count):
+    waits, refused = [], 0
+    client, answers = None, None
+    for _ in range(count):
+        begun = time.monotonic()
+        while True:
+            try:
+                if client is None:
+                    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                    client.settimeout(60)
+                    client.connect(path)
+                    answers = client.makefile("rb")
+                client.sendall(REPORT)
+                if b'"stored"' in answers.readline():
+                    break
+            except (BlockingIOError, ConnectionError):
+                time.sleep(0.001)  # the backlog is full, or it was refused
+            refused += 1
+            client.close()
+            client = None
+        waits.append((time.monotonic() - begun) * 1000)
+        time.sleep(0.002)
+    waits.sort()
+    figures = {"answers": len(waits), "refused": refused, "p50Ms": waits[len(waits) // 2]}
+    figures["p99Ms"], figures["maxMs"] = waits[len(waits) * 99 // 100], waits[-1]
+    print(json.dumps(figures))
+
+
+def main():
+    kind, path, number = sys.argv[1], sys.argv[2], float(sys.argv[3])
+    end = time.monotonic() + number
+    if kind == "good":
+        good(path, int(number))
+    elif kind == "connects":
+        connects(path, end)
+    else:
+        flood(kind, path, end, int(sys.argv[4]))
+
+
+main()
