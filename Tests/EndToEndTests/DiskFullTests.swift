@@ -17,7 +17,7 @@ import Testing
       return print("DiskFullTests: NOT RUN: only root may mount a disk of its own")
     }
     var random = SeededRandom(seed: Seed.next("DiskFullTests: \(Self.positions) positions"))
-    let mount = #"mount -t tmpfs -o size=\#(Self.diskMegabytes)m tmpfs "${2%/*}/state" && exec "$0" "$@""#
+    let mount = #"mount -t tmpfs -o size=\#(Self.diskMegabytes)m,mode=0700 tmpfs "${2%/*}/state" && exec "$0" "$@""#
     let harness = try await Harness(
       namespaces: ["shop": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample, isUploadPayload: true}]\n"],
       daemonPrefix: ["unshare", "-m", "sh", "-c", mount])

@@ -56,13 +56,15 @@ struct AdversaryTests {
     let process = try #require(harness.daemonProcess)
     _ = try await Crowd.service(of: harness, count: 20)
     let descriptors = try Self.descriptors(process)
+    let accepted = try await Self.metric("prism_ingest_accepted_connections_total", listen)
     let attackers = try (0..<attack.users).map {
       try Crowd.attack(
         attack.kind, by: Crowd.firstAttacker + UInt32($0), on: harness, seconds: Self.seconds,
         connections: attack.connections)
     }
     try await waitUntil("\(attack.kind) has begun", within: .seconds(60)) {
-      try await Self.metric("prism_ingest_accepted_connections_total", listen) > 30
+      try await Self.metric("prism_ingest_accepted_connections_total", listen)
+        >= accepted + min(30, attack.users * attack.connections / 2)
     }
     let before = try await Self.metric("prism_reports_received_total", listen)
     let service = try await Crowd.service(of: harness, count: Self.answers)

@@ -73,11 +73,16 @@ import Testing
       let client = harness.client()
       let report = Sample.report(1, in: "quiet")
       for _ in 0..<20 { _ = try await client.report(report) }
-      let (before, count) = (try Used(process), 500)
-      for _ in 0..<count { _ = try await client.report(report) }
-      let after = try Used(process)
-      let calls = Double(after.calls - before.calls) / Double(count)
-      let switches = Double(after.switches - before.switches) / Double(count)
+      // Other programs can only add to what a report costs: the least of five rounds counts.
+      let count = 100
+      var (calls, switches) = (Double.infinity, Double.infinity)
+      for _ in 0..<5 {
+        let before = try Used(process)
+        for _ in 0..<count { _ = try await client.report(report) }
+        let after = try Used(process)
+        calls = min(calls, Double(after.calls - before.calls) / Double(count))
+        switches = min(switches, Double(after.switches - before.switches) / Double(count))
+      }
       #expect(calls <= 2.5, "\(calls) reads and writes a report")
       #expect(switches <= 6, "\(switches) wake-ups a report")
     }

@@ -58,6 +58,12 @@ final class IngestClient: Sendable {
     return total
   }
 
+  /// The server closed the connection and all that it sent is read.
+  var isEnded: Bool {
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0
+  }
+
   func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   /// As many lines; fewer where the server ends before.

@@ -109,7 +109,8 @@ struct IngestServerTests {
   @Test("a store that doesn't answer stops the client by its socket, and memory stays bounded")
   func backpressure() async throws {
     // A user's share is 4 MiB, a connection's half of that, each less the room for one more turn.
-    try await withIngestRig({ $0.daemon.ingest.memoryBytes = 16 << 20 }) { rig in
+    let bounded: (inout Snapshot) -> Void = { $0.daemon.ingest.memoryBytes = 16 << 20 }
+    try await withIngestRig(bounded) { rig in
       rig.sink.hold()
       let client = try IngestClient(rig.path, isBlocking: false)
       let block = Array(String(repeating: Self.line, count: 1000).utf8)

@@ -30,7 +30,7 @@ struct ControlMessageTests {
     "remote": remote, "storeBytes": 4,
     "store": [
       "state": "working", "since": "T", "takesReports": true, "cause": .null, "faults": 1, "setAside": 2,
-      "salvagedRows": 3, "lostRows": 4,
+      "salvagedRows": 3, "lostRows": 4, "leftBehind": ["prism.db.corrupt-1"], "awaited": ["shop": ["meta": 5]],
     ], "namespaces": ["pay": namespace, "shop": namespace],
   ]
   private static let dead: JSONValue = [
@@ -42,8 +42,8 @@ struct ControlMessageTests {
     "metaBytes": 250, "payloadBytes": .null,
   ]
   private static let trace: JSONValue = [
-    "namespace": "shop", "kind": "meta", "userId": 1000, "state": "claimed", "createdTime": "T0", "packetId": "p", "packetTime": "T1",
-    "claimedTime": "T2", "lastFailure": failure,
+    "namespace": "shop", "kind": "meta", "userId": 1000, "state": "claimed", "createdTime": "T0",
+    "packetId": "p", "packetTime": "T1", "claimedTime": "T2", "lastFailure": failure,
   ]
 
   private func expectSame<Message: ControlMessage>(_ type: Message.Type, _ json: JSONValue) {

@@ -183,7 +183,8 @@ extension HTTPExchange {
       body = []
       let isLimits = head.path == Self.limits
       let limits = AnswerText.limits(payloadBytesMax: conversation.session.rules.payloadBytesMax).bytes
-      answer(head, 200, isLimits ? limits + [0x0A] : [0x7B] + conversation.session.context.members + [0x7D, 0x0A])
+      let common = Array("{".utf8) + conversation.session.context.members + Array("}".utf8)
+      answer(head, 200, (isLimits ? limits : common) + Array("\n".utf8))
       return !mustClose
     }
     joinLines()
