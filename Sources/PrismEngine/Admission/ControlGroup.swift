@@ -8,17 +8,17 @@ public enum ControlGroup {
   /// The unit of the system's manager: the first control group on the way down that is no slice. Below it, names are
   /// given by the unit itself: within `user@1000.service` a user may call a unit anything.
   /// - Parameter text: lines of `ID:CONTROLLERS:PATH`; version 2 has one, `0::PATH`, version 1 one for systemd among
-  /// others.
+  /// others. Where both are mounted systemd may use either: the one that names a unit counts, its own hierarchy first.
   /// - Returns: nil if the process is in no unit.
   public static func unit(_ text: String) -> String? {
-    var unified: Substring?
+    var (own, unified): (String?, String?) = (nil, nil)
     for line in text.split(separator: "\n") {
       let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
       guard parts.count == 3 else { continue }
-      if parts[1] == "name=systemd" { return unit(path: parts[2]) }
-      if parts[0] == "0", parts[1].isEmpty { unified = parts[2] }
+      if parts[1] == "name=systemd" { own = unit(path: parts[2]) }
+      if parts[0] == "0", parts[1].isEmpty { unified = unit(path: parts[2]) }
     }
-    return unified.flatMap { unit(path: $0) }
+    return own ?? unified
   }
 
   private static func unit(path: Substring) -> String? {

@@ -25,7 +25,8 @@ struct ControlGroupTests {
       // No unit
       ("0::/\n", nil), ("0::/system.slice\n", nil), ("0::/system.slice/.service\n", nil), ("", nil), ("0:/\n", nil),
       ("0::/shop pos.service\n", nil), ("0::/\(String(repeating: "a", count: 257)).service\n", nil),
-      ("9:name=systemd:/\n0::/system.slice/shop.service\n", nil),
+      // A hierarchy that systemd does not use names no unit: only root makes groups outside of slices in the other.
+      ("9:name=systemd:/\n0::/system.slice/shop.service\n", "shop.service"),
     ])
   func unit(text: String, unit: String?) { #expect(ControlGroup.unit(text) == unit) }
 
