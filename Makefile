@@ -17,17 +17,18 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 # The suites of `make unit`.
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
-.PHONY: help bootstrap build run unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
+.PHONY: help bootstrap build run run-postgres site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: clients test-clients soak-clients soak-adversary
 .PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-bootstrap: ## install the Debian packages that are missing
+bootstrap: ## install the Debian packages that are missing, for everything here
 	@scripts/bootstrap
 
-build: bootstrap ## release binaries, the Swift runtime linked in
-	@for program in $(PROGRAMS); do $(RELEASE) --product $$program >&2 || exit; done
+build: ## release binaries, the Swift runtime linked in
+	@scripts/bootstrap build
+	@scripts/build-programs '$(RELEASE)' $(PROGRAMS)
 
 install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; PREFIX is /usr/local
 	install -D -s -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
@@ -53,14 +54,24 @@ $(PROGRAMS:%=$(BINARIES)/%):
 	@echo "$@ is missing: run make build first" >&2; exit 69
 
 deb: build ## the Debian package, into .build/deb, held to lintian
+	@scripts/bootstrap package
 	rm -rf .build/deb
 	mkdir -p .build/deb/tree
 	cp -r debian .build/deb/tree/
 	cd .build/deb/tree && PRISM_SOURCE=$(CURDIR) debian/rules binary
 	lintian --allow-root --fail-on error,warning .build/deb/*.deb
 
+site: ## the documentation as a site, into .build/site
+	@scripts/bootstrap site
+	@scripts/build-site
+
 run: build ## the whole route, on this machine: real reports, followed to the collector
+	@scripts/bootstrap demo
 	@scripts/run-demo $(BINARIES)
+
+run-postgres: build ## the same with two collectors on a PostgreSQL of their own, behind haproxy
+	@scripts/bootstrap demo postgres
+	@scripts/run-demo $(BINARIES) --postgres
 
 lint: ## the style of Swift and shell files, the units
 	swift format lint --strict --recursive Package.swift Sources Tests
@@ -149,8 +160,9 @@ soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 
 soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
 	scripts/fuzz 3600
-soak-adversary: soak-build ## every attack of local users, with 1,000 answers each; on a machine that does nothing else
-	PRISM_SOAK=2 swift test --skip-build --filter AdversaryTests
+soak-adversary: soak-build build ## every attack on release programs, with 1,000 answers each; on a machine that does nothing else
+	PRISM_PROGRAMS=$(abspath $(BINARIES)) PRISM_SOAK=2 \
+	  swift test --skip-build --filter 'AdversaryTests|StrangerTests|CollectorBombTests'
 soak-life: soak-build ## 100 simulated lives of two days each
 	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
 

@@ -42,6 +42,7 @@ let package = Package(
     system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
     system("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
     system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CPostgreSQL", pkgConfig: "libpq", apt: "libpq-dev"),
     system("CLinux", apt: "linux-libc-dev"),
 
     // C of the project's own, where SQLite wants functions of C.
@@ -52,25 +53,37 @@ let package = Package(
     library("PrismBase"),
     library("PrismProtocol", ["PrismBase"]),
     library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
-    library("PrismConfig", ["PrismProtocol", "CYAML"]),
-    library("PrismStore", ["PrismBase", "PrismProtocol", "CSQLite", "CDeflate", "CJoinedWrites", "CLinux"]),
-    library("PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore"]),
+    library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),
+    library("PrismSQLite", ["CSQLite", "CJoinedWrites"]),
+    library("PrismSalvage", ["PrismSQLite"]),
+    library("PrismStore", ["PrismBase", "PrismProtocol", "PrismSQLite", "PrismSalvage", "CDeflate", "CLinux"]),
+    library("PrismAdmission", ["PrismProtocol", "PrismConfig"]),
+    library(
+      "PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
     library(
-      "PrismLinux", ["PrismBase", "PrismProtocol", "PrismConfig", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
+      "PrismLinux",
+      ["PrismBase", "PrismProtocol", "PrismConfig", "PrismAdmission", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
+    library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket"]),
     .target(name: "CPrism"),
     library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
-    library("PrismCollector", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismStore", "PrismHTTP", "PrismConfig"]),
+    library(
+      "PrismCollector",
+      [
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismHTTP", "PrismConfig", "CPostgreSQL", "CCurl",
+        "CZstd",
+      ]),
     program(
       "prismd",
       [
-        "CArguments", "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine",
-        "PrismHTTP",
-        "PrismLinux",
+        "CArguments", "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission",
+        "PrismEngine", "PrismHTTP", "PrismLinux",
       ]),
-    program("prismctl", ["CArguments", "PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient", "CLinux"]),
     program(
-      "prism-collector", ["CArguments", "PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismProtocol"]),
+      "prismctl", ["CArguments", "PrismBase", "PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient", "CLinux"]),
+    program(
+      "prism-collector",
+      ["CArguments", "PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismPacket", "PrismProtocol"]),
 
     .executableTarget(
       name: "packet-bench", dependencies: ["PrismStore", "PrismPacket", "PrismProtocol"], path: "bench/packet",
@@ -84,25 +97,37 @@ let package = Package(
     .target(
       name: "PrismTestSupport",
       dependencies: [
-        "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismEngine", "CSpawn",
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission", "PrismEngine",
+        "CSpawn",
       ],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
     tests("PrismBaseTests", ["PrismBase", "PrismTestSupport"]),
     tests("PrismProtocolTests", ["PrismProtocol", "PrismTestSupport"]),
     tests("PrismPacketTests", ["PrismPacket", "PrismProtocol", "PrismTestSupport"], resources: [.copy("Vectors")]),
     tests("PrismConfigTests", ["PrismConfig", "PrismProtocol", "PrismTestSupport"]),
-    tests("PrismStoreTests", ["PrismStore", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
+    tests("PrismSalvageTests", ["PrismSalvage", "PrismSQLite", "PrismTestSupport"]),
+    tests("PrismStoreTests", ["PrismStore", "PrismSQLite", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests(
+      "PrismAdmissionTests",
+      ["PrismAdmission", "PrismEngine", "PrismStore", "PrismConfig", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "PrismEngineTests",
       ["PrismEngine", "PrismStore", "PrismConfig", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "PrismLinuxTests",
-      ["PrismLinux", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
+      [
+        "PrismLinux", "PrismAdmission", "PrismEngine", "PrismHTTP", "PrismConfig", "PrismProtocol", "PrismBase",
+        "PrismTestSupport",
+      ]),
+    tests(
+      "PrismInputsTests", ["PrismInputs", "PrismPacket", "PrismProtocol", "PrismTestSupport"],
+      resources: [.copy("Vectors")]),
     tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
     tests(
       "PrismCollectorTests",
       [
-        "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismStore",
+        "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQLite",
         "PrismTestSupport",
       ]),
     tests("PrismctlTests", ["prismctl", "PrismProtocol", "PrismTestSupport"], resources: [.copy("complete.zsh")]),
@@ -110,22 +135,23 @@ let package = Package(
     tests(
       "EndToEndTests",
       [
-        "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismStore", "PrismEngine",
-        "PrismHTTP", "PrismLinux", "PrismCollector", "PrismTestSupport",
+        "PrismClient", "PrismProtocol", "PrismPacket", "PrismBase", "PrismConfig", "PrismSQLite", "PrismStore",
+        "PrismEngine", "PrismHTTP", "PrismLinux", "PrismCollector", "PrismTestSupport",
       ], exclude: ["Budgets/allocations.c", "Adversary/attack.py"]),
     .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
     tests(
       "StoreFaultTests",
       [
-        "CFaultVFS", "PrismStore", "PrismCollector", "PrismHTTP", "PrismPacket", "PrismBase", "PrismProtocol",
-        "PrismTestSupport",
+        "CFaultVFS", "PrismSQLite", "PrismStore", "PrismCollector", "PrismHTTP", "PrismPacket", "PrismBase",
+        "PrismProtocol", "PrismTestSupport",
       ],
       resources: [.copy("Fixtures")]),
     .target(name: "CJobHook", path: "Tests/CJobHook"),
     tests(
       "SimulationTests",
       [
-        "CJobHook", "PrismBase", "PrismConfig", "PrismEngine", "PrismPacket", "PrismProtocol", "PrismStore",
+        "CJobHook", "PrismBase", "PrismConfig", "PrismAdmission", "PrismEngine", "PrismPacket", "PrismProtocol",
+        "PrismSQLite", "PrismStore",
         "PrismTestSupport",
       ]),
     tests("TidyTests", []),
@@ -139,7 +165,7 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
   ("packet", "Packet", ["PrismPacket", "PrismProtocol"]),
   ("remote-envelope", "RemoteEnvelope", ["PrismPacket", "PrismConfig"]),
   ("yaml", "YAML", ["PrismConfig"]),
-  ("salvage", "Salvage", ["PrismStore"]),
+  ("salvage", "Salvage", ["PrismStore", "PrismSalvage", "PrismSQLite"]),
 ]
 if Context.environment["PRISM_FUZZ"] != nil {
   package.targets += [

@@ -108,7 +108,7 @@ class Daemon:
         for name in namespaces:
             (self.folder / "namespaces.d" / f"{name}.yaml").write_text(
                 "monitorList: [{type: event, isUploadPayload: true}]\nmaxStoreMByte: 65536\n"
-                + (f"url: {url}\n" if url else "") + namespace_keys)
+                + (f"url: {url}\nreceipt: optional\n" if url else "") + namespace_keys)
         self.start()
 
     def start(self):

@@ -1,5 +1,10 @@
 #pragma once
 #include <curl/curl.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 // Swift can't call C's variadic functions: each wrapper below gives curl_easy_setopt, curl_easy_getinfo or
 // curl_multi_setopt one fixed type of argument.
@@ -14,7 +19,7 @@ static inline CURLcode prism_curl_set_offset(CURL *easy, CURLoption option, curl
   return curl_easy_setopt(easy, option, value);
 }
 
-/// For options that take a string; curl copies it. NULL brings the option back to "none".
+/// For options that take a string; curl copies it. NULL unsets the option.
 static inline CURLcode prism_curl_set_text(CURL *easy, CURLoption option, const char *value) {
   return curl_easy_setopt(easy, option, value);
 }
@@ -69,4 +74,93 @@ static inline long prism_curl_connects(CURL *easy) {
 /// For multi options that take a `long`.
 static inline CURLMcode prism_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
+}
+
+/// For CURLOPT_POSTFIELDS, which curl does not copy: the bytes must outlive the transfer.
+static inline CURLcode prism_curl_set_body(CURL *easy, const void *bytes) {
+  return curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes);
+}
+
+static inline size_t prism_curl_drop(char *bytes, size_t size, size_t count, void *context) {
+  (void)bytes, (void)context;
+  return size * count;
+}
+
+/// An answer's body is read and thrown away.
+static inline CURLcode prism_curl_drop_body(CURL *easy) {
+  return curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, prism_curl_drop);
+}
+
+/// For CURLINFO_RESPONSE_CODE: 0 before an answer.
+static inline long prism_curl_status(CURL *easy) {
+  long status = 0;
+  return curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK ? status : 0;
+}
+
+/// A certificate that another side gave: of whom it is, who signed it, and when it is valid.
+typedef struct {
+  uint64_t transfer;
+  char subject[200], issuer[200], from[24], until[24];
+} prism_certificate;
+
+/// The certificates of the newest handshakes of this thread, one for each. A handshake that fails leaves no other trace:
+/// curl tells certificates only of those that succeed. Identified by number, since a connection outlives its transfer.
+static inline prism_certificate *prism_certificate_of(uint64_t transfer) {
+  enum { kept = 64 };
+  static _Thread_local prism_certificate certificates[kept];
+  return &certificates[transfer % kept];
+}
+
+static inline void prism_certificate_name(X509_NAME *name, char *text, size_t size) {
+  BIO *memory = BIO_new(BIO_s_mem());
+  text[0] = 0;
+  if (!memory) return;
+  if (X509_NAME_print_ex(memory, name, 0, XN_FLAG_ONELINE & ~ASN1_STRFLGS_ESC_MSB) >= 0) {
+    int count = BIO_read(memory, text, (int)size - 1);
+    text[count > 0 ? count : 0] = 0;
+  }
+  BIO_free(memory);
+}
+
+static inline void prism_certificate_time(const ASN1_TIME *time, char text[24]) {
+  struct tm parts;
+  memset(&parts, 0, sizeof parts);
+  text[0] = 0;
+  if (time && ASN1_TIME_to_tm(time, &parts) == 1) strftime(text, 24, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+/// OpenSSL asks this for each certificate of a chain, the other side's own last unless one fails before it.
+static inline int prism_certificate_seen(int is_good, X509_STORE_CTX *chain) {
+  SSL *connection = (SSL *)X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx());
+  X509 *certificate = X509_STORE_CTX_get_current_cert(chain);
+  if (!connection || !certificate) return is_good;
+  uint64_t transfer = (uint64_t)(uintptr_t)SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection));
+  prism_certificate *seen = prism_certificate_of(transfer);
+  seen->transfer = transfer;
+  prism_certificate_name(X509_get_subject_name(certificate), seen->subject, sizeof seen->subject);
+  prism_certificate_name(X509_get_issuer_name(certificate), seen->issuer, sizeof seen->issuer);
+  prism_certificate_time(X509_get0_notBefore(certificate), seen->from);
+  prism_certificate_time(X509_get0_notAfter(certificate), seen->until);
+  return is_good;
+}
+
+static inline CURLcode prism_certificate_watch(CURL *easy, void *context, void *transfer) {
+  (void)easy;
+  SSL_CTX_set_app_data((SSL_CTX *)context, transfer);
+  SSL_CTX_set_verify((SSL_CTX *)context, SSL_VERIFY_PEER, prism_certificate_seen);
+  return CURLE_OK;
+}
+
+/// Keeps the certificate that decides a handshake, for `prism_curl_certificate`. Verification stays as it is.
+/// - Parameter transfer: a number that no other transfer has.
+static inline CURLcode prism_curl_watch_certificate(CURL *easy, uint64_t transfer) {
+  CURLcode code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, (void *)(uintptr_t)transfer);
+  if (!code) code = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, prism_certificate_watch);
+  return code;
+}
+
+/// On the thread of the transfer. NULL if no certificate came, or more than 64 handshakes were made since.
+static inline const prism_certificate *prism_curl_certificate(uint64_t transfer) {
+  const prism_certificate *seen = prism_certificate_of(transfer);
+  return transfer != 0 && seen->transfer == transfer ? seen : NULL;
 }

@@ -15,7 +15,7 @@ typedef struct JoinedFile {
   sqlite3_int64 start; /* where `joined` belongs */
   int count;           /* bytes in it */
   unsigned char *joined;
-  struct JoinedFile *other; /* a log's database, a database's log; NULL: none is open */
+  struct JoinedFile *other; /* a log's database, a database's log; NULL: it is not open */
   int begins;               /* a log: the next write is the first of a transaction */
 } JoinedFile;
 
@@ -30,7 +30,7 @@ static sqlite3_vfs *base(sqlite3_vfs *vfs) { return ((JoinedVFS *)vfs)->base; }
 
 /* ---- A file ---- */
 
-/* What failed is dropped: SQLite gives the transaction up, and handed down later it would come back to life. */
+/* A failed write is dropped: SQLite gives the transaction up, and a later write would bring it back. */
 static int flush(sqlite3_file *file) {
   JoinedFile *self = joined(file);
   int count = self->count;
@@ -39,8 +39,9 @@ static int flush(sqlite3_file *file) {
   return below(file)->pMethods->xWrite(below(file), self->joined, count, self->start);
 }
 
-/* Joining begins with a whole frame. The rest of one must not wait: on a disk without SQLITE_IOCAP_POWERSAFE_OVERWRITE
- * SQLite syncs the first part of a commit's last frame, writes the rest, and publishes the commit without another sync. */
+/* Joining begins with a whole frame. The rest of a frame must not wait. On a disk without
+ * SQLITE_IOCAP_POWERSAFE_OVERWRITE SQLite syncs the first part of a commit's last frame, writes the rest, and publishes the
+ * commit without another sync. */
 static int begins_frame(sqlite3_int64 offset) {
   return offset == 0 || (offset >= LOG_HEADER && (offset - LOG_HEADER) % FRAME == 0);
 }
@@ -50,7 +51,7 @@ static int may_wait(const JoinedFile *self, int count, sqlite3_int64 offset) {
   return self->count > 0 || begins_frame(offset);
 }
 
-/* Cuts the log where a transaction begins over the frames of one that was given up: behind fewer new frames the rest of
+/* Cuts the log where a transaction begins over the frames of one that was given up. Behind fewer new frames the rest of
  * the old ones would look like commits behind a damaged frame. Frames of an earlier round through the log may stay. */
 static int cut_given_up(sqlite3_file *file, const unsigned char *bytes, int count, sqlite3_int64 offset) {
   unsigned char old[FRAME_HEADER];

@@ -23,8 +23,8 @@
 /// statx is hidden without _GNU_SOURCE.
 extern int statx(int folder, const char *path, int flags, unsigned mask, struct statx *facts);
 
-/// Which file `path` leads to, and nothing else of it: whoever asks for a file's times makes Linux 6.13 and newer write
-/// its inode with the next write, a third of what a small commit waits for
+/// The identity of the file at `path`, without its times. On Linux 6.13 and newer a question for a file's times makes the
+/// next write also write the inode. That is a third of the time of a small commit
 /// (docs.kernel.org/filesystems/multigrain-ts.html).
 /// 0, or -1 with errno.
 static inline int prism_file_identity(const char *path, uint64_t *device, uint64_t *inode) {
@@ -87,8 +87,8 @@ static inline ssize_t prism_send(int socket, const void *bytes, size_t count) {
 /// -1 with errno.
 static inline int prism_poll_new(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
-/// What a socket is watched for, as long as it holds; with neither of the two its hanging up is told, once.
-/// 0, or -1 with errno, which only the first time can fail.
+/// Sets the events that a socket is watched for. Without events its hang-up is reported, once.
+/// 0, or -1 with errno; only the first call for a socket can fail.
 static inline int prism_poll_set(int poll, int socket, int isNew, int reads, int writes, unsigned long long id) {
   unsigned events = (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);
   struct epoll_event event = {.events = events ? events : EPOLLONESHOT, .data.u64 = id};
@@ -111,7 +111,7 @@ static inline int prism_poll_ready(int poll, unsigned long long *ids, int millis
   return count < 0 ? 0 : count;
 }
 
-/// What wakes a poll; EFD_* are an enum to Swift. Reading it doesn't block. -1 with errno.
+/// A descriptor that wakes a poll; EFD_* are an enum to Swift. Reading it doesn't block. -1 with errno.
 static inline int prism_event_new(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 // --- The service manager (PrismLinux/Process) ---
@@ -145,7 +145,7 @@ static int prism_forget_object(struct prism_loaded_object *object, size_t size, 
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   for (int index = 0; index < object->count; index++) {
     const Elf64_Phdr *segment = &object->segments[index];
-    // What may be written, or was when it was relocated, is not in the file.
+    // Pages that may be written, or were written by relocation, are not in the file.
     if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
     uintptr_t start = (object->base + segment->p_vaddr + page - 1) & ~(page - 1);
     uintptr_t end = (object->base + segment->p_vaddr + segment->p_memsz) & ~(page - 1);
@@ -154,13 +154,13 @@ static int prism_forget_object(struct prism_loaded_object *object, size_t size, 
   return 0;
 }
 
-/// Unmaps the pages of code and constants of the program and its libraries: they stand in files, and come back when they
-/// are used.
+/// Unmaps the pages of code and constants of the program and its libraries. They are in files and are read again when
+/// they are used.
 static inline void prism_forget_code(void) { dl_iterate_phdr(prism_forget_object, 0); }
 
 // --- Signals (PrismLinux/Process) ---
 
-/// Where each signal that is caught is told, as one byte. Each file that includes this has its own.
+/// The pipe that gets one byte for each caught signal. Each file that includes this has its own.
 static volatile int prism_signal_descriptor = -1;
 
 /// A handler in C: one in Swift could allocate or lock.
@@ -176,7 +176,7 @@ static inline void prism_tell_signals(int descriptor) { prism_signal_descriptor 
 
 // --- Routes and links (PrismLinux/Network) ---
 
-/// SOCK_* are an enum to Swift. Bound to `groups` (RTMGRP_*; 0: only answers); with none, reading waits at most a second.
+/// SOCK_* are an enum to Swift. Bound to `groups` (RTMGRP_*; 0: only answers). Without groups, reading waits at most a second.
 /// -1 with errno.
 static inline int prism_netlink_socket(unsigned groups) {
   int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | (groups ? SOCK_NONBLOCK : 0), NETLINK_ROUTE);
@@ -212,7 +212,7 @@ static inline ssize_t prism_netlink_request_dump(int descriptor, unsigned short 
 /// IN_CLOEXEC and IN_NONBLOCK are an enum to Swift. -1 with errno.
 static inline int prism_inotify(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
 
-/// A folder: whatever may change which files are in it, or what is in them. The watch, or -1 with errno.
+/// Watches a folder for every change of its files, by name or content. The watch, or -1 with errno.
 static inline int prism_inotify_watch_folder(int descriptor, const char *path) {
   return inotify_add_watch(descriptor, path, IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CLOSE_WRITE |
       IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);

@@ -30,8 +30,8 @@ static inline int prism_http_socket(struct MHD_Connection *connection) {
 }
 
 // As above, and GnuTLS's verification takes its arguments in arrays of unions. libmicrohttpd asks for a client's
-// certificate but never checks it: this says whether one was shown, signed by the given authority, valid today, and
-// not limited to other uses than a client's.
+// certificate but never checks it. Returns whether the client showed a certificate of the given authority that is valid
+// today and not limited to other uses.
 static inline int prism_http_client_is_certified(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
   if (info == NULL || info->tls_session == NULL) return 0;

@@ -31,7 +31,7 @@ static inline int prism_hmac_sha256(const unsigned char *key, size_t key_count, 
   return EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, key_count, text, text_count, result, 32, &count) != NULL;
 }
 
-/* X25519 (RFC 7748). Answers 1 for success; a public key of small order is none. */
+/* X25519 (RFC 7748). Returns 1 for success, 0 for a public key of small order. */
 static inline int prism_x25519(const unsigned char private_key[32], const unsigned char public_key[32],
                                unsigned char shared[32]) {
   size_t count = 32;

@@ -1,7 +1,7 @@
 public import Dispatch
 
-/// Lets an actor run on one serial `DispatchQueue`, so that what blocks (SQLite, sockets, gzip) never runs on the
-/// cooperative pool, which has as many threads as the machine has cores.
+/// Runs an actor on one serial `DispatchQueue`, so that blocking work (SQLite, sockets, gzip) never runs on the
+/// cooperative pool, which has only one thread for each core.
 ///
 /// `DispatchSerialQueue`, which would do this, does not exist on Linux in Swift 6.3.
 public final class DispatchQueueExecutor: SerialExecutor {

@@ -6,15 +6,18 @@ import Synchronization
 
 /// Writes events to standard error, one a line: `level message key=value…` (or one JSON object).
 ///
-/// A report's content, a key or a token is never passed to it. Client-given strings may be: values are escaped, so a
-/// line stays a line. A fault that repeats is said once, and once more when it ends, with how often it came. Nothing here
-/// waits for a reader: lines that nobody takes are lost, and the next one that is taken comes after their number.
+/// No report's content, key or token is passed to it. Strings of clients may be: values are escaped, so a line stays a
+/// line. A fault that repeats is logged once, and once more when it ends, with its count. The logger never waits for a
+/// reader: lines that are not taken are lost, and the next line that is taken follows their number.
 public final class Logger: Sendable {
+  /// The importance of a line; lines below the configured level are not written.
   public enum Level: Int, Sendable, Comparable, CaseIterable {
     case debug, info, warning, error
+    /// The name in the configuration and in a line.
     public var name: String { ["debug", "info", "warning", "error"][rawValue] }
     /// The number that a journal understands at the head of a line (sd-daemon(3)).
     var journalPriority: Int { [7, 6, 4, 3][rawValue] }
+    /// nil if no level has this name.
     public init?(name: String) {
       guard let level = Self.allCases.first(where: { $0.name == name }) else { return nil }
       self = level
@@ -22,8 +25,10 @@ public final class Logger: Sendable {
     public static func < (a: Level, b: Level) -> Bool { a.rawValue < b.rawValue }
   }
 
+  /// The format of a line.
   public enum Format: String, Sendable { case text, json }
 
+  /// Names and values behind the message.
   public typealias Fields = KeyValuePairs<String, String>
 
   private struct State {
@@ -67,11 +72,23 @@ public final class Logger: Sendable {
     }
   }
 
+  /// Whether events of `level` are written now: for a caller whose fields cost something to make.
+  public func writes(_ level: Level) -> Bool { state.withLock { level >= $0.level } }
+
   public func debug(_ message: String, _ fields: Fields = [:]) { log(.debug, message, fields) }
+
+  /// - Parameter first: fields that come before `fields`.
+  public func debug(_ message: String, first: [(key: String, value: String)], _ fields: Fields) {
+    emit(.debug, message, first.map { ($0.key, $0.value) } + fields.map { ($0.key, $0.value) })
+  }
+
   public func info(_ message: String, _ fields: Fields = [:]) { log(.info, message, fields) }
+  /// Logs a fault that the program recovers from.
   public func warning(_ message: String, _ fields: Fields = [:]) { log(.warning, message, fields) }
+  /// Logs lost data, or a fault that a person must act on.
   public func error(_ message: String, _ fields: Fields = [:]) { log(.error, message, fields) }
 
+  /// Writes one line, if `level` is at least the configured one.
   public func log(_ level: Level, _ message: String, _ fields: Fields = [:]) {
     emit(level, message, fields.map { ($0.key, $0.value) })
   }
@@ -104,7 +121,7 @@ public final class Logger: Sendable {
     }
     guard let (format, lost) = begun else { return }
     if lost > 0 {
-      let told = line(.warning, "log lines were lost: nobody took them", [("times", String(lost))], format)
+      let told = line(.warning, "log lines were lost: the reader did not take them", [("times", String(lost))], format)
       guard offer(told) else { return state.withLock { $0.lost += lost + 1 } }
     }
     if !offer(line(level, message, fields, format)) { state.withLock { $0.lost += 1 } }

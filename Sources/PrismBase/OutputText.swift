@@ -1,8 +1,8 @@
 /// Text of foreign origin as a terminal, a pager or a log viewer may show it. Everything that prism prints or logs and
 /// that a client, a collector, a server or a file had a say in passes through here.
 public enum OutputText {
-  /// True for what ends a line, drives a terminal or changes the direction of text: C0 and C1 controls, DEL, the line and
-  /// paragraph separators, and the marks, embeddings, overrides and isolates of the Unicode bidirectional algorithm.
+  /// Whether a character ends a line, drives a terminal or changes the direction of text. These are C0 and C1 controls,
+  /// DEL, the line and paragraph separators, and the characters of the Unicode bidirectional algorithm.
   @inlinable
   public static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {

@@ -4,7 +4,7 @@ import Synchronization
   import Glibc
 #endif
 
-/// Standard error as a daemon has to take it: it may be closed, full, or nobody may read it.
+/// Standard error of a daemon, which may be closed, full, or without a reader.
 public enum StandardStreams {
   /// Call it first thing in a program. A standard descriptor that is closed becomes `/dev/null`: else the first file that
   /// is opened gets its number, and log lines are written into it. A reader that is gone is an error, no signal.

@@ -16,6 +16,7 @@ public protocol TimeSource: Sendable {
 }
 
 extension TimeSource {
+  /// Suspends for `duration`, measured by `uptime`.
   public func sleep(for duration: Duration) async throws {
     try await sleep(until: uptime + duration)
   }
@@ -25,13 +26,16 @@ extension TimeSource {
 public struct SystemTime: TimeSource {
   public init() {}
 
+  /// The time since the boot, including suspension; never steps.
   public var uptime: Duration { Self.read(CLOCK_BOOTTIME) }
 
+  /// The wall clock: milliseconds since 1970. It may step.
   public var unixMilliseconds: Int64 {
     let (seconds, attoseconds) = Self.read(CLOCK_REALTIME).components
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }
 
+  /// Suspends until `uptime` is `deadline`.
   public func sleep(until deadline: Duration) async throws {
     let wait = deadline - uptime
     if wait > .zero { try await ContinuousClock().sleep(for: wait) } else { try Task.checkCancellation() }

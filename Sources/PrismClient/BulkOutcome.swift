@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What became of reports that were sent in the mode `cumulative`.
+/// The result of reports that were sent in the mode `cumulative`.
 public struct BulkOutcome: Sendable, Equatable {
   /// Reports that were dealt with: stored or refused.
   public private(set) var answered = 0
@@ -9,6 +9,7 @@ public struct BulkOutcome: Sendable, Equatable {
   /// The first of each code, for people: its number in the stream, from 1, and the daemon's message.
   public private(set) var examples: [RefusalCode: (sequence: Int, message: String)] = [:]
 
+  /// Reports that were stored.
   public var stored: Int { answered - refused.values.reduce(0, +) }
 
   mutating func take(_ line: [UInt8]) throws(ClientError) {

@@ -1,7 +1,7 @@
 import PrismProtocol
 import Synchronization
 
-/// What the daemon last said about each namespace's gather switch.
+/// The last known state of each namespace's gather switch.
 final class GatherMemory: Sendable {
   static let ageMax: Duration = .seconds(30)
 
@@ -12,7 +12,7 @@ final class GatherMemory: Sendable {
 
   private let entries = Mutex<[NamespaceName: Entry]>([:])
 
-  /// - Returns: the remembered value, and whether the caller must ask the daemon. One caller per `ageMax` is told to.
+  /// - Returns: the remembered value, and whether the caller must ask the daemon. One caller in each `ageMax` must ask.
   func look(up namespace: NamespaceName, now: ContinuousClock.Instant) -> (isGather: Bool, mustAsk: Bool) {
     entries.withLock { entries in
       guard var entry = entries[namespace] else {

@@ -3,6 +3,7 @@ public import PrismProtocol
 /// A handle that reports to one namespace; see `SpooledClient.namespace`.
 public struct NamespaceReporter: Sendable {
   let client: SpooledClient
+  /// The namespace of its reports.
   public let name: NamespaceName
 
   /// Reports without waiting.

@@ -7,10 +7,11 @@ import PrismProtocol
 ///     let client = PrismClient(app: ["APP_NAME": "pos", "APP_VERSION": "4.2.0"])
 ///     let answer = try await client.report(Report(ReportType("net")!, meta: ["ms": 12]))
 ///
-/// It connects when first used, greets with `app`, and connects again when the daemon was restarted: reports that have an
-/// id are then sent again and stored once; others throw `connectionLost` (see `Report.id`). All of it happens on a queue of
-/// its own; nobody's thread is blocked, and no signal is raised. Calls are answered one after another.
+/// It connects when first used, greets with `app`, and connects again after a restart of the daemon. Then reports with
+/// an id are sent again and stored once; others throw `connectionLost` (see `Report.id`). It works on its own queue,
+/// blocks no thread of the caller, and raises no signal. Calls are answered one after another.
 public actor PrismClient {
+  /// The path of `ingest.socket` by default.
   public static let defaultSocket = "/run/prism/ingest.sock"
 
   private let executor = DispatchQueueExecutor(label: "prism.client")
@@ -107,8 +108,9 @@ public actor PrismClient {
     return common
   }
 
-  /// Whether the namespace takes reports, from memory: never waits. The daemon is asked again in the background when the
-  /// memory is older than 30 s; before its first answer, and while it is away, the last known value counts, at first true.
+  /// Whether the namespace takes reports, from memory: never waits. If the memory is older than 30 s, the daemon is
+  /// asked in the background. Before its first answer, and while it is away, the last known value counts, at first
+  /// true.
   public nonisolated func isGather(_ namespace: NamespaceName) -> Bool {
     let (isGather, mustAsk) = gathering.look(up: namespace, now: .now)
     if mustAsk { Task { await self.refresh(namespace) } }
@@ -167,8 +169,8 @@ public actor PrismClient {
     }
   }
 
-  /// The connection in `mode`, greeted; a new one where there is none. A daemon that is being restarted may close one
-  /// that it has not greeted yet: no report was sent by then, so another try is safe.
+  /// The connection in `mode`, greeted; a new one if there is no connection. A daemon that is being restarted may close
+  /// a connection before it greets. No report was sent by then, so another try is safe.
   private func connected(_ mode: Mode) throws(ClientError) -> SocketStream {
     if let stream, stream.mode == mode { return stream.socket }
     var tries = 1

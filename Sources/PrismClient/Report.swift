@@ -2,7 +2,9 @@ public import PrismProtocol
 
 /// One thing to tell the daemon (docs/ingest-protocol.md).
 public struct Report: Sendable, Equatable {
+  /// The namespace, `prism` by default.
   public var namespace: NamespaceName
+  /// The type; the namespace's `monitorList` must have it.
   public var type: ReportType
   /// A JSON object, not empty; at most 10,240 bytes once merged with the common information.
   public var meta: JSONValue

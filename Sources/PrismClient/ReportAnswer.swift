@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// What the daemon said of one report.
+/// The daemon's answer to one report.
 public enum ReportAnswer: Sendable, Equatable {
   /// On disk, as the daemon's `durability` says. `isDuplicate`: it was there already under this id.
   case stored(reportID: String, isDuplicate: Bool)

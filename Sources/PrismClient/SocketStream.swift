@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// A connected Unix socket that writes and reads at once, so that neither side waits for the other with full buffers.
 /// It blocks: used on the client's own queue only.
@@ -15,34 +16,17 @@ final class SocketStream {
     self.path = path
     timeoutMilliseconds = Int32(
       clamping: timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000)
-    descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard let address = UnixAddress(path: path) else { throw .unreachable(socket: path, errno: ENAMETOOLONG) }
+    descriptor = address.connect()
     guard descriptor >= 0 else { throw .unreachable(socket: path, errno: errno) }
-    // Thrown from here on, `deinit` closes: closing here too would close what another thread has just opened.
-    guard Self.connect(descriptor, path) else { throw .unreachable(socket: path, errno: errno) }
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
   }
 
-  deinit { close(descriptor) }
-
-  private static func connect(_ descriptor: Int32, _ path: String) -> Bool {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    let bytes = Array(path.utf8)
-    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
-      errno = ENAMETOOLONG
-      return false
-    }
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-    return withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-      }
-    }
-  }
+  deinit { if descriptor >= 0 { close(descriptor) } }
 
   /// Writes what `nextOutput` gives, chunk by chunk, until it gives nil, and hands each line that comes to `onLine`, until
   /// that answers true (enough has come).
-  /// - Throws: also `connectionLost`; nothing of this exchange can have been stored where none of its bytes had left.
+  /// - Throws: also `connectionLost`; if no byte of this exchange had left, no report of it can be stored.
   func exchange(
     nextOutput: () throws(ClientError) -> [UInt8]?, onLine: ([UInt8]) throws(ClientError) -> Bool
   ) throws(ClientError) {

@@ -1,7 +1,7 @@
 internal import CPrism
 public import PrismProtocol
 
-/// What became of a report that `SpooledClient` took.
+/// The result for a report that `SpooledClient` took.
 public enum SpooledAnswer: Sendable, Equatable {
   /// The daemon has committed it.
   case stored(reportID: String)

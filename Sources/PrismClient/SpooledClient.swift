@@ -23,6 +23,7 @@ public final class SpooledClient: Sendable {
 
   /// The options are wrong: a path is too long, or memory ran out.
   public struct OpenError: Error, CustomStringConvertible {
+    /// The reason, for people.
     public let description: String
   }
 

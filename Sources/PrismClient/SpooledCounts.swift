@@ -1,6 +1,6 @@
 internal import CPrism
 
-/// What a `SpooledClient` has done since its start.
+/// The counters of a `SpooledClient` since its start.
 public struct SpooledCounts: Sendable, Equatable {
   /// Reports that were taken.
   public let accepted: UInt64

@@ -1,5 +1,6 @@
 public import PrismBase
 import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
 /// The receiver: takes packets, decodes them, deduplicates and orders them, stores their reports, and only then answers with
@@ -10,63 +11,94 @@ public final class Collector: Sendable {
   let store: any PacketStore
   let queue: PacketQueue
   /// nil: no token is asked for.
-  let tokens: TokenDesk?
+  let tokens: TokenAuthenticator?
   /// nil: nothing is read but over the Unix socket.
-  let readerTokens: TokenDesk?
+  let readerTokens: TokenAuthenticator?
   let hosts: HostCheck
   let counts = CollectorCounts()
   let refusals: RefusalLog
   /// nil: remote configuration is not served.
-  let remote: (shelf: RemoteShelf, devices: DeviceRegister)?
+  let remote: (store: RemoteConfigurationStore, devices: DeviceRegister)?
+  let outputs: [OutputRunner]
   let time: any TimeSource
   let log: Logger
 
-  /// Opens the store. - Throws: `StoreError`, `SQLiteError`, `ConfigurationFaults` of the folder of remote configuration.
+  /// Opens the store. - Throws: `StateLock.Failure`, `SQLiteError`, `PostgreSQLSetup.Refusal`, `ConfigurationFaults` of the folder
+  /// of remote configuration.
   public convenience init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
+    try self.init(options, store: try Self.store(options, time, log), time: time, log: log)
+  }
+
+  private static func store(
+    _ options: CollectorOptions, _ time: any TimeSource, _ log: Logger
+  ) throws -> any PacketStore {
+    if let target = options.store {
+      var store = PostgreSQLPacketStore.Options(target: target, log: log)
+      (store.retentionDays, store.commitDeadline, store.time) = (options.retentionDays, options.commitDeadline, time)
+      store.outputLagBytes = Int64(options.outputLagBytes)
+      return try PostgreSQLPacketStore(store)
+    }
     var store = SQLitePacketStore.Options(folder: options.state, log: log)
     (store.retentionDays, store.time) = (options.retentionDays, time)
-    try self.init(options, store: try SQLitePacketStore(store), time: time, log: log)
+    (store.outputs, store.outputLagBytes) = (options.outputs.map(\.name), Int64(options.outputLagBytes))
+    return try SQLitePacketStore(store)
   }
 
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
-    openers = PacketOpeners(keys: options.keys, memoryBytesMax: options.memoryBytesMax)
+    openers = PacketOpeners(
+      keys: options.keys, rules: options.keyRules, memoryBytesMax: options.memoryBytesMax)
     queue = PacketQueue(store: store, time: time)
     refusals = RefusalLog(time: time, log: log)
     hosts = HostCheck(names: options.readerHosts)
     remote = try options.remote.map {
       (
-        try RemoteShelf($0, state: options.state, time: time, log: log),
+        try RemoteConfigurationStore($0, state: options.state, time: time, log: log),
         try DeviceRegister(state: options.state, time: time, log: log)
       )
     }
-    tokens = options.tokenFile.map { TokenDesk(path: $0, time: time, log: log) }
-    readerTokens = options.readerTokenFile.map { TokenDesk(path: $0, time: time, log: log) }
+    outputs = options.outputs.map {
+      OutputRunner($0.name, from: store.outputSource($0.name), to: $0.output(time), time: time, log: log)
+    }
+    tokens = options.tokenFile.map { TokenAuthenticator(path: $0, time: time, log: log) }
+    readerTokens = options.readerTokenFile.map { TokenAuthenticator(path: $0, time: time, log: log) }
   }
 
   /// Prometheus' text format; `SIGUSR1` prints it too.
   public var metrics: String {
     get async {
       await refreshGauges()
+      await refreshService()
       return counts.metrics
     }
+  }
+
+  private func refreshService() async {
+    var figures: [(name: String, figures: OutputRunner.Figures)] = []
+    for output in outputs { figures.append((output.name, await output.figures)) }
+    counts.set(
+      .init(
+        store: store.figures, storeFails: store.failure != nil, heldPackets: await queue.heldCount,
+        memoryBytes: openers.memory.usedBytes, outputs: figures, now: time.unixMilliseconds))
   }
 
   /// What the senders' address answers.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
+      if request.method == .post, let kind = RowKind.all.first(where: { $0.path == request.path }) {
+        return try await receive(request, kind)
+      }
       switch (request.method, request.path) {
-      case (.post, "/prism/meta"): return try await receive(request, .meta)
-      case (.post, "/prism/payload"): return try await receive(request, .payload)
       case (.get, "/prism/config"): return try await configuration(request)
+      case (.post, ProbeQuestion.path): return try await probe(request)
       case (.get, "/healthz"), (.get, "/readyz"): return health(request)
       case (.get, "/metrics"):
         guard request.peer.isLocal, hosts.isLocal(request.header("host")) else {
           throw CollectorRefusal(403, "metrics are shown to this machine only, and at the reader's address")
         }
         return await metricsPage()
-      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/prism/config"), (_, "/healthz"), (_, "/readyz"),
-        (_, "/metrics"):
+      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/prism/config"), (_, ProbeQuestion.path),
+        (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
       case (_, "/reports"), (_, "/devices"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
@@ -80,10 +112,10 @@ public final class Collector: Sendable {
 
   // MARK: Packets
 
-  private func receive(_ request: HTTPRequest, _ kind: ReportKind) async throws(CollectorRefusal) -> HTTPResponse {
+  private func receive(_ request: HTTPRequest, _ kind: RowKind) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
       try await checkToken(request)
-      let delivery = try Delivery(request, kind: kind)
+      let delivery = try Delivery(request, kind: kind, now: time.unixMilliseconds)
       let packet = try await openers.open(delivery, body: request.body)
       let isDuplicate = try await store(packet)
       counts.count(
@@ -95,8 +127,10 @@ public final class Collector: Sendable {
       let body: JSONValue = ["duplicate": .bool(isDuplicate)]
       return HTTPResponse(
         status: 200, contentType: "application/json",
-        headers: [("Prism-Receipt", delivery.context.packetID.description)] + (await versionHeaders()),
-        text: body.text + "\n")
+        headers: [
+          ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
+          ("Prism-Accept", PacketEncoding.zstd.rawValue),
+        ] + (await versionHeaders()), text: body.text + "\n")
     } catch {
       counts.count(
         error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
@@ -135,7 +169,7 @@ public final class Collector: Sendable {
     let context = packet.delivery.context
     let head: JSONValue = [
       "device": .string(context.deviceID), "namespace": .string(context.namespace.text),
-      "kind": .string(context.kind.rawValue), "packetId": .string(context.packetID.description),
+      "kind": .string(context.kind.name), "packetId": .string(context.packetID.description),
       "payloadBytes": packet.payload(index).map { .int($0.count) } ?? .null,
     ]
     let meta = String(decoding: packet.meta(packet.rows[index]), as: UTF8.self).printableJSON

@@ -10,7 +10,19 @@ final class CollectorCounts: Sendable {
     var causes: [String: Int] = [:]
     var bytes = 0
     var questions: [String: Int] = [:]
+    var probes: [String: Int] = [:]
     var gauges: RemoteGauges?
+    var service: ServiceGauges?
+  }
+
+  /// How the store and the outputs are.
+  struct ServiceGauges: Sendable {
+    var store: StoreCounts?
+    var storeFails: Bool
+    var heldPackets: Int, memoryBytes: Int
+    var outputs: [(name: String, figures: OutputRunner.Figures)]
+    /// Milliseconds since 1970.
+    var now: Int64
   }
 
   /// How remote configuration stands.
@@ -36,8 +48,10 @@ final class CollectorCounts: Sendable {
     }
   }
 
+  func countProbe(_ outcome: String) { state.withLock { $0.probes[outcome, default: 0] += 1 } }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
+  func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
 
   /// Prometheus' text format.
   var metrics: String {
@@ -56,8 +70,45 @@ final class CollectorCounts: Sendable {
     }
     page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
     page.sample(state.bytes)
+    if let service = state.service { Self.add(service, to: &page) }
+    if !state.probes.isEmpty {
+      page.begin("prism_collector_probes_total", .counter, "Probes of `prismctl doctor`, by outcome.")
+      for (outcome, count) in state.probes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+    }
     if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text
+  }
+
+  private static func add(_ service: ServiceGauges, to page: inout MetricsText) {
+    page.begin("prism_collector_store_failing", .gauge, "1: the last call of the store failed.")
+    page.sample(service.storeFails ? 1 : 0)
+    page.begin("prism_collector_held_packets", .gauge, "Packets that wait for their predecessor.")
+    page.sample(service.heldPackets)
+    page.begin("prism_collector_packet_memory_bytes", .gauge, "Memory of the packets that are open.")
+    page.sample(service.memoryBytes)
+    if let store = service.store { add(store, to: &page) }
+    page.begin("prism_collector_output_reports_total", .counter, "Reports handed on, by output and outcome.")
+    for (name, figures) in service.outputs {
+      page.sample(figures.delivered, ["output": name, "outcome": "delivered"])
+      page.sample(figures.refused, ["output": name, "outcome": "refused"])
+    }
+    page.begin("prism_collector_output_failures_total", .counter, "Tries of an output that failed.")
+    for (name, figures) in service.outputs { page.sample(figures.failures, ["output": name]) }
+    page.begin("prism_collector_output_leading", .gauge, "1: this replica feeds the output.")
+    for (name, figures) in service.outputs { page.sample(figures.isLeading ? 1 : 0, ["output": name]) }
+    page.begin("prism_collector_output_lag_seconds", .gauge, "Age of the oldest report that an output has not taken.")
+    for (name, figures) in service.outputs where figures.isLeading {
+      page.sample(Double(max(0, service.now - (figures.waitingSince ?? service.now))) / 1000, ["output": name])
+    }
+  }
+
+  private static func add(_ store: StoreCounts, to page: inout MetricsText) {
+    page.begin("prism_collector_group_packets_total", .counter, "Packets in the groups that were committed.")
+    page.sample(store.packets)
+    page.begin("prism_collector_group_retries_total", .counter, "Groups that were tried again after a deadlock.")
+    page.sample(store.retries)
+    page.begin("prism_collector_group_seconds", .histogram, "From the begin of a group to its commit.")
+    page.histogram(edges: StoreCounts.edges, counts: store.buckets, sum: store.seconds)
   }
 
   private static func add(_ gauges: RemoteGauges, _ questions: [String: Int], to page: inout MetricsText) {

@@ -8,8 +8,14 @@ public struct CollectorOptions: Sendable {
   public var listen = "127.0.0.1:8080"
   /// The folder of the database; it exists.
   public var state: String
+  /// Where packets and reports rest; nil: in SQLite, in `state`.
+  public var store: PostgreSQLTarget?
+  /// With `store`: from the begin of a group of packets to its commit; a commit that is not confirmed by then is 503.
+  public var commitDeadline: Duration = .seconds(10)
   /// By id.
   public var keys: [String: Secret]
+  /// By id; of keys that are not for all devices and namespaces alike.
+  public var keyRules: [String: KeyRule] = [:]
   /// A file of bearer tokens, one a line, of which every sender must give one; nil: none is asked for.
   public var tokenFile: String?
   /// Where holders of a reader's token read, `ADDRESS:PORT`.
@@ -18,8 +24,12 @@ public struct CollectorOptions: Sendable {
   public var readerTokenFile: String?
   /// Names under which the reader's address is asked, beside `localhost` and addresses in numbers.
   public var readerHosts: [String] = []
-  /// Reports are deleted after as many days on which the collector ran; nil: they are kept.
+  /// Reports are deleted after as many days (with SQLite: on which the collector ran); nil: they are kept.
   public var retentionDays: Int?
+  /// Where reports are handed on to.
+  public var outputs: [OutputSettings] = []
+  /// Reports past `retentionDays` that an output has not taken stay, up to as many bytes.
+  public var outputLagBytes = 10_240 * 1_048_576
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.

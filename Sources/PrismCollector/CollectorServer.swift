@@ -7,6 +7,7 @@ public struct CollectorServer: Sendable {
   private let senders: HTTPServer
   private let readers: [HTTPServer]
   private let upkeep: Task<Void, Never>
+  private let outputs: [Task<Void, Never>]
 
   /// Of the senders' address.
   public var port: UInt16 { senders.port }
@@ -36,14 +37,17 @@ public struct CollectorServer: Sendable {
       await collector.answer($0)
     }
     upkeep = Task { await collector.keepUp() }
+    outputs = collector.outputs.map { output in Task { await output.run() } }
   }
 
   /// Takes no more packets, answers those that it has, and ends.
   public func stop() async {
     upkeep.cancel()
+    for output in outputs { output.cancel() }
     await collector.queue.close()  // packets that are held would hold up the stop
     await senders.stop()
     for reader in readers { await reader.stop() }
+    for output in outputs { await output.value }
     await collector.close()
   }
 }

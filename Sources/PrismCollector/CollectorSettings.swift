@@ -1,10 +1,13 @@
 import Glibc
 import PrismConfig
+import PrismProtocol
 
 /// What a collector's file says (`--config`), paths not yet opened; a flag of the command line counts before it.
 ///
 ///     listen: 0.0.0.0:8443
 ///     state: /var/lib/prism-collector
+///     store: postgresql://prism@db1,db2/prism
+///     storePasswordFile: keys/pgpass
 ///     tokenFile: /etc/prism/collector.tokens
 ///     readerTokenFile: /etc/prism/reader.tokens
 ///     reader: {listen: 127.0.0.1:8081, hosts: [prism.example]}
@@ -16,17 +19,29 @@ import PrismConfig
 public struct CollectorSettings: Sendable, Equatable {
   public struct Faults: Error, Equatable { public let lines: [String] }
 
+  /// `ADDRESS:PORT` where packets are taken.
   public var listen: String?
+  /// The state folder.
   public var state: String?
+  /// `sqlite:` and the folder `state`, or a connection URI of PostgreSQL; nil: SQLite in `state`.
+  public var store: String?, storePasswordFile: String?
+  /// 1,000 to 600,000.
+  public var commitDeadlineMilliseconds: Int?
   public var tokenFile: String?
   public var readerTokenFile: String?, readerListen: String?
   public var readerHosts: [String] = []
   public var retentionDays: Int?, memoryBytes: Int?
+  /// `outputs`, in their order.
+  public var outputs: [OutputSettings] = []
+  /// `outputLagMByte`.
+  public var outputLagBytes: Int?
   /// A folder of namespace files, and the key (PEM) that signs what is served of it.
   public var remoteConfig: String?, signingKey: String?
   public var certFile: String?, keyFile: String?, clientCAFile: String?
   /// Id and file, in their order.
   public var keys: [(id: String, file: String)] = []
+  /// By the key's id.
+  public var keyRules: [String: KeyRule] = [:]
 
   public init() {}
 
@@ -57,7 +72,8 @@ public struct CollectorSettings: Sendable, Equatable {
     let search = FileSearch(credentials: credentials, folders: [folder])
     let located = { (path: String) in search.candidates(path).first { access($0, F_OK) == 0 } ?? path }
     for path in [
-      \Self.tokenFile, \.readerTokenFile, \.remoteConfig, \.signingKey, \.certFile, \.keyFile, \.clientCAFile,
+      \Self.tokenFile, \.readerTokenFile, \.storePasswordFile, \.remoteConfig, \.signingKey, \.certFile, \.keyFile,
+      \.clientCAFile,
     ] {
       self[keyPath: path] = self[keyPath: path].map(located)
     }
@@ -83,10 +99,18 @@ public struct CollectorSettings: Sendable, Equatable {
           faults.append("\(place): must be a list of names")
         }
       }
+    case ("outputs", .sequence(let nodes)):
+      for node in nodes { takeOutput(node, place, &faults) }
+    case ("outputLagMByte", .scalar(let scalar)):
+      outputLagBytes = Self.number(scalar.text, 1...1_048_576, place, &faults).map { $0 * 1_048_576 }
     case ("retentionDay", .scalar(let scalar)):
       retentionDays = Self.number(scalar.text, 1...36_500, place, &faults)
     case ("memoryMByte", .scalar(let scalar)):
       memoryBytes = Self.number(scalar.text, 16...4096, place, &faults).map { $0 * 1_048_576 }
+    case ("commitDeadlineMs", .scalar(let scalar)):
+      commitDeadlineMilliseconds = Self.number(scalar.text, 1000...600_000, place, &faults)
+    case ("store", .scalar(let scalar)):
+      if let fault = takeStore(scalar.text) { faults.append("\(place): \(fault)") }
     case ("tls", _), ("reader", _): faults.append("\(place): must be a mapping")
     case ("keys", _): faults.append("\(place): must be a list of {id, file}")
     case ("reader.hosts", _): faults.append("\(place): must be a list of names")
@@ -97,6 +121,18 @@ public struct CollectorSettings: Sendable, Equatable {
     }
   }
 
+  /// Takes `sqlite:DIR` and `postgresql://…`. - Returns: what is wrong; the text itself may hold a password.
+  public mutating func takeStore(_ text: String) -> String? {
+    if text.hasPrefix("sqlite:"), text.utf8.count > "sqlite:".utf8.count {
+      state = String(text.dropFirst("sqlite:".count))
+      return nil
+    }
+    do throws(PostgreSQLTarget.Fault) { store = try PostgreSQLTarget(uri: text).uri } catch {
+      return PostgreSQLTarget.isURI(text) ? error.description : "must be sqlite:DIR or postgresql://USER@HOST/DATABASE"
+    }
+    return nil
+  }
+
   private static func number(
     _ text: String, _ range: ClosedRange<Int>, _ place: String, _ faults: inout [String]
   ) -> Int? {
@@ -105,26 +141,48 @@ public struct CollectorSettings: Sendable, Equatable {
     return nil
   }
 
+  private mutating func takeOutput(_ node: YAMLNode, _ place: String, _ faults: inout [String]) {
+    do throws(Faults) {
+      let output = try OutputSettings(node)
+      if outputs.contains(where: { $0.name == output.name }) {
+        faults.append("\(place): two outputs are named \(output.name); give each a name")
+      }
+      outputs.append(output)
+    } catch { faults += error.lines.map { "\(place): \($0)" } }
+  }
+
   private mutating func takeKey(_ node: YAMLNode, _ place: String, _ faults: inout [String]) {
-    var values: [String: String] = [:]
-    if case .mapping(let entries) = node.value {
-      for entry in entries {
-        if case .scalar(let scalar) = entry.node.value { values[entry.key] = scalar.text }
+    var reader = EntryReader(node)
+    guard let id = reader.text("id"), let file = reader.text("file") else {
+      return faults.append("\(place): each key is {id: …, file: …}, and may have derive and namespaces")
+    }
+    if keys.contains(where: { $0.id == id }) { reader.faults.append("id: two keys have the id \(id)") }
+    var rule = KeyRule()
+    if let derive = reader.text("derive") {
+      rule.derivesForDevice = derive == "device"
+      if derive != "device" {
+        reader.faults.append("derive: must be device; leave the key out for one key of all devices")
       }
     }
-    guard values.count == 2, let id = values["id"], let file = values["file"] else {
-      return faults.append("\(place): each key is {id: …, file: …}")
+    if reader.has("namespaces") {
+      let names = reader.texts("namespaces")
+      rule.namespaces = Set(names)
+      for name in names where NamespaceName(name) == nil { reader.faults.append("namespaces: \(name) is no namespace") }
     }
+    reader.refuseOthers(than: ["id", "file", "derive", "namespaces"])
+    faults += reader.faults.map { "\(place): \($0)" }
     keys.append((id, file))
+    if rule != KeyRule() { keyRules[id] = rule }
   }
 
   private static let unknown =
-    "unknown key; known are listen, state, keys, tokenFile, readerTokenFile, reader.listen, reader.hosts, retentionDay, "
+    "unknown key; known are listen, state, store, storePasswordFile, commitDeadlineMs, keys, tokenFile, readerTokenFile, reader.listen, reader.hosts, retentionDay, outputs, outputLagMByte, "
     + "memoryMByte, remoteConfig, signingKey, tls.certFile, tls.keyFile, tls.clientCAFile"
 
   private static var texts: [String: WritableKeyPath<CollectorSettings, String?>] {
     [
-      "listen": \.listen, "state": \.state, "tokenFile": \.tokenFile, "tls.certFile": \.certFile,
+      "listen": \.listen, "state": \.state, "storePasswordFile": \.storePasswordFile, "tokenFile": \.tokenFile,
+      "tls.certFile": \.certFile,
       "readerTokenFile": \.readerTokenFile, "reader.listen": \.readerListen,
       "remoteConfig": \.remoteConfig, "signingKey": \.signingKey,
       "tls.keyFile": \.keyFile, "tls.clientCAFile": \.clientCAFile,
@@ -133,6 +191,9 @@ public struct CollectorSettings: Sendable, Equatable {
 
   public static func == (a: Self, b: Self) -> Bool {
     texts.values.allSatisfy { a[keyPath: $0] == b[keyPath: $0] } && a.keys.elementsEqual(b.keys, by: ==)
+      && a.keyRules == b.keyRules
+      && a.store == b.store && a.outputs == b.outputs && a.outputLagBytes == b.outputLagBytes
+      && a.commitDeadlineMilliseconds == b.commitDeadlineMilliseconds
       && a.readerHosts == b.readerHosts && a.retentionDays == b.retentionDays && a.memoryBytes == b.memoryBytes
   }
 }

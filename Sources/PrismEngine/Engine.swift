@@ -1,3 +1,4 @@
+public import PrismAdmission
 import PrismBase
 import PrismConfig
 import PrismProtocol
@@ -23,26 +24,32 @@ public actor Engine {
   nonisolated let announcedVersions: AsyncStream<Int64>
   nonisolated let startedAt: Duration
   nonisolated let ingest: IngestSink
+  /// For probes of collectors; packets go by `parts.output`.
+  nonisolated let transport: any Transport
   private let deviceID: String
+  /// The derived one, used where the configuration names none.
+  var automaticDeviceID: String { deviceID }
   private let rest: @Sendable () -> Void
   private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
   private var loops: [Task<Void, Never>] = []
   private var adoption: Task<Void, Never>?
 
   /// - Parameter deviceID: the derived one, used where the configuration names none.
+  /// - Parameter output: where packets go; nil: to each namespace's `url` over `transport`.
   /// - Parameter rest: called whenever the store has come to rest, after the start more than once.
   public init(
-    store: ReportStore, hub: ConfigurationHub, transport: any Transport, network: any NetworkMonitor,
-    deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
+    store: ReportStore, hub: ConfigurationHub, transport: any Transport, output: (any Output)? = nil,
+    network: any NetworkMonitor, deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
     log: Logger, rest: @escaping @Sendable () -> Void = {}
   ) {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     announcedVersions = versions
     parts = PipelineParts(
-      store: store, transport: transport, network: network, builder: PacketBuilder(), time: time, random: random,
+      store: store, output: output ?? HTTPOutput(transport: transport, time: time), network: network,
+      builder: PacketBuilder(), time: time, random: random,
       log: log, announcements: announcements)
-    (self.hub, self.deviceID, self.rest, startedAt) = (hub, deviceID, rest, time.uptime)
-    ingest = IngestSink(store: store, time: time, feed: feed)
+    (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
+    ingest = IngestSink(store: store, time: time, feed: feed, log: log)
   }
 
   /// Takes up what the last run left, and begins to deliver.
@@ -135,7 +142,7 @@ public actor Engine {
       PipelineSettings(namespace: namespace, snapshot: snapshot, automaticDeviceID: deviceID)
     }
     for namespace in fresh {
-      pipelines[namespace] = NamespacePipeline(parts: parts, settings: settings(namespace), wishes: WishBox())
+      pipelines[namespace] = NamespacePipeline(parts: parts, settings: settings(namespace), signal: UploadSignal())
     }
     // Reports that come from here on wake their pipeline; those that came before are among what remains.
     ingest.set(pipelines)

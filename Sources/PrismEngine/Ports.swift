@@ -1,27 +1,35 @@
 public import PrismConfig
 import PrismProtocol
 
-// What the engine needs from outside. The edge (`PrismLinux`) implements it; tests script it.
+// The engine's needs from outside. The edge (`PrismLinux`) implements them; tests script them.
 
 /// Delivers one packet over HTTP.
 public protocol Transport: Sendable {
   /// POSTs and reports what came of it. It never throws, so that no caller can forget a case; cancelling the task aborts
   /// the transfer and answers `failure(.cancelled)`. Redirects are not followed; TLS is verified.
-  func post(_ request: UploadRequest) async -> UploadAnswer
+  func post(_ request: PostRequest) async -> PostAnswer
 }
 
-public struct UploadRequest: Sendable {
+/// A request that carries a packet or a probe.
+public struct PostRequest: Sendable {
+  /// The method of the request.
   public enum Method: Sendable {
     case post
     /// Without a body, for an answer without one: whether anybody is there.
     case head
   }
 
+  /// POST for a packet, HEAD for a probe.
   public var method = Method.post
+  /// The whole address.
   public var url: String
+  /// The headers in their order.
   public var headers: [(name: String, value: String)]
+  /// The body; empty for a probe.
   public var body: [UInt8]
+  /// Certificates for the connection.
   public var tls = NamespaceConfiguration.TLS()
+  /// The deadline for name resolution, connection and TLS.
   public var connectTimeout: Duration
   /// The whole POST, connecting included.
   public var timeout: Duration
@@ -37,7 +45,9 @@ public struct UploadRequest: Sendable {
   }
 }
 
-public struct UploadAnswer: Sendable, Equatable {
+/// The result of a request.
+public struct PostAnswer: Sendable, Equatable {
+  /// The answer, or why there is no answer.
   public enum Outcome: Sendable, Equatable {
     /// A whole answer came. Header names are in lower case; the body is cut at 64 KiB.
     case response(status: Int, headers: [String: String], body: [UInt8])
@@ -50,8 +60,8 @@ public struct UploadAnswer: Sendable, Equatable {
     case resolve, connect, tls, timeout, reset, badResponse, cancelled, local
   }
 
-  /// How surely an answer is one to this request. A server, or a proxy on the way, may write to a connection that it
-  /// keeps open; the next request then reads what was not meant for it (RFC 9112, 9.2).
+  /// How surely an answer belongs to this request. A server, or a proxy on the way, may write to a connection that it
+  /// keeps open. The next request then reads an answer that was not meant for it (RFC 9112, 9.2).
   public enum Origin: Sendable, Equatable, CaseIterable {
     /// The connection carried no request before.
     case newConnection
@@ -61,12 +71,15 @@ public struct UploadAnswer: Sendable, Equatable {
     case beforeRequestEnd
   }
 
+  /// The answer or the failure.
   public var outcome: Outcome
+  /// The kind of connection on which the answer came.
   public var origin = Origin.newConnection
   /// A byte of the request may have reached the other side: the packet is frozen.
   public var mayHaveLeft: Bool
   /// On the wire as HTTP sees it: request and answer, headers included.
   public var bytesSent: Int, bytesReceived: Int
+  /// The time from the request to the whole answer.
   public var duration: Duration
 
   public init(outcome: Outcome, mayHaveLeft: Bool, bytesSent: Int, bytesReceived: Int, duration: Duration) {
@@ -79,16 +92,22 @@ public struct UploadAnswer: Sendable, Equatable {
 public protocol DocumentSource: Sendable {
   /// GETs and reports what came of it; the contract is that of `Transport.post`. A body over `bodyBytesMax` ends the
   /// transfer, with `failure(.badResponse)`.
-  func get(_ request: DocumentRequest) async -> UploadAnswer.Outcome
+  func get(_ request: DocumentRequest) async -> PostAnswer.Outcome
 }
 
+/// A request for remote configuration.
 public struct DocumentRequest: Sendable {
+  /// The whole address, with the query.
   public var url: String
+  /// The headers in their order.
   public var headers: [(name: String, value: String)]
+  /// Certificates for the connection.
   public var tls = NamespaceConfiguration.TLS()
+  /// The deadline for name resolution, connection and TLS.
   public var connectTimeout: Duration = .seconds(10)
   /// The whole GET, connecting included.
   public var timeout: Duration
+  /// The largest answer; a larger one is a failure.
   public var bodyBytesMax: Int
 
   public init(url: String, headers: [(name: String, value: String)], timeout: Duration, bodyBytesMax: Int) {
@@ -98,7 +117,7 @@ public struct DocumentRequest: Sendable {
 
 /// Keeps one file over restarts: the cached remote configuration.
 public protocol RemoteCache: Sendable {
-  /// nil: there is none.
+  /// nil if there is no cached configuration.
   func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]?
   /// Whole or not at all, through a power loss too.
   func write(_ bytes: [UInt8]) async throws(RemoteCacheFault)
@@ -106,15 +125,18 @@ public protocol RemoteCache: Sendable {
   func setAside() async throws(RemoteCacheFault) -> String
 }
 
+/// A fault of the cache of remote configuration.
 public struct RemoteCacheFault: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What is wrong with which file.
+  /// The file and its fault.
   public let description: String
   public init(_ description: String) { self.description = description }
 }
 
-/// What the way out is, as the kernel's routes and the configuration's globs say.
-public struct NetworkState: Sendable, Equatable {
+/// The network, by the kernel's routes and the configuration's globs.
+public struct NetworkStatus: Sendable, Equatable {
+  /// `none`: there is no network.
   public enum Kind: String, Sendable, CaseIterable { case none, metered, unmetered }
+  /// The kind of the network.
   public var kind: Kind
   /// Of the default route; nil without one.
   public var interface: String?
@@ -126,21 +148,11 @@ public struct NetworkState: Sendable, Equatable {
   }
 }
 
-/// Tells of the network; changes are pushed by the kernel, never polled.
+/// Reports the network; the kernel pushes changes, nothing polls.
 public protocol NetworkMonitor: Sendable {
-  var current: NetworkState { get }
+  var current: NetworkStatus { get }
   /// Every change from now on, the newest only where the reader is behind.
-  func changes() -> AsyncStream<NetworkState>
-}
-
-/// Takes admitted reports to their commit: what the ingest socket hands its batches to.
-public protocol ReportSink: Sendable {
-  /// One commit for all of `batches`, as `durability` says. Never throws: a failure is the outcome that every report of it
-  /// is answered with.
-  ///
-  /// - Parameter whenDone: called once, where the commit was made, after this has returned. Not `async`: a client that
-  ///   waits for its answer would wait for two more threads to wake up.
-  func append(_ batches: [ReportBatch], whenDone: @escaping @Sendable (CommitOutcome) -> Void)
+  func changes() -> AsyncStream<NetworkStatus>
 }
 
 /// Random numbers, passed in so that a test can replay them.

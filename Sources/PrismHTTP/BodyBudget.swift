@@ -4,7 +4,7 @@ import Synchronization
 final class BodyBudget: Sendable {
   private struct State {
     var usedBytes = 0
-    /// By address; what has none is not told apart.
+    /// By address; peers without an address share one entry.
     var usedBytesByAddress: [String: Int] = [:]
   }
 

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Ends connections that are late.
 ///
-/// libmicrohttpd's own timeout begins anew with every byte, so a peer that sends one a second would stay for ever. Each
-/// connection has a deadline here; once it is over, its socket is shut down, and libmicrohttpd finds it closed.
+/// libmicrohttpd's own timeout restarts with every byte, so a peer that sends one byte a second would stay for ever.
+/// Each connection has a deadline here. At the deadline its socket is shut down, and libmicrohttpd finds it closed.
 final class ConnectionWatch: Sendable {
   private struct Entry {
     let socket: Int32

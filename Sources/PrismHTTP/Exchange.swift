@@ -1,7 +1,7 @@
 import CMicroHTTPD
 import Synchronization
 
-/// One request and its answer. libmicrohttpd's thread feeds it; the handler's task answers it from wherever it runs.
+/// One request and its answer. libmicrohttpd's thread feeds it; the handler's task answers it from any thread.
 ///
 /// While the handler works, the connection is suspended: no thread of libmicrohttpd waits for it, and its pointer stays
 /// valid, since libmicrohttpd ends no request of a suspended connection.
@@ -11,7 +11,7 @@ final class Exchange: Sendable {
   private let request: HTTPRequest
   private let permit: (any AnyObject & Sendable)?
   private let state: Mutex<ExchangeState>
-  /// What this request's body takes of `bodiesBytesMax`.
+  /// The part of `bodiesBytesMax` that this request's body uses.
   private let chargedBytes = Mutex(0)
 
   init(

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 public struct HTTPPeer: Sendable, Equatable {
   /// In numbers; empty for a Unix socket.
   public var address: String

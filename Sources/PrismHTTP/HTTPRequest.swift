@@ -1,12 +1,13 @@
 /// A request as its handler sees it: read to its end, within the server's limits.
 public struct HTTPRequest: Sendable {
-  /// What the server knows; any other method was answered with 405 already. HEAD comes as `get`, and its answer's body
-  /// is left out.
+  /// The methods that the server knows; other methods were answered with 405. HEAD is `get`, and its answer has no
+  /// body.
   public enum Method: String, Sendable {
     case get = "GET"
     case post = "POST"
   }
 
+  /// The method.
   public var method: Method
   /// Percent-decoded, without the query.
   public var path: String
@@ -14,7 +15,9 @@ public struct HTTPRequest: Sendable {
   public var query: [(name: String, value: String)]
   /// Names in lower case.
   public var headers: [(name: String, value: String)]
+  /// The whole body.
   public var body: [UInt8] = []
+  /// The other end of the connection.
   public var peer: HTTPPeer
   /// The connection's socket, for its peer's credentials; it is the server's: open until the handler has returned, and
   /// not to be read, written or closed.

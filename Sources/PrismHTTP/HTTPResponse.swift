@@ -1,7 +1,10 @@
+/// An answer: status, headers and body.
 public struct HTTPResponse: Sendable {
+  /// The status code.
   public var status: Int
   /// `Content-Length`, `Date` and `Connection` are the server's own. A header that is not one line is left out.
   public var headers: [(name: String, value: String)]
+  /// The body; its length is sent as `Content-Length`.
   public var body: [UInt8]
 
   public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {

@@ -9,6 +9,7 @@ import Synchronization
 /// A request is read within the limits of `HTTPServerOptions`, then its connection sleeps while `handler` works, on the
 /// cooperative pool, so a handler must not block either. It runs until `stop`.
 public final class HTTPServer: Sendable {
+  /// Answers one request. It may be called on any thread.
   public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
   /// Called on the server's thread with each request whose head was read: it must not block.
   public typealias Gate = @Sendable (HTTPRequest) -> HTTPAdmission
@@ -20,7 +21,7 @@ public final class HTTPServer: Sendable {
     var whenIdle: CheckedContinuation<Void, Never>?
   }
 
-  /// The port that it listens on; 0 when it listens on none.
+  /// The port on which the server listens; 0 if it does not listen.
   public let port: UInt16
   let options: HTTPServerOptions
   let gate: Gate

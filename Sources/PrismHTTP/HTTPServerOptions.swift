@@ -7,18 +7,20 @@ public struct HTTPServerOptions: Sendable {
   public var skippedBytesMax = 16 * 1024 * 1024
   /// All bodies that are held at one time; a request past it is answered with 503.
   public var bodiesBytesMax = 64 * 1024 * 1024
-  /// Of one address, so that none keeps the others out; 503 too. Connections over a Unix socket have no address.
+  /// The most bytes of bodies from one address, so that one peer can't exclude the others; 503 over it. Connections
+  /// over a Unix socket have no address.
   public var bodiesBytesPerAddressMax = 24 * 1024 * 1024
-  /// What libmicrohttpd may hold of one connection: bounds the head of a request.
+  /// The memory of libmicrohttpd for one connection: limits the head of a request.
   public var headBytesMax = 32 * 1024
+  /// The most connections at a time.
   public var connectionsMax = 1024
-  /// Of one address. Connections over a Unix socket have none, and are not counted.
+  /// The most connections of one address. Connections over a Unix socket have no address and are not counted.
   public var connectionsPerAddressMax = 256
   /// From a connection's begin, or the answer before, to the end of the next request's head.
   public var headTimeout: Duration = .seconds(30)
   /// From the end of the head to the end of the body; and from the answer to its last byte.
   public var bodyTimeout: Duration = .seconds(120)
-  /// What a stop gives requests in flight; then their connections are closed.
+  /// The time that a stop gives requests in flight; then their connections are closed.
   public var stopTimeout: Duration = .seconds(5)
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?

@@ -3,9 +3,9 @@ import Glibc
 
 // Every C callback, and every pointer that C holds on to, is in this file.
 //
-// Who owns what: libmicrohttpd holds one reference to the `HTTPServer` from `startLibrary` to `stopLibrary`, as the
-// callbacks' context, and one to each `Exchange`, in the request's own slot, from the first call of `answer` to
-// `completed`, which it calls for every request of which it called `answer`.
+// Ownership: libmicrohttpd holds one reference to the `HTTPServer` from `startLibrary` to `stopLibrary`, as the context
+// of callbacks. It holds one to each `Exchange`, in the request's own slot, from the first call of `answer` to
+// `completed`. It calls `completed` for every request of which it called `answer`.
 
 func startLibrary(for server: HTTPServer, listener: ListeningSocket?) -> LibraryPointer? {
   let context = Unmanaged.passRetained(server)
@@ -37,8 +37,8 @@ func addToLibrary(_ socket: Int32, _ daemon: LibraryPointer) -> Bool {
   }
 }
 
-/// libmicrohttpd's MHD_AccessHandlerCallback: called once with the head of a request, then with each piece of its body,
-/// then (and again after each resume) with none.
+/// libmicrohttpd's MHD_AccessHandlerCallback. It is called once with the head of a request, then with each piece of its
+/// body. Then, and after each resume, it is called without data.
 private func answer(
   _ context: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _ path: UnsafePointer<CChar>?,
   _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ data: UnsafePointer<CChar>?,

@@ -1,8 +1,10 @@
 import CMicroHTTPD
 import Glibc
+import PrismBase
 
 /// A TCP socket that listens. The server that it is given to closes it.
 public struct ListeningSocket: Sendable {
+  /// The listening socket.
   public let descriptor: Int32
 
   /// Takes over a socket that listens already (socket activation).
@@ -55,12 +57,9 @@ public struct ListeningSocket: Sendable {
   }
 
   private static func split(_ address: String) throws(HTTPServerError) -> (host: String, port: String) {
-    guard let colon = address.lastIndex(of: ":") else { throw .badAddress(address) }
-    var host = String(address[..<colon])
-    let port = String(address[address.index(after: colon)...])
-    let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-    if isBracketed { host = String(host.dropFirst().dropLast()) }
-    guard UInt16(port) != nil, !host.isEmpty, isBracketed == host.contains(":") else { throw .badAddress(address) }
+    guard let (host, port) = HostAndPort.split(address), let port, UInt16(port) != nil, !host.isEmpty,
+      address.hasPrefix("[") == host.contains(":")
+    else { throw .badAddress(address) }
     return (host, port)
   }
 }

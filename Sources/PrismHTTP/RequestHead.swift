@@ -15,7 +15,7 @@ struct RequestHead {
       peer: HTTPPeer(prism_http_peer(connection)), socket: prism_http_socket(connection))
   }
 
-  /// nil for a chunked body, whose length shows when it ends; a number that is none counts as the largest.
+  /// nil for a chunked body, whose length is known at its end. An invalid number counts as the largest.
   var bodyBytes: Int? {
     request.header("content-length").map { Int($0) ?? .max }
   }

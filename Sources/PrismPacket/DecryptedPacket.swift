@@ -2,7 +2,7 @@
 public struct DecryptedPacket: Sendable {
   let metaBlock: [UInt8]
   let payloadBlocks: [[UInt8]]
-  /// What the blocks unpack to, by their own trailers; a block that unpacks to anything else is refused.
+  /// The unpacked sizes of the blocks by their own trailers; a block with another size is refused.
   public let metaBytes: Int, payloadBytes: Int
   /// Of one payload.
   public let largestPayloadBytes: Int
@@ -20,14 +20,15 @@ public struct DecryptedPacket: Sendable {
 
   /// Bytes that it holds.
   public var packedBytes: Int { payloadBlocks.reduce(metaBlock.count) { $0 + $1.count } }
+  /// The number of payload blocks.
   public var payloadCount: Int { payloadBlocks.count }
 }
 
-/// What a packet held.
+/// The content of a packet.
 public struct UnpackedPacket: Sendable, Equatable {
   /// All metas, one a line, without a line feed at the end.
   public let metas: [UInt8]
-  /// One a row for the kind `payload`; none for `meta`.
+  /// One for each row of the kind `payload`; empty for `meta`.
   public let payloads: [[UInt8]]
 
   public init(metas: [UInt8], payloads: [[UInt8]]) { (self.metas, self.payloads) = (metas, payloads) }

@@ -28,7 +28,7 @@ public final class PacketDecoder {
     }
     let unpacked = try unpack(packet)
     let metas = unpacked.metas.split(separator: 0x0A, omittingEmptySubsequences: false).map(Array.init)
-    guard context.kind == .meta || metas.count == unpacked.payloads.count else { throw .countMismatch }
+    guard !context.kind.hasPayload || metas.count == unpacked.payloads.count else { throw .countMismatch }
     return DecodedPacket(metas: metas, payloads: unpacked.payloads)
   }
 
@@ -37,7 +37,7 @@ public final class PacketDecoder {
   public func decrypt(context: PacketContext, body: [UInt8], mac: String?) throws(PacketError) -> DecryptedPacket {
     let contextBytes = context.bytes
     try code?.check(mac, context: contextBytes, body: body)
-    guard context.kind == .payload else {
+    guard context.kind.hasPayload else {
       return try DecryptedPacket(metaBlock: try open(body[...], index: 0, context: contextBytes), payloadBlocks: [])
     }
     let frame = try PayloadFrame(parsing: body)

@@ -31,9 +31,9 @@ public final class PacketEncoder {
   ) throws(PacketError) -> EncodedPacket {
     let contextBytes = context.bytes
     let body =
-      switch context.kind {
-      case .meta: try block(metas, index: 0, context: contextBytes)
-      case .payload: try payloadBody(context: contextBytes, metas: metas, payloads: payloads)
+      switch context.kind.layout {
+      case .metas: try block(metas, index: 0, context: contextBytes)
+      case .metasAndPayloads: try payloadBody(context: contextBytes, metas: metas, payloads: payloads)
       }
     let mac = try code?.code(context: contextBytes, body: body)
     return EncodedPacket(

@@ -8,11 +8,18 @@ import PrismProtocol
 struct Flags {
   static let usage = """
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
+           prism-collector check | migrate | device-key ID DEVICE  with the same flags
+
+      check                says every fault of the configuration, and starts nothing
+      migrate              makes the tables in PostgreSQL, or brings them to this program's version
+      device-key ID DEVICE prints the key that DEVICE has under the master key ID (64 hexadecimal digits)
 
       --config PATH        a file with listen, state, keys, tokens and tls (docs/collector.md); flags count first
       --listen ADDR:PORT   where packets are taken (127.0.0.1:8080); port 0 takes any that is free
       --key ID=FILE        a key of the senders: 32 or 64 hexadecimal digits, not readable by others
       --state DIR          the folder of the database, made when it is missing
+      --store URI          postgresql://USER@HOST/DATABASE instead of a database in DIR (docs/collector.md); the password
+                           is in PGPASSFILE
       --token-file FILE    bearer tokens, one a line; every sender must give one
       --reader-listen ADDR:PORT
                            where reports are read (127.0.0.1:8081), with --reader-token-file
@@ -46,7 +53,8 @@ struct Flags {
       }
       guard
         [
-          "--config", "--listen", "--key", "--state", "--token-file", "--reader-listen", "--reader-token-file",
+          "--config", "--listen", "--key", "--state", "--store", "--token-file", "--reader-listen",
+          "--reader-token-file",
           "--remote-config",
           "--signing-key",
         ].contains(parts[0]),
@@ -63,6 +71,8 @@ struct Flags {
     case "--config": configPath = value
     case "--listen": settings.listen = value
     case "--state": settings.state = value
+    case "--store":
+      if let fault = settings.takeStore(value) { throw Fault(exitCode: 64, message: "--store: \(fault)") }
     case "--token-file": settings.tokenFile = value
     case "--reader-listen": settings.readerListen = value
     case "--reader-token-file": settings.readerTokenFile = value
@@ -75,7 +85,7 @@ struct Flags {
     }
   }
 
-  /// What the file says, where no flag does.
+  /// Applies the values of the file for flags that are not given.
   private mutating func merge(_ path: String) throws(Fault) {
     var file: CollectorSettings
     let bytes = try Self.read(path, isSecret: false)
@@ -85,6 +95,7 @@ struct Flags {
     file.locateFiles(besides: path, credentials: getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) })
     file.listen = settings.listen ?? file.listen
     file.state = settings.state ?? file.state
+    file.store = settings.store ?? file.store
     file.tokenFile = settings.tokenFile ?? file.tokenFile
     file.readerListen = settings.readerListen ?? file.readerListen
     file.readerTokenFile = settings.readerTokenFile ?? file.readerTokenFile
@@ -101,6 +112,7 @@ struct Flags {
     }
     options.state = state
     options.listen = settings.listen ?? options.listen
+    try resolveStore()
     options.tokenFile = settings.tokenFile
     if let path = settings.tokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
     try resolveReader()
@@ -109,6 +121,7 @@ struct Flags {
         [16, 32].contains(key.count)
       else { throw Fault(exitCode: 78, message: "\(path): a key file holds 32 or 64 hexadecimal digits") }
       options.keys[id] = Secret(key)
+      options.keyRules[id] = settings.keyRules[id]
     }
     if let certFile = settings.certFile, let keyFile = settings.keyFile {
       let authorities = try settings.clientCAFile.map { (path) throws(Fault) in try Self.read(path, isSecret: false) }
@@ -122,6 +135,15 @@ struct Flags {
     }
   }
 
+  private mutating func resolveStore() throws(Fault) {
+    guard let uri = settings.store else { return }
+    if let path = settings.storePasswordFile { _ = try Self.read(path, isSecret: true) }
+    do throws(PostgreSQLTarget.Fault) {
+      options.store = try PostgreSQLTarget(uri: uri, passwordFile: settings.storePasswordFile)
+    } catch { throw Fault(exitCode: 78, message: "store: \(error.description)") }
+    if let milliseconds = settings.commitDeadlineMilliseconds { options.commitDeadline = .milliseconds(milliseconds) }
+  }
+
   private mutating func resolveReader() throws(Fault) {
     guard settings.readerTokenFile != nil || settings.readerListen == nil else {
       throw Fault(exitCode: 64, message: "--reader-listen needs --reader-token-file")
@@ -131,6 +153,8 @@ struct Flags {
     options.readerListen = settings.readerListen ?? options.readerListen
     options.readerHosts = settings.readerHosts
     options.retentionDays = settings.retentionDays
+    options.outputs = settings.outputs
+    options.outputLagBytes = settings.outputLagBytes ?? options.outputLagBytes
     options.memoryBytesMax = settings.memoryBytes ?? options.memoryBytesMax
   }
 
@@ -153,25 +177,13 @@ struct Flags {
   private static func read(
     _ path: String, isSecret: Bool, bytesMax: Int = 262_144
   ) throws(Fault) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      throw Fault(exitCode: 78, message: "\(path): cannot be read: \(String(cString: strerror(errno)))")
+    let file: (bytes: [UInt8], mode: UInt32)
+    do throws(FileError) { file = try SmallFile.readWithMode(path, bytesMax: bytesMax) } catch {
+      throw Fault(exitCode: 78, message: error.description)
     }
-    defer { close(descriptor) }
-    var facts = stat()
-    guard fstat(descriptor, &facts) == 0, !isSecret || facts.st_mode & 0o004 == 0 else {
+    guard !isSecret || file.mode & 0o004 == 0 else {
       throw Fault(exitCode: 78, message: "\(path): others may read it; run chmod 600 \(path)")
     }
-    // One byte more than allowed shows that the file goes on: what is cut must not be taken for the whole.
-    var bytes = [UInt8](repeating: 0, count: bytesMax + 1)
-    var count = 0
-    while count <= bytesMax,
-      case let more = bytes.withUnsafeMutableBytes({ Glibc.read(descriptor, $0.baseAddress! + count, $0.count - count) }
-      ), more > 0
-    { count += more }
-    guard count <= bytesMax else {
-      throw Fault(exitCode: 78, message: "\(path): is over \(bytesMax) bytes, the most that it may have")
-    }
-    return Array(bytes.prefix(count))
+    return file.bytes
   }
 }

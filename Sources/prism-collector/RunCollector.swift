@@ -14,6 +14,7 @@ func runCollector(_ words: [String]) async -> Int32 {
   case "--version":
     print("prism-collector \(PrismVersion.current)")
     return 0
+  case "check", "migrate", "device-key": return runCommand(words)
   default: break
   }
   let log = Logger()
@@ -54,6 +55,9 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
     for source in sources { source.cancel() }
     log.info("prism-collector stopped")
     return 0
+  } catch let refusal as PostgreSQLSetup.Refusal {
+    StandardStreams.say("prism-collector: \(refusal.description)\n")
+    return 78
   } catch let faults as ConfigurationFaults {
     StandardStreams.say(faults.description + "\n")
     return 78

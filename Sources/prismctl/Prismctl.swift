@@ -7,13 +7,17 @@ let commands: [Command] = [
   .deadRequeue, .deadDrop, .remove, .export, .configCheck, .configShow, .configDiff, .keysNew, .decode, .completion,
 ]
 
-/// Runs one command line and answers the exit code (sysexits.h; 1 for "the answer is no").
+/// Runs one command line and answers the exit code (`Overview.exitCodes`).
 @MainActor
 func runPrismctl(_ words: [String]) async -> Int32 {
   signal(SIGPIPE, SIG_IGN)
   do throws(Failure) {
     guard let invocation = try Invocation(words) else { return 0 }
-    try await invocation.command.run(invocation)
+    if let seconds = invocation.watchSeconds {
+      try await Watching.run(invocation, everySeconds: seconds)
+    } else {
+      try await invocation.command.run(invocation)
+    }
     return 0
   } catch {
     // The faults of a configuration name their files themselves, so that an editor finds each line.

@@ -1,4 +1,5 @@
 import Dispatch
+import PrismAdmission
 import PrismBase
 import PrismConfig
 import PrismEngine
@@ -12,7 +13,7 @@ import PrismStore
 final class Daemon: Sendable {
   private let log: Logger
   private let reloader: Reloader
-  private let remote: RemoteDesk
+  private let remote: RemoteConfigurationClient
   private let events: AsyncStream<SignalMonitor.Event>
   private let signals: SignalRoute
   private let tell: @Sendable (SignalMonitor.Event) -> Void
@@ -36,41 +37,35 @@ final class Daemon: Sendable {
     let store = try await Self.openStore(daemon, signals, log)
     let cache = StateFile(folder: daemon.state, name: "remote.json")
     let start = await RemoteStart.recall(files: loaded, cache: cache, time: SystemTime(), log: log)
-    let (hub, transport) = (ConfigurationHub(start.current.snapshot), CurlTransport())
+    let openFilesMax = DescriptorLimit.raise()
+    let hub = ConfigurationHub(start.current.snapshot)
+    let transport = CurlTransport(transfersMax: DescriptorLimit.uploadsMax(of: openFilesMax))
     network = NetlinkMonitor(daemon.network, log: log)
     await network.start()
     engine = Engine(
       store: store, hub: hub, transport: transport, network: network, deviceID: deviceID, log: log,
       rest: ResidentMemory.giveBack)
     let stack = ConfigurationStack(engine: engine, start: start)
-    remote = RemoteDesk(
+    remote = RemoteConfigurationClient(
       start, engine: engine, stack: stack, parts: .init(source: transport, cache: cache, deviceID: deviceID))
     do throws(SocketError) {
-      let inherited = try SocketActivation.takeListeners()
-      func listener(_ path: String, mode: UInt32, group: String?) throws(SocketError) -> UnixListener {
-        guard let listener = inherited.first(where: { $0.path == path }) else {
-          return try UnixListener(path: path, mode: mode, group: group)
-        }
-        if !(try listener.update(mode: mode, group: group)) {
-          log.warning("the socket's group can't be set; name it in prismd.socket, SocketGroup=", ["path": path])
-        }
-        return listener
-      }
+      let inherited = try InheritedListeners(log: log)
       ingest = try IngestServer(
-        listener: try listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
+        listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
-        version: version, feed: engine.feed, connectionsMax: Self.connectionsMax(daemon, log), log: log)
+        version: version, feed: engine.feed, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log),
+        log: log)
       let (ingest, remote) = (ingest, remote)
       metrics = MetricsServer(
         .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { await remote.figures }),
         log: log)
       control = try ControlServer(
-        listener: try listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
+        listener: try inherited.listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
         group: daemon.control.group, readers: daemon.control.readers, log: log)
     } catch { throw StartFailure(exitCode: error.exitCode, message: error.description) }
     reloader = Reloader(
       configPath: configPath, engine: engine, stack: stack, remote: remote,
-      edges: LiveEdges(
+      edges: ReloadableListeners(
         ingest: ingest, control: control, metrics: metrics, network: network, log: log,
         hasAutomaticDeviceID: !deviceID.isEmpty),
       notifier: notifier, watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
@@ -91,8 +86,14 @@ final class Daemon: Sendable {
     // Before the first report is taken: from then on the database holds what no other one has.
     await engine.markReady()
     await ingest.start()
-    let desk = ControlDesk(engine: engine, version: version, configuration: reloader, remote: remote) { .current() }
-    await control.start { desk.handle($0, from: $1) }
+    let (server, reloader) = (ingest, reloader)
+    let handler = ControlHandler(
+      engine: engine, version: version, configuration: reloader, remote: remote,
+      refusals: {
+        let refused = await server.counters.tally.refused
+        return Dictionary(uniqueKeysWithValues: refused.map { ($0.key.rawValue, $0.value) })
+      }, process: { .current() })
+    await control.start { handler.handle($0, from: $1) }
     await reloader.tellReady()
     await remote.start()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
@@ -146,9 +147,8 @@ final class Daemon: Sendable {
     }
   }
 
-  /// What the limit of open files leaves for connections.
-  private static func connectionsMax(_ daemon: DaemonConfiguration, _ log: Logger) -> Int {
-    let limit = DescriptorLimit.raise()
+  /// The part of the limit of open files for connections.
+  private static func connectionsMax(of limit: Int, _ daemon: DaemonConfiguration, _ log: Logger) -> Int {
     let connections = DescriptorLimit.connectionsMax(of: limit)
     if connections < daemon.ingest.maxConnections {
       log.warning(
@@ -158,7 +158,7 @@ final class Daemon: Sendable {
     return connections
   }
 
-  /// The derived one; empty where there is nothing to derive it from and none is needed.
+  /// The derived id; empty if it can't be derived and is not needed.
   private static func deviceID(configured: String?) throws(StartFailure) -> String {
     for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
       guard let bytes = try? SmallFile.read(path) else { continue }  // the next one may be there

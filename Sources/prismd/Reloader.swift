@@ -4,18 +4,18 @@ import PrismConfig
 import PrismEngine
 import PrismLinux
 
-/// Reads the files anew and puts what they say in force: all of it, or, with any fault, none.
+/// Reads the files again and applies the configuration: all of it, or nothing if it has a fault.
 ///
-/// One reload runs at a time. Who asks while one runs waits for the next, which begins after the asking and serves all
-/// that asked until then: so a storm of reloads is a few, and ends with what the files say last.
+/// One reload runs at a time. A request during a reload waits for the next one, which begins after the request and
+/// serves all requests until then. So a storm of reloads is a few, and ends with the last content of the files.
 actor Reloader: ConfigurationSource {
   private static let queue = DispatchQueue(label: "prism.configuration")
 
   private let configPath: String
   private let engine: Engine
   private let stack: ConfigurationStack
-  private let remote: RemoteDesk
-  private let edges: LiveEdges
+  private let remote: RemoteConfigurationClient
+  private let edges: ReloadableListeners
   private let notifier: ServiceNotifier
   private let watcher: FileWatcher
   private let log: Logger
@@ -23,7 +23,8 @@ actor Reloader: ConfigurationSource {
   private var waiting: Task<ReloadOutcome, Never>?
 
   init(
-    configPath: String, engine: Engine, stack: ConfigurationStack, remote: RemoteDesk, edges: LiveEdges,
+    configPath: String, engine: Engine, stack: ConfigurationStack, remote: RemoteConfigurationClient,
+    edges: ReloadableListeners,
     notifier: ServiceNotifier, watcher: FileWatcher, log: Logger
   ) {
     (self.configPath, self.engine, self.stack, self.remote) = (configPath, engine, stack, remote)
@@ -72,7 +73,7 @@ actor Reloader: ConfigurationSource {
 
   // MARK: One reload
 
-  /// Whoever asked for it, the service manager is told of it.
+  /// The service manager is informed of every reload, however it was requested.
   private func reloadOnce() async -> ReloadOutcome {
     notifier.reloading()
     let outcome = await takeFiles()
@@ -91,7 +92,7 @@ actor Reloader: ConfigurationSource {
     do throws(ConfigurationFaults) {
       let new = try await readFiles(configPath)
       if let faults = new.reloadFaults(running: engine.hub.current) { throw faults }
-      // What can still fail comes first: once it is published, it is in force everywhere.
+      // Steps that can fail come first: a published configuration is in force everywhere.
       try await edges.take(new, before: engine.hub.current.daemon)
       return await publish(new)
     } catch {

@@ -16,6 +16,7 @@ func runPrismd(_ words: [String], signals: SignalRoute) async -> Int32 {
   switch flags.purpose {
   case .help: print(Flags.usage)
   case .version: print("prismd \(version)")
+  case .develop: return await develop(in: flags.folder, signals)
   case .checkConfig, .run:
     do throws(ConfigurationFaults) {
       let loaded = try configurationLoader(flags.configPath).load()
@@ -39,10 +40,14 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
   return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
 }
 
-private func run(_ loaded: LoadedConfiguration, path: String, _ signals: SignalRoute) async -> Int32 {
-  let log = Logger()
+/// - Parameter onStart: called once the sockets are there.
+func run(
+  _ loaded: LoadedConfiguration, path: String, _ signals: SignalRoute, log: Logger = Logger(),
+  onStart: () -> Void = {}
+) async -> Int32 {
   do throws(StartFailure) {
     let daemon = try await Daemon(loaded, configPath: path, signals: signals, log: log)
+    onStart()
     await daemon.runUntilStopped()
     return ExitCode.ok.rawValue
   } catch {

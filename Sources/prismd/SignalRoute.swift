@@ -3,8 +3,8 @@ import PrismLinux
 import PrismStore
 import Synchronization
 
-/// Where signals go: a start that is asked to stop ends at once and does not count as one that died; a daemon that serves
-/// is told.
+/// Routes signals. A start that is asked to stop ends at once and does not count as one that died; a daemon that serves
+/// gets an event.
 final class SignalRoute: Sendable {
   private enum Stage {
     /// Nothing was begun that a stop would have to note.

@@ -21,7 +21,7 @@ struct CollectorBombTests {
     let deep = String(repeating: #"{"a":"#, count: 1700) + "1" + String(repeating: "}", count: 1700)
     return [
       Bomb(name: "11 million rows as one", metas: objects, items: 1, status: "413"),
-      Bomb(name: "11 million rows as 10,000", metas: objects, items: 10_000, status: "400"),
+      Bomb(name: "11 million rows as 10,000", metas: objects, items: 10_000, status: "413"),
       Bomb(name: "11 million rows as they are", metas: objects, items: 11_000_000, status: "413"),
       Bomb(name: "60 MiB of zeros as a payload", metas: [0x7B, 0x7D], payloads: [zeros], items: 1, status: "413"),
       Bomb(
@@ -67,22 +67,19 @@ struct CollectorBombTests {
     _ bomb: Bomb, _ number: Int, _ harness: Harness, _ key: Secret
   ) throws -> [String] {
     var random = SystemRandomNumberGenerator()
-    let context = PacketContext(
+    let cipher: Cipher = key.bytes.count == 32 ? .aes256GCM : .aes128GCM
+    let headers = PacketHeaders(
       deviceID: "bomber-\(number)", namespace: .prism,
       packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
-      kind: bomb.payloads.isEmpty ? .meta : .payload)
-    let cipher: Cipher = key.bytes.count == 32 ? .aes256GCM : .aes128GCM
-    let packet = try PacketEncoder(cipher: cipher, key: key).encode(
-      context: context, metas: bomb.metas, payloads: bomb.payloads)
+      kind: bomb.payloads.isEmpty ? .meta : .payload, itemCount: bomb.items, sentTime: 1_700_000_000_000,
+      format: BlockFormat(cipher: cipher, keyID: "main", encoding: .gzip))
+    let packet = try PacketWriter(cipher: cipher, keyID: "main", key: key).write(
+      headers, metas: bomb.metas, payloads: bomb.payloads)
     let body = "\(harness.folder)/bomb-\(number)"
     try Data(packet.body).write(to: URL(filePath: body))
-    let headers = [
-      "Content-Type: application/vnd.prism.\(context.kind.rawValue)", "Prism-Version: 1", "Prism-Namespace: prism",
-      "Prism-Device-Id: \(context.deviceID)", "Prism-Packet-Id: \(context.packetID)", "Prism-Item-Count: \(bomb.items)",
-      "Prism-Cipher: \(cipher.rawValue)", "Prism-Key-Id: main", "Expect:",
-    ]
+    let lines = packet.headers.fields.map { "\($0.name): \($0.value)" } + ["Expect:"]
     return ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60", "--data-binary", "@\(body)"]
-      + headers.flatMap { ["-H", $0] } + ["\(harness.url)/prism/\(context.kind.rawValue)"]
+      + lines.flatMap { ["-H", $0] } + ["\(harness.url)/prism/\(headers.kind.name)"]
   }
 
   private static func processorSeconds(_ process: Int32) throws -> Double {

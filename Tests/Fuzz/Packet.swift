@@ -21,7 +21,7 @@ enum Packet {
     var rest = input
     let mode = rest.takeByte()
     let cipher: Cipher = mode & 0x80 == 0 ? .aes128GCM : .aes128CBC
-    let kind: ReportKind = mode & 0x40 == 0 ? .meta : .payload
+    let kind: RowKind = mode & 0x40 == 0 ? .meta : .payload
     let context = PacketContext(deviceID: "d", namespace: .prism, packetID: id, kind: kind)
     do {
       switch mode & 3 {

@@ -1,6 +1,8 @@
 import FuzzSupport
 import Glibc
+import PrismSQLite
 
+@testable import PrismSalvage
 @testable import PrismStore
 
 /// Database files that the salvage reader takes apart, with a write-ahead log beside them.
@@ -19,11 +21,12 @@ enum Salvage {
     var rest = input
     write(database(&rest), to: path)
     write(Array(rest), to: path + "-wal")
-    guard let source = DamagedDatabase(path: path) else { return }
-    _ = (source.isOurs, source.namespaceEnd, source.pages.hasOutdatedPage)
-    let names = Set((0...source.pages.count).compactMap { source.table(of: $0) })
-    for name in names { try? source.forEachRecord(of: name, read) }
-    for name in names.sorted().prefix(4) { try? source.forEachRow(of: name, [1, 2, 300], read) }
+    guard let source = SalvageSource(path: path) else { return }
+    let database = source.database
+    _ = (database.isOfThisKind, source.namespaceEnd, database.hasOutdatedPage)
+    let names = Set((0...database.pageCount).compactMap { database.table(of: $0) })
+    for name in names { try? database.forEachRecord(of: name, read) }
+    for name in names.sorted().prefix(4) { try? database.forEachRow(of: name, [1, 2, 300], read) }
     _ = source.claimed
   }
 
@@ -42,10 +45,13 @@ enum Salvage {
     return bytes
   }
 
-  private static func read(_ record: SQLiteRecord) throws(SQLiteError) {
-    _ = LedgerRecord(record)
-    _ = PacketRecord(record)
-    _ = DeadLetterRecord(record)
+  private static func read(_ record: SalvagedRecord) throws(SQLiteError) {
+    _ = LedgerRecord(record.row(of: LedgerRecord.Column.self))
+    _ = PacketRecord(record.row(of: PacketRecord.Column.self))
+    _ = DeadLetterRecord(record.row(of: DeadLetterRecord.Column.self))
+    _ = DeliveryRecord(record.row(of: DeliveryRecord.Column.self))
+    _ = ContextRecord(record.row(of: ContextRecord.Column.self))
+    _ = NameRecord(record.row(of: NameRecord.Column.self), in: .types)
     for hasPayload in [false, true] { _ = try record.withWholeRow(hasPayload: hasPayload) { $0.size } }
   }
 

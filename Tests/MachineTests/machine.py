@@ -31,12 +31,17 @@ class NotHere(Exception):
     """This computer can't boot a machine; the text says why."""
 
 
-def package():
-    """The package under test: what `make deb` left."""
-    found = sorted(PACKAGES.glob("prism_*.deb"))
+def package(name="prism"):
+    """A package under test: what `make deb` left."""
+    found = sorted(PACKAGES.glob(f"{name}_*.deb"))
     if len(found) != 1:
-        raise SystemExit(f"machine tests: {PACKAGES} must hold one prism_*.deb; run make deb")
+        raise SystemExit(f"machine tests: {PACKAGES} must hold one {name}_*.deb; run make deb")
     return found[0]
+
+
+def packages():
+    """The daemon's and the receiver's."""
+    return [package(), package("prism-collector")]
 
 
 def run(*words, **options):
@@ -48,7 +53,7 @@ def run(*words, **options):
 
 def tree():
     """A folder with the suite's minimal system, and the packages that ours depends on in apt's cache. Made once."""
-    depends = run("dpkg-deb", "--field", package(), "Depends", capture_output=True).stdout
+    depends = [run("dpkg-deb", "--field", path, "Depends", capture_output=True).stdout for path in packages()]
     name = hashlib.sha256(repr((SUITE, EXTRA, depends)).encode()).hexdigest()[:16]
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "prism"
     folder = cache / f"{SUITE}-{name}"
@@ -65,11 +70,13 @@ def make_tree(root):
     say(f"making a clean {SUITE} for the machines, once (half a minute)")
     try:
         run("debootstrap", "--variant=minbase", "--include=" + ",".join(EXTRA), SUITE, root, MIRROR, capture_output=True)
-        shutil.copy(package(), root / "prism.deb")
-        run("chroot", root, "apt-get", "install", "--download-only", "--yes", "/prism.deb", capture_output=True)
+        names = [pathlib.Path(shutil.copy(path, root)).name for path in packages()]
+        run("chroot", root, "apt-get", "install", "--download-only", "--yes", *[f"/{name}" for name in names],
+            capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise NotHere(f"no clean {SUITE} can be made from {MIRROR}: {getattr(error, 'stderr', '') or error}") from error
-    (root / "prism.deb").unlink()
+    for name in names:
+        (root / name).unlink()
     (root / "etc/machine-id").write_text("")  # each boot finds its own
     for unit in ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer"]:
         (root / "etc/systemd/system" / unit).symlink_to("/dev/null")

@@ -29,8 +29,9 @@ class Guide:
     @classmethod
     def prepare(cls, booted):
         booted.path("/root/.build/deb").mkdir(parents=True)
-        shutil.copy(machine.package(), booted.path("/root/.build/deb"))
-        shutil.copy(machine.package(), booted.path("/root"))
+        for package in machine.packages():
+            shutil.copy(package, booted.path("/root/.build/deb"))
+            shutil.copy(package, booted.path("/root"))
 
     def follow(self, page, least):
         found = list(steps((machine.SOURCE / "docs" / page).read_text()))
@@ -67,7 +68,7 @@ class PagesTests(Guide, machine.Case):
     @classmethod
     def prepare(cls, booted):
         super().prepare(booted)
-        booted.run("apt-get install --yes /root/prism_*.deb", seconds=300)
+        booted.run("apt-get install --yes /root/prism_*.deb /root/prism-collector_*.deb", seconds=300)
 
     def test_every_command_of_the_page_on_metrics(self):
         """docs/metrics.md works as printed"""

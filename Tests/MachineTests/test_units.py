@@ -22,8 +22,9 @@ systemctl restart prismd
 class UnitTests(machine.Case):
     @classmethod
     def prepare(cls, booted):
-        shutil.copy(machine.package(), booted.path("/root/prism.deb"))
-        booted.run("apt-get install --yes /root/prism.deb", seconds=300)
+        for path, name in zip(machine.packages(), ["prism.deb", "collector.deb"]):
+            shutil.copy(path, booted.path(f"/root/{name}"))
+        booted.run("apt-get install --yes /root/prism.deb /root/collector.deb", seconds=300)
         booted.run(CONFIGURE)
 
     def process(self, field):

@@ -106,7 +106,7 @@ import Testing
     log.info("and on")
     #expect(
       book.lines == [
-        "<4>warning log lines were lost: nobody took them times=5\n", "<6>info again\n", "<6>info and on\n",
+        "<4>warning log lines were lost: the reader did not take them times=5\n", "<6>info again\n", "<6>info and on\n",
       ])
   }
 }

@@ -25,29 +25,36 @@ struct CollectorTests {
     try? FileManager.default.removeItem(atPath: folder)  // a left folder harms no test
   }
 
-  static func context(_ kind: ReportKind, device: String = "d1") -> PacketContext {
+  static func context(_ kind: RowKind, device: String = "d1") -> PacketContext {
     var random = SystemRandomNumberGenerator()
     return PacketContext(
       deviceID: device, namespace: .prism, packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
       kind: kind)
   }
 
+  static func packetHeaders(
+    _ context: PacketContext, itemCount: Int, dependsOn: PacketID? = nil, ledger: String = "",
+    sentTime: Int64 = 1_700_000_000_000
+  ) -> PacketHeaders {
+    PacketHeaders(
+      deviceID: context.deviceID, namespace: context.namespace, packetID: context.packetID, kind: context.kind,
+      dependsOn: dependsOn, itemCount: itemCount, ledger: ledger, sentTime: sentTime,
+      format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
+  }
+
   static func request(
     _ context: PacketContext, metas: [String], payloads: [[UInt8]] = [], dependsOn: PacketID? = nil,
-    changing headers: [String: String?] = [:]
+    ledger: String = "", sentTime: Int64 = 1_700_000_000_000, changing headers: [String: String?] = [:],
+    key: Secret = CollectorTests.key
   ) throws -> HTTPRequest {
-    let packet = try PacketEncoder(cipher: .aes128GCM, key: key).encode(
-      context: context, metas: Array(metas.joined(separator: "\n").utf8), payloads: payloads)
-    var all: [String: String] = [
-      "content-type": "application/vnd.prism.\(context.kind.rawValue)", "prism-version": "1",
-      "prism-namespace": context.namespace.text, "prism-device-id": context.deviceID,
-      "prism-packet-id": context.packetID.description, "prism-item-count": String(metas.count),
-      "prism-cipher": "aes-128-gcm", "prism-key-id": "main",
-    ]
-    all["prism-depends-on"] = dependsOn?.description
+    let packetHeaders = packetHeaders(
+      context, itemCount: metas.count, dependsOn: dependsOn, ledger: ledger, sentTime: sentTime)
+    let packet = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key).write(
+      packetHeaders, metas: Array(metas.joined(separator: "\n").utf8), payloads: payloads)
+    var all = Dictionary(uniqueKeysWithValues: packet.headers.fields.map { ($0.name.lowercased(), $0.value) })
     for (name, value) in headers { all[name] = value }
     return HTTPRequest(
-      method: .post, path: "/prism/\(context.kind.rawValue)", query: [], headers: all.map { ($0.key, $0.value) },
+      method: .post, path: "/prism/\(context.kind.name)", query: [], headers: all.map { ($0.key, $0.value) },
       body: packet.body, peer: HTTPPeer(address: "127.0.0.1", isLocal: true), socket: -1)
   }
 
@@ -80,7 +87,9 @@ struct CollectorTests {
     for isDuplicate in [false, true, true] {
       let answer = await collector.answer(request)
       #expect(answer.status == 200)
-      #expect(answer.headers.first { $0.name == "Prism-Receipt" }?.value == context.packetID.description)
+      let receipt = try #require(answer.headers.first { $0.name == "Prism-Receipt" }?.value)
+      let headers = Self.packetHeaders(context, itemCount: 1)
+      #expect(try PacketReceipt(key: Self.key).isValid(receipt, for: headers, answer: answer.body))
       #expect(try JSONValue(parsing: answer.body)["duplicate"]?.bool == isDuplicate)
     }
     let reports = try await get("/reports")["reports"]?.array ?? []
@@ -103,9 +112,13 @@ struct CollectorTests {
   @Test(
     "a header that is missing or wrong is refused with its code, and the refusal names the packet",
     arguments: [
-      ("prism-version", "2", 400, .version), ("prism-namespace", nil, 400, .header),
+      ("prism-version", "1", 400, .version), ("prism-version", "3", 400, .version),
+      ("prism-namespace", nil, 400, .header),
       ("prism-packet-id", "x", 400, .header), ("prism-item-count", "0", 400, .header),
-      ("prism-item-count", "2", 400, .countMismatch), ("prism-cipher", "rot13", 400, .header),
+      ("prism-item-count", "2", 400, .decryptionFailed), ("prism-sent-time", "5", 400, .decryptionFailed),
+      ("prism-ledger", "epoch=b", 400, .decryptionFailed), ("prism-encoding", "none", 400, .unpackFailed),
+      ("prism-depends-on", "018bcfe5-6800-7000-8000-000000000001", 400, .decryptionFailed),
+      ("prism-cipher", "rot13", 400, .header),
       ("prism-key-id", "other", 401, .unknownKey), ("content-type", "text/plain", 415, .contentType),
       ("prism-device-id", "other", 400, .decryptionFailed), ("prism-depends-on", "x", 400, .header),
       ("prism-cipher", "aes-256-gcm", 400, .keyLength), ("prism-cipher", "aes-128-cbc", 400, .macMismatch),

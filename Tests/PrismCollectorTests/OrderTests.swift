@@ -28,10 +28,10 @@ struct OrderTests {
   private func remove() { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
 
   private func post(
-    _ context: PacketContext, n: Int, after forerunner: PacketID? = nil, to other: Collector? = nil
+    _ context: PacketContext, n: Int, after predecessor: PacketID? = nil, to other: Collector? = nil
   ) async throws -> HTTPResponse {
     await (other ?? collector).answer(
-      try CollectorTests.request(context, metas: [#"{"n":\#(n)}"#], dependsOn: forerunner))
+      try CollectorTests.request(context, metas: [#"{"n":\#(n)}"#], dependsOn: predecessor))
   }
 
   private func isDuplicate(_ answer: HTTPResponse) throws -> Bool? {
@@ -48,7 +48,7 @@ struct OrderTests {
     try await reports(of: collector).filter { $0["chainBroken"]?.bool == true }.compactMap { $0["meta"]?["n"]?.int }
   }
 
-  @Test("a packet whose forerunner never comes is held for 30 s, then taken with a note that the chain broke")
+  @Test("a packet whose predecessor never comes is held for 30 s, then taken with a note that the chain broke")
   func held() async throws {
     defer { remove() }
     _ = try await post(CollectorTests.context(.meta), n: 1)
@@ -69,7 +69,7 @@ struct OrderTests {
     #expect(try await answer.value.status == 200)
     clock.cancel()
     #expect(try await brokenChains() == [2])
-    #expect(try await isDuplicate(post(lost, n: 1)) == false, "the forerunner is taken when it comes after all")
+    #expect(try await isDuplicate(post(lost, n: 1)) == false, "the predecessor is taken when it comes after all")
     #expect(try await brokenChains() == [2])
   }
 

@@ -123,7 +123,7 @@ struct ReadingTests {
     let collector = try collector(readers: false)
     let forged = { (name: String, headers: [String: String?]) in
       try CollectorTests.request(
-        CollectorTests.context(.meta, device: name), metas: ["[1]"],
+        CollectorTests.context(.meta, device: name), metas: ["{}", "[1]"],
         changing: ["authorization": "Bearer sender"].merging(headers) { $1 })
     }
     for number in 0..<50 {

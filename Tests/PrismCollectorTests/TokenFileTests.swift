@@ -12,13 +12,13 @@ struct TokenFileTests {
     let path = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID().uuidString)").path
     defer { try? FileManager.default.removeItem(atPath: path) }  // a left file harms no test
     let time = ManualTime()
-    let desk = TokenDesk(path: path, time: time, log: Logger(write: { _ in }))
+    let authenticator = TokenAuthenticator(path: path, time: time, log: Logger(write: { _ in }))
     func accepts(_ tokens: String, _ given: String) async throws -> Bool {
       try tokens.write(toFile: path, atomically: true, encoding: .utf8)
       time.advance(by: .seconds(3))
-      return await desk.accepts("Bearer " + given)
+      return await authenticator.accepts("Bearer " + given)
     }
-    let filler = String(repeating: "x", count: TokenDesk.fileBytesMax - 5)
+    let filler = String(repeating: "x", count: TokenAuthenticator.fileBytesMax - 5)
     #expect(try await !accepts(filler + "\nabcdefgh", "abcd"))
     #expect(try await !accepts(filler + "\nabcdefgh", filler))
     #expect(try await accepts(filler + "\nabcd", "abcd"), "this is as large as it may be")

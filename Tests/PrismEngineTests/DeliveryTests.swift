@@ -12,7 +12,7 @@ import Testing
 struct DeliveryTests {
   static let shop = NamespaceName("shop")!
 
-  static func ledger(_ engine: Engine, _ kind: ReportKind = .meta) async throws -> Ledger {
+  static func ledger(_ engine: Engine, _ kind: RowKind = .meta) async throws -> Ledger {
     try await engine.parts.store.status()[shop]?[kind]?.ledger ?? Ledger()
   }
 
@@ -29,7 +29,7 @@ struct DeliveryTests {
     )
     let first = try #require(requests.first)
     #expect(first.url == "https://collector.test/prism/meta")
-    #expect(first.header("Content-Type") == "application/vnd.prism.meta" && first.header("Prism-Version") == "1")
+    #expect(first.header("Content-Type") == "application/vnd.prism.meta" && first.header("Prism-Version") == "2")
     #expect(first.header("Prism-Item-Count") == "2" && first.header("Prism-Key-Id") == "main")
     #expect(first.header("Prism-Ledger")?.contains(";stored=5;delivered=0;") == true)
     await engine.stop()

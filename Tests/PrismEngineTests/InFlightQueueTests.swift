@@ -27,7 +27,7 @@ struct InFlightQueueTests {
     queue.isExhausted = true
     queue.release()
     #expect(queue.entries.map(\.id) == [Self.ids[0]])
-    #expect(queue.settlements == [.dissolved(Self.ids[1]), .dissolved(Self.ids[2])])
+    #expect(queue.dispositions == [.released(Self.ids[1]), .released(Self.ids[2])])
     #expect(!queue.isExhausted && !queue.isDone, "their rows wait again")
   }
 
@@ -46,7 +46,7 @@ struct InFlightQueueTests {
     queue.recover(
       [PacketInFlight(id: Self.ids[0], createdTime: 0, itemCount: 1)], lastAccepted: Self.ids[3])
     queue.release()
-    #expect(queue.entries.first?.id == Self.ids[0] && queue.lastAccepted == Self.ids[3] && queue.settlements.isEmpty)
+    #expect(queue.entries.first?.id == Self.ids[0] && queue.lastAccepted == Self.ids[3] && queue.dispositions.isEmpty)
   }
 
   @Test("half of a packet is not released while a packet behind it may have left: order holds")
@@ -54,33 +54,33 @@ struct InFlightQueueTests {
     var queue = InFlightQueue()
     let inFlight = [Self.ids[0], Self.ids[1]].map { PacketInFlight(id: $0, createdTime: 0, itemCount: 2) }
     queue.recover(inFlight, lastAccepted: nil)
-    let settlement = Settlement.split(Self.ids[0], first: Self.ids[2], second: Self.ids[3])
-    queue.split(Self.ids[0], settlement, first: Self.ids[2], second: Self.ids[3])
+    let disposition = Disposition.split(Self.ids[0], first: Self.ids[2], second: Self.ids[3])
+    queue.split(Self.ids[0], disposition, first: Self.ids[2], second: Self.ids[3])
     queue.committed(1)
     queue.release()
-    #expect(queue.entries.map(\.id) == [Self.ids[2], Self.ids[3], Self.ids[1]] && queue.settlements.isEmpty)
+    #expect(queue.entries.map(\.id) == [Self.ids[2], Self.ids[3], Self.ids[1]] && queue.dispositions.isEmpty)
   }
 
   @Test("halves stand where their whole stood, and are read once that is committed") func split() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
     queue.answered(Self.ids[0], mayHaveLeft: true)
-    let settlement = Settlement.split(Self.ids[0], first: Self.ids[3], second: Self.ids[0])
-    queue.split(Self.ids[0], settlement, first: Self.ids[3], second: Self.ids[0])
+    let disposition = Disposition.split(Self.ids[0], first: Self.ids[3], second: Self.ids[0])
+    queue.split(Self.ids[0], disposition, first: Self.ids[3], second: Self.ids[0])
     #expect(queue.entries.map(\.id) == [Self.ids[3], Self.ids[0], Self.ids[1], Self.ids[2]])
-    #expect(queue.hasUncommittedSplit && queue.settlements == [settlement])
+    #expect(queue.hasUncommittedSplit && queue.dispositions == [disposition])
     queue.committed(1)
-    #expect(!queue.hasUncommittedSplit && queue.settlements.isEmpty)
+    #expect(!queue.hasUncommittedSplit && queue.dispositions.isEmpty)
   }
 
   @Test("a store that failed makes it read again what is in flight; what was decided stays so") func lost() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
     queue.answered(Self.ids[0], mayHaveLeft: true)
-    let receipt = Settlement.Receipt(unixMilliseconds: 0, attempts: 1, wasDuplicate: false)
+    let receipt = Disposition.Receipt(unixMilliseconds: 0, attempts: 1, wasDuplicate: false)
     queue.settle(Self.ids[0], .delivered(Self.ids[0], receipt: receipt))
     queue.lose()
     #expect(queue.entries.isEmpty && !queue.isRecovered && !queue.isDone)
-    #expect(queue.settlements == [.delivered(Self.ids[0], receipt: receipt)] && queue.lastAccepted == Self.ids[0])
+    #expect(queue.dispositions == [.delivered(Self.ids[0], receipt: receipt)] && queue.lastAccepted == Self.ids[0])
   }
 }

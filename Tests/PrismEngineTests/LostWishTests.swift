@@ -6,7 +6,7 @@ import Testing
 @testable import PrismEngine
 
 /// Rows may leave again: whatever was going on when that happened, they do. Found by the simulated life.
-@Suite("No wish to send is lost")
+@Suite("No request to send is lost")
 struct LostWishTests {
   @Test("a type whose payloads are switched on leaves, though a packet in flight stood before it")
   func behindFrozenPacket() async throws {
@@ -33,7 +33,7 @@ struct LostWishTests {
     await rig.report(2...2, to: engine)
     #expect(await rig.runs { rig.transport.requests.count == 1 })
     rig.network.set(.unmetered)
-    // The wish is due within 2 s; its tick comes while the packet is on its way.
+    // The request is due within 2 s; its tick comes while the packet is on its way.
     for _ in 0..<20 {
       rig.time.advance(by: .milliseconds(500))
       for _ in 0..<200 { await Task.yield() }

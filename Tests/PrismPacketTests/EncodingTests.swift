@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What prism encodes")
 struct EncodingTests {
-  static func context(_ kind: ReportKind) -> PacketContext {
+  static func context(_ kind: RowKind) -> PacketContext {
     var random = SystemRandomNumberGenerator()
     return PacketContext(
       deviceID: "c0ffee", namespace: .prism, packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
@@ -21,7 +21,7 @@ struct EncodingTests {
     let decoder = try PacketDecoder(cipher: cipher, key: Self.key(cipher))
     let metas: [[UInt8]] = (0..<3).map { Array(#"{"n":\#($0),"text":"größe"}"#.utf8) }
     let payloads: [[UInt8]] = [[], Array(0...255), [UInt8](repeating: 7, count: 1 << 20)]
-    for kind in ReportKind.allCases {
+    for kind in RowKind.all {
       let (context, sent) = (Self.context(kind), kind == .payload ? payloads : [])
       let joined = Array(metas.joined(separator: [0x0A]))
       let packet = try encoder.encode(context: context, metas: joined, payloads: sent)
@@ -73,13 +73,13 @@ struct EncodingTests {
     let encoder = try PacketEncoder(cipher: cipher, key: Self.key(cipher))
     let metas = [#"{"n":1}"#, #"{"n":2,"t":"größe"}"#]
     let payloads: [[UInt8]] = [Array("hello".utf8), []]
-    for kind in ReportKind.allCases {
+    for kind in RowKind.all {
       let context = Self.context(kind)
       let packet = try encoder.encode(
         context: context, metas: Array(metas.joined(separator: "\n").utf8), payloads: kind == .payload ? payloads : [])
       let question: JSONValue = [
         "cipher": .string(cipher.rawValue), "key": .string(Hex.encode(Self.key(cipher).bytes)),
-        "context": .string(Hex.encode(context.bytes)), "kind": .string(kind.rawValue),
+        "context": .string(Hex.encode(context.bytes)), "kind": .string(kind.name),
         "body": .string(Hex.encode(packet.body)), "mac": packet.mac.map { .string($0) } ?? .null,
       ]
       let answer = try JSONValue(parsing: try Self.python("decode_packet.py", question.bytes))

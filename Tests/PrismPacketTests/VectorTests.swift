@@ -26,7 +26,7 @@ struct Vector: CustomTestStringConvertible, Sendable {
   }
 
   private init?(_ value: JSONValue) {
-    guard let name = value["name"]?.string, let kind = value["kind"]?.string.flatMap(ReportKind.init),
+    guard let name = value["name"]?.string, let kind = value["kind"]?.string.flatMap(RowKind.init(named:)),
       let cipher = value["cipher"]?.string.flatMap(Cipher.init), let key = value["key"]?.string.flatMap(Hex.decode),
       let body = value["body"]?.string.flatMap(Hex.decode), let device = value["deviceId"]?.string,
       let namespace = value["namespace"]?.string.flatMap(NamespaceName.init),

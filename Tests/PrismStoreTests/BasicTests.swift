@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismProtocol
 import PrismStore
 import PrismTestSupport
@@ -17,11 +18,11 @@ struct BasicTests {
     }
     let packet = try #require(try await store.claim(rig.claim()))
     #expect(packet.numbers == Array(1...20))
-    let first = try #require(packet.metas.split(separator: 0x0A).first)
+    let first = try #require(packet.rows.first)
     let id = outcomes[0].ids[0].reportID(epoch: outcomes[0].epoch)
     #expect(
       String(decoding: first, as: UTF8.self)
-        == #"{"MONITOR_TYPE":"shop-order","REPORT_ID":"\#(id)","CREATE_TIME":1700000000000,"IS_BIZ":true,"APP_NAME":"pos","n":1}"#
+        == #"{"MONITOR_TYPE":"shop-order","REPORT_ID":"\#(id)","CREATE_TIME":1700000000000,"IS_BIZ":true,"n":1,"APP_NAME":"pos"}"#
     )
     #expect(try await store.claim(rig.claim()) == nil)
   }
@@ -31,10 +32,11 @@ struct BasicTests {
     let store = try await rig.open()
     let context = CommonContext(members: Array(#""APP_NAME":"pos""#.utf8))
     for number in 1...12 { _ = await store.append([rig.batch([number], context: context)]) }
-    _ = await store.append([rig.batch([13], of: .appCrash, in: .prism, lane: .crash, payload: Array("stack".utf8))])
+    _ = await store.append([rig.batch([13], of: .appCrash, in: .prism, priority: .crash, payload: Array("stack".utf8))])
     let packet = try #require(try await store.claim(rig.claim()))
     let shown = try sqlite3("select meta from v_meta where namespace = 'shop' order by id")
-    #expect(shown == String(decoding: packet.metas, as: UTF8.self))
+    let leaving = try packet.rows.map { try JSONValue(parsing: $0).sorted }
+    #expect(try shown.split(separator: "\n").map { try JSONValue(parsing: Array($0.utf8)).sorted } == leaving)
     #expect(try sqlite3("select count(*) || ' ' || sum(is_used) from v_meta") == "13 12")
     #expect(
       try sqlite3("select monitor_type || ' ' || is_biz || ' ' || cast(payload as text) from v_payload")
@@ -56,8 +58,8 @@ struct BasicTests {
   @Test("claims crashes first, then realtime types, then the rest, oldest first in each")
   func order() async throws {
     let store = try await rig.open()
-    _ = await store.append([rig.batch(1...2), rig.batch(3...4, of: rig.batch([]).types[0].type, lane: .realtime)])
-    _ = await store.append([rig.batch(5...6, of: .appCrash, lane: .crash)])
+    _ = await store.append([rig.batch(1...2), rig.batch(3...4, of: rig.batch([]).types[0].type, priority: .realtime)])
+    _ = await store.append([rig.batch(5...6, of: .appCrash, priority: .crash)])
     #expect(try await store.claim(rig.claim())?.numbers == [5, 6, 3, 4, 1, 2])
   }
 
@@ -124,11 +126,11 @@ struct BasicTests {
     #expect(try await send(0, contexts.1) == 0)
     #expect(try await store.trace("id-0").compactMap(\.userID).sorted() == [0, 0, 1000, 1000])
     // One user's are delivered and the other's die: neither frees what the other holds.
-    for kind in ReportKind.allCases {
+    for kind in RowKind.all {
       let first = try #require(try await store.claim(rig.claim(Rig.shop, kind, items: rows)))
       try await store.settle(.delivered(first.id, receipt: rig.receipt))
       let second = try #require(try await store.claim(rig.claim(Rig.shop, kind, items: rows)))
-      let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
+      let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
       try await store.settle(.dead(second.id, cause: cause))
     }
     #expect(try await store.drop(.all(nil)) == 2 * rows)
@@ -166,9 +168,9 @@ struct BasicTests {
     #expect(try await store.read(halves.1)?.numbers == [4, 5])
     try await store.settle(.delivered(halves.0, receipt: rig.receipt))
     #expect(try await store.lastAccepted(Rig.shop, .meta) == halves.0)
-    let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 0, attempts: 2)
+    let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 0, attempts: 2)
     try await store.settle(.dead(halves.1, cause: cause))
-    try await store.settle(.dissolved(second.id))
+    try await store.settle(.released(second.id))
     #expect(try await store.claim(rig.claim())?.numbers == [6, 7, 8, 9, 10])
     let ledger = try await store.ledger()
     #expect(ledger.isBalanced)
@@ -217,7 +219,7 @@ struct BasicTests {
   func quota() async throws {
     let store = try await rig.open()
     let evicting = StoreQuota(bytesMax: 200 * 1000, evictsOldest: true)
-    _ = await store.append([rig.batch([0], of: .appCrash, lane: .crash, quota: evicting)])
+    _ = await store.append([rig.batch([0], of: .appCrash, priority: .crash, quota: evicting)])
     for start in stride(from: 1, to: 2000, by: 100) {
       _ = await store.append([rig.batch(start..<(start + 100), quota: evicting)])
     }

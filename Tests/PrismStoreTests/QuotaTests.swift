@@ -1,4 +1,5 @@
 import PrismProtocol
+import PrismSQLite
 import PrismStore
 import Testing
 
@@ -14,13 +15,13 @@ struct QuotaTests {
   private let loudFrom = 1_000_000
 
   private func flood(
-    _ store: ReportStore, _ numbers: Range<Int>, by userID: UInt32, lane: Lane = .rest, quota: StoreQuota,
+    _ store: ReportStore, _ numbers: Range<Int>, by userID: UInt32, priority: Priority = .rest, quota: StoreQuota,
     payload: [UInt8]? = nil
   ) async throws -> Int {
     var refused = 0
     for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 20) {
       let batch = rig.batch(
-        start..<min(start + 20, numbers.upperBound), of: lane == .crash ? .appCrash : Rig.order, lane: lane,
+        start..<min(start + 20, numbers.upperBound), of: priority == .crash ? .appCrash : Rig.order, priority: priority,
         payload: payload, quota: quota, from: userID)
       guard case .committed(let outcomes) = await store.append([batch]) else { throw StoreError.diskFull }
       refused += outcomes[0].exceptions.count
@@ -35,19 +36,19 @@ struct QuotaTests {
   }
 
   @Test(
-    "whoever floods, with crashes or without, evicts only what is the flood's own", arguments: Lane.allCases,
+    "whoever floods, with crashes or without, evicts only what is the flood's own", arguments: Priority.allCases,
     [false, true])
-  func floods(lane: Lane, isRestarted: Bool) async throws {
+  func floods(priority: Priority, isRestarted: Bool) async throws {
     var store: ReportStore? = try await rig.open()
-    _ = try await flood(store!, 0..<40, by: quiet, lane: .crash, quota: quota)
+    _ = try await flood(store!, 0..<40, by: quiet, priority: .crash, quota: quota)
     _ = try await flood(store!, 40..<100, by: quiet, quota: quota)
-    _ = try await flood(store!, loudFrom..<loudFrom + 300, by: loud, lane: lane, quota: quota)
+    _ = try await flood(store!, loudFrom..<loudFrom + 300, by: loud, priority: priority, quota: quota)
     if isRestarted {
       await store!.close()
       store = nil
       store = try await rig.open()
     }
-    let refused = try await flood(store!, loudFrom + 300..<loudFrom + 3000, by: loud, lane: lane, quota: quota)
+    let refused = try await flood(store!, loudFrom + 300..<loudFrom + 3000, by: loud, priority: priority, quota: quota)
     let numbers = try await held(store!)
     #expect(Set(numbers).isSuperset(of: 0..<100), "the quiet user's")
     #expect(refused == 0 && numbers.contains(loudFrom + 2999) && !numbers.contains(loudFrom))
@@ -73,7 +74,7 @@ struct QuotaTests {
   @Test("of a user's own rows the crashes go last")
   func crashesLast() async throws {
     let store = try await rig.open()
-    _ = try await flood(store, 0..<30, by: loud, lane: .crash, quota: quota)
+    _ = try await flood(store, 0..<30, by: loud, priority: .crash, quota: quota)
     _ = try await flood(store, 30..<2000, by: loud, quota: quota)
     let numbers = try await held(store)
     #expect(Array(numbers.prefix(30)) == Array(0..<30))
@@ -86,13 +87,13 @@ struct QuotaTests {
     _ = try await flood(store, loudFrom..<loudFrom + 400, by: loud, quota: quota)
     let packet = try #require(try await store.claim(rig.claim(items: 200)))
     let dead = try #require(try await store.claim(rig.claim(items: 200)))
-    let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
+    let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
     try await store.settle(.dead(dead.id, cause: cause))
     #expect(try await flood(store, 0..<300, by: quiet, quota: quota) == 0)
     #expect((98...100).contains(try await held(store).filter { $0 < loudFrom }.count), "what the other leaves")
     #expect(try await store.read(packet.id)?.itemCount == 200)
     // The packet comes back: now its rows make room.
-    try await store.settle(.dissolved(packet.id))
+    try await store.settle(.released(packet.id))
     #expect(try await flood(store, 300..<600, by: quiet, quota: quota) == 0)
     #expect((245...255).contains(try await held(store).filter { $0 < loudFrom }.count), "half of it")
     #expect(try await store.requeue(.all(nil)) == 200)
@@ -127,7 +128,7 @@ struct QuotaTests {
   @Test("a report that is larger than its user's share is refused, and evicts no other user's")
   func larger() async throws {
     let store = try await rig.open()
-    _ = try await flood(store, 0..<250, by: quiet, lane: .crash, quota: quota)
+    _ = try await flood(store, 0..<250, by: quiet, priority: .crash, quota: quota)
     #expect(
       try await flood(
         store, loudFrom..<loudFrom + 1, by: loud, quota: quota, payload: [UInt8](repeating: 1, count: 70_000)) == 1)
@@ -160,9 +161,9 @@ struct QuotaTests {
     _ = try await flood(store, 0..<100, by: quiet, quota: roomy)
     _ = try await flood(store, loudFrom..<loudFrom + 900, by: loud, quota: roomy)
     let policy = RetentionPolicy(expirationDays: 15, isUpdateClear: true, appVersion: nil, maxBodyBytes: 1 << 20)
-    #expect(try await store.rehearse(policy, quota: quota, of: Rig.shop).evicted == 500)
+    #expect(try await store.dryRun(policy, quota: quota, of: Rig.shop).evicted == 500)
     let bounded = StoreQuota(bytesMax: 1 << 30, userBytesMax: 100_000, evictsOldest: true)
-    #expect(try await store.rehearse(policy, quota: bounded, of: Rig.shop).evicted == 400)
+    #expect(try await store.dryRun(policy, quota: bounded, of: Rig.shop).evicted == 400)
     #expect(try await held(store).count == 1000)
     _ = try await flood(store, loudFrom + 900..<loudFrom + 901, by: loud, quota: quota)
     #expect((501...504).contains(try await store.ledger()[.evicted]))

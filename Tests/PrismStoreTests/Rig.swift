@@ -51,14 +51,15 @@ final class Rig: Sendable {
 
   /// One report a number; the body tells them apart.
   func batch(
-    _ numbers: some Sequence<Int>, of type: ReportType = order, in namespace: NamespaceName = shop, lane: Lane = .rest,
+    _ numbers: some Sequence<Int>, of type: ReportType = order, in namespace: NamespaceName = shop,
+    priority: Priority = .rest,
     payload: [UInt8]? = nil, ids: [String]? = nil,
     quota: StoreQuota = StoreQuota(bytesMax: 1 << 30, evictsOldest: false),
     createdTime: Int64? = nil, context: CommonContext = CommonContext(members: Array(#""APP_NAME":"pos""#.utf8)),
     from userID: UInt32 = 1000
   ) -> ReportBatch {
     var batch = ReportBatch(namespace: namespace, userID: userID, context: context, quota: quota)
-    batch.types = [.init(type: type, lane: lane, isRealtime: false)]
+    batch.types = [.init(type: type, priority: priority, isRealtime: false)]
     for (index, number) in numbers.enumerated() {
       let body = append(Array(#""n":\#(number)"#.utf8), to: &batch.arena)
       var row = ReportBatch.Row(
@@ -81,7 +82,7 @@ final class Rig: Sendable {
   }
 
   func claim(
-    _ namespace: NamespaceName = shop, _ kind: ReportKind = .meta, types: Claim.TypeFilter = .all, items: Int = 1000,
+    _ namespace: NamespaceName = shop, _ kind: RowKind = .meta, types: Claim.TypeFilter = .all, items: Int = 1000,
     bytes: Int = 1 << 20, metaBytes: Int = 1 << 20
   ) -> Claim {
     Claim(
@@ -89,7 +90,7 @@ final class Rig: Sendable {
       packetID: packetID(), unixMilliseconds: time.unixMilliseconds)
   }
 
-  var receipt: Settlement.Receipt {
+  var receipt: Disposition.Receipt {
     .init(unixMilliseconds: time.unixMilliseconds, attempts: 1, wasDuplicate: false)
   }
 }
@@ -97,15 +98,15 @@ final class Rig: Sendable {
 extension ClaimedPacket {
   /// The numbers of its reports, in their order.
   var numbers: [Int] {
-    metas.split(separator: 0x0A).compactMap { (try? JSONValue(parsing: Array($0)))?["n"]?.int }
+    rows.compactMap { (try? JSONValue(parsing: $0))?["n"]?.int }
   }
 }
 
 extension ReportStore {
-  func claim(_ claim: Claim) throws -> ClaimedPacket? { try turn(UploadTurn(claims: [claim])).first ?? nil }
-  func settle(_ settlement: Settlement) throws { _ = try turn(UploadTurn(settlements: [settlement])) }
+  func claim(_ claim: Claim) throws -> ClaimedPacket? { try turn(UploadCommit(claims: [claim])).first ?? nil }
+  func settle(_ disposition: Disposition) throws { _ = try turn(UploadCommit(dispositions: [disposition])) }
 
-  func ledger(_ namespace: NamespaceName = Rig.shop, _ kind: ReportKind = .meta) throws -> Ledger {
+  func ledger(_ namespace: NamespaceName = Rig.shop, _ kind: RowKind = .meta) throws -> Ledger {
     try status()[namespace]?[kind]?.ledger ?? Ledger()
   }
 }

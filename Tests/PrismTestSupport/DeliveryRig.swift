@@ -1,4 +1,5 @@
 import Glibc
+public import PrismAdmission
 public import PrismBase
 public import PrismConfig
 public import PrismEngine
@@ -15,7 +16,7 @@ public final class DeliveryRig: Sendable {
   public let transport: ScriptedTransport
   public let network: FixedNetwork
 
-  public init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkState.Kind = .unmetered) {
+  public init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkStatus.Kind = .unmetered) {
     folder = TemporaryFolder.make()
     (self.transport, self.network) = (transport, FixedNetwork(network))
   }
@@ -43,15 +44,18 @@ public final class DeliveryRig: Sendable {
   }
 
   /// - Parameter transport: in place of the scripted one.
+  /// - Parameter output: in place of POSTs.
   public func engine(
-    _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil, random: Randomness = .system,
+    _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil,
+    to output: (any Output)? = nil, random: Randomness = .system,
     log: Logger = Logger(write: { _ in })
   ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
     let store = try await ReportStore.openOnceFree(options)
     let engine = Engine(
-      store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, network: network,
+      store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, output: output,
+      network: network,
       deviceID: "device", time: time, random: random, log: log)
     try await engine.start()
     return engine
@@ -65,7 +69,7 @@ public final class DeliveryRig: Sendable {
     var batch = ReportBatch(
       namespace: NamespaceName(namespace)!, userID: 1000, context: CommonContext(members: []),
       quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false))
-    batch.types = [.init(type: ReportType(type)!, lane: isRealtime ? .realtime : .rest, isRealtime: isRealtime)]
+    batch.types = [.init(type: ReportType(type)!, priority: isRealtime ? .realtime : .rest, isRealtime: isRealtime)]
     for number in numbers {
       let start = batch.arena.count
       batch.arena += #""n":\#(number)"#.utf8
@@ -81,15 +85,11 @@ public final class DeliveryRig: Sendable {
   }
 
   /// The numbers of the reports in a request, decoded as a collector does.
-  public static func numbers(_ request: UploadRequest) throws -> [Int] {
-    let kind = request.url.hasSuffix("/payload") ? ReportKind.payload : .meta
-    guard let id = request.header("Prism-Packet-Id").flatMap({ PacketID($0) }) else { return [] }
-    let context = PacketContext(
-      deviceID: request.header("Prism-Device-Id") ?? "", namespace: NamespaceName("shop")!, packetID: id, kind: kind)
-    let decoder = try PacketDecoder(cipher: .aes128GCM, key: key)
-    return try decoder.decode(context: context, body: request.body, mac: nil).metas.compactMap {
-      try JSONValue(parsing: $0)["n"]?.int
-    }
+  public static func numbers(_ request: PostRequest) throws -> [Int] {
+    guard let headers = request.packetHeaders else { return [] }
+    let reader = try PacketReader(cipher: .aes128GCM, key: key)
+    let packet = try reader.read(headers, body: request.body, mac: nil)
+    return try packet.metas.merged().compactMap { try JSONValue(parsing: $0)["n"]?.int }
   }
 
   /// Moves the time in steps until `condition` holds; false when it does not come within an hour of it.
@@ -108,6 +108,6 @@ public final class DeliveryRig: Sendable {
 
 extension ReportSink {
   public func append(_ batches: [ReportBatch]) async -> CommitOutcome {
-    await withCheckedContinuation { continuation in append(batches) { continuation.resume(returning: $0) } }
+    await withCheckedContinuation { continuation in append(batches, notes: []) { continuation.resume(returning: $0) } }
   }
 }

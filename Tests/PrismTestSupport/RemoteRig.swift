@@ -63,14 +63,14 @@ public final class RemoteRig: Sendable {
   }
 
   public struct Running: Sendable {
-    public let engine: Engine, stack: ConfigurationStack, desk: RemoteDesk
+    public let engine: Engine, stack: ConfigurationStack, client: RemoteConfigurationClient
 
     public func namespace(_ name: String) -> NamespaceConfiguration? {
       NamespaceName(name).flatMap { engine.hub.current.namespaces[$0] }
     }
 
     public func stop() async {
-      await desk.stop()
+      await client.stop()
       await engine.stop()
     }
   }
@@ -81,22 +81,22 @@ public final class RemoteRig: Sendable {
       files: try load(), cache: cache, time: delivery.time, log: Logger(write: { _ in }))
     let engine = try await delivery.engine(start.current.snapshot)
     let stack = ConfigurationStack(engine: engine, start: start)
-    let desk = RemoteDesk(
+    let client = RemoteConfigurationClient(
       start, engine: engine, stack: stack,
       parts: .init(source: source ?? self.source, cache: cache, deviceID: "device", timeout: timeout))
-    await desk.start()
-    return Running(engine: engine, stack: stack, desk: desk)
+    await client.start()
+    return Running(engine: engine, stack: stack, client: client)
   }
 
-  /// Moves the time until the desk's status is as told; false when it does not come.
+  /// Moves the time until the client's status is as told; false when it does not come.
   public func runs(_ running: Running, until condition: (JSONValue) async throws -> Bool) async rethrows -> Bool {
-    try await delivery.runs(step: .seconds(5)) { try await condition(await running.desk.status.controlJSON) }
+    try await delivery.runs(step: .seconds(5)) { try await condition(await running.client.status.controlJSON) }
   }
 }
 
 /// Answers questions for remote configuration as a test says, and remembers them.
 public final class ScriptedSource: DocumentSource {
-  public typealias Script = @Sendable (DocumentRequest) async -> UploadAnswer.Outcome
+  public typealias Script = @Sendable (DocumentRequest) async -> PostAnswer.Outcome
 
   private let script = Mutex<Script>({ _ in .failure(.connect, detail: "scripted") })
   private let asked = Mutex<[DocumentRequest]>([])
@@ -108,7 +108,7 @@ public final class ScriptedSource: DocumentSource {
   /// What came after the `?`.
   public var queries: [String] { requests.map { String($0.url.split(separator: "?", maxSplits: 1).last ?? "") } }
 
-  public func get(_ request: DocumentRequest) async -> UploadAnswer.Outcome {
+  public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {
     asked.withLock { $0.append(request) }
     let script = script.withLock { $0 }
     return await script(request)

@@ -1,44 +1,62 @@
 public import PrismEngine
+public import PrismPacket
+public import PrismProtocol
 import Synchronization
 
 /// Answers POSTs as a test says, and remembers them.
 public final class ScriptedTransport: Transport {
-  public typealias Script = @Sendable (UploadRequest) async -> UploadAnswer
+  public typealias Script = @Sendable (PostRequest) async -> PostAnswer
 
   private let script: Mutex<Script>
-  private let posted = Mutex<[UploadRequest]>([])
+  private let posted = Mutex<[PostRequest]>([])
 
   public init(_ script: @escaping Script = ScriptedTransport.accept) { self.script = Mutex(script) }
 
   public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
-  public var requests: [UploadRequest] { posted.withLock { $0 } }
+  public var requests: [PostRequest] { posted.withLock { $0 } }
 
-  public func post(_ request: UploadRequest) async -> UploadAnswer {
+  public func post(_ request: PostRequest) async -> PostAnswer {
     posted.withLock { $0.append(request) }
     let script = script.withLock { $0 }
     return await script(request)
   }
 
   /// With the receipt that is due.
-  public static let accept: Script = { request in
-    answer(200, ["prism-receipt": request.header("Prism-Packet-Id") ?? ""], to: request)
+  public static let accept: Script = { request in answer(200, receipt(for: request), to: request) }
+
+  /// The header that proves that a holder of `key` took the packet; empty for a request that is no packet's.
+  public static func receipt(
+    for request: PostRequest, body: String = "", key: Secret = DeliveryRig.key
+  ) -> [String: String] {
+    guard let headers = request.packetHeaders,
+      let text = try? PacketReceipt(key: key).text(for: headers, answer: Array(body.utf8))
+    else { return [:] }
+    return ["prism-receipt": text]
   }
 
   public static func answer(
-    _ status: Int, _ headers: [String: String] = [:], body: String = "", to request: UploadRequest
-  ) -> UploadAnswer {
-    UploadAnswer(
+    _ status: Int, _ headers: [String: String] = [:], body: String = "", to request: PostRequest
+  ) -> PostAnswer {
+    PostAnswer(
       outcome: .response(status: status, headers: headers, body: Array(body.utf8)), mayHaveLeft: true,
       bytesSent: request.body.count + 500, bytesReceived: 100, duration: .milliseconds(1))
   }
 
-  public static func failure(_ failure: UploadAnswer.Failure, mayHaveLeft: Bool) -> UploadAnswer {
-    UploadAnswer(
+  public static func failure(_ failure: PostAnswer.Failure, mayHaveLeft: Bool) -> PostAnswer {
+    PostAnswer(
       outcome: .failure(failure, detail: "scripted"), mayHaveLeft: mayHaveLeft, bytesSent: 0, bytesReceived: 0,
       duration: .milliseconds(1))
   }
 }
 
-extension UploadRequest {
+extension PostRequest {
   public func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
+
+  /// nil: not those of a packet.
+  public var packetHeaders: PacketHeaders? {
+    let kind: RowKind = url.hasSuffix("/payload") ? .payload : .meta
+    return try? PacketHeaders(kind: kind) { name in
+      self.headers.filter { $0.name.lowercased() == name }.map(\.value)
+    }
+  }
 }

@@ -25,11 +25,11 @@ struct TopTests {
 
   private static func frame(
     _ history: TopHistory, columns: Int = 80, rows: Int = 24, colour: Bool = false, blocks: Bool = true,
-    trouble: String? = nil
+    trouble: String? = nil, view: TopView = TopView()
   ) -> [String] {
     TopFrame(
       history, trouble: trouble, size: .init(columns: columns, rows: rows), paint: Paint(isOn: colour),
-      hasBlocks: blocks, footer: "q quits"
+      hasBlocks: blocks, view: view, footer: "q quits"
     ).lines
   }
 
@@ -112,6 +112,21 @@ struct TopTests {
     let lines = Self.frame(history)
     #expect(lines[4].hasPrefix("n33 "))
     #expect(lines.contains { $0.contains("more, quieter") })
+  }
+
+  @Test("scrolled to the end the last namespace is shown, and a filter leaves those that it matches")
+  func scrolled() {
+    let history = Self.history((0..<40).map { "n\($0)" })
+    var view = TopView()
+    view.offset = 1000
+    let lines = Self.frame(history, view: view)
+    #expect(lines.contains { $0.hasPrefix("n39 ") } && lines.contains { $0.contains("above, 0 below") })
+    view = TopView()
+    view.take(Array("/n3\r".utf8), page: 10)
+    let names = Self.frame(history, rows: 60, view: view).compactMap { $0.split(separator: " ").first }.filter {
+      $0.hasPrefix("n")
+    }
+    #expect(names.contains("n3") && names.contains("n39") && !names.contains("n4"))
   }
 
   @Test("on 80 by 24 with failures below the busiest namespace is shown") func busiest() {

@@ -87,10 +87,10 @@ final class Incarnation {
 /// Brings packets to the simulated world, and its answers back.
 final class SimulatedTransport: Transport {
   /// Sees a packet leave, and says what becomes of it; nil: nothing, the world is over.
-  typealias Begin = @Sendable (UploadRequest) -> Deed?
+  typealias Begin = @Sendable (PostRequest) -> Deed?
   /// The packet is at the collector.
-  typealias Arrive = @Sendable (UploadRequest, Deed) -> (status: Int, headers: [String: String], body: String)
-  typealias End = @Sendable (UploadRequest, UploadAnswer) -> Void
+  typealias Arrive = @Sendable (PostRequest, Deed) -> (status: Int, headers: [String: String], body: String)
+  typealias End = @Sendable (PostRequest, PostAnswer) -> Void
 
   let time = Mutex<ManualTime?>(nil)
   private let begin: Begin, arrive: Arrive, end: End
@@ -103,7 +103,7 @@ final class SimulatedTransport: Transport {
   /// From now on nothing gets through, and nobody is told of it.
   func die() { isDead.withLock { $0 = true } }
 
-  func post(_ request: UploadRequest) async -> UploadAnswer {
+  func post(_ request: PostRequest) async -> PostAnswer {
     guard !isDead.withLock({ $0 }), let deed = begin(request) else {
       return Self.failure(.local, mayHaveLeft: false, sent: 0)
     }
@@ -113,7 +113,7 @@ final class SimulatedTransport: Transport {
     return answer
   }
 
-  private func answer(_ request: UploadRequest, _ deed: Deed) async -> UploadAnswer {
+  private func answer(_ request: PostRequest, _ deed: Deed) async -> PostAnswer {
     guard let time = time.withLock({ $0 }) else { return Self.failure(.local, mayHaveLeft: false, sent: 0) }
     let (start, sent) = (time.uptime, request.body.count + 500)
     let deadline = start + request.timeout
@@ -132,13 +132,13 @@ final class SimulatedTransport: Transport {
     case .honest: break
     }
     guard let said else { return Self.failure(.badResponse, mayHaveLeft: true, sent: sent) }
-    return UploadAnswer(
+    return PostAnswer(
       outcome: .response(status: said.status, headers: said.headers, body: Array(said.body.utf8)), mayHaveLeft: true,
       bytesSent: sent, bytesReceived: 200, duration: time.uptime - start)
   }
 
-  private static func failure(_ failure: UploadAnswer.Failure, mayHaveLeft: Bool, sent: Int) -> UploadAnswer {
-    UploadAnswer(
+  private static func failure(_ failure: PostAnswer.Failure, mayHaveLeft: Bool, sent: Int) -> PostAnswer {
+    PostAnswer(
       outcome: .failure(failure, detail: "simulated"), mayHaveLeft: mayHaveLeft, bytesSent: sent, bytesReceived: 0,
       duration: .zero)
   }

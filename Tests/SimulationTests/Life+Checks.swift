@@ -1,16 +1,17 @@
 import PrismConfig
 import PrismProtocol
+import PrismSQLite
 import PrismTestSupport
 
 @testable import PrismEngine
 @testable import PrismStore
 
 extension Life {
-  static let lines = LifeSettings.names.flatMap { name in ReportKind.allCases.map { Line(namespace: name, kind: $0) } }
+  static let lines = LifeSettings.names.flatMap { name in RowKind.all.map { Line(namespace: name, kind: $0) } }
 
   func queues() throws -> [Line: QueueStatus] {
     let store = incarnation.store
-    let status = stage.perform { () -> [NamespaceName: [ReportKind: QueueStatus]]? in
+    let status = stage.perform { () -> [NamespaceName: [RowKind: QueueStatus]]? in
       do { return try await store.status() } catch { return nil }
     }
     guard let status else { throw Broken(description: "the store gives no status") }
@@ -122,8 +123,8 @@ extension Life {
 extension ReportStore {
   fileprivate var ledgers: [SimulatedCollector.Line: Ledger] {
     var ledgers: [SimulatedCollector.Line: Ledger] = [:]
-    for (number, name) in state.namespaces {
-      for kind in ReportKind.allCases {
+    for (number, name) in state.names.namespaces {
+      for kind in RowKind.all {
         ledgers[.init(namespace: name, kind: kind)] = state[QueueID(namespace: number, kind: kind)].ledger
       }
     }

@@ -1,3 +1,4 @@
+import PrismAdmission
 import PrismConfig
 import PrismProtocol
 import PrismStore

@@ -1,8 +1,10 @@
 import Foundation
+import PrismAdmission
 import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismSQLite
 import PrismTestSupport
 import Synchronization
 
@@ -24,13 +26,13 @@ final class Life: @unchecked Sendable {
   var oracle = Oracle()
   var settings = LifeSettings()
   var moods: [NamespaceName: Mood] = [:]
-  var networkKind = NetworkState.Kind.unmetered
+  var networkKind = NetworkStatus.Kind.unmetered
   /// The first promise that was broken, where nobody could throw.
   var broken: Broken?
   private(set) var incarnation: Incarnation!
   /// By namespace and user.
   var reporters: [[Reporter]] = []
-  private var decoders: [String: PacketDecoder] = [:]
+  private var readers: [String: PacketReader] = [:]
   private var folders = 0
   private let root: String
   private let engineRandom: Randomness
@@ -174,13 +176,14 @@ final class Life: @unchecked Sendable {
 
   // MARK: The way to the collector; on the stage's thread
 
-  private func begins(_ request: UploadRequest) -> Deed? {
+  private func begins(_ request: PostRequest) -> Deed? {
     guard broken == nil else { return nil }
     do {
       let packet = try open(request)
       try collector.saw(packet)
       try rules.begins(
-        packet, estimatedBytes: UploadHeaders.estimatedBytes(request), network: networkKind, settings: settings,
+        packet, estimatedBytes: OutgoingPacket.estimatedBytes(bodyBytes: request.body.count), network: networkKind,
+        settings: settings,
         now: Instant(time))
       for report in packet.reports { try oracle.expect(report, packet.line) }
       let mood = moods[packet.line.namespace] ?? .healthy
@@ -196,14 +199,13 @@ final class Life: @unchecked Sendable {
     }
   }
 
-  private func arrives(_ request: UploadRequest, _ deed: Deed) -> (status: Int, headers: [String: String], body: String)
-  {
+  private func arrives(_ request: PostRequest, _ deed: Deed) -> (status: Int, headers: [String: String], body: String) {
     do {
       let packet = try open(request)
-      let receipt = ["prism-receipt": packet.id.description]
+      let answer = { (body: String) in (200, self.receipt(request, body), body) }
       switch try collector.take(packet, rowsMax: deed.rowsMax) {
-      case .accepted: return (200, receipt, #"{"duplicate":false}"#)
-      case .duplicate: return (200, receipt, #"{"duplicate":true}"#)
+      case .accepted: return answer(#"{"duplicate":false}"#)
+      case .duplicate: return answer(#"{"duplicate":true}"#)
       case .refused(let status):
         let name = deed.namesPacket ? #","packetId":"\#(packet.id)""# : ""
         return (status, [:], #"{"message":"can't take it"\#(name)}"#)
@@ -214,7 +216,7 @@ final class Life: @unchecked Sendable {
     }
   }
 
-  private func ends(_ request: UploadRequest, _ answer: UploadAnswer) {
+  private func ends(_ request: PostRequest, _ answer: PostAnswer) {
     guard let line = Self.line(request) else { return }
     rules.ends(line, answer, now: Instant(time))
     let outcome =
@@ -225,29 +227,33 @@ final class Life: @unchecked Sendable {
     note("\(line) \(request.header("Prism-Packet-Id") ?? "") \(outcome) \(answer.bytesSent)")
   }
 
-  private static func line(_ request: UploadRequest) -> Line? {
-    let kind: ReportKind = request.url.hasSuffix("/payload") ? .payload : .meta
+  private static func line(_ request: PostRequest) -> Line? {
+    let kind: RowKind = request.url.hasSuffix("/payload") ? .payload : .meta
     return request.header("Prism-Namespace").flatMap { NamespaceName($0) }.map { Line(namespace: $0, kind: kind) }
   }
 
-  private func open(_ request: UploadRequest) throws -> SimulatedCollector.Packet {
-    guard let line = Self.line(request), let id = request.header("Prism-Packet-Id").flatMap({ PacketID($0) }),
-      let cipher = request.header("Prism-Cipher").flatMap(Cipher.init(rawValue:)),
-      let key = LifeSettings.keys.first(where: { $0.id == request.header("Prism-Key-Id") })
+  private func open(_ request: PostRequest) throws -> SimulatedCollector.Packet {
+    guard let headers = request.packetHeaders, headers.deviceID == LifeSettings.deviceID,
+      let key = LifeSettings.keys.first(where: { $0.id == headers.format.keyID })
     else { throw Broken(description: "a request without the headers of the protocol") }
-    let context = PacketContext(
-      deviceID: LifeSettings.deviceID, namespace: line.namespace, packetID: id, kind: line.kind)
-    let decoder = try decoders[cipher.rawValue] ?? PacketDecoder(cipher: cipher, key: key.secret)
-    decoders[cipher.rawValue] = decoder
-    let opened = try decoder.decode(context: context, body: request.body, mac: request.header("Prism-Mac"))
-    let reports = try opened.metas.enumerated().map { index, meta in
+    let line = Line(namespace: headers.namespace, kind: headers.kind)
+    let cipher = headers.format.cipher
+    let reader = try readers[cipher.rawValue] ?? PacketReader(cipher: cipher, key: key.secret)
+    readers[cipher.rawValue] = reader
+    let opened = try reader.read(headers, body: request.body, mac: request.header("Prism-Mac"))
+    let reports = try opened.metas.merged().enumerated().map { index, meta in
       try ArrivedReport(
-        meta: meta, payload: line.kind == .payload ? opened.payloads[index] : nil, namespace: line.namespace)
+        meta: meta, payload: line.kind.hasPayload ? opened.payloads[index] : nil, namespace: line.namespace)
     }
     var digest: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in opened.metas.joined() { digest = (digest ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    for byte in opened.metas.text { digest = (digest ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
     return SimulatedCollector.Packet(
-      id: id, line: line, dependsOn: request.header("Prism-Depends-On").flatMap { PacketID($0) }, reports: reports,
-      digest: digest)
+      id: headers.packetID, line: line, dependsOn: headers.dependsOn, reports: reports, digest: digest)
+  }
+
+  /// An honest answer to a packet that is at rest.
+  private func receipt(_ request: PostRequest, _ body: String) -> [String: String] {
+    let key = LifeSettings.keys.first { $0.id == request.header("Prism-Key-Id") }
+    return ScriptedTransport.receipt(for: request, body: body, key: key?.secret ?? Secret([]))
   }
 }

@@ -57,7 +57,11 @@ struct ArrivedReport {
     guard type.hasPrefix(prefix), namespace.isBusiness || !type.contains("-") else {
       throw Broken(description: "a report of \(type) is in a packet of \(namespace)")
     }
-    guard text.hasSuffix(",\(LifeReport.body(number))}") else { throw Broken(description: "damaged: \(text)") }
+    // Behind the daemon's own members, and before the common information.
+    let body = ",\(LifeReport.body(number))"
+    guard text.hasSuffix(body + "}") || text.contains(body + #","APP_MONITOR_VERSION""#) else {
+      throw Broken(description: "damaged: \(text)")
+    }
     if let payload, payload != LifeReport.payload(number) {
       throw Broken(description: "the payload of \(number) is not its own")
     }

@@ -20,7 +20,7 @@ struct Deed {
     /// What the collector says of the packet.
     case honest
     case status(Int, [String: String], body: String)
-    case failure(UploadAnswer.Failure, mayHaveLeft: Bool)
+    case failure(PostAnswer.Failure, mayHaveLeft: Bool)
   }
 
   /// Longer than anybody waits.
@@ -33,7 +33,7 @@ struct Deed {
   /// The collector takes no more rows in one packet.
   var rowsMax = Int.max
   var answer = Answer.honest
-  var origin: UploadAnswer.Origin
+  var origin: PostAnswer.Origin
   /// An honest refusal says which packet it is for.
   var namesPacket: Bool
   /// The packet itself is refused, by a collector that could read it.
@@ -43,7 +43,7 @@ struct Deed {
   init(
     _ mood: Mood, isKnown: Bool, onNewConnection: Bool, now: Int64, using random: inout SeededRandom
   ) {
-    origin = onNewConnection ? .newConnection : random.pick(UploadAnswer.Origin.allCases)
+    origin = onNewConnection ? .newConnection : random.pick(PostAnswer.Origin.allCases)
     namesPacket = random.oneIn(2)
     switch mood {
     case .healthy: break

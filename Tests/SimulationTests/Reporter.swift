@@ -1,4 +1,4 @@
-import PrismEngine
+import PrismAdmission
 import PrismProtocol
 import PrismTestSupport
 

@@ -6,7 +6,7 @@ import PrismTestSupport
 struct SimulatedCollector {
   struct Line: Hashable {
     let namespace: NamespaceName
-    let kind: ReportKind
+    let kind: RowKind
   }
 
   /// A packet taken apart.
@@ -29,7 +29,7 @@ struct SimulatedCollector {
   private var taken: Set<PacketID> = []
   private var last: [Line: PacketID] = [:]
   private var applied: [Line: [Int: PacketID]] = [:]
-  /// The newest number of each type and lane that was accepted.
+  /// The newest number of each type and priority that was accepted.
   private var newest: [String: Int] = [:]
   /// Reports that were stored as realtime ones: they leave before others of their type.
   var realtime: Set<Int> = []
@@ -86,5 +86,5 @@ struct SimulatedCollector {
 }
 
 extension SimulatedCollector.Line: CustomStringConvertible {
-  var description: String { "\(namespace) \(kind.rawValue)" }
+  var description: String { "\(namespace) \(kind.name)" }
 }

@@ -4,7 +4,7 @@ import PrismTestSupport
 
 @testable import PrismEngine
 
-/// What must hold whenever a POST begins, kept from outside of the engine (docs/delivery.md, "Gates" and "Settling").
+/// What must hold whenever a POST begins, kept from outside of the engine (docs/delivery.md, "Gates" and "DeliveryDecision").
 struct UploadRules {
   typealias Line = SimulatedCollector.Line
 
@@ -36,7 +36,7 @@ struct UploadRules {
   private var notBefore: [Line: Duration] = [:]
 
   mutating func begins(
-    _ packet: SimulatedCollector.Packet, estimatedBytes: Int, network: NetworkState.Kind, settings: LifeSettings,
+    _ packet: SimulatedCollector.Packet, estimatedBytes: Int, network: NetworkStatus.Kind, settings: LifeSettings,
     now: Instant
   ) throws {
     let (line, name) = (packet.line, packet.line.namespace)
@@ -71,7 +71,7 @@ struct UploadRules {
     }
   }
 
-  mutating func ends(_ line: Line, _ answer: UploadAnswer, now: Instant) {
+  mutating func ends(_ line: Line, _ answer: PostAnswer, now: Instant) {
     if let upload = inFlight[line], upload.isMetered {
       roll(line.namespace, now)
       let used = windows[line.namespace]!.usedBytes + answer.bytesSent + answer.bytesReceived - upload.estimatedBytes

@@ -87,10 +87,10 @@ extension StoreFaults {
         time.advance(by: .seconds(1))
         if second % 5 == 4 {
           let claim = Reports.claim(unixMilliseconds: time.unixMilliseconds)
-          let packet = try #require(try await store.turn(UploadTurn(claims: [claim])).first ?? nil)
+          let packet = try #require(try await store.turn(UploadCommit(claims: [claim])).first ?? nil)
           var receipt = Reports.receipt
           receipt.unixMilliseconds = time.unixMilliseconds
-          _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: receipt)]))
+          _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: receipt)]))
         }
         if second % 10 == 9 { _ = try await store.maintain(isIdle: false) }
       }
@@ -105,9 +105,9 @@ extension StoreFaults {
       try await fill(folder, waiting)
       let store = try await open(folder)
       let io = try await calls(FVFS_EIO) {
-        let packet = try #require(try await store.turn(UploadTurn(claims: [Reports.claim(100)])).first ?? nil)
+        let packet = try #require(try await store.turn(UploadCommit(claims: [Reports.claim(100)])).first ?? nil)
         #expect(packet.itemCount == 100)
-        _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: Reports.receipt)]))
+        _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
       }
       await store.close()
       return io

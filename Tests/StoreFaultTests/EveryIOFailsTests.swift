@@ -1,5 +1,6 @@
 import CFaultVFS
 import Foundation
+import PrismSQLite
 import PrismStore
 import PrismTestSupport
 import Testing
@@ -81,8 +82,8 @@ extension StoreFaults {
       let store = try await folder.open()
       for start in stride(from: 0, to: 6000, by: 500) { _ = await store.append([Reports.batch(start..<start + 500)]) }
       for _ in 0..<6 {
-        let packet = try #require(try await store.turn(UploadTurn(claims: [Reports.claim(1000)])).first ?? nil)
-        _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: Reports.receipt)]))
+        let packet = try #require(try await store.turn(UploadCommit(claims: [Reports.claim(1000)])).first ?? nil)
+        _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
       }
       let numbers = 6000..<6050
       _ = await store.append([Reports.batch(numbers)])

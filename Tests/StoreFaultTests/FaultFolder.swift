@@ -101,9 +101,9 @@ extension ReportStore {
     for packet in try inFlight(Reports.namespace, .meta) {
       if let rows = try read(packet.id) { packets.append(rows) }
     }
-    while let packet = try turn(UploadTurn(claims: [Reports.claim()])).first ?? nil { packets.append(packet) }
+    while let packet = try turn(UploadCommit(claims: [Reports.claim()])).first ?? nil { packets.append(packet) }
     return packets.flatMap { packet in
-      String(decoding: packet.metas, as: UTF8.self).split(separator: "\n").map { Reports.number(in: $0) }
+      packet.rowTexts.map { Reports.number(in: $0) }
     }
   }
 

@@ -1,6 +1,7 @@
 import CFaultVFS
 import Foundation
 import PrismProtocol
+import PrismSQLite
 import PrismStore
 import PrismTestSupport
 import Testing

@@ -6,7 +6,7 @@ import PrismStore
 enum Reports {
   static let namespace = NamespaceName("faults")!
   private static let context = CommonContext(members: Array(#""APP_NAME":"faults","APP_UID":"7""#.utf8))
-  private static let type = ReportBatch.RowType(type: ReportType("net")!, lane: .rest, isRealtime: false)
+  private static let type = ReportBatch.RowType(type: ReportType("net")!, priority: .rest, isRealtime: false)
 
   static func body(_ number: Int) -> String {
     let filler = String(repeating: String(number % 10), count: 40 + number * 37 % 400)
@@ -37,7 +37,9 @@ enum Reports {
   /// The number in a meta that left; nil when it is not, byte for byte, what was handed in.
   static func number(in meta: Substring) -> Int? {
     guard let value = try? JSONValue(parsing: Array(meta.utf8)), let number = value["number"]?.int else { return nil }
-    return meta.hasSuffix("," + body(number) + "}") ? number : nil
+    // Behind the daemon's own members, and before the common information.
+    let text = "," + body(number)
+    return meta.hasSuffix(text + "}") || meta.contains(text + ",") ? number : nil
   }
 
   /// A claim of up to `itemsMax` rows of whatever waits.
@@ -48,5 +50,5 @@ enum Reports {
       packetID: PacketID(unixMilliseconds: unixMilliseconds, using: &random), unixMilliseconds: unixMilliseconds)
   }
 
-  static let receipt = Settlement.Receipt(unixMilliseconds: 1_700_000_000_000, attempts: 1, wasDuplicate: false)
+  static let receipt = Disposition.Receipt(unixMilliseconds: 1_700_000_000_000, attempts: 1, wasDuplicate: false)
 }

@@ -1,4 +1,5 @@
 import CFaultVFS
+import PrismSQLite
 import PrismStore
 import PrismTestSupport
 import Synchronization

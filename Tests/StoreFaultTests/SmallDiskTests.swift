@@ -26,8 +26,8 @@ extension StoreFaults {
       for round in 0..<2 {
         while await append(store, next..<next + 500) { next += 500 }
         #expect(store.health.state == .diskFull, "round \(round)")
-        while case let packet = try await store.turn(UploadTurn(claims: [Reports.claim(500)]))[0], let packet {
-          _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: Reports.receipt)]))
+        while case let packet = try await store.turn(UploadCommit(claims: [Reports.claim(500)]))[0], let packet {
+          _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
         }
         #expect(try await store.isBalanced())
         time.advance(by: .seconds(2))

@@ -1,5 +1,6 @@
 import PrismProtocol
 import PrismStore
+import PrismTestSupport
 
 /// What a store goes through in a fault run: reports come, packets leave, the log is copied into the file.
 struct Workload {
@@ -39,15 +40,15 @@ struct Workload {
   }
 
   private mutating func deliver(_ store: ReportStore) async {
-    guard let packet = try? await store.turn(UploadTurn(claims: [Reports.claim(15)])).first ?? nil else { return }
+    guard let packet = try? await store.turn(UploadCommit(claims: [Reports.claim(15)])).first ?? nil else { return }
     frozen = packet.id
     onProgress(self)
     await append(store, count: 3)
-    let metas = String(decoding: packet.metas, as: UTF8.self).split(separator: "\n")
+    let metas = packet.rowTexts
     frozen = nil
     leaving.formUnion(metas.compactMap { Reports.number(in: $0) })
     onProgress(self)
-    let settlement = Settlement.delivered(packet.id, receipt: Reports.receipt)
-    _ = try? await store.turn(UploadTurn(settlements: [settlement]))
+    let disposition = Disposition.delivered(packet.id, receipt: Reports.receipt)
+    _ = try? await store.turn(UploadCommit(dispositions: [disposition]))
   }
 }

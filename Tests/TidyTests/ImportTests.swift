@@ -43,11 +43,16 @@ import Testing
     #expect(Set(list.matches(of: /"(\w+)"/).map { String($0.1) }) == Self.rooms[module])
   }
 
-  @Test("PrismBase is what every room needs and nothing else: six files") func baseStaysSmall() {
-    #expect(
-      SourceTree.sources(of: "PrismBase").map(\.name) == [
-        "DispatchQueueExecutor.swift", "Logger.swift", "OutputText.swift", "StandardStreams.swift", "StateFolder.swift",
-        "TimeSource.swift",
-      ])
+  @Test("PrismBase is what several rooms need: one way to read a file, to open a socket, to look up an account")
+  func filesAndSocketsAreInOnePlace() {
+    let calls = [
+      (/\bgetpw\w+\(|\bgetgr(?:nam|gid)\w*\(/, "SystemAccounts"), (/\bsockaddr_un\(\)/, "UnixAddress"),
+      (/\bopendir\(/, "Folder"), (/\binet_pton\(/, "HostAndPort"), (/\bO_RDONLY \| O_DIRECTORY\b/, "Folder"),
+    ]
+    for (call, type) in calls {
+      let places = SourceTree.sources.filter { $0.code.contains(call) }.map(\.path)
+      #expect(places.allSatisfy { $0.hasPrefix("Sources/PrismBase/") }, "use \(type) of PrismBase: \(places)")
+      #expect(places.contains { $0.hasSuffix("/\(type).swift") })
+    }
   }
 }

@@ -20,40 +20,43 @@ private func wallSeconds() -> Double {
   return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// A row of 800 bytes, of which half is common information, as the daemon sends it.
+/// Half of a row of 800 bytes; the other half is `common`.
 private func meta(_ number: Int) -> String {
   let chance = UInt64(number) &* 0x9E37_79B9_7F4A_7C15
-  return #"{"seq":\#(number),"uid":"\#(String(chance, radix: 16))","page":"/home/feed","ms":\#(chance % 8000),"#
-    + #""mem":\#(chance >> 8 & 255),"fps":\#(30 + chance % 31),"code":200,"ok":true,"net":"lte","cpu":\#(chance % 997),"#
-    + #""rid":"\#(String(chance &* 3, radix: 16))","msg":"cache miss, fetched from origin","dev":{"model":"kiosk-7"},"#
-    + #""APP_NAME":"bench","APP_PACKAGE_NAME":"/usr/bin/bench","APP_PLATFORM":"linux","APP_VERSION":"5.12.3","#
-    + #""SYS_PEER_PID":"12345","SYS_DEVICE_ID":"0f0e0d0c0b0a09080706050403020100","SYS_ARCHITECTURE":"x86_64","#
-    + #""SYS_SYSTEM_VERSION":"Debian GNU/Linux 12 (bookworm)","SYS_KERNEL":"6.1.0-18-amd64","SYS_LANGUAGE":"en_US.UTF-8","#
-    + #""SYS_TIMEZONE":"Europe/Berlin","CREATE_TIME":1700000000000,"MONITOR_TYPE":"apm.page","#
-    + #""REPORT_ID":"\#(String(chance &* 5, radix: 16))-\#(number)","MONITOR_NAMESPACE":"bench","SESSION":"\#(number / 500)"}"#
+  return #"{"MONITOR_TYPE":"apm.page","REPORT_ID":"\#(String(chance &* 5, radix: 16))-\#(number)","#
+    + #""CREATE_TIME":1700000000000,"seq":\#(number),"uid":"\#(String(chance, radix: 16))","page":"/home/feed","#
+    + #""ms":\#(chance % 8000),"mem":\#(chance >> 8 & 255),"fps":\#(30 + chance % 31),"code":200,"ok":true,"#
+    + #""net":"lte","cpu":\#(chance % 997),"rid":"\#(String(chance &* 3, radix: 16))","#
+    + #""msg":"cache miss, fetched from origin","dev":{"model":"kiosk-7"},"SESSION":"\#(number / 500)"}"#
 }
+
+private let common =
+  #"{"$common":{"APP_NAME":"bench","APP_PACKAGE_NAME":"/usr/bin/bench","APP_PLATFORM":"linux","APP_VERSION":"5.12.3","#
+  + #""SYS_PEER_PID":"12345","SYS_DEVICE_ID":"0f0e0d0c0b0a09080706050403020100","SYS_ARCHITECTURE":"x86_64","#
+  + #""SYS_SYSTEM_VERSION":"Debian GNU/Linux 12 (bookworm)","SYS_KERNEL":"6.1.0-18-amd64","SYS_LANGUAGE":"en_US.UTF-8","#
+  + #""SYS_TIMEZONE":"Europe/Berlin","MONITOR_NAMESPACE":"bench"}}"#
 
 private struct Sender: Sendable {
   let requests: [[UInt8]]
 
   init(_ number: Int, key: Secret, rows: Int, packets: Int) throws {
-    let encoder = try PacketEncoder(cipher: .aes128GCM, key: key, compression: .fast)
+    let writer = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, encoding: .zstd)
     var random = SystemRandomNumberGenerator()
     var (requests, last) = ([[UInt8]](), PacketID?.none)
     for packet in 0..<packets {
-      let context = PacketContext(
+      let headers = PacketHeaders(
         deviceID: "bench-\(number)", namespace: NamespaceName("bench")!,
-        packetID: PacketID(unixMilliseconds: 1_700_000_000_000 + Int64(packet), using: &random), kind: .meta)
+        packetID: PacketID(unixMilliseconds: 1_700_000_000_000 + Int64(packet), using: &random), kind: .meta,
+        dependsOn: last, itemCount: rows, sentTime: 1_700_000_000_000 + Int64(packet),
+        format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .zstd))
       let metas = (0..<rows).map { meta((number * packets + packet) * rows + $0) }.joined(separator: "\n")
-      let body = try encoder.encode(context: context, metas: Array(metas.utf8), payloads: []).body
-      let head = """
-        POST /prism/meta HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/vnd.prism.meta\r
-        Prism-Version: 1\r\nPrism-Namespace: bench\r\nPrism-Device-Id: bench-\(number)\r
-        Prism-Packet-Id: \(context.packetID)\r\nPrism-Item-Count: \(rows)\r\nPrism-Cipher: aes-128-gcm\r
-        Prism-Key-Id: main\r\n\(last.map { "Prism-Depends-On: \($0)\r\n" } ?? "")Content-Length: \(body.count)\r\n\r\n
-        """
+      let written = try writer.write(headers, metas: Array((common + "\n" + metas).utf8), payloads: [])
+      let body = written.body
+      let fields = written.headers.fields.map { "\($0.name): \($0.value)\r\n" }.joined()
+      let head =
+        "POST /prism/meta HTTP/1.1\r\nHost: 127.0.0.1\r\n\(fields)Content-Length: \(body.count)\r\n\r\n"
       requests.append(Array(head.utf8) + body)
-      last = context.packetID
+      last = headers.packetID
     }
     self.requests = requests
   }

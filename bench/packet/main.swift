@@ -37,7 +37,7 @@ private func fill(_ store: ReportStore) async {
   for start in stride(from: 0, to: rowsPerPacket, by: 500) {
     var batch = ReportBatch(
       namespace: namespace, userID: 1000, context: context, quota: StoreQuota(bytesMax: .max, evictsOldest: false))
-    batch.types = [.init(type: ReportType("event")!, lane: .rest, isRealtime: false)]
+    batch.types = [.init(type: ReportType("event")!, priority: .rest, isRealtime: false)]
     for number in start..<start + 500 {
       let begin = batch.arena.count
       batch.arena.append(contentsOf: meta(number).utf8)
@@ -56,49 +56,51 @@ private func claim(_ round: Int) -> Claim {
 }
 
 /// From the rows in the database to a packet's body; the rows wait again afterwards.
-private func prism(_ store: ReportStore, _ encoder: PacketEncoder) async throws -> (seconds: Double, metas: [UInt8]) {
+private func prism(_ store: ReportStore, _ writer: PacketWriter) async throws -> (seconds: Double, metas: [UInt8]) {
   var (seconds, metas) = (0.0, [UInt8]())
   for round in 0..<rounds {
     let began = cpuSeconds()
-    guard let packet = try await store.turn(UploadTurn(claims: [claim(round)])).first ?? nil else {
+    guard let packet = try await store.turn(UploadCommit(claims: [claim(round)])).first ?? nil else {
       fatalError("no rows")
     }
-    _ = try encoder.encode(context: context(of: packet.id), metas: packet.metas, payloads: [])
+    _ = try writer.write(headers(of: packet.id), metas: packet.metas, payloads: [])
     seconds += cpuSeconds() - began
     metas = packet.metas
-    _ = try await store.turn(UploadTurn(settlements: [.dissolved(packet.id)]))
+    _ = try await store.turn(UploadCommit(dispositions: [.released(packet.id)]))
   }
   return (seconds, metas)
 }
 
 private func claimed(_ store: ReportStore, _ round: Int) async throws -> ClaimedPacket {
-  let turn = UploadTurn(settlements: round > 0 ? [.dissolved(packetID(round - 1))] : [], claims: [claim(round)])
+  let turn = UploadCommit(dispositions: round > 0 ? [.released(packetID(round - 1))] : [], claims: [claim(round)])
   guard let packet = try await store.turn(turn).first ?? nil else { fatalError("no rows") }
   return packet
 }
 
 /// As above, on the clock: rows are read while the packet before is packed.
-private func pipelined(_ store: ReportStore, _ encoder: PacketEncoder) async throws -> Double {
+private func pipelined(_ store: ReportStore, _ writer: PacketWriter) async throws -> Double {
   let began = wallSeconds()
   var packet = try await claimed(store, 0)
   for round in 1...rounds {
     async let next = claimed(store, round)
-    _ = try encoder.encode(context: context(of: packet.id), metas: packet.metas, payloads: [])
+    _ = try writer.write(headers(of: packet.id), metas: packet.metas, payloads: [])
     packet = try await next
   }
   let passed = wallSeconds() - began
-  _ = try await store.turn(UploadTurn(settlements: [.dissolved(packet.id)]))
+  _ = try await store.turn(UploadCommit(dispositions: [.released(packet.id)]))
   return passed
 }
 
-private func context(of id: PacketID) -> PacketContext {
-  PacketContext(deviceID: "bench", namespace: namespace, packetID: id, kind: .meta)
+private func headers(of id: PacketID) -> PacketHeaders {
+  PacketHeaders(
+    deviceID: "bench", namespace: namespace, packetID: id, kind: .meta, itemCount: rowsPerPacket, sentTime: 0,
+    format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
 }
 
 /// Gzip and GCM of bytes that are there already: what an encoder can't do without.
-private func alone(_ metas: [UInt8], _ encoder: PacketEncoder) throws -> (cpu: Double, wall: Double) {
+private func alone(_ metas: [UInt8], _ writer: PacketWriter) throws -> (cpu: Double, wall: Double) {
   let (cpu, wall) = (cpuSeconds(), wallSeconds())
-  for round in 0..<rounds { _ = try encoder.encode(context: context(of: packetID(round)), metas: metas, payloads: []) }
+  for round in 0..<rounds { _ = try writer.write(headers(of: packetID(round)), metas: metas, payloads: []) }
   return (cpuSeconds() - cpu, wallSeconds() - wall)
 }
 
@@ -108,8 +110,8 @@ private func run() async throws {
   let store = try await ReportStore.open(StoreOptions(folder: folder))
   await fill(store)
   let key = Secret([UInt8](repeating: 7, count: 16))
-  let small = try PacketEncoder(cipher: .aes128GCM, key: key, compression: .small)
-  let fast = try PacketEncoder(cipher: .aes128GCM, key: key, compression: .fast)
+  let small = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, compression: .small)
+  let fast = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, compression: .fast)
   _ = try await prism(store, small)  // warm
   let (smallSeconds, metas) = try await prism(store, small)
   let (fastSeconds, _) = try await prism(store, fast)

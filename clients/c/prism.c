@@ -534,7 +534,7 @@ static void ring_publish(ring *r, uint64_t position, size_t length, bool has_wai
   atomic_store_explicit(ring_header(r, position), header, memory_order_release);
 }
 
-/* The oldest record. Returns false if there is none, or its caller still copies. */
+/* The oldest record. Returns false if the ring is empty, or if the record is still being copied. */
 static bool ring_peek(ring *r, size_t *length, bool *has_waiter) {
   uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
   if (head == atomic_load_explicit(&r->tail, memory_order_acquire)) return false;
@@ -592,7 +592,7 @@ struct prism_client {
   struct sockaddr_un address;
   char hello[4096];
   size_t hello_bytes;
-  char spool[PATH_MAX - 80]; /* "" : none */
+  char spool[PATH_MAX - 80]; /* "": no spool */
   uint64_t spool_bytes;
   int exit_ms;
   void (*on_loss)(void *, prism_loss, uint64_t, const char *, const char *);
@@ -627,7 +627,7 @@ struct prism_client {
 
 static pthread_mutex_t clients_lock = PTHREAD_MUTEX_INITIALIZER;
 static prism_client *clients;
-static worker *abandoned; /* what the workers of a parent held: a child may not touch it */
+static worker *abandoned; /* the memory of a parent's workers: a child may not touch it */
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 
 static void add(_Atomic uint64_t *counter, uint64_t count) {
@@ -1282,7 +1282,7 @@ static void refused_at_greeting(worker *w, int64_t now, int64_t retry_ms) {
   if (retry_ms > 0) w->next_connect = now + smaller(retry_ms, 60000);
 }
 
-/* What the daemon says of one report will not change by sending it again, unless it says so. */
+/* Whether sending a report again can change the daemon's answer. */
 static bool is_retriable(const char *code, int64_t retry_ms) {
   static const char *const codes[] = {"unknown", "busy", "disk_full", "internal", "store_full"};
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
@@ -1520,7 +1520,7 @@ static bool fill_from_ring(worker *w, int64_t now) {
 static bool pass_end(worker *w, segment *s, int64_t now) {
   if (s->read_at < s->end || s->in_flight > 0) return false;
   if (s->kept == 0) {
-    /* What still counts as waiting could not be read. */
+    /* Records that still count as waiting could not be read. */
     add(&w->client->dropped_spool, s->waiting);
     atomic_fetch_sub(&w->client->spool_waiting, s->waiting);
     segment_end(w, s, true);

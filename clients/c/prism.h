@@ -36,7 +36,7 @@ extern "C" {
 
 #define PRISM_CLIENT_VERSION "1.0.0"
 
-/* What became of a report or a call. Negative: an error, and the report is not kept. */
+/* The result of a report or a call. Negative: an error, and the report is not kept. */
 typedef enum prism_result {
   PRISM_STORED = 0,  /* the daemon has committed it; it will be delivered or accounted for by name */
   PRISM_QUEUED = 1,  /* it is in memory and will be sent; it is lost if the program crashes now */
@@ -105,7 +105,7 @@ typedef struct prism_report_data {
   const char *name_space;      /* 1 to 64 of A-Z a-z 0-9 _ -; NULL: "prism" */
   const char *type;            /* 1 to 128 of A-Z a-z 0-9 _ . : -; in the namespace's monitorList */
   const char *meta;            /* a JSON object, not empty, at most 10,240 bytes; see prism_json */
-  const void *payload;         /* NULL: none */
+  const void *payload;         /* NULL: no payload */
   size_t payload_bytes;
   const char *report_id;       /* 1 to 64 of A-Z a-z 0-9 _ -; NULL: the client makes one */
   int64_t created_ms;          /* since 1970; 0: now */
@@ -113,7 +113,7 @@ typedef struct prism_report_data {
 
 #define PRISM_REPORT_INIT(type, meta) {sizeof(prism_report_data), NULL, (type), (meta), NULL, 0, NULL, 0}
 
-/* What the daemon answered. Texts end with a zero byte and are cut to fit. */
+/* The daemon's answer. Texts end with a zero byte and are cut to fit. */
 typedef struct prism_answer {
   char report_id[65];
   char code[32];     /* "" if no refusal was met; with QUEUED or SPOOLED the reason why it is tried again */
@@ -209,12 +209,12 @@ PRISM_API const char *prism_json_end(prism_json *json);
  * Returns PRISM_STORED, PRISM_INVALID, or PRISM_SYSTEM (errno; the folder is missing or not yours to write). */
 PRISM_API prism_result prism_crash_open(const char *folder, const char *name_space, const char *type);
 
-/* Writes one crash report. Async-signal-safe. meta: a JSON object. payload: NULL: none.
+/* Writes one crash report. Async-signal-safe. meta: a JSON object. payload: NULL without one.
  * Returns PRISM_SPOOLED; PRISM_CLOSED without prism_crash_open; PRISM_INVALID; PRISM_SYSTEM (errno). */
 PRISM_API prism_result prism_crash_report(const char *meta, const void *payload, size_t payload_bytes);
 
-/* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP by prism_crash_report: the meta has the signal, the
- * address, the process and thread; the payload has the stack's addresses and the memory map. Runs on a stack of its
+/* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP by prism_crash_report. The meta has the signal, the
+ * address, the process and thread. The payload has the stack's addresses and the memory map. Runs on a stack of its
  * own, then passes the signal on to what handled it before. Call it after prism_crash_open.
  * Returns PRISM_STORED or PRISM_SYSTEM. */
 PRISM_API prism_result prism_crash_install(void);

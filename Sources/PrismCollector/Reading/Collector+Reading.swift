@@ -1,7 +1,7 @@
 import PrismHTTP
 import PrismProtocol
 
-// What came, for those who may read it: the owner of the state folder over its Unix socket, and holders of a reader's token
+// Serves reports to their readers: the owner of the state folder over its Unix socket, and holders of a reader's token
 // at the reader's address. A sender's token reads nothing.
 extension Collector {
   /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.

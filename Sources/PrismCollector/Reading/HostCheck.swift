@@ -1,4 +1,4 @@
-import Glibc
+import PrismBase
 
 /// Tells whether the `Host` of a request is one that this collector is meant to be asked by. A web page can let its own
 /// name point to this machine (DNS rebinding), and its scripts would then read the answers; the browser still sends that
@@ -15,23 +15,11 @@ struct HostCheck: Sendable {
     return name == "localhost" || names.contains(name) || Self.isAddress(name)
   }
 
-  /// `localhost`, or a loopback address in numbers; nil is none.
-  func isLocal(_ host: String?) -> Bool {
-    guard let name = host.map(Self.name) else { return false }
-    return name == "localhost" || name == "::1" || (name.hasPrefix("127.") && Self.isAddress(name))
-  }
+  /// `localhost`, or a loopback address in numbers; nil is no host.
+  func isLocal(_ host: String?) -> Bool { host.map { HostAndPort.isLoopback(Self.name($0)) } ?? false }
 
-  /// Without the port and the brackets of an IPv6 address.
-  private static func name(_ host: String) -> String {
-    if host.hasPrefix("["), let end = host.firstIndex(of: "]") {
-      return String(host[host.index(after: host.startIndex)..<end])
-    }
-    let name = host.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
-    return name.lowercased()
-  }
+  /// Without the port and the brackets of an IPv6 address; empty for a host that can't be read.
+  private static func name(_ host: String) -> String { HostAndPort.split(host)?.host.lowercased() ?? "" }
 
-  private static func isAddress(_ name: String) -> Bool {
-    var (four, six) = (in_addr(), in6_addr())
-    return inet_pton(AF_INET, name, &four) == 1 || inet_pton(AF_INET6, name, &six) == 1
-  }
+  private static func isAddress(_ name: String) -> Bool { HostAndPort.isIPv4(name) || HostAndPort.isIPv6(name) }
 }

@@ -14,12 +14,17 @@ struct ReportFilter: Sendable, Equatable {
   /// Only reports behind this one.
   var after: Int64 = 0
   var limit = 100
+  /// For outputs; readers ask for one payload at a time.
+  var hasPayloads = false
 }
 
 extension ReportFilter {
+  private static let parameters = ["namespace", "type", "device", "kind", "since", "until", "after", "limit"]
+
   /// Reads the query of `GET /reports`. - Throws: 400 naming the parameter.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
     self.init()
+    try request.checkParameters(Self.parameters)
     (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
     (device, kind) = (request.parameter("device"), request.parameter("kind"))
     (since, until) = (try Self.number("since", request), try Self.number("until", request))

@@ -1,54 +1,54 @@
 import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
-/// What a packet's POST says of it in its headers (docs/packet.md, "The POST").
+/// The headers of a packet's POST (docs/packet.md, "The POST").
 struct Delivery: Sendable {
   /// Rows of a packet.
   static let itemsMax = 10_000
 
-  let context: PacketContext
-  let cipher: Cipher
-  let keyID: String
-  let dependsOn: PacketID?
-  let itemCount: Int
-  let ledger: String?
-  let mac: String?
+  /// A clock that differs by no more than this is taken to be right: a packet may be on its way for so long.
+  static let clockToleranceMilliseconds: Int64 = 60_000
 
+  let headers: PacketHeaders
+  let mac: String?
+  /// Milliseconds to add to the device's times: its clock was so far behind when it sent the packet.
+  let clockCorrection: Int64
+
+  var context: PacketContext {
+    PacketContext(
+      deviceID: headers.deviceID, namespace: headers.namespace, packetID: headers.packetID, kind: headers.kind)
+  }
+  var cipher: Cipher { headers.format.cipher }
+  var keyID: String { headers.format.keyID }
+  var dependsOn: PacketID? { headers.dependsOn }
+  var itemCount: Int { headers.itemCount }
+  var ledger: String? { headers.ledger.isEmpty ? nil : headers.ledger }
+
+  /// - Parameter now: when the packet came; milliseconds since 1970.
   /// - Throws: 400 for another version, and naming the header that is missing or wrong; 415 for another content type.
-  init(_ request: HTTPRequest, kind: ReportKind) throws(CollectorRefusal) {
-    let expected = "application/vnd.prism.\(kind.rawValue)"
-    guard request.header("content-type") == expected else {
-      throw CollectorRefusal(415, code: .contentType, "Content-Type must be \(expected)")
+  init(_ request: HTTPRequest, kind: RowKind, now: Int64) throws(CollectorRefusal) {
+    guard request.header("content-type") == kind.contentType else {
+      throw CollectorRefusal(415, code: .contentType, "Content-Type must be \(kind.contentType)")
     }
-    guard request.headers("prism-version") == ["1"] else {
-      throw CollectorRefusal(400, code: .version, "Prism-Version must be 1")
+    guard request.headers("prism-version") == [PacketHeaders.version] else {
+      throw CollectorRefusal(400, code: .version, Self.versionMessage(request.header("prism-version")))
     }
-    let device = try Self.value("prism-device-id", request) { text in
-      (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
+    do throws(PacketHeaderFault) { headers = try PacketHeaders(kind: kind) { request.headers($0) } } catch {
+      throw CollectorRefusal(400, code: .header, error.description)
     }
-    context = PacketContext(
-      deviceID: device, namespace: try Self.value("prism-namespace", request) { NamespaceName($0) },
-      packetID: try Self.value("prism-packet-id", request) { PacketID($0) }, kind: kind)
-    cipher = try Self.value("prism-cipher", request) { Cipher(rawValue: $0) }
-    keyID = try Self.value("prism-key-id", request) { $0 }
-    itemCount = try Self.value("prism-item-count", request) { Int($0).flatMap { $0 > 0 ? $0 : nil } }
-    guard itemCount <= Self.itemsMax else {
+    guard headers.itemCount <= Self.itemsMax else {
       throw CollectorRefusal(
-        413, code: .tooLarge, "the packet is too large: it has \(itemCount) rows; at most \(Self.itemsMax) are taken")
+        413, code: .tooLarge,
+        "the packet is too large: it has \(headers.itemCount) rows; at most \(Self.itemsMax) are taken")
     }
-    dependsOn =
-      request.header("prism-depends-on") == nil ? nil : try Self.value("prism-depends-on", request) { PacketID($0) }
-    (ledger, mac) = (request.header("prism-ledger"), request.header("prism-mac"))
+    mac = request.header("prism-mac")
+    let behind = now.subtractingReportingOverflow(headers.sentTime).partialValue
+    clockCorrection = behind.magnitude > UInt64(Self.clockToleranceMilliseconds) ? behind : 0
   }
 
-  private static func value<Value>(
-    _ name: String, _ request: HTTPRequest, _ parse: (String) -> Value?
-  ) throws(CollectorRefusal) -> Value {
-    let values = request.headers(name)
-    guard values.count == 1, let value = parse(values[0]) else {
-      throw CollectorRefusal(
-        400, code: .header, "the header \(name) is \(values.isEmpty ? "missing" : "not one that prism sends")")
-    }
-    return value
+  private static func versionMessage(_ version: String?) -> String {
+    let reason = version == "1" ? "; version 1 does not protect its headers, and no released prismd speaks it" : ""
+    return "Prism-Version must be \(PacketHeaders.version)\(reason)"
   }
 }

@@ -1,14 +1,26 @@
 import Synchronization
 
-/// The memory that packets share from their decryption until they are stored. Who finds too little of it waits in line.
+/// The memory that packets share from their decryption until they are stored. A packet that finds too little of it
+/// waits.
 final class MemoryBudget: Sendable {
   /// A share of the budget. It is given back when the last reference to it is gone.
   final class Lease: Sendable {
     private let budget: MemoryBudget
-    private let bytes: Int
+    private let bytes: Mutex<Int>
 
-    fileprivate init(_ budget: MemoryBudget, bytes: Int) { (self.budget, self.bytes) = (budget, bytes) }
-    deinit { budget.giveBack(bytes) }
+    fileprivate init(_ budget: MemoryBudget, bytes: Int) {
+      self.budget = budget
+      self.bytes = Mutex(bytes)
+    }
+    deinit { budget.giveBack(bytes.withLock { $0 }) }
+
+    /// Takes more, if it is there; never waits. - Returns: false: it is not, and the share stays as it is.
+    func grow(by more: Int) -> Bool {
+      guard more > 0 else { return true }
+      guard budget.takeNow(more) else { return false }
+      bytes.withLock { $0 += more }
+      return true
+    }
   }
 
   private struct State {
@@ -44,6 +56,14 @@ final class MemoryBudget: Sendable {
     guard let isTaken else { return nil }
     if !isTaken { await wait(bytes) }
     return Lease(self, bytes: bytes)
+  }
+
+  private func takeNow(_ bytes: Int) -> Bool {
+    state.withLock { state in
+      guard bytes <= state.freeBytes else { return false }
+      state.freeBytes -= bytes
+      return true
+    }
   }
 
   private func wait(_ bytes: Int) async {

@@ -2,13 +2,21 @@ import Glibc
 import PrismPacket
 import PrismProtocol
 
+/// The contents of a packet: the metas with their common information, one a line.
+struct UnpackedPacket: Sendable {
+  let metas: [UInt8]
+  /// One a row for the kind `payload`; empty for `meta`.
+  let payloads: [[UInt8]]
+}
+
 /// A packet that was decrypted, unpacked and checked. Its rows are places in one buffer.
 struct OpenedPacket: Sendable {
   struct Row: Sendable {
     var meta: Range<Int>
-    /// `MONITOR_TYPE` and `REPORT_ID`; empty where the meta has none.
+    /// The type as the program sent it, which is `MONITOR_TYPE` without the namespace in front; `REPORT_ID`. Empty where
+    /// the meta has none.
     var type: Range<Int>, reportID: Range<Int>
-    /// `CREATE_TIME`, milliseconds since 1970; nil where the meta has none.
+    /// `CREATE_TIME`, corrected by what the device's clock was wrong; milliseconds since 1970. nil if the meta has no time.
     var createdTime: Int64?
   }
 
@@ -16,7 +24,7 @@ struct OpenedPacket: Sendable {
   /// The metas, one a line, followed by strings of theirs whose escapes were resolved.
   let bytes: [UInt8]
   let rows: [Row]
-  /// One a row for the kind `payload`; none for `meta`.
+  /// One a row for the kind `payload`; empty for `meta`.
   let payloads: [[UInt8]]
   /// Its share of the memory of all packets; nil: it is not counted.
   let lease: MemoryBudget.Lease?
@@ -27,7 +35,10 @@ struct OpenedPacket: Sendable {
   ) throws(CollectorRefusal) {
     (self.delivery, self.lease, payloads) = (delivery, lease, packet.payloads)
     let metas = packet.metas
-    var reader = RowReader(textBytes: metas.count)
+    let namespace = delivery.context.namespace
+    var reader = RowReader(
+      textBytes: metas.count, typePrefix: namespace.isBusiness ? Array("\(namespace)-".utf8) : [],
+      clockCorrection: delivery.clockCorrection)
     var start = 0
     while true {
       let end = Self.lineEnd(metas, from: start)
@@ -37,14 +48,14 @@ struct OpenedPacket: Sendable {
       start = end + 1
     }
     guard reader.rows.count == delivery.itemCount,
-      delivery.context.kind == .meta || payloads.count == delivery.itemCount
+      !delivery.context.kind.hasPayload || payloads.count == delivery.itemCount
     else { throw Self.mismatch(delivery, String(reader.rows.count)) }
     rows = reader.rows
     bytes = reader.resolved.isEmpty ? metas : metas + reader.resolved
   }
 
   func meta(_ row: Row) -> ArraySlice<UInt8> { bytes[row.meta] }
-  func payload(_ index: Int) -> [UInt8]? { delivery.context.kind == .payload ? payloads[index] : nil }
+  func payload(_ index: Int) -> [UInt8]? { delivery.context.kind.hasPayload ? payloads[index] : nil }
 
   /// The end of the line that begins at `start`, without its line feed.
   private static func lineEnd(_ text: [UInt8], from start: Int) -> Int {
@@ -65,11 +76,17 @@ struct OpenedPacket: Sendable {
 /// Reads the metas of a packet one after the other.
 private struct RowReader {
   private let textBytes: Int
+  /// Of `MONITOR_TYPE`: not a part of the type.
+  private let typePrefix: [UInt8]
   private(set) var rows: [OpenedPacket.Row] = []
   /// Strings whose escapes were resolved; they follow the text.
   private(set) var resolved: [UInt8] = []
 
-  init(textBytes: Int) { self.textBytes = textBytes }
+  private let clockCorrection: Int64
+
+  init(textBytes: Int, typePrefix: [UInt8], clockCorrection: Int64) {
+    (self.textBytes, self.typePrefix, self.clockCorrection) = (textBytes, typePrefix, clockCorrection)
+  }
 
   mutating func read(_ text: Span<UInt8>, _ range: Range<Int>) throws(CollectorRefusal) {
     guard range.count <= Limits.metaBytesMax else {
@@ -82,8 +99,17 @@ private struct RowReader {
     }
     rows.append(
       OpenedPacket.Row(
-        meta: range, type: place(fields.type, meta, at: range.lowerBound),
-        reportID: place(fields.reportID, meta, at: range.lowerBound), createdTime: fields.createdTime))
+        meta: range, type: type(fields.type, meta, at: range.lowerBound),
+        reportID: place(fields.reportID, meta, at: range.lowerBound),
+        createdTime: fields.createdTime.map { $0.addingReportingOverflow(clockCorrection).partialValue }))
+  }
+
+  /// A type has no escapes that a sender makes; one that is escaped stays whole.
+  private mutating func type(_ string: ScannedString?, _ meta: Span<UInt8>, at start: Int) -> Range<Int> {
+    let whole = place(string, meta, at: start)
+    guard let string, !string.hasEscapes, !typePrefix.isEmpty, whole.count > typePrefix.count else { return whole }
+    let isPrefixed = typePrefix.indices.allSatisfy { meta[string.range.lowerBound + $0] == typePrefix[$0] }
+    return isPrefixed ? whole.lowerBound + typePrefix.count..<whole.upperBound : whole
   }
 
   private mutating func place(_ string: ScannedString?, _ meta: Span<UInt8>, at start: Int) -> Range<Int> {

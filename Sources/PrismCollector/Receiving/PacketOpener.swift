@@ -4,42 +4,55 @@ import PrismProtocol
 
 /// Decrypts and unpacks, on a queue of its own.
 actor PacketOpener {
+  /// Keys of which the reader is kept: each holds decompressors.
+  private static let readersMax = 64
+
   private let executor = DispatchQueueExecutor(label: "prism.collector.packets")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  private let keys: [String: Secret]
-  private var decoders: [String: PacketDecoder] = [:]
+  private let keys: SenderKeys
+  private var readers: [String: PacketReader] = [:]
 
-  init(keys: [String: Secret]) { self.keys = keys }
+  init(keys: SenderKeys) { self.keys = keys }
 
   /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 503.
-  func decrypt(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> DecryptedPacket {
+  func decrypt(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> PackedPacket {
     do throws(PacketError) {
-      return try decoder(delivery).decrypt(context: delivery.context, body: body, mac: delivery.mac)
+      return try reader(delivery).decrypt(delivery.headers, body: body, mac: delivery.mac)
     } catch { throw Self.refusal(error) }
   }
 
-  /// - Throws: as `decrypt`; 422 for a meta that can't be taken.
-  func unpack(
-    _ packet: DecryptedPacket, of delivery: Delivery, lease: MemoryBudget.Lease
+  /// - Throws: as `decrypt`; 413 over the limits.
+  func unpack(_ packet: PackedPacket, of delivery: Delivery) throws(CollectorRefusal) -> ReadPacket {
+    do throws(PacketError) { return try reader(delivery).unpack(packet) } catch { throw Self.refusal(error) }
+  }
+
+  /// Puts the common information into the rows.
+  /// - Throws: 413 for a row that gets too long by it; 422 for a meta that can't be taken.
+  func merge(
+    _ packet: ReadPacket, of delivery: Delivery, lease: MemoryBudget.Lease
   ) throws(CollectorRefusal) -> OpenedPacket {
-    let unpacked: UnpackedPacket
-    do throws(PacketError) { unpacked = try decoder(delivery).unpack(packet) } catch { throw Self.refusal(error) }
-    return try OpenedPacket(delivery, unpacked, lease: lease)
+    let metas: [UInt8]
+    do throws(PacketError) { metas = try packet.metas.mergedText() } catch { throw Self.refusal(error) }
+    return try OpenedPacket(delivery, UnpackedPacket(metas: metas, payloads: packet.payloads), lease: lease)
   }
 
   private static func refusal(_ error: PacketError) -> CollectorRefusal {
     guard let code = PacketRefusal(rawValue: error.rawValue) else {
       return CollectorRefusal(503, "the packet could not be opened; try again", retryAfterSeconds: 5)
     }
+    if code == .tooLarge {
+      return CollectorRefusal(413, code: code, "the packet is too large: a row or all of them together")
+    }
     return CollectorRefusal(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
   }
 
-  private func decoder(_ delivery: Delivery) throws(PacketError) -> PacketDecoder {
-    let name = "\(delivery.cipher.rawValue) \(delivery.keyID)"
-    if let decoder = decoders[name] { return decoder }
-    let decoder = try PacketDecoder(cipher: delivery.cipher, key: keys[delivery.keyID] ?? Secret([]))
-    decoders[name] = decoder
-    return decoder
+  private func reader(_ delivery: Delivery) throws(PacketError) -> PacketReader {
+    let name = keys.name(for: delivery)
+    if let reader = readers[name] { return reader }
+    if readers.count >= Self.readersMax { readers = [:] }
+    let reader = try PacketReader(cipher: delivery.cipher, key: try keys.secret(for: delivery))
+    readers[name] = reader
+    return reader
   }
 }

@@ -8,27 +8,32 @@ import Synchronization
 final class PacketOpeners: Sendable {
   /// What the place of a row takes.
   private static let rowBytes = MemoryLayout<OpenedPacket.Row>.stride
+  /// Rows with their common information are mostly no larger than this many times the block that they come in.
+  private static let mergedRatio = 8
 
-  private let keys: Set<String>
+  private let keys: SenderKeys
   private let openers: [PacketOpener]
   /// Packets at each opener.
   private let loads: Mutex<[Int]>
   let memory: MemoryBudget
 
   /// - Parameter memoryBytesMax: of all packets, from their decryption until they are stored.
-  init(keys: [String: Secret], memoryBytesMax: Int, count: Int = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) {
-    self.keys = Set(keys.keys)
+  init(
+    keys: [String: Secret], rules: [String: KeyRule] = [:], memoryBytesMax: Int,
+    count: Int = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+  ) {
+    let keys = SenderKeys(keys, rules: rules)
+    self.keys = keys
     openers = (0..<count).map { _ in PacketOpener(keys: keys) }
     loads = Mutex([Int](repeating: 0, count: count))
     memory = MemoryBudget(bytesMax: memoryBytesMax)
   }
 
-  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 413 over the limits, 422 for a
+  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 403 for one that is not for the
+  ///   namespace, 413 over the limits, 422 for a
   ///   meta that can't be taken, 503 where too much is waiting for memory.
   func open(_ delivery: Delivery, body: [UInt8]) async throws(CollectorRefusal) -> OpenedPacket {
-    guard keys.contains(delivery.keyID) else {
-      throw CollectorRefusal(401, code: .unknownKey, "this collector has no key of the id that Prism-Key-Id names")
-    }
+    try keys.check(delivery)
     let index = begin()
     defer { loads.withLock { $0[index] -= 1 } }
     let decrypted = try await openers[index].decrypt(delivery, body: body)
@@ -39,19 +44,37 @@ final class PacketOpeners: Sendable {
     }
   }
 
-  private func unpack(
-    _ decrypted: DecryptedPacket, _ delivery: Delivery, by opener: PacketOpener
-  ) async throws(CollectorRefusal) -> OpenedPacket {
-    try check(decrypted, delivery)
-    // A store makes a copy of one payload at a time.
-    let payloadBytes = decrypted.payloadBytes + decrypted.largestPayloadBytes
-    let bytes = decrypted.packedBytes + decrypted.metaBytes + payloadBytes + delivery.itemCount * Self.rowBytes
-    guard bytes <= memory.bytesMax else { throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax) }
-    guard let lease = await memory.take(bytes) else {
-      throw CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
-    }
-    return try await opener.unpack(decrypted, of: delivery, lease: lease)
+  /// The value of `Prism-Receipt` for an answer with this body.
+  /// - Throws: 503 without memory.
+  func receipt(for delivery: Delivery, answer: [UInt8]) throws(CollectorRefusal) -> String {
+    do throws(PacketError) {
+      return try PacketReceipt(key: keys.secret(for: delivery)).text(for: delivery.headers, answer: answer)
+    } catch { throw CollectorRefusal(503, "the receipt could not be made; try again", retryAfterSeconds: 5) }
   }
+
+  private func unpack(
+    _ packed: PackedPacket, _ delivery: Delivery, by opener: PacketOpener
+  ) async throws(CollectorRefusal) -> OpenedPacket {
+    try check(packed, delivery)
+    // A store makes a copy of one payload at a time.
+    let payloadBytes = packed.payloadBytes + packed.largestPayloadBytes
+    let mergedBytes = min(delivery.itemCount * Limits.metaBytesMax, packed.metaBytes * Self.mergedRatio)
+    let bytes =
+      packed.packedBytes + packed.metaBytes + mergedBytes + payloadBytes + delivery.itemCount * Self.rowBytes
+    guard bytes <= memory.bytesMax else { throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax) }
+    guard let lease = await memory.take(bytes) else { throw Self.noMemory }
+    let read = try await opener.unpack(packed, of: delivery)
+    // What the rows become with their common information is known only now. Waiting for more would hold what is held.
+    let more = max(0, read.metas.mergedBytesMax - mergedBytes)
+    guard bytes + more <= memory.bytesMax else {
+      throw Self.tooLarge("its rows take \(bytes + more) bytes of memory", memory.bytesMax)
+    }
+    guard lease.grow(by: more) else { throw Self.noMemory }
+    return try await opener.merge(read, of: delivery, lease: lease)
+  }
+
+  private static let noMemory = CollectorRefusal(
+    503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
 
   /// The opener that has the least to do.
   private func begin() -> Int {
@@ -62,13 +85,13 @@ final class PacketOpeners: Sendable {
     }
   }
 
-  private func check(_ packet: DecryptedPacket, _ delivery: Delivery) throws(CollectorRefusal) {
-    // Each meta, and the line feed between two.
-    let metaBytesMax = delivery.itemCount * (Limits.metaBytesMax + 1)
+  private func check(_ packet: PackedPacket, _ delivery: Delivery) throws(CollectorRefusal) {
+    // Each row with its common information, and the characters around the two lines.
+    let metaBytesMax = delivery.itemCount * (Limits.metaBytesMax + 32)
     guard packet.metaBytes <= metaBytesMax else {
       throw Self.tooLarge("its metas unpack to \(packet.metaBytes) bytes", metaBytesMax)
     }
-    guard delivery.context.kind == .meta || packet.payloadCount == delivery.itemCount else {
+    guard !delivery.context.kind.hasPayload || packet.payloadCount == delivery.itemCount else {
       throw CollectorRefusal(
         400, code: .countMismatch,
         "the packet holds \(packet.payloadCount) payloads, Prism-Item-Count is \(delivery.itemCount)")

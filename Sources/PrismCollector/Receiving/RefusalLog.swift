@@ -12,12 +12,12 @@ final class RefusalLog: Sendable {
     var last: Refused
   }
 
-  /// What is said of one refused packet.
+  /// The fields of a log line about one refused packet.
   struct Refused: Sendable {
     var refusal: CollectorRefusal
     /// The peer's address.
     var from: String
-    /// Who sent it; nil: nothing proves that.
+    /// The sender; nil if it is not proven.
     var sender: PacketContext?
   }
 

@@ -10,7 +10,7 @@ extension Collector {
     }
     do throws(CollectorRefusal) {
       let question = try DeviceRegister.Question(request)
-      let answer = try await remote.shelf.answer(since: question.updateTime)
+      let answer = try await remote.store.answer(since: question.updateTime)
       // Without a token or a certificate anybody could make rows and log lines of any device's.
       if tokens != nil || options.tls?.clientAuthorities != nil { await remote.devices.asked(question) }
       counts.countQuestion(answer.outcome)
@@ -22,6 +22,7 @@ extension Collector {
   }
 
   func devices(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try request.checkParameters(["limit", "after", "failed"])
     let limit = Int(request.parameter("limit") ?? "100") ?? 0
     guard (1...1000).contains(limit) else { throw CollectorRefusal(400, "limit must be 1...1000") }
     let page = try await remote?.devices.page(
@@ -33,7 +34,7 @@ extension Collector {
   /// Of packets' answers: the version of the configuration that there is, so that who has an older one asks.
   func versionHeaders() async -> [(name: String, value: String)] {
     guard let remote else { return [] }
-    return [("Prism-Config-Version", String(await remote.shelf.version()))]
+    return [("Prism-Config-Version", String(await remote.store.version()))]
   }
 
   /// What is told of remote configuration beside the counts.
@@ -41,7 +42,7 @@ extension Collector {
     guard let remote else { return }
     counts.set(
       .init(
-        version: await remote.shelf.version(), faults: await remote.shelf.faults,
+        version: await remote.store.version(), faults: await remote.store.faults,
         devices: await remote.devices.devices, failed: await remote.devices.failed))
   }
 }

@@ -3,7 +3,7 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 /// What devices say of their remote configuration when they ask for it: what they have, what they refused or took back,
 /// and why. Kept in `devices.db` for 30 days.
@@ -47,8 +47,8 @@ actor DeviceRegister {
     // What is lost in a crash is said again with the next question.
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
     try connection.execute(Self.schema)
-    find = try connection.prepare("SELECT last_failed, reason FROM devices WHERE device = ?")
-    replace = try connection.prepare("REPLACE INTO devices VALUES (?, ?, ?, ?, ?, ?, ?)")
+    find = try connection.prepare("SELECT \(Column.list) FROM devices WHERE device = :device")
+    replace = try connection.prepare(Entry.insert(into: "devices", "OR REPLACE"))
     devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
     failed = Int(try connection.firstInt("SELECT count(*) FROM devices WHERE last_failed IS NOT NULL") ?? 0)
   }
@@ -74,22 +74,38 @@ actor DeviceRegister {
   }
 
   private func reasonBefore(_ device: String) throws(SQLiteError) -> (lastFailed: String?, reason: String?)? {
-    find.bind(1, device)
-    defer { find.reset() }
-    guard try find.step() else { return nil }
-    return (find.isNull(0) ? nil : find.text(0), find.isNull(1) ? nil : find.text(1))
+    find.bind(":device", device)
+    return try find.first(of: Column.self) { ($0.string(.lastFailed), $0.string(.reason)) }
+  }
+
+  private enum Column: String, SQLiteColumn {
+    case device
+    case askedTime = "asked_time"
+    case updateTime = "update_time"
+    case version
+    case lastApplied = "last_applied"
+    case lastFailed = "last_failed"
+    case reason
+  }
+
+  private struct Entry: SQLiteRecord {
+    typealias Column = DeviceRegister.Column
+    let question: Question
+    let askedTime: Int64
+
+    func bind(to insert: SQLiteInsert<Column>) {
+      insert.bind(.device, question.device)
+      insert.bind(.askedTime, askedTime)
+      insert.bind(.updateTime, question.updateTime)
+      insert.bind(.version, question.version)
+      insert.bind(.lastApplied, question.lastApplied)
+      insert.bind(.lastFailed, question.lastFailed)
+      insert.bind(.reason, question.reason)
+    }
   }
 
   private func write(_ question: Question) throws(SQLiteError) {
-    replace.bind(1, question.device)
-    replace.bind(2, time.unixMilliseconds)
-    for (index, number) in [question.updateTime, question.version, question.lastApplied].enumerated() {
-      if let number { replace.bind(Int32(index + 3), number) } else { replace.bindNull(Int32(index + 3)) }
-    }
-    for (index, text) in [question.lastFailed, question.reason].enumerated() {
-      if let text { replace.bind(Int32(index + 6), text) } else { replace.bindNull(Int32(index + 6)) }
-    }
-    try replace.run()
+    try replace.run(inserting: Entry(question: question, askedTime: time.unixMilliseconds))
   }
 
   /// Once an hour.
@@ -107,22 +123,23 @@ actor DeviceRegister {
     do throws(SQLiteError) {
       let condition = failedOnly ? "AND last_failed IS NOT NULL" : ""
       let statement = try connection.prepare(
-        "SELECT * FROM devices WHERE device > ? \(condition) ORDER BY device LIMIT \(limit)")
-      statement.bind(1, after)
+        "SELECT \(Column.list) FROM devices WHERE device > :after \(condition) ORDER BY device LIMIT \(limit)")
+      statement.bind(":after", after)
       var result: [JSONValue] = []
-      try statement.forEachRow { result.append(Self.json($0)) }
+      try statement.forEachRow(of: Column.self) { result.append(Self.json($0)) }
       return result
     } catch {
       throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
     }
   }
 
-  private static func json(_ row: SQLiteStatement) -> JSONValue {
-    func number(_ column: Int32) -> JSONValue { row.isNull(column) ? .null : .int(row.int64(column)) }
-    func text(_ column: Int32) -> JSONValue { row.isNull(column) ? .null : .string(row.text(column)) }
+  private static func json(_ row: SQLiteRow<Column>) -> JSONValue {
+    func number(_ column: Column) -> JSONValue { row.integer(column).map { .int($0) } ?? .null }
+    func text(_ column: Column) -> JSONValue { row.isNull(column) ? .null : .string(row.text(column)) }
     return [
-      "device": text(0), "askedTime": number(1), "updateTime": number(2), "version": number(3),
-      "lastApplied": number(4), "lastFailed": text(5), "reason": text(6),
+      "device": text(.device), "askedTime": number(.askedTime), "updateTime": number(.updateTime),
+      "version": number(.version), "lastApplied": number(.lastApplied), "lastFailed": text(.lastFailed),
+      "reason": text(.reason),
     ]
   }
 }

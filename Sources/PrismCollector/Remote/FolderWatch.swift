@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// Tells when a folder's files may have changed, by their names, sizes, times and numbers; looks once a second at most.
 struct FolderWatch: Sendable {
@@ -31,16 +32,13 @@ struct FolderWatch: Sendable {
   }
 
   private func look() -> [Mark] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
     var marks: [Mark] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    for name in (try? Folder.names(in: folder)) ?? [] {  // a folder that is missing has no files
       var facts = stat()
       guard !name.hasPrefix("."), stat("\(folder)/\(name)", &facts) == 0 else { continue }
       let nanoseconds = Int64(facts.st_ctim.tv_sec) * 1_000_000_000 + Int64(facts.st_ctim.tv_nsec)
       marks.append(Mark(name: name, size: Int(facts.st_size), inode: facts.st_ino, changedNanoseconds: nanoseconds))
     }
-    return marks.sorted { $0.name < $1.name }
+    return marks
   }
 }

@@ -4,6 +4,8 @@ import PrismProtocol
 protocol PacketStore: Sendable {
   /// Why the last call failed; nil: it did not. Never waits.
   var failure: String? { get }
+  /// Counts since its start.
+  var figures: StoreCounts { get }
   /// How often a packet whose predecessor is missing is offered again, because another process may have stored that one;
   /// nil: no other process stores packets here.
   var recheckInterval: Duration? { get }
@@ -26,6 +28,9 @@ protocol PacketStore: Sendable {
   /// - Returns: whether more of it is due at once.
   func maintain() async throws(StoreFailure) -> Bool
 
+  /// The source of the output of this name. An output begins with the oldest report that there is.
+  func outputSource(_ name: String) -> any OutputSource
+
   func close() async
 }
 
@@ -33,9 +38,9 @@ protocol PacketStore: Sendable {
 struct StreamID: Hashable, Sendable, Comparable {
   var device: String
   var namespace: NamespaceName
-  var kind: ReportKind
+  var kind: RowKind
 
-  init(device: String, namespace: NamespaceName, kind: ReportKind) {
+  init(device: String, namespace: NamespaceName, kind: RowKind) {
     (self.device, self.namespace, self.kind) = (device, namespace, kind)
   }
   init(_ context: PacketContext) {
@@ -43,7 +48,7 @@ struct StreamID: Hashable, Sendable, Comparable {
   }
 
   static func < (a: Self, b: Self) -> Bool {
-    (a.device, a.namespace.text, a.kind.rawValue) < (b.device, b.namespace.text, b.kind.rawValue)
+    (a.device, a.namespace.text, a.kind.name) < (b.device, b.namespace.text, b.kind.name)
   }
 }
 

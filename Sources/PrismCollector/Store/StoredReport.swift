@@ -5,7 +5,7 @@ struct StoredReport: Sendable, Equatable {
   var id: Int64
   var device: String, namespace: String, kind: String
   var type: String, reportID: String
-  /// Milliseconds since 1970, of the device's clock; nil: the meta has none.
+  /// Milliseconds since 1970, of the device's clock; nil if the meta has no such time.
   var createdTime: Int64?
   /// Milliseconds since 1970, of the collector's clock.
   var receivedTime: Int64

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// What the values of one file are checked against, and the faults that are found in it.
+/// The rules for the values of one file, and the faults that were found in it.
 package struct Checker: Sendable {
   /// As faults name it.
   let file: String
@@ -18,7 +18,7 @@ package struct Checker: Sendable {
   var heldFiles: [String: HeldFile] = [:]
   /// nil: certificates and keys are taken as they are.
   var identityCheck: ClientIdentityCheck?
-  /// What was found of a certificate and its key, by their paths, over all files of one pass; "": nothing.
+  /// The result for a certificate and its key, by their paths, over all files of one pass; "" if they are in order.
   var identities: [[String]: String] = [:]
 
   mutating func fault(_ line: Int, _ key: String, _ message: String) {
@@ -55,7 +55,7 @@ package struct Checker: Sendable {
     return scalar.text
   }
 
-  /// The entries of a map; none for a key without a value, which is what is left when all below it is commented out.
+  /// The entries of a map. A key without a value is an empty map: all keys below it are commented out.
   mutating func entries(_ node: YAMLNode, _ key: String, mustBe allowed: String) -> [YAMLEntry]? {
     if node.isNull { return [] }
     guard case .mapping(let entries) = node.value else {
@@ -71,6 +71,6 @@ struct KeyRing: Sendable {
   var keys: [DaemonConfiguration.Key] = []
   /// Ids that stand under `keys` with a fault: they are known, and said nothing more about.
   var brokenIDs: Set<String> = []
-  /// False where what stands under `keys` could not be read at all.
+  /// False if the value of `keys` could not be read at all.
   var isComplete = true
 }

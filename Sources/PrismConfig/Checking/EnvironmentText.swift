@@ -2,8 +2,8 @@ import PrismProtocol
 
 /// Puts the environment into a file's strings, after parsing: a value can never become structure.
 ///
-/// `${NAME}` is the environment's NAME; `${NAME:-other}` is `other` where NAME is unset or empty (up to the first `}`);
-/// `$$` is a dollar; any other dollar stands for itself.
+/// `${NAME}` is the environment's NAME. `${NAME:-other}` is `other` (up to the first `}`) if NAME is unset or empty.
+/// `$$` is a dollar; any other dollar is literal.
 struct EnvironmentText {
   let environment: [String: String]
   private(set) var faults: [(line: Int, key: String, message: String)] = []

@@ -1,4 +1,4 @@
-import Glibc
+import PrismBase
 import PrismProtocol
 
 /// The base address of a service: scheme, host, port and path, and nothing that would leak or be ambiguous.
@@ -9,7 +9,7 @@ struct HTTPAddress: Sendable, Equatable {
   /// In lower case, an IPv6 address without its brackets.
   let host: String
 
-  /// nil for another scheme, no host, a user, a query, a fragment, white space, or a port that is none.
+  /// nil for another scheme, a missing host, a user, a query, a fragment, white space, or an invalid port.
   init?(_ text: String) {
     guard text.isVisibleASCII, text.utf8.count <= 2048, let scheme = text.firstRange(of: "://") else { return nil }
     switch text[..<scheme.lowerBound].lowercased() {
@@ -27,9 +27,7 @@ struct HTTPAddress: Sendable, Equatable {
   }
 
   var isLoopback: Bool {
-    if host == "localhost" || host == "::1" { return true }
-    var address = in_addr()
-    return inet_pton(AF_INET, host, &address) == 1 && UInt32(bigEndian: address.s_addr) >> 24 == 127
+    HostAndPort.isLoopback(host)
   }
 
   private static func host(of authority: String) -> String? {
@@ -55,36 +53,5 @@ struct ListenAddress: Sendable, Equatable {
     let address = host == "localhost" ? "127.0.0.1" : host
     guard text.hasPrefix("[") ? HostAndPort.isIPv6(address) : HostAndPort.isIPv4(address) else { return nil }
     self.text = text.hasPrefix("[") ? text : "\(address):\(port)"
-  }
-}
-
-enum HostAndPort {
-  /// `host`, `host:port`, `[address]` or `[address]:port`.
-  static func split(_ text: String) -> (host: String, port: String?)? {
-    if text.hasPrefix("[") {
-      guard let end = text.firstIndex(of: "]") else { return nil }
-      let rest = text[text.index(after: end)...]
-      guard rest.isEmpty || rest.hasPrefix(":") else { return nil }
-      let host = String(text[text.index(after: text.startIndex)..<end])
-      return (host, rest.isEmpty ? nil : String(rest.dropFirst()))
-    }
-    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-    guard parts.count <= 2 else { return nil }
-    return (String(parts[0]), parts.count == 2 ? String(parts[1]) : nil)
-  }
-
-  static func port(_ text: String) -> Int? {
-    guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-    return Int(text).flatMap { (1...65_535).contains($0) ? $0 : nil }
-  }
-
-  static func isIPv4(_ text: String) -> Bool {
-    var address = in_addr()
-    return inet_pton(AF_INET, text, &address) == 1
-  }
-
-  static func isIPv6(_ text: String) -> Bool {
-    var address = in6_addr()
-    return inet_pton(AF_INET6, text, &address) == 1
   }
 }

@@ -1,8 +1,8 @@
 /// The name that was probably meant.
-enum NearestName {
-  /// nil when none is near: more than a third of the letters (at least one, at most three) would be wrong. A case that
-  /// differs is no letter that differs. Three letters or more that a name begins with stand for it.
-  static func of(_ name: String, among names: some Sequence<String>) -> String? {
+public enum NearestName {
+  /// nil if no name is near: more than a third of the letters (at least one, at most three) would be wrong. Upper and
+  /// lower case are equal. At least three letters with which a name begins count as that name.
+  public static func of(_ name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().prefix(128).utf8)
     if let same = names.first(where: { $0.lowercased().utf8.elementsEqual(wanted) }) { return same }
     if wanted.count >= 3, let whole = names.first(where: { $0.lowercased().utf8.starts(with: wanted) }) { return whole }

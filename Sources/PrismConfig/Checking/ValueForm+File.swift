@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 extension ValueForm where Value == String {
@@ -8,7 +9,7 @@ extension ValueForm where Value == String {
     return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
       guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
       if text == "~" || text.hasPrefix("~/") {
-        checker.fault(node.line, key, "is \(node.shown), but a ~ stands for itself; write ${HOME} for your home")
+        checker.fault(node.line, key, "is \(node.shown), but a ~ is an ordinary character; write ${HOME} for your home")
         return nil
       }
       let path = FilePath.joined(checker.search.folders.first ?? ".", text)
@@ -35,7 +36,7 @@ extension ValueForm where Value == HeldFile {
     }
   }
 
-  /// A file with a bearer token. The value is not told in faults: it may be the token itself.
+  /// A file with a bearer token. Faults don't show the value: it may be the token itself.
   static var tokenFile: Self {
     file("the path of a readable file with a token", isShown: false) { bytes throws(FileFault) in
       var token = bytes[...]

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 extension ValueForm where Value == UnitPattern {
@@ -41,12 +42,12 @@ extension ValueForm where Value == String {
     string("text of 1 to \(bytesMax) bytes without control characters") { $0.isPrintable(bytesMax: bytesMax) }
   }
 
-  /// What a header and a query can carry.
+  /// Characters that a header and a query can carry.
   static var visibleASCII: Self {
     string("1 to 128 visible ASCII characters") { (1...128).contains($0.utf8.count) && $0.isVisibleASCII }
   }
 
-  /// A key's digits that went astray are no id, and not told.
+  /// Digits of a key in the wrong place are not an id, and are not shown.
   static var keyID: Self {
     let isSound = { @Sendable (text: String) in
       (1...64).contains(text.utf8.count) && !text.isKeyMaterial
@@ -55,7 +56,8 @@ extension ValueForm where Value == String {
     return string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false }, isSound: isSound)
   }
 
-  /// A collector's address; a trailing slash goes. One with a password in it is not told, for faults end in logs.
+  /// A collector's address without its trailing slash. An address with a password is not shown, because faults end in
+  /// logs.
   static var collectorURL: Self {
     address("http:// or https://, a host, and a path at most (no user, query or fragment)") { _ in true }
   }

@@ -4,10 +4,10 @@ import PrismProtocol
 package struct ValueForm<Value: Sendable>: Sendable {
   /// For the tables and after "must be": `1...30`, `true or false`.
   let allowed: String
-  /// What a number counts: `MiB`, `seconds`; "" for the rest.
+  /// The unit of a number: `MiB`, `seconds`; "" for other values.
   var unit = ""
   let schema: JSONValue
-  /// nil once a fault was told.
+  /// nil after a fault was reported.
   let read: @Sendable (YAMLNode, _ key: String, inout Checker) -> Value?
   let show: @Sendable (Value) -> JSONValue
 }

@@ -8,7 +8,7 @@ public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
   public let line: Int
   /// The key by its full name, `tls.caFile` or `monitorList[0].type`; `YAML` or `file` for faults of the whole.
   public let key: String
-  /// What is wrong, what is allowed.
+  /// The rule that is broken, and the allowed values.
   public let message: String
 
   public init(file: String, line: Int, key: String, message: String) {
@@ -24,6 +24,7 @@ public struct ConfigurationFault: Sendable, Equatable, CustomStringConvertible {
 /// Everything that is wrong, not only the first: the daemon's file first, then the namespaces' by name; within a file by
 /// line. Never empty.
 public struct ConfigurationFaults: Error, Sendable, Equatable, CustomStringConvertible {
+  /// All faults of the files, in the order of their lines.
   public let faults: [ConfigurationFault]
   /// Every file that was looked at, as absolute paths: a change of one may mend it.
   public let files: [String]

@@ -1,63 +1,47 @@
 import Glibc
+import PrismBase
 
-/// Why a file could not be read, in the system's words.
+/// Why a file could not be read, as a fault of the configuration has it.
 package struct FileFault: Error, Equatable {
+  /// The reason, in the system's words if a call failed.
   package let reason: String
   let isMissing: Bool
   let isDenied: Bool
-  /// The file was read, and holds something else than it should.
+  /// The file was read, and its content is not as it should be.
   var isContent = false
+
   init(errno code: Int32) {
     (reason, isMissing) = (String(cString: strerror(code)), code == ENOENT || code == ENOTDIR)
     isDenied = code == EACCES
   }
+
   init(_ reason: String, isContent: Bool = true) {
     (self.reason, isMissing, isDenied, self.isContent) = (reason, false, false, isContent)
   }
+
+  init(_ error: FileError) {
+    switch error.cause {
+    case .system(let code, _): self.init(errno: code)
+    case .notRegular: self.init("not a regular file", isContent: false)
+    case .tooLarge(let bytesMax): self.init("over \(bytesMax) bytes, the most it may have", isContent: false)
+    }
+  }
 }
 
+/// Files of the configuration.
 package enum FileReading {
-  /// A whole regular file. Blocks for as long as the disk does; never on a pipe or a device.
-  /// - Returns: its bytes and the permission bits of its mode.
+  /// Reads a whole regular file. - Returns: its bytes and the permission bits of its mode.
   package static func read(_ path: String, bytesMax: Int) throws(FileFault) -> (bytes: [UInt8], mode: UInt32) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw FileFault(errno: errno) }
-    defer { close(descriptor) }
-    var information = stat()
-    guard fstat(descriptor, &information) == 0 else { throw FileFault(errno: errno) }
-    guard information.st_mode & S_IFMT == S_IFREG else { throw FileFault("not a regular file", isContent: false) }
-    let bytes = try content(descriptor, bytesMax: bytesMax)
-    return (bytes, information.st_mode & 0o7777)
-  }
-
-  /// One byte past the limit is asked for, so that a file that grew since its size was taken is noticed too.
-  private static func content(_ descriptor: Int32, bytesMax: Int) throws(FileFault) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 16_384)
-    while true {
-      let count = Glibc.read(descriptor, &chunk, min(chunk.count, bytesMax + 1 - bytes.count))
-      if count < 0 && errno == EINTR { continue }
-      guard count >= 0 else { throw FileFault(errno: errno) }
-      if count == 0 { return bytes }
-      bytes += chunk[..<count]
-      guard bytes.count <= bytesMax else {
-        throw FileFault("over \(bytesMax) bytes, the most it may have", isContent: false)
-      }
+    do throws(FileError) { return try SmallFile.readWithMode(path, bytesMax: bytesMax) } catch {
+      throw FileFault(error)
     }
   }
 
-  /// The names in a folder, sorted, without `.` and `..`; nil when there is no such folder.
+  /// The names in a folder, sorted; nil if there is no such folder.
   static func names(in folder: String) throws(FileFault) -> [String]? {
-    guard let directory = opendir(folder) else {
-      if errno == ENOENT { return nil }
-      throw FileFault(errno: errno)
+    do throws(FileError) { return try Folder.names(in: folder) } catch {
+      if case .system(ENOENT, _) = error.cause { return nil }
+      throw FileFault(error)
     }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name != "." && name != ".." { names.append(name) }
-    }
-    return names.sorted()
   }
 }

@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Where a relative path of a configuration is looked up.
 package struct FileSearch: Sendable {
   /// `$CREDENTIALS_DIRECTORY` of systemd's LoadCredential, where there is one.
@@ -20,7 +22,7 @@ package struct FileSearch: Sendable {
     ((credentials.map { ["$CREDENTIALS_DIRECTORY (\($0))"] } ?? []) + folders).joined(separator: " nor in ")
   }
 
-  /// The first candidate that exists, read. Its path is the last candidate's where none does.
+  /// Reads the first candidate that exists. If no candidate exists, the path is that of the last one.
   func read(_ path: String, bytesMax: Int) -> (path: String, result: Result<(bytes: [UInt8], mode: UInt32), FileFault>)
   {
     var last = (

@@ -1,7 +1,7 @@
 import PrismProtocol
 
-/// The textual encoding of certificates and keys (RFC 7468), as far as a file's soundness can be told without a
-/// cryptographic library: whole blocks, each of them one DER value.
+/// The textual encoding of certificates and keys (RFC 7468), checked without a cryptographic library: complete blocks,
+/// each of them one DER value.
 enum PEM {
   enum Content: Sendable { case certificates, privateKey }
 
@@ -15,7 +15,7 @@ enum PEM {
     case .certificates where !blocks.contains { $0.label.hasSuffix("CERTIFICATE") }:
       return "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)"
     case .privateKey where isEncrypted:
-      return "holds an encrypted key, and nobody can be asked for its passphrase; decrypt it with openssl pkey"
+      return "holds an encrypted key, and prism cannot ask for its passphrase; decrypt it with openssl pkey"
     case .privateKey where !blocks.contains { $0.label.hasSuffix("PRIVATE KEY") }:
       return "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)"
     case .certificates, .privateKey: return nil
@@ -35,7 +35,7 @@ enum PEM {
     }
   }
 
-  /// What stands outside of blocks is a comment. nil: one is not whole.
+  /// The blocks; text outside of blocks is a comment. nil if a block is incomplete.
   private static func blocks(_ text: String) -> [Block]? {
     var result: [Block] = []
     var open: Block?

@@ -5,21 +5,25 @@ import PrismProtocol
 package struct ConfigurationKey<Target: Sendable>: Sendable {
   /// With its groups: `tls.caFile`.
   package let name: String
+  /// The key in one sentence, for pages and sample files.
   package let meaning: String
   /// `1...30`, `true or false`.
   package let allowed: String
   /// `MiB`, `seconds`; "" for what counts nothing.
   package let unit: String
+  /// The JSON Schema of its value.
   package let schema: JSONValue
-  /// What the default is where its value alone would not say it.
+  /// The default in words, if its value alone would not say it.
   package let defaultNote: String?
+  /// Whether a map without this key is a fault.
   package let isRequired: Bool
+  /// Whether remote configuration may set it.
   package let remote: RemotePermission
   /// False: a change takes a restart.
   package let isLive: Bool
   let read: @Sendable (YAMLNode, inout Target, inout Checker) -> Void
   let show: @Sendable (Target) -> JSONValue
-  /// What a file holds counts too, though it is not shown.
+  /// Whether two targets are equal in this key, including the content of a named file, which is not shown.
   let isSame: @Sendable (Target, Target) -> Bool
 
   init<Value: Equatable>(
@@ -63,7 +67,8 @@ package enum RemotePermission: Sendable {
   case never
   /// Only where `remote.allow` names it.
   case ifListed
-  /// What can shrink stored data: with `remote.publicKey` like `standard`, without it only where `remote.allow` names it.
+  /// Keys that can shrink stored data: with `remote.publicKey` like `standard`, without it only if `remote.allow` names
+  /// them.
   case ifSigned
   /// The switches and limits: unless `remote.allow` leaves it out.
   case standard

@@ -2,6 +2,7 @@ import PrismProtocol
 
 /// The table "The daemon" of docs/configuration.md.
 package enum DaemonKeys {
+  /// Every key of prismd.yaml.
   package static let table: KeyTable<DaemonConfiguration> = KeyTable(
     sockets + storage + limits + identity + network + remote + operation, defaults: DaemonConfiguration(),
     elsewhere: { name in
@@ -14,34 +15,35 @@ package enum DaemonKeys {
   private typealias Key = ConfigurationKey<DaemonConfiguration>
 
   private static let sockets: [Key] = [
-    Key("ingest.socket", .path(bytesMax: 107), at: \.ingest.socket, isLive: false, "where programs report"),
+    Key(
+      "ingest.socket", .path(bytesMax: 107), at: \.ingest.socket, isLive: false, "the socket on which programs report"),
     Key("ingest.mode", .fileMode, at: \.ingest.mode, "the socket's mode"),
     Key("ingest.group", .groupName, optional: \.ingest.group, default: "the daemon's own", "the socket's group"),
     Key(
       "ingest.maxConnections", .integer(1...65_536, unit: "connections"), at: \.ingest.maxConnections,
-      "what is over it is answered with `busy`; the last quarter is kept for users with fewer than 8"),
+      "the most connections; further ones get `busy`; the last quarter is kept for users with fewer than 8"),
     Key(
       "ingest.maxConnectionsPerUser", .integer(1...65_536, unit: "connections"), at: \.ingest.maxConnectionsPerUser,
-      "the same for one user"),
+      "the most connections of one user"),
     Key(
       "ingest.memoryMByte", .mebibytes(16...1024), at: \.ingest.memoryBytes,
-      "what all clients together may make the daemon hold: requests, reports before their commit, answers; one user a quarter of it"
+      "the memory that all clients together may use: requests, reports before their commit, answers; one user may use a quarter of it"
     ),
     Key(
       "control.socket", .path(bytesMax: 107), at: \.control.socket, isLive: false,
-      "where `prismctl` asks; only root, the daemon's own user, `control.group` and `control.readers` are answered; mode 0660, and 0666 where both groups are set"
+      "the socket of `prismctl`; only root, the daemon's own user, `control.group` and `control.readers` get answers; mode 0660, and 0666 if both groups are set"
     ),
-    Key("control.group", .groupName, optional: \.control.group, "whose members may use every command of `prismctl`"),
+    Key("control.group", .groupName, optional: \.control.group, "the group that may use every command of `prismctl`"),
     Key(
       "control.readers", .groupName, optional: \.control.readers,
-      "whose members may use `status`, `top`, `tail`, `explain`, `trace`, `doctor`, `network` and `config show`"),
+      "the group that may use `status`, `top`, `tail`, `explain`, `trace`, `doctor`, `network` and `config show`"),
   ]
 
   private static let storage: [Key] = [
     Key("state", .path(), at: \.state, isLive: false, "the folder of the database and the cached remote configuration"),
     Key(
       "durability", .choice, at: \.durability,
-      "`full`: an answer means synced to disk; `normal`: it means committed, and survives a crash of the daemon, not of the machine"
+      "`full`: a report is answered after the sync to the disk; `normal`: after the commit, which survives a crash of the daemon, not of the machine"
     ),
   ]
 
@@ -53,7 +55,7 @@ package enum DaemonKeys {
       "limits.periodicTimerSecond", .integer(30...3600, unit: "seconds"), at: \.limits.periodicTimerSecond,
       "the upper end of `periodicTimerSecond`"),
     Key(
-      "limits.maxItem", .integer(100...10_000, unit: "rows"), at: \.limits.maxItem, "the upper end of `maxItem`"),
+      "limits.maxItem", .integer(1000...10_000, unit: "rows"), at: \.limits.maxItem, "the upper end of `maxItem`"),
     Key(
       "limits.maxFlowMByte", .integer(100...1_048_576, unit: "MiB"), at: \.limits.maxFlowMByte,
       "the upper end of `maxFlowMByte`"),
@@ -65,7 +67,7 @@ package enum DaemonKeys {
   private static let identity: [Key] = [
     Key(
       "device.id", .visibleASCII, at: \.deviceText,
-      "`auto` (derived from the machine id, which is never told itself) or a string"),
+      "`auto` (derived from the machine id, which itself is never sent) or a string"),
     Key("common", .common, at: \.commonEntries, "fixed common information, key to string"),
     Key("keys", .keyFiles, at: \.keys, "the packets' keys: a list of `id` and `file`, `prismctl keys new` makes one"),
   ]
@@ -77,19 +79,21 @@ package enum DaemonKeys {
     ),
     Key(
       "network.default", .choice(of: [.unmetered, .metered]), at: \.network.fallback,
-      "what an interface of unknown kind counts as"),
+      "the kind of an interface that prism does not recognize"),
     Key(
       "network.interfaces", .interfaces, at: \.network.interfaces,
-      "an interface's name or glob to what it counts as; the first that matches decides"),
+      "the kind of each interface, by its name or a glob; the first that matches decides"),
   ]
 
   private static let remote: [Key] = [
-    Key("remote.url", .secureURL, optional: \.remoteURL, "where remote configuration is asked for"),
-    Key("remote.intervalSecond", .seconds(10...86_400), at: \.remoteValues.interval, "how often"),
+    Key("remote.url", .secureURL, optional: \.remoteURL, "the server of remote configuration"),
+    Key(
+      "remote.intervalSecond", .seconds(10...86_400), at: \.remoteValues.interval,
+      "the time between two questions to it"),
     Key(
       "remote.allow", .set(of: .remoteKey, "a list of namespace keys that may be set remotely", atLeast: 0),
       at: \.remoteValues.allow,
-      default: "the switches and limits; what can shrink stored data with `remote.publicKey` alone",
+      default: "the switches and limits; keys that can shrink stored data only with `remote.publicKey`",
       "the namespace keys that remote configuration may set; never keys, tls, allow lists or files"),
     Key(
       "remote.publicKey", .publicKey, optional: \.remoteValues.publicKey,
@@ -110,9 +114,9 @@ package enum DaemonKeys {
   private static let operation: [Key] = [
     Key(
       "metrics.listen", .listenAddress, optional: \.metricsListen,
-      "where `/metrics`, `/healthz` and `/readyz` are served; a port alone means loopback"),
+      "the address that serves `/metrics`, `/healthz` and `/readyz`; a port alone means loopback"),
     Key("log.level", .choice, at: \.logLevel, "the least level that is logged"),
-    Key("log.format", .choice, at: \.logFormat, "how a line of the log is written"),
+    Key("log.format", .choice, at: \.logFormat, "the format of a log line"),
   ]
 }
 
@@ -144,7 +148,7 @@ extension ValueForm where Value == [MapEntry<String>] {
   static var common: Self {
     map(
       to: .text(bytesMax: 1024), "a map of strings",
-      names: "1 to 128 visible ASCII characters, and none of \(rowKeys.joined(separator: ", "))"
+      names: "1 to 128 visible ASCII characters, and not \(rowKeys.joined(separator: ", "))"
     ) { name in
       (1...128).contains(name.utf8.count) && name.isVisibleASCII && !rowKeys.contains(name)
     }

@@ -9,14 +9,14 @@ package struct KeyFileDraft: Sendable {
 
   static let keys = KeyTable(
     [
-      Key("id", .keyID, optional: \.id, isRequired: true, "what packets name it by"),
+      Key("id", .keyID, optional: \.id, isRequired: true, "the name of the key in packets"),
       Key(
         "file",
         .string("the path of a key file", isShown: { _ in false }) {
           $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial
         },
         optional: \.file, isRequired: true,
-        "holds 32 or 64 hexadecimal digits, not readable by others; a relative path is looked up in `$CREDENTIALS_DIRECTORY`, then beside prismd.yaml"
+        "a file of 32 or 64 hexadecimal digits, not readable by others; a relative path is looked up in `$CREDENTIALS_DIRECTORY`, then beside prismd.yaml"
       ),
     ], defaults: KeyFileDraft())
 }

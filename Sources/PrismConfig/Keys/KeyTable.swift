@@ -2,7 +2,9 @@ import PrismProtocol
 
 /// The keys of one kind of map, and what a map without any of them says.
 package struct KeyTable<Target: Sendable>: Sendable {
+  /// The keys in the order of the documentation.
   package let keys: [ConfigurationKey<Target>]
+  /// A target that no key has changed.
   package let defaults: Target
   private let byName: [String: Int]
   /// `tls` of `tls.caFile`.
@@ -23,14 +25,15 @@ package struct KeyTable<Target: Sendable>: Sendable {
 
   func isGroup(_ name: String) -> Bool { groups.contains(name) }
 
-  /// What a target without any key in its file has, as documentation writes it.
+  /// The value of a target without any key in its file, as documentation writes it.
   package func defaultText(_ key: ConfigurationKey<Target>) -> String {
     if let note = key.defaultNote { return note }
     let value = key.show(defaults)
     return value.string ?? value.text
   }
 
-  /// Takes over what `node` says. Every fault is told to `checker`; a key with a fault leaves `target` as it is.
+  /// Applies the keys of `node` to `target`. Reports every fault to `checker`; a key with a fault leaves `target` as it
+  /// is.
   /// - Returns: the lines of the keys that were given.
   func read(_ node: YAMLNode, into target: inout Target, _ checker: inout Checker) -> [String: Int] {
     let lines = read(node, group: "", into: &target, &checker)
@@ -45,7 +48,7 @@ package struct KeyTable<Target: Sendable>: Sendable {
   ) -> [String: Int] {
     let place = group.isEmpty ? "file" : String(group.dropLast())
     if group.isEmpty, case .scalar(let scalar) = node.value, scalar.kind != .null {
-      // What it holds is not told: somebody may have named a key or token file.
+      // The content is not shown: it may be a key or a token, if the path was mistaken.
       checker.fault(node.line, place, "is one value, must be a map of keys")
       return [:]
     }
@@ -83,7 +86,7 @@ package struct KeyTable<Target: Sendable>: Sendable {
 }
 
 extension YAMLEntry {
-  /// A list's or a map's faults are told at its key; libyaml would have them at the first element.
+  /// Faults of a list or a map are reported at its key; libyaml would report them at the first element.
   fileprivate var nodeAtKey: YAMLNode {
     switch node.value {
     case .sequence, .mapping: YAMLNode(line: line, node.value)

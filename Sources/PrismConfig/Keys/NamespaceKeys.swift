@@ -2,6 +2,7 @@ import PrismProtocol
 
 /// The table "A namespace" of docs/configuration.md.
 package enum NamespaceKeys {
+  /// Every key of a namespace's file.
   package static let table: KeyTable<NamespaceDraft> = KeyTable(
     switches + limits + protection + access,
     defaults: NamespaceDraft(NamespaceConfiguration(name: .prism, monitorList: [])),
@@ -11,7 +12,7 @@ package enum NamespaceKeys {
 
   static let names = Set(table.keys.map(\.name))
 
-  /// What `remote.allow` allows when it is left out: "the switches and limits".
+  /// The default of `remote.allow`: "the switches and limits".
   static let remoteStandard = Set(table.keys.filter { $0.remote == .standard }.map(\.name))
   /// The same where answers are signed.
   static let remoteSigned = remoteStandard.union(table.keys.filter { $0.remote == .ifSigned }.map(\.name))
@@ -22,15 +23,15 @@ package enum NamespaceKeys {
   private static let switches: [Key] = [
     Key(
       "url", .collectorURL, optional: \.value.url, remote: .ifListed,
-      "the collector's base address, https or loopback (`allowPlain` of prismd.yaml permits plain http to other machines); without it rows are stored, nothing is sent, and status says so"
+      "the collector's base address, https or loopback (`allowPlain` of prismd.yaml permits plain http to other machines); without it rows are stored and not sent, and status says so"
     ),
     Key("isUpload", .bool, at: \.value.isUpload, remote: .standard, "the upload switch"),
     Key(
       "isGather", .bool, at: \.value.isGather, remote: .standard,
-      "the gather switch: off = every report is refused with `gather_off`"),
+      "the gather switch: if it is off, every report is refused with `gather_off`"),
     Key(
       "isUpdateClear", .bool, at: \.value.isUpdateClear, remote: .ifSigned,
-      "clear what was stored under another `appVersion`"),
+      "clear rows that were stored under another `appVersion`"),
     Key(
       "appVersion", .text(bytesMax: 128), optional: \.value.appVersion, remote: .ifListed,
       "the version of the app that reports; a change of it is an update"),
@@ -42,39 +43,39 @@ package enum NamespaceKeys {
       "the largest batch before compression; also the largest payload"),
     Key(
       "periodicTimerSecond", .seconds(1...30, raisedBy: .periodicTimer), at: \.value.uploadInterval, remote: .standard,
-      "time between timed uploads"),
+      "the time between timed uploads"),
     Key(
-      "maxItem", .integer(1...100, unit: "rows", raisedBy: .maxItem), at: \.value.maxItem, remote: .standard,
+      "maxItem", .integer(1...1000, unit: "rows", raisedBy: .maxItem), at: \.value.maxItem, remote: .standard,
       "the most rows in one packet"),
     Key(
       "maxFlowMByte", .mebibytes(1...100, raisedBy: .maxFlow), at: \.value.maxFlowBytes, remote: .standard,
-      "the most that is sent on metered networks in 24 h"),
+      "the most bytes on metered networks in 24 h, in both directions"),
     Key(
       "expirationDay", .integer(1...30, unit: "days", raisedBy: .expiration), at: \.value.expirationDays,
-      remote: .ifSigned, "time after which a stored row is dropped"),
+      remote: .ifSigned, "the age at which a stored row is dropped"),
     Key("onlyWifi", .bool, at: \.value.onlyWifi, remote: .standard, "the default of the types' `onlyWifi`"),
     Key(
       "monitorList", .monitorList, at: \.types, default: "none; `prism` has its own, see below",
       remote: .standard,
-      "the types taken: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above)"
+      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above)"
     ),
     Key(
       "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,
-      "the most that this namespace may hold on disk"),
+      "the most bytes of rows that this namespace may hold"),
     Key(
       "maxUserMByte", .mebibytes(1...65_536), optional: \.value.maxUserBytes, default: "as the namespace",
-      remote: .ifListed, "the most that one user may hold of it"),
+      remote: .ifListed, "the most of it that one user may hold"),
     Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,
-      "when that is reached: drop the oldest rows of the user who holds most (crashes last), or refuse new ones with `store_full`"
+      "if the namespace is full: drop the oldest rows of the user who holds most (crashes last), or refuse new ones with `store_full`"
     ),
   ]
 
   private static let protection: [Key] = [
-    Key("cipher", .choice, at: \.value.cipher, remote: .ifListed, "how packets are encrypted"),
+    Key("cipher", .choice, at: \.value.cipher, remote: .ifListed, "the cipher of the packets"),
     Key(
       "keyId", .keyID, optional: \.value.keyId, default: "the first of `keys`",
-      "which of the daemon's `keys` encrypts; 16 bytes for aes-128, 32 for aes-256"),
+      "the id of the key in `keys` that encrypts; 16 bytes for aes-128, 32 for aes-256"),
     Key(
       "authorization.tokenFile", .tokenFile, optional: \.value.token,
       "a file with a bearer token, read again when it changes"),
@@ -86,19 +87,21 @@ package enum NamespaceKeys {
   private static let access: [Key] = [
     Key(
       "allow.users", .set(of: .userAccount, "a list of users, at least one"), optional: \.allowedUsers,
-      default: "everyone", "who may report, by the socket's peer credentials"),
+      default: "everyone", "the users who may report, by the socket's peer credentials"),
     Key(
       "allow.groups", .set(of: .groupAccount, "a list of groups, at least one"), optional: \.allowedGroups,
-      default: "everyone", "whose members may report; of `allow.users`, `allow.groups` and `allow.units` one suffices"),
+      default: "everyone",
+      "the groups whose members may report; one of `allow.users`, `allow.groups` and `allow.units` is enough"),
     Key(
       "allow.units", .set(of: .unitPattern, "a list of systemd units, at least one"), optional: \.allowedUnits,
       default: "everyone", "systemd units whose processes may report; `*` is any text, `?` any character"),
     Key(
       "receipt", .choice, at: \.value.receipt, remote: .ifListed,
-      "whether an accepted packet must be answered with its receipt; `optional` takes any 2xx, for a foreign collector"),
+      "`required`: an accepted packet must be answered with its receipt; `optional`: any 2xx is enough, for a foreign collector"
+    ),
     Key(
       "meteredIntervalSecond", .seconds(0...3600), at: \.value.meteredInterval, remote: .standard,
-      "on metered networks, the least time between uploads (requests within it are merged)"),
+      "the least time between uploads on metered networks; requests within it are merged"),
   ]
 }
 

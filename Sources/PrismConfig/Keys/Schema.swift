@@ -2,10 +2,12 @@ import PrismProtocol
 
 /// JSON Schema (draft 2020-12) of the configuration files, for editors.
 package enum Schema {
+  /// The schema of prismd.yaml.
   package static var daemon: JSONValue {
     document("prismd.schema.json", "prismd.yaml: the daemon's configuration", DaemonKeys.table)
   }
 
+  /// The schema of a namespace's file.
   package static var namespace: JSONValue {
     document("namespace.schema.json", "namespaces.d/NAME.yaml: a namespace's configuration", NamespaceKeys.table)
   }

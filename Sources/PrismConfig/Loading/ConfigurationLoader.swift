@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// Reads the daemon's file and the namespaces' beside it (docs/configuration.md, "How a file is read").
@@ -25,7 +26,8 @@ public struct ConfigurationLoader: Sendable {
   }
 }
 
-/// One pass over all files. What has a fault is left at its default and the pass goes on, so that all are found at once.
+/// One pass over all files. A key with a fault keeps its default and the pass continues, so that all faults are found
+/// at once.
 private struct LoadingRun {
   private static let namespaceFilesMax = 10_000
 
@@ -166,7 +168,7 @@ private struct LoadingRun {
     (heldFiles, identities) = (checker.heldFiles, checker.identities)
   }
 
-  /// The namespaces' files by name. Others in the folder are none of ours; hidden ones are an editor's.
+  /// The namespaces' files by name. Other files in the folder are ignored; hidden ones belong to editors.
   private mutating func namespaceFiles() -> [(NamespaceName, String)] {
     var result: [NamespaceName: String] = [:]
     let names: [String]

@@ -2,6 +2,7 @@ import PrismProtocol
 
 /// A namespace while its layers (built-in default, file, remote) are laid over one another.
 package struct NamespaceDraft: Sendable {
+  /// The values so far.
   package var value: NamespaceConfiguration
   /// `monitorList` as written: a type without `onlyWifi` follows the namespace's, whichever layer sets that.
   var types: [MonitoredTypeDraft]
@@ -12,7 +13,7 @@ package struct NamespaceDraft: Sendable {
     types = value.monitorList.map { MonitoredTypeDraft($0) }
   }
 
-  /// What `name` is before any file: all defaults, and for `prism` its own list.
+  /// The namespace `name` before any file: all defaults, and for `prism` its own list.
   init(defaultsOf name: NamespaceName) {
     self.init(NamespaceConfiguration(name: name, monitorList: []))
     guard !name.isBusiness else { return }

@@ -17,7 +17,9 @@ public enum Origin: Sendable, Equatable, CustomStringConvertible {
 
 /// Of every key that isn't at its default, by its full name.
 public struct Origins: Sendable, Equatable {
+  /// The origins of the daemon's keys.
   public internal(set) var daemon: [String: Origin] = [:]
+  /// The origins of each namespace's keys.
   public internal(set) var namespaces: [NamespaceName: [String: Origin]] = [:]
 
   public subscript(key: String) -> Origin { daemon[key] ?? .default }

@@ -1,12 +1,14 @@
 public import PrismProtocol
 
-/// What a server of remote configuration answers, out of its envelope: `{"namespaces":[…],"updateTime":…,"full":…}`
+/// The answer of a server of remote configuration, without its envelope: `{"namespaces":[…],"updateTime":…,"full":…}`
 /// (docs/remote-configuration.md).
 public struct RemoteDocument: Sendable, Equatable {
+  /// The most entries in one document.
   public static let namespacesMax = 10_000
   private static let valuesMax = 250_000
   private static let known: Set = ["namespaces", "updateTime", "full", "version", "since", "issueTime", "expireTime"]
 
+  /// An entry for each namespace.
   public var namespaces: [RemoteNamespace]
   /// The server's own count, given back to it with the next question; 0 or more.
   public var updateTime: Int64
@@ -27,7 +29,7 @@ public struct RemoteDocument: Sendable, Equatable {
     (self.version, self.since, self.issueTime, self.expireTime) = (version, since, issueTime, expireTime)
   }
 
-  /// What it is told apart by in questions and answers: its version, else its time.
+  /// The number that identifies it in questions and answers: its version, or else its time.
   public var number: Int64 { version ?? updateTime }
 
   /// - Throws: what is wrong with the frame; whether keys may be set, and to what, is checked when they are applied.
@@ -63,7 +65,7 @@ public struct RemoteDocument: Sendable, Equatable {
     var names: Set<NamespaceName> = []
     for entry in entries {
       let namespace = try RemoteNamespace(parsing: entry)
-      guard names.insert(namespace.name).inserted else { throw fault("\(namespace.name)", "stands twice") }
+      guard names.insert(namespace.name).inserted else { throw fault("\(namespace.name)", "occurs twice") }
       result.append(namespace)
     }
     return result
@@ -93,6 +95,7 @@ public struct RemoteDocument: Sendable, Equatable {
 }
 
 extension RemoteNamespace {
+  /// The document as it is sent.
   public var json: JSONValue {
     .object([.init("name", .string(name.text)), .init("delFlag", .int(isRemoved ? 1 : 0))] + keys)
   }

@@ -1,10 +1,11 @@
+import PrismBase
 import PrismProtocol
 
 /// A folder of namespace files that a server of remote configuration serves: `NAME.yaml`, with the keys of a namespace's
 /// file that may be set remotely (docs/remote-configuration.md).
 public enum RemoteFolder {
-  /// What the files say, by name. Checked as far as it can be without the devices' own files: their `remote.allow` and
-  /// `limits` may refuse more. Blocks on the disk.
+  /// The configurations of the files, by name. They are checked without the devices' own files: a device's
+  /// `remote.allow` and `limits` may refuse more. Blocks on the disk.
   /// - Throws: every fault of every file.
   public static func read(_ folder: String) throws(ConfigurationFaults) -> [RemoteNamespace] {
     var (faults, result): ([ConfigurationFault], [RemoteNamespace]) = ([], [])

@@ -1,7 +1,8 @@
 public import PrismProtocol
 
-/// What remote configuration says of one namespace: an entry of `namespaces` (docs/remote-configuration.md).
+/// The remote configuration of one namespace: an entry of `namespaces` (docs/remote-configuration.md).
 public struct RemoteNamespace: Sendable, Equatable {
+  /// The namespace.
   public let name: NamespaceName
   /// `delFlag: 1`: what was said of it before is taken back.
   public let isRemoved: Bool

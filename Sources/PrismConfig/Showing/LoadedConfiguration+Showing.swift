@@ -2,7 +2,7 @@ public import PrismProtocol
 
 extension LoadedConfiguration {
   /// The effective configuration: `{"daemon":{KEY:VALUE,…},"namespaces":{NAME:{KEY:VALUE,…},…}}` with dotted keys. With
-  /// origins each value is `{"value":…,"origin":…}`. Of keys only the id and the file are told.
+  /// origins each value is `{"value":…,"origin":…}`. Of `keys` only the id and the file are shown.
   public func json(origins: Bool) -> JSONValue {
     let daemon = DaemonKeys.table.members(of: snapshot.daemon) { origins ? self.origins[$0] : nil }
     let namespaces = snapshot.namespaces.sorted { $0.key < $1.key }.map { name, configuration in
@@ -14,7 +14,7 @@ extension LoadedConfiguration {
     return .object([.init("daemon", .object(daemon)), .init("namespaces", .object(namespaces))])
   }
 
-  /// The same for people, each file as it would have to be written for it; what is not set stands in a comment.
+  /// The same for people, as the files would be written; keys without a value are comments.
   public func text(origins: Bool) -> String {
     var sections = ["# prismd.yaml\n" + DaemonKeys.table.yaml(of: snapshot.daemon) { origins ? self.origins[$0] : nil }]
     for (name, configuration) in snapshot.namespaces.sorted(by: { $0.key < $1.key }) {

@@ -1,10 +1,12 @@
 public import PrismProtocol
 
-/// What is different in a new configuration, key by key. No secret is in it.
+/// The differences to a new configuration, key by key. It holds no secret.
 public struct SnapshotDiff: Sendable, Equatable {
+  /// A key whose value differs.
   public struct Change: Sendable, Equatable, CustomStringConvertible {
+    /// The key with its groups: `tls.caFile`.
     public let key: String
-    /// As the file would have it; null for none. Equal only where a file that is named holds something else now.
+    /// The values as in a file; null if there is no value. They are equal only if the content of a named file changed.
     public let old: JSONValue, new: JSONValue
 
     /// `expirationDay 15 -> 3`
@@ -17,11 +19,13 @@ public struct SnapshotDiff: Sendable, Equatable {
     }
   }
 
+  /// Changes of prismd.yaml.
   public let daemon: [Change]
+  /// Namespaces that only one of the two configurations has.
   public let added: [NamespaceName], removed: [NamespaceName]
   /// Without those that were added or removed.
   public let changed: [NamespaceName: [Change]]
-  /// Whose key has the same id and other bytes.
+  /// Namespaces with a key of the same id and other bytes.
   public let rekeyed: Set<NamespaceName>
 
   public init(from old: Snapshot, to new: Snapshot) {
@@ -40,6 +44,7 @@ public struct SnapshotDiff: Sendable, Equatable {
     (self.changed, self.rekeyed) = (changed, rekeyed)
   }
 
+  /// Whether nothing differs.
   public var isEmpty: Bool {
     daemon.isEmpty && added.isEmpty && removed.isEmpty && changed.isEmpty && rekeyed.isEmpty
   }
@@ -50,14 +55,15 @@ public struct SnapshotDiff: Sendable, Equatable {
       + changed.sorted { $0.key < $1.key }.flatMap { name, changes in changes.map { "\(name): \($0)" } }
   }
 
-  /// What no running daemon can take over: its state's folder and its sockets' paths.
+  /// Changes that need a restart: the state folder and the paths of the sockets.
   public var needingRestart: [Change] {
     daemon.filter { DaemonKeys.table[$0.key]?.isLive == false }
   }
 }
 
 extension LoadedConfiguration {
-  /// The faults that this configuration has for a daemon that runs on `running`, though it would start on it; nil: none.
+  /// The faults of this configuration for a daemon that runs on `running`, though a start would accept it; nil if there
+  /// is no fault.
   public func reloadFaults(running: Snapshot) -> ConfigurationFaults? {
     let faults = SnapshotDiff(from: running, to: snapshot).needingRestart.map { change in
       let (old, new) = (change.old.string ?? change.old.text, change.new.string ?? change.new.text)

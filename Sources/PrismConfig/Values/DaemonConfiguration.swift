@@ -1,18 +1,25 @@
 public import PrismProtocol
 
-/// What the daemon itself is told: the table "The daemon" of docs/configuration.md, in base units.
+/// The configuration of the daemon itself: the table "The daemon" of docs/configuration.md, in base units.
 public struct DaemonConfiguration: Sendable, Equatable {
+  /// `full`: answers after the sync; `normal`: after the commit.
   public enum Durability: String, Sendable, CaseIterable { case full, normal }
+  /// The least level that is logged.
   public enum LogLevel: String, Sendable, CaseIterable { case debug, info, warning, error }
+  /// The format of a log line.
   public enum LogFormat: String, Sendable, CaseIterable { case text, json }
 
+  /// `ingest`: the socket for programs.
   public var ingest = Ingest()
+  /// `control`: the socket for prismctl.
   public var control = Control()
   /// The folder of the database and the cached remote configuration.
   public var state = "/var/lib/prism"
+  /// The meaning of `stored`; default `full`.
   public var durability = Durability.full
   /// Namespaces may send over plain http to other machines.
   public var allowPlain = false
+  /// `limits`: the upper ends for namespaces.
   public var limits = Ceilings()
   /// nil: `auto`, derived from the machine id.
   public var deviceId: String?
@@ -20,67 +27,89 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var common: [String: String] = [:]
   /// In the order of the file; the first is the default of `keyId`.
   public var keys: [Key] = []
+  /// `network`: the kinds of interfaces.
   public var network = Network()
+  /// `remote`; nil without `remote.url`.
   public var remote: Remote?
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
+  /// `log.level`, default `info`.
   public var logLevel = LogLevel.info
+  /// `log.format`, default `text`.
   public var logFormat = LogFormat.text
 
+  /// The keys under `ingest`.
   public struct Ingest: Sendable, Equatable {
+    /// The path of the socket, at most 107 bytes.
     public var socket = "/run/prism/ingest.sock"
+    /// The mode of the socket, 0600 to 0777.
     public var mode: UInt32 = 0o666
     /// nil: the daemon's own.
     public var group: String?
+    /// The most connections, 1 to 65,536.
     public var maxConnections = 4096
+    /// The most connections of one user, 1 to 65,536.
     public var maxConnectionsPerUser = 1024
-    /// What clients may make the daemon hold in memory.
+    /// The memory that all clients together may use.
     public var memoryBytes = 32 * 1_048_576
     public init() {}
   }
 
+  /// The keys under `control`.
   public struct Control: Sendable, Equatable {
+    /// The path of the socket, at most 107 bytes.
     public var socket = "/run/prism/control.sock"
-    /// Whose members may do everything.
+    /// The group whose members may send every command.
     public var group: String?
-    /// Whose members may ask for what changes nothing.
+    /// The group whose members may send commands that change nothing.
     public var readers: String?
     public init() {}
   }
 
-  /// What the operator lets a namespace set; remote configuration stays within it.
+  /// The upper ends of a namespace's values; remote configuration stays within them.
   public struct Ceilings: Sendable, Equatable {
-    public var maxBodyMByte = 3, periodicTimerSecond = 30, maxItem = 100, maxFlowMByte = 100, expirationDay = 30
+    /// In MiB, seconds, rows, MiB and days.
+    public var maxBodyMByte = 3, periodicTimerSecond = 30, maxItem = 1000, maxFlowMByte = 100, expirationDay = 30
     public init() {}
   }
 
   /// A key file, read and checked when the configuration was.
   public struct Key: Sendable, Equatable {
+    /// The id in packets.
     public var id: String
     /// The path that was found: absolute, or below `$CREDENTIALS_DIRECTORY` or the config's folder.
     public var file: String
+    /// 16 or 32 bytes.
     public var secret: Secret
     public init(id: String, file: String, secret: Secret) { (self.id, self.file, self.secret) = (id, file, secret) }
   }
 
+  /// The kind of an interface; an ignored one is no network.
   public enum NetworkClass: String, Sendable, CaseIterable { case metered, unmetered, ignored }
 
+  /// The keys under `network`.
   public struct Network: Sendable, Equatable {
-    /// What an interface of unknown kind counts as: `metered` or `unmetered`.
+    /// The kind of an interface that no rule names and prism does not recognize: `metered` or `unmetered`.
     public var fallback = NetworkClass.unmetered
     /// Globs in the order of the file; the first that matches counts.
     public var interfaces: [InterfaceRule] = []
     public init() {}
   }
 
+  /// An entry of `network.interfaces`.
   public struct InterfaceRule: Sendable, Equatable {
+    /// The name of an interface; `*` is any text.
     public var glob: String
+    /// The kind of interfaces that match.
     public var counts: NetworkClass
     public init(glob: String, counts: NetworkClass) { (self.glob, self.counts) = (glob, counts) }
   }
 
+  /// The keys under `remote`.
   public struct Remote: Sendable, Equatable {
+    /// The server, https or loopback.
     public var url: String
+    /// The time between questions, 10 to 86,400 s.
     public var interval: Duration = .seconds(600)
     /// The namespace keys that remote configuration may set.
     public var allow: Set<String>
@@ -88,6 +117,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var publicKey: [UInt8]?
     /// A bearer token.
     public var token: HeldFile?
+    /// Certificates for the server.
     public var tls = NamespaceConfiguration.TLS()
     public init(url: String, allow: Set<String>) { (self.url, self.allow) = (url, allow) }
   }

@@ -1,24 +1,33 @@
 public import PrismProtocol
 
-/// What one namespace is told to do: the table "A namespace" of docs/configuration.md, in base units.
+/// The configuration of one namespace: the table "A namespace" of docs/configuration.md, in base units.
 public struct NamespaceConfiguration: Sendable, Equatable {
+  /// The action when the namespace is full.
   public enum OnFull: String, Sendable, CaseIterable { case evictOldest, refuse }
+  /// Whether an accepted packet needs a receipt.
   public enum Receipt: String, Sendable, CaseIterable { case required, optional }
 
+  /// The namespace.
   public var name: NamespaceName
   /// The collector's base address without a trailing slash; nil: rows are stored, nothing is sent.
   public var url: String?
+  /// The upload switch, default on.
   public var isUpload = true
+  /// The gather switch, default on; off refuses every report.
   public var isGather = true
+  /// Whether a change of `appVersion` clears older rows, default on.
   public var isUpdateClear = true
+  /// The version of the app that reports; nil if not configured.
   public var appVersion: String?
   /// The largest batch before compression; also the largest payload.
   public var maxBodyBytes = 1_048_576
+  /// The time between timed uploads, 1 to 30 s.
   public var uploadInterval: Duration = .seconds(5)
   /// The most rows in one packet.
-  public var maxItem = 100
+  public var maxItem = 1000
   /// The most bytes sent on metered networks in 24 h.
   public var maxFlowBytes = 20 * 1_048_576
+  /// The age at which a row is dropped, 1 to 30 days.
   public var expirationDays = 15
   /// The default of the types' `onlyWifi`; already applied to each type of `monitorList`.
   public var onlyWifi = false
@@ -28,19 +37,24 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var maxStoreBytes = 256 * 1_048_576
   /// The most bytes that one user may hold of it; nil: as much as the namespace.
   public var maxUserBytes: Int?
+  /// The action when the namespace is full, default `evictOldest`.
   public var onFull = OnFull.evictOldest
+  /// The cipher of packets.
   public var cipher = Cipher.aes128GCM
   /// The key to encrypt with: of `daemon.keys`. nil only where there is no `url`.
   public var keyId: String?
   /// A bearer token.
   public var token: HeldFile?
+  /// Certificates for the collector.
   public var tls = TLS()
   /// nil: everyone who may open the socket.
   public var allow: Allow?
+  /// Whether a 2xx needs a receipt, default `required`.
   public var receipt = Receipt.required
   /// The least time between uploads on metered networks.
   public var meteredInterval: Duration = .seconds(60)
 
+  /// Files of certificates and keys, checked when they are read.
   public struct TLS: Sendable, Equatable {
     /// PEM. Beside `caFile` no other CA counts.
     public var caFile: HeldFile?, certFile: HeldFile?, keyFile: HeldFile?
@@ -51,7 +65,9 @@ public struct NamespaceConfiguration: Sendable, Equatable {
 
   /// Resolved when the configuration is read: a user or group that does not exist is a fault.
   public struct Allow: Sendable, Equatable {
+    /// Users and groups that may report.
     public var userIDs: Set<UInt32>, groupIDs: Set<UInt32>
+    /// Units whose processes may report.
     public var units: Set<UnitPattern>
     public init(userIDs: Set<UInt32>, groupIDs: Set<UInt32>, units: Set<UnitPattern> = []) {
       (self.userIDs, self.groupIDs, self.units) = (userIDs, groupIDs, units)
@@ -73,7 +89,9 @@ public struct NamespaceConfiguration: Sendable, Equatable {
 
 /// One entry of a namespace's monitor list.
 public struct MonitoredType: Sendable, Equatable {
+  /// The type's name.
   public var type: ReportType
+  /// The switches of the type.
   public var onlyWifi: Bool, isRealtime: Bool, isUploadPayload: Bool
 
   public init(_ type: ReportType, onlyWifi: Bool = false, isRealtime: Bool = false, isUploadPayload: Bool = false) {

@@ -1,6 +1,8 @@
 /// Names of systemd units, where `*` is any text and `?` any character: `shop-*.service`.
 public struct UnitPattern: Hashable, Comparable, Sendable {
+  /// The longest pattern.
   public static let bytesMax = 256
+  /// The pattern; `*` is any text, `?` any character.
   public let text: String
 
   /// nil: it has a character that no unit's name has, or too many.

@@ -73,7 +73,7 @@ final class YAMLEventStream {
   }
 
   private func advice(_ problem: String, _ line: Int) -> String {
-    if problem == "found unknown escape character" { return "; a backslash stands for itself in single quotes" }
+    if problem == "found unknown escape character" { return "; in single quotes a backslash is an ordinary character" }
     return isIndentedByTab(line) ? "; a tab cannot indent YAML, write spaces" : ""
   }
 

@@ -1,32 +1,40 @@
 import PrismProtocol
 
-/// A value of a configuration file, with the line it stands on. Text is kept as it was written: what a plain scalar
-/// means is decided by the key that it belongs to, so that `1.10` can stay a version and `no` is never a boolean.
+/// A value of a configuration file, with its line. Text is kept as it was written. The key that it belongs to decides
+/// the meaning of a plain scalar, so `1.10` can stay a version and `no` is never a boolean.
 package struct YAMLNode: Sendable, Equatable {
   /// From 1; 0 for what came from no file.
   package var line: Int
+  /// The content.
   package var value: Value
 
+  /// A scalar, a sequence, a map, or a fault.
   package enum Value: Sendable, Equatable {
     case scalar(YAMLScalar)
     case sequence([YAMLNode])
     case mapping([YAMLEntry])
-    /// A fault was found here and told already; nothing more is said about it.
+    /// A fault was found here and reported already; no further fault is reported for it.
     case refused
   }
 
   package init(line: Int, _ value: Value) { (self.line, self.value) = (line, value) }
 }
 
+/// A key of a map with its value.
 package struct YAMLEntry: Sendable, Equatable {
+  /// The key's text.
   package var key: String
+  /// The line of the key, from 1.
   package var line: Int
+  /// The value.
   package var node: YAMLNode
 }
 
+/// Text without structure.
 package struct YAMLScalar: Sendable, Equatable {
+  /// The text without quotes and escapes.
   package var text: String
-  /// Written without quotes: numbers, booleans and null are told from strings by this.
+  /// Whether it was written without quotes: only then can it be a number, a boolean or null.
   package var isPlain: Bool
   /// The text before `${NAME}` was replaced; nil where nothing was. Faults quote this: the environment may hold secrets.
   package var written: String?
@@ -35,9 +43,10 @@ package struct YAMLScalar: Sendable, Equatable {
     (self.text, self.isPlain, self.written) = (text, isPlain, written)
   }
 
-  /// What a plain scalar is in YAML 1.2's core schema (YAML 1.2.2, section 10.3.2).
+  /// The type of a plain scalar in YAML 1.2's core schema (YAML 1.2.2, section 10.3.2).
   package enum Kind { case null, bool, number, string }
 
+  /// The type that the text has.
   package var kind: Kind {
     guard isPlain, written == nil else { return .string }
     switch text {
@@ -49,6 +58,7 @@ package struct YAMLScalar: Sendable, Equatable {
 }
 
 extension YAMLNode {
+  /// Whether the value is missing or null.
   package var isNull: Bool {
     guard case .scalar(let scalar) = value else { return false }
     return scalar.kind == .null
@@ -67,7 +77,7 @@ extension YAMLNode {
     }
   }
 
-  /// What stands here, for a fault: the value itself where it is short, its kind otherwise.
+  /// The value for a fault: the text itself if it is short, or else its kind.
   package var shown: String {
     switch value {
     case .sequence: return "a list"

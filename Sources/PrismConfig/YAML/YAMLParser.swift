@@ -1,11 +1,16 @@
 /// Bytes to a tree of values with their lines.
 ///
-/// Takes what a configuration needs of YAML 1.2 and refuses the rest by name: anchors and aliases (a few lines of them
-/// unfold to gigabytes), tags, merge keys, several documents, keys that stand twice. JSON is YAML, and read alike.
+/// Accepts the parts of YAML 1.2 that a configuration needs, and refuses the others by name. These are anchors and
+/// aliases (a few lines of them unfold to gigabytes), tags, merge keys, several documents and repeated keys. JSON is
+/// read as YAML.
 package struct YAMLParser {
+  /// The largest file.
   package static let fileBytesMax = 1_048_576
+  /// The largest scalar.
   package static let scalarBytesMax = 65_536
+  /// The deepest nesting.
   package static let depthMax = 32
+  /// The most nodes of one file.
   package static let nodesMax = 100_000
 
   private let events: YAMLEventStream
@@ -113,7 +118,7 @@ package struct YAMLParser {
       guard let name = accepted(key) else { continue }
       if let first = lines.updateValue(key.line, forKey: name) {
         faults.append(
-          YAMLFault(line: key.line, "the key \(name.shownInFault) stands twice; it is on line \(first) already"))
+          YAMLFault(line: key.line, "the key \(name.shownInFault) occurs twice; it is on line \(first) already"))
         lines[name] = first
         continue
       }
@@ -121,7 +126,7 @@ package struct YAMLParser {
     }
   }
 
-  /// The text of a key that may stand in a configuration.
+  /// The text of a key that a configuration may have.
   private mutating func accepted(_ key: YAMLNode) -> String? {
     switch key.value {
     case .refused: return nil

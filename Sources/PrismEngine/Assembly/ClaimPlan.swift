@@ -9,21 +9,20 @@ enum ClaimPlan {
   static let metaPlaintextBytesMax = Limits.packetMetaBlockBytesMax - 256
 
   static func claim(
-    _ configuration: NamespaceConfiguration, kind: ReportKind, types: Claim.TypeFilter, packetID: PacketID, now: Int64
+    _ configuration: NamespaceConfiguration, kind: RowKind, types: Claim.TypeFilter, packetID: PacketID, now: Int64
   ) -> Claim {
-    let isPayload = kind == .payload
-    return Claim(
+    Claim(
       namespace: configuration.name, kind: kind, types: types,
-      itemsMax: isPayload ? min(configuration.maxItem, Limits.packetPayloadCountMax) : configuration.maxItem,
+      itemsMax: min(configuration.maxItem, kind.packetRowsMax ?? .max),
       bytesMax: configuration.maxBodyBytes,
-      metaBytesMax: isPayload ? metaPlaintextBytesMax : .max,
+      metaBytesMax: kind.hasPayload ? metaPlaintextBytesMax : .max,
       packetID: packetID, unixMilliseconds: now)
   }
 
   /// Bytes of claimed packets that may lie ready behind the one that is on its way, where several fit.
   static let aheadBytesMax = 2 * 1_048_576
   static let aheadMax = 16
-  /// Of packets larger than this none is read while another is built.
+  /// Packets larger than this are not read while another is built.
   static let twofoldBytesMax = 8 * 1_048_576
 
   /// How many packets to claim in one commit. - Parameter bytes: of the last one; nil: unknown yet.
@@ -32,8 +31,8 @@ enum ClaimPlan {
     return fitting == aheadMax ? aheadMax : max(1, fitting / 2)
   }
 
-  /// Whether to claim more behind `ahead` packets. Large ones are read while those before them are built; of small ones
-  /// so many are claimed that a commit costs more than both.
+  /// Whether to claim more behind `ahead` packets. Large ones are read while those before them are built. Small ones
+  /// are claimed until a commit costs more than reading and building.
   static func wantsMore(ahead: Int, lastPacketBytes bytes: Int?) -> Bool {
     if fitting(bytes) == aheadMax || bytes ?? 0 > twofoldBytesMax { return ahead == 0 }
     return ahead <= portion(lastPacketBytes: bytes)

@@ -3,16 +3,13 @@ import PrismPacket
 import PrismProtocol
 import PrismStore
 
-/// A packet's bytes, ready to be posted once. A further attempt is built anew: the same plaintext, another nonce.
+/// A packet whose rows are compressed. Each attempt encrypts it again, with its own headers and nonces.
 struct BuiltPacket: Sendable {
   var context: PacketContext
   var itemCount: Int
   var ledgerHeader: String
   var seal: PacketSeal
-  var body: [UInt8]
-  /// The value of `Prism-Mac`.
-  var mac: String?
-  var rawBytes: Int
+  var contents: PackedContents
   /// Types that left on unmetered networks only when it was built, and whether it has rows of them.
   var wifiOnlyTypes: Set<ReportType>
   var hasWifiOnlyRows: Bool
@@ -23,8 +20,8 @@ actor PacketBuilder {
   nonisolated let executor = DispatchQueueExecutor(label: "prism.packets")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// The last one used: namespaces mostly share their key, and take turns where they don't.
-  private var encoder: (seal: PacketSeal, value: PacketEncoder)?
+  /// The last one used: namespaces mostly share their key, and take turns if they don't.
+  private var writer: (seal: PacketSeal, value: PacketWriter)?
 
   init() {}
 
@@ -42,17 +39,33 @@ actor PacketBuilder {
   {
     let context = PacketContext(
       deviceID: seal.deviceID, namespace: packet.namespace, packetID: packet.id, kind: packet.kind)
-    let encoded = try encoder(for: seal).encode(context: context, metas: packet.metas, payloads: packet.payloads)
+    let contents = try writer(for: seal).pack(
+      metas: packet.metas, payloads: packet.kind.hasPayload ? packet.payloads : nil)
     return BuiltPacket(
-      context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal,
-      body: encoded.body, mac: encoded.mac, rawBytes: encoded.rawBytes, wifiOnlyTypes: wifiOnly,
+      context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal, contents: contents,
+      wifiOnlyTypes: wifiOnly,
       hasWifiOnlyRows: MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
   }
 
-  private func encoder(for seal: PacketSeal) throws(PacketError) -> PacketEncoder {
-    if let encoder, encoder.seal == seal { return encoder.value }
-    let value = try PacketEncoder(cipher: seal.cipher, key: seal.key, compression: seal.compression)
-    encoder = (seal, value)
+  /// Encrypts a packet for one attempt.
+  /// - Parameter sentTime: when the attempt begins; milliseconds since 1970.
+  /// - Throws: `internal` without memory or randomness.
+  func seal(
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, sentTime: Int64
+  ) throws(PacketError) -> WrittenPacket {
+    let context = packet.context
+    let headers = PacketHeaders(
+      deviceID: context.deviceID, namespace: context.namespace, packetID: context.packetID, kind: context.kind,
+      dependsOn: predecessor, itemCount: packet.itemCount, ledger: packet.ledgerHeader, sentTime: sentTime,
+      format: packet.contents.format)
+    return try writer(for: packet.seal).seal(headers, packet.contents)
+  }
+
+  private func writer(for seal: PacketSeal) throws(PacketError) -> PacketWriter {
+    if let writer, writer.seal == seal { return writer.value }
+    let value = try PacketWriter(
+      cipher: seal.cipher, keyID: seal.keyID, key: seal.key, encoding: seal.encoding, compression: seal.compression)
+    writer = (seal, value)
     return value
   }
 }

@@ -1,12 +1,14 @@
 public import PrismConfig
 public import PrismProtocol
 
-/// What a published snapshot changed, by namespace.
+/// The difference that a published snapshot made, by namespace.
 public struct ConfigurationChange: Sendable, Equatable {
+  /// The snapshots before and after.
   public let old: Snapshot, new: Snapshot
 
   public init(from old: Snapshot, to new: Snapshot) { (self.old, self.new) = (old, new) }
 
+  /// Whether the two are equal.
   public var isNothing: Bool { old == new }
 
   /// Namespaces that work differently now: added, changed, retired, or with a key or device id that did.

@@ -2,8 +2,8 @@ import PrismConfig
 import PrismProtocol
 import Synchronization
 
-/// Holds the snapshot that is in force. Whoever works with one asks for `generation` and takes `current` when it rose
-/// (pull), or is told by the engine (push).
+/// Holds the snapshot that is in force. A user of the snapshot compares `generation` and takes `current` when it rose
+/// (pull), or is called by the engine (push).
 public final class ConfigurationHub: Sendable {
   private struct State {
     var current: Snapshot
@@ -19,6 +19,7 @@ public final class ConfigurationHub: Sendable {
     published = Atomic(snapshot.generation)
   }
 
+  /// The snapshot in force.
   public var current: Snapshot { state.withLock { $0.current } }
 
   /// Of `current`; costs no lock.
@@ -26,10 +27,11 @@ public final class ConfigurationHub: Sendable {
 
   /// Faults of the last reload that failed, until the next good one; one a line, as `--check-config` prints them.
   public var faults: [String] { state.withLock { $0.faults } }
+  /// Reloads that were refused since the start.
   public var failedReloads: Int { state.withLock { $0.failedReloads } }
 
-  /// Puts `snapshot` in force under the next generation, whatever its own says. One that says nothing new clears the
-  /// faults and changes nothing else.
+  /// Puts `snapshot` in force under the next generation and ignores its own. An equal one clears the faults and changes
+  /// nothing else.
   /// - Returns: what is different now, for the caller to tell, outside of any lock.
   public func publish(_ snapshot: Snapshot) -> ConfigurationChange {
     state.withLock { state in

@@ -1,19 +1,19 @@
 public import PrismConfig
 
-/// Where the configuration comes from, for the control desk: whoever reads the files implements it.
+/// The reader of the configuration's files, for the control handler.
 public protocol ConfigurationSource: Sendable {
-  /// Reads the files anew, and puts what they say in force: all of it or, with any fault, nothing.
+  /// Reads the files again and applies them: all of them, or nothing if there is a fault.
   func reload() async -> ReloadOutcome
-  /// What is in force, with where each value comes from.
+  /// The configuration in force, with the origin of each value.
   func inForce() async -> LoadedConfiguration
   /// Reads the configuration at `path`, and puts nothing in force. - Throws: every fault.
   func read(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration
 }
 
-/// What a reload came to.
+/// The result of a reload.
 public enum ReloadOutcome: Sendable, Equatable {
-  /// This generation is in force. - `changes`: what it changed, for people; none when it was in force before.
+  /// This generation is in force. - `changes`: the differences, for people; empty if it was in force before.
   case inForce(generation: Int, changes: [String])
-  /// What was in force stays. One a line, as `--check-config` prints them.
+  /// The configuration in force stays. The faults are as `--check-config` prints them, one a line.
   case refused([String])
 }

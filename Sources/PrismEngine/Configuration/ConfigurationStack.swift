@@ -3,11 +3,12 @@ import PrismBase
 public import PrismConfig
 import PrismProtocol
 
-/// The layers of the configuration: what the files say, and remote configuration on top. Nobody else publishes, so what
-/// holds is always the newest of both.
+/// The layers of the configuration: the files, and remote configuration on top. It is the only publisher, so the newest
+/// of both is in force.
 public actor ConfigurationStack {
-  /// What came of a change.
+  /// The result of a change.
   public struct Outcome: Sendable {
+    /// The difference that was published.
     public var change: ConfigurationChange
     /// Why the remote layer was taken off: the files that are new don't bear it.
     public var dropped: ConfigurationFaults?
@@ -20,7 +21,7 @@ public actor ConfigurationStack {
   private let engine: Engine
   private var files: LoadedConfiguration
   private var remote: [RemoteNamespace]
-  /// What is in force, with where each value comes from. Its snapshot has no generation.
+  /// The configuration in force, with the origin of each value. Its snapshot has no generation.
   public private(set) var current: LoadedConfiguration
 
   /// - Parameter start: what `engine` runs on.
@@ -43,7 +44,7 @@ public actor ConfigurationStack {
     return Outcome(change: await publish(), dropped: dropped)
   }
 
-  /// What `files` would come to, if they were put in force now.
+  /// The configuration that `files` would give if they were applied now.
   public func layered(_ files: LoadedConfiguration) -> LoadedConfiguration {
     (try? files.applying(remote: files.snapshot.daemon.remote == nil ? [] : remote)) ?? files  // as `replace` drops it
   }

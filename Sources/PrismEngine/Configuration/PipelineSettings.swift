@@ -8,7 +8,7 @@ struct PipelineSettings: Sendable, Equatable {
   var deviceID: String
   /// nil: retired, its rows are kept and nothing is sent.
   let configuration: NamespaceConfiguration?
-  /// nil: none is configured under the namespace's `keyId`.
+  /// nil if `keyId` names no key.
   var key: DaemonConfiguration.Key?
   var collector: CollectorAddress?
   /// Types whose rows leave on unmetered networks only. Asked for with every packet.
@@ -26,7 +26,7 @@ struct PipelineSettings: Sendable, Equatable {
     payloadTypes = Set(configuration?.monitorList.filter(\.isUploadPayload).map(\.type) ?? [])
   }
 
-  /// What a packet is encoded with: another seal means that it must be encoded anew.
+  /// The parameters with which a packet is encoded. If they change, the packet must be encoded again.
   /// - Parameter isMetered: traffic costs, so that bytes are worth more than the processor's time.
   func seal(isMetered: Bool) -> PacketSeal? {
     guard let configuration, let key else { return nil }
@@ -36,11 +36,13 @@ struct PipelineSettings: Sendable, Equatable {
   }
 }
 
-/// Whom a packet is from, and how it is compressed and encrypted.
+/// The sender of a packet, its compression and its encryption.
 struct PacketSeal: Sendable, Equatable {
   var deviceID: String
   var cipher: Cipher
   var keyID: String
   var key: Secret
+  /// `zstd` only for a receiver that announced it.
+  var encoding = PacketEncoding.gzip
   var compression: Compression
 }

@@ -2,7 +2,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-/// What a configuration would do to the rows that are stored, by the key that does it.
+/// The effect of a configuration on the stored rows, by the key that causes it.
 struct RowForecast: Sendable, Equatable {
   struct Entry: Sendable, Equatable {
     let namespace: NamespaceName
@@ -95,13 +95,5 @@ extension RetentionPolicy {
     self.init(
       expirationDays: configuration.expirationDays, isUpdateClear: configuration.isUpdateClear,
       appVersion: configuration.appVersion, maxBodyBytes: configuration.maxBodyBytes)
-  }
-}
-
-extension StoreQuota {
-  init(_ configuration: NamespaceConfiguration) {
-    self.init(
-      bytesMax: configuration.maxStoreBytes, userBytesMax: configuration.maxUserBytes ?? .max,
-      evictsOldest: configuration.onFull == .evictOldest)
   }
 }

@@ -2,8 +2,8 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-/// What another `monitorList` would do to the rows that are stored. None is dropped by it: a type that is not taken any
-/// more has its metas sent all the same, and payloads of types that upload none stay until they expire.
+/// The effect of another `monitorList` on the stored rows. It drops no rows. Metas of a type that is no longer accepted
+/// are still sent, and payloads of types without upload stay until they expire.
 struct TypeForecast {
   let old: [ReportType: MonitoredType], new: [ReportType: MonitoredType]
 

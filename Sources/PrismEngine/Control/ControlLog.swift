@@ -6,7 +6,7 @@ import Synchronization
 /// came of it. Written at most once, and not at all for other commands.
 final class ControlLog: Sendable {
   private static let textBytesMax = 200
-  /// What is taken over of a request, and of its answer.
+  /// The members of a request and of its answer that are logged.
   private static let arguments = [
     "namespace", "id", "reportId", "all", "oldest", "latest", "beforeDays", "kind", "wait",
   ]

@@ -6,7 +6,7 @@ import PrismStore
 extension Delivery {
   /// What happened.
   enum Event: Sendable {
-    /// A wish, a hope or a stop.
+    /// A request, a trigger or a stop.
     case upload(UploadState.Event)
     /// What an earlier run knew of its failures.
     case restored(RetryRecord)
@@ -21,7 +21,7 @@ extension Delivery {
     case storeFailed
     case built([BuiltPacket])
     case notBuilt([PacketID], String)
-    case answered(PacketID, UploadAnswer)
+    case answered(PacketID, DeliveryOutcome)
   }
 
   /// What to do. An action that has an answer is answered with one event; until then no other of its kind is asked for.
@@ -30,14 +30,14 @@ extension Delivery {
     case recover
     case look
     case read(PacketID)
-    case commit(UploadTurn)
+    case commit(UploadCommit)
     /// Answered with `built` or `notBuilt`.
     case build([ClaimedPacket], PacketSeal, wifiOnly: Set<ReportType>)
     /// Answered with `answered`.
     case post(BuiltPacket, dependsOn: PacketID?, needsNewConnection: Bool)
     /// The note of its failures, to be written with the next commit; nil removes it.
     case rememberRetry([UInt8]?)
-    case accepted(UploadAnswer)
+    case accepted(DeliveryOutcome)
     case circuit(CircuitEvent)
     case log(Message)
     /// A drain ended. `isOver`: no other one follows at once.

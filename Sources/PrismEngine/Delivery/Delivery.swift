@@ -1,11 +1,12 @@
 import PrismConfig
+import PrismPacket
 import PrismProtocol
 import PrismStore
 
 /// How one namespace and kind delivers. A value that takes what happened and says what to do: it knows no store, no
 /// network, no clock and no task. `NamespacePipeline` does what it says and tells it what came of it.
 ///
-/// A drain lasts from the first wish until nothing waits, a gate shuts, or a failure asks for a pause. While a packet is
+/// A drain lasts from the first request until nothing waits, a gate shuts, or a failure asks for a pause. While a packet is
 /// on its way, the next ones are claimed, in the commit that settles those before, and built.
 struct Delivery: Sendable {
   /// Packets that may be on their way at one time.
@@ -16,7 +17,7 @@ struct Delivery: Sendable {
   enum StoreWork: Sendable, Equatable {
     case recovery, look
     case reading(PacketID)
-    case commit(settlements: Int, claims: Int)
+    case commit(dispositions: Int, claims: Int)
   }
 
   struct Drain: Sendable {
@@ -27,19 +28,23 @@ struct Delivery: Sendable {
     var failure: UploadState.Pause?
     /// What the store has in flight is not known any more.
     var storeFailed = false
+    /// The drain posted a packet: claims go on while the next one is built.
+    var hasPosted = false
   }
 
-  let kind: ReportKind
+  let kind: RowKind
   private(set) var upload = UploadState.idle
   private(set) var queue = InFlightQueue()
   private(set) var retry = RetryRecord()
   private(set) var counters = EngineCounters()
+  /// What the collector announced last.
+  private(set) var receiver = ReceiverFeatures()
   /// When a packet was accepted last, in milliseconds since 1970.
   private(set) var lastSuccess: Int64?
   /// nil: no drain runs.
   private(set) var drain: Drain?
 
-  init(kind: ReportKind) { self.kind = kind }
+  init(kind: RowKind) { self.kind = kind }
 
   mutating func handle(_ event: Event, _ now: Conditions) -> [Action] {
     let actions = apply(event, now)
@@ -55,7 +60,9 @@ struct Delivery: Sendable {
     case .restored(let record):
       retry = record
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
-    case .otherCollector: retry.forget()
+    case .otherCollector:
+      retry.forget()
+      receiver = ReceiverFeatures()
     case .recovered(let inFlight, let lastAccepted, let sender):
       drain?.storeWork = nil
       queue.recover(inFlight, lastAccepted: lastAccepted, sender: sender)
@@ -71,7 +78,7 @@ struct Delivery: Sendable {
       drain?.storeFailed = true
     case .built(let packets): keep(packets)
     case .notBuilt(let ids, let error): return notBuilt(ids, error, now)
-    case .answered(let id, let answer): return answered(id, answer, now)
+    case .answered(let id, let outcome): return answered(id, outcome, now)
     }
     return []
   }
@@ -83,9 +90,9 @@ struct Delivery: Sendable {
   }
 
   private mutating func committed(_ claimed: [ClaimedPacket]) {
-    guard case .commit(let settlements, let claims) = drain?.storeWork else { return }
+    guard case .commit(let dispositions, let claims) = drain?.storeWork else { return }
     drain?.storeWork = nil
-    queue.committed(settlements)
+    queue.committed(dispositions)
     queue.add(claimed)
     if claims > 0 { queue.isExhausted = claimed.count < claims }
     if drain?.failure != nil { queue.release() }
@@ -94,7 +101,7 @@ struct Delivery: Sendable {
   private mutating func keep(_ packets: [BuiltPacket]) {
     for packet in packets {
       if queue[packet.context.packetID]?.attempts == 0 {
-        counters.built(rawBytes: packet.rawBytes, packedBytes: packet.body.count)
+        counters.built(rawBytes: packet.contents.rawBytes, packedBytes: packet.contents.bodyBytes)
       }
       queue.fill(packet)
     }
@@ -143,6 +150,7 @@ extension Delivery {
   private func seal(_ now: Conditions) -> PacketSeal? {
     var seal = now.seal
     if let sender = queue.sender { seal?.deviceID = sender.deviceID }
+    if receiver.takesZstd { seal?.encoding = .zstd }
     return seal
   }
 
@@ -157,6 +165,7 @@ extension Delivery {
     }
     let predecessor = queue.predecessor(of: next.id)
     queue.began(next.id)
+    drain?.hasPosted = true
     return [.post(packet, dependsOn: predecessor, needsNewConnection: next.needsNewConnection)]
   }
 
@@ -172,22 +181,23 @@ extension Delivery {
 
   private func storeWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {
     guard let drain, drain.storeWork == nil else { return nil }
-    let settlements = queue.settlements.count
-    if !queue.isRecovered { return settlements == 0 ? .recovery : .commit(settlements: settlements, claims: 0) }
-    if queue.hasUncommittedSplit { return .commit(settlements: settlements, claims: 0) }
+    let dispositions = queue.dispositions.count
+    if !queue.isRecovered { return dispositions == 0 ? .recovery : .commit(dispositions: dispositions, claims: 0) }
+    if queue.hasUncommittedSplit { return .commit(dispositions: dispositions, claims: 0) }
     if let next = queue.next, case .stored = next.content, queue.sendingCount < Self.window { return .reading(next.id) }
     guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID), wantsMore else {
       return nil
     }
     // Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get
     // its tables for it.
-    if queue.sender?.deviceID != deviceID, settlements == 0, !now.hasNotes, !drain.hasLooked { return .look }
-    return .commit(settlements: settlements, claims: ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes))
+    if queue.sender?.deviceID != deviceID, dispositions == 0, !now.hasNotes, !drain.hasLooked { return .look }
+    return .commit(dispositions: dispositions, claims: ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes))
   }
 
   private var wantsMore: Bool {
     if queue.entries.isEmpty { return true }
-    return queue.sendingCount > 0
+    // A collector that answers before the commit is done must not make the next build wait for the next commit.
+    return (queue.sendingCount > 0 || drain?.hasPosted == true && queue.isBuilding)
       && ClaimPlan.wantsMore(ahead: queue.aheadCount, lastPacketBytes: queue.lastPacketBytes)
   }
 
@@ -198,7 +208,7 @@ extension Delivery {
     case .look: return [.look]
     case .reading(let id): return [.read(id)]
     case .commit(_, let claims):
-      var turn = UploadTurn(settlements: queue.settlements)
+      var turn = UploadCommit(dispositions: queue.dispositions)
       guard claims > 0, let configuration = now.configuration, let seal = now.seal else { return [.commit(turn)] }
       if let sender = queue.claims(as: seal.deviceID) {
         turn.notes = [Note(namespace: configuration.name, key: NamespacePipeline.senderKey(kind), value: sender.note)]
@@ -217,9 +227,9 @@ extension Delivery {
       queue.lose()
       drain?.failure = UploadState.Pause(
         until: now.instant.uptime + Self.pauseAfterStoreFailure, reason: .store)
-    } else if !queue.settlements.isEmpty || now.hasNotes {
-      drain?.storeWork = .commit(settlements: queue.settlements.count, claims: 0)
-      return [.commit(UploadTurn(settlements: queue.settlements))]
+    } else if !queue.dispositions.isEmpty || now.hasNotes {
+      drain?.storeWork = .commit(dispositions: queue.dispositions.count, claims: 0)
+      return [.commit(UploadCommit(dispositions: queue.dispositions))]
     }
     queue.rest()
     let outcome = drain?.failure.map { UploadState.Event.failed($0) } ?? .ended
@@ -233,20 +243,22 @@ extension Delivery {
 // MARK: - The answer
 
 extension Delivery {
-  private mutating func answered(_ id: PacketID, _ answer: UploadAnswer, _ now: Conditions) -> [Action] {
+  private mutating func answered(_ id: PacketID, _ outcome: DeliveryOutcome, _ now: Conditions) -> [Action] {
     guard let entry = queue[id], entry.isSending else { return [] }
-    queue.answered(id, mayHaveLeft: answer.mayHaveLeft)
+    queue.answered(id, mayHaveLeft: outcome.mayHaveLeft)
     let milliseconds = now.instant.unixMilliseconds
-    let result = AnswerClass(answer, to: id, receipt: now.configuration?.receipt ?? .required, now: milliseconds)
-    counters.answered(answer, as: result, attempt: entry.attempts)
-    let attempt = Settling.Attempt(
+    counters.answered(outcome, attempt: entry.attempts)
+    if let announced = outcome.receiver { receiver = announced }
+    // Another one may have answered, which takes less.
+    if case .misconfigured = outcome.verdict { receiver = ReceiverFeatures() }
+    let attempt = DeliveryDecision.Attempt(
       packet: id, itemCount: entry.itemCount, attempts: entry.attempts, now: milliseconds)
-    switch Settling(result, attempt, newID: now.newID) {
-    case .settled(let settlement):
-      queue.settle(id, settlement)
-      return succeeded(settlement, answer, milliseconds)
-    case .split(let settlement, let first, let second):
-      queue.split(id, settlement, first: first, second: second)
+    switch DeliveryDecision(outcome.verdict, attempt, newID: now.newID) {
+    case .settled(let disposition):
+      queue.settle(id, disposition)
+      return succeeded(disposition, outcome, milliseconds)
+    case .split(let disposition, let first, let second):
+      queue.split(id, disposition, first: first, second: second)
       return []
     case .again(let reason, let problem, let retryAfter):
       return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
@@ -260,14 +272,14 @@ extension Delivery {
   }
 
   private mutating func succeeded(
-    _ settlement: Settlement, _ answer: UploadAnswer, _ unixMilliseconds: Int64
+    _ disposition: Disposition, _ outcome: DeliveryOutcome, _ unixMilliseconds: Int64
   ) -> [Action] {
     var actions: [Action] = []
-    if case .dead(_, let cause) = settlement {
+    if case .dead(_, let cause) = disposition {
       actions.append(.log(.deadLetter(status: cause.status)))
     } else {
       lastSuccess = unixMilliseconds
-      actions.append(.accepted(answer))
+      actions.append(.accepted(outcome))
     }
     actions.append(.circuit(.succeeded))
     guard !retry.isClean else { return actions }
@@ -276,7 +288,7 @@ extension Delivery {
   }
 
   private mutating func fail(
-    _ problem: Settling.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil, now: Conditions
+    _ problem: DeliveryDecision.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil, now: Conditions
   ) -> [Action] {
     let failure = RetryRecord.Failure(
       unixMilliseconds: now.instant.unixMilliseconds, status: problem.status, code: problem.code, cause: problem.cause)

@@ -31,7 +31,7 @@ struct InFlightQueue: Sendable {
 
   private(set) var entries: [Entry] = []
   /// Decided and not committed yet; in order.
-  private(set) var settlements: [Settlement] = []
+  private(set) var dispositions: [Disposition] = []
   private(set) var lastAccepted: PacketID?
   /// The sender of all of `entries`; nil before the first claim.
   private(set) var sender: StreamIdentity?
@@ -52,7 +52,7 @@ struct InFlightQueue: Sendable {
     entries.compactMap { if case .claimed(let packet) = $0.content { packet } else { nil } }
   }
   /// Halves of a split can be read only once the split is committed.
-  var hasUncommittedSplit: Bool { settlements.contains { if case .split = $0 { true } else { false } } }
+  var hasUncommittedSplit: Bool { dispositions.contains { if case .split = $0 { true } else { false } } }
   /// Nothing is left to send, as far as the last claim saw.
   var isDone: Bool { entries.isEmpty && isExhausted }
 
@@ -95,8 +95,8 @@ struct InFlightQueue: Sendable {
     }
   }
 
-  /// The first `count` of `settlements` are committed.
-  mutating func committed(_ count: Int) { settlements.removeFirst(count) }
+  /// The first `count` of `dispositions` are committed.
+  mutating func committed(_ count: Int) { dispositions.removeFirst(count) }
 
   /// The store failed: what it has in flight must be read again. What was decided stays decided.
   mutating func lose() {
@@ -150,18 +150,18 @@ struct InFlightQueue: Sendable {
   }
 
   /// The packet is delivered, or its rows are dead letters.
-  mutating func settle(_ id: PacketID, _ settlement: Settlement) {
+  mutating func settle(_ id: PacketID, _ disposition: Disposition) {
     drop(id)
-    settlements.append(settlement)
-    if case .delivered = settlement { lastAccepted = id }
+    dispositions.append(disposition)
+    if case .delivered = disposition { lastAccepted = id }
   }
 
   /// The halves stand where their whole stood.
-  mutating func split(_ id: PacketID, _ settlement: Settlement, first: PacketID, second: PacketID) {
+  mutating func split(_ id: PacketID, _ disposition: Disposition, first: PacketID, second: PacketID) {
     guard let index = index(id) else { return }
     let halves = [first, second].map { Entry(id: $0, itemCount: 0, mayHaveLeft: false, content: .stored) }
     entries.replaceSubrange(index...index, with: halves)
-    settlements.append(settlement)
+    dispositions.append(disposition)
   }
 
   /// Gives back the rows of all that can't have left, unless a packet behind them may have: half of a packet would else
@@ -170,7 +170,7 @@ struct InFlightQueue: Sendable {
     let lastKept = entries.lastIndex { $0.mayHaveLeft || $0.isSending }
     let released = entries[(lastKept.map { $0 + 1 } ?? 0)...]
     guard !released.isEmpty else { return }
-    settlements += released.map { .dissolved($0.id) }
+    dispositions += released.map { .released($0.id) }
     entries.removeSubrange(released.indices)
     isExhausted = false
   }

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismPacket
 import PrismProtocol
 import PrismStore
 
@@ -16,8 +17,8 @@ struct Doctor: Sendable {
   let process: ProcessFigures
 
   func findings() async -> [Finding] {
-    let database = await database()
-    return [database, descriptors] + (await held()) + (await collectors())
+    let (database, collectors) = (await database(), await collectors())
+    return [database, descriptors] + (await held(besides: collectors)) + collectors
   }
 
   private func database() async -> Finding {
@@ -53,11 +54,12 @@ struct Doctor: Sendable {
 
   // MARK: Collectors
 
-  /// The namespaces that only an operator can get going again.
-  private func held() async -> [Finding] {
+  /// The namespaces that only an operator can get going again, if no probe found why.
+  private func held(besides collectors: [Finding]) async -> [Finding] {
     var findings: [Finding] = []
+    let explained = Set(collectors.filter { $0.result == .fault }.flatMap(\.namespaces))
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
-      guard let failure = await pipeline.status.heldBy else { continue }
+      guard !explained.contains(namespace.text), let failure = await pipeline.status.heldBy else { continue }
       let keyID = engine.hub.current.namespaces[namespace]?.keyId ?? ""
       findings.append(
         Finding("delivery \(namespace)", .fault, failure.cause, advice: Self.advice(failure, keyID: keyID)))
@@ -78,76 +80,65 @@ struct Doctor: Sendable {
   }
 
   private func collectors() async -> [Finding] {
-    let namespaces = engine.hub.current.namespaces.values.filter { $0.url != nil }.sorted { $0.name < $1.name }
-    let places = Dictionary(grouping: namespaces) { Place(url: $0.url ?? "", files: $0.tls) }
-    var findings: [Finding] = []
+    let probes = await probes()
+    var findings: [[Finding]] = []
     await withTaskGroup(of: [Finding].self) { group in
-      for (index, (place, namespaces)) in places.enumerated() {
-        if index >= Self.probesMax, let done = await group.next() { findings += done }
-        let (names, first) = (namespaces.map(\.name.text).joined(separator: ", "), namespaces[0])
-        group.addTask { await probe(place.url, first.tls, isPlain: first.isPlain, names) }
+      for (index, probe) in probes.enumerated() {
+        if index >= Self.probesMax, let done = await group.next() { findings.append(done) }
+        group.addTask { await ask(probe) }
       }
-      for await done in group { findings += done }
+      for await done in group { findings.append(done) }
     }
-    return findings.sorted { $0.check < $1.check }
+    return findings.sorted { ($0.first?.check ?? "") < ($1.first?.check ?? "") }.flatMap { $0 }
+  }
+
+  /// One for the namespaces that share a url, a key, a token and certificates.
+  private func probes() async -> [CollectorProbe] {
+    var groups: [Place: (settings: [PipelineSettings], isProven: Bool)] = [:]
+    let (snapshot, pipelines) = (engine.hub.current, await engine.pipelines)
+    for (name, configuration) in snapshot.namespaces.sorted(by: { $0.key < $1.key }) where configuration.url != nil {
+      let settings = PipelineSettings(
+        namespace: name, snapshot: snapshot, automaticDeviceID: await engine.automaticDeviceID)
+      let status = await pipelines[name]?.status
+      let isProven =
+        status.map { ($0.lastSuccess ?? 0) > ($0.lastFailure?.unixMilliseconds ?? 0) || $0.lastFailure?.code != nil }
+        ?? false
+      groups[Place(configuration), default: ([], false)].settings.append(settings)
+      if isProven { groups[Place(configuration)]?.isProven = true }
+    }
+    return groups.values.compactMap { group in
+      guard let first = group.settings.first, let configuration = first.configuration else { return nil }
+      return CollectorProbe(
+        url: configuration.url ?? "", namespaces: group.settings.map(\.namespace), deviceID: first.deviceID,
+        key: first.key, token: configuration.token, tls: configuration.tls, isProven: group.isProven)
+    }
   }
 
   private struct Place: Hashable {
     let url: String
-    let caFile: String?, certFile: String?
-    init(url: String, files: NamespaceConfiguration.TLS) {
-      (self.url, caFile, certFile) = (url, files.caFile?.path, files.certFile?.path)
+    let keyID: String?, tokenFile: String?, caFile: String?, certFile: String?
+    init(_ configuration: NamespaceConfiguration) {
+      (url, keyID, tokenFile) = (configuration.url ?? "", configuration.keyId, configuration.token?.path)
+      (caFile, certFile) = (configuration.tls.caFile?.path, configuration.tls.certFile?.path)
     }
   }
 
-  /// Asks for nothing but an answer (HEAD): name, route, TLS and the other clock are seen, and nothing is changed.
-  private func probe(
-    _ url: String, _ tls: NamespaceConfiguration.TLS, isPlain: Bool, _ namespaces: String
-  ) async -> [Finding] {
-    var request = UploadRequest(
-      url: url, headers: [], body: [], connectTimeout: Self.probeTimeout, timeout: Self.probeTimeout)
-    (request.method, request.tls) = (.head, tls)
-    let answer = await engine.parts.transport.post(request)
-    let check = "url \(namespaces)"
+  /// Name, route, TLS, key, token, versions and the other clock are seen, and nothing is stored.
+  private func ask(_ probe: CollectorProbe) async -> [Finding] {
+    let isPlain = probe.namespaces.contains { engine.hub.current.namespaces[$0]?.isPlain == true }
     let plain =
       isPlain
       ? [
         Finding(
-          check, .warning, "\(url) is not encrypted by TLS: tokens and device ids can be read on the way",
+          "url \(probe.names)", .warning,
+          "\(probe.url) is not encrypted by TLS: tokens and device ids can be read on the way",
           advice: "use an https url")
       ]
       : []
-    switch answer.outcome {
-    case .response(let status, let headers, _):
-      let found = Finding(check, .ok, "\(url) answers (\(status) to a probe without a packet)")
-      return [found] + plain + [headers["date"].flatMap { clock($0, url) }].compactMap { $0 }
-    case .failure(let failure, let detail):
-      return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure))] + plain
-    }
-  }
-
-  /// nil where the two clocks agree.
-  private func clock(_ date: String, _ url: String) -> Finding? {
-    let now = engine.parts.time.unixMilliseconds
-    guard let other = HTTPDate.unixMilliseconds(date, now: now) else { return nil }
-    let ahead = (now - other) / 1000
-    guard abs(ahead) > Self.clockSkewMax.components.seconds else { return nil }
-    return Finding(
-      "clock", .warning, "this machine's is \(abs(ahead)) s \(ahead > 0 ? "ahead of" : "behind") that of \(url)",
-      advice: "find out which one is wrong: `timedatectl` tells whether this one is kept by NTP")
-  }
-
-  private static func advice(_ failure: UploadAnswer.Failure) -> String {
-    switch failure {
-    case .resolve: "look at the url's host name, and at the name servers (`resolvectl query HOST`)"
-    case .connect: "look whether the collector listens there, and at firewalls between"
-    case .tls:
-      "does the port speak TLS? Then look at the certificates: tls.caFile must hold the authority of the collector's, "
-        + "and all be in date"
-    case .timeout: "packets are lost on the way, or the collector is overloaded"
-    case .reset, .badResponse: "what listens there does not speak HTTP as a collector does: look at the url's port"
-    case .cancelled: "ask again"
-    case .local: "look at the files that the namespace's tls keys name"
-    }
+    do throws(PacketError) {
+      let (question, request) = try probe.request(now: engine.parts.time.unixMilliseconds, timeout: Self.probeTimeout)
+      let answer = await engine.transport.post(request)
+      return probe.findings(answer.outcome, to: question, now: engine.parts.time.unixMilliseconds) + plain
+    } catch { return [Finding("url \(probe.names)", .skipped, "no probe can be made: \(error.rawValue)")] + plain }
   }
 }

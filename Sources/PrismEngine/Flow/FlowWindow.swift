@@ -1,11 +1,11 @@
 import PrismProtocol
 
-/// What a namespace has sent over metered networks in its current window of 24 h (docs/delivery.md, "Gates").
+/// The bytes of a namespace over metered networks in its current window of 24 h (docs/delivery.md, "Gates").
 ///
-/// While the daemon runs, the window's age is counted by the uptime clock, which nobody can step. Over a restart only
-/// the wall clock can tell how much time went by. Where that one is behind the window's begin (a machine without a
-/// battery-backed clock, say), it is asked again for as long as this window lasts, since it may be set right later: no
-/// step of the clock, either way, makes a window longer than 24 h of uptime.
+/// While the daemon runs, the window's age is counted by the uptime clock, which never steps. Over a restart only the
+/// wall clock can measure time. If it is behind the window's begin (a machine without a battery-backed clock, for
+/// example), it is read again while this window lasts, because it may be corrected later. No step of the clock makes a
+/// window longer than 24 h of uptime.
 struct FlowWindow: Sendable, Equatable {
   static let length: Duration = .seconds(86_400)
 
@@ -35,7 +35,7 @@ struct FlowWindow: Sendable, Equatable {
     asksWallClock = age.overflow || age.partialValue < 0
   }
 
-  /// What survives a restart.
+  /// The part that survives a restart.
   func note(now: Instant) -> [UInt8] {
     let started = asksWallClock ? startedUnixMilliseconds : now.unixMilliseconds - age(now).wholeMilliseconds
     return JSONValue.object([.init("usedBytes", .int(usedBytes)), .init("startedUnixMs", .int(started))]).bytes

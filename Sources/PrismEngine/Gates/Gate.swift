@@ -1,6 +1,5 @@
-/// What can keep a report from being sent, in the order in which it is asked (docs/delivery.md, "Gates"). The raw
-/// value is
-/// the name that `prismctl explain` and status say.
+/// The conditions that can keep a report from being sent, in the order in which they are checked (docs/delivery.md,
+/// "Gates"). The raw value is the name in `prismctl explain` and status.
 enum Gate: String, Sendable, CaseIterable {
   /// The daemon is stopping.
   case stopping

@@ -6,8 +6,8 @@ import PrismStore
 /// and time, asked by the pipeline before every packet and by `prismctl explain`.
 struct Gates: Sendable {
   var settings: PipelineSettings
-  var kind: ReportKind
-  var network: NetworkState
+  var kind: RowKind
+  var network: NetworkStatus
   var flow: FlowWindow
   /// nil: none, or it is just being ended by this upload.
   var pause: UploadState.Pause?
@@ -28,10 +28,8 @@ struct Gates: Sendable {
   var verdict: Verdict {
     if let shut = configurationGate ?? salvageGate ?? networkGate ?? retryGate { return .shut(shut) }
     let stays = isMetered ? settings.wifiOnlyTypes : []
-    switch kind {
-    case .meta: return .open(stays.isEmpty ? .all : .except(stays))
-    case .payload: return .open(.only(settings.payloadTypes.subtracting(stays)))
-    }
+    if kind.hasPayload { return .open(.only(settings.payloadTypes.subtracting(stays))) }
+    return .open(stays.isEmpty ? .all : .except(stays))
   }
 
   /// Nothing but a failure of the last try keeps rows back.
@@ -48,7 +46,7 @@ struct Gates: Sendable {
     if settings.collector == nil { return ShutGate(.url, "no url is configured: rows are stored and nothing is sent") }
     if !configuration.isUpload { return ShutGate(.isUpload, "isUpload is off in the configuration") }
     if settings.key == nil { return ShutGate(.key, "keyId names none of the daemon's keys") }
-    if kind == .payload && settings.payloadTypes.isEmpty {
+    if kind.hasPayload && settings.payloadTypes.isEmpty {
       return ShutGate(.isUploadPayload, "no type of the monitor list has isUploadPayload")
     }
     return nil
@@ -93,7 +91,7 @@ struct Gates: Sendable {
   /// - Parameter isSpaced: the metered interval holds it back.
   func shutGate(for type: ReportType, due: Duration?, isSpaced: Bool) -> ShutGate? {
     if let shut = configurationGate ?? salvageGate { return shut }
-    if kind == .payload && !settings.payloadTypes.contains(type) {
+    if kind.hasPayload && !settings.payloadTypes.contains(type) {
       return ShutGate(.isUploadPayload, "isUploadPayload is off for \(type) in the monitor list")
     }
     if let shut = networkGate, shut.gate == .network { return shut }

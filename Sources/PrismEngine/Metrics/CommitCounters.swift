@@ -4,6 +4,7 @@ public struct CommitCounters: Sendable, Equatable {
   public private(set) var duration = Histogram(from: 0.0005, doublings: 15)
   /// Reports of one commit.
   public private(set) var rows = Histogram(from: 1, doublings: 12)
+  /// Commits that failed.
   public private(set) var failures = 0
 
   public init() {}

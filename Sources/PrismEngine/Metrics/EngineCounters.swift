@@ -5,6 +5,7 @@ public struct EngineCounters: Sendable, Equatable {
     case accepted, duplicate
     case noReceipt = "no_receipt"
     case tooLarge = "too_large"
+    case tooOld = "too_old"
     case unacceptable, misconfigured, unproven, unavailable, cancelled
   }
 
@@ -22,21 +23,22 @@ public struct EngineCounters: Sendable, Equatable {
     bytesPacked += packedBytes
   }
 
-  mutating func answered(_ answer: UploadAnswer, as result: AnswerClass, attempt: Int) {
-    packets[result.counter, default: 0] += 1
+  mutating func answered(_ outcome: DeliveryOutcome, attempt: Int) {
+    packets[outcome.verdict.counter, default: 0] += 1
     if attempt > 1 { retries += 1 }
-    bytesSent += answer.bytesSent
-    bytesReceived += answer.bytesReceived
-    postDuration.record(answer.duration / .seconds(1))
+    bytesSent += outcome.bytesSent
+    bytesReceived += outcome.bytesReceived
+    postDuration.record(outcome.duration / .seconds(1))
   }
 }
 
-extension AnswerClass {
+extension DeliveryOutcome.Verdict {
   fileprivate var counter: EngineCounters.Result {
     switch self {
     case .accepted(let wasDuplicate): wasDuplicate ? .duplicate : .accepted
     case .noReceipt: .noReceipt
     case .tooLarge: .tooLarge
+    case .tooOld: .tooOld
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
     case .unproven: .unproven

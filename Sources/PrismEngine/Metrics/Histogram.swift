@@ -1,9 +1,10 @@
 /// How often a figure came in each bucket.
 public struct Histogram: Sendable, Equatable {
-  /// The buckets' upper ends, ascending; the last bucket, which has none, takes the rest.
+  /// The buckets' upper ends, ascending; the last bucket has no upper end and takes the rest.
   public let edges: [Double]
   /// Not cumulative; one more than there are edges.
   public private(set) var counts: [Int]
+  /// The sum of all values.
   public private(set) var sum = 0.0
 
   public init(edges: [Double]) {
@@ -16,6 +17,7 @@ public struct Histogram: Sendable, Equatable {
     self.init(edges: (0...doublings).map { first * Double(1 << $0) })
   }
 
+  /// Counts `value` in its bucket.
   public mutating func record(_ value: Double) {
     counts[edges.firstIndex { value <= $0 } ?? edges.count] += 1
     sum += value

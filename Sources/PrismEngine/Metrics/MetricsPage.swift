@@ -1,8 +1,9 @@
+public import PrismAdmission
 import PrismBase
 import PrismProtocol
 import PrismStore
 
-// What `/metrics` answers; docs/metrics.md says what each metric means.
+// Writes the page `/metrics`; docs/metrics.md explains each metric.
 extension Engine {
   /// - Parameter store: nil where the store does not answer: what it would tell is left out.
   public func metrics(
@@ -100,8 +101,8 @@ extension MetricsText {
     begin("prism_store_bytes", .gauge, "Size of the database and its log.")
     sample(store.bytes)
     let queues = store.queues.sorted { $0.key < $1.key }.flatMap { namespace, kinds in
-      ReportKind.allCases.map { kind in
-        (namespace.text, kind.rawValue, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil))
+      RowKind.all.map { kind in
+        (namespace.text, kind.name, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil))
       }
     }
     begin("prism_rows", .gauge, "Rows in the store, by their state.")
@@ -124,7 +125,7 @@ extension MetricsText {
     for (namespace, kind, queue) in queues { sample(queue.bytes, ["namespace": namespace, "kind": kind]) }
     begin(
       "prism_oldest_waiting_age_seconds", .gauge,
-      "Age of the oldest row that waits or is in flight; 0 if there is none.")
+      "Age of the oldest row that waits or is in flight; 0 without such a row.")
     for (namespace, kind, queue) in queues {
       let age = queue.oldestCreatedTime.map { max(0, Double(now - $0)) / 1000 } ?? 0
       sample(age, ["namespace": namespace, "kind": kind])
@@ -143,7 +144,7 @@ extension MetricsText {
   }
 
   fileprivate mutating func add(_ remote: RemoteFigures) {
-    begin("prism_remote_version", .gauge, "Number of the remote configuration in force; 0: none.")
+    begin("prism_remote_version", .gauge, "Number of the remote configuration in force; 0 without one.")
     sample(Int(remote.number))
     begin("prism_remote_namespaces", .gauge, "Namespaces that remote configuration says something of.")
     sample(remote.namespaces)
@@ -157,9 +158,9 @@ extension MetricsText {
     sample(Double(remote.lastAnswerMilliseconds) / 1000)
   }
 
-  fileprivate mutating func add(_ network: NetworkState) {
+  fileprivate mutating func add(_ network: NetworkStatus) {
     begin("prism_network_state", .gauge, "1 for what the network counts as.")
-    for kind in NetworkState.Kind.allCases { sample(kind == network.kind ? 1 : 0, ["state": kind.rawValue]) }
+    for kind in NetworkStatus.Kind.allCases { sample(kind == network.kind ? 1 : 0, ["state": kind.rawValue]) }
   }
 
   // MARK: Delivery
@@ -185,8 +186,8 @@ extension MetricsText {
   fileprivate mutating func addPackets(_ deliveries: Deliveries) {
     func each(_ body: (inout MetricsText, EngineCounters, String, String) -> Void) {
       for delivery in deliveries {
-        for kind in ReportKind.allCases {
-          body(&self, delivery.status.counters[kind], delivery.namespace.text, kind.rawValue)
+        for kind in RowKind.all {
+          body(&self, delivery.status.counters[kind], delivery.namespace.text, kind.name)
         }
       }
     }
@@ -207,7 +208,7 @@ extension MetricsText {
     each { $0.sample($1.bytesSent, ["namespace": $2, "kind": $3]) }
     begin("prism_received_bytes_total", .counter, "Received from collectors, headers included.")
     each { $0.sample($1.bytesReceived, ["namespace": $2, "kind": $3]) }
-    begin("prism_post_duration_seconds", .histogram, "How long a POST took, whatever came of it.")
+    begin("prism_post_duration_seconds", .histogram, "Duration of a POST, with any result.")
     each { $0.add($1.postDuration, ["namespace": $2, "kind": $3]) }
   }
 

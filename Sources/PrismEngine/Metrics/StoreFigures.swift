@@ -1,15 +1,16 @@
 public import PrismProtocol
 public import PrismStore
 
-/// What the store holds, read on its queue.
+/// The content of the store, read on its queue.
 public struct StoreFigures: Sendable {
-  public var queues: [NamespaceName: [ReportKind: QueueStatus]]
+  /// The queue of each namespace and kind.
+  public var queues: [NamespaceName: [RowKind: QueueStatus]]
   /// Of the database and its log.
   public var bytes: Int
 }
 
 extension Engine {
-  /// Figures that are known in memory, and one row a lane; nothing is counted. It hangs where the store's queue does.
+  /// Figures that are known in memory, and one row a priority; nothing is counted. It hangs where the store's queue does.
   public nonisolated func storeFigures() async throws(StoreError) -> StoreFigures {
     StoreFigures(queues: try await parts.store.status(), bytes: await parts.store.storeBytes())
   }

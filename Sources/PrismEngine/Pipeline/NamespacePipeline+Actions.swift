@@ -6,11 +6,11 @@ import PrismStore
 
 // Does what `Delivery` says, and tells it what came of it.
 extension NamespacePipeline {
-  func tell(_ kind: ReportKind, _ event: Delivery.Event) {
+  func tell(_ kind: RowKind, _ event: Delivery.Event) {
     for action in deliveries[kind].handle(event, conditions(kind)) { perform(action, kind) }
   }
 
-  private func conditions(_ kind: ReportKind) -> Delivery.Conditions {
+  private func conditions(_ kind: RowKind) -> Delivery.Conditions {
     let gates = gates(kind)
     return Delivery.Conditions(
       instant: Instant(uptime: now, unixMilliseconds: parts.time.unixMilliseconds), random: parts.random,
@@ -19,11 +19,11 @@ extension NamespacePipeline {
       wifiOnlyTypes: settings.wifiOnlyTypes)
   }
 
-  private func perform(_ action: Delivery.Action, _ kind: ReportKind) {
+  private func perform(_ action: Delivery.Action, _ kind: RowKind) {
     switch action {
     case .recover: begin { await $0.askStore(kind) { pipeline throws(StoreError) in try await pipeline.recover(kind) } }
     case .look:
-      wishes.willClaim(kind)  // before the look: what comes after it is another wish
+      signal.willClaim(kind)  // before the look: what comes after it is another request
       begin { await $0.tell(kind, .looked(hasRows: $0.parts.store.hasWaiting($0.namespace, kind))) }
     case .read(let id):
       begin {
@@ -35,15 +35,15 @@ extension NamespacePipeline {
     case .post(let packet, let predecessor, let needsNewConnection):
       post(packet, dependsOn: predecessor, needsNewConnection, kind)
     case .rememberRetry(let note): notes[Self.retryKey(kind)] = .some(note)
-    case .accepted(let answer): accepted(kind, answer)
+    case .accepted(let outcome): accepted(kind, outcome)
     case .circuit(.succeeded):
-      if circuit.isOpen { wish(.rows) }  // the other kind waited for this probe
+      if circuit.isOpen { requestUpload(.rows) }  // the other kind waited for this probe
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
     case .log(let message): log(message, kind)
     case .ended(let isOver):
       parts.log.faultEnded(
-        "dead.\(namespace).\(kind.rawValue)", "no more dead letters in this upload", ["namespace": namespace.text])
+        "dead.\(namespace).\(kind.name)", "no more dead letters in this upload", ["namespace": namespace.text])
       circuit.ended(kind)
       if isOver { drained(kind) }
     }
@@ -53,18 +53,18 @@ extension NamespacePipeline {
 
   /// Tells what `ask` answers, or that the store failed.
   private func askStore(
-    _ kind: ReportKind, _ ask: (NamespacePipeline) async throws(StoreError) -> Delivery.Event
+    _ kind: RowKind, _ ask: (NamespacePipeline) async throws(StoreError) -> Delivery.Event
   ) async {
     do throws(StoreError) {
       tell(kind, try await ask(self))
     } catch {
       parts.log.fault(
-        "store.\(namespace).\(kind.rawValue)", "delivery waits for the store", ["cause": error.description])
+        "store.\(namespace).\(kind.name)", "delivery waits for the store", ["cause": error.description])
       tell(kind, .storeFailed)
     }
   }
 
-  private func recover(_ kind: ReportKind) async throws(StoreError) -> Delivery.Event {
+  private func recover(_ kind: RowKind) async throws(StoreError) -> Delivery.Event {
     let inFlight = try await parts.store.inFlight(namespace, kind)
     let lastAccepted = try await parts.store.lastAccepted(namespace, kind)
     let note = try await parts.store.note(namespace, Self.senderKey(kind))
@@ -72,8 +72,8 @@ extension NamespacePipeline {
   }
 
   /// With the notes of the moment in which the store is asked: of two commits the later one has the newer notes.
-  private func commit(_ turn: UploadTurn, _ kind: ReportKind) async throws(StoreError) -> Delivery.Event {
-    if !turn.claims.isEmpty { wishes.willClaim(kind) }
+  private func commit(_ turn: UploadCommit, _ kind: RowKind) async throws(StoreError) -> Delivery.Event {
+    if !turn.claims.isEmpty { signal.willClaim(kind) }
     var turn = turn
     turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) } + turn.notes
     notes = [:]
@@ -82,14 +82,17 @@ extension NamespacePipeline {
       for note in turn.notes where notes[note.key] == nil { notes[note.key] = .some(note.value) }
       throw error
     }
-    parts.log.faultEnded("store.\(namespace).\(kind.rawValue)", "the store works again")
+    parts.log.faultEnded("store.\(namespace).\(kind.name)", "the store works again")
+    let trace = PacketLog(parts.log)
+    trace.settled(turn.dispositions, namespace, kind)
+    trace.claimed(packets)
     return .committed(packets.compactMap { $0 })
   }
 
   // MARK: Packets
 
   private func build(
-    _ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: Set<ReportType>, _ kind: ReportKind
+    _ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: Set<ReportType>, _ kind: RowKind
   ) async {
     do {
       tell(kind, .built(try await parts.builder.build(packets, seal, wifiOnly: wifiOnly)))
@@ -97,29 +100,39 @@ extension NamespacePipeline {
   }
 
   private func post(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ needsNewConnection: Bool, _ kind: ReportKind
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ needsNewConnection: Bool, _ kind: RowKind
   ) {
-    var request = request(for: packet, dependsOn: predecessor, kind)
-    request.needsNewConnection = needsNewConnection
     let isMetered = gates(kind).isMetered
-    let booked = isMetered ? book(UploadHeaders.estimatedBytes(request)) : 0
+    let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : 0
     postedEdition[kind] = edition
     circuit.started(kind)
-    begin { [request] pipeline in
-      let answer = await pipeline.parts.transport.post(request)
-      if isMetered { _ = pipeline.book(answer.bytesSent + answer.bytesReceived - booked) }
-      pipeline.tell(kind, .answered(packet.context.packetID, answer))
+    let (configuration, trace) = (settings.configuration, PacketLog(parts.log))
+    trace.sent(packet)
+    begin { pipeline in
+      let outcome = await pipeline.attempt(
+        packet, dependsOn: predecessor, needsNewConnection: needsNewConnection, configuration)
+      trace.answered(packet.context, outcome)
+      if isMetered { _ = pipeline.book(outcome.bytesSent + outcome.bytesReceived - booked) }
+      pipeline.tell(kind, .answered(packet.context.packetID, outcome))
     }
   }
 
-  private func request(for packet: BuiltPacket, dependsOn predecessor: PacketID?, _ kind: ReportKind) -> UploadRequest {
-    let token = settings.configuration?.token.map { String(decoding: $0.content.bytes, as: UTF8.self) }
-    var request = UploadRequest(
-      url: settings.collector?.endpoint(kind.rawValue) ?? "",
-      headers: UploadHeaders.make(packet, dependsOn: predecessor, token: token), body: packet.body,
-      connectTimeout: UploadHeaders.connectTimeout, timeout: UploadHeaders.timeout(bodyBytes: packet.body.count))
-    if let tls = settings.configuration?.tls { request.tls = tls }
-    return request
+  private func attempt(
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, needsNewConnection: Bool,
+    _ configuration: NamespaceConfiguration?
+  ) async -> DeliveryOutcome {
+    guard let configuration else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
+    let sentTime = parts.time.unixMilliseconds
+    do throws(PacketError) {
+      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, sentTime: sentTime)
+      return await parts.output.deliver(
+        OutgoingPacket(
+          headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
+          configuration: configuration, key: packet.seal.key))
+    } catch {
+      let cause = "the packet can't be encrypted: \(error.rawValue)"
+      return DeliveryOutcome(.unavailable(status: nil, cause: cause, retryAfter: nil), mayHaveLeft: false)
+    }
   }
 
   private func book(_ bytes: Int) -> Int {
@@ -129,26 +142,23 @@ extension NamespacePipeline {
     return bytes
   }
 
-  private func accepted(_ kind: ReportKind, _ answer: UploadAnswer) {
+  private func accepted(_ kind: RowKind, _ outcome: DeliveryOutcome) {
     provenEdition = postedEdition[kind]
-    guard case .response(_, let headers, _) = answer.outcome,
-      let version = headers["prism-config-version"].flatMap({ Int64($0) })
-    else { return }
-    parts.announcements.yield(version)
+    if let version = outcome.configurationVersion { parts.announcements.yield(version) }
   }
 
-  private func log(_ message: Delivery.Message, _ kind: ReportKind) {
-    let upload = "upload.\(namespace).\(kind.rawValue)"
+  private func log(_ message: Delivery.Message, _ kind: RowKind) {
+    let upload = "upload.\(namespace).\(kind.name)"
     switch message {
     case .deadLetter(let status):
       parts.log.fault(
-        "dead.\(namespace).\(kind.rawValue)",
+        "dead.\(namespace).\(kind.name)",
         "the collector can't take a report: it is a dead letter (prismctl dead list)",
-        ["namespace": namespace.text, "kind": kind.rawValue, "status": String(status)])
+        ["namespace": namespace.text, "kind": kind.name, "status": String(status)])
     case .notDelivered(let cause):
       parts.log.fault(
         upload, "not delivered; tried again with growing pauses",
-        ["namespace": namespace.text, "kind": kind.rawValue, "cause": cause])
+        ["namespace": namespace.text, "kind": kind.name, "cause": cause])
     case .deliveredAgain: parts.log.faultEnded(upload, "delivered again", ["namespace": namespace.text])
     }
   }

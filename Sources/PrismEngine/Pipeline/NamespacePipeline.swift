@@ -8,7 +8,7 @@ import PrismStore
 /// (`NamespacePipeline+Actions`).
 actor NamespacePipeline {
   let parts: PipelineParts
-  let wishes: WishBox
+  let signal: UploadSignal
   var settings: PipelineSettings
 
   var schedule = UploadSchedule()
@@ -28,12 +28,12 @@ actor NamespacePipeline {
   /// When a gate that was found shut opens by time alone (the metered window's end).
   private var gateOpensAt: Duration?
   private var timer: (at: Duration, task: Task<Void, Never>)?
-  /// What the deliveries asked for and was not answered yet. An ended task is let go at once: it keeps 12 KiB of stack.
+  /// Requests of the deliveries that are not answered yet. An ended task is removed at once: it keeps 12 KiB of stack.
   private var tasks: [Int: Task<Void, Never>] = [:]
   private var lastTask = 0
 
-  init(parts: PipelineParts, settings: PipelineSettings, wishes: WishBox) {
-    (self.parts, self.settings, self.wishes) = (parts, settings, wishes)
+  init(parts: PipelineParts, settings: PipelineSettings, signal: UploadSignal) {
+    (self.parts, self.settings, self.signal) = (parts, settings, signal)
     collector = settings.collector
     flow = FlowWindow(now: Instant(parts.time))
   }
@@ -48,48 +48,48 @@ actor NamespacePipeline {
   func start(with remains: NamespaceRemains) {
     let instant = Instant(parts.time)
     if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
-    for kind in ReportKind.allCases {
+    for kind in RowKind.all {
       guard let note = remains.notes[Self.retryKey(kind)] else { continue }
       let record = RetryRecord(note: note, now: instant)
       circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
       tell(kind, .restored(record))
     }
-    if remains.hasReports { wish(.start) }
+    if remains.hasReports { requestUpload(.start) }
     arm()
   }
 
   static let flowKey = "flow"
-  static func retryKey(_ kind: ReportKind) -> String { "retry.\(kind.rawValue)" }
-  static func senderKey(_ kind: ReportKind) -> String { "sender.\(kind.rawValue)" }
+  static func retryKey(_ kind: RowKind) -> String { "retry.\(kind.name)" }
+  static func senderKey(_ kind: RowKind) -> String { "sender.\(kind.name)" }
 
   var interval: Duration { settings.configuration?.uploadInterval ?? .seconds(5) }
 
-  // MARK: Wishes
+  // MARK: Requests
 
-  /// Rows were committed, as `wishes` tells.
+  /// Rows were committed, as `signal` tells.
   func wake() {
-    let fresh = wishes.takeFresh()
-    if fresh.crash { wish(.crash) } else if fresh.realtime { wish(.realtime) }
-    if fresh.rows.meta || fresh.rows.payload { wish(.rows) }
+    let fresh = signal.takeFresh()
+    if fresh.crash { requestUpload(.crash) } else if fresh.realtime { requestUpload(.realtime) }
+    if fresh.rows.contains(where: { $0 }) { requestUpload(.rows) }
     arm()
   }
 
   func flush() {
-    wish(.flush)
-    hope(.flush, tryAt: now)
+    requestUpload(.flush)
+    trigger(.flush, tryAt: now)
     arm()
   }
 
-  /// Rows wait that nobody appended.
+  /// Rows wait without an append.
   func reportsCameBack() {
-    wish(.rows)
+    requestUpload(.rows)
     arm()
   }
 
   func networkChanged() {
     guard parts.network.current.kind != .none else { return }
-    wish(.network)
-    hope(.network, tryAt: now + UploadSchedule.networkJitter.share(parts.random.next()))
+    requestUpload(.network)
+    trigger(.network, tryAt: now + UploadSchedule.networkJitter.share(parts.random.next()))
     arm()
   }
 
@@ -100,25 +100,25 @@ actor NamespacePipeline {
     collector = settings.collector ?? collector
     edition += 1
     if isOtherCollector {
-      for kind in ReportKind.allCases { tell(kind, .otherCollector) }
+      for kind in RowKind.all { tell(kind, .otherCollector) }
       circuit = Circuit()
     }
-    wish(.start)
-    hope(isOtherCollector ? .newCollector : .reload, tryAt: now)
+    requestUpload(.start)
+    trigger(isOtherCollector ? .newCollector : .reload, tryAt: now)
     arm()
   }
 
   func reloaded() {
-    hope(.reread, tryAt: now)
+    trigger(.reread, tryAt: now)
     arm()
   }
 
-  func wish(_ wish: UploadSchedule.Wish) {
-    schedule.wish(wish, now: now, interval: interval, random: parts.random.next())
+  func requestUpload(_ request: UploadSchedule.UploadRequest) {
+    schedule.requestUpload(request, now: now, interval: interval, random: parts.random.next())
   }
 
-  private func hope(_ hope: UploadState.Hope, tryAt: Duration) {
-    for kind in ReportKind.allCases { tell(kind, .upload(.hope(hope, tryAt: tryAt))) }
+  private func trigger(_ trigger: UploadState.RetryTrigger, tryAt: Duration) {
+    for kind in RowKind.all { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
   }
 
   // MARK: The timer
@@ -129,9 +129,9 @@ actor NamespacePipeline {
     return isMetered ? settings.configuration?.meteredInterval : nil
   }
 
-  /// When something is to be done next; nil: nothing is wished for.
+  /// When something is to be done next; nil if no upload is requested.
   var due: Duration? {
-    let pauses = ReportKind.allCases.compactMap { kind -> Duration? in
+    let pauses = RowKind.all.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
     return (pauses + [schedule.due(spacing: spacing), gateOpensAt].compactMap { $0 }).min()
@@ -153,20 +153,20 @@ actor NamespacePipeline {
     timer = nil
     if let opensAt = gateOpensAt, opensAt <= now {
       gateOpensAt = nil
-      schedule.wish(.start, now: now, interval: interval, random: 0)
+      schedule.requestUpload(.start, now: now, interval: interval, random: 0)
     }
     if let due = schedule.due(spacing: spacing), due <= now {
       schedule.begin(now: now)
-      wishes.willUpload()
-      for kind in ReportKind.allCases { want(kind) }
+      signal.willUpload()
+      for kind in RowKind.all { want(kind) }
     }
-    for kind in ReportKind.allCases {
+    for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
     arm()
   }
 
-  private func want(_ kind: ReportKind) {
+  private func want(_ kind: RowKind) {
     if !isStopping { tell(kind, .upload(.wanted)) }
   }
 
@@ -182,28 +182,28 @@ actor NamespacePipeline {
     tasks[number] = nil
   }
 
-  /// Wishes that came while the drain ran were taken for part of it; rows that it didn't see, or left because of a gate
-  /// that opened since, still want to go.
-  func drained(_ kind: ReportKind) {
-    let mayWait = wishes.hasRows(kind) || !deliveries[kind].queue.isDone
+  /// Requests that came while the drain ran counted as part of it. Rows that it didn't see, or left because of a gate
+  /// that opened since, must still be sent.
+  func drained(_ kind: RowKind) {
+    let mayWait = signal.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {
-    case .open: if mayWait { wish(.rows) }
+    case .open: if mayWait { requestUpload(.rows) }
     case .shut(let gate):
-      // What else opens a gate (a reload, the network) is a wish of its own.
+      // Other events that open a gate (a reload, the network) are requests of their own.
       if gate.gate == .flow, let opensIn = gate.opensIn { gateOpensAt = now + opensIn }
       // The other kind's probe may fail for ever by a fault of its own packet.
-      if gate.gate == .circuit && mayWait { wish(.rows) }
+      if gate.gate == .circuit && mayWait { requestUpload(.rows) }
     }
     arm()
   }
 
-  // MARK: Stopping, and what is told
+  // MARK: Stopping and status
 
   /// No new packet; one that is on its way may take until `deadline` on the uptime clock.
   func stop(deadline: Duration) async {
     isStopping = true
     timer?.task.cancel()
-    for kind in ReportKind.allCases { tell(kind, .upload(.stop)) }
+    for kind in RowKind.all { tell(kind, .upload(.stop)) }
     let time = parts.time
     let deadlineTask = Task { [weak self] in
       do { try await time.sleep(until: deadline) } catch { return }  // all ended before
@@ -218,12 +218,12 @@ actor NamespacePipeline {
     for number in tasks.keys.sorted() { tasks[number]?.cancel() }
   }
 
-  /// Nothing is on its way, and nothing is wished for.
+  /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
-    ReportKind.allCases.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
+    RowKind.all.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
   }
 
-  func gates(_ kind: ReportKind, isProbe: Bool = false) -> Gates {
+  func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {
     var pause: UploadState.Pause?
     if case .paused(let current) = deliveries[kind].upload { pause = current }
     return Gates(
@@ -233,21 +233,21 @@ actor NamespacePipeline {
   }
 
   /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.
-  func explain(_ kind: ReportKind, _ type: ReportType) -> ShutGate? {
+  func explain(_ kind: RowKind, _ type: ReportType) -> ShutGate? {
     let unspaced = schedule.due(spacing: nil)
     return gates(kind).shutGate(
       for: type, due: schedule.due(spacing: spacing), isSpaced: unspaced != schedule.due(spacing: spacing))
   }
 
   var status: PipelineStatus {
-    let failures = ReportKind.allCases.compactMap { deliveries[$0].retry.lastFailure }
+    let failures = RowKind.all.compactMap { deliveries[$0].retry.lastFailure }
     var window = flow
     window.roll(Instant(parts.time))
-    let held = ReportKind.allCases.first { deliveries[$0].retry.pause?.reason == .held }
+    let held = RowKind.all.first { deliveries[$0].retry.pause?.reason == .held }
     return PipelineStatus(
       isRetired: settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
       circuitIsOpen: circuit.isOpen,
-      lastSuccess: ReportKind.allCases.compactMap { deliveries[$0].lastSuccess }.max(),
+      lastSuccess: RowKind.all.compactMap { deliveries[$0].lastSuccess }.max(),
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds },
       nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
       flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,

@@ -1,26 +1,18 @@
 import PrismProtocol
 
-/// One value for metas and one for payloads.
+/// One value for each kind of row.
 struct PerKind<Value> {
-  var meta: Value, payload: Value
+  private var values: [Value]
 
-  init(_ value: @autoclosure () -> Value) { (meta, payload) = (value(), value()) }
-  init(each value: (ReportKind) -> Value) { (meta, payload) = (value(.meta), value(.payload)) }
+  init(_ value: @autoclosure () -> Value) { values = RowKind.all.map { _ in value() } }
+  init(each value: (RowKind) -> Value) { values = RowKind.all.map(value) }
 
-  subscript(kind: ReportKind) -> Value {
-    get {
-      switch kind {
-      case .meta: meta
-      case .payload: payload
-      }
-    }
-    _modify {
-      switch kind {
-      case .meta: yield &meta
-      case .payload: yield &payload
-      }
-    }
+  subscript(kind: RowKind) -> Value {
+    get { values[kind.number] }
+    _modify { yield &values[kind.number] }
   }
+
+  func contains(where predicate: (Value) -> Bool) -> Bool { values.contains(where: predicate) }
 }
 
 extension PerKind: Sendable where Value: Sendable {}

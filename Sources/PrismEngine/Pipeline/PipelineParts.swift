@@ -1,10 +1,10 @@
 import PrismBase
 import PrismStore
 
-/// What every namespace's pipeline works with.
+/// The parts that every namespace's pipeline shares.
 struct PipelineParts: Sendable {
   var store: ReportStore
-  var transport: any Transport
+  var output: any Output
   var network: any NetworkMonitor
   var builder: PacketBuilder
   var time: any TimeSource

@@ -3,13 +3,13 @@ import PrismProtocol
 /// One namespace's delivery, as `prismctl status` shows it.
 struct PipelineStatus: Sendable {
   var isRetired: Bool
-  /// The fault of configuration that the last try of a kind failed with; nil: it was another failure, or none.
+  /// The fault of configuration of the last attempt of a kind; nil after another failure or a success.
   var heldBy: RetryRecord.Failure?
   var circuitIsOpen: Bool
   /// Milliseconds since 1970.
   var lastSuccess: Int64?
   var lastFailure: RetryRecord.Failure?
-  /// nil: nothing is wished for.
+  /// nil if no upload is requested.
   var nextTryIn: Duration?
   var flowUsedBytes: Int
   var flowAllowedBytes: Int

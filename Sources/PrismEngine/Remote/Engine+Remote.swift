@@ -2,14 +2,14 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-// What probation is judged by.
+// The facts by which probation is judged.
 extension Engine {
   /// Namespaces that `change` configures otherwise, and whose packets were accepted at some time.
   func proven(among change: ConfigurationChange) async -> Set<NamespaceName> {
     var result: Set<NamespaceName> = []
     for (name, new) in change.new.namespaces {
       guard let old = change.old.namespaces[name], old != new else { continue }
-      for kind in ReportKind.allCases {
+      for kind in RowKind.all {
         // A store that can't be read: then nothing is known of it, and nothing will be taken back.
         if (try? await parts.store.lastAccepted(name, kind)) != nil { result.insert(name) }
       }
@@ -26,7 +26,7 @@ extension Engine {
 
 extension NamespacePipeline {
   var sample: RemoteState.Sample {
-    let isTrying = ReportKind.allCases.contains { kind in
+    let isTrying = RowKind.all.contains { kind in
       switch deliveries[kind].upload {
       case .draining: true
       case .paused(let pause): pause.reason != .store && gates(kind).mayTry

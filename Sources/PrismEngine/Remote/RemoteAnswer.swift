@@ -3,9 +3,9 @@ import PrismPacket
 import PrismProtocol
 
 extension RemoteState.Event {
-  /// What came of a question. Unpacks and parses, up to 8 MiB: not for the cooperative pool.
+  /// The result of a question. Unpacks and parses up to 8 MiB: not for the cooperative pool.
   /// - Parameter now: milliseconds since 1970, for a `Retry-After` that is a date.
-  init(_ outcome: UploadAnswer.Outcome, publicKey: [UInt8]?, now: Int64) {
+  init(_ outcome: PostAnswer.Outcome, publicKey: [UInt8]?, now: Int64) {
     switch outcome {
     case .failure(let failure, let detail):
       self = .failed(
@@ -32,7 +32,7 @@ extension RemoteState.Event {
 
   private static func explanation(_ status: Int, _ body: [UInt8]) -> String {
     if (300...399).contains(status) { return "; redirects are not followed, remote.url must be the place itself" }
-    // What isn't JSON explains nothing.
+    // A body that isn't JSON has no message.
     let message = (try? JSONValue(parsing: body.prefix(65_536), depthMax: 8, valuesMax: 100))?["message"]?.string
     return message.map { ": \($0.shownFromOutside)" } ?? ""
   }

@@ -1,17 +1,18 @@
 import PrismConfig
 import PrismProtocol
 
-/// What remote configuration comes to: what the server says, and what of it was taken back after its probation.
+/// The layer of remote configuration: the server's documents, without the parts that were taken back after their
+/// probation.
 struct RemoteLayer: Sendable, Equatable {
   /// A namespace whose packets were accepted before must get one accepted under what is new.
   struct Trial: Sendable, Equatable {
-    /// What is taken back; nil: nothing was said of the namespace.
+    /// The configuration that is taken back; nil if there was no configuration of the namespace.
     var previous: RemoteNamespace?
     /// How long it has tried in vain.
     var tried: Duration = .zero
   }
 
-  /// What the server says of a namespace did not prove itself.
+  /// The server's configuration of a namespace failed its probation.
   struct Return: Sendable, Equatable {
     var failed: RemoteNamespace?
     var previous: RemoteNamespace?
@@ -25,23 +26,23 @@ struct RemoteLayer: Sendable, Equatable {
   var version: Int64?
   /// Until when the last signed answer may be taken: after it, an answer is missing or held back. Milliseconds since 1970.
   var validUntil: Int64?
-  /// The latest time that a signed answer was issued at, as far as this machine's clock had come by then: a clock that is
-  /// set back does not make an expired answer valid, and neither a signer's nor an attacker's clock alone moves it ahead.
+  /// The latest `issueTime` of a signed answer, at most this machine's clock at that time. A clock that is set back
+  /// does not make an expired answer valid, and neither a signer's nor an attacker's clock alone moves it ahead.
   var timeFloor: Int64?
   var trials: [NamespaceName: Trial] = [:]
   var returned: [NamespaceName: Return] = [:]
 
-  /// What is to be in force, by namespace.
+  /// The configuration to put in force, by namespace.
   var entries: [NamespaceName: RemoteNamespace] {
     var entries = offered
     for (name, back) in returned { entries[name] = back.previous }
     return entries
   }
 
-  /// What a packet's answer announces is held against this.
+  /// The number with which a packet's answer is compared.
   var number: Int64? { version ?? updateTime }
 
-  /// Nothing is said of any namespace. What is known of the signer stays.
+  /// Removes the configuration of all namespaces. The knowledge of the signer stays.
   var emptied: RemoteLayer { RemoteLayer(version: version, validUntil: validUntil, timeFloor: timeFloor) }
 
   mutating func forgetSigner() { (version, validUntil, timeFloor) = (nil, nil, nil) }
@@ -52,7 +53,8 @@ struct RemoteLayer: Sendable, Equatable {
     if let issueTime = document.issueTime { timeFloor = max(timeFloor ?? 0, min(issueTime, now)) }
   }
 
-  /// With what `document` says. What was taken back stays so until the server says something else of that namespace.
+  /// Applies `document`. A configuration that was taken back stays so until the server sends another one for that
+  /// namespace.
   /// - Parameter isWhole: it answers the question for everything.
   func with(_ document: RemoteDocument, isWhole: Bool) -> RemoteLayer {
     var result = self

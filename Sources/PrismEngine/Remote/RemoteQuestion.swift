@@ -1,6 +1,6 @@
-/// What the server of remote configuration is asked, and told with it (docs/remote-configuration.md).
+/// The question to the server of remote configuration, and the device's state with it (docs/remote-configuration.md).
 struct RemoteQuestion: Sendable, Equatable {
-  /// What the server may learn of a fault; the whole of it stands in status and log.
+  /// The part of a fault that the server gets; status and log have the whole.
   static let reasonBytesMax = 500
 
   var deviceID: String

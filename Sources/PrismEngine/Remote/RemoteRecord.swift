@@ -2,14 +2,14 @@ import PrismConfig
 import PrismPacket
 import PrismProtocol
 
-/// What is kept of remote configuration over a restart: a line with the format and a checksum, then JSON.
+/// The cache of remote configuration for a restart: a line with the format and a checksum, then JSON.
 struct RemoteRecord: Sendable, Equatable {
   private static let format = "prism-remote-1"
-  /// What a server may say, several times over: for what is on probation or was taken back.
+  /// Several times the largest document: configurations on probation and taken back are in it, too.
   static let bytesMax = 4 * RemoteEnvelope.unpackedBytesMax
   static let answerBytesMax = RemoteEnvelope.bytesMax
 
-  /// Whose word it is.
+  /// The server and its signer.
   var url: String
   var publicKey: [UInt8]?
   var layer: RemoteLayer

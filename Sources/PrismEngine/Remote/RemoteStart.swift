@@ -2,7 +2,7 @@ public import PrismBase
 public import PrismConfig
 import PrismProtocol
 
-/// What a start has before any answer: what the files say, and on top what remote configuration said in the last run.
+/// The configuration of a start before any answer: the files, and on top the remote configuration of the last run.
 public struct RemoteStart: Sendable {
   /// The files under the cached layer, to be put in force.
   public let current: LoadedConfiguration

@@ -1,8 +1,8 @@
 import PrismConfig
 import PrismProtocol
 
-/// Where remote configuration stands: when to ask for what, what to do with the answer, what to take back. A value that
-/// decides; `RemoteDesk` does what it says.
+/// The state of remote configuration: when to ask, what to do with the answer, what to take back. A value that decides;
+/// `RemoteConfigurationClient` performs its actions.
 struct RemoteState: Sendable, Equatable {
   enum Phase: Sendable, Equatable {
     /// No `remote.url`. Next: asking.
@@ -29,7 +29,7 @@ struct RemoteState: Sendable, Equatable {
     var unixMilliseconds: Int64
   }
 
-  /// What was refused or taken back; a server that could not be asked is no such failure.
+  /// The last document that was refused or taken back; a server that did not answer is no such failure.
   struct Failed: Sendable, Equatable {
     /// nil: the answer could not be read so far.
     var number: Int64?
@@ -56,10 +56,10 @@ struct RemoteState: Sendable, Equatable {
     case answered(RemoteDocument)
     /// An answer came that can't be read, or isn't who it must be from.
     case unreadable(reason: String)
-    /// No answer came, or one that is none.
+    /// There was no answer, or an invalid one.
     case failed(cause: String, isConfiguration: Bool, retryAfter: Duration?)
-    /// What `apply` asked for is in force. `changed`: whose configuration is another now, and whose packets had been
-    /// accepted before.
+    /// The configuration of `apply` is in force. `changed`: namespaces whose configuration differs now, and whose
+    /// packets had been accepted before.
     case applied(changed: Set<NamespaceName>)
     case notApplied(reason: String)
     /// The files that are new don't bear the layer: it was taken off.
@@ -70,7 +70,7 @@ struct RemoteState: Sendable, Equatable {
 
   enum Action: Sendable, Equatable {
     case nothing
-    /// What changed since; nil: everything. A question that is on its way is given up.
+    /// Asks for changes since this time; nil: for everything. A question that is on its way is cancelled.
     case ask(since: Int64?)
     case apply(RemoteLayer)
     /// Give up the question that is on its way.
@@ -89,7 +89,7 @@ struct RemoteState: Sendable, Equatable {
   private(set) var layer = RemoteLayer()
   private(set) var lastApplied: Applied?
   private(set) var lastFailed: Failed?
-  /// Questions without an answer, and why the last one had none.
+  /// Questions in a row without an answer, and the reason for the last failure.
   private(set) var failuresInRow = 0
   private(set) var cause: String?
   /// Since the start.
@@ -109,7 +109,7 @@ struct RemoteState: Sendable, Equatable {
     if record.publicKey != source.publicKey { layer.forgetSigner() }
   }
 
-  /// What to keep over a restart; nil: nothing new.
+  /// The record to keep over a restart; nil if it did not change.
   var record: RemoteRecord? {
     guard let source, layer != RemoteLayer() || lastApplied != nil || lastFailed != nil else { return nil }
     return RemoteRecord(
@@ -171,7 +171,7 @@ struct RemoteState: Sendable, Equatable {
 }
 
 extension RemoteState {
-  /// A reload tries at once whatever failed before: its cause may be mended.
+  /// A reload tries at once after any failure: its cause may be corrected.
   private mutating func configure(_ source: DaemonConfiguration.Remote?) -> Action {
     defer { self.source = source }
     guard let source else {

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// A collector's base address, as far as delivery needs to understand it.
 struct CollectorAddress: Sendable, Equatable {
   let base: String
@@ -7,7 +9,7 @@ struct CollectorAddress: Sendable, Equatable {
     base = url.hasSuffix("/") ? String(url.dropLast()) : url
   }
 
-  func endpoint(_ path: String) -> String { "\(base)/prism/\(path)" }
+  func endpoint(_ kind: RowKind) -> String { base + kind.path }
 
   /// On this machine: it needs no network and costs no flow.
   var isLoopback: Bool {
@@ -17,7 +19,7 @@ struct CollectorAddress: Sendable, Equatable {
     return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
   }
 
-  /// In lower case, without brackets; empty where the address has none.
+  /// In lower case, without brackets; empty if the address has no host.
   var host: String {
     guard let scheme = base.firstRange(of: "://") else { return "" }
     var authority = base[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }

@@ -4,7 +4,7 @@ import PrismProtocol
 enum HTTPDate {
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-  /// nil for anything that is none of the three, or no date of the calendar.
+  /// nil if it does not have one of the three forms, or is no date of the calendar.
   /// - Parameter now: decides the century of the obsolete form's two-digit year.
   static func unixMilliseconds(_ text: String, now: Int64) -> Int64? {
     let words = text.split(separator: " ", omittingEmptySubsequences: true).map(String.init)

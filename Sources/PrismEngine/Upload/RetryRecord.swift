@@ -1,9 +1,9 @@
 import PrismProtocol
 
-/// What a namespace and kind knows of its failures in a row; kept over restarts, so that a daemon that is restarted
-/// again and again doesn't storm a collector that is down.
+/// The record of failures in a row of a namespace and kind. It survives restarts, so that a daemon that is restarted
+/// repeatedly doesn't storm a collector that is down.
 struct RetryRecord: Sendable, Equatable {
-  /// What went wrong last.
+  /// The last failure.
   struct Failure: Sendable, Equatable {
     var unixMilliseconds: Int64
     /// nil where no whole answer came.
@@ -20,7 +20,7 @@ struct RetryRecord: Sendable, Equatable {
 
   init() {}
 
-  /// What to do after a failure. - Parameter retryAfter: as the collector asked.
+  /// The pause after a failure. - Parameter retryAfter: as the collector asked.
   mutating func failed(
     _ failure: Failure, reason: UploadState.Pause.Reason, retryAfter: Duration?, random: UInt64, now: Duration
   ) -> UploadState.Pause {
@@ -69,8 +69,8 @@ extension RetryRecord {
     return JSONValue.object(members).bytes
   }
 
-  /// A damaged note is as good as none. The pause goes on where the wall clock says it stood; a clock that was stepped
-  /// back lets it begin anew, and no clock makes it longer than it was.
+  /// A damaged note counts as a missing one. The pause continues by the wall clock. A clock that was stepped back
+  /// restarts it, and no clock makes it longer than it was.
   init(note: [UInt8], now: Instant) {
     guard let value = try? JSONValue(parsing: note), let failures = value["failures"]?.int, failures > 0 else { return }
     failuresInRow = failures

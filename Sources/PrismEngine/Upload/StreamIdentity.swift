@@ -2,9 +2,9 @@ import PrismProtocol
 
 /// Which device the packets of one namespace and kind are from.
 ///
-/// A collector knows a packet by its device and its id. So what may have left goes again under the device that it left
-/// under, over restarts too, whatever `device.id` says meanwhile: it would be stored twice. Another device begins with the
-/// first packet that is claimed while none is in flight, and with a chain of its own.
+/// A collector knows a packet by its device and its id. So a packet that may have left is repeated under its first
+/// device, over restarts too, also if `device.id` changed: it would be stored twice. The new device begins with the
+/// first packet that is claimed while no other is in flight, and with a chain of its own.
 struct StreamIdentity: Sendable, Equatable {
   let deviceID: String
   /// The last packet that was accepted of the devices before this one: no packet of this one depends on it.
@@ -12,7 +12,7 @@ struct StreamIdentity: Sendable, Equatable {
 
   init(deviceID: String, former: PacketID? = nil) { (self.deviceID, self.former) = (deviceID, former) }
 
-  /// nil: it is not what was written. The device stands in it twice, so that a damaged one is never sent under.
+  /// nil if it is damaged. It contains the device twice, so that a damaged one is never used.
   init?(note: [UInt8]) {
     let lines = String(decoding: note, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
     guard lines.count == 3, lines[0] == lines[1], !lines[0].isEmpty else { return nil }

@@ -1,13 +1,13 @@
-/// When a namespace's next upload is due. Wishes within one window are one upload (docs/delivery.md, "When").
+/// When a namespace's next upload is due. Requests within one window are one upload (docs/delivery.md, "When").
 ///
-/// All times are on the uptime clock. Nothing is due while nobody wishes: an idle namespace has no timer.
+/// All times are on the uptime clock. Nothing is due without a request: an idle namespace has no timer.
 struct UploadSchedule: Sendable, Equatable {
   /// The window in which realtime reports are one upload.
   static let realtimeWindow: Duration = .seconds(2)
   /// A network that comes back does so for a whole site at once.
   static let networkJitter: Duration = .seconds(2)
 
-  enum Wish: Sendable, Equatable, CaseIterable {
+  enum UploadRequest: Sendable, Equatable, CaseIterable {
     /// Reports were stored; the throttled timer takes them.
     case rows
     case realtime
@@ -25,8 +25,8 @@ struct UploadSchedule: Sendable, Equatable {
   init() {}
 
   /// - Parameter random: any number; jitter is drawn from it.
-  mutating func wish(_ wish: Wish, now: Duration, interval: Duration, random: UInt64) {
-    switch wish {
+  mutating func requestUpload(_ request: UploadRequest, now: Duration, interval: Duration, random: UInt64) {
+    switch request {
     // Never later than the interval, up to a fifth earlier: a fleet that was started together drifts apart.
     case .rows: ordinaryAt = earlier(ordinaryAt, now + interval - (interval / 5).share(random))
     case .realtime: ordinaryAt = earlier(ordinaryAt, now + Self.realtimeWindow)
@@ -36,12 +36,12 @@ struct UploadSchedule: Sendable, Equatable {
     }
   }
 
-  /// nil: nobody wishes. - Parameter spacing: the least time between uploads, on metered networks; nil elsewhere.
+  /// nil without a request. - Parameter spacing: the least time between uploads, on metered networks; nil elsewhere.
   func due(spacing: Duration?) -> Duration? {
     earlier(urgentAt, ordinaryAt.map { max($0, earliestOrdinary(spacing)) })
   }
 
-  /// An upload begins: every wish so far is one with it.
+  /// An upload begins: every request so far is one with it.
   mutating func begin(now: Duration) {
     (ordinaryAt, urgentAt, lastUploadAt) = (nil, nil, now)
   }

@@ -4,8 +4,8 @@ enum UploadState: Sendable, Equatable {
   case idle
   /// Packet after packet leaves. Next, when the last of them is dealt with and committed: idle, when nothing waits or a
   /// gate shut; draining, when an upload was wished for meanwhile, which may be for rows that this one has passed; paused,
-  /// after a failure. `hopes` came meanwhile: the failure may be of before.
-  case draining(isWanted: Bool = false, hopes: Set<Hope> = [])
+  /// after a failure. `triggers` came meanwhile: the failure may be of before.
+  case draining(isWanted: Bool = false, triggers: Set<RetryTrigger> = [])
   /// A failure asked for a pause; the same packet goes first after it. Next: draining.
   case paused(Pause)
   /// For good: the daemon is stopping.
@@ -35,11 +35,11 @@ enum UploadState: Sendable, Equatable {
     case ended
     case failed(Pause)
     /// Something changed that makes a new try sensible before the pause is over: at `tryAt`, on the uptime clock.
-    case hope(Hope, tryAt: Duration)
+    case trigger(RetryTrigger, tryAt: Duration)
     case stop
   }
 
-  enum Hope: Sendable, Equatable, CaseIterable {
+  enum RetryTrigger: Sendable, Equatable, CaseIterable {
     case network, flush, reload, newCollector
     /// A reload that says nothing new of this namespace.
     case reread
@@ -63,21 +63,21 @@ enum UploadState: Sendable, Equatable {
       guard now >= pause.until else { return .wait(until: pause.until) }
       self = .draining()
       return .drain
-    case (.paused(var pause), .hope(let hope, let tryAt)):
-      if pause.reason.ends(by: hope) { pause.until = min(pause.until, tryAt) }
+    case (.paused(var pause), .trigger(let trigger, let tryAt)):
+      if pause.reason.ends(by: trigger) { pause.until = min(pause.until, tryAt) }
       self = .paused(pause)
       return .wait(until: pause.until)
-    case (.draining(_, let hopes), .wanted):
-      self = .draining(isWanted: true, hopes: hopes)
+    case (.draining(_, let triggers), .wanted):
+      self = .draining(isWanted: true, triggers: triggers)
       return .nothing
-    case (.draining(let isWanted, let hopes), .hope(let hope, _)):
-      self = .draining(isWanted: isWanted, hopes: hopes.union([hope]))
+    case (.draining(let isWanted, let triggers), .trigger(let trigger, _)):
+      self = .draining(isWanted: isWanted, triggers: triggers.union([trigger]))
       return .nothing
     case (.draining(let isWanted, _), .ended):
       self = isWanted ? .draining() : .idle
       return isWanted ? .drain : .nothing
-    case (.draining(_, let hopes), .failed(var pause)):
-      if hopes.contains(where: pause.reason.ends(by:)) { pause.until = min(pause.until, now) }
+    case (.draining(_, let triggers), .failed(var pause)):
+      if triggers.contains(where: pause.reason.ends(by:)) { pause.until = min(pause.until, now) }
       self = .paused(pause)
       return .wait(until: pause.until)
     case (.idle, .failed(let pause)):  // taken up again after a restart
@@ -86,16 +86,16 @@ enum UploadState: Sendable, Equatable {
     case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _):
       self = .stopped
       return .nothing
-    case (.idle, .ended), (.idle, .hope), (.paused, .ended), (.paused, .failed):
-      return .nothing  // late or merged wishes are normal
+    case (.idle, .ended), (.idle, .trigger), (.paused, .ended), (.paused, .failed):
+      return .nothing  // late or merged signal are normal
     }
   }
 }
 
 extension UploadState.Pause.Reason {
   /// What a collector asked for is waited for whatever happens here, unless it is another collector now.
-  func ends(by hope: UploadState.Hope) -> Bool {
-    switch (self, hope) {
+  func ends(by trigger: UploadState.RetryTrigger) -> Bool {
+    switch (self, trigger) {
     case (_, .newCollector): true
     case (.failure, .network), (.failure, .flush), (.failure, .reload): true
     case (.held, .flush), (.held, .reload), (.held, .reread): true

@@ -96,7 +96,7 @@ actor ControlConnection {
     }
   }
 
-  /// The next line, or `tooLong`; nil when there will be none.
+  /// The next line, or `tooLong`; nil if no further line can come.
   private func nextLine() async -> LineBuffer.Next? {
     while !isClosed {
       let next = input.next()
@@ -129,7 +129,7 @@ actor ControlConnection {
     if isHungUp { close() } else { resume(&lineWaiter) }
   }
 
-  /// The client closed both directions: nobody reads an answer.
+  /// The client closed both directions, so it reads no answer.
   private var isHungUp: Bool {
     var look = pollfd(fd: descriptor, events: 0, revents: 0)
     return poll(&look, 1, 0) > 0 && look.revents & Int16(POLLHUP | POLLERR) != 0

@@ -15,7 +15,7 @@ public actor ControlServer {
   /// early when the client goes away: don't buffer without bound in it.
   public typealias Handler = @Sendable (ControlRequest, ControlCaller) -> AsyncStream<JSONValue>
 
-  /// What the loop calls the listening socket; connections are numbered from 1.
+  /// The listening socket's number in the loop; connections are numbered from 1.
   private static let listenerID = 0
 
   private nonisolated let loop: SocketLoop
@@ -53,6 +53,7 @@ public actor ControlServer {
     if !(try listener.update(mode: rights.mode, group: rights.group)) { try listener.update(mode: 0o666, group: nil) }
   }
 
+  /// Begins to accept connections and to answer requests with `handler`.
   public func start(handler: @escaping Handler) {
     precondition(self.handler == nil, "a control server is started once")
     self.handler = handler
@@ -92,7 +93,7 @@ public actor ControlServer {
     }
   }
 
-  /// The socket stays readable while nobody can be accepted: without a pause the queue would spin.
+  /// The socket stays readable while no connection can be accepted: without a pause the queue would spin.
   private func pause(because code: Int32) {
     log.fault(
       "control.accept", "cannot accept on the control socket", ["cause": String(cString: strerror(code))])

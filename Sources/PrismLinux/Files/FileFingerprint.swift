@@ -1,7 +1,7 @@
 import Glibc
 
-/// What a file is and when it last changed, without reading it. Symbolic links are followed, so a link that now points
-/// elsewhere is another file.
+/// The identity of a file and the time of its last change, without reading it. Symbolic links are followed, so a link
+/// to another target is another file.
 struct FileFingerprint: Equatable, Sendable {
   private let device: UInt64, inode: UInt64, bytes: Int64
   private let modified: [Int], changed: [Int]

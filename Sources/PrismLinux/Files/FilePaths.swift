@@ -1,13 +1,9 @@
 import Glibc
+import PrismBase
 
 /// Where to look for changes of a path. Lexical, with the symbolic links on the way read from the disk.
 enum FilePaths {
   private static let linksMax = 16
-
-  static func folder(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
-  }
 
   /// The folders in which a change can make one of `paths` another file: its own, and that of each link on the way to
   /// the file. For one that isn't there, the nearest that is.
@@ -16,7 +12,7 @@ enum FilePaths {
     for path in paths {
       var place = path
       for _ in 0..<linksMax {
-        let folder = folder(of: place)
+        let folder = FilePath.folder(of: place)
         if seen.insert(folder).inserted { result.formUnion(foldersToWatch(forFolder: folder)) }
         guard let target = target(of: place) else { break }
         place = target
@@ -26,19 +22,12 @@ enum FilePaths {
   }
 
   private static func foldersToWatch(forFolder folder: String) -> Set<String> {
-    Set(([folder] + linkedFolders(on: folder).map { Self.folder(of: $0) }).map(nearestExisting))
+    Set(([folder] + linkedFolders(on: folder).map { FilePath.folder(of: $0) }).map(nearestExisting))
   }
 
-  /// The names in a folder, those that begin with a dot left out.
+  /// The names in a folder, without those that begin with a dot.
   static func entries(of folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if !name.hasPrefix(".") { names.append(name) }
-    }
-    return names.sorted()
+    ((try? Folder.names(in: folder)) ?? []).filter { !$0.hasPrefix(".") }  // a folder that is missing has no files
   }
 
   /// The folders on the way that are links themselves, as `..data` of a mounted ConfigMap is.
@@ -46,14 +35,14 @@ enum FilePaths {
     var (links, place) = ([String](), folder)
     while place != "/" && place != "." {
       if target(of: place) != nil { links.append(place) }
-      place = Self.folder(of: place)
+      place = FilePath.folder(of: place)
     }
     return links
   }
 
   private static func nearestExisting(_ folder: String) -> String {
     var place = folder
-    while place != "/" && place != "." && access(place, F_OK) != 0 { place = Self.folder(of: place) }
+    while place != "/" && place != "." && access(place, F_OK) != 0 { place = FilePath.folder(of: place) }
     return place
   }
 
@@ -63,6 +52,6 @@ enum FilePaths {
     let count = readlink(path, &buffer, buffer.count)
     guard count > 0 else { return nil }
     let target = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return target.hasPrefix("/") ? target : folder(of: path) + "/" + target
+    return target.hasPrefix("/") ? target : FilePath.folder(of: path) + "/" + target
   }
 }

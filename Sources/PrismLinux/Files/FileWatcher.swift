@@ -3,13 +3,13 @@ import Dispatch
 import Glibc
 public import PrismBase
 
-/// Tells when one of a set of files has become another: written in place, renamed over, linked anew (as a mounted
-/// ConfigMap is), added or removed.
+/// Reports when one of a set of files has changed: written in place, renamed over, linked to another target (as a
+/// mounted ConfigMap is), added or removed.
 ///
-/// inotify only says where to look: the folders on the way to each file are watched, and once they are quiet for
-/// `settle` the files' fingerprints are compared. So several writes of an editor are one change, and what else happens in
-/// a folder is none. Where the kernel watches nothing (its instances or watches are used up), the files are looked at
-/// every `pollInterval`.
+/// inotify only triggers a check: the folders on the way to each file are watched, and once they are quiet for `settle`
+/// the files' fingerprints are compared. So several writes of an editor are one change, and other events in a folder
+/// are ignored. If the kernel can't watch (its instances or watches are used up), the files are checked every
+/// `pollInterval`.
 public actor FileWatcher {
   /// A folder that never becomes quiet is looked at so often nevertheless.
   static let unrestMax: Duration = .seconds(3)
@@ -59,8 +59,8 @@ public actor FileWatcher {
     polling?.cancel()
   }
 
-  /// Replaces what is watched. Files known from before are compared with what they were when a change was last told, so
-  /// that nothing is missed between a change and this call; new ones with what they are now.
+  /// Replaces the watched files. Known files are compared with their state at the last reported change, so that no
+  /// change before this call is missed; new files with their current state.
   ///
   /// - Parameter files: need not exist yet.
   /// - Parameter folders: every file in them counts, but for names that begin with a dot.
@@ -73,6 +73,7 @@ public actor FileWatcher {
     if known != now { noteEvent() }
   }
 
+  /// Ends the watch; no change is reported afterwards.
   public func stop() {
     settling?.cancel()
     polling?.cancel()
@@ -108,7 +109,7 @@ public actor FileWatcher {
     if fingerprints() != known { noteEvent() }
   }
 
-  /// What happened doesn't matter, nor that some of it was lost (an overflow): the files are looked at.
+  /// The kind of event doesn't matter, nor that some of them were lost (an overflow): the files are checked.
   private func drain() {
     var buffer = [UInt8](repeating: 0, count: 16 * 1024)
     while read(descriptor, &buffer, buffer.count) > 0 {}
@@ -149,7 +150,7 @@ public actor FileWatcher {
     folders.flatMap { folder in FilePaths.entries(of: folder).map { folder + "/" + $0 } }
   }
 
-  private func isInWatchedFolder(_ path: String) -> Bool { folders.contains(FilePaths.folder(of: path)) }
+  private func isInWatchedFolder(_ path: String) -> Bool { folders.contains(FilePath.folder(of: path)) }
 
   /// A folder may have been replaced by another of its name: adding its watch again gives that one's.
   private func placeWatches() {

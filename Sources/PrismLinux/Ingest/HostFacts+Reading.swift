@@ -1,8 +1,9 @@
 import Glibc
-public import PrismEngine
+public import PrismAdmission
+import PrismBase
 
 extension HostFacts {
-  /// Reads what the machine tells of itself: DMI or the device tree, os-release, the kernel's release.
+  /// Reads the facts of the machine: DMI or the device tree, os-release, the kernel's release.
   /// - Parameter root: where the system's files are; another folder in tests.
   public static func read(deviceID: String, root: String = "") -> HostFacts {
     let (brand, model) = hardware(root)
@@ -19,21 +20,21 @@ extension HostFacts {
   }
 
   private static func fact(_ path: String) -> String? {
-    guard let text = TextFile.read(path, bytesMax: 256) else { return nil }
-    let fact = TextFile.trimmed(String(text.prefix { $0 != "\0" }))
+    guard let text = SmallFile.text(path, bytesMax: 256) else { return nil }
+    let fact = String(text.prefix { $0 != "\0" }).trimmed
     return fact.isEmpty ? nil : fact
   }
 
   /// "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64"
   private static func systemVersion(_ root: String) -> String {
     let files = [root + "/etc/os-release", root + "/usr/lib/os-release"]  // in this order: os-release(5)
-    let name = files.lazy.compactMap { TextFile.read($0, bytesMax: 16_384) }.first.flatMap(prettyName)
+    let name = files.lazy.compactMap { SmallFile.text($0, bytesMax: 16_384) }.first.flatMap(prettyName)
     return [name, kernel()].compactMap { $0 }.joined(separator: ", ")
   }
 
   private static func prettyName(_ osRelease: String) -> String? {
     for line in osRelease.split(separator: "\n") where line.hasPrefix("PRETTY_NAME=") {
-      return TextFile.trimmed(String(line.dropFirst("PRETTY_NAME=".count).filter { $0 != "\"" && $0 != "'" }))
+      return String(line.dropFirst("PRETTY_NAME=".count).filter { $0 != "\"" && $0 != "'" }).trimmed
     }
     return nil
   }

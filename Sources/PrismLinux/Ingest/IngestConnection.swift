@@ -1,5 +1,5 @@
+import PrismAdmission
 import PrismBase
-import PrismEngine
 import PrismProtocol
 
 /// One client's connection; only touched on the ingest server's queue.
@@ -27,7 +27,7 @@ final class IngestConnection {
   private var isProtocolKnown = false
   /// The first line as far as it came, while it may still be HTTP's.
   private var opening: [UInt8] = []
-  /// What was read and not taken yet, from `heldStart` on.
+  /// Bytes that were read and not processed yet, from `heldStart` on.
   private var held: [UInt8] = []
   private var heldStart = 0
 
@@ -42,8 +42,8 @@ final class IngestConnection {
   /// It is watched no more; what was read of it is committed all the same.
   private(set) var isGone = false
   private(set) var isWriteShut = false
-  /// The client takes no answers any more: they are dropped. What it sent is read to its end.
-  private var isDeaf = false
+  /// The client reads no answers any more: they are dropped. Its input is read to the end.
+  private var peerClosedRead = false
 
   private var watch: SocketLoop.Watch?
   private var outbound: [UInt8] = []
@@ -81,8 +81,8 @@ extension IngestConnection {
   var unreadBytes: Int { unsentBytes + (http == nil ? conversation?.unreadBytes ?? 0 : 0) }
 
   /// Sends what the conversation has ready, as far as the client takes it.
-  /// - Parameter patience: how long the client may take none of it.
-  func send(now: Duration, patience: Duration) {
+  /// - Parameter timeout: the time within which the client must read some of it.
+  func send(now: Duration, timeout: Duration) {
     collect()
     guard !isGone else {
       outbound = []
@@ -92,7 +92,7 @@ extension IngestConnection {
     if unsentBytes == 0 {
       outputDeadline = nil
     } else if isTaken || outputDeadline == nil {
-      outputDeadline = now + patience
+      outputDeadline = now + timeout
     }
     let isBehind = unreadBytes > Limits.unreadBytesMax
     if isBehind != pauses.contains(.output) { pauses.formSymmetricDifference(.output) } else { updateWatch() }
@@ -101,15 +101,15 @@ extension IngestConnection {
   /// - Returns: whether the client took any.
   private func write() -> Bool {
     let before = sentBytes
-    while unsentBytes > 0 && !isDeaf {
+    while unsentBytes > 0 && !peerClosedRead {
       guard let count = descriptor.write(outbound[sentBytes...]) else {
-        isDeaf = true
+        peerClosedRead = true
         break
       }
       if count == 0 { break }
       sentBytes += count
     }
-    defer { if unsentBytes == 0 || isDeaf { (outbound, sentBytes) = ([], 0) } }
+    defer { if unsentBytes == 0 || peerClosedRead { (outbound, sentBytes) = ([], 0) } }
     return sentBytes > before
   }
 
@@ -180,15 +180,15 @@ extension IngestConnection {
     return http?.consume(chunk, from: start, &talk, within: &turn, unixMilliseconds: now) ?? chunk.count
   }
 
-  /// The first byte tells the protocol, except that a letter may also begin a line that is no JSON: then the line's end
-  /// does, so that a slip on the first line isn't answered in a language that the client doesn't speak.
+  /// The first byte decides the protocol, except that a letter may also begin a line that is no JSON. Then the end of
+  /// the line decides, so that a mistake on the first line is not answered in a protocol that the client doesn't speak.
   /// - Returns: whether the protocol is known; what came is held then.
   private func open(_ chunk: Span<UInt8>) -> Bool {
     let before = opening.count
     opening.append(copying: chunk, chunk.indices)
     guard let first = opening.first else { return false }
     if first.isASCIILetter {
-      let end = opening[before...].firstIndex(of: 0x0A)
+      let end = opening[before...].firstIndex(of: UInt8(ascii: "\n"))
       guard end != nil || opening.count > HTTPHead.bytesMax else { return false }
       if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false { http = HTTPExchange() }
     }
@@ -220,13 +220,13 @@ extension IngestConnection {
     if isAwaiting != pauses.contains(.exchange) { pauses.formSymmetricDifference(.exchange) }
   }
 
-  /// What it holds beside reports before their commit.
+  /// Its memory beside reports before their commit.
   var heldBytes: Int {
     let text = opening.count + held.count + outbound.count + (http?.heldBytes ?? 0)
     return text + (conversation.map { $0.partialBytes + $0.unreadBytes + $0.session.memoryBytes } ?? 0)
   }
 
-  /// What a large request that is not whole yet needs in all.
+  /// The memory that an incomplete large request needs in all.
   var requestBytes: Int {
     guard let conversation else { return 0 }
     return http?.requestBytes(conversation.session.rules) ?? conversation.requestBytes

@@ -1,7 +1,7 @@
 import Glibc
+import PrismAdmission
 import PrismBase
 import PrismConfig
-import PrismEngine
 import PrismProtocol
 
 extension IngestServer {
@@ -71,7 +71,7 @@ extension IngestServer {
     let refusal = Refusal(.busy, "too many connections; try again", retryMilliseconds: 1000)
     let isHTTP = SharedDescriptor.peek(descriptor)?.isASCIILetter == true
     let answer = isHTTP ? HTTPExchange.response(to: refusal) : AnswerText.refused(refusal)
-    // What is left unread when it is closed would reset the connection; an answer that can't be sent is nobody's loss.
+    // Unread input would reset the connection when it is closed. An answer that can't be sent harms no other client.
     _ = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, min($0.count, 16_384)) }
     _ = answer.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
   }

@@ -1,9 +1,9 @@
-import PrismEngine
+import PrismAdmission
 import PrismProtocol
 
 extension IngestServer {
-  /// What one commit takes: transactions of more rows are no faster, and everybody waits for them. Where several users
-  /// wait, a commit is shorter, so that the next one comes soon.
+  /// The most rows of one commit. Larger transactions are no faster, and every client waits for them. If several connections
+  /// wait, or several users have one, a commit is shorter: a report that arrives within it waits for its end.
   private static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
   private static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
 
@@ -13,9 +13,16 @@ extension IngestServer {
     collectBatches()
     guard !composer.isEmpty else { return }
     isCommitting = true
-    let limit = composer.isShared ? Self.sharedCommitMax : Self.commitMax
+    let limit = composer.isShared || budget.usersConnected > 1 ? Self.sharedCommitMax : Self.commitMax
     let entries = composer.take(rowsMax: limit.rows, bytesMax: limit.bytes)
-    sink.append(entries.map(\.batch)) { outcome in
+    var (batches, notes): ([ReportBatch], [BatchNote]) = ([], [])
+    for entry in entries {
+      let range = batches.count..<batches.count + entry.batches.count
+      batches += entry.batches
+      guard let note = entry.note else { continue }
+      notes.append(BatchNote(namespace: note.namespace, key: note.key, value: note.value, batches: range))
+    }
+    sink.append(batches, notes: notes) { outcome in
       self.loop.enter { self.assumeIsolated { $0.committed(entries, outcome) } }
     }
   }
@@ -40,13 +47,19 @@ extension IngestServer {
 
   private func settle(_ entries: [CommitComposer.Entry], _ outcome: CommitOutcome) {
     var touched: [Int] = []
-    for (index, entry) in entries.enumerated() {
-      guard let connection = connections[entry.connection] else { continue }
-      switch outcome {
-      case .committed(let batches):
-        connection.conversation?.settle(index < batches.count ? batches[index] : nil, failure: nil)
-      case .failed(let refusal): connection.conversation?.settle(nil, failure: refusal)
+    var (outcomes, failure): (ArraySlice<BatchOutcome>, Refusal?) = ([], nil)
+    switch outcome {
+    case .committed(let batches): outcomes = batches[...]
+    case .failed(let refusal): failure = refusal
+    }
+    for entry in entries {
+      let own = outcomes.prefix(entry.batches.count)
+      outcomes = outcomes.dropFirst(entry.batches.count)
+      guard let connection = connections[entry.connection] else {
+        settleGroup(entry.connection, own, failure)
+        continue
       }
+      connection.conversation?.settle(own.first, failure: failure)
       if touched.last != entry.connection { touched.append(entry.connection) }
     }
     for id in Set(touched).sorted() {

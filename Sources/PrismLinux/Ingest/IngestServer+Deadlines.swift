@@ -1,14 +1,14 @@
+import PrismAdmission
 import PrismBase
-import PrismEngine
 
-/// A request that stops in its middle, and a client that reads none of its answers, are waited for `stallMax`. One task
-/// looks after all of them, and there is none while there is nothing to look after.
+/// Closes connections whose request stops in its middle, and those of clients that read no answers, after `stallMax`.
+/// One task looks after all of them; it exists only while it is needed.
 extension IngestServer {
   /// Sets or lifts the deadline of a connection's request, after anything happened to it.
   func watch(_ connection: IngestConnection) {
     guard !connection.isGone else { return }
     if connection.isWriteShut {
-      // What comes after the last answer is only read away: it earns no more time.
+      // Input after the last answer is only read and dropped: it gains no more time.
       if connection.inputDeadline == nil { connection.inputDeadline = time.uptime + Self.stallMax }
     } else {
       connection.inputDeadline = connection.isWithinRequest ? time.uptime + Self.stallMax : nil

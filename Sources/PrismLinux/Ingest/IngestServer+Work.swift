@@ -1,6 +1,6 @@
 import Glibc
+import PrismAdmission
 import PrismBase
-import PrismEngine
 import PrismProtocol
 
 extension IngestServer {
@@ -19,8 +19,8 @@ extension IngestServer {
     }
     if ready.contains(Self.listenerID) && state == .serving { acceptSome() }  // a job may have stopped it since
     var cost = 0
-    while cost < Self.roundCost, let (id, credit) = work.next(), let connection = connections[id] {
-      cost += turn(connection, credit)
+    while cost < Self.roundCost, let (id, credit) = work.next() {
+      if let connection = connections[id] { cost += turn(connection, credit) } else { cost += groupTurn(id, credit) }
     }
     resumeReading()
     commit()
@@ -88,6 +88,7 @@ extension IngestServer {
     let waiting = waitingForBudget.prefix(Self.resumesPerRound)
     waitingForBudget.removeFirst(waiting.count)
     for id in waiting {
+      if roomWaiters[id] != nil { giveRoom(id) }
       guard let connection = connections[id], !connection.isGone else { continue }
       guard budget.mayWork(id, requestBytes: connection.requestBytes) else {
         waitingForBudget.append(id)
@@ -100,7 +101,7 @@ extension IngestServer {
     }
   }
 
-  /// Gives a turn to a connection that has input which was read already: its socket does not tell of it again.
+  /// Schedules a connection whose input was read already: its socket does not report that input again.
   private func goOn(_ connection: IngestConnection) {
     guard connection.hasInput, connection.pauses.isEmpty, !connection.isGone else { return }
     work.add(connection.id, user: connection.userID)
@@ -110,7 +111,7 @@ extension IngestServer {
   /// last.
   func advance(_ connection: IngestConnection) {
     let wasBehind = connection.pauses.contains(.output)
-    connection.send(now: time.uptime, patience: Self.stallMax)
+    connection.send(now: time.uptime, timeout: Self.stallMax)
     if !wasBehind && connection.pauses.contains(.output) { counts.answerPauses += 1 }
     if connection.isGone, !connection.pauses.contains(.ended) {
       connection.endInput(unixMilliseconds: time.unixMilliseconds)
@@ -135,8 +136,12 @@ extension IngestServer {
   }
 
   private func tellRefused(_ connection: IngestConnection) {
+    tell(connection.conversation?.takeRefused() ?? [])
+  }
+
+  /// Shows refused reports to those who follow the feed.
+  func tell(_ refused: [(name: ReportName, code: RefusalCode)]) {
     let now = time.unixMilliseconds
-    let refused = connection.conversation?.takeRefused() ?? []
     let events = refused.map { ReportEvent(time: now, outcome: .refused($0.code), name: $0.name) }
     if !events.isEmpty { feed.publish(events) }
   }
@@ -171,8 +176,6 @@ extension IngestServer {
     budget.close(connection.id)
     work.remove(connection.id, user: connection.userID)
     connections[connection.id] = nil
-    guard connections.isEmpty, state == .stopping else { return }
-    for waiter in stopWaiters { waiter.resume() }
-    stopWaiters = []
+    endStopIfEmpty()
   }
 }

@@ -1,24 +1,24 @@
 import Glibc
+public import PrismAdmission
 public import PrismBase
 public import PrismConfig
-public import PrismEngine
 import PrismProtocol
 
 /// The ingest socket (docs/ingest-protocol.md): takes reports from any number of clients to their commit, and answers
 /// each.
 ///
-/// One thread reads and admits; while one commit runs, what arrives piles up for the next one, and whoever committed
-/// answers. So one sync of the disk serves all that came meanwhile, and nobody waits for a timer or for a thread to wake
-/// up. Connections that have input are served in turns, shared by user (`WorkOrder`). What clients may make the daemon
-/// hold is bounded (`PendingBudget`); past it, connections are not read from, and their clients feel the socket's
+/// One thread reads and admits. While a commit runs, new reports are collected for the next one, and the thread that
+/// committed sends the answers. So one sync of the disk serves all of them, and no report waits for a timer or for a
+/// thread to wake up. Connections with input are served in turns, shared by user (`WorkOrder`). The memory that clients
+/// can cause is bounded (`PendingBudget`); past it, connections are not read from, and their clients feel the socket's
 /// backpressure.
 public actor IngestServer {
-  /// How long a request may stop in its middle, and how long a client may read none of its answers.
+  /// How long a request may stop in its middle, and how long a client may leave its answers unread.
   public static let stallMax: Duration = .seconds(30)
   /// How long `stop` waits for clients to read their answers.
   public static let stopMax: Duration = .seconds(2)
   private static let readBytes = 64 * 1024
-  /// What the loop calls the listening socket; connections are numbered from 1.
+  /// The listening socket's number in the loop; connections are numbered from 1.
   static let listenerID = 0
 
   enum State { case idle, serving, stopping, stopped }
@@ -50,12 +50,16 @@ public actor IngestServer {
   /// Connections that have reports which the next commit may take.
   var unsealed: [Int] = []
   var isReaping = false
+  /// Groups of other inputs, by the number that their memory and their turns are known by.
+  var groups: [Int: PendingGroup] = [:]
+  /// Those that wait for memory, by the same number.
+  var roomWaiters: [Int: RoomWaiter] = [:]
   var stopWaiters: [CheckedContinuation<Void, Never>] = []
   var counts = IngestCounters()
 
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
-  /// - Parameter version: of the daemon, told to clients that greet.
-  /// - Parameter feed: told of reports that are refused before they come to `sink`.
+  /// - Parameter version: of the daemon, for the answer to a greeting.
+  /// - Parameter feed: gets reports that are refused before they reach `sink`.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.
   public init(
@@ -72,6 +76,7 @@ public actor IngestServer {
     budget = PendingBudget(bytesMax: rules.memoryBytesMax)
   }
 
+  /// The counters since the start.
   public var counters: IngestCounters {
     var result = counts
     result.connections = connections.count
@@ -107,14 +112,25 @@ extension IngestServer {
     case .stopping: break
     case .stopped: return
     }
-    if !connections.isEmpty { await withCheckedContinuation { stopWaiters.append($0) } }
+    if !isEmpty { await withCheckedContinuation { stopWaiters.append($0) } }
     state = .stopped
+  }
+
+  /// Nothing is on its way any more.
+  private var isEmpty: Bool { connections.isEmpty && groups.isEmpty }
+
+  /// Ends `stop` when the last connection and the last group are gone.
+  func endStopIfEmpty() {
+    guard isEmpty, state == .stopping else { return }
+    for waiter in stopWaiters { waiter.resume() }
+    stopWaiters = []
   }
 
   private func beginStop() {
     accepting.end()
     listener.close()
     state = .stopping
+    refuseRoom()
     for connection in connections.values { connection.conversation?.isStopping = true }
     for id in connections.keys.sorted() {
       if let connection = connections[id] { _ = turn(connection, Self.stopTurn) }  // what came before is answered too

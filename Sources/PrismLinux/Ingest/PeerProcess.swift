@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
-import PrismEngine
+import PrismAdmission
+import PrismBase
 
 extension ReportingPeer {
   /// Asks the kernel who connected. nil when `descriptor` is no connected Unix socket any more.
@@ -15,8 +16,8 @@ extension ReportingPeer {
   }
 }
 
-/// The process at the other end of a connection, as far as `/proc` tells of it. Its number may have been given to another
-/// process since it connected.
+/// The process at the other end of a connection, as `/proc` shows it. Another process may have got its number since it
+/// connected.
 struct PeerProcess {
   struct Facts: Equatable {
     var name: String?
@@ -40,7 +41,7 @@ struct PeerProcess {
   func facts(isAlive: () -> Bool?) -> Facts {
     guard let begun = startTime, isTheirs else { return Facts() }
     let facts = Facts(
-      name: TextFile.read("\(folder)/comm", bytesMax: 64).map(TextFile.trimmed),
+      name: SmallFile.text("\(folder)/comm", bytesMax: 64).map(\.trimmed),
       executable: linkTarget("\(folder)/exe"), unit: unit)
     // A process that is alive after it was read kept its number meanwhile.
     let isSame = isAlive() ?? (startTime == begun)
@@ -48,7 +49,7 @@ struct PeerProcess {
   }
 
   private var unit: String? {
-    guard let text = TextFile.read("\(folder)/cgroup", bytesMax: Self.controlGroupBytesMax),
+    guard let text = SmallFile.text("\(folder)/cgroup", bytesMax: Self.controlGroupBytesMax),
       text.utf8.count < Self.controlGroupBytesMax
     else { return nil }
     return ControlGroup.unit(text)
@@ -56,7 +57,7 @@ struct PeerProcess {
 
   /// Field 22 of `stat`, in clock ticks since the boot (proc_pid_stat(5)). The name before it may hold anything.
   private var startTime: Substring? {
-    guard let text = TextFile.read("\(folder)/stat", bytesMax: 4096), let end = text.lastIndex(of: ")") else {
+    guard let text = SmallFile.text("\(folder)/stat", bytesMax: 4096), let end = text.lastIndex(of: ")") else {
       return nil
     }
     let fields = text[text.index(after: end)...].split(separator: " ")
@@ -65,7 +66,7 @@ struct PeerProcess {
 
   /// By the effective user in `status`: the folder of a process that must not be looked into belongs to root.
   private var isTheirs: Bool {
-    guard let text = TextFile.read("\(folder)/status", bytesMax: 4096),
+    guard let text = SmallFile.text("\(folder)/status", bytesMax: 4096),
       let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Uid:") })
     else { return false }
     let users = line.split(whereSeparator: { $0 == "\t" || $0 == " " })
@@ -79,7 +80,7 @@ struct PeerProcess {
   }
 }
 
-/// The process that connected itself, whatever becomes of its number (Linux 6.5 and newer).
+/// The process that connected itself, even if its number is reused (Linux 6.5 and newer).
 private struct ProcessHandle: ~Copyable {
   private let descriptor: Int32
   private let error: Int32

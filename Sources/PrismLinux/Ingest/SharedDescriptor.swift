@@ -16,7 +16,7 @@ final class SharedDescriptor: Sendable {
     }
   }
 
-  /// - Returns: how many bytes were taken, 0 where none can be taken now; nil when nobody reads any more.
+  /// - Returns: the number of bytes that were taken, 0 if the socket is full; nil if the peer reads no more.
   func write(_ bytes: ArraySlice<UInt8>) -> Int? {
     while true {
       let count = bytes.withUnsafeBytes { send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
@@ -33,7 +33,7 @@ final class SharedDescriptor: Sendable {
 extension SharedDescriptor {
   func shutWriting() { shutdown(number, Int32(SHUT_WR)) }
 
-  /// The first byte that waits to be read; nil when none does yet.
+  /// The first unread byte; nil if there is no unread byte.
   static func peek(_ descriptor: Int32) -> UInt8? {
     var byte: UInt8 = 0
     let flags = Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)

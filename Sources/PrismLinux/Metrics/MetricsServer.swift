@@ -1,11 +1,12 @@
+import PrismAdmission
 import PrismBase
 import PrismEngine
 import PrismHTTP
 import PrismProtocol
 
-/// Serves `/metrics`, `/healthz` and `/readyz` (docs/metrics.md). Costs nothing until it is told to listen.
+/// Serves `/metrics`, `/healthz` and `/readyz` (docs/metrics.md). Costs nothing until it listens.
 public actor MetricsServer {
-  /// What the pages are made of.
+  /// The sources of the pages.
   public struct Sources: Sendable {
     let engine: Engine
     let ingest: @Sendable () async -> IngestCounters
@@ -20,7 +21,7 @@ public actor MetricsServer {
     }
   }
 
-  /// A store that does not answer within this is told as such; the page comes all the same.
+  /// If the store does not answer within this time, the page says so and is sent without its figures.
   public static let storePatience: Duration = .seconds(2)
 
   /// Reading `/proc` has a queue of its own.
@@ -38,10 +39,10 @@ public actor MetricsServer {
 
   public init(_ sources: Sources, log: Logger) { (self.sources, self.log) = (sources, log) }
 
-  /// The port that it listens on; 0: none.
+  /// The port on which it listens; 0 if it does not listen.
   public var port: UInt16 { server?.port ?? 0 }
 
-  /// Listens on `address` from now on, on none with nil.
+  /// Listens on `address` from now on; stops listening if it is nil.
   /// - Throws: then it listens where it did.
   public func listen(on address: String?) async throws(HTTPServerError) {
     guard address != self.address else { return }
@@ -60,6 +61,7 @@ public actor MetricsServer {
     if let address { log.info("metrics are served", ["listen": address, "port": String(port)]) }
   }
 
+  /// Stops listening and closes all connections.
   public func stop() async {
     await server?.stop()
     (server, address) = (nil, nil)

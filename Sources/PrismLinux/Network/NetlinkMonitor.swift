@@ -12,23 +12,26 @@ public import PrismEngine
 /// overrun of the socket, where notifications are lost, costs nothing. Where the kernel doesn't answer (no netlink in a
 /// sandbox), `network.default` counts.
 public final class NetlinkMonitor: NetworkMonitor {
-  private let board: NetworkBoard
+  private let board: NetworkState
   private let watcher: Watcher
 
   /// Reads the tables, so that `current` is right from the start. Blocks for milliseconds.
   public init(_ configuration: DaemonConfiguration.Network, log: Logger) {
-    board = NetworkBoard(Watcher.read(configuration, log))
+    board = NetworkState(Watcher.read(configuration, log))
     watcher = Watcher(configuration, board, log)
   }
 
-  public var current: NetworkState { board.current }
-  public func changes() -> AsyncStream<NetworkState> { board.changes() }
+  /// The network as it is now.
+  public var current: NetworkStatus { board.current }
+  /// Each change from now on, the newest only if the reader is slow.
+  public func changes() -> AsyncStream<NetworkStatus> { board.changes() }
 
-  /// Begins to follow the kernel; what changed since `init` is told at once.
+  /// Begins to follow the kernel; changes since `init` are reported at once.
   public func start() async { await watcher.start() }
+  /// Stops following the kernel.
   public func stop() async { await watcher.stop() }
 
-  /// From a reload: decides anew.
+  /// Applies new rules after a reload and decides again.
   public func update(_ configuration: DaemonConfiguration.Network) async { await watcher.update(configuration) }
 
   private actor Watcher {
@@ -37,14 +40,14 @@ public final class NetlinkMonitor: NetworkMonitor {
 
     private nonisolated let executor = DispatchQueueExecutor(label: "prism.network")
     private var configuration: DaemonConfiguration.Network
-    private let board: NetworkBoard
+    private let board: NetworkState
     private let log: Logger
     private var source: (any DispatchSourceRead)?
     private var isReadingDue = false
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(_ configuration: DaemonConfiguration.Network, _ board: NetworkBoard, _ log: Logger) {
+    init(_ configuration: DaemonConfiguration.Network, _ board: NetworkState, _ log: Logger) {
       (self.configuration, self.board, self.log) = (configuration, board, log)
     }
 
@@ -56,7 +59,7 @@ public final class NetlinkMonitor: NetworkMonitor {
       let descriptor = prism_netlink_socket(UInt32(groups))
       guard descriptor >= 0 else {
         return log.warning(
-          "the network is not followed; `prismctl reload` reads it anew", ["cause": String(cString: strerror(errno))])
+          "the network is not followed; `prismctl reload` reads it again", ["cause": String(cString: strerror(errno))])
       }
       let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
       source.setEventHandler { [weak self] in self?.assumeIsolated { $0.drain(descriptor) } }
@@ -96,15 +99,15 @@ public final class NetlinkMonitor: NetworkMonitor {
       log.info("the network changed", ["kind": state.kind.rawValue, "reason": state.reason])
     }
 
-    static func read(_ configuration: DaemonConfiguration.Network, _ log: Logger) -> NetworkState {
+    static func read(_ configuration: DaemonConfiguration.Network, _ log: Logger) -> NetworkStatus {
       do {
         let facts = try NetlinkReader.read()
-        log.faultEnded("network.netlink", "the kernel tells of the network again")
+        log.faultEnded("network.netlink", "the kernel reports the network again")
         return NetworkDecision.state(facts, configuration)
       } catch {
-        log.fault("network.netlink", "the kernel does not tell of the network", ["cause": error.description])
-        let kind: NetworkState.Kind = configuration.fallback == .metered ? .metered : .unmetered
-        return NetworkState(
+        log.fault("network.netlink", "the kernel does not report the network", ["cause": error.description])
+        let kind: NetworkStatus.Kind = configuration.fallback == .metered ? .metered : .unmetered
+        return NetworkStatus(
           kind: kind, interface: nil,
           reason: "the kernel does not tell (\(error)); network.default says \(kind.rawValue)")
       }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismBase
 
 /// Asks the kernel for its links and default routes. Blocks, for milliseconds; at most a second a question.
 enum NetlinkReader {

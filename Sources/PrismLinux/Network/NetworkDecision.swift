@@ -7,7 +7,7 @@ import PrismEngine
 /// The default route decides: IPv4 before IPv6, the lowest metric first, over a link that is up and isn't ignored. Its
 /// interface counts as the first glob of `network.interfaces` that matches it says; else by its kind.
 enum NetworkDecision {
-  static func state(_ facts: NetworkFacts, _ configuration: DaemonConfiguration.Network) -> NetworkState {
+  static func state(_ facts: NetworkFacts, _ configuration: DaemonConfiguration.Network) -> NetworkStatus {
     var passedOver: [String] = []
     for link in linksInOrder(facts) {
       let rule = configuration.interfaces.first { matches($0.glob, link.name) }
@@ -18,11 +18,11 @@ enum NetworkDecision {
       } else {
         let (kind, why) = kind(of: link, rule, configuration.fallback)
         let reasons = ["\(link.name) carries the default route", why] + passedOver
-        return NetworkState(kind: kind, interface: link.name, reason: reasons.joined(separator: "; "))
+        return NetworkStatus(kind: kind, interface: link.name, reason: reasons.joined(separator: "; "))
       }
     }
     let reasons = ["no usable default route"] + passedOver
-    return NetworkState(kind: .none, interface: nil, reason: reasons.joined(separator: "; "))
+    return NetworkStatus(kind: .none, interface: nil, reason: reasons.joined(separator: "; "))
   }
 
   /// The links of the default routes, the preferred first, each once.
@@ -38,9 +38,9 @@ enum NetworkDecision {
 
   private static func kind(
     of link: NetworkFacts.Link, _ rule: DaemonConfiguration.InterfaceRule?, _ fallback: DaemonConfiguration.NetworkClass
-  ) -> (NetworkState.Kind, String) {
+  ) -> (NetworkStatus.Kind, String) {
     if let rule {
-      let kind: NetworkState.Kind = rule.counts == .metered ? .metered : .unmetered
+      let kind: NetworkStatus.Kind = rule.counts == .metered ? .metered : .unmetered
       return (kind, "network.interfaces \"\(rule.glob)\" says \(kind.rawValue)")
     }
     switch medium(of: link) {
@@ -48,7 +48,7 @@ enum NetworkDecision {
     case .wifi: return (.unmetered, "Wi-Fi counts as unmetered")
     case .ethernet: return (.unmetered, "Ethernet counts as unmetered")
     case .unknown:
-      let kind: NetworkState.Kind = fallback == .metered ? .metered : .unmetered
+      let kind: NetworkStatus.Kind = fallback == .metered ? .metered : .unmetered
       return (kind, "a link of unknown kind counts as network.default says: \(kind.rawValue)")
     }
   }

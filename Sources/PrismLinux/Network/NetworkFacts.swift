@@ -1,4 +1,4 @@
-/// What the kernel tells of the ways out, as far as the decision needs it.
+/// The kernel's facts on routes and interfaces, as far as the decision needs them.
 struct NetworkFacts: Sendable, Equatable {
   struct Link: Sendable, Equatable {
     var index: Int32

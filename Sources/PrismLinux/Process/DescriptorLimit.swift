@@ -2,8 +2,8 @@ import Glibc
 
 /// The limit of open files, and what of it clients of the ingest socket may use.
 public enum DescriptorLimit {
-  /// Kept for everything else: the store's files, uploads, the control socket and metrics, libdispatch, which ends the
-  /// program where it gets none.
+  /// Reserved for everything else: the store's files, uploads, the control socket, metrics, and libdispatch, which ends
+  /// the program if it gets no descriptor.
   public static let reserve = 320
 
   /// Raises the soft limit to the hard one. - Returns: the limit that is in force.
@@ -19,6 +19,18 @@ public enum DescriptorLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// What `limit` leaves for connections of the ingest socket: all but the reserve, a quarter where it is small.
+  /// The part of `limit` for connections of the ingest socket: all but the reserve, a quarter of a small one.
   public static func connectionsMax(of limit: Int) -> Int { max(1, limit - reserve, limit / 4) }
+
+  /// How many uploads `limit` has room for at once, beside the connections of clients: each has a socket, two while it
+  /// connects, and its resolver's. The rest of the reserve is the store's, the control socket's and libdispatch's.
+  public static func uploadsMax(of limit: Int) -> Int {
+    let left = limit - min(connectionsMax(of: limit), configuredConnectionsMax)
+    return min(1024, max(1, (left - others) / perUpload))
+  }
+
+  /// `ingest.maxConnections` can't be larger.
+  private static let configuredConnectionsMax = 65_536
+  private static let others = 112
+  private static let perUpload = 6
 }

@@ -1,4 +1,4 @@
-/// What the programs end with, after sysexits.h (prismd(8), "EXIT STATUS").
+/// The exit codes of the programs, after sysexits.h (prismd(8), "EXIT STATUS").
 public enum ExitCode: Int32, Sendable, CaseIterable {
   case ok = 0
   /// "The answer is no": a refusal, a fault found by a check that is not one of those below.

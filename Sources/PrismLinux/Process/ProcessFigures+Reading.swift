@@ -4,7 +4,7 @@ public import PrismEngine
 
 // From `/proc/self`.
 extension ProcessFigures {
-  /// Opens and reads a few small files. What can't be read stays 0.
+  /// Opens and reads a few small files. Figures that can't be read stay 0.
   public static func current() -> ProcessFigures {
     var figures = ProcessFigures()
     figures.readMemory()
@@ -44,10 +44,7 @@ extension ProcessFigures {
   }
 
   private static func countDescriptors() -> Int {
-    guard let folder = opendir("/proc/self/fd") else { return 0 }
-    defer { closedir(folder) }
-    var count = 0
-    while readdir(folder) != nil { count += 1 }
-    return max(count - 3, 0)  // `.`, `..` and the one that lists
+    guard let names = try? Folder.names(in: "/proc/self/fd") else { return 0 }  // no /proc: the figure is unknown
+    return max(names.count - 1, 0)  // without the one that lists
   }
 }

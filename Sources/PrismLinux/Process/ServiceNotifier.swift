@@ -6,7 +6,7 @@ import PrismBase
 /// Without one, every call does nothing.
 public struct ServiceNotifier: Sendable {
   private let address: UnixAddress?
-  /// How often `watchdog()` must be called; nil when nobody watches. Half of what the manager allows.
+  /// How often `watchdog()` must be called, half of the manager's limit; nil if there is no watchdog.
   public let watchdogInterval: Duration?
 
   /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`, and takes them out of the environment, so that no child
@@ -18,7 +18,7 @@ public struct ServiceNotifier: Sendable {
     return ServiceNotifier(socket: values[0], watchdogMicroseconds: values[1], watchdogProcess: values[2])
   }
 
-  /// - Parameter socket: a path, or `@name` for an abstract one; anything else counts as none.
+  /// - Parameter socket: a path, or `@name` for an abstract one; any other value disables notifications.
   init(socket: String?, watchdogMicroseconds: String? = nil, watchdogProcess: String? = nil) {
     address = socket.flatMap(Self.address)
     let isForUs = watchdogProcess.map { $0 == String(getpid()) } ?? true
@@ -29,18 +29,22 @@ public struct ServiceNotifier: Sendable {
   private static func address(_ socket: String) -> UnixAddress? {
     if socket.hasPrefix("@") { return UnixAddress(abstract: String(socket.dropFirst())) }
     guard socket.hasPrefix("/") else { return nil }
-    return try? UnixAddress(path: socket)  // too long for a socket: nobody can listen there
+    return UnixAddress(path: socket)
   }
 
+  /// Announces that the start or a reload is complete.
   public func ready(status: String) { send(["READY=1", Self.line(status)]) }
-  /// Followed by `ready` once the reload is over, whatever came of it.
+  /// Announces a reload. `ready` must follow once the reload is over, with any result.
   public func reloading() {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
     send(["RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)"])
   }
+  /// Announces that the daemon is stopping.
   public func stopping(status: String) { send(["STOPPING=1", Self.line(status)]) }
+  /// Shows `text` in `systemctl status`.
   public func status(_ text: String) { send([Self.line(text)]) }
+  /// Tells the manager's watchdog that the daemon is alive.
   public func watchdog() { send(["WATCHDOG=1"]) }
 
   private static func line(_ status: String) -> String {
@@ -50,7 +54,7 @@ public struct ServiceNotifier: Sendable {
   private func send(_ lines: [String]) {
     guard let address else { return }
     let message = Array(lines.joined(separator: "\n").utf8)
-    // Whether the manager listens is its own matter: there is nobody to tell of a failure.
+    // A failure is ignored: it is the manager's matter whether it listens.
     _ = address.withPointer { prism_send_datagram($0, $1, message, message.count) }
   }
 }

@@ -6,10 +6,11 @@ import PrismBase
 /// SIGTERM and SIGINT ask for a stop, a second one of either ends the process at once; SIGHUP asks for a reload; SIGPIPE
 /// is ignored (prismd(8), "SIGNALS").
 ///
-/// A handler writes each signal's number to a pipe. libdispatch's own signal sources read a signalfd, which is told only
-/// of signals that the process's first thread blocks: an ignored one that it doesn't block is dropped by the kernel, and
-/// whether it blocks them depends on how that thread waits.
+/// A handler writes each signal's number to a pipe. libdispatch's own signal sources read a signalfd, which reports
+/// only signals that the process's first thread blocks. If an ignored signal is not blocked, the kernel drops it, and
+/// whether that thread blocks signals depends on how it waits.
 public actor SignalMonitor {
+  /// A stop for SIGTERM and SIGINT, a reload for SIGHUP.
   public enum Event: Sendable, Equatable { case stop, reload }
 
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.signals")

@@ -2,8 +2,8 @@ import Glibc
 
 /// Sockets that the service manager listens on for us (sd_listen_fds(3)), so that a restart refuses no client.
 public enum SocketActivation {
-  /// The inherited listeners. Each names the path that it is bound to, which is how one is told from another: the
-  /// names of `LISTEN_FDNAMES` are the same for all sockets of a unit.
+  /// The inherited listeners. The path that a listener is bound to identifies it, because the names of `LISTEN_FDNAMES`
+  /// are the same for all sockets of a unit.
   ///
   /// Takes the variables out of the environment, so that no child believes they are its own. Call it once, before there
   /// are other threads.

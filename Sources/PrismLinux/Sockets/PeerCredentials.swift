@@ -1,9 +1,11 @@
 import CLinux
 import Glibc
 
-/// Who connected to a Unix socket, as the kernel noted it at that moment (SO_PEERCRED, SO_PEERGROUPS).
+/// The process that connected to a Unix socket, as the kernel noted it at that moment (SO_PEERCRED, SO_PEERGROUPS).
 public struct PeerCredentials: Sendable, Equatable {
+  /// The process id when it connected; it may have been reused since.
   public var processID: Int32
+  /// The effective user and group when it connected.
   public var userID: UInt32, groupID: UInt32
   /// The supplementary groups; `groupID` need not be among them.
   public var groupIDs: Set<UInt32>
@@ -19,6 +21,7 @@ public struct PeerCredentials: Sendable, Equatable {
     groupIDs = Self.groups(of: descriptor)
   }
 
+  /// Whether `group` is its effective group or one of its supplementary groups.
   public func isMember(of group: UInt32) -> Bool { groupID == group || groupIDs.contains(group) }
 
   private static func groups(of descriptor: Int32) -> Set<UInt32> {

@@ -32,7 +32,7 @@ public enum SocketError: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What the program ends with (prismd(8), "EXIT STATUS").
+  /// The exit code of the program (prismd(8), "EXIT STATUS").
   public var exitCode: ExitCode {
     switch self {
     case .inUse: .unavailable

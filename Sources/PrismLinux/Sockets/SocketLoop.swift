@@ -4,10 +4,10 @@ import Glibc
 /// The executor of a server: one thread that waits for the server's sockets, tells which of them are ready, and runs the
 /// actor's jobs in between. It ends with the last reference to it.
 ///
-/// A queue with dispatch sources would wake two threads for each request, and one of them again to watch on; a client that
-/// waits for its answer would notice. And where a peer hangs up, libdispatch takes the source apart on one thread while
-/// the server's queue uses it on another (event_epoll.c, `_dispatch_event_merge_hangup`): that crashes now and then, or
-/// takes another connection's source apart.
+/// A queue with dispatch sources would wake two threads for each request, and one of them again to watch on; a client
+/// that waits for its answer would notice. Also, when a peer hangs up, libdispatch takes the source apart on one thread
+/// while the server's queue uses it on another (event_epoll.c, `_dispatch_event_merge_hangup`). That crashes now and
+/// then, or takes another connection's source apart.
 final class SocketLoop: SerialExecutor {
   private let thread: SocketLoopThread
 
@@ -61,7 +61,7 @@ final class SocketLoop: SerialExecutor {
     return watch
   }
 
-  /// What one socket is watched for. With nothing its hanging up is told all the same, once.
+  /// The events that one socket is watched for. A socket without events still reports its hang-up, once.
   struct Watch {
     private let poll: Int32, socket: Int32, id: Int
     private(set) var reads: Bool, writes = false

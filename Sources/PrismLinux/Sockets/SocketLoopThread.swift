@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// What the thread of a `SocketLoop` holds; not the loop itself, so that the loop can end.
+/// The state of a `SocketLoop`'s thread. It does not hold the loop, so that the loop can end.
 final class SocketLoopThread: Sendable {
   typealias OnReady = @Sendable ([Int]) -> Bool
 
@@ -11,7 +11,7 @@ final class SocketLoopThread: Sendable {
     var onReady: OnReady?
     /// `onReady` is called though no socket is ready.
     var goesOn = false
-    /// The thread waits, or is about to: whoever adds something must wake it.
+    /// The thread waits, or is about to: a caller that adds something must wake it.
     var isWaiting = false
     var hasEnded = false
   }
@@ -22,9 +22,10 @@ final class SocketLoopThread: Sendable {
   /// An eventfd: what is written to it ends the waiting.
   private let wake: Int32
   private let state = Mutex(State())
-  /// Held by whoever runs what is the actor's: the thread but for its waiting, or who takes its turn meanwhile.
+  /// Held while code of the actor runs: by the thread except while it waits, or by the caller that takes its turn
+  /// meanwhile.
   private let turn = Mutex<Void>(())
-  /// Who holds the turn.
+  /// The holder of the turn.
   private let holder = Atomic<UInt>(0)
 
   init(_ path: String) throws(SocketError) {

@@ -1,17 +1,19 @@
 import CLinux
 import Glibc
+import PrismBase
 import PrismConfig
 import Synchronization
 
 /// A listening Unix stream socket: bound by us, or inherited from the service manager.
 ///
-/// Its descriptor does not block, and isn't passed to children. Whoever serves it watches `descriptor` for reading and
-/// calls `accept` until it answers `nothing`.
+/// Its descriptor does not block, and isn't passed to children. Its server watches `descriptor` for reading and calls
+/// `accept` until it returns `nothing`.
 public final class UnixListener: Sendable {
+  /// The result of `accept`.
   public enum Accepted: Sendable, Equatable {
     /// A connection: close-on-exec, non-blocking, owned by the caller.
     case connection(Int32)
-    /// Nobody waits any more.
+    /// No connection is waiting.
     case nothing
     /// No descriptor was left: the caller was accepted with the spare one, handed to `refuse`, and closed.
     case refused
@@ -19,7 +21,9 @@ public final class UnixListener: Sendable {
     case exhausted(errno: Int32)
   }
 
+  /// The listening socket.
   public let descriptor: Int32
+  /// The path of its file.
   public let path: String
 
   /// The file, so that we never touch one that somebody else has put there since.
@@ -33,13 +37,13 @@ public final class UnixListener: Sendable {
     spare = Mutex(open("/dev/null", O_RDONLY | O_CLOEXEC))
   }
 
-  /// Binds and listens. A socket file that nobody listens on any more is replaced; anything else there is left alone.
+  /// Binds and listens. A socket file without a listener is replaced; any other file there is left alone.
   ///
   /// There is no moment in which the socket is there with wider rights than `mode`.
   /// - Parameter group: the file's group by name or number; nil leaves the process's own.
   /// - Throws: `inUse` when somebody answers at `path`; the other cases of `SocketError` as they say.
   public convenience init(path: String, mode: UInt32, group: String? = nil) throws(SocketError) {
-    let address = try UnixAddress(path: path)
+    let address = try UnixAddress.checked(path)
     try Self.removeStale(address)
     let groupID = try Self.groupID(of: group, path: path)
     let descriptor = prism_unix_socket()
@@ -112,7 +116,8 @@ public final class UnixListener: Sendable {
     return true
   }
 
-  /// Call it once, after nobody watches the descriptor any more. Removes the file if we bound it and it is still ours.
+  /// Closes the descriptor; call it once, after the last watch of it has ended. Removes the file if we bound it and it
+  /// is still ours.
   public func close() {
     if !isInherited, let identity, identity == FileIdentity(path: path) { unlink(path) }
     Glibc.close(descriptor)
@@ -124,7 +129,7 @@ public final class UnixListener: Sendable {
 }
 
 extension UnixListener {
-  /// Removes a socket file at `address` if connecting shows that nobody listens there.
+  /// Removes a socket file at `address` if connecting shows that no program listens there.
   private static func removeStale(_ address: UnixAddress) throws(SocketError) {
     var status = stat()
     guard lstat(address.path, &status) == 0 else {

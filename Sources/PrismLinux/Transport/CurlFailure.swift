@@ -1,7 +1,7 @@
 import CCurl
 import PrismEngine
 
-extension UploadAnswer.Failure {
+extension PostAnswer.Failure {
   /// What a failure of libcurl is to the daemon.
   /// - Parameter mayHaveLeft: the connection stood and the request had begun.
   /// - Parameter detail: curl's own words.

@@ -7,6 +7,7 @@ import PrismEngine
 final class CurlLoop {
   struct Settings: Sendable {
     var idleTimeout: Duration, stallTimeout: Duration
+    var transfersMax: Int
   }
 
   /// What the thread is handed.
@@ -36,6 +37,7 @@ final class CurlLoop {
   private let settings: Settings
   private let time = SystemTime()
   private var transfers: [TransferMailbox.ID: CurlTransfer] = [:]
+  private var line: TransferLine
   private var spareHandles: [UnsafeMutableRawPointer] = []
 
   static func run(_ start: Start) {
@@ -51,7 +53,9 @@ final class CurlLoop {
 
   private init(multi: UnsafeMutableRawPointer, _ start: Start) {
     (self.multi, mailbox, settings) = (multi, start.mailbox, start.settings)
-    _ = prism_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, Self.keptConnectionsMax)
+    line = TransferLine(transfersMax: settings.transfersMax)
+    let keptMax = min(Self.keptConnectionsMax, settings.transfersMax)
+    _ = prism_curl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptMax)
   }
 
   deinit {
@@ -64,10 +68,13 @@ final class CurlLoop {
     while true {
       let work = mailbox.take()
       abort(work.cancelled)
-      for job in work.jobs { begin(job, isCancelled: work.cancelled.contains(job.id)) }
+      for job in work.jobs { take(job, isCancelled: work.cancelled.contains(job.id)) }
+      while let job = line.next() { begin(job) }
       var running: Int32 = 0
       curl_multi_perform(multi, &running)
       finishDone()
+      // One that ended made room.
+      if line.hasNext { continue }
       if !transfers.isEmpty || !work.jobs.isEmpty { idleSince = time.uptime }
       let idleLeft = idleSince + settings.idleTimeout - time.uptime
       if transfers.isEmpty, work.isStopped || idleLeft <= .zero, mailbox.detach() { return }
@@ -76,28 +83,40 @@ final class CurlLoop {
     }
   }
 
-  private func begin(_ job: TransferMailbox.Job, isCancelled: Bool) {
-    guard !isCancelled else { return job.finish(.unsent(.cancelled, "cancelled before it began")) }
+  private func take(_ job: TransferMailbox.Job, isCancelled: Bool) {
+    if isCancelled { return job.finish(Self.cancelled) }
+    line.add(job)
+  }
+
+  private static let cancelled = PostAnswer.unsent(.cancelled, "cancelled before it began")
+
+  private func begin(_ job: TransferMailbox.Job) {
     guard let handle = spareHandles.popLast() ?? curl_easy_init() else {
-      return job.finish(.unsent(.local, "libcurl has no memory for a transfer"))
+      return refuse(job, "libcurl has no memory for a transfer")
     }
     let transfer = CurlTransfer(job, handle: handle)
     do {
       try transfer.prepare(stallTimeout: settings.stallTimeout)
     } catch {
       release(handle)
-      return job.finish(.unsent(.local, error.description))
+      return refuse(job, error.description)
     }
     guard curl_multi_add_handle(multi, handle) == CURLM_OK else {
       release(handle)
-      return job.finish(.unsent(.local, "libcurl did not take the transfer"))
+      return refuse(job, "libcurl did not take the transfer")
     }
     transfers[job.id] = transfer
+  }
+
+  private func refuse(_ job: TransferMailbox.Job, _ cause: String) {
+    line.ended(job, timedOut: nil)
+    job.finish(.unsent(.local, cause))
   }
 
   private func abort(_ cancelled: Set<TransferMailbox.ID>) {
     for id in cancelled {
       if let transfer = transfers[id] { end(transfer, CURLE_ABORTED_BY_CALLBACK) }
+      if let job = line.remove(id) { job.finish(Self.cancelled) }
     }
   }
 
@@ -114,6 +133,8 @@ final class CurlLoop {
     let answer = transfer.answer(code)
     curl_multi_remove_handle(multi, transfer.handle)
     transfers[transfer.job.id] = nil
+    let timedOut = code == CURLE_ABORTED_BY_CALLBACK ? nil : code == CURLE_OPERATION_TIMEDOUT
+    line.ended(transfer.job, timedOut: timedOut)
     release(transfer.handle)
     transfer.job.finish(answer)
   }
@@ -124,10 +145,10 @@ final class CurlLoop {
   }
 }
 
-extension UploadAnswer {
+extension PostAnswer {
   /// Nothing was sent.
-  static func unsent(_ failure: Failure, _ detail: String) -> UploadAnswer {
-    UploadAnswer(
+  static func unsent(_ failure: Failure, _ detail: String) -> PostAnswer {
+    PostAnswer(
       outcome: .failure(failure, detail: detail), mayHaveLeft: false, bytesSent: 0, bytesReceived: 0, duration: .zero)
   }
 }

@@ -42,6 +42,7 @@ final class CurlTransfer {
     try options.setSafety(job.request)
     try options.setTimes(job.request, stallTimeout: stallTimeout)
     try options.setTLS(job.request)
+    if job.request.url.hasPrefix("https") { try CurlCertificate.watch(options, of: job.id) }
     try options.check(prism_curl_set_error_buffer(handle, errorText), "error buffer")
     try setCallbacks(options)
   }
@@ -107,7 +108,8 @@ final class CurlTransfer {
   private var isWorthKeeping: Bool {
     guard let status = collector.status, status >= 200 else { return true }  // an interim answer
     let packet = job.request.headers.first { $0.name == "Prism-Packet-Id" }?.value.lowercased()
-    let receipt = collector.headers["prism-receipt"]?.lowercased() ?? packet
+    // The packet's id, and then the proof.
+    let receipt = collector.headers["prism-receipt"].map { $0.prefix { $0 != " " }.lowercased() } ?? packet
     return status < 300 && !isEarly && receipt == packet
   }
 
@@ -127,24 +129,33 @@ final class CurlTransfer {
   }
 
   /// What came of it, once curl says that it is done.
-  func answer(_ code: CURLcode) -> UploadAnswer {
-    var answer = UploadAnswer(
+  func answer(_ code: CURLcode) -> PostAnswer {
+    var answer = PostAnswer(
       outcome: outcome(code), mayHaveLeft: mayHaveLeft, bytesSent: bytesSent, bytesReceived: bytesReceived,
       duration: .microseconds(prism_curl_total_microseconds(handle)))
     if isOnKeptConnection { answer.origin = isEarly ? .beforeRequestEnd : .keptConnection }
     return answer
   }
 
-  private func outcome(_ code: CURLcode) -> UploadAnswer.Outcome {
+  private func outcome(_ code: CURLcode) -> PostAnswer.Outcome {
     guard code == CURLE_OK else {
       let said = collector.overrun ?? String(cString: errorText)
       let detail = said.isEmpty ? String(cString: curl_easy_strerror(code)) : said
-      return .failure(.init(code, mayHaveLeft: mayHaveLeft, detail: detail), detail: detail)
+      let failure = PostAnswer.Failure(code, mayHaveLeft: mayHaveLeft, detail: detail)
+      return .failure(failure, detail: words(failure, detail))
     }
     guard let status = collector.status, status >= 200 else {
       return .failure(.badResponse, detail: "no final status line")
     }
     guard collector.isHeadWhole else { return .failure(.reset, detail: "the connection was closed within the headers") }
     return .response(status: status, headers: collector.headers, body: collector.body)
+  }
+
+  private func words(_ failure: PostAnswer.Failure, _ detail: String) -> String {
+    switch failure {
+    case .tls: CurlCertificate.words(detail, of: job.id)
+    case .badResponse: CurlCertificate.plainWords(detail)
+    case .resolve, .connect, .timeout, .reset, .cancelled, .local: detail
+    }
   }
 }

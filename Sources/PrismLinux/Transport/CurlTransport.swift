@@ -10,6 +10,9 @@ public import PrismEngine
 /// `idleTimeout` without a transfer the connections are closed, the memory is given back and the thread ends; the next
 /// POST starts it again.
 ///
+/// At most `transfersMax` are under way at once, so that no number of namespaces uses up the descriptors. The others wait in
+/// a `TransferLine`, which keeps places for servers that answer.
+///
 /// A connection is used again only under the same CA, client certificate and key: a rotated one is in force with the
 /// next packet.
 ///
@@ -25,19 +28,22 @@ public final class CurlTransport: Transport, DocumentSource {
   /// - Parameter idleTimeout: after which unused connections are closed.
   /// - Parameter stallTimeout: a transfer without a single byte for so long is given up (`timeout`), however long the
   ///   request's own timeout is.
-  public init(idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60)) {
-    settings = CurlLoop.Settings(idleTimeout: idleTimeout, stallTimeout: stallTimeout)
+  /// - Parameter transfersMax: 1 or more.
+  public init(
+    idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60), transfersMax: Int = 1024
+  ) {
+    settings = CurlLoop.Settings(idleTimeout: idleTimeout, stallTimeout: stallTimeout, transfersMax: transfersMax)
   }
 
   deinit { mailbox.stop() }
 
-  public func post(_ request: UploadRequest) async -> UploadAnswer { await perform(TransferRequest(request)) }
+  public func post(_ request: PostRequest) async -> PostAnswer { await perform(TransferRequest(request)) }
 
-  public func get(_ request: DocumentRequest) async -> UploadAnswer.Outcome {
+  public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {
     await perform(TransferRequest(request)).outcome
   }
 
-  private func perform(_ request: TransferRequest) async -> UploadAnswer {
+  private func perform(_ request: TransferRequest) async -> PostAnswer {
     let id = mailbox.newID()
     defer { mailbox.forget(id) }
     return await withTaskCancellationHandler {

@@ -9,7 +9,7 @@ final class TransferMailbox: Sendable {
   struct Job: Sendable {
     let id: ID
     let request: TransferRequest
-    let finish: @Sendable (UploadAnswer) -> Void
+    let finish: @Sendable (PostAnswer) -> Void
   }
 
   struct Work {

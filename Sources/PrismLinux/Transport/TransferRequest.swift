@@ -15,7 +15,7 @@ struct TransferRequest: Sendable {
   /// What is kept of the answer's body, and where the transfer is aborted.
   let answerBytesKept: Int, answerBytesMax: Int
 
-  init(_ request: UploadRequest) {
+  init(_ request: PostRequest) {
     (url, headers, body, isHead) = (request.url, request.headers, request.body, request.method == .head)
     (tls, needsNewConnection) = (request.tls, request.needsNewConnection)
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)

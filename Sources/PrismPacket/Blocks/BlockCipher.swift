@@ -10,7 +10,7 @@ final class BlockCipher {
   private let cipher: Cipher
   private let method: OpaquePointer
   private let context: OpaquePointer
-  private let key: [UInt8]
+  private var key: [UInt8]
 
   /// - Throws: `keyLength` when `key` is not as long as `cipher` wants it.
   init(_ cipher: Cipher, key: Secret) throws(PacketError) {
@@ -30,6 +30,7 @@ final class BlockCipher {
   }
 
   deinit {
+    key.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
     EVP_CIPHER_CTX_free(context)
     EVP_CIPHER_free(method)
   }
@@ -37,6 +38,11 @@ final class BlockCipher {
   var nonceBytes: Int { cipher == .aes128CBC ? 16 : 12 }
   /// The most bytes that a block has beyond its plaintext.
   var overheadBytesMax: Int { nonceBytes + 16 }
+
+  /// The size of the block that `seal` makes of this many bytes.
+  func blockBytes(plainBytes: Int) -> Int {
+    cipher == .aes128CBC ? nonceBytes + (plainBytes / 16 + 1) * 16 : nonceBytes + plainBytes + Self.tagBytes
+  }
 
   /// Appends nonce, ciphertext and tag of `plain` to `result`.
   /// - Parameter associated: authenticated, not sent; of no use for CBC.

@@ -11,7 +11,7 @@ public enum PacketEncoding: String, Sendable, CaseIterable {
 /// One of the encodings, with its working memory. Not for two threads at once.
 protocol BlockCompressor {
   func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8]
-  /// What `packed` says that it unpacks to. - Throws: `unpackFailed` if that cannot be.
+  /// The unpacked size that `packed` declares. - Throws: `unpackFailed` if it is impossible.
   func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int
   /// - Throws: `unpackFailed` for anything but one whole packed block of that size.
   func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8]

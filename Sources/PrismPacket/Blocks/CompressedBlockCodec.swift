@@ -11,20 +11,23 @@ final class CompressedBlockCodec: BlockCodec {
     self.compressor = compressor
   }
 
-  func seal(_ plain: [UInt8], associated: [UInt8]) throws(PacketError) -> [UInt8] {
-    let packed = try compressor.pack(plain)
+  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8] { try compressor.pack(plain) }
+
+  func encrypt(_ packed: [UInt8], associated: [UInt8]) throws(PacketError) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(packed.count + cipher.overheadBytesMax + 16)
     let nonce = try Hashing.randomBytes(cipher.nonceBytes)
-    let sealed: PacketError? = packed.withUnsafeBytes { packed in
+    let failure: PacketError? = packed.withUnsafeBytes { packed in
       do throws(PacketError) {
         try cipher.seal(packed, associated: associated, nonce: nonce, to: &result)
         return nil
       } catch { return error }
     }
-    if let sealed { throw sealed }
+    if let failure { throw failure }
     return result
   }
+
+  func blockBytes(packedBytes: Int) -> Int { cipher.blockBytes(plainBytes: packedBytes) }
 
   func decrypt(_ block: ArraySlice<UInt8>, associated: [UInt8]) throws(PacketError) -> [UInt8] {
     try cipher.open(block, associated: associated)
@@ -32,7 +35,4 @@ final class CompressedBlockCodec: BlockCodec {
 
   func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int { try compressor.unpackedBytes(packed) }
   func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8] { try compressor.unpack(packed) }
-
-  /// The most bytes that a block has beyond what is packed in it.
-  var overheadBytesMax: Int { cipher.overheadBytesMax }
 }

@@ -9,6 +9,7 @@ public struct CompressionDictionary: Sendable, Equatable {
 
   /// Names it in `Prism-Dictionary`; never 0. The dictionary holds it.
   public let id: UInt32
+  /// The dictionary in zstd's format.
   public let bytes: [UInt8]
 
   /// - Returns: nil for bytes that are no dictionary, have no id, or are too many.

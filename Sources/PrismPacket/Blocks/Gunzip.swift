@@ -2,9 +2,12 @@ import CZlib
 
 /// Unpacks one gzip member (RFC 1952) that fills `bytes` exactly.
 ///
+/// - Parameter takesSeveral: the bytes may be several members, one after the other.
 /// - Throws: `tooLarge` as soon as more than `bytesMax` come out (nothing beyond is unpacked), `unpackFailed` for
 ///   anything that is not one whole member: cut short, damaged, or followed by something.
-public func gunzip(_ bytes: ArraySlice<UInt8>, bytesMax: Int) throws(PacketError) -> [UInt8] {
+public func gunzip(
+  _ bytes: ArraySlice<UInt8>, bytesMax: Int, takesSeveral: Bool = false
+) throws(PacketError) -> [UInt8] {
   var stream = z_stream()
   guard prism_inflate_gzip_init(&stream) == Z_OK else { throw .internal }
   defer { inflateEnd(&stream) }
@@ -23,6 +26,7 @@ public func gunzip(_ bytes: ArraySlice<UInt8>, bytesMax: Int) throws(PacketError
         return chunk.count - Int(stream.avail_out)
       }
       result += chunk[..<produced]
+      if code == Z_STREAM_END, takesSeveral, stream.avail_in > 0 { code = inflateReset(&stream) }
     } while code == Z_OK && result.count <= bytesMax
   }
   if result.count > bytesMax { throw .tooLarge }

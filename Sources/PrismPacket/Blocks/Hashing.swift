@@ -20,7 +20,7 @@ enum Hashing {
     try hkdfSHA256(key: key, salt: [], info: Array(info.utf8), count: 32)
   }
 
-  /// - Parameter salt: empty: none.
+  /// - Parameter salt: empty without a salt.
   static func hkdfSHA256(key: [UInt8], salt: [UInt8], info: [UInt8], count: Int) throws(PacketError) -> [UInt8] {
     var result = [UInt8](repeating: 0, count: count)
     let isDone = prism_hkdf_sha256(key, key.count, salt, salt.count, info, info.count, &result, count) == 1

@@ -57,8 +57,8 @@ final class ZstdCompressor: BlockCompressor {
     return packed
   }
 
-  /// - Throws: `unpackFailed` for a frame of another dictionary, one that does not say its content's size, and anything
-  ///   but one frame. A skippable one is none.
+  /// - Throws: `unpackFailed` for a frame of another dictionary, one that does not declare its content's size, and
+  ///   anything but one frame. A skippable frame does not count as one.
   func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int {
     guard packed.starts(with: Self.magic),
       ZSTD_getDictID_fromFrame(packed, packed.count) == dictionary?.id ?? 0,

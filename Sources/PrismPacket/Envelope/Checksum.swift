@@ -13,9 +13,11 @@ public enum Checksum {
 
   /// The CRC-32 of gzip over pieces, one after the other; against damage, not against intent.
   public struct CRC32: Sendable {
+    /// The checksum of the bytes so far.
     public private(set) var value: UInt32 = 0
     public init() {}
 
+    /// Adds `bytes` to the checksum.
     public mutating func add(_ bytes: UnsafeRawBufferPointer) {
       // Without an address the library would begin again.
       if bytes.count > 0 { value = libdeflate_crc32(value, bytes.baseAddress, bytes.count) }

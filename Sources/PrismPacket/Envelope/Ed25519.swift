@@ -3,6 +3,7 @@ import PrismProtocol
 
 /// Signatures of RFC 8032: 64 bytes over the text itself, which is not hashed before.
 public enum Ed25519 {
+  /// The length of a public key.
   public static let publicKeyBytes = 32
 
   /// - Parameter publicKey: 32 bytes; any other count fits no signature.

@@ -1,13 +1,14 @@
 public import PrismProtocol
 
-/// What remote configuration travels in (docs/remote-configuration.md):
-/// `{"message":…,"code":1000,"data":D,"signature":S}`, where D
-/// is base64 of gzip of a document, and S base64 of the Ed25519 signature over D as it stands there.
+/// The envelope of remote configuration (docs/remote-configuration.md):
+/// `{"message":…,"code":1000,"data":D,"signature":S}`. D is base64 of gzip of a document, S base64 of the Ed25519
+/// signature over the characters of D.
 public enum RemoteEnvelope {
   /// The one code that brings a document.
   public static let code = 1000
   /// Of D, base64 taken off.
   public static let packedBytesMax = 1_048_576
+  /// The largest document.
   public static let unpackedBytesMax = 8 * 1_048_576
   /// Of the whole: D and 64 KiB for the rest.
   public static let bytesMax = (packedBytesMax + 2) / 3 * 4 + 65_536
@@ -82,7 +83,7 @@ public enum RemoteEnvelopeFault: Error, Sendable, Equatable, CustomStringConvert
 }
 
 extension String {
-  /// What another side said, as one line of at most 200 characters.
+  /// Text of another side, as one line of at most 200 characters.
   package var shownFromOutside: String {
     let line = printable
     return line.count > 200 ? line.prefix(197) + "..." : line

@@ -14,7 +14,7 @@ struct PacketCode {
     try Hashing.hmacSHA256(key: key, context + body)
   }
 
-  /// - Throws: `macMismatch` when there is none, it is not hexadecimal, or of something else.
+  /// - Throws: `macMismatch` if it is missing, not hexadecimal, or of something else.
   func check(_ mac: String?, context: [UInt8], body: [UInt8]) throws(PacketError) {
     guard let given = mac.flatMap({ Hex.decode($0) }),
       Hashing.areEqual(given, try code(context: context, body: body))

@@ -2,6 +2,7 @@ public import PrismProtocol
 
 /// Keys that are made for one device from a master key that only the receiver has (docs/packet.md, "Keys").
 public enum DeviceKey {
+  /// The shortest master key.
   public static let masterBytesMin = 16
 
   /// HKDF-SHA-256 of the master, with the key's id as salt and the device's id in its info. The shorter key of one cipher

@@ -7,6 +7,7 @@ public import PrismProtocol
 ///
 /// Key and nonce are HKDF-SHA-256 of the shared secret of X25519. Each payload has its own ephemeral key.
 public enum SealedPayload {
+  /// The first bytes of a sealed payload.
   public static let magic = Array("PSL1".utf8)
   /// Bytes that sealing adds to the compressed payload.
   public static let overheadBytes = magic.count + SealingPublicKey.byteCount + 16
@@ -65,8 +66,11 @@ public enum SealedPayload {
 
 /// Which report a sealed payload belongs to: it opens as no other's.
 public struct SealedReport: Sendable, Equatable {
+  /// The device that sealed it.
   public var deviceID: String
+  /// The namespace of the report.
   public var namespace: NamespaceName
+  /// The id of the report.
   public var reportID: String
 
   public init(deviceID: String, namespace: NamespaceName, reportID: String) {

@@ -1,9 +1,11 @@
 import COpenSSL
 import PrismProtocol
 
-/// Whom payloads are sealed to: an X25519 public key (RFC 7748).
+/// The key to which payloads are sealed: an X25519 public key (RFC 7748).
 public struct SealingPublicKey: Sendable, Equatable {
+  /// The length of a key.
   public static let byteCount = 32
+  /// The 32 bytes of the key.
   public let bytes: [UInt8]
 
   /// - Returns: nil unless there are 32 bytes.
@@ -18,12 +20,14 @@ public struct SealingPublicKey: Sendable, Equatable {
     self.init(bytes)
   }
 
+  /// The key as base64, as configurations have it.
   public var base64: String { Base64.encode(bytes) }
 }
 
 /// Opens what is sealed to its public key. It never is on the device that seals.
 public struct SealingPrivateKey: Sendable {
   let secret: Secret
+  /// The public key to this private key.
   public let publicKey: SealingPublicKey
 
   /// A new key.

@@ -7,7 +7,7 @@ struct CommonMerger {
   /// - Throws: `tooLarge` if the result is longer than a meta may be.
   mutating func merge(_ row: MetaBlock.Row, in text: [UInt8]) throws(PacketError) -> [UInt8] {
     let line = text[row.line]
-    // What is not an object stays as it is: who reads metas refuses it.
+    // A row that is not an object stays as it is: the reader of metas refuses it.
     guard let common = row.common, line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") else {
       return Array(line)
     }

@@ -4,15 +4,18 @@ public import PrismProtocol
 public struct PacketHeaderFault: Error, Sendable, Equatable, CustomStringConvertible {
   /// In lower case.
   public let name: String
+  /// Whether the header is missing; else its value is wrong.
   public let isMissing: Bool
 
   public var description: String { "the header \(name) is \(isMissing ? "missing" : "not one that prism sends")" }
 }
 
 extension PacketHeaders {
+  /// The `Content-Type` of the packet.
   public var contentType: String { Self.contentType(kind) }
 
-  public static func contentType(_ kind: ReportKind) -> String { "application/vnd.prism.\(kind.rawValue)" }
+  /// The `Content-Type` of packets of this kind.
+  public static func contentType(_ kind: RowKind) -> String { kind.contentType }
 
   /// Every header of the POST but `Prism-Mac` and `Authorization`.
   public var fields: [(name: String, value: String)] {
@@ -31,9 +34,9 @@ extension PacketHeaders {
 
   /// - Parameter kind: from the POST's path.
   /// - Parameter values: all values of the header with this name, which is in lower case.
-  /// - Throws: for the first that is missing, there twice, or written otherwise than `fields` writes it: an upper-case
-  ///   digit of an id would otherwise be a change that nobody notices.
-  public init(kind: ReportKind, _ values: @escaping (String) -> [String]) throws(PacketHeaderFault) {
+  /// - Throws: for the first header that is missing, repeated, or not in the form of `fields`. An upper-case digit of
+  ///   an id would otherwise be an unnoticed change.
+  public init(kind: RowKind, _ values: @escaping (String) -> [String]) throws(PacketHeaderFault) {
     let reader = FieldReader(values: values)
     _ = try reader.required("content-type") { $0 == Self.contentType(kind) ? $0 : nil }
     _ = try reader.required("prism-version") { $0 == Self.version ? $0 : nil }

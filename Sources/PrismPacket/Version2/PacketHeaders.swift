@@ -1,27 +1,33 @@
 public import PrismProtocol
 
-/// What the headers of a packet say, version 2 (docs/packet.md, "The POST").
+/// The headers of a packet, version 2 (docs/packet.md, "The POST").
 ///
 /// All that means something is authenticated with the body: a packet with any other value does not open.
 public struct PacketHeaders: Sendable, Equatable {
+  /// The value of `Prism-Version`.
   public static let version = "2"
 
+  /// The device that sends it.
   public var deviceID: String
+  /// The namespace of its rows.
   public var namespace: NamespaceName
+  /// The id, the same in each attempt.
   public var packetID: PacketID
-  public var kind: ReportKind
+  /// Metas, or metas with payloads.
+  public var kind: RowKind
   /// The packet before this one of the same device, namespace and kind; nil for the first.
   public var dependsOn: PacketID?
   /// Rows in it; 1 or more.
   public var itemCount: Int
-  /// The value of `Prism-Ledger`; empty if there is none.
+  /// The value of `Prism-Ledger`; empty without one.
   public var ledger: String
   /// When this attempt began by the device's clock: milliseconds since 1970. Each attempt has its own.
   public var sentTime: Int64
+  /// Cipher, key and compression of the blocks.
   public var format: BlockFormat
 
   public init(
-    deviceID: String, namespace: NamespaceName, packetID: PacketID, kind: ReportKind, dependsOn: PacketID? = nil,
+    deviceID: String, namespace: NamespaceName, packetID: PacketID, kind: RowKind, dependsOn: PacketID? = nil,
     itemCount: Int, ledger: String = "", sentTime: Int64, format: BlockFormat
   ) {
     (self.deviceID, self.namespace, self.packetID, self.kind) = (deviceID, namespace, packetID, kind)
@@ -29,10 +35,10 @@ public struct PacketHeaders: Sendable, Equatable {
     self.format = format
   }
 
-  /// What binds the blocks and the receipt to this packet: a line each, an empty one for an absent header.
+  /// The context that binds the blocks and the receipt to this packet: a line each, an empty one for an absent header.
   public var context: [UInt8] {
     let lines = [
-      "prism2", deviceID, namespace.text, packetID.description, kind.rawValue, dependsOn?.description ?? "",
+      "prism2", deviceID, namespace.text, packetID.description, kind.name, dependsOn?.description ?? "",
       String(itemCount), ledger, String(sentTime),
     ]
     return Array(lines.map { $0 + "\n" }.joined().utf8)
@@ -41,10 +47,13 @@ public struct PacketHeaders: Sendable, Equatable {
 
 /// How a packet's blocks are compressed and encrypted, as its headers name it.
 public struct BlockFormat: Sendable, Equatable {
+  /// The cipher of the blocks.
   public var cipher: Cipher
+  /// The id of the key.
   public var keyID: String
+  /// The compression of the blocks.
   public var encoding: PacketEncoding
-  /// `Prism-Dictionary`: with zstd, the dictionary's id; nil: none is used.
+  /// `Prism-Dictionary`: with zstd, the dictionary's id; nil without a dictionary.
   public var dictionaryID: UInt32?
 
   public init(cipher: Cipher, keyID: String, encoding: PacketEncoding, dictionaryID: UInt32? = nil) {

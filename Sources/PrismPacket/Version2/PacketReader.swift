@@ -32,7 +32,7 @@ public final class PacketReader {
     try unpack(try decrypt(headers, body: body, mac: mac))
   }
 
-  /// The first half of `read`: costs time and memory in proportion to the body, whatever is packed in it.
+  /// The first half of `read`: costs time and memory in proportion to the body, for any content.
   public func decrypt(_ headers: PacketHeaders, body: [UInt8], mac: String?) throws(PacketError) -> PackedPacket {
     let codec = try codec(for: headers.format)
     try code?.check(mac, context: headers.context, body: body)
@@ -54,19 +54,20 @@ public final class PacketReader {
     _ headers: PacketHeaders, body: [UInt8], _ codec: some BlockCodec
   ) throws(PacketError) -> PackedPacket {
     let context = headers.context
-    let frame = headers.kind == .payload ? try PayloadFrame(parsing: body) : nil
+    let frame = headers.kind.hasPayload ? try PayloadFrame(parsing: body) : nil
     let metaBlock = try codec.decrypt(frame?.metaBlock ?? body[...], associated: context + "0".utf8)
-    var (payloadBlocks, payloadBytes): ([[UInt8]], Int) = ([], 0)
+    var (payloadBlocks, payloadBytes, largest): ([[UInt8]], Int, Int) = ([], 0, 0)
     for (index, block) in (frame?.payloadBlocks ?? []).enumerated() {
       let packed = try codec.decrypt(block, associated: context + String(index + 1).utf8)
-      let (sum, overflows) = payloadBytes.addingReportingOverflow(try codec.unpackedBytes(packed))
+      let unpacked = try codec.unpackedBytes(packed)
+      let (sum, overflows) = payloadBytes.addingReportingOverflow(unpacked)
       guard !overflows else { throw .tooLarge }
-      payloadBytes = sum
+      (payloadBytes, largest) = (sum, max(largest, unpacked))
       payloadBlocks.append(packed)
     }
     return PackedPacket(
-      headers: headers, metaBytes: try codec.unpackedBytes(metaBlock), payloadBytes: payloadBytes, metaBlock: metaBlock,
-      payloadBlocks: payloadBlocks)
+      headers: headers, metaBytes: try codec.unpackedBytes(metaBlock), payloadBytes: payloadBytes,
+      largestPayloadBytes: largest, metaBlock: metaBlock, payloadBlocks: payloadBlocks)
   }
 
   static func unpack(
@@ -79,7 +80,7 @@ public final class PacketReader {
     // A block that is said to be compressed and is not, or the other way round, does not begin with an object.
     guard text.first == UInt8(ascii: "{") else { throw .unpackFailed }
     let metas = try MetaBlock(parsing: text, rowsMax: limits.rowsMax)
-    let hasPayloads = packet.headers.kind == .payload
+    let hasPayloads = packet.headers.kind.hasPayload
     guard metas.rows.count == packet.headers.itemCount,
       !hasPayloads || packet.payloadBlocks.count == metas.rows.count
     else { throw .countMismatch }
@@ -91,15 +92,26 @@ public final class PacketReader {
 
 /// A packet whose blocks are decrypted and still packed: what it costs to unpack is known, and not spent yet.
 public struct PackedPacket: Sendable {
+  /// The headers that were authenticated.
   public let headers: PacketHeaders
-  /// What the blocks unpack to; a block that unpacks to anything else is refused.
+  /// The unpacked sizes of the blocks; a block with another size is refused.
   public let metaBytes: Int, payloadBytes: Int
+  /// Of one payload.
+  public let largestPayloadBytes: Int
   let metaBlock: [UInt8], payloadBlocks: [[UInt8]]
+
+  /// Bytes that it holds.
+  public var packedBytes: Int { payloadBlocks.reduce(metaBlock.count) { $0 + $1.count } }
+  /// The number of payload blocks.
+  public var payloadCount: Int { payloadBlocks.count }
 }
 
-/// What a packet held.
+/// The content of a packet.
 public struct ReadPacket: Sendable, Equatable {
+  /// The meta block with its rows.
   public let metas: MetaBlock
   /// One for each row of the kind `payload`; empty for `meta`.
   public let payloads: [[UInt8]]
+
+  public init(metas: MetaBlock, payloads: [[UInt8]]) { (self.metas, self.payloads) = (metas, payloads) }
 }

@@ -33,50 +33,104 @@ public final class PacketWriter {
     format = BlockFormat(cipher: cipher, keyID: keyID, encoding: encoding, dictionaryID: dictionary?.id)
   }
 
-  /// - Parameter headers: of this attempt; their `format` becomes what this writer used.
+  /// Compresses a packet's rows, which costs most of the time; `seal` makes a packet of them, as often as it is sent.
   /// - Parameter metas: the lines of the meta block, joined with a line feed.
-  /// - Parameter payloads: one for each row, in the order of the metas; empty for the kind `meta`.
+  /// - Parameter payloads: one for each row, in the order of the metas; nil for a kind without payloads.
   /// - Throws: `frameOverflow` if the meta block or the count of payloads is more than the frame can say.
+  public func pack(metas: [UInt8], payloads: [[UInt8]]?) throws(PacketError) -> PackedContents {
+    let format = try format(for: metas, payloads ?? [])
+    return try Self.pack(metas: metas, payloads: payloads, format, codec(format))
+  }
+
+  /// Encrypts `contents` for one attempt.
+  /// - Parameter headers: of this attempt; their `format` becomes that of `contents`.
+  public func seal(_ headers: PacketHeaders, _ contents: PackedContents) throws(PacketError) -> WrittenPacket {
+    var headers = headers
+    headers.format = contents.format
+    let body = try Self.seal(headers, contents, codec(contents.format))
+    let mac = try code?.code(context: headers.context, body: body)
+    return WrittenPacket(headers: headers, body: body, mac: mac.map { Hex.encode($0) }, rawBytes: contents.rawBytes)
+  }
+
+  /// Both halves in one go.
   public func write(
     _ headers: PacketHeaders, metas: [UInt8], payloads: [[UInt8]]
   ) throws(PacketError) -> WrittenPacket {
-    var headers = headers
-    headers.format = try format(for: metas, payloads)
-    let codec = headers.format.encoding == preferred ? compressed : stored
-    let body = try Self.body(headers, metas: metas, payloads: payloads, codec)
-    let mac = try code?.code(context: headers.context, body: body)
-    return WrittenPacket(
-      headers: headers, body: body, mac: mac.map { Hex.encode($0) },
-      rawBytes: payloads.reduce(metas.count) { $0 + $1.count })
+    try seal(headers, pack(metas: metas, payloads: headers.kind.hasPayload ? payloads : nil))
+  }
+
+  private func codec(_ format: BlockFormat) -> CompressedBlockCodec {
+    format.encoding == preferred ? compressed : stored
   }
 
   private func format(for metas: [UInt8], _ payloads: [[UInt8]]) throws(PacketError) -> BlockFormat {
     // Metas always shrink; uncompressed they must fit the frame.
-    let couldStay = metas.count + stored.overheadBytesMax <= Limits.packetMetaBlockBytesMax
+    let couldStay = stored.blockBytes(packedBytes: metas.count) <= Limits.packetMetaBlockBytesMax
     guard preferred != .none, !payloads.isEmpty, couldStay,
       !(try ShrinkProbe.shrinks(payloads, pack: compressor.pack))
     else { return format }
     return BlockFormat(cipher: format.cipher, keyID: format.keyID, encoding: .none)
   }
 
+  /// `pack` by any codec.
+  static func pack(
+    metas: [UInt8], payloads: [[UInt8]]?, _ format: BlockFormat, _ codec: some BlockCodec
+  ) throws(PacketError) -> PackedContents {
+    let metaBlock = try codec.pack(metas)
+    var (blocks, rawBytes): ([[UInt8]], Int) = ([], metas.count)
+    for payload in payloads ?? [] {
+      blocks.append(try codec.pack(payload))
+      rawBytes += payload.count
+    }
+    let metaBytes = codec.blockBytes(packedBytes: metaBlock.count)
+    var bodyBytes = metaBytes
+    if payloads != nil {
+      guard metaBytes <= Limits.packetMetaBlockBytesMax, blocks.count <= Limits.packetPayloadCountMax else {
+        throw .frameOverflow
+      }
+      bodyBytes += blocks.reduce(3) { $0 + 4 + codec.blockBytes(packedBytes: $1.count) }
+    }
+    return PackedContents(
+      format: format, rawBytes: rawBytes, bodyBytes: bodyBytes, metaBlock: metaBlock,
+      payloadBlocks: payloads == nil ? nil : blocks)
+  }
+
   /// The body of a packet by any codec.
-  static func body(
-    _ headers: PacketHeaders, metas: [UInt8], payloads: [[UInt8]], _ codec: some BlockCodec
+  static func seal(
+    _ headers: PacketHeaders, _ contents: PackedContents, _ codec: some BlockCodec
   ) throws(PacketError) -> [UInt8] {
     let context = headers.context
-    let metaBlock = try codec.seal(metas, associated: context + "0".utf8)
-    guard headers.kind == .payload else { return metaBlock }
+    let metaBlock = try codec.encrypt(contents.metaBlock, associated: context + "0".utf8)
+    guard let payloadBlocks = contents.payloadBlocks else { return metaBlock }
     var blocks: [[UInt8]] = []
-    for (index, payload) in payloads.enumerated() {
-      blocks.append(try codec.seal(payload, associated: context + String(index + 1).utf8))
+    for (index, packed) in payloadBlocks.enumerated() {
+      blocks.append(try codec.encrypt(packed, associated: context + String(index + 1).utf8))
     }
     return try PayloadFrame.bytes(metaBlock: metaBlock, payloadBlocks: blocks)
   }
 }
 
+/// The rows of a packet, compressed and not yet encrypted.
+public struct PackedContents: Sendable, Equatable {
+  /// Cipher, key and compression that were used.
+  public let format: BlockFormat
+  /// Bytes before compression.
+  public let rawBytes: Int
+  /// Bytes of the body that is made of them.
+  public let bodyBytes: Int
+  let metaBlock: [UInt8]
+  /// nil for a kind without payloads.
+  let payloadBlocks: [[UInt8]]?
+
+  /// Blocks that each attempt encrypts.
+  public var blockCount: Int { 1 + (payloadBlocks?.count ?? 0) }
+}
+
 /// A packet as it is POSTed.
 public struct WrittenPacket: Sendable, Equatable {
+  /// The headers to send.
   public let headers: PacketHeaders
+  /// The body to send.
   public let body: [UInt8]
   /// The value of `Prism-Mac`; nil if the cipher authenticates by itself.
   public let mac: String?

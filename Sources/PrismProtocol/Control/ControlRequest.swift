@@ -1,8 +1,10 @@
-/// What `prismctl` asks over the control socket: one JSON object a line, `{"command":"flush","namespace":"shop"}`.
+/// A request of `prismctl` on the control socket: one JSON object on a line, `{"command":"flush","namespace":"shop"}`.
 ///
-/// The daemon answers with one or more JSON objects a line. The last one of an answer has `"done":true`, or is an error:
-/// `{"error":{"message":…,"exitCode":…},"done":true}`. Lines before it tell of progress, or are the items of a listing.
+/// The daemon answers with one or more JSON objects, one on each line. The last one of an answer has `"done":true`, or
+/// is an error: `{"error":{"message":…,"exitCode":…},"done":true}`. Lines before it report progress, or are the items
+/// of a listing.
 public struct ControlRequest: Sendable, Equatable {
+  /// The commands by their names in a request.
   public enum Command: String, Sendable, CaseIterable {
     case status, flush, reload, network, explain, trace, tail, remove, export
     case deadList = "dead-list"
@@ -14,6 +16,7 @@ public struct ControlRequest: Sendable, Equatable {
     case doctor
   }
 
+  /// The command; its arguments are the other members.
   public var command: Command
   /// Everything but `command`, as it came.
   public var arguments: [JSONValue.Member]

@@ -1,4 +1,4 @@
-/// What a user of the control socket may ask for. A higher role may do all that a lower one may.
+/// The commands that a user of the control socket may send. A higher role includes the lower ones.
 public enum ControlRole: Int, Sendable, Comparable, CaseIterable {
   /// Members of `control.readers`: what shows how the daemon is, and no report's content.
   case reader
@@ -13,8 +13,11 @@ public enum ControlRole: Int, Sendable, Comparable, CaseIterable {
 
 /// The process that asks over the control socket, as the kernel named it when it connected.
 public struct ControlCaller: Sendable, Equatable {
+  /// The user id of the process, from the kernel.
   public var userID: UInt32
+  /// Its process id when the connection was accepted.
   public var processID: Int32
+  /// The role that user and groups give.
   public var role: ControlRole
 
   public init(userID: UInt32, processID: Int32, role: ControlRole) {

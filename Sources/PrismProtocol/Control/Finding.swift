@@ -1,5 +1,6 @@
-/// What `prismctl doctor` says of one thing that commonly goes wrong.
+/// A result of `prismctl doctor` about one thing that commonly goes wrong.
 public struct Finding: ControlMessage {
+  /// How bad it is; `skipped` if it could not be checked.
   public enum Result: String, Sendable, CaseIterable, ControlValue {
     case ok
     /// Works, and won't for long, or not as somebody may think.
@@ -16,19 +17,27 @@ public struct Finding: ControlMessage {
     }
   }
 
-  /// What was looked at, in a word or two: `disk`, `url shop`.
+  /// The thing that was checked, in a word or two: `disk`, `url shop`.
   public var check = "?"
   /// Of a newer daemon a result may be unknown here: then nothing is claimed.
   public var result = Result.skipped
-  /// What was found, with its figures.
+  /// The result in words, with its figures.
   public var text = ""
-  /// What to do; nil where nothing is.
+  /// The remedy; nil if there is nothing to do.
   public var advice: String?
 
   public init() {}
 
   public init(_ check: String, _ result: Result, _ text: String, advice: String? = nil) {
     (self.check, self.result, self.text, self.advice) = (check, result, text, advice)
+  }
+
+  /// The namespaces that `check` names behind its first words: `key of shop, prism`.
+  public var namespaces: [String] {
+    for word in ["url ", "key of ", "token of ", "version of ", "delivery ", "namespace "] where check.hasPrefix(word) {
+      return check.dropFirst(word.count).split(separator: ", ").map(String.init)
+    }
+    return []
   }
 
   public static let fields: [ControlField<Finding>] = [

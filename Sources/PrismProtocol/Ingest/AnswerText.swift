@@ -9,6 +9,7 @@ public enum AnswerText {
     result.append(contentsOf: isDuplicate ? "\",\"duplicate\":true}\n".utf8 : "\"}\n".utf8)
   }
 
+  /// The answer to a refused report.
   public static func refused(_ refusal: Refusal) -> [UInt8] {
     var result = Array(#"{"status":"refused","#.utf8)
     appendMembers(of: refusal, to: &result)
@@ -25,9 +26,9 @@ public enum AnswerText {
       result.append(contentsOf: index == 0 ? #","refused":["#.utf8 : ",".utf8)
       result.append(contentsOf: #"{"seq":"#.utf8)
       result.append(contentsOf: String(item.sequence).utf8)
-      result.append(0x2C)
+      result.append(UInt8(ascii: ","))
       appendMembers(of: item.refusal, to: &result)
-      result.append(0x7D)
+      result.append(UInt8(ascii: "}"))
     }
     result.append(contentsOf: refused.isEmpty ? "}\n".utf8 : "]}\n".utf8)
   }
@@ -43,11 +44,12 @@ public enum AnswerText {
     }
   }
 
+  /// The answer to a greeting: version and limits.
   public static func hello(version: String, payloadBytesMax: Int) -> [UInt8] {
     let greeting: JSONValue = [
       "hello": ["server": "prismd", "version": .string(version), "limits": limits(payloadBytesMax: payloadBytesMax)]
     ]
-    return greeting.bytes + [0x0A]
+    return greeting.bytes + [UInt8(ascii: "\n")]
   }
 
   /// - Parameter payloadBytesMax: of the namespace that takes the largest.
@@ -55,6 +57,7 @@ public enum AnswerText {
     ["metaByte": .int(Limits.metaBytesMax), "payloadByte": .int(payloadBytesMax)]
   }
 
+  /// The answer to the question `isGather`.
   public static func isGather(_ gathers: Bool) -> [UInt8] {
     Array("{\"isGather\":\(gathers)}\n".utf8)
   }

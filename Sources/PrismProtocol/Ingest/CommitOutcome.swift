@@ -1,12 +1,12 @@
-/// What one commit did with the batches handed to it.
+/// The result of one commit, for the batches handed to it.
 public enum CommitOutcome: Sendable {
   /// Committed as `durability` says; one outcome a batch, in their order.
   case committed([BatchOutcome])
-  /// Nothing of it was taken, or (`unknown`) nobody can tell: every report of it is answered with this.
+  /// Nothing of it was taken, or (`unknown`) that is not known: every report of it is answered with this.
   case failed(Refusal)
 }
 
-/// What a commit did with one batch.
+/// The result of a commit for one batch.
 public struct BatchOutcome: Sendable {
   /// One id a row, in their order; meaningless where `exceptions` names the row as refused.
   public var ids: [RowID]
@@ -16,6 +16,7 @@ public struct BatchOutcome: Sendable {
   /// Rows that were not simply stored, by index, ascending; empty in the ordinary case.
   public var exceptions: [(row: Int, what: Exception)] = []
 
+  /// A report of the batch with an answer other than `stored`.
   public enum Exception: Sendable, Equatable {
     /// The client's id is known: the report is stored once (now or before).
     case duplicate

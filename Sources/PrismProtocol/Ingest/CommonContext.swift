@@ -4,10 +4,13 @@
 /// It has neither `MONITOR_TYPE`, `REPORT_ID`, `CREATE_TIME` nor `IS_BIZ`: those are a row's own (`MetaSplicing`).
 /// A class, so that the store can tell by identity which one it has stored already.
 public final class CommonContext: Sendable {
-  /// Lives as long as its context: what is to be watched weakly, because whatever has been is slower to count.
+  /// An object that lives as long as its context. It is referenced weakly, because reference counts of an object with
+  /// weak references are slower.
   public final class Lifetime: Sendable {}
 
+  /// JSON members without braces.
   public let members: [UInt8]
+  /// Ends with the context.
   public let lifetime = Lifetime()
   public init(members: [UInt8]) { self.members = members }
 }

@@ -8,11 +8,14 @@ struct JSONScanner {
   /// that follows is needed to find the next line.
   private(set) var invalidUTF8: Int?
 
-  /// What comes next, white space skipped; nil at the end.
+  /// The next byte after white space; nil at the end.
   @inline(__always) mutating func next(_ text: Span<UInt8>) -> UInt8? {
     while position < text.count {
       let byte = text[position]
-      guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return byte }
+      guard
+        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+          || byte == UInt8(ascii: "\t")
+      else { return byte }
       position += 1
     }
     return nil
@@ -22,18 +25,18 @@ struct JSONScanner {
   mutating func skipValue(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
     guard let byte = next(text) else { throw failure("the text ends where a value is expected") }
     switch byte {
-    case 0x22: _ = try string(text)
-    case 0x7B: try skipObject(text, depth: depth)
-    case 0x5B: try skipArray(text, depth: depth)
-    case 0x2D, 0x30...0x39: try skipNumber(text)
-    case 0x74: try literal("true", text)
-    case 0x66: try literal("false", text)
-    case 0x6E: try literal("null", text)
+    case UInt8(ascii: "\""): _ = try string(text)
+    case UInt8(ascii: "{"): try skipObject(text, depth: depth)
+    case UInt8(ascii: "["): try skipArray(text, depth: depth)
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try skipNumber(text)
+    case UInt8(ascii: "t"): try literal("true", text)
+    case UInt8(ascii: "f"): try literal("false", text)
+    case UInt8(ascii: "n"): try literal("null", text)
     default: throw failure("a value is expected")
     }
   }
 
-  /// Enters a container: `position` stands on its opening bracket. false: it is empty, and was left again.
+  /// Enters a container at its opening bracket. Returns false if it is empty; then `position` is behind it.
   @inline(__always) mutating func enter(_ text: Span<UInt8>, close: UInt8, depth: Int) throws(JSONError) -> Bool {
     guard depth < Limits.jsonDepthMax else { throw failure("over \(Limits.jsonDepthMax) levels deep") }
     position += 1
@@ -44,34 +47,36 @@ struct JSONScanner {
 
   /// After an element: true when another one follows, false when the container was left.
   @inline(__always) mutating func another(_ text: Span<UInt8>, close: UInt8) throws(JSONError) -> Bool {
-    guard let byte = next(text) else { throw failure("the text ends within \(close == 0x7D ? "an object" : "a list")") }
-    guard byte == 0x2C || byte == close else {
-      throw failure("a comma or the end of the \(close == 0x7D ? "object" : "list") is expected")
+    guard let byte = next(text) else {
+      throw failure("the text ends within \(close == UInt8(ascii: "}") ? "an object" : "a list")")
+    }
+    guard byte == UInt8(ascii: ",") || byte == close else {
+      throw failure("a comma or the end of the \(close == UInt8(ascii: "}") ? "object" : "list") is expected")
     }
     position += 1
-    return byte == 0x2C
+    return byte == UInt8(ascii: ",")
   }
 
-  /// A member's key and colon; `position` then stands before its value.
+  /// Reads a member's key and colon and leaves `position` before its value.
   @inline(__always) mutating func key(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
-    guard next(text) == 0x22 else { throw failure("a key in quotes is expected") }
+    guard next(text) == UInt8(ascii: "\"") else { throw failure("a key in quotes is expected") }
     let key = try string(text)
-    guard next(text) == 0x3A else { throw failure("a colon is expected") }
+    guard next(text) == UInt8(ascii: ":") else { throw failure("a colon is expected") }
     position += 1
     return key
   }
 
   private mutating func skipObject(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
-    guard try enter(text, close: 0x7D, depth: depth) else { return }
+    guard try enter(text, close: UInt8(ascii: "}"), depth: depth) else { return }
     repeat {
       _ = try key(text)
       try skipValue(text, depth: depth + 1)
-    } while try another(text, close: 0x7D)
+    } while try another(text, close: UInt8(ascii: "}"))
   }
 
   private mutating func skipArray(_ text: Span<UInt8>, depth: Int) throws(JSONError) {
-    guard try enter(text, close: 0x5D, depth: depth) else { return }
-    repeat { try skipValue(text, depth: depth + 1) } while try another(text, close: 0x5D)
+    guard try enter(text, close: UInt8(ascii: "]"), depth: depth) else { return }
+    repeat { try skipValue(text, depth: depth + 1) } while try another(text, close: UInt8(ascii: "]"))
   }
 
   private mutating func literal(_ word: StaticString, _ text: Span<UInt8>) throws(JSONError) {
@@ -87,15 +92,17 @@ struct JSONScanner {
 
 extension JSONScanner {
   mutating func skipNumber(_ text: Span<UInt8>) throws(JSONError) {
-    if text[position] == 0x2D { position += 1 }
-    if position < text.count, text[position] == 0x30 { position += 1 } else { try digits(text) }
-    if position < text.count, text[position] == 0x2E {
+    if text[position] == UInt8(ascii: "-") { position += 1 }
+    if position < text.count, text[position] == UInt8(ascii: "0") { position += 1 } else { try digits(text) }
+    if position < text.count, text[position] == UInt8(ascii: ".") {
       position += 1
       try digits(text)
     }
     guard position < text.count, text[position] | 0x20 == 0x65 else { return }
     position += 1
-    if position < text.count, text[position] == 0x2B || text[position] == 0x2D { position += 1 }
+    if position < text.count, text[position] == UInt8(ascii: "+") || text[position] == UInt8(ascii: "-") {
+      position += 1
+    }
     try digits(text)
   }
 
@@ -109,7 +116,7 @@ extension JSONScanner {
 // MARK: - Strings
 
 extension JSONScanner {
-  /// `position` stands on the opening quote, and then behind the closing one.
+  /// Reads a string from its opening quote and leaves `position` behind the closing one.
   mutating func string(_ text: Span<UInt8>) throws(JSONError) -> ScannedString {
     position += 1
     let start = position
@@ -118,13 +125,13 @@ extension JSONScanner {
       skipPlain(text)
       guard position < text.count else { throw failure("the text ends within a string") }
       switch text[position] {
-      case 0x22:
+      case UInt8(ascii: "\""):
         position += 1
         return ScannedString(range: start..<position - 1, hasEscapes: hasEscapes)
-      case 0x5C:
+      case UInt8(ascii: "\\"):
         hasEscapes = true
         try skipEscape(text)
-      case 0..<0x20: throw failure("a control character in a string")
+      case 0..<UInt8(ascii: " "): throw failure("a control character in a string")
       case 0x80...: skipNonASCII(text)
       default: position += 1
       }
@@ -158,8 +165,10 @@ extension JSONScanner {
   private mutating func skipEscape(_ text: Span<UInt8>) throws(JSONError) {
     guard position + 1 < text.count else { throw failure("the text ends within a string") }
     switch text[position + 1] {
-    case 0x22, 0x5C, 0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74: position += 2
-    case 0x75:
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+      UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+      position += 2
+    case UInt8(ascii: "u"):
       let unit = try codeUnit(text)
       guard 0xD800..<0xE000 ~= unit else { return }
       guard unit < 0xDC00, position + 1 < text.count, text[position] == 0x5C, text[position + 1] == 0x75,
@@ -169,7 +178,7 @@ extension JSONScanner {
     }
   }
 
-  /// The four digits of the `\u` that `position` stands on.
+  /// Reads the four digits of the `\u` at `position`.
   private mutating func codeUnit(_ text: Span<UInt8>) throws(JSONError) -> UInt32 {
     guard position + 6 <= text.count else { throw failure("four hexadecimal digits are expected") }
     var unit: UInt32 = 0
@@ -181,7 +190,7 @@ extension JSONScanner {
     return unit
   }
 
-  /// Passes over one sequence of more than one byte, or notes that it is none (Unicode 15, table 3-7).
+  /// Passes over one sequence of several bytes, or notes that it is invalid (Unicode 15, table 3-7).
   private mutating func skipNonASCII(_ text: Span<UInt8>) {
     let length = Self.sequenceLength(text, at: position)
     if length == 0, invalidUTF8 == nil { invalidUTF8 = position }

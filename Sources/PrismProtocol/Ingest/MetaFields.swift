@@ -1,19 +1,19 @@
-/// What a receiver reads of a meta: its type, its report id, and when it was created. The text is walked over once, and
-/// no tree is built of it.
+/// The fields that a receiver reads from a meta: its type, its report id and its creation time. Reads the text once and
+/// builds no tree.
 public struct MetaFields: Sendable, Equatable {
-  /// `MONITOR_TYPE`; nil where there is none, or it is no string. Of a repeated key the last one counts, here and below.
+  /// `MONITOR_TYPE`; nil if it is missing or no string. If a key is repeated the last value counts, here and below.
   public private(set) var type: ScannedString?
   /// `REPORT_ID`; nil as above.
   public private(set) var reportID: ScannedString?
-  /// `CREATE_TIME`, milliseconds since 1970; nil where there is none, or it is no whole number.
+  /// `CREATE_TIME`, milliseconds since 1970; nil if it is missing or no whole number.
   public private(set) var createdTime: Int64?
 
   /// - Throws: where `meta` is not exactly one JSON object in UTF-8.
   public init(_ meta: Span<UInt8>) throws(JSONError) {
     var scanner = JSONScanner()
-    guard scanner.next(meta) == 0x7B else { throw scanner.failure("an object is expected") }
-    if try scanner.enter(meta, close: 0x7D, depth: 0) {
-      repeat { try readMember(&scanner, meta) } while try scanner.another(meta, close: 0x7D)
+    guard scanner.next(meta) == UInt8(ascii: "{") else { throw scanner.failure("an object is expected") }
+    if try scanner.enter(meta, close: UInt8(ascii: "}"), depth: 0) {
+      repeat { try readMember(&scanner, meta) } while try scanner.another(meta, close: UInt8(ascii: "}"))
     }
     guard scanner.next(meta) == nil else { throw scanner.failure("the object is followed by something") }
     if let position = scanner.invalidUTF8 { throw JSONError("not UTF-8", at: position) }
@@ -39,7 +39,7 @@ public struct MetaFields: Sendable, Equatable {
   }
 
   private static func string(_ scanner: inout JSONScanner, _ meta: Span<UInt8>) throws(JSONError) -> ScannedString? {
-    if scanner.next(meta) == 0x22 { return try scanner.string(meta) }
+    if scanner.next(meta) == UInt8(ascii: "\"") { return try scanner.string(meta) }
     try scanner.skipValue(meta, depth: 1)
     return nil
   }
@@ -49,7 +49,7 @@ public struct MetaFields: Sendable, Equatable {
     let start = scanner.position
     try scanner.skipValue(meta, depth: 1)
     guard start < meta.count else { return nil }
-    let isNegative = meta[start] == 0x2D
+    let isNegative = meta[start] == UInt8(ascii: "-")
     var value: Int64 = 0
     for index in (isNegative ? start + 1 : start)..<scanner.position {
       guard let digit = Int64(exactly: Int(meta[index]) - 0x30), 0...9 ~= digit else { return nil }

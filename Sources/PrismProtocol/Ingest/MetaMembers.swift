@@ -1,6 +1,8 @@
 /// The members of a meta one by one, for the few metas that collide with the common information or repeat a key.
 public struct MetaMembers: Sendable {
+  /// A key with the text of its value.
   public struct Member: Sendable, Equatable {
+    /// The key without escapes.
     public var key: String
     /// Key, colon and value as they were written.
     public var text: Range<Int>
@@ -15,11 +17,11 @@ public struct MetaMembers: Sendable {
     var scanner = JSONScanner()
     scanner.position = range.lowerBound
     var found: [Member] = []
-    while scanner.position < range.upperBound, scanner.next(text) == 0x22 {
+    while scanner.position < range.upperBound, scanner.next(text) == UInt8(ascii: "\"") {
       let start = scanner.position
       guard let key = try? scanner.key(text), (try? scanner.skipValue(text, depth: 1)) != nil else { break }  // sound
       found.append(Member(key: key.string(in: text), text: start..<scanner.position))
-      if scanner.next(text) == 0x2C { scanner.position += 1 }
+      if scanner.next(text) == UInt8(ascii: ",") { scanner.position += 1 }
     }
     var seen: Set<String> = []
     members = Array(found.reversed().filter { seen.insert($0.key).inserted }.reversed())
@@ -29,7 +31,7 @@ public struct MetaMembers: Sendable {
   public func joined(_ text: Span<UInt8>, where isKept: (String) -> Bool) -> [UInt8] {
     var result: [UInt8] = []
     for member in members where isKept(member.key) {
-      if !result.isEmpty { result.append(0x2C) }
+      if !result.isEmpty { result.append(UInt8(ascii: ",")) }
       result.append(copying: text, member.text)
     }
     return result

@@ -24,7 +24,7 @@ public struct MetaSplicing: Sendable {
     head = Array(#"{"MONITOR_TYPE":""#.utf8) + monitorType + Array(#"","REPORT_ID":""#.utf8)
     headOfMade = head + epoch
     tailOfSelfContained = Array(#","IS_BIZ":\#(isBusiness)"#.utf8)
-    tail = context.isEmpty ? tailOfSelfContained : tailOfSelfContained + [0x2C] + context
+    tail = context.isEmpty ? tailOfSelfContained : tailOfSelfContained + [UInt8(ascii: ",")] + context
   }
 
   /// - Parameter createdTime: nil where the body has a `CREATE_TIME` of its own (a crash's meta wins).
@@ -45,14 +45,14 @@ public struct MetaSplicing: Sendable {
       result.append(word: #"","CREATE_TIME":"#)
       result.append(decimal: createdTime)
     } else {
-      result.append(0x22)
+      result.append(UInt8(ascii: "\""))
     }
     result.append(contentsOf: isSelfContained ? tailOfSelfContained : tail)
     if !body.isEmpty {
-      result.append(0x2C)
+      result.append(UInt8(ascii: ","))
       result.append(contentsOf: body)
     }
-    result.append(0x7D)
+    result.append(UInt8(ascii: "}"))
   }
 
   /// The value of `MONITOR_TYPE`: the type, `NAMESPACE-type` for business namespaces.
@@ -83,7 +83,7 @@ extension [UInt8] {
 
   /// Appends a number's decimal form.
   fileprivate mutating func append(decimal number: Int64) {
-    if number < 0 { append(0x2D) }
+    if number < 0 { append(UInt8(ascii: "-")) }
     var digits = InlineArray<20, UInt8>(repeating: 0)
     var (rest, first) = (number.magnitude, 20)
     repeat {

@@ -1,18 +1,21 @@
 /// Admitted reports of one connection and namespace on their way to a commit, in the order of their arrival.
 ///
-/// All bytes stand in one arena and a row is a handful of integers, so that a report costs no allocation of its own.
+/// All bytes are in one arena and a row is a few integers, so a report needs no allocation of its own.
 public struct ReportBatch: Sendable {
   /// A type as its rows are stored.
   public struct RowType: Sendable, Equatable {
+    /// The name of the type.
     public let type: ReportType
-    public let lane: Lane
+    /// The order in which rows of this type leave.
+    public let priority: Priority
     /// A stored report of it asks for an upload of its namespace.
     public let isRealtime: Bool
-    public init(type: ReportType, lane: Lane, isRealtime: Bool) {
-      (self.type, self.lane, self.isRealtime) = (type, lane, isRealtime)
+    public init(type: ReportType, priority: Priority, isRealtime: Bool) {
+      (self.type, self.priority, self.isRealtime) = (type, priority, isRealtime)
     }
   }
 
+  /// A report of the batch: ranges of the arena, and its times.
   public struct Row: Sendable {
     /// Index in `types`.
     public var type: Int
@@ -36,14 +39,19 @@ public struct ReportBatch: Sendable {
     }
   }
 
+  /// The namespace of all rows.
   public let namespace: NamespaceName
   /// The sender's, by the kernel's word (`SO_PEERCRED`): report ids and quotas are this user's own.
   public let userID: UInt32
+  /// The common information of all rows.
   public let context: CommonContext
   /// The most bytes that the namespace may hold, and what happens past them.
   public let quota: StoreQuota
+  /// The types of the rows; a row refers to one by its index.
   public var types: [RowType] = []
+  /// The reports in the order in which they arrived.
   public var rows: [Row] = []
+  /// The bytes of all rows.
   public var arena: [UInt8] = []
 
   public init(namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota) {
@@ -51,8 +59,9 @@ public struct ReportBatch: Sendable {
   }
 }
 
-/// What a namespace may hold on disk.
+/// The quota of a namespace.
 public struct StoreQuota: Sendable, Equatable {
+  /// The most bytes of the namespace, `maxStoreMByte`.
   public var bytesMax: Int
   /// The most that one user may hold of it; `Int.max`: as much as the namespace.
   public var userBytesMax: Int

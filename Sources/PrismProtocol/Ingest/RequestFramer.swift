@@ -1,6 +1,7 @@
 /// Splits what arrives on an ingest connection, in pieces of any size, into request lines and the raw bytes that follow
 /// some of them. A line that arrives in one piece is not copied.
 public struct RequestFramer: Sendable {
+  /// A step in the input: a line, a payload, or its end.
   public enum Event: Sendable, Equatable {
     /// A whole line in the chunk, without its line feed.
     case line(Range<Int>)
@@ -10,13 +11,13 @@ public struct RequestFramer: Sendable {
     case payload(Range<Int>, isLast: Bool)
     /// A line exceeded the limit; its beginning is held. The rest of it is skipped.
     case tooLong
-    /// More follows a refused request than can be skipped cheaply: nothing can be told apart any more.
+    /// A refused request has more bytes than may be skipped; the rest of the input can't be divided into requests.
     case lost
     /// The chunk is used up.
     case starved
   }
 
-  /// What ended where the input ended.
+  /// The request that ended with the input.
   public enum End: Sendable, Equatable {
     case clean
     /// A last line without line feed: `takeHeld()`.
@@ -33,7 +34,7 @@ public struct RequestFramer: Sendable {
     case lost
   }
 
-  /// What is skipped after a refusal; a client that sends more is cut off.
+  /// The most bytes that are skipped after a refusal; the connection of a client that sends more is closed.
   public static let skippedBytesMax = 64 * 1024 * 1024
 
   private var state = State.line
@@ -41,13 +42,13 @@ public struct RequestFramer: Sendable {
 
   public init() {}
 
-  /// Of a request that is not whole yet; payload bytes are with whoever got them.
+  /// Bytes of a request that is not complete yet; the receiver of the payload holds payload bytes.
   public var heldBytes: Int { held.count }
 
   /// Whether a request has begun and the rest of it is due.
   public var isWithinRequest: Bool { state != .line || !held.isEmpty }
 
-  /// - Parameter position: in the chunk; moved behind what the event tells of.
+  /// - Parameter position: in the chunk; moved behind the bytes of the returned event.
   public mutating func next(_ chunk: Span<UInt8>, _ position: inout Int, lineBytesMax: Int) -> Event {
     while true {
       switch state {
@@ -78,18 +79,19 @@ public struct RequestFramer: Sendable {
   public mutating func expectPayload(_ bytes: Int) { state = .payload(remaining: bytes) }
 
   /// The next `bytes` bytes belong to a refused request.
-  /// - Returns: false when they are too many to skip; then nothing more is told apart.
+  /// - Returns: false if there are too many bytes to skip; then the input can't be divided any further.
   public mutating func skip(_ bytes: Int) -> Bool {
     state = bytes <= Self.skippedBytesMax ? .skipping(remaining: bytes) : .lost
     return state != .lost
   }
 
+  /// Returns the bytes that are held, and forgets them.
   public mutating func takeHeld() -> [UInt8] {
     defer { held = [] }
     return held
   }
 
-  /// The input, or the body that stands for it, has ended; what comes next begins anew.
+  /// Ends the input, or the body that takes its place, and starts again with the next one.
   public mutating func end() -> End {
     defer { state = .line }
     return switch state {
@@ -128,7 +130,7 @@ public struct RequestFramer: Sendable {
     return state == .lost ? .lost : .starved
   }
 
-  /// The next line feed, looked for eight bytes at a time, as far as whole words reach; nil: there is none.
+  /// The next line feed, searched eight bytes at a time in whole words; nil if there is no line feed.
   package static func lineFeed(_ chunk: Span<UInt8>, from start: Int) -> Int? {
     var position = start
     let (bytes, ones) = (chunk.bytes, UInt64(0x0101_0101_0101_0101))
@@ -140,7 +142,7 @@ public struct RequestFramer: Sendable {
       position += 8
     }
     while position < chunk.count {
-      if chunk[position] == 0x0A { return position }
+      if chunk[position] == UInt8(ascii: "\n") { return position }
       position += 1
     }
     return nil

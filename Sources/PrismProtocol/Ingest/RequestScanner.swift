@@ -25,16 +25,16 @@ public struct RequestScanner {
       guard !key.hasEscapes, let first = key.range.first.map({ line[$0] }) else { return nil }
       let candidate: Field
       switch (first, key.range.count) {
-      case (0x74, 4): candidate = .type
-      case (0x6D, 4): candidate = .meta
-      case (0x6E, 9): candidate = .namespace
-      case (0x70, 12): candidate = .payloadBytes
-      case (0x70, 7): candidate = .payload
-      case (0x72, 8): candidate = .reportId
-      case (0x63, 11): candidate = .createdTime
-      case (0x68, 5): candidate = .hello
-      case (0x69, 8): candidate = .isGather
-      case (0x63, 6): candidate = .common
+      case (UInt8(ascii: "t"), 4): candidate = .type
+      case (UInt8(ascii: "m"), 4): candidate = .meta
+      case (UInt8(ascii: "n"), 9): candidate = .namespace
+      case (UInt8(ascii: "p"), 12): candidate = .payloadBytes
+      case (UInt8(ascii: "p"), 7): candidate = .payload
+      case (UInt8(ascii: "r"), 8): candidate = .reportId
+      case (UInt8(ascii: "c"), 11): candidate = .createdTime
+      case (UInt8(ascii: "h"), 5): candidate = .hello
+      case (UInt8(ascii: "i"), 8): candidate = .isGather
+      case (UInt8(ascii: "c"), 6): candidate = .common
       default: return nil
       }
       guard line.equals(candidate.name, at: key.range) else { return nil }
@@ -63,7 +63,7 @@ public struct RequestScanner {
   private init(reserved: ReservedKeys) { self.reserved = reserved }
 
   /// - Parameter line: without its line feed.
-  /// - Parameter reserved: the keys that the caller wants to be told of (`Meta.mayCollide`).
+  /// - Parameter reserved: the keys that set `Meta.mayCollide`.
   public static func scan(_ line: Span<UInt8>, reserved: ReservedKeys) -> ScannedLine {
     var scanner = RequestScanner(reserved: reserved)
     do throws(JSONError) {
@@ -75,7 +75,7 @@ public struct RequestScanner {
     return ScannedLine(request: scanner.request(), followingBytes: scanner.followingBytes ?? 0)
   }
 
-  /// Why a line that is too long to be read is refused, told from its beginning.
+  /// The refusal of a line that is too long to be read, judged by its beginning.
   public static func refusal(ofTooLong beginning: Span<UInt8>, bytesMax: Int) -> Refusal {
     var scanner = RequestScanner(reserved: ReservedKeys([]))
     try? scanner.scanObject(beginning)  // it must fail at the cut: only where it was is of interest
@@ -111,9 +111,9 @@ extension RequestScanner {
 
 extension RequestScanner {
   private mutating func scanObject(_ line: Span<UInt8>) throws(JSONError) {
-    guard json.next(line) == 0x7B else { throw json.failure("an object is expected") }
-    if try json.enter(line, close: 0x7D, depth: 0) {
-      repeat { try scanField(line) } while try json.another(line, close: 0x7D)
+    guard json.next(line) == UInt8(ascii: "{") else { throw json.failure("an object is expected") }
+    if try json.enter(line, close: UInt8(ascii: "}"), depth: 0) {
+      repeat { try scanField(line) } while try json.another(line, close: UInt8(ascii: "}"))
     }
     guard json.next(line) == nil else { throw json.failure("something follows the object") }
     if let offset = json.invalidUTF8 { fault = Refusal(.badRequest, "invalid UTF-8 at byte \(offset)") }
@@ -129,7 +129,7 @@ extension RequestScanner {
       return try json.skipValue(line, depth: 1)
     }
     let bit = UInt16(1) << UInt16(field.rawValue)
-    if seen & bit != 0 { note("`\(field.name)` stands twice") }
+    if seen & bit != 0 { note("`\(field.name)` occurs twice") }
     seen |= bit
     current = field
     try scanValue(of: field, field == .payload ? whole : line)
@@ -140,7 +140,7 @@ extension RequestScanner {
     switch field {
     case .namespace: report.namespace = try string(field, line)
     case .type: report.type = try string(field, line) ?? report.type
-    case .meta: try scanMeta(line)
+    case .meta: report.meta = try ScannedReport.Meta(&json, line, reserved: reserved)
     case .payloadBytes:
       guard let range = try number(field, line) else { return }
       followingBytes = wholeNumber(line, range)
@@ -151,41 +151,19 @@ extension RequestScanner {
       guard let range = try number(field, line) else { return }
       report.createdTime = milliseconds(line, range)
     case .hello:
-      let start = json.next(line) == 0x7B ? json.position : nil
+      let start = json.next(line) == UInt8(ascii: "{") ? json.position : nil
       if start == nil { note("`hello` must be an object") }
       try json.skipValue(line, depth: 1)
       hello = start.map { $0..<json.position }
     case .isGather: question = try string(field, line)
     case .common:
-      if json.next(line) != 0x74 { note("`common` must be true") }
+      if json.next(line) != UInt8(ascii: "t") { note("`common` must be true") }
       try json.skipValue(line, depth: 1)
     }
   }
 
-  private mutating func scanMeta(_ line: Span<UInt8>) throws(JSONError) {
-    guard json.next(line) == 0x7B else {
-      report.meta = .notAnObject
-      return try json.skipValue(line, depth: 1)
-    }
-    guard try json.enter(line, close: 0x7D, depth: 1) else {
-      report.meta = .empty
-      return
-    }
-    let start = json.position
-    var end = start
-    var sketch = KeySketch()
-    var mayCollide = false
-    repeat {
-      let key = try json.key(line)
-      if sketch.insert(key, in: line) || reserved.mayContain(key, in: line) { mayCollide = true }
-      try json.skipValue(line, depth: 2)
-      end = json.position
-    } while try json.another(line, close: 0x7D)
-    report.meta = .members(start..<end, mayCollide: mayCollide)
-  }
-
   private mutating func string(_ field: Field, _ line: Span<UInt8>) throws(JSONError) -> ScannedString? {
-    guard json.next(line) == 0x22 else {
+    guard json.next(line) == UInt8(ascii: "\"") else {
       note("`\(field.name)` must be a string")
       try json.skipValue(line, depth: 1)
       return nil
@@ -244,16 +222,16 @@ extension RequestScanner {
     if id.hasEscapes { return ReportID(id.string(in: line)) != nil }
     for index in id.range {
       let byte = line[index]
-      guard byte.isASCIIAlphanumeric || byte == 0x5F || byte == 0x2D else { return false }
+      guard byte.isASCIIAlphanumeric || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-") else { return false }
     }
     return true
   }
 
-  /// nil for a sign, a fraction, an exponent. What doesn't fit into an `Int` becomes its largest value.
+  /// nil for a sign, a fraction or an exponent. A number that doesn't fit into an `Int` becomes the largest `Int`.
   private func wholeNumber(_ line: Span<UInt8>, _ range: Range<Int>) -> Int? {
     var result = 0
     for index in range {
-      guard 0x30...0x39 ~= line[index] else { return nil }
+      guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= line[index] else { return nil }
       let (tens, overflowed) = result.multipliedReportingOverflow(by: 10)
       let (sum, overflowed2) = tens.addingReportingOverflow(Int(line[index] - 0x30))
       result = overflowed || overflowed2 ? .max : sum

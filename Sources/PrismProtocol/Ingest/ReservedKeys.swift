@@ -2,6 +2,7 @@
 ///
 /// The scanner asks only "might it be one?", by first byte and length, which costs a report without such keys nothing.
 public struct ReservedKeys: Sendable, Equatable {
+  /// The exact names.
   public let keys: Set<String>
   private var firstBytes = SIMD4<UInt64>(repeating: 0)
   /// Bit n: a key of n bytes, all longer ones at 63.

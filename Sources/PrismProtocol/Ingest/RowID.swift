@@ -1,25 +1,29 @@
-/// A stored row's id: its lane in the top bits, below it a sequence number that is unique in the database and never used
+/// A stored row's id: its priority in the top bits, below it a sequence number that is unique in the database and never used
 /// again. A report's payload row has the id of its meta row.
 public struct RowID: Hashable, Comparable, Sendable {
+  /// The low bits that hold the sequence number; the priority is above them.
   public static let sequenceBits = 48
+  /// The row's key in its table.
   public let value: Int64
 
   public init(value: Int64) { self.value = value }
 
-  public init(lane: Lane, sequence: Int64) {
-    value = Int64(lane.rawValue) << Self.sequenceBits | sequence
+  public init(priority: Priority, sequence: Int64) {
+    value = Int64(priority.rawValue) << Self.sequenceBits | sequence
   }
 
+  /// The number of the row in the order of arrival.
   public var sequence: Int64 { value & (1 << Self.sequenceBits - 1) }
-  public var lane: Lane? { Lane(rawValue: Int(value >> Self.sequenceBits)) }
+  /// The priority; nil if the bits name no priority.
+  public var priority: Priority? { Priority(rawValue: Int(value >> Self.sequenceBits)) }
   public static func < (a: Self, b: Self) -> Bool { a.value < b.value }
 
   /// Bytes of every report id that the daemon makes: 20 digits of the epoch, a dash, 16 of the row.
   public static let reportIDBytes = 37
 
-  /// The report id of a row whose client gave none: the epoch, a dash, and the row's id in 16 hexadecimal digits.
-  /// Unique over all devices, because `epoch` is, and needing neither a column nor an index, because the row is found by
-  /// it. Always `reportIDBytes` long, so that a meta's size is known before its row has an id.
+  /// The report id of a row without one of its client: the epoch, a dash, and the row's id in 16 hexadecimal digits. It
+  /// is unique over all devices, because `epoch` is. It needs no column and no index, because the row is found by it.
+  /// It always has `reportIDBytes` bytes, so a meta's size is known before its row has an id.
   public func reportID(epoch: String) -> String {
     var bytes: [UInt8] = []
     appendReportID(epoch: Array(epoch.utf8), to: &bytes)
@@ -32,13 +36,13 @@ public struct RowID: Hashable, Comparable, Sendable {
     appendReportIDSuffix(to: &bytes)
   }
 
-  /// What follows the epoch in `reportID`: a dash and 16 digits.
+  /// The part of `reportID` after the epoch: a dash and 16 digits.
   @inlinable public func appendReportIDSuffix(to bytes: inout [UInt8]) {
     bytes.append(addingCapacity: 17) { place in
-      place.append(0x2D)
+      place.append(UInt8(ascii: "-"))
       for shift in stride(from: 60, through: 0, by: -4) {
         let digit = UInt8(truncatingIfNeeded: value >> Int64(shift)) & 15
-        place.append(digit < 10 ? 0x30 + digit : 0x61 + digit - 10)
+        place.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
       }
     }
   }

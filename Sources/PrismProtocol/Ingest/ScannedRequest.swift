@@ -11,6 +11,7 @@ public enum ScannedRequest: Sendable, Equatable {
 
 /// A report as a client wrote it: its form is sound, nothing of it has been compared with the configuration yet.
 public struct ScannedReport: Sendable, Equatable {
+  /// The meta: missing, or where it is in the line.
   public enum Meta: Sendable, Equatable {
     /// Not given, not an object, or without members.
     case missing, notAnObject, empty
@@ -21,6 +22,7 @@ public struct ScannedReport: Sendable, Equatable {
     case members(Range<Int>, mayCollide: Bool)
   }
 
+  /// The payload: absent, in the line, or raw bytes after it.
   public enum Payload: Sendable, Equatable {
     case none
     /// That many raw bytes follow the line.
@@ -30,8 +32,11 @@ public struct ScannedReport: Sendable, Equatable {
 
   /// nil: `prism`.
   public var namespace: ScannedString?
+  /// The type as it was written.
   public var type: ScannedString
+  /// The meta of the report.
   public var meta = Meta.missing
+  /// The payload of the report.
   public var payload = Payload.none
   /// Of the form that docs/ingest-protocol.md allows.
   public var reportID: ScannedString?
@@ -41,8 +46,9 @@ public struct ScannedReport: Sendable, Equatable {
   public init(type: ScannedString) { self.type = type }
 }
 
-/// What became of one line.
+/// The result of scanning one line.
 public struct ScannedLine: Sendable {
+  /// The request, or why the line is refused.
   public var request: Result<ScannedRequest, Refusal>
   /// Raw bytes that follow the line and belong to it, also where it is refused: so that the next line is found.
   public var followingBytes: Int

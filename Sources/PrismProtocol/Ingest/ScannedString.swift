@@ -1,13 +1,15 @@
-/// A JSON string as it stands in a text: where, without its quotes, and whether it has escapes.
+/// A JSON string in a text: its range without the quotes, and whether it has escapes.
 public struct ScannedString: Sendable, Equatable {
+  /// The range in the text, without the quotes.
   public let range: Range<Int>
+  /// Whether the string has a backslash.
   public let hasEscapes: Bool
 
   public init(range: Range<Int>, hasEscapes: Bool) {
     (self.range, self.hasEscapes) = (range, hasEscapes)
   }
 
-  /// Appends what it stands for. The string must have been scanned in `text`.
+  /// Appends the value of the string. The string must have been scanned in `text`.
   public func append(from text: Span<UInt8>, to result: inout [UInt8]) {
     guard hasEscapes else {
       result.append(copying: text, range)
@@ -15,7 +17,7 @@ public struct ScannedString: Sendable, Equatable {
     }
     var index = range.lowerBound
     while index < range.upperBound {
-      if text[index] == 0x5C {
+      if text[index] == UInt8(ascii: "\\") {
         Self.appendEscape(text, at: &index, to: &result)
       } else {
         result.append(text[index])
@@ -24,13 +26,14 @@ public struct ScannedString: Sendable, Equatable {
     }
   }
 
+  /// The value of the string. It must have been scanned in `text`.
   public func string(in text: Span<UInt8>) -> String {
     var bytes: [UInt8] = []
     append(from: text, to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Whether it stands for exactly these bytes.
+  /// Whether its value is exactly these bytes.
   public func equals(_ bytes: [UInt8], in text: Span<UInt8>) -> Bool {
     guard !hasEscapes else {
       var decoded: [UInt8] = []
@@ -46,12 +49,12 @@ public struct ScannedString: Sendable, Equatable {
     let letter = text[index + 1]
     index += 2
     switch letter {
-    case 0x62: result.append(0x08)
-    case 0x66: result.append(0x0C)
-    case 0x6E: result.append(0x0A)
-    case 0x72: result.append(0x0D)
-    case 0x74: result.append(0x09)
-    case 0x75:
+    case UInt8(ascii: "b"): result.append(0x08)
+    case UInt8(ascii: "f"): result.append(0x0C)
+    case UInt8(ascii: "n"): result.append(UInt8(ascii: "\n"))
+    case UInt8(ascii: "r"): result.append(UInt8(ascii: "\r"))
+    case UInt8(ascii: "t"): result.append(UInt8(ascii: "\t"))
+    case UInt8(ascii: "u"):
       var code = unit(text, at: &index)
       if 0xD800..<0xDC00 ~= code {
         index += 2

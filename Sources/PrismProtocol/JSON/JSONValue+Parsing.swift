@@ -1,6 +1,8 @@
 /// Why a text is not JSON, and at which byte of it (from 0). The text itself is never quoted.
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The rule of JSON that is broken.
   public let reason: String
+  /// The byte at which it is broken, from 0.
   public let offset: Int
   public init(_ reason: String, at offset: Int) {
     self.reason = reason
@@ -48,22 +50,27 @@ private struct JSONTreeParser {
   }
 
   private mutating func skipWhiteSpace() {
-    while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+    while let byte = next,
+      byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+        || byte == UInt8(ascii: "\t")
+    { position += 1 }
   }
 
   private mutating func value(depth: Int) throws(JSONError) -> JSONValue {
     skipWhiteSpace()
     values += 1
     guard values <= valuesMax else { throw failure("over \(valuesMax) values") }
-    if next == 0x7B || next == 0x5B, depth == depthMax { throw failure("over \(depthMax) levels deep") }
+    if next == UInt8(ascii: "{") || next == UInt8(ascii: "["), depth == depthMax {
+      throw failure("over \(depthMax) levels deep")
+    }
     switch next {
-    case 0x7B: return try object(depth: depth)
-    case 0x5B: return try array(depth: depth)
-    case 0x22: return .string(try string())
-    case 0x74: return try literal("true", .bool(true))
-    case 0x66: return try literal("false", .bool(false))
-    case 0x6E: return try literal("null", .null)
-    case .some(0x2D), .some(0x30...0x39): return .number(try number())
+    case UInt8(ascii: "{"): return try object(depth: depth)
+    case UInt8(ascii: "["): return try array(depth: depth)
+    case UInt8(ascii: "\""): return .string(try string())
+    case UInt8(ascii: "t"): return try literal("true", .bool(true))
+    case UInt8(ascii: "f"): return try literal("false", .bool(false))
+    case UInt8(ascii: "n"): return try literal("null", .null)
+    case .some(UInt8(ascii: "-")), .some(UInt8(ascii: "0")...UInt8(ascii: "9")): return .number(try number())
     case nil: throw failure("the text ends where a value is expected")
     default: throw failure("a value is expected")
     }
@@ -79,15 +86,15 @@ private struct JSONTreeParser {
   private mutating func object(depth: Int) throws(JSONError) -> JSONValue {
     var members: [JSONValue.Member] = []
     var keys: Set<String> = []
-    try list(close: 0x7D) { (parser) throws(JSONError) in
-      guard parser.next == 0x22 else { throw parser.failure("a key in quotes is expected") }
+    try list(close: UInt8(ascii: "}")) { (parser) throws(JSONError) in
+      guard parser.next == UInt8(ascii: "\"") else { throw parser.failure("a key in quotes is expected") }
       let start = parser.position
       let key = try parser.string()
       guard keys.insert(key).inserted || parser.allowsDuplicateKeys else {
-        throw JSONError("a key stands twice", at: start)
+        throw JSONError("a key occurs twice", at: start)
       }
       parser.skipWhiteSpace()
-      guard parser.next == 0x3A else { throw parser.failure("a colon is expected") }
+      guard parser.next == UInt8(ascii: ":") else { throw parser.failure("a colon is expected") }
       parser.position += 1
       members.append(JSONValue.Member(key, try parser.value(depth: depth + 1)))
     }
@@ -96,7 +103,7 @@ private struct JSONTreeParser {
 
   private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
     var elements: [JSONValue] = []
-    try list(close: 0x5D) { (parser) throws(JSONError) in
+    try list(close: UInt8(ascii: "]")) { (parser) throws(JSONError) in
       elements.append(try parser.value(depth: depth + 1))
     }
     return .array(elements)
@@ -113,9 +120,11 @@ private struct JSONTreeParser {
       skipWhiteSpace()
       try element(&self)
       skipWhiteSpace()
-      guard let byte = next else { throw failure("the text ends within \(close == 0x7D ? "an object" : "a list")") }
-      guard byte == 0x2C || byte == close else {
-        throw failure("a comma or the end of the \(close == 0x7D ? "object" : "list") is expected")
+      guard let byte = next else {
+        throw failure("the text ends within \(close == UInt8(ascii: "}") ? "an object" : "a list")")
+      }
+      guard byte == UInt8(ascii: ",") || byte == close else {
+        throw failure("a comma or the end of the \(close == UInt8(ascii: "}") ? "object" : "list") is expected")
       }
       position += 1
       if byte == close { return }
@@ -124,15 +133,15 @@ private struct JSONTreeParser {
 
   private mutating func number() throws(JSONError) -> String {
     let start = position
-    if next == 0x2D { position += 1 }
-    if next == 0x30 { position += 1 } else { try digits() }
-    if next == 0x2E {
+    if next == UInt8(ascii: "-") { position += 1 }
+    if next == UInt8(ascii: "0") { position += 1 } else { try digits() }
+    if next == UInt8(ascii: ".") {
       position += 1
       try digits()
     }
-    if next == 0x65 || next == 0x45 {
+    if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
       position += 1
-      if next == 0x2B || next == 0x2D { position += 1 }
+      if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { position += 1 }
       try digits()
     }
     return String(decoding: bytes[start..<position], as: UTF8.self)
@@ -140,7 +149,7 @@ private struct JSONTreeParser {
 
   private mutating func digits() throws(JSONError) {
     let start = position
-    while let byte = next, (0x30...0x39).contains(byte) { position += 1 }
+    while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
     guard position > start else { throw failure("a digit is expected") }
   }
 
@@ -151,11 +160,11 @@ private struct JSONTreeParser {
     while let byte = next {
       position += 1
       switch byte {
-      case 0x22:
+      case UInt8(ascii: "\""):
         guard let result = String(validating: text, as: UTF8.self) else { throw JSONError("invalid UTF-8", at: start) }
         return result
-      case 0x5C: try escape(to: &text)
-      case 0..<0x20: throw JSONError("a control character in a string", at: position - 1)
+      case UInt8(ascii: "\\"): try escape(to: &text)
+      case 0..<UInt8(ascii: " "): throw JSONError("a control character in a string", at: position - 1)
       default: text.append(byte)
       }
     }
@@ -166,12 +175,12 @@ private struct JSONTreeParser {
     guard let byte = next else { throw failure("the text ends within a string") }
     position += 1
     switch byte {
-    case 0x22, 0x5C, 0x2F: text.append(byte)
-    case 0x62: text.append(0x08)
-    case 0x66: text.append(0x0C)
-    case 0x6E: text.append(0x0A)
-    case 0x72: text.append(0x0D)
-    case 0x74: text.append(0x09)
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
+    case UInt8(ascii: "b"): text.append(0x08)
+    case UInt8(ascii: "f"): text.append(0x0C)
+    case UInt8(ascii: "n"): text.append(UInt8(ascii: "\n"))
+    case UInt8(ascii: "r"): text.append(UInt8(ascii: "\r"))
+    case UInt8(ascii: "t"): text.append(UInt8(ascii: "\t"))
     case 0x75: text += try unicodeEscape()
     default: throw JSONError("an unknown escape", at: position - 1)
     }

@@ -4,6 +4,7 @@ extension JSONValue {
   /// Compact: no white space, `/` not escaped, non-ASCII as it is but for control characters (`OutputText`).
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// The value as compact JSON in UTF-8.
   public var bytes: [UInt8] {
     var result: [UInt8] = []
     append(to: &result)
@@ -25,11 +26,13 @@ extension JSONValue {
     case .number(let text): result += text.utf8
     case .string(let text): JSONValue.append(quoted: text, to: &result)
     case .array(let elements):
-      Self.appendList(open: 0x5B, close: 0x5D, elements, to: &result, indent: indent) { element, result, indent in
+      Self.appendList(open: UInt8(ascii: "["), close: UInt8(ascii: "]"), elements, to: &result, indent: indent) {
+        element, result, indent in
         element.append(to: &result, indent: indent)
       }
     case .object(let members):
-      Self.appendList(open: 0x7B, close: 0x7D, members, to: &result, indent: indent) { member, result, indent in
+      Self.appendList(open: UInt8(ascii: "{"), close: UInt8(ascii: "}"), members, to: &result, indent: indent) {
+        member, result, indent in
         JSONValue.append(quoted: member.key, to: &result)
         result += indent == nil ? ":".utf8 : ": ".utf8
         member.value.append(to: &result, indent: indent)
@@ -43,7 +46,7 @@ extension JSONValue {
   ) {
     result.append(open)
     for (index, element) in elements.enumerated() {
-      if index > 0 { result.append(0x2C) }
+      if index > 0 { result.append(UInt8(ascii: ",")) }
       if let indent { appendNewline(to: &result, indent: indent + 1) }
       appendElement(element, &result, indent.map { $0 + 1 })
     }
@@ -52,24 +55,24 @@ extension JSONValue {
   }
 
   private static func appendNewline(to result: inout [UInt8], indent: Int) {
-    result.append(0x0A)
-    result.append(contentsOf: repeatElement(0x20, count: 2 * indent))
+    result.append(UInt8(ascii: "\n"))
+    result.append(contentsOf: repeatElement(UInt8(ascii: " "), count: 2 * indent))
   }
 
   /// `text` as a JSON string, with its quotes.
   public static func append(quoted text: String, to result: inout [UInt8]) {
-    result.append(0x22)
+    result.append(UInt8(ascii: "\""))
     for scalar in text.unicodeScalars {
       switch scalar {
       case "\"", "\\": result += [0x5C, UInt8(scalar.value)]
-      case "\n": result += [0x5C, 0x6E]
-      case "\r": result += [0x5C, 0x72]
-      case "\t": result += [0x5C, 0x74]
+      case "\n": result += [UInt8(ascii: "\\"), UInt8(ascii: "n")]
+      case "\r": result += [UInt8(ascii: "\\"), UInt8(ascii: "r")]
+      case "\t": result += [UInt8(ascii: "\\"), UInt8(ascii: "t")]
       case _ where OutputText.isControl(scalar): result += OutputText.jsonEscape(scalar).utf8
       case _ where scalar.isASCII: result.append(UInt8(scalar.value))
       default: result += String(scalar).utf8
       }
     }
-    result.append(0x22)
+    result.append(UInt8(ascii: "\""))
   }
 }

@@ -9,8 +9,11 @@ public indirect enum JSONValue: Equatable, Sendable {
   case array([JSONValue])
   case object([Member])
 
+  /// A key with its value; an object keeps their order.
   public struct Member: Equatable, Sendable {
+    /// The key without escapes.
     public let key: String
+    /// The value of the member.
     public let value: JSONValue
     public init(_ key: String, _ value: JSONValue) {
       self.key = key
@@ -18,7 +21,9 @@ public indirect enum JSONValue: Equatable, Sendable {
     }
   }
 
+  /// A number from an integer.
   public static func int(_ value: some BinaryInteger) -> JSONValue { .number(String(value)) }
+  /// A number from a floating-point value; null if it is not finite.
   public static func double(_ value: Double) -> JSONValue { value.isFinite ? .number(String(value)) : .null }
 
   /// The member `key` of an object; nil for another kind of value or no such member.
@@ -27,12 +32,19 @@ public indirect enum JSONValue: Equatable, Sendable {
     return members.first { $0.key == key }?.value
   }
 
+  /// The text; nil if it is no string.
   public var string: String? { if case .string(let text) = self { text } else { nil } }
+  /// The truth value; nil if it is no boolean.
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+  /// The number; nil if it is no integer that fits.
   public var int: Int? { if case .number(let text) = self { Int(text) } else { nil } }
+  /// The number; nil if it is no number.
   public var double: Double? { if case .number(let text) = self { Double(text) } else { nil } }
+  /// The elements; nil if it is no array.
   public var array: [JSONValue]? { if case .array(let elements) = self { elements } else { nil } }
+  /// The members; nil if it is no object.
   public var object: [Member]? { if case .object(let members) = self { members } else { nil } }
+  /// Whether it is null.
   public var isNull: Bool { self == .null }
 }
 

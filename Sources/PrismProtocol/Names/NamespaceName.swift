@@ -1,5 +1,6 @@
 /// A reporter's world: 1 to 64 of `A-Z a-z 0-9 _ -`, the first a letter or digit (docs/configuration.md).
 public struct NamespaceName: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The name as it is configured.
   public let text: String
 
   /// The built-in namespace, for monitoring; every other one is a business line.
@@ -13,6 +14,7 @@ public struct NamespaceName: Hashable, Sendable, Comparable, CustomStringConvert
 
   private init(unchecked text: String) { self.text = text }
 
+  /// Whether it is a business line; only `prism` is not.
   public var isBusiness: Bool { self != .prism }
   public var description: String { text }
   public static func < (a: Self, b: Self) -> Bool { a.text < b.text }

@@ -22,7 +22,7 @@ public struct PacketID: Hashable, Sendable, CustomStringConvertible {
   /// nil unless `text` is a UUID in its 36-character form, in either case.
   public init?(_ text: some StringProtocol) {
     let bytes = Array(text.utf8)
-    guard bytes.count == 36, [8, 13, 18, 23].allSatisfy({ bytes[$0] == 0x2D }) else { return nil }
+    guard bytes.count == 36, [8, 13, 18, 23].allSatisfy({ bytes[$0] == UInt8(ascii: "-") }) else { return nil }
     guard let binary = Hex.decode(bytes.enumerated().filter { ![8, 13, 18, 23].contains($0.offset) }.map(\.element))
     else { return nil }
     self.init(bytes: binary)
@@ -35,6 +35,7 @@ public struct PacketID: Hashable, Sendable, CustomStringConvertible {
     low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
   }
 
+  /// The 16 bytes of the UUID.
   public var bytes: [UInt8] {
     [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * $0)) } }
   }

@@ -1,8 +1,11 @@
-/// What a report tells of: 1 to 128 of `A-Z a-z 0-9 _ . : -`, the first a letter or digit (docs/configuration.md).
+/// The kind of event of a report: 1 to 128 of `A-Z a-z 0-9 _ . : -`, the first a letter or digit
+/// (docs/configuration.md).
 public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// The name as programs send it.
   public let text: String
 
-  /// Leaves first, is evicted last, and its meta wins over the common information: it tells of an earlier run.
+  /// The type of crashes. They leave first and are evicted last. Their meta wins over the common information, because
+  /// it is of an earlier run.
   public static let appCrash = ReportType(unchecked: "appCrash")
 
   /// nil when `text` is no type's name.

@@ -10,7 +10,9 @@ extension String {
 }
 
 extension UInt8 {
+  /// Whether it is a letter or a digit of ASCII.
   package var isASCIIAlphanumeric: Bool {
-    (0x30...0x39).contains(self) || (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self)
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self)
+      || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self)
   }
 }

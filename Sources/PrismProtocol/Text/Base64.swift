@@ -14,7 +14,7 @@ public enum Base64 {
       let count = min(3, bytes.count - start)
       let group = (0..<3).reduce(UInt32(0)) { $0 << 8 | ($1 < count ? UInt32(bytes[start + $1]) : 0) }
       for position in 0..<4 {
-        result.append(position <= count ? alphabet[Int(group >> (18 - 6 * position) & 63)] : 0x3D)
+        result.append(position <= count ? alphabet[Int(group >> (18 - 6 * position) & 63)] : UInt8(ascii: "="))
       }
     }
     return String(decoding: result, as: UTF8.self)
@@ -25,7 +25,7 @@ public enum Base64 {
     let count = text.count
     guard count.isMultiple(of: 4) else { return nil }
     if count == 0 { return [] }
-    let padding = text.suffix(2).reduce(0) { $1 == 0x3D ? $0 + 1 : 0 }
+    let padding = text.suffix(2).reduce(0) { $1 == UInt8(ascii: "=") ? $0 + 1 : 0 }
     var result: [UInt8] = []
     result.reserveCapacity(count / 4 * 3)
     var group: UInt32 = 0
@@ -60,7 +60,8 @@ public enum Base64 {
     guard range.count.isMultiple(of: 4) else { return false }
     if range.isEmpty { return true }
     let start = result.count
-    let padding = text[range.upperBound - 1] != 0x3D ? 0 : text[range.upperBound - 2] != 0x3D ? 1 : 2
+    let padding =
+      text[range.upperBound - 1] != UInt8(ascii: "=") ? 0 : text[range.upperBound - 2] != UInt8(ascii: "=") ? 1 : 2
     result.append(contentsOf: repeatElement(0, count: range.count / 4 * 3 - padding))
     var end = start
     for group in stride(from: range.lowerBound, to: range.upperBound, by: 4) {

@@ -23,13 +23,14 @@ public enum Hex {
     return result
   }
 
+  /// The bytes of hexadecimal digits; nil if invalid.
   public static func decode(_ text: String) -> [UInt8]? { decode(Array(text.utf8)) }
 
   static func digit(_ character: UInt8) -> UInt8? {
     switch character {
-    case 0x30...0x39: character - 0x30
-    case 0x41...0x46: character - 0x41 + 10
-    case 0x61...0x66: character - 0x61 + 10
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - 0x30
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - 0x41 + 10
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - 0x61 + 10
     default: nil
     }
   }

@@ -1,11 +1,14 @@
 /// A page in Prometheus' text exposition format (version 0.0.4), written family by family.
 public struct MetricsText: Sendable {
+  /// The type of a metric in Prometheus' format.
   public enum Kind: String, Sendable { case counter, gauge, histogram }
+  /// Label names with their values, in order.
   public typealias Labels = KeyValuePairs<String, String>
 
   /// The value of `Content-Type`.
   public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
+  /// The page so far.
   public private(set) var text = ""
   private var family = ""
 
@@ -17,7 +20,9 @@ public struct MetricsText: Sendable {
     text += "# HELP \(name) \(Self.escaped(help, quotes: false))\n# TYPE \(name) \(kind.rawValue)\n"
   }
 
+  /// Appends a sample of the metric that was begun last.
   public mutating func sample(_ value: Int, _ labels: Labels = [:]) { line("", labels.map { $0 }, String(value)) }
+  /// Appends a sample of the metric that was begun last.
   public mutating func sample(_ value: Double, _ labels: Labels = [:]) { line("", labels.map { $0 }, "\(value)") }
 
   /// - Parameter counts: of each bucket, not cumulative; one more than there are `edges`, for what is above the last.

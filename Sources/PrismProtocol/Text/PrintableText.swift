@@ -12,8 +12,8 @@ extension String {
 }
 
 extension JSONValue {
-  /// The same tree with every string and key printable, for people. JSON output needs none of it: `text` and `prettyText`
-  /// escape control characters, and lose nothing.
+  /// The same tree with every string and key printable, for people. JSON output does not need it: `text` and
+  /// `prettyText` escape control characters, and lose nothing.
   /// - Parameter linesOf: keys of strings that are several lines.
   public func printable(linesOf keys: Set<String> = ["text"]) -> JSONValue {
     switch self {

@@ -4,5 +4,6 @@ public enum Cipher: String, Sendable, CaseIterable {
   case aes256GCM = "aes-256-gcm"
   case aes128CBC = "aes-128-cbc"
 
+  /// The length of its key: 16 or 32.
   public var keyBytes: Int { self == .aes256GCM ? 32 : 16 }
 }

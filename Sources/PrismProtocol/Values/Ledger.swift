@@ -1,10 +1,12 @@
 /// Where every report of one namespace and kind went. In the store its counters change in the same transaction as the
 /// rows they speak of, so that after every commit `stored` equals the sum of the others (docs/store.md).
 public struct Ledger: Equatable, Sendable {
+  /// The places where a stored row is, or where it went.
   public enum Account: String, Sendable, CaseIterable {
     case waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt
   }
 
+  /// Rows that were ever stored.
   public var stored = 0
   private var counts = [Int](repeating: 0, count: Account.allCases.count)
 
@@ -24,7 +26,8 @@ public struct Ledger: Equatable, Sendable {
     self[target] += count
   }
 
-  /// So many of the rows that wait or are claimed are claimed. false: there are fewer; then all of them are.
+  /// Marks this number of the rows that wait or are claimed as claimed. Returns false if there are fewer; then all of
+  /// them are claimed.
   @discardableResult
   public mutating func count(claimed: Int) -> Bool {
     let isPossible = claimed <= self[.waiting] + self[.claimed]

@@ -5,7 +5,7 @@ public enum PacketRefusal: String, Sendable, CaseIterable {
   // This packet alone.
   case shortHeader, lengthMismatch, unpackFailed, tooLarge, countMismatch, metaSyntax
 
-  /// The fault is in the keys or the headers: whatever rows a packet held, the answer would be the same.
+  /// Whether the fault is in the keys or the headers: then the answer would be the same for any rows.
   public var isOfConfiguration: Bool {
     switch self {
     case .token, .unknownKey, .keyLength, .decryptionFailed, .macMismatch, .header, .version, .contentType: true

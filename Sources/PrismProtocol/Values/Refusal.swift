@@ -1,7 +1,9 @@
 /// One refused report: the code for programs, a message for people (never with the report's content), and where trying
 /// again later makes sense, when.
 public struct Refusal: Error, Equatable, Sendable {
+  /// The reason, for programs.
   public let code: RefusalCode
+  /// The reason, for people.
   public let message: String
   /// nil: trying again unchanged is no use.
   public let retryMilliseconds: Int?

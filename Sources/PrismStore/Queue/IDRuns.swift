@@ -1,3 +1,5 @@
+import PrismSQLite
+
 /// A set of row ids, kept as ascending runs of neighbours: rows that came together stand together, so a packet of
 /// thousands of rows is usually a handful of runs.
 struct IDRuns: Equatable, Sendable {
@@ -27,9 +29,9 @@ struct IDRuns: Equatable, Sendable {
     }
   }
 
-  /// - Throws: `nonsense` for an id that is not above the others: only a damaged tree leads to rows out of their order.
+  /// - Throws: `invalidContent` for an id that is not above the others: only a damaged tree leads to rows out of their order.
   mutating func append(read id: Int64) throws(SQLiteError) {
-    guard (runs.last?.last ?? .min) < id else { throw .nonsense }
+    guard (runs.last?.last ?? .min) < id else { throw .invalidContent }
     append(id)
   }
 

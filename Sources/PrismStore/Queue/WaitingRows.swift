@@ -1,6 +1,7 @@
 import PrismProtocol
+import PrismSQLite
 
-/// Steps through the waiting rows of one priority in their order; those of packets in flight are passed over.
+/// Steps through the waiting rows of one priority in their order, and skips those of packets in flight.
 struct WaitingRows {
   private let rows: SQLiteStatement
   private let queue: QueueState
@@ -9,29 +10,29 @@ struct WaitingRows {
   /// Every row at or below it was passed.
   private(set) var passed: Int64
 
-  /// - Parameter after: the row to begin behind.
-  init(
-    _ lane: Lane, _ queue: QueueID, after: Int64, _ state: QueueState, _ database: StoreDatabase
-  ) throws(SQLiteError) {
-    rows = try database.statement(.walkSizes(queue))
-    (self.queue, end, passed) = (state, lane.idEnd, after)
+  /// - Parameter after: the row behind which it begins; nil: at the first one.
+  init(_ priority: Priority, _ queue: QueueID, after: Int64? = nil, _ transaction: StoreTransaction) throws(SQLiteError)
+  {
+    rows = try transaction.statement(.rows(.walkHeads, queue))
+    (self.queue, end) = (transaction.state[queue], priority.idEnd)
+    passed = after ?? PriorityValues.bases[priority]
   }
 
-  /// - Returns: the statement at the next row: its id, size, created_time, flags, context. nil: there are no more.
-  mutating func next() throws(SQLiteError) -> SQLiteStatement? {
+  /// - Returns: nil if there are no more.
+  mutating func next() throws(SQLiteError) -> RowHead? {
     while true {
       if !isBound {
         rows.reset()
-        rows.bind(1, passed)
-        rows.bind(2, end)
+        rows.bind(":after", passed)
+        rows.bind(":end", end)
         isBound = true
       }
-      guard try rows.step() else { return nil }
-      let id = rows.int64(0)
+      guard let row = try rows.next(of: RowHead.Column.self) else { return nil }
+      let head = RowHead(row)
       // A damaged tree may lead back, for ever.
-      guard id > passed else { throw .nonsense }
-      passed = id
-      guard let run = queue.claimedRun(of: id) else { return rows }
+      guard head.id > passed else { throw .invalidContent }
+      passed = head.id
+      guard let run = queue.claimedRun(of: head.id) else { return head }
       (passed, isBound) = (run.last, false)
     }
   }

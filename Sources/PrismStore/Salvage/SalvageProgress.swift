@@ -1,7 +1,8 @@
 import PrismProtocol
+import PrismSQLite
 
-/// What is still to be brought over from databases that were set aside: kept in the new one's `facts`, and changed in the
-/// same transaction as the rows it speaks of, so that a kill at any point neither loses nor doubles one.
+/// What is still to be brought over from databases that were set aside. It is kept in the new one's `facts` and changes in
+/// the same transaction as the rows, so that a kill at any point neither loses nor doubles one.
 struct SalvageProgress: Equatable, Sendable {
   struct File: Equatable, Sendable {
     /// In the state folder.
@@ -27,7 +28,7 @@ struct SalvageProgress: Equatable, Sendable {
   var filesText: String { files.map { "\($0.name) \($0.nextPage)" }.joined(separator: "\n") }
 
   var missingText: String {
-    missing.map { "\($0.key.namespace) \(QueueID.number(of: $0.key.kind)) \($0.value)" }.sorted()
+    missing.map { "\($0.key.namespace) \($0.key.kind.number) \($0.value)" }.sorted()
       .joined(separator: "\n")
   }
 
@@ -44,7 +45,7 @@ struct SalvageProgress: Equatable, Sendable {
     for line in (missing ?? "").split(separator: "\n") {
       let numbers = line.split(separator: " ").compactMap { Int($0) }
       guard numbers.count == 3 else { continue }
-      self.missing[QueueID(namespace: numbers[0], kind: QueueID.kind(numbered: numbers[1]))] = numbers[2]
+      if let queue = QueueID(Int64(numbers[0]), Int64(numbers[1])) { self.missing[queue] = numbers[2] }
     }
     let names = (sources ?? "").split(separator: "\n").map { String($0) }
     (self.sources, isLossy) = (names.filter { $0 != Self.lossyMark }, names.contains(Self.lossyMark))
@@ -65,12 +66,11 @@ struct SalvageProgress: Equatable, Sendable {
   func isAwaited(_ queue: QueueID) -> Bool { !files.isEmpty && (isLossy || missing[queue, default: 0] > 0) }
 
   /// What may still come, by namespace and kind.
-  func awaited(_ state: StoreState) -> [NamespaceName: [ReportKind: Int]] {
-    var awaited: [NamespaceName: [ReportKind: Int]] = [:]
-    for (number, namespace) in files.isEmpty ? [:] : state.namespaces {
-      for kind in ReportKind.allCases {
-        let queue = QueueID(namespace: number, kind: kind)
-        if isAwaited(queue) { awaited[namespace, default: [:]][kind] = missing[queue, default: 0] }
+  func awaited(_ names: Names) -> [NamespaceName: [RowKind: Int]] {
+    var awaited: [NamespaceName: [RowKind: Int]] = [:]
+    for (number, namespace) in files.isEmpty ? [:] : names.namespaces {
+      for queue in QueueID.all(of: number) where isAwaited(queue) {
+        awaited[namespace, default: [:]][queue.kind] = missing[queue, default: 0]
       }
     }
     return awaited
@@ -80,24 +80,5 @@ struct SalvageProgress: Equatable, Sendable {
     try connection.setFact(Self.filesKey, files.isEmpty ? nil : filesText)
     try connection.setFact(Self.missingKey, files.isEmpty ? nil : missingText)
     try connection.setFact(Self.sourcesKey, files.isEmpty ? nil : sourcesText)
-  }
-}
-
-extension SQLiteConnection {
-  /// nil: there is none.
-  func fact(_ name: String) throws(SQLiteError) -> String? {
-    let read = try prepare("SELECT value FROM facts WHERE name = ?")
-    read.bind(1, name)
-    defer { read.reset() }
-    return try read.step() && !read.isNull(0) ? read.text(0) : nil
-  }
-
-  /// nil removes it.
-  func setFact(_ name: String, _ value: String?) throws(SQLiteError) {
-    let statement = try prepare(
-      value == nil ? "DELETE FROM facts WHERE name = ?" : "REPLACE INTO facts (name, value) VALUES (?, ?)")
-    statement.bind(1, name)
-    if let value { statement.bind(2, value) }
-    try statement.run()
   }
 }

@@ -1,9 +1,10 @@
 import PrismProtocol
+import PrismSQLite
 
-/// What a database can't be read without, kept a second time in a small file beside it: where its tables begin, and the
-/// names that rows know by number. One damaged page of the schema would otherwise make every row anonymous.
+/// A second copy, in a small file beside the database, of what is needed to read it: the first pages of its tables, and the
+/// names behind the numbers in rows. Without it one damaged page of the schema would make every row anonymous.
 ///
-/// Written anew whenever a name comes; only used where the database's own word can't be read.
+/// Written again with each new name; only used if the database's own copy can't be read.
 struct TableOfContents: Equatable, Sendable {
   static let suffix = ".toc"
   /// With 1,000 namespaces some 100 KiB.
@@ -15,16 +16,17 @@ struct TableOfContents: Equatable, Sendable {
   var namespaces: [Int: NamespaceName] = [:]
   var types: [Int64: ReportType] = [:]
 
-  init(_ connection: SQLiteConnection, _ state: StoreState, epoch: String) throws(SQLiteError) {
-    (self.epoch, namespaces, types) = (epoch, state.namespaces, state.types)
+  init(_ connection: SQLiteConnection, _ names: Names, epoch: Epoch) throws(SQLiteError) {
+    (self.epoch, namespaces, types) = (epoch.text, names.namespaces, names.types)
     var roots: [String: Int] = [:]
-    try connection.prepare("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'").forEachRow {
-      roots[$0.text(0)] = $0.int(1)
-    }
+    let select = try connection.prepare("SELECT \(RootColumn.list) FROM sqlite_schema WHERE type = 'table'")
+    try select.forEachRow(of: RootColumn.self) { roots[$0.text(.name)] = $0.int(.rootpage) }
     self.roots = roots
   }
 
-  /// nil: there is none, or it is not what was written.
+  private enum RootColumn: String, SQLiteColumn { case name, rootpage }
+
+  /// nil if there is none, or it is not what was written.
   init?(path: String) {
     guard let text = SmallStateFile.read(path, bytesMax: Self.bytesMax) else { return nil }
     let lines = text.split(separator: "\n").map { $0.split(separator: " ").map { String($0) } }
@@ -49,7 +51,7 @@ struct TableOfContents: Equatable, Sendable {
       ["epoch \(epoch)"] + roots.sorted { $0.key < $1.key }.map { "table \($0.value) \($0.key)" }
       + namespaces.sorted { $0.key < $1.key }.map { "namespace \($0.key) \($0.value)" }
       + types.sorted { $0.key < $1.key }.map { "type \($0.key) \($0.value)" }
-    var sum = RowSum()
+    var sum = RecordChecksum()
     for line in body { sum.add(line) }
     return (body + ["sum \(sum.value)"]).joined(separator: "\n") + "\n"
   }

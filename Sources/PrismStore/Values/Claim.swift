@@ -10,7 +10,7 @@ public struct Claim: Sendable {
   }
 
   public var namespace: NamespaceName
-  public var kind: ReportKind
+  public var kind: RowKind
   public var types: TypeFilter
   public var itemsMax: Int
   /// In sum of the rows' `size`; a single row over it goes alone.
@@ -23,7 +23,7 @@ public struct Claim: Sendable {
   public var unixMilliseconds: Int64
 
   public init(
-    namespace: NamespaceName, kind: ReportKind, types: TypeFilter, itemsMax: Int, bytesMax: Int, metaBytesMax: Int,
+    namespace: NamespaceName, kind: RowKind, types: TypeFilter, itemsMax: Int, bytesMax: Int, metaBytesMax: Int,
     packetID: PacketID, unixMilliseconds: Int64
   ) {
     (self.namespace, self.kind, self.types) = (namespace, kind, types)
@@ -36,12 +36,13 @@ public struct Claim: Sendable {
 public struct ClaimedPacket: Sendable {
   public var id: PacketID
   public var namespace: NamespaceName
-  public var kind: ReportKind
+  public var kind: RowKind
   /// Milliseconds since 1970, when it was claimed.
   public var createdTime: Int64
   /// The value of `Prism-Ledger`: the ledger when the packet was made.
   public var ledgerHeader: String
-  /// The rows' merged metas joined with a line feed. Rows that failed their checksum are not in it: they were laid aside
+  /// The lines of the meta block, joined with a line feed: rows, and what they have in common (docs/packet.md, "Common
+  /// information"). Rows that failed their checksum are not in it: they were laid aside
   /// in the same transaction and counted `corrupt`.
   public var metas: [UInt8]
   public var itemCount: Int
@@ -49,7 +50,7 @@ public struct ClaimedPacket: Sendable {
   public var payloads: [[UInt8]]
 
   public init(
-    id: PacketID, namespace: NamespaceName, kind: ReportKind, createdTime: Int64, ledgerHeader: String, metas: [UInt8],
+    id: PacketID, namespace: NamespaceName, kind: RowKind, createdTime: Int64, ledgerHeader: String, metas: [UInt8],
     itemCount: Int, payloads: [[UInt8]]
   ) {
     (self.id, self.namespace, self.kind, self.createdTime) = (id, namespace, kind, createdTime)

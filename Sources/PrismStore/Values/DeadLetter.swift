@@ -5,7 +5,7 @@ public struct DeadLetter: Sendable, Equatable {
   /// By which it is shown, queued again or dropped.
   public var number: Int
   public var namespace: NamespaceName
-  public var kind: ReportKind
+  public var kind: RowKind
   public var type: String
   public var reportID: String
   /// Who reported it; nil: a version of prism stored it that did not keep that.
@@ -13,10 +13,13 @@ public struct DeadLetter: Sendable, Equatable {
   /// Milliseconds since 1970.
   public var createdTime: Int64
   public var packet: PacketID
-  public var cause: Settlement.DeadCause
+  public var cause: Disposition.DeadCause
   /// Bytes of meta and payload.
   public var bytes: Int
 }
+
+/// A dead letter with its whole meta and its payload.
+public typealias DeadLetterContent = (letter: DeadLetter, meta: [UInt8], payload: [UInt8]?)
 
 /// Which dead letters are meant.
 public enum DeadLetterSelection: Sendable, Equatable {

@@ -35,7 +35,7 @@ public struct StoreHealth: Sendable, Equatable {
   public var leftBehind: [String] = []
   /// Reports that are still to be brought over, by namespace and kind: until then nothing of it is sent, so that none
   /// overtakes an older one. 0: how many is not known.
-  public var awaited: [NamespaceName: [ReportKind: Int]] = [:]
+  public var awaited: [NamespaceName: [RowKind: Int]] = [:]
 
   public init(since: Int64) { self.since = since }
 

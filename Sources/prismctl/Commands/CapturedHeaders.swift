@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// The headers of a captured POST, `Name: value` a line; a request line among them is passed over.
@@ -15,20 +16,17 @@ struct CapturedHeaders {
   /// - Parameter name: in lower case.
   subscript(name: String) -> String? { values[name] }
 
-  /// What the packet was bound to.
   /// - Throws: 64, naming the header that is missing or wrong.
-  func packet() throws(Failure) -> (PacketContext, Cipher) {
-    let kinds = ["application/vnd.prism.meta": ReportKind.meta, "application/vnd.prism.payload": .payload]
-    let context = PacketContext(
-      deviceID: try value("prism-device-id") { $0 }, namespace: try value("prism-namespace") { NamespaceName($0) },
-      packetID: try value("prism-packet-id") { PacketID($0) }, kind: try value("content-type") { kinds[$0] })
-    return (context, try value("prism-cipher") { Cipher(rawValue: $0) })
-  }
-
-  private func value<Value>(_ name: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
-    guard let text = self[name] else { throw .usage("--headers: `\(name)` is missing") }
-    guard let value = parse(text) else { throw .usage("--headers: the value of `\(name)` is none that prism sends") }
-    return value
+  func packet() throws(Failure) -> PacketHeaders {
+    guard let type = self["content-type"] else { throw .usage("--headers: `content-type` is missing") }
+    guard let kind = RowKind.all.first(where: { $0.contentType == type }) else {
+      throw .usage("--headers: the value of `content-type` is not one that prism sends")
+    }
+    do throws(PacketHeaderFault) {
+      return try PacketHeaders(kind: kind) { name in self[name].map { [$0] } ?? [] }
+    } catch {
+      throw .usage("--headers: `\(error.name)` is \(error.isMissing ? "missing" : "not one that prism sends")")
+    }
   }
 }
 

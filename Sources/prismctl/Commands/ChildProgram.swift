@@ -2,7 +2,7 @@ import Glibc
 import PrismProtocol
 import Synchronization
 
-/// What a program did that was run to its end.
+/// The result of a program that was run to its end.
 struct ChildProgram {
   /// Of the output that a report takes along.
   static let lastOutputBytesMax = 8 * 1024

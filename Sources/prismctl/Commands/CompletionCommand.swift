@@ -1,7 +1,7 @@
 extension Command {
   static let completion = Command(
-    words: ["completion"], summary: "a shell's completion of these commands, for it to read",
-    operands: ["bash|zsh|fish"], example: "source <(prismctl completion bash)"
+    words: ["completion"], summary: "print a shell's completion of these commands",
+    operands: ["bash|zsh|fish"], sockets: [], example: "source <(prismctl completion bash)"
   ) { invocation throws(Failure) in
     let table = CompletionTable(commands: commands)
     switch invocation.operands[0] {

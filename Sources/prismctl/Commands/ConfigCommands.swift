@@ -6,6 +6,7 @@ extension Command {
   static let configCheck = Command(
     words: ["config", "check"], summary: "read a configuration and print every fault of it; starts nothing",
     operands: ["PATH"], options: [Option("--json", nil, "one JSON document")],
+    sockets: [],
     example: "prismctl config check /etc/prism/prismd.yaml"
   ) { invocation throws(Failure) in
     guard invocation.has("--json") else {
@@ -28,7 +29,7 @@ extension Command {
 
   static let configShow = Command(
     words: ["config", "show"],
-    summary: "the configuration that the daemon works with, or what the one at PATH comes to; no secret is shown",
+    summary: "show the configuration in force, or that of the files at PATH; without secrets",
     operands: ["[PATH]"],
     options: [
       Option("--origin", nil, "each value with where it comes from: default, file and line, remote"),
@@ -49,7 +50,7 @@ extension Command {
 
   static let configDiff = Command(
     words: ["config", "diff"],
-    summary: "what the configuration at PATH would change, and what that would do to stored rows; changes nothing",
+    summary: "show what the configuration at PATH would change, and its effect on stored rows; changes nothing",
     operands: ["PATH"], options: [json], example: "prismctl config diff /etc/prism.new/prismd.yaml"
   ) { invocation throws(Failure) in
     // The daemon reads it: with its rights, environment and credentials, as it would have to when it is put in place.

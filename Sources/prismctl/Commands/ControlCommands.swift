@@ -41,12 +41,13 @@ extension Command {
   }
 
   static let reload = Command(
-    words: ["reload"], summary: "take the configuration files anew; prints what changed, or every fault",
+    words: ["reload"], summary: "apply the configuration files; prints what changed, or every fault",
     options: [json], example: "prismctl reload"
   ) { invocation throws(Failure) in try ask(.reload, [], invocation) }
 
   static let network = Command(
-    words: ["network"], summary: "what the network counts as, and why", options: [json], example: "prismctl network"
+    words: ["network"], summary: "show the kind of the network, and the reason", options: [json],
+    isWatchable: true, example: "prismctl network"
   ) { invocation throws(Failure) in
     try ask(.network, [], invocation) { answer in
       answer.line.network.map { broken("\($0.kind): \($0.reason ?? "")") }
@@ -54,8 +55,9 @@ extension Command {
   }
 
   static let explain = Command(
-    words: ["explain"], summary: "why something is not being sent, and when it will be",
-    operands: ["NAMESPACE", "[TYPE]"], options: [json], example: "prismctl explain shop"
+    words: ["explain"], summary: "show why rows are not sent, and when they will be",
+    operands: ["NAMESPACE", "[TYPE]"], options: [json], isWatchable: true,
+    example: "prismctl explain shop"
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = [.init("namespace", .string(invocation.operands[0]))]
     if invocation.operands.count > 1 { arguments.append(.init("type", .string(invocation.operands[1]))) }
@@ -63,8 +65,8 @@ extension Command {
   }
 
   static let trace = Command(
-    words: ["trace"], summary: "a report's journey, with times", operands: ["REPORT_ID"], options: [json],
-    example: "prismctl trace order-4711"
+    words: ["trace"], summary: "show a report's journey, with times", operands: ["REPORT_ID"], options: [json],
+    isWatchable: true, example: "prismctl trace order-4711"
   ) { invocation throws(Failure) in
     try ask(.trace, [.init("reportId", .string(invocation.operands[0]))], invocation) { answer in
       answer.line.rows.map { JourneyText($0, columns: Screen.size?.columns).text }
@@ -72,12 +74,15 @@ extension Command {
   }
 
   private static let namespace = Option("--namespace", "N", "of this namespace only")
+  private static let since = Option("--since", "TIME", "not older: 15m, 2h, 3d, or a time as 2026-01-31T12:00:00Z")
 
   static let deadList = Command(
-    words: ["dead", "list"], summary: "reports that the collector can't take",
-    options: [namespace, Option("--json", nil, "one JSON document")],
+    words: ["dead", "list"], summary: "list reports that the collector can't take",
+    options: [namespace, since, Option("--json", nil, "one JSON document")],
+    isWatchable: true,
     example: "prismctl dead list --namespace shop"
   ) { invocation throws(Failure) in
+    let since = try Since(invocation)
     var letters: [DeadLetterReport] = []
     var page: [DeadLetterReport]
     repeat {  // the daemon tells a page at a time
@@ -87,12 +92,13 @@ extension Command {
       try ControlConnection(invocation).ask(request) { page = $0.line.dead ?? [] }
       letters += page
     } while !page.isEmpty
+    if let since { letters = letters.filter { since.includes($0.time) } }
     let document: JSONValue = ["dead": letters.controlJSON]
     print(invocation.has("--json") ? document.prettyText : DeadTable(letters, columns: Screen.size?.columns).text)
   }
 
   static let deadShow = Command(
-    words: ["dead", "show"], summary: "one of them, with its meta", operands: ["ID"], options: [json],
+    words: ["dead", "show"], summary: "show one of them, with its meta", operands: ["ID"], options: [json],
     example: "prismctl dead show 12"
   ) { invocation throws(Failure) in try ask(.deadShow, [try id(invocation)], invocation) }
 
@@ -102,25 +108,30 @@ extension Command {
   ) { invocation throws(Failure) in try ask(.deadRequeue, try idOrAll(invocation), invocation) }
 
   static let deadDrop = Command(
-    words: ["dead", "drop"], summary: "give one up, or all", operands: ["[ID]"],
+    words: ["dead", "drop"], summary: "delete one, or all", operands: ["[ID]"],
     options: [Option("--all", nil, "all of them"), namespace, json],
     example: "prismctl dead drop --all --namespace shop"
   ) { invocation throws(Failure) in try ask(.deadDrop, try idOrAll(invocation), invocation) }
 
   static let export = Command(
-    words: ["export"], summary: "stored rows as NDJSON, while the daemon runs",
-    options: [namespace, Option("--kind", "meta|payload", "of this kind only")],
+    words: ["export"], summary: "write stored rows as NDJSON, while the daemon runs",
+    options: [namespace, since, Option("--kind", "meta|payload", "of this kind only")],
     example: "prismctl export --namespace shop"
   ) { invocation throws(Failure) in
     var arguments = namespaceArgument(invocation)
     if let kind = invocation["--kind"] {
-      guard ReportKind(rawValue: kind) != nil else { throw .usage("--kind: meta or payload") }
+      guard RowKind(named: kind) != nil else { throw .usage("--kind: meta or payload") }
       arguments.append(.init("kind", .string(kind)))
     }
-    try ask(.export, arguments, invocation, isExact: true) { $0.line.done ? "" : $0.json.text }
+    let since = try Since(invocation)
+    try ask(.export, arguments, invocation, isExact: true) { answer in
+      if answer.line.done { return "" }
+      let time = answer.line.meta?.createTime.map { RFC3339.text(unixMilliseconds: Int64($0)) }
+      return since.map { $0.includes(time ?? "") } ?? true ? answer.json.text : ""
+    }
   }
 
-  /// - Parameter render: an answer's text; "" for none; nil for the ordinary one.
+  /// - Parameter render: an answer's text; "" for no text; nil for the ordinary one.
   static func ask(
     _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
     isExact: Bool? = nil, render: (ControlConnection.Answer) -> String? = { _ in nil }

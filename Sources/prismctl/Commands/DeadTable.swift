@@ -4,7 +4,7 @@ import PrismProtocol
 struct DeadTable {
   let text: String
 
-  /// - Parameter columns: of the terminal; nil: there is none, so that no line is broken.
+  /// - Parameter columns: of the terminal; nil without a terminal, so that no line is broken.
   init(_ letters: [DeadLetterReport], columns: Int?) {
     guard !letters.isEmpty else {
       text = "no dead letters"

@@ -6,10 +6,11 @@ extension Command {
     words: ["decode"], summary: "take a captured packet apart, offline: metas as NDJSON, payloads to files",
     operands: ["BODY"],
     options: [
-      Option("--key", "FILE", "the namespace's key"),
+      Option("--key", "KEY-FILE", "the namespace's key"),
       Option("--headers", "FILE", "the POST's headers as they were sent, one a line"),
-      Option("--payloads", "FOLDER", "where payloads go, as PACKET-ID.N (beside BODY)"),
+      Option("--payloads", "FOLDER", "the folder for payloads, as PACKET-ID.N (beside BODY)"),
     ],
+    sockets: [],
     example: "prismctl decode --key main.key --headers packet.headers packet.body"
   ) { invocation throws(Failure) in
     guard let keyFile = invocation["--key"], let headersFile = invocation["--headers"] else {
@@ -17,20 +18,21 @@ extension Command {
     }
     let bodyFile = invocation.operands[0]
     let headers = CapturedHeaders(try Files.read(headersFile))
-    let (context, cipher) = try headers.packet()
+    let packetHeaders = try headers.packet()
     let (key, body) = (try key(keyFile), try Files.read(bodyFile))
-    let packet: DecodedPacket
+    let (metas, payloads): ([[UInt8]], [[UInt8]])
     do throws(PacketError) {
-      let decoder = try PacketDecoder(cipher: cipher, key: key)
-      packet = try decoder.decode(context: context, body: body, mac: headers["prism-mac"])
+      let reader = try PacketReader(cipher: packetHeaders.format.cipher, key: key)
+      let packet = try reader.read(packetHeaders, body: body, mac: headers["prism-mac"])
+      (metas, payloads) = (try packet.metas.merged(), packet.payloads)
     } catch { throw Failure(Failure.no, "\(bodyFile): no packet of these headers and this key: \(error.rawValue)") }
-    for meta in packet.metas { print(String(decoding: meta, as: UTF8.self).printableJSON) }
+    for meta in metas { print(String(decoding: meta, as: UTF8.self).printableJSON) }
     let folder =
       invocation["--payloads"]
       ?? bodyFile.split(separator: "/", omittingEmptySubsequences: false)
       .dropLast().joined(separator: "/")
-    for (index, payload) in packet.payloads.enumerated() {
-      let path = (folder.isEmpty ? "" : folder + "/") + "\(context.packetID).\(index + 1)"
+    for (index, payload) in payloads.enumerated() {
+      let path = (folder.isEmpty ? "" : folder + "/") + "\(packetHeaders.packetID).\(index + 1)"
       try Files.create(path, mode: 0o600, payload)
       Terminal.printError("payload \(index + 1): \(payload.count) bytes in \(path)")
     }

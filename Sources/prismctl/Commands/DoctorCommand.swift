@@ -4,11 +4,12 @@ import PrismProtocol
 extension Command {
   static let doctor = Command(
     words: ["doctor"],
-    summary: "look for what commonly goes wrong, and say what to do; ends with 1 where something does not work",
+    summary: "check what commonly goes wrong, and say what to do; ends with 1 if something does not work",
     options: [
-      Option("--config", "PATH", "the daemon's file (/etc/prism/prismd.yaml)"),
+      Option("--config", "PATH", "the daemon's file (the one that it runs with, else /etc/prism/prismd.yaml)"),
       Option("--json", nil, "one JSON document"),
     ],
+    sockets: [.control, .ingest], isWatchable: true,
     example: "prismctl doctor"
   ) { invocation throws(Failure) in
     let findings = Examination(invocation).findings()
@@ -31,7 +32,14 @@ private struct Examination {
   private let path: String
 
   init(_ invocation: Invocation) {
-    (self.invocation, path) = (invocation, invocation["--config"] ?? "/etc/prism/prismd.yaml")
+    self.invocation = invocation
+    var running: String?
+    if invocation["--config"] == nil {
+      try? ControlConnection(invocation, patienceSeconds: 10).ask(ControlRequest(.configShow)) {
+        running = $0.line.path
+      }
+    }
+    path = invocation["--config"] ?? running ?? "/etc/prism/prismd.yaml"
   }
 
   func findings() -> [Finding] {
@@ -45,11 +53,14 @@ private struct Examination {
       ]
     if let before {
       findings += files.loaded == nil ? [] : inForce()
-      findings += seenByDaemon()
-      let queues = QueueCheck.findings(before, ask(.status).line?.status ?? before) { namespace in
+      let seen = seenByDaemon()
+      findings += seen
+      let explained = Set(seen.filter { $0.result == .fault }.flatMap(\.namespaces))
+      let after = ask(.status).line?.status ?? before
+      let queues = QueueCheck.findings(before, after, explained: explained) { namespace in
         ask(.explain, [.init("namespace", .string(namespace))]).line?.text
       }
-      // What the files say is wrong is said once, though the daemon refused them for the same.
+      // A fault of the files is reported once, also if the daemon refused the files for it.
       findings += queues.filter { $0.check != "reload" || files.loaded != nil }
     } else if let loaded = files.loaded {
       findings += ReachCheck.findings(loaded.snapshot)
@@ -59,7 +70,8 @@ private struct Examination {
     return findings
   }
 
-  /// Where things are: by the files, or by the running daemon where those have faults. nil: nobody can tell.
+  /// The paths of sockets and state: by the files, or by the running daemon if the files have faults. nil if neither
+  /// knows them.
   private func paths(_ daemon: DaemonConfiguration?, isRunning: Bool) -> ConfigurationReport.Paths? {
     guard let daemon else {
       return isRunning ? ask(.configShow).line?.configuration.map { ConfigurationReport(controlJSON: $0).daemon } : nil
@@ -79,7 +91,7 @@ private struct Examination {
       + MachineCheck.findings(state: paths.state)
   }
 
-  /// The last line of an answer, or why there is none.
+  /// The last line of an answer, or the reason why there is no answer.
   private typealias Asked = (line: AnswerLine?, failure: String, exitCode: Int32)
 
   private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> Asked {

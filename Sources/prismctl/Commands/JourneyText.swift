@@ -4,7 +4,7 @@ import PrismProtocol
 struct JourneyText {
   let text: String
 
-  /// - Parameter columns: of the terminal; nil: there is none, so that no line is broken.
+  /// - Parameter columns: of the terminal; nil without a terminal, so that no line is broken.
   init(_ rows: [TraceReport], columns: Int?) {
     text = rows.flatMap { Self.lines($0).flatMap { $0.wrapped(columns, indent: 2) } }.joined(separator: "\n")
   }

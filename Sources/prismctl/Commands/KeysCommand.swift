@@ -4,6 +4,7 @@ extension Command {
   static let keysNew = Command(
     words: ["keys", "new"], summary: "write a new key: mode 0600, never over an existing file", operands: ["FILE"],
     options: [Option("--bits", "128|256", "its length (128)")],
+    sockets: [],
     example: "prismctl keys new --bits 256 /etc/prism/keys/main"
   ) { invocation throws(Failure) in
     guard let bits = Int(invocation["--bits"] ?? "128"), [128, 256].contains(bits) else {

@@ -5,9 +5,10 @@ extension Command {
   static let remove = Command(
     words: ["remove"], summary: "remove stored reports of a namespace; they are counted as removed",
     options: [
-      Option("--namespace", "N", "whose"), Option("--all", nil, "all of them"),
+      Option("--namespace", "N", "of this namespace"), Option("--all", nil, "all of them"),
       Option("--oldest", "COUNT", "the oldest"), Option("--latest", "COUNT", "the latest"),
-      Option("--before-days", "D", "stored more than D days ago"), Option("--report-id", "ID", "the one of this id"),
+      Option("--before-days", "D", "stored more than D days ago"),
+      Option("--report-id", "REPORT_ID", "the one of this id"),
       Option("--yes", nil, "don't ask"), json,
     ],
     example: "prismctl remove --namespace shop --before-days 7 --yes"
@@ -37,7 +38,7 @@ extension Command {
 
   private static func confirm(_ question: String, _ invocation: Invocation) throws(Failure) {
     if invocation.has("--yes") { return }
-    guard isatty(STDIN_FILENO) == 1 else { throw .usage("remove: say --yes where nobody can be asked") }
+    guard isatty(STDIN_FILENO) == 1 else { throw .usage("remove: without a terminal, --yes is required") }
     Terminal.write(STDERR_FILENO, "\(question) [y/N] ")
     guard readLine() == "y" else { throw Failure(Failure.no, "nothing was removed") }
   }

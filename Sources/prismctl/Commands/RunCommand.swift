@@ -8,9 +8,10 @@ extension Command {
     options: [
       Option("--type", "T", "the report's type"),
       Option("--namespace", "N", "its namespace (prism)"),
-      Option("--name", "TEXT", "what the report calls the program (its file name)"),
+      Option("--name", "TEXT", "the program's name in the report (its file name)"),
       Option("--deadline", "SECONDS", "how long to wait for the daemon at the end (2); then the report is spooled"),
     ],
+    sockets: [.ingest],
     example: "prismctl run --type backup -- backup.sh --all"
   ) { invocation async throws(Failure) in
     guard let type = invocation["--type"].flatMap(ReportType.init) else {

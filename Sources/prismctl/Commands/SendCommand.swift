@@ -9,11 +9,12 @@ extension Command {
       Option("--type", "T", "the report's type (for one report)"),
       Option("--namespace", "N", "its namespace (prism)"),
       Option("--meta", "JSON", "its meta, a JSON object"),
-      Option("--payload", "FILE", "a file that goes with it"),
-      Option("--report-id", "ID", "an id of yours: sent twice, stored once"),
+      Option("--payload", "FILE", "a file to send with it"),
+      Option("--report-id", "REPORT_ID", "an id of yours: sent twice, stored once"),
       Option("--ndjson", "FILE|-", "many: one request of the ingest protocol a line"),
       Option("--json", nil, "the outcome as JSON"),
     ],
+    sockets: [.ingest],
     example: #"prismctl send --type net --meta '{"ms":12}'"#
   ) { invocation async throws(Failure) in
     if let file = invocation["--ndjson"] {
@@ -51,8 +52,11 @@ extension Command {
     guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {
       throw .usage("--namespace: a name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
     }
+    guard let metaText = invocation["--meta"] else {
+      throw .usage("send: --meta is missing: a JSON object with at least one member, as '{\"ms\":12}'")
+    }
     let meta: JSONValue
-    do { meta = try JSONValue(parsing: invocation["--meta"] ?? "{}") } catch { throw .usage("--meta: \(error)") }
+    do { meta = try JSONValue(parsing: metaText) } catch { throw .usage("--meta: \(error)") }
     var report = Report(type, in: namespace, meta: meta)
     if let idText = invocation["--report-id"] {
       guard let id = ReportID(idText) else { throw .usage("--report-id: an id is 1 to 64 of A-Z a-z 0-9 _ -") }

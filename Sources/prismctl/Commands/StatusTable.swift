@@ -1,13 +1,13 @@
 import PrismProtocol
 
-/// `prismctl status` for people: what is stored, how delivery stands, and what is wrong.
+/// `prismctl status` for people: stored rows, the state of delivery, and faults.
 struct StatusTable {
   let text: String
 
   /// More namespaces than these are folded if they are quiet.
   private static let unfoldedMax = 4
 
-  /// - Parameter columns: of the terminal; nil: there is none, so that no name is cut and no line broken.
+  /// - Parameter columns: of the terminal; nil without a terminal, so that no name is cut and no line broken.
   /// - Parameter isWhole: quiet namespaces too, and the whole ledger of each.
   init(_ status: StatusReport, columns: Int?, isWhole: Bool = false, paint: Paint = .ofOutput) {
     let all = Array(status.namespaces)
@@ -24,6 +24,7 @@ struct StatusTable {
     if isFolded, all.count > namespaces.count { tables += ["", "\(quiet) with nothing to tell; --all shows all"] }
     let faults: [(String, Paint.Colour?)] =
       status.configFaults.map { ("configuration: \($0)", .red) } + Self.storeNotes(status.store).map { ($0, .red) }
+      + Self.refusedNotes(status.refused).map { ($0, .yellow) }
       + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) } + Self.remoteNotes(status.remote)
     let ledgers = namespaces.flatMap {
       isWhole ? Self.ledgers($0.name, $0.value) : Self.losses($0.name, $0.value)
@@ -53,6 +54,13 @@ struct StatusTable {
       ],
     ]
     return lines.map { $0.joined(separator: ", ") }
+  }
+
+  /// The refusals since the start; empty if every report was taken.
+  static func refusedNotes(_ refused: NamedValues<Int>) -> [String] {
+    guard !refused.isEmpty else { return [] }
+    let counts = refused.map { "\($0.value) \($0.name)" }.joined(separator: ", ")
+    return ["reports refused since the start: \(counts); `prismctl tail --refused` shows new ones"]
   }
 
   /// Nothing while remote configuration is off.
@@ -92,18 +100,18 @@ struct StatusTable {
   }
 
   private static func queues(_ name: String, _ namespace: NamespaceReport, _ width: Int) -> [String] {
-    ReportKind.allCases.map { kind in
+    RowKind.all.map { kind in
       let queue = namespace[kind]
       let figures = [
         String(queue.waiting), String(queue.claimed), String(queue.dead), bytes(queue.bytes),
         duration(queue.oldestAgeSeconds), String(queue.ledger[.delivered]),
       ]
-      return name.fitted(width) + kind.rawValue.padded(kindWidth)
+      return name.fitted(width) + kind.name.padded(kindWidth)
         + zip(figures, queueWidths).map { $0.paddedLeft($1) }.joined()
     }
   }
 
-  // MARK: How delivery stands
+  // MARK: The state of delivery
 
   private static func deliveryHeader(_ width: Int) -> String {
     delivery("NAMESPACE", "STATE", "CIRCUIT", "LAST SUCCESS", "NEXT TRY", "METERED FLOW", width)
@@ -124,27 +132,27 @@ struct StatusTable {
       + next.paddedLeft(9) + flow.paddedLeft(14)
   }
 
-  /// What left without having been delivered; nothing where there is none of it.
+  /// The rows that left without a delivery; empty if there are no such rows.
   private static func losses(_ name: String, _ namespace: NamespaceReport) -> [String] {
     let accounts: [Ledger.Account] = [.expired, .evicted, .cleared, .removed, .corrupt]
-    return ReportKind.allCases.compactMap { kind in
+    return RowKind.all.compactMap { kind in
       let ledger = namespace[kind].ledger
       let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
-      return counts.isEmpty ? nil : "\(name): \(kind.rawValue) rows not delivered: \(counts.joined(separator: ", "))"
+      return counts.isEmpty ? nil : "\(name): \(kind.name) rows not delivered: \(counts.joined(separator: ", "))"
     }
   }
 
   /// Where every row went: the sum of the parts is what was stored.
   private static func ledgers(_ name: String, _ namespace: NamespaceReport) -> [String] {
-    ReportKind.allCases.compactMap { kind in
+    RowKind.all.compactMap { kind in
       let ledger = namespace[kind].ledger
       guard ledger.stored > 0 else { return nil }
       let parts = Ledger.Account.allCases.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
-      return "\(name): \(kind.rawValue) rows: \(ledger.stored) stored = \(parts.joined(separator: " + "))"
+      return "\(name): \(kind.name) rows: \(ledger.stored) stored = \(parts.joined(separator: " + "))"
     }
   }
 
-  /// What is wrong with the store, or was since the daemon's start.
+  /// Faults of the store, now or since the daemon's start.
   static func storeNotes(_ store: StoreReport) -> [String] {
     var notes: [String] = []
     if store.state != "working" { notes.append("\(store.state) since \(store.since)") }
@@ -165,13 +173,13 @@ struct StatusTable {
     return ["store: \((notes + [store.cause].compactMap { $0 }).joined(separator: "; "))"]
   }
 
-  /// What an operator should know of a namespace beyond its figures; nothing where all is well.
+  /// Facts about a namespace beyond its figures that need an operator; empty if all is well.
   static func notes(_ name: String, _ namespace: NamespaceReport) -> [String] {
     var notes: [String] = []
     if namespace.state != "active" { notes.append(namespace.state) }
     if namespace.circuit != "closed" { notes.append("circuit \(namespace.circuit)") }
     if namespace.isPlain { notes.append("sends over plain http (allowPlain)") }
-    // What was delivered since then is no worry any more.
+    // A delivery since then ends the worry.
     if let failure = namespace.presentFailure { notes.append("last failure \(failure.time): \(failure.cause)") }
     if let wait = namespace.nextTryInSeconds, !notes.isEmpty { notes.append("next try in \(duration(wait))") }
     return notes.isEmpty ? [] : ["\(name): \(notes.joined(separator: "; "))"]

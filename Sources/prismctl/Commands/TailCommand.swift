@@ -30,7 +30,7 @@ struct TailLine {
   /// nil for what is not for people.
   let text: String?
 
-  /// - Parameter columns: of the terminal; nil: there is none, so that nothing is cut.
+  /// - Parameter columns: of the terminal; nil without a terminal, so that nothing is cut.
   init(_ answer: AnswerLine, _ paint: Paint, columns: Int? = nil) {
     if let report = answer.report {
       text = Self.line(report, paint, columns)

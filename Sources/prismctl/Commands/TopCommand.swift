@@ -3,7 +3,8 @@ import PrismProtocol
 
 extension Command {
   static let top = Command(
-    words: ["top"], summary: "the status, live: rates and the last minute of each namespace; q quits",
+    words: ["top"],
+    summary: "show the status live: rates and the last minute of each namespace; arrows scroll, / filters, q quits",
     options: [Option("--once", nil, "one frame, for a file or a pipe")], example: "prismctl top"
   ) { invocation throws(Failure) in
     if invocation.has("--once") { return try printFrame(invocation) }
@@ -32,6 +33,7 @@ extension Command {
   private static func follow(_ invocation: Invocation, on screen: Screen) {
     var history = TopHistory()
     var (trouble, next): (String?, Double) = (nil, now())
+    var view = TopView()
     while true {
       if now() >= next {
         do throws(Failure) {
@@ -41,10 +43,17 @@ extension Command {
         next = max(next + interval, now())
       }
       let frame = TopFrame(
-        history, trouble: trouble, size: screen.size, paint: .ofOutput, hasBlocks: hasBlocks,
-        footer: "q quits; IN, OUT: reports stored and delivered")
+        history, trouble: trouble, size: screen.size, paint: .ofOutput, hasBlocks: hasBlocks, view: view,
+        footer: view.footer)
       screen.draw(frame.lines)
-      if screen.wait(milliseconds: Int(max(0, next - now()) * 1000) + 1) == .quit { return }
+      view.offset = min(view.offset, frame.offsetMax)
+      switch screen.wait(milliseconds: Int(max(0, next - now()) * 1000) + 1) {
+      case .quit: return
+      case .keys(let keys):
+        view.take(keys, page: max(1, screen.size.rows - 8))
+        if view.isOver { return }
+      case .resized, .nothing: break
+      }
     }
   }
 

@@ -12,7 +12,7 @@ extension CompletionTable {
       _prismctl() {
         local word=${COMP_WORDS[COMP_CWORD]} option="" reply="" words=() i
         COMPREPLY=()
-        # What stands before the cursor, without options and their values. Bash splits words at a `=` too.
+        # The words before the cursor, without options and their values. Bash splits words at a `=` too.
         for ((i = 1; i < COMP_CWORD; i++)); do
           case ${COMP_WORDS[i]} in
             \(valued))
@@ -58,6 +58,9 @@ extension CompletionTable {
     switch value {
     case .file: "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$word\"); return"
     case .folder: "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- \"$word\"); return"
+    case .keyFile:
+      "compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -X '!*.key' -- \"$word\"; compgen -d -- \"$word\"); return"
+    case .names(let kind): "reply=$(\"${COMP_WORDS[0]}\" __complete \(kind) \"${COMP_WORDS[@]:1}\" 2>/dev/null)"
     case .words(let words): "reply=\"\(words.joined(separator: " "))\""
     case .free: nil
     }

@@ -1,6 +1,6 @@
 extension CompletionTable {
   var fish: String {
-    let globals = Invocation.commonOptions.map { "complete -c prismctl \(Self.fishOption($0))" }
+    let globals = Self.leading.map { "complete -c prismctl \(Self.fishOption($0))" }
     let words = stems.flatMap { stem in
       next(after: stem).map { word, summary in
         "complete -c prismctl -n '__prismctl_after \(stem.joined(separator: " "))' -a \(word) -d \(Self.quoted(summary))"
@@ -41,7 +41,7 @@ extension CompletionTable {
   }
 
   private func fishLines(_ command: Command) -> [String] {
-    let options = command.options.map {
+    let options = command.allOptions.filter { !Self.leading.contains($0) }.map {
       "complete -c prismctl -n '__prismctl_in \(command.name)' \(Self.fishOption($0))"
     }
     let operands = command.operands.map { Self.fishValue(Value(placeholder: $0)) }
@@ -63,6 +63,8 @@ extension CompletionTable {
     switch value {
     case .file: " -F"
     case .folder: " -a '(__fish_complete_directories)'"
+    case .keyFile: " -a '(__fish_complete_suffix .key)'"
+    case .names(let kind): " -a '(command -q prismctl; and prismctl __complete \(kind) (commandline -opc) 2>/dev/null)'"
     case .words(let words): " -a '\(words.joined(separator: " "))'"
     case .free: ""
     }

@@ -22,7 +22,7 @@ extension CompletionTable {
       let arguments = (zshOptions(options(of: command)) + zshOperands(command)).map { "      \($0)" }
       return "    \(word)) _arguments \\\n\(arguments.joined(separator: " \\\n")) ;;"
     }
-    let globals = stem.isEmpty ? zshOptions(Invocation.commonOptions).map { "\($0) " }.joined() : ""
+    let globals = stem.isEmpty ? zshOptions(Self.leading).map { "\($0) " }.joined() : ""
     return """
       \(Self.zshName(stem))() {
         local -a found
@@ -46,6 +46,7 @@ extension CompletionTable {
       let help = option.help.replacing("[", with: "(").replacing("]", with: ")").replacing(":", with: "\\:")
       guard let value = option.value else { return Self.quoted("\(option.name)[\(help)]") }
       let name = value.replacing(":", with: "\\:")
+      if option.isValueOptional { return Self.quoted("\(option.name)=-[\(help)]::\(name):") }
       return Self.quoted("\(option.name)=[\(help)]:\(name):\(Self.zshAction(Value(placeholder: value)))")
     }
   }
@@ -63,6 +64,10 @@ extension CompletionTable {
     switch value {
     case .file: "_files"
     case .folder: "_files -/"
+    case .keyFile: "_files -g *.key"
+    case .names(let kind):
+      "{ local -a names=(${(f)\"$(prismctl __complete \(kind) ${(z)LBUFFER} 2>/dev/null)\"}); "
+        + "compadd -a names }"
     case .words(let words): "(\(words.joined(separator: " ")))"
     case .free: " "
     }

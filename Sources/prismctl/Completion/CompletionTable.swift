@@ -1,13 +1,17 @@
-/// What the three shells' completions are generated from: the commands as `--help` has them, and nothing else.
+/// The source of the three shells' completions: the commands as `--help` shows them, and nothing else.
 struct CompletionTable {
   let commands: [Command]
 
-  /// What a value may be, told by the placeholder that `--help` shows for it.
+  /// The kind of a value, by the placeholder that `--help` shows for it.
   enum Value: Hashable {
     case file
     case folder
     case words([String])
-    /// Nobody can guess it.
+    /// A file whose name ends in `.key`, or a folder on the way to one.
+    case keyFile
+    /// Names that the daemon knows: `prismctl __complete KIND`.
+    case names(String)
+    /// A value that can't be completed.
     case free
 
     init(placeholder: String) {
@@ -15,6 +19,11 @@ struct CompletionTable {
       switch name {
       case "FILE", "FILE|-", "PATH", "BODY": self = .file
       case "FOLDER": self = .folder
+      case "KEY-FILE": self = .keyFile
+      case "NAMESPACE", "N": self = .names("namespaces")
+      case "TYPE", "T": self = .names("types")
+      case "REPORT_ID": self = .names("report-ids")
+      case "ID": self = .names("dead-ids")
       case _ where name.contains("|"): self = .words(name.split(separator: "|").map(String.init))
       default: self = .free
       }
@@ -34,7 +43,7 @@ struct CompletionTable {
     return result
   }
 
-  /// The first words of commands of two words: none, `dead`, ….
+  /// The first words of commands of two words: `dead`, `config`, `keys`.
   var stems: [[String]] {
     commands.reduce(into: [[]]) { stems, command in
       let stem = Array(command.words.dropLast())
@@ -42,13 +51,18 @@ struct CompletionTable {
     }
   }
 
-  func options(of command: Command) -> [Command.Option] { command.options + Invocation.commonOptions }
+  /// Those that may stand before the command.
+  static let leading = [Invocation.control, Invocation.ingest, Invocation.help]
 
-  /// Every option that takes a value. One name takes the same wherever it stands; a test holds the commands to that.
+  func options(of command: Command) -> [Command.Option] { command.allOptions }
+
+  /// Every option that takes the next word as its value. An option takes the same values in every command; a test holds
+  /// the commands to that.
   var valuedOptions: [(name: String, value: Value)] {
-    let all = Invocation.commonOptions + commands.flatMap(\.options)
+    let all = Self.leading + commands.flatMap(\.allOptions)
     return all.reduce(into: []) { result, option in
-      guard let value = option.value, !result.contains(where: { $0.name == option.name }) else { return }
+      guard let value = option.value, !option.isValueOptional, !result.contains(where: { $0.name == option.name })
+      else { return }
       result.append((option.name, Value(placeholder: value)))
     }
   }

@@ -31,7 +31,8 @@ struct ConfigurationCheck {
       ? "is it the right path (--config), and may you read it?" : "mend it, then `prismctl config check` and `reload`"
   }
 
-  /// Nobody else must be able to put another key in its place. That others can't read it is a fault of the file already.
+  /// No other user may be able to put another key in its place. If others can read it, that is a fault of the file
+  /// already.
   private static func key(_ key: DaemonConfiguration.Key) -> Finding {
     var facts = stat()
     guard stat(key.file, &facts) == 0 else {

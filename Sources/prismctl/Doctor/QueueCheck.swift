@@ -1,39 +1,42 @@
 import PrismProtocol
 
-/// What the status tells of queues: what waits too long, what only grows, what is held, what is dead.
+/// Checks the queues by the status: rows that wait too long, that only grow, that are held, and dead letters.
 enum QueueCheck {
   /// Rows older than this should be on their way.
   static let oldSeconds = 600
 
   /// - Parameter before: an earlier status than `now`.
+  /// - Parameter explained: namespaces of which another finding says what is wrong.
   /// - Parameter explain: why rows of a namespace wait, in words.
   static func findings(
-    _ before: StatusReport, _ now: StatusReport, explain: (String) -> String?
+    _ before: StatusReport, _ now: StatusReport, explained: Set<String> = [], explain: (String) -> String?
   ) -> [Finding] {
     let configuration = now.configFaults.first.map {
       Finding(
         "reload", .fault, "the last reload was refused: \($0)", advice: "mend the files, then `prismctl reload`")
     }
     let found = now.namespaces.flatMap { entry in
-      examine(entry.name, before.namespaces[entry.name], entry.value, explain)
+      examine(
+        entry.name, before.namespaces[entry.name], entry.value, isExplained: explained.contains(entry.name), explain)
     }
     return [configuration].compactMap { $0 } + network(now)
       + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
   }
 
-  /// No network is no fault of a machine that is offline at times, and of none whose rows stay on it.
+  /// A machine that is offline at times, or whose rows stay on it, has no fault without a network.
   private static func network(_ now: StatusReport) -> [Finding] {
     let waits = now.namespaces.contains { $0.value.meta.waiting + $0.value.payload.waiting > 0 }
     guard now.network.kind == "none", waits else { return [] }
     return [
       Finding(
-        "network", .warning, "there is none, and rows wait to be sent",
+        "network", .warning, "there is no network, and rows wait to be sent",
         advice: "`prismctl network` tells why; `network.interfaces` overrules what prismd makes of an interface")
     ]
   }
 
   private static func examine(
-    _ name: String, _ before: NamespaceReport?, _ now: NamespaceReport, _ explain: (String) -> String?
+    _ name: String, _ before: NamespaceReport?, _ now: NamespaceReport, isExplained: Bool,
+    _ explain: (String) -> String?
   ) -> [Finding] {
     var findings: [Finding] = []
     let (waiting, oldest) = (now.unsentRows, now.oldestAgeSeconds)
@@ -44,10 +47,10 @@ enum QueueCheck {
       let text =
         "\("row".counted(waiting)) not sent, the oldest for \(StatusTable.duration(oldest))"
         + (grew ? ", and more come" : "")
-      let why = now.presentFailure.map { "; last failure: \($0.cause)" } ?? ""
       findings.append(
-        Finding(
-          "queue \(name)", isStuck || grew ? .fault : .warning, text + why, advice: advice(name, now, explain(name))))
+        isExplained
+          ? Finding("queue \(name)", .warning, "\(text): they wait for what is said above of \(name)")
+          : stuck(name, now, text, isFault: isStuck || grew, explain(name)))
     }
     if now.deadRows > 0 {
       findings.append(
@@ -56,6 +59,14 @@ enum QueueCheck {
           advice: "`prismctl dead list --namespace \(name)` tells why; then requeue or drop them"))
     }
     return findings
+  }
+
+  private static func stuck(
+    _ name: String, _ now: NamespaceReport, _ text: String, isFault: Bool, _ words: String?
+  ) -> Finding {
+    let why = now.presentFailure.map { "; last failure: \($0.cause)" } ?? ""
+    return Finding(
+      "queue \(name)", isFault ? .fault : .warning, text + why, advice: advice(name, now, words))
   }
 
   private static func advice(_ name: String, _ namespace: NamespaceReport, _ words: String?) -> String {

@@ -30,7 +30,7 @@ enum SocketCheck {
     }
     if mode & 0o002 != 0, let folder = closedFolder(above: path) {
       return Finding(
-        check, .fault, "\(path) is for everyone, but \(folder) lets nobody through",
+        check, .fault, "\(path) is for everyone, but \(folder) is closed to other users",
         advice: "chmod o+x \(folder), or RuntimeDirectoryMode=0755 in the unit")
     }
     return Finding(check, .ok, "\(path) has mode \(found)")

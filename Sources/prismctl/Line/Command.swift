@@ -5,17 +5,31 @@ struct Command: Sendable {
     /// nil: a switch.
     let value: String?
     let help: String
+    /// Only `--name=VALUE` gives the value; the option alone is a switch.
+    var isValueOptional = false
     init(_ name: String, _ value: String? = nil, _ help: String) {
       (self.name, self.value, self.help) = (name, value, help)
     }
+
+    /// `--watch[=SECONDS]`, `--type T`
+    var usage: String {
+      guard let value else { return name }
+      return isValueOptional ? "\(name)[=\(value)]" : "\(name) \(value)"
+    }
   }
+
+  /// Which of the daemon's sockets a command opens, and so which options it has for them.
+  enum Socket: Sendable { case control, ingest }
 
   /// `dead list` has two.
   let words: [String]
   let summary: String
-  /// Names of what stands beside the options; one in brackets may be left out, one that ends with `...]` be repeated.
+  /// Names of the operands. One in brackets may be left out, one that ends with `...]` may be repeated.
   var operands: [String] = []
   var options: [Option] = []
+  var sockets: [Socket] = [.control]
+  /// It may be repeated with `--watch`.
+  var isWatchable = false
   let example: String
   let run: @MainActor @Sendable (Invocation) async throws(Failure) -> Void
 
@@ -26,10 +40,19 @@ struct Command: Sendable {
     return "prismctl \(name)\(options.isEmpty ? "" : " [OPTIONS]")\(operands)"
   }
 
+  /// Its own, and those that it has in common with others.
+  var allOptions: [Option] {
+    var all = options
+    if options.contains(where: { $0.name == "--json" }) { all.append(Invocation.output) }
+    if isWatchable { all.append(Invocation.watch) }
+    return all + sockets.map { $0 == .control ? Invocation.control : Invocation.ingest } + [Invocation.help]
+  }
+
   var help: String {
     var lines = [summary, "", "usage: \(usage)"]
-    let all = options + Invocation.commonOptions
-    lines += [""] + all.map { "  \(($0.name + ($0.value.map { " \($0)" } ?? "")).padded(26)) \($0.help)" }
+    lines += [""] + allOptions.map { "  \(($0 == Invocation.help ? "-h, --help" : $0.usage).padded(26)) \($0.help)" }
     return (lines + ["", "example: \(example)"]).joined(separator: "\n")
   }
 }
+
+extension Command.Option: Equatable {}

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismBase
 import PrismProtocol
 
 /// Asks the daemon over its control socket: one request, one or more answers, the last with `"done":true`.
@@ -17,6 +18,10 @@ struct ControlConnection {
     self.isExact = isExact ?? invocation.has("--json")
   }
 
+  init(path: String, patienceSeconds: Int, isExact: Bool) {
+    (self.path, self.patienceSeconds, self.isExact) = (path, patienceSeconds, isExact)
+  }
+
   /// One line of an answer.
   struct Answer {
     let line: AnswerLine
@@ -25,7 +30,7 @@ struct ControlConnection {
   }
 
   /// - Parameter onAnswer: each line as it comes, the last one included.
-  /// - Throws: 69 where nobody answers; the daemon's own exit code and words for an error of it.
+  /// - Throws: 69 if no program listens; the daemon's own exit code and text for an error of it.
   func ask(_ request: ControlRequest, _ onAnswer: (Answer) throws(Failure) -> Void) throws(Failure) {
     guard !path.isEmpty else {
       throw .usage(
@@ -60,25 +65,15 @@ struct ControlConnection {
   }
 
   private func connected() throws(Failure) -> Int32 {
-    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
-      close(descriptor)
-      throw .usage("--control: a socket's path has at most 107 bytes")
+    guard let address = UnixAddress(path: path) else {
+      throw .usage("--control: a socket's path has at most \(UnixAddress.pathBytesMax) bytes")
     }
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let code = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard code == 0 else {
-      let reason = Files.reason()
-      close(descriptor)
+    let descriptor = address.connect()
+    guard descriptor >= 0 else {
       throw Failure(
         Failure.unavailable,
-        "\(path): \(reason); is prismd running (`systemctl status prismd`), and are you root or in its control group?")
+        "\(path): \(Files.reason()); is prismd running (`systemctl status prismd`), and are you root or in its control "
+          + "group?")
     }
     if let patienceSeconds {
       var limit = timeval(tv_sec: patienceSeconds, tv_usec: 0)

@@ -5,11 +5,18 @@ import PrismProtocol
 
 /// A command line, taken apart and checked.
 struct Invocation: Sendable {
-  static let commonOptions = [
-    Command.Option("--control", "PATH", "the control socket ($PRISM_CONTROL, /run/prism/control.sock)"),
-    Command.Option("--ingest", "PATH", "the ingest socket ($PRISM_INGEST, /run/prism/ingest.sock)"),
-    Command.Option("--help", nil, "this text"),
-  ]
+  static let control = Command.Option(
+    "--control", "PATH",
+    "the control socket ($PRISM_CONTROL, else that of `prismd --dev`, else /run/prism/control.sock)")
+  static let ingest = Command.Option(
+    "--ingest", "PATH", "the ingest socket ($PRISM_INGEST, else that of `prismd --dev`, else /run/prism/ingest.sock)")
+  static let help = Command.Option("--help", nil, "this text")
+  static let output = Command.Option("--output", "text|json", "json is the same as --json")
+  static let watch = {
+    var option = Command.Option("--watch", "SECONDS", "again and again, every 2 seconds or as many as given")
+    option.isValueOptional = true
+    return option
+  }()
 
   let command: Command
   let operands: [String]
@@ -22,24 +29,16 @@ struct Invocation: Sendable {
   init?(_ words: [String]) throws(Failure) {
     let globals = Self.leadingOptions(words)
     let rest = Array(words.dropFirst(globals.count))
-    switch rest.first {
-    case nil, "--help", "help":
-      print(Self.overview)
-      if rest.isEmpty { throw Failure(Failure.usage, "") }
-      return nil
-    case "--version":
-      print("prismctl \(PrismVersion.current)")
-      return nil
-    default: break
-    }
+    if try Overview.answers(rest) { return nil }
     guard let command = commands.filter({ rest.starts(with: $0.words) }).max(by: { $0.words.count < $1.words.count })
-    else { throw .usage("there is no command `\(rest[0])`; `prismctl --help` lists them") }
+    else { throw .usage(Overview.unknown(rest)) }
     self.command = command
     var operands: [String] = []
-    var remaining = globals + rest.dropFirst(command.words.count)
-    while let word = remaining.first {
-      remaining.removeFirst()
-      if word == "--help" {
+    var remaining = rest.dropFirst(command.words.count)
+    // A prefix that a script sets for every command: a command that opens no such socket has no use for it.
+    for (name, value) in zip(globals, globals.dropFirst()) where name.hasPrefix("--") { values[name] = value }
+    while let word = remaining.popFirst() {
+      if word == "--help" || word == "-h" {
         print(command.help)
         return nil
       }
@@ -54,10 +53,25 @@ struct Invocation: Sendable {
       try Self.take(word, of: command, &remaining, &values, &switches)
     }
     self.operands = operands
+    try checkOperands()
+    try checkShared()
+  }
+
+  private func checkOperands() throws(Failure) {
     let required = command.operands.filter { !$0.hasPrefix("[") }.count
     let most = command.operands.last?.hasSuffix("...]") == true ? Int.max : max(required, command.operands.count)
-    guard (required...most).contains(operands.count) else {
-      throw .usage("usage: \(command.usage)")
+    guard (required...most).contains(operands.count) else { throw .usage("usage: \(command.usage)") }
+  }
+
+  private mutating func checkShared() throws(Failure) {
+    switch values["--output"] {
+    case nil, "text": break
+    case "json": switches.insert("--json")
+    case let other?: throw .usage("--output: is `\(other)`, must be text or json")
+    }
+    guard let text = values["--watch"] else { return }
+    guard let seconds = Int(text), (1...3600).contains(seconds) else {
+      throw .usage("--watch: is `\(text)`, must be 1 to 3600 seconds")
     }
   }
 
@@ -68,29 +82,50 @@ struct Invocation: Sendable {
   }
 
   private static func take(
-    _ word: String, of command: Command, _ remaining: inout [String], _ values: inout [String: String],
+    _ word: String, of command: Command, _ remaining: inout ArraySlice<String>, _ values: inout [String: String],
     _ switches: inout Set<String>
   ) throws(Failure) {
-    let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
-    guard let option = (command.options + commonOptions).first(where: { $0.name == parts[0] }) else {
-      throw .usage("`\(command.name)` has no option `\(parts[0])`; usage: \(command.usage) (see --help)")
+    let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    guard let option = command.allOptions.first(where: { $0.name == parts[0] }) else {
+      throw .usage(unknownOption(parts[0], of: command))
     }
     if option.value == nil {
+      guard parts.count == 1 else { throw .usage("`\(option.name)` takes no value") }
       switches.insert(option.name)
     } else if parts.count == 2 {
       values[option.name] = parts[1]
-    } else if !remaining.isEmpty {
-      values[option.name] = remaining.removeFirst()
+    } else if option.isValueOptional {
+      switches.insert(option.name)
+    } else if let value = remaining.popFirst() {
+      values[option.name] = value
     } else {
       throw .usage("`\(option.name)` needs a value: \(option.help)")
     }
   }
 
+  private static func unknownOption(_ name: String, of command: Command) -> String {
+    let hint = NearestName.of(name, among: command.allOptions.map(\.name)).map { "; did you mean `\($0)`?" } ?? ""
+    let others = commands.contains { $0.allOptions.contains { $0.name == name } } && hint.isEmpty
+    let why = others ? "; other commands have it" : ""
+    return "`\(command.name)` has no option `\(name)`\(why)\(hint) (see `prismctl \(command.name) --help`)"
+  }
+
   func has(_ option: String) -> Bool { switches.contains(option) }
   subscript(option: String) -> String? { values[option] }
 
-  var controlSocket: String { self["--control"] ?? Self.environment("PRISM_CONTROL") ?? "/run/prism/control.sock" }
-  var ingestSocket: String? { self["--ingest"] }
+  /// nil: the command runs once.
+  var watchSeconds: Int? { values["--watch"].flatMap { Int($0) } ?? (has("--watch") ? 2 : nil) }
+
+  var controlSocket: String {
+    self["--control"] ?? Self.environment("PRISM_CONTROL") ?? DevelopmentFolder.running?.controlSocket
+      ?? "/run/prism/control.sock"
+  }
+
+  /// nil: what the client library takes by itself.
+  var ingestSocket: String? {
+    if let path = self["--ingest"] { return path }
+    return Self.environment("PRISM_INGEST") == nil ? DevelopmentFolder.running?.ingestSocket : nil
+  }
 
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
@@ -108,13 +143,5 @@ struct Invocation: Sendable {
 
   static func configurationLoader(_ path: String) -> ConfigurationLoader {
     ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
-  }
-
-  @MainActor private static var overview: String {
-    let list = commands.map { "  \($0.name.padded(14)) \($0.summary)" }
-    return
-      (["prismctl [--control PATH] [--ingest PATH] COMMAND", ""] + list
-      + ["", "`prismctl COMMAND --help` tells more. Exit codes: 0, 1 (the answer is no), 64, 69, 73, 78 (sysexits.h)."])
-      .joined(separator: "\n")
   }
 }

@@ -13,9 +13,10 @@ struct Paint: Sendable {
 
   let isOn: Bool
 
-  /// On a terminal, unless `NO_COLOR` says no or `TERM` is `dumb`.
+  /// On a terminal, unless `NO_COLOR` is set and not empty (no-color.org) or `TERM` is `dumb`.
   static let ofOutput = Paint(
-    isOn: Terminal.outputIsTerminal && getenv("NO_COLOR") == nil && Invocation.environment("TERM") != "dumb")
+    isOn: Terminal.outputIsTerminal && (Invocation.environment("NO_COLOR") ?? "").isEmpty
+      && Invocation.environment("TERM") != "dumb")
 
   func callAsFunction(_ text: String, _ colour: Colour?) -> String {
     guard isOn, let colour else { return text }

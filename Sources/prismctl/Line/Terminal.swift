@@ -1,6 +1,6 @@
 import Glibc
 
-/// What goes to people: progress only where somebody looks.
+/// Output for people: progress appears only on a terminal.
 enum Terminal {
   static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
   static let errorIsTerminal = isatty(STDERR_FILENO) == 1
@@ -8,7 +8,7 @@ enum Terminal {
   static func printError(_ text: String) { write(STDERR_FILENO, text + "\n") }
 
   /// A bar on one line of standard error that is drawn over; nothing where that is no terminal.
-  /// - Parameter total: nil where nobody knows.
+  /// - Parameter total: nil if it is not known.
   static func progress(_ label: String, done: Int, total: Int?) {
     guard errorIsTerminal else { return }
     guard let total, total > 0 else { return write(STDERR_FILENO, "\r\u{1B}[K\(label) \(done)") }

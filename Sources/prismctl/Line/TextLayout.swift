@@ -10,8 +10,8 @@ extension String {
   /// Exactly `width` characters, the last a space; what is cut ends in `…`.
   func fitted(_ width: Int) -> String { (count < width ? self : prefix(max(0, width - 2)) + "…").padded(width) }
 
-  /// Lines of at most `columns` characters, broken between words, all but the first indented by more than it is; a word
-  /// that is wider stands alone. - Parameter columns: nil: nobody's terminal, so it stays one line.
+  /// Lines of at most `columns` characters, broken between words. All but the first are indented. A wider word has its
+  /// own line.
   func wrapped(_ columns: Int?, indent: Int = 2) -> [String] {
     guard let columns, count > columns else { return [self] }
     let margin = String(prefix { $0 == " " })

@@ -4,7 +4,13 @@ import Glibc
 /// The whole terminal: keys come one by one, the cursor is gone, and what was there before comes back at the end, also
 /// where a signal ends the program.
 final class Screen {
-  enum Event { case quit, resized, nothing }
+  enum Event: Equatable {
+    /// A signal, or the end of the terminal.
+    case quit
+    case resized
+    case keys([UInt8])
+    case nothing
+  }
 
   private let original: termios
   private let wakeReader: Int32, wakeWriter: Int32
@@ -65,9 +71,7 @@ final class Screen {
     guard poll(&looks, 2, Int32(clamping: milliseconds)) > 0 else { return .nothing }
     if looks[1].revents != 0 { return Self.read(wakeReader).contains(UInt8(SIGWINCH)) ? .resized : .quit }
     let keys = Self.read(STDIN_FILENO)
-    // An end of input is the terminal's end. 3 is Ctrl-C, 4 Ctrl-D, which come as keys here.
-    if keys.isEmpty || keys.contains(where: { [3, 4, 0x71, 0x51].contains($0) }) { return .quit }
-    return .nothing
+    return keys.isEmpty ? .quit : .keys(Array(keys))
   }
 
   private static func read(_ descriptor: Int32) -> ArraySlice<UInt8> {

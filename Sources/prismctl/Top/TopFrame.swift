@@ -8,14 +8,20 @@ struct TopFrame {
 
   private typealias Cell = (text: String, colour: Paint.Colour?)
 
-  /// Not longer than the screen is high, and none wider than it.
+  /// At most as many lines as the screen, and no line wider than it.
   let lines: [String]
+  /// The most rows that can be above the first shown.
+  let offsetMax: Int
 
   /// - Parameter trouble: why the newest figures are old; nil: they are not.
   /// - Parameter hasBlocks: the terminal shows Unicode's block elements.
-  init(_ history: TopHistory, trouble: String?, size: Size, paint: Paint, hasBlocks: Bool, footer: String) {
+  /// - Parameter view: which namespaces, from which row on.
+  init(
+    _ history: TopHistory, trouble: String?, size: Size, paint: Paint, hasBlocks: Bool, view: TopView = TopView(),
+    footer: String
+  ) {
     let status = history.status ?? StatusReport()
-    let namespaces = status.namespaces
+    let namespaces = NamedValues(status.namespaces.filter { view.shows($0.name) })
     let columns = Columns(size, names: namespaces.map(\.name))
     var top: [[Cell]] = StatusTable.daemonLines(status).map { [($0, .bold)] }
     top += trouble?.wrapped(size.columns).map { [($0, .red)] } ?? []
@@ -27,13 +33,22 @@ struct TopFrame {
     let room = max(1, size.rows - top.count - 2)
     let notesShown = notes.prefix(max(0, min(notes.count, room / 2)))
     let rowsMax = max(1, room - notesShown.count)
-    var rows = Self.rows(namespaces, history, isCrowded: namespaces.count > rowsMax, columns, hasBlocks: hasBlocks)
-    if rows.count > rowsMax {
-      let hidden = rows.count - rowsMax + 1
-      rows = rows.prefix(rowsMax - 1) + [[("… \(hidden) more, quieter", .dim)]]
-    }
+    let all = Self.rows(namespaces, history, isCrowded: namespaces.count > rowsMax, columns, hasBlocks: hasBlocks)
+    let rows = Self.window(all, rowsMax, view)
+    offsetMax = max(0, all.count - max(1, rowsMax - 1))
     let bottom: [[Cell]] = (notesShown.isEmpty ? [] : [[("", nil)]]) + notesShown + [[(footer, .dim)]]
     lines = (top + rows + bottom).prefix(size.rows).map { Self.line($0, size.columns, paint) }
+  }
+
+  /// The rows that fit, and in the place of the last one how many do not.
+  private static func window(_ rows: [[Cell]], _ rowsMax: Int, _ view: TopView) -> [[Cell]] {
+    guard !rows.isEmpty else { return [[(view.filter.isEmpty ? "no namespace" : "no namespace has that name", .dim)]] }
+    guard rows.count > rowsMax else { return rows }
+    let shown = max(1, rowsMax - 1)
+    let above = max(0, min(view.offset, rows.count - shown))
+    let below = rows.count - above - shown
+    let hidden = above == 0 ? "… \(below) more, quieter" : "… \(above) above, \(below) below"
+    return Array(rows[above..<(above + shown)]) + [[(hidden, .dim)]]
   }
 
   // MARK: Columns

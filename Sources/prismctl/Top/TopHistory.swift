@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// What `prismctl top` has seen: the newest status, and the rates of the minute before it.
+/// The data of `prismctl top`: the newest status, and the rates of the minute before it.
 struct TopHistory {
   static let secondsKept = 60
 

@@ -7,7 +7,7 @@ import Testing
 /// Other users of the machine attack the ingest socket of the real daemon, which runs as an unprivileged user, while a
 /// good user reports.
 ///
-/// How long an answer takes depends on how busy the machine is, so the short form counts: the good user gets all of its
+/// The short form counts, since the time of an answer depends on how busy the machine is. The good user gets all of its
 /// answers, and the daemon does a bounded amount of the attackers' work for each of them. The long form
 /// (`make soak-adversary`, on a machine that does nothing else) holds the p99 to 50 ms.
 @Suite(.serialized, .enabled(if: Crowd.isPermitted, Crowd.why))

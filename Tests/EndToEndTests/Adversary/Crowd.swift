@@ -68,4 +68,12 @@ enum Crowd {
     guard ran.exitCode == 0 else { throw Failed("the good user was not served: \(ran.error)") }
     return try JSONDecoder().decode(Service.self, from: Data(ran.output.utf8))
   }
+
+  /// Reports `type-0` and so on to `shop` under these ids. - Returns: how many were answered in which way.
+  static func send(_ count: Int, _ type: String, by user: UInt32, on harness: Harness) async throws -> [String: Int] {
+    let words = [python, try copy(in: harness.folder), "send", harness.ingest, "\(count)", type]
+    let ran = try await Programs.run("env", prefix(user) + words)
+    guard ran.exitCode == 0 else { throw Failed("\(user) was not served: \(ran.error)") }
+    return try JSONDecoder().decode([String: Int].self, from: Data(ran.output.utf8))
+  }
 }

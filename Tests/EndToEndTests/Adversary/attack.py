@@ -2,11 +2,13 @@
 
 usage: attack.py KIND SOCKET SECONDS [CONNECTIONS]
        attack.py good SOCKET COUNT       prints {"answers", "refused", "p50Ms", "p99Ms", "maxMs"} as JSON
+       attack.py send SOCKET COUNT TYPE  reports TYPE-0 to TYPE-(COUNT-1), prints {"stored", "duplicate", ...} as JSON
 
 An attacker ends by itself after SECONDS; whatever the daemon does to its connections, it opens new ones.
 """
 
 import json
+import os
 import selectors
 import socket
 import sys
@@ -14,6 +16,7 @@ import time
 
 REPORT = b'{"type":"net","meta":{"page":"/home","ms":12,"text":"frames were late"}}\n'
 CRASH = b'{"type":"appCrash","meta":{"reason":"SIGSEGV"}}\n'
+SHOP_CRASH = b'{"type":"appCrash","namespace":"shop","meta":{"reason":"SIGSEGV","text":"%s"}}\n' % (b"x" * 200)
 GET = b"GET /v1/common HTTP/1.1\r\nHost: prism\r\n\r\n"
 GREETING = b'{"hello":{"app":{"APP_NAME":"%d"}}}\n'
 
@@ -30,6 +33,7 @@ FLOODS = {
     "gets": (b"", GET * 500, True),
     "getsUnread": (b"", GET * 500, False),
     "realtime": (b"", CRASH * 500, True),
+    "shopCrashes": (b"", SHOP_CRASH * 200, True),
     "greetings": (b"", b"".join(GREETING % n + REPORT for n in range(500)), True),
     "longMetas": (b"", b'{"type":"net","meta":{' + b'"a":1,' * 500_000 + b'"b":2}}\n', True),
 }
@@ -139,11 +143,29 @@ def good(path, count):
     print(json.dumps(figures))
 
 
+def send(path, count, kind):
+    """Under ids that others may give, too."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(60)
+    client.connect(path)
+    answers, statuses = client.makefile("rb"), {"stored": 0, "duplicate": 0}
+    for number in range(count):
+        meta = {"n": number, "uid": os.getuid()}
+        report = {"type": kind, "namespace": "shop", "reportId": f"{kind}-{number}", "meta": meta}
+        client.sendall(json.dumps(report).encode() + b"\n")
+        answer = json.loads(answers.readline())
+        status = "duplicate" if answer.get("duplicate") else answer.get("status", "refused")
+        statuses[status] = statuses.get(status, 0) + 1
+    print(json.dumps(statuses))
+
+
 def main():
     kind, path, number = sys.argv[1], sys.argv[2], float(sys.argv[3])
     end = time.monotonic() + number
     if kind == "good":
         good(path, int(number))
+    elif kind == "send":
+        send(path, int(number), sys.argv[4])
     elif kind == "connects":
         connects(path, end)
     else:

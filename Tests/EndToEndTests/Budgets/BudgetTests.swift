@@ -96,7 +96,8 @@ import Testing
   }
 
   /// Unoptimized, Swift allocates what a release build keeps on the stack: that is at 0.4.
-  @Test("of 50,000 pipelined reports each costs at most 12.5 allocations in a debug build")
+  /// Nine of them belong to the debug build: `SQLiteColumn.index` of code that is not specialized, once for each column.
+  @Test("of 50,000 pipelined reports each costs at most 21.5 allocations in a debug build")
   func allocations() async throws {
     let folder = TemporaryFolder.make()
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
@@ -115,7 +116,7 @@ import Testing
       try #require(before > 1000)
       try await Self.stream(to: harness)
       let each = Double(try counted() - before) / Double(Self.reports)
-      #expect(each <= 12.5, "\(each) allocations a report")
+      #expect(each <= 21.5, "\(each) allocations a report")
     }
   }
 }

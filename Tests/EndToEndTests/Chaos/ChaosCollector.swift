@@ -31,6 +31,8 @@ final class ChaosCollector: Sendable {
   private let choice: [Misbehaviour]
   private let seed: UInt64
   private let isBad: @Sendable (Int) -> Bool
+  /// Of its receipts, where the misbehaviour makes them; nil: that of `DeliveryRig`.
+  private let key: Secret?
   private let state = Mutex(State())
 
   /// - Parameter choice: what may go wrong; empty: nothing.
@@ -41,13 +43,13 @@ final class ChaosCollector: Sendable {
   ) throws {
     collector = try Collector(CollectorOptions(state: folder, keys: keys), log: Logger(write: { _ in }))
     openers = PacketOpeners(keys: keys, memoryBytesMax: 64 * 1_048_576)
-    (self.choice, self.seed, self.isBad) = (choice, seed, isBad)
+    (self.choice, self.seed, self.isBad, key) = (choice, seed, isBad, keys["main"])
   }
 
   var posts: Int { state.withLock { $0.posts } }
   /// How often each misbehaviour came.
   var drawn: [String: Int] { state.withLock { $0.drawn } }
-  /// What a sender may never do: a packet id with another content, a forerunner that was never accepted.
+  /// What a sender may never do: a packet id with another content, a predecessor that was never accepted.
   var violations: [String] { state.withLock { $0.violations } }
 
   func becomeHonest() { state.withLock { $0.isHonest = true } }
@@ -59,15 +61,14 @@ final class ChaosCollector: Sendable {
     var isKept = false
     while let head = wire.readHead() {
       var wrong = draw(head)
-      let packet = head.headers["prism-packet-id"]
       if let stray = wrong, stray.isStray {
-        if isKept { _ = stray.act(.init(wire: wire, packet: packet)) }
+        if isKept { _ = stray.act(scene(wire, head)) }
         wrong = nil
       }
       isKept = true
       if let wrong, wrong.moment != .afterRequest {
         if wrong.moment == .withinBody { _ = wire.read(head.bodyBytes / 2) }
-        _ = wrong.act(.init(wire: wire, packet: packet))
+        _ = wrong.act(scene(wire, head))
         return
       }
       guard let body = wire.read(head.bodyBytes) else { return }
@@ -77,8 +78,14 @@ final class ChaosCollector: Sendable {
     }
   }
 
+  private func scene(_ wire: Wire, _ request: Wire.Request) -> Misbehaviour.Case {
+    var scene = Misbehaviour.Case(wire: wire, headers: request.headers)
+    if let key { scene.key = key }
+    return scene
+  }
+
   private func answer(_ request: Wire.Request, _ wrong: Misbehaviour?, _ wire: Wire) -> Bool {
-    let scene = Misbehaviour.Case(wire: wire, packet: request.headers["prism-packet-id"])
+    let scene = scene(wire, request)
     if let wrong = decide(scene.packet ?? "", wrong) {
       if wrong.isApplied { _ = wait { await self.take(request.forCollector) } }
       return wrong.act(scene)
@@ -151,14 +158,16 @@ final class ChaosCollector: Sendable {
   /// - Returns: a report that can't be taken is in it.
   private func look(at request: HTTPRequest, _ packet: String) async -> Bool {
     do {
-      let delivery = try Delivery(request, kind: request.path.hasSuffix("payload") ? .payload : .meta)
+      let delivery = try Delivery(
+        request, kind: request.path.hasSuffix("payload") ? .payload : .meta,
+        now: 0)
       let opened = try await openers.open(delivery, body: request.body)
       let metas = opened.rows.map { Array(opened.meta($0)) }
       let plaintext = metas.indices.flatMap { [metas[$0], opened.payload($0) ?? []] }
       state.withLock { state in
         if let before = state.seen[packet], before != plaintext { state.violations.append("\(packet): other contents") }
         state.seen[packet] = plaintext
-        if let forerunner = delivery.dependsOn?.description, !state.applied.contains(forerunner) {
+        if let predecessor = delivery.dependsOn?.description, !state.applied.contains(predecessor) {
           state.violations.append("\(packet): names a packet that was never taken")
         }
       }
@@ -169,8 +178,8 @@ final class ChaosCollector: Sendable {
     }
   }
 
-  /// The `n` of what was applied, in the order of its arrival, with the packets that came without their forerunner.
-  func applied(_ namespace: String, _ kind: ReportKind) async throws -> (numbers: [Int], brokenChains: Int) {
+  /// The `n` of what was applied, in the order of its arrival, with the packets that came without their predecessor.
+  func applied(_ namespace: String, _ kind: RowKind) async throws -> (numbers: [Int], brokenChains: Int) {
     var (numbers, broken, after) = ([Int](), 0, 0)
     while true {
       let page = try JSONValue(
@@ -178,7 +187,7 @@ final class ChaosCollector: Sendable {
           HTTPRequest(
             method: .get, path: "/reports",
             query: [
-              ("namespace", namespace), ("kind", kind.rawValue), ("after", String(after)), ("limit", "1000"),
+              ("namespace", namespace), ("kind", kind.name), ("after", String(after)), ("limit", "1000"),
             ], peer: HTTPPeer(address: "127.0.0.1", isLocal: true)), isOwner: true
         ).body)
       let reports = page["reports"]?.array ?? []

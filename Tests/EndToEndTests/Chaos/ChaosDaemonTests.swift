@@ -44,8 +44,8 @@ struct ChaosDaemonTests {
       try await harness.waitUntilSent(Self.names, within: .seconds(60))
       #expect(chaos.violations == [])
       for name in Self.names {
-        for kind in ReportKind.allCases {
-          let ledger = try await harness.status()["namespaces"]?[name]?[kind.rawValue]?["ledger"]?.text ?? ""
+        for kind in RowKind.all {
+          let ledger = try await harness.status()["namespaces"]?[name]?[kind.name]?["ledger"]?.text ?? ""
           let applied = try await chaos.applied(name, kind).numbers
           let missing = Set(0..<third * 3).subtracting(applied).sorted()
           #expect(missing == [], "lost of \(name) \(kind): \(ledger)")

@@ -15,7 +15,7 @@ struct HurriedTransport: Transport {
   let base = CurlTransport()
   let timeout: Duration
 
-  func post(_ request: UploadRequest) async -> UploadAnswer {
+  func post(_ request: PostRequest) async -> PostAnswer {
     var request = request
     request.timeout = min(request.timeout, timeout)
     return await base.post(request)
@@ -81,7 +81,7 @@ final class ChaosRig: Sendable {
     return snapshot
   }
 
-  func ledger(_ namespace: String, _ kind: ReportKind) async throws -> Ledger {
+  func ledger(_ namespace: String, _ kind: RowKind) async throws -> Ledger {
     try await engine.parts.store.status()[NamespaceName(namespace)!]?[kind]?.ledger ?? Ledger()
   }
 
@@ -91,7 +91,7 @@ final class ChaosRig: Sendable {
       var lines: [String] = []
       for (name, pipeline) in try await engine.pipelines.sorted(by: { $0.key < $1.key }) {
         let status = await pipeline.status
-        for kind in ReportKind.allCases {
+        for kind in RowKind.all {
           let ledger = try await ledger(name.text, kind)
           lines.append("\(name) \(kind): \(ledger), next try in \(String(describing: status.nextTryIn))")
         }
@@ -104,7 +104,7 @@ final class ChaosRig: Sendable {
   /// Nothing waits and nothing is on its way.
   func isSettled(_ namespaces: some Sequence<String>) async throws -> Bool {
     for namespace in namespaces {
-      for kind in ReportKind.allCases {
+      for kind in RowKind.all {
         let ledger = try await ledger(namespace, kind)
         if ledger[.waiting] + ledger[.claimed] > 0 { return false }
       }

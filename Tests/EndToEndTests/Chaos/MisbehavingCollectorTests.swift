@@ -69,7 +69,7 @@ struct MisbehavingCollectorTests {
     try await waitUntil("dead letters are delivered too", within: .seconds(60)) { try await rig.isSettled(names) }
     #expect(chaos.violations == [])
     for name in names {
-      for kind in ReportKind.allCases {
+      for kind in RowKind.all {
         let (numbers, brokenChains) = try await chaos.applied(name, kind)
         let all = (0..<reportsPerNamespace / 10 * 10).filter { kind == .meta || $0 % 3 == 0 }
         #expect(numbers.sorted() == all, "\(name) \(kind)")

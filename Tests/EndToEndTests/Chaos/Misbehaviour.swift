@@ -1,6 +1,8 @@
 import Glibc
 import PrismEngine
+import PrismPacket
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 /// One thing that the other end of a POST may do wrong, and what the daemon is to make of it.
@@ -8,18 +10,32 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
   /// When it begins.
   enum Moment: Sendable { case beforeRequest, afterHead, withinBody, afterRequest }
 
-  /// What `AnswerClass` says of it.
+  /// What `ResponseClass` says of it.
   enum Meaning: Equatable, Sendable {
-    case accepted, noReceipt, tooLarge, unacceptable, misconfigured, unproven, unavailable
+    case accepted, noReceipt, tooLarge, tooOld, unacceptable, misconfigured, unproven, unavailable
   }
 
   /// What it has to work with.
   struct Case: Sendable {
     let wire: Wire
-    /// Of the packet; nil where it hadn't been read.
-    let packet: String?
+    /// Of the packet's POST, names in lower case; empty where it hadn't been read.
+    let headers: [String: String]
+    var key = DeliveryRig.key
+
+    /// The packet's id; nil where it hadn't been read.
+    var packet: String? { headers["prism-packet-id"] }
     /// What an honest collector would have answered, head and body.
-    var honest: String { Self.answer(200, "Prism-Receipt: \(packet ?? "")\r\n", #"{"duplicate":false}"#) }
+    var honest: String {
+      let body = #"{"duplicate":false}"#
+      return Self.answer(200, "Prism-Receipt: \(receipt(body))\r\n", body)
+    }
+
+    /// The receipt for an answer with this body.
+    func receipt(_ body: String = "") -> String {
+      let kind: RowKind = headers["content-type"] == RowKind.payload.contentType ? .payload : .meta
+      guard let packet = try? PacketHeaders(kind: kind, { name in headers[name].map { [$0] } ?? [] }) else { return "" }
+      return (try? PacketReceipt(key: key).text(for: packet, answer: Array(body.utf8))) ?? ""
+    }
 
     static func answer(_ status: Int, _ headers: String = "", _ body: String = "") -> String {
       "HTTP/1.1 \(status) X\r\n\(headers)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
@@ -42,7 +58,7 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
   /// A collector that took a packet never rejects it afterwards: its rows would be sent once more under other ids.
-  var isRejection: Bool { meaning == .tooLarge || meaning == .unacceptable }
+  var isRejection: Bool { meaning == .tooLarge || meaning == .tooOld || meaning == .unacceptable }
 }
 
 extension Misbehaviour {
@@ -83,7 +99,7 @@ extension Misbehaviour {
     [300, 301, 302, 303, 304, 305, 307, 308].map { status in
       answers("status \(status)", .misconfigured) { _ in Case.answer(status, "Location: http://127.0.0.1:1/trap\r\n") }
     }
-    + [401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 414, 417, 421, 426, 428, 431, 451].map { status in
+    + [401, 402, 403, 404, 405, 406, 407, 409, 411, 414, 417, 421, 426, 428, 431, 451].map { status in
       answers("status \(status)", .misconfigured) { _ in Case.answer(status, "", #"{"message":"no"}"#) }
     }
     + ["decryptionFailed", "macMismatch", "header"].map { code in
@@ -93,6 +109,7 @@ extension Misbehaviour {
       answers("status \(status)", .unacceptable) { _ in Case.answer(status, "", #"{"message":"not this"}"#) }
     }
     + [answers("status 413", .tooLarge) { _ in Case.answer(413) }]
+    + [answers("status 410", .tooOld) { _ in Case.answer(410) }]
     + [408, 425, 429, 500, 501, 502, 503, 504, 507, 511, 599].map { status in
       answers("status \(status)", .unavailable) { _ in Case.answer(status, "", "<html>later</html>") }
     }
@@ -106,6 +123,14 @@ extension Misbehaviour {
       Case.answer(200, "Prism-Receipt: 018bcfe5-6800-7000-8000-000000000001\r\n")
     },
     answers("2xx with a receipt that is none", .noReceipt) { _ in Case.answer(200, "Prism-Receipt: ok\r\n") },
+    answers("2xx with a receipt that names the packet and proves nothing", .noReceipt) {
+      Case.answer(200, "Prism-Receipt: \($0.packet ?? "")\r\n")
+    },
+    answers("2xx with a receipt by another key", .noReceipt) {
+      var scene = $0
+      scene.key = Secret([UInt8](repeating: 9, count: 16))
+      return Case.answer(200, "Prism-Receipt: \(scene.receipt())\r\n")
+    },
     answers("2xx with HTML, as a captive portal", .noReceipt) { _ in
       Case.answer(200, "Content-Type: text/html\r\n", "<html><form action=login></html>")
     },
@@ -113,7 +138,7 @@ extension Misbehaviour {
       Case.answer(200, "", #"{"Prism-Receipt":"\#($0.packet ?? "")"}"#)
     },
     answers("2xx with two receipts", .noReceipt, isApplied: true) {
-      let line = "Prism-Receipt: \($0.packet ?? "")\r\n"
+      let line = "Prism-Receipt: \($0.receipt())\r\n"
       return Case.answer(200, line + line)
     },
   ]
@@ -179,11 +204,11 @@ extension Misbehaviour {
       while scene.wire.send(String(repeating: "y", count: 4000)) {}
     },
     ends("an endless body") { scene in
-      scene.wire.send("HTTP/1.1 200 X\r\nPrism-Receipt: \(scene.packet ?? "")\r\n\r\n")
+      scene.wire.send("HTTP/1.1 200 X\r\nPrism-Receipt: \(scene.receipt())\r\n\r\n")
       while scene.wire.send(String(repeating: "y", count: 16_000)) {}
     },
     ends("endless chunks") { scene in
-      scene.wire.send("HTTP/1.1 200 X\r\nPrism-Receipt: \(scene.packet ?? "")\r\nTransfer-Encoding: chunked\r\n\r\n")
+      scene.wire.send("HTTP/1.1 200 X\r\nPrism-Receipt: \(scene.receipt())\r\nTransfer-Encoding: chunked\r\n\r\n")
       while scene.wire.send("2\r\nyy\r\n") {}
     },
     ends("100 Continue without end") { scene in while scene.wire.send("HTTP/1.1 100 Continue\r\n\r\n") {} },
@@ -199,27 +224,28 @@ extension Misbehaviour {
     ends("101 Switching Protocols") { $0.wire.send("HTTP/1.1 101 X\r\nUpgrade: prism/9\r\n\r\n") },
     ends("a content length that is no number") { $0.wire.send("HTTP/1.1 500 X\r\nContent-Length: ten\r\n\r\n") },
     ends("a content length beyond the body", isApplied: true) {
-      $0.wire.send("HTTP/1.1 200 X\r\nPrism-Receipt: \($0.packet ?? "")\r\nContent-Length: 100\r\n\r\n{}")
+      $0.wire.send("HTTP/1.1 200 X\r\nPrism-Receipt: \($0.receipt())\r\nContent-Length: 100\r\n\r\n{}")
     },
     ends("a content length of 9 exabytes", isApplied: true) {
       $0.wire.send(
-        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.packet ?? "")\r\nContent-Length: 9223372036854775807\r\n\r\n{}")
+        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.receipt())\r\nContent-Length: 9223372036854775807\r\n\r\n{}")
     },
     ends("chunks that are broken", isApplied: true) {
       $0.wire.send(
-        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.packet ?? "")\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"
+        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.receipt())\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"
       )
     },
     ends("chunks without their end", isApplied: true) {
       $0.wire.send(
-        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.packet ?? "")\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.receipt())\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
     },
     ends("a content length short of the body", .accepted, isApplied: true) {
       $0.wire.send(
-        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.packet ?? "")\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 500 X\r\n\r\n")
+        "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.receipt("{}"))\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 500 X\r\n\r\n")
     },
     ends("an encoding that nobody asked for", .accepted, isApplied: true) {
-      $0.wire.send(Case.answer(200, "Prism-Receipt: \($0.packet ?? "")\r\nContent-Encoding: gzip\r\n", "not gzip"))
+      let headers = "Prism-Receipt: \($0.receipt("not gzip"))\r\nContent-Encoding: gzip\r\n"
+      $0.wire.send(Case.answer(200, headers, "not gzip"))
     },
   ]
 

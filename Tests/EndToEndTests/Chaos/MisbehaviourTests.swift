@@ -3,6 +3,7 @@ import Glibc
 import PrismConfig
 import PrismHTTP
 import PrismLinux
+import PrismPacket
 import PrismProtocol
 import PrismTestSupport
 import Synchronization
@@ -17,21 +18,27 @@ struct MisbehaviourTests {
   static func post(
     _ url: String, timeout: Duration, caFile: HeldFile? = nil, by transport: CurlTransport = CurlTransport(),
     needsNewConnection: Bool = false
-  ) async -> (UploadAnswer, AnswerClass) {
-    var request = UploadRequest(
-      url: "\(url)/prism/meta", headers: [("Prism-Packet-Id", packet.description)],
+  ) async -> (PostAnswer, DeliveryOutcome.Verdict) {
+    let headers = PacketHeaders(
+      deviceID: "d", namespace: .prism, packetID: packet, kind: .meta, itemCount: 1, sentTime: 1,
+      format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
+    var request = PostRequest(
+      url: "\(url)/prism/meta", headers: headers.fields,
       body: [UInt8](repeating: 7, count: 200_000), timeout: timeout)
     request.tls.caFile = caFile
     request.needsNewConnection = needsNewConnection
     let answer = await transport.post(request)
-    return (answer, AnswerClass(answer, to: packet, receipt: .required, now: 1_700_000_000_000))
+    let verdict = ResponseClass.verdict(
+      answer, to: ReceiptCheck(headers, key: DeliveryRig.key, requirement: .required), now: 1_700_000_000_000)
+    return (answer, verdict)
   }
 
-  static func meaning(_ answer: AnswerClass) -> Misbehaviour.Meaning? {
+  static func meaning(_ answer: DeliveryOutcome.Verdict) -> Misbehaviour.Meaning? {
     switch answer {
     case .accepted: .accepted
     case .noReceipt: .noReceipt
     case .tooLarge: .tooLarge
+    case .tooOld: .tooOld
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
     case .unproven: .unproven
@@ -48,14 +55,14 @@ struct MisbehaviourTests {
   @Test("is taken for what it is, and freezes the packet", arguments: Misbehaviour.all.filter { !$0.isStray })
   func meaning(of wrong: Misbehaviour) async {
     let server = WireServer { wire in
-      var packet: String?
+      var headers: [String: String] = [:]
       if wrong.moment != .beforeRequest {
         guard let head = wire.readHead() else { return }
-        packet = head.headers["prism-packet-id"]
+        headers = head.headers
         if wrong.moment == .withinBody { _ = wire.read(head.bodyBytes / 2) }
         if wrong.moment == .afterRequest { _ = wire.read(head.bodyBytes) }
       }
-      _ = wrong.act(.init(wire: wire, packet: packet))
+      _ = wrong.act(.init(wire: wire, headers: headers))
     }
     let (answer, meaning) = await Self.post(server.url, timeout: wrong.isStall ? .seconds(1) : .seconds(30))
     server.stop()
@@ -72,7 +79,7 @@ struct MisbehaviourTests {
     let server = WireServer { wire in
       for number in 0... {
         guard let head = wire.readHead() else { return }
-        let scene = Misbehaviour.Case(wire: wire, packet: head.headers["prism-packet-id"])
+        let scene = Misbehaviour.Case(wire: wire, headers: head.headers)
         if number > 0 { _ = wrong.act(scene) }
         guard wire.read(head.bodyBytes) != nil else { return }
         wire.send(scene.honest)
@@ -88,7 +95,7 @@ struct MisbehaviourTests {
     server.stop()
   }
 
-  static let tls: [(TLSMisbehaviour, Set<UploadAnswer.Failure>, mayHaveLeft: Bool)] = [
+  static let tls: [(TLSMisbehaviour, Set<PostAnswer.Failure>, mayHaveLeft: Bool)] = [
     (.certificateOfAnotherHost, [.tls], false), (.expiredCertificate, [.tls], false),
     (.certificateOfAStrangeAuthority, [.tls], false), (.plainHTTP, [.tls], false), (.garbage, [.tls], false),
     (.closedAfter(bytes: 0), [.tls, .reset, .connect], false),

@@ -2,9 +2,10 @@ import Foundation
 import Glibc
 import PrismTestSupport
 
-/// The programs under test, as `swift build` put them beside the tests.
+/// The programs under test: in the folder `PRISM_PROGRAMS`, or as `swift build` put them beside the tests.
 enum Programs {
   static let folder: String = {
+    if let given = ProcessInfo.processInfo.environment["PRISM_PROGRAMS"] { return given }
     let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex))
   }()

@@ -1,3 +1,4 @@
+import PrismSQLite
 import PrismStore
 
 /// Another program that reads the daemon's database all the time: a snapshot of it stays open over kills and starts, and

@@ -98,7 +98,7 @@ import Testing
     case .refused:
       try harness.write(namespace(name, maxItem: 0), namespace: name)
       let refused = try await harness.prismctl("reload")
-      #expect(refused.exitCode == 78 && refused.error.contains("maxItem: is 0, must be 1...100"), "\(refused)")
+      #expect(refused.exitCode == 78 && refused.error.contains("maxItem: is 0, must be 1...1000"), "\(refused)")
       #expect(try await harness.status()["configFaults"]?.array?.count == 1)
       try harness.write(namespace(name, maxItem: maxItem), namespace: name)
       try await harness.reload()

@@ -90,12 +90,12 @@ import Testing
       for fault in faults { #expect(refused.error.contains(fault), "\(refused.error)") }
       #expect(try await harness.status()["configFaults"]?.array?.count == 2)
       #expect(try await harness.generation() == before)
-      #expect(try await harness.inForce("maxItem", of: "shop") == 100)
+      #expect(try await harness.inForce("maxItem", of: "shop") == 1000)
       try harness.write(Self.shop(maxItem: 6), namespace: "other")
       let ran = try await harness.prismctl("reload")
       #expect(
         ran.lines.sorted() == [
-          "generation \(before + 1) is in force", "other: maxItem 100 -> 6", "shop: maxItem 100 -> 5",
+          "generation \(before + 1) is in force", "other: maxItem 1000 -> 6", "shop: maxItem 1000 -> 5",
         ])
       #expect(try await harness.status()["configFaults"] == [])
     }
@@ -137,14 +137,14 @@ import Testing
       for line in [
         "prismd: log.level info -> debug", "prismd: state takes a restart", "added: added",
         "gone: removed: 3 rows stay until they expire, and are sent when it comes back",
-        "shop: appVersion 1 -> 2: 3 rows would be cleared", "shop: maxItem 100 -> 7",
+        "shop: appVersion 1 -> 2: 3 rows would be cleared", "shop: maxItem 1000 -> 7",
       ] { #expect(ran.lines.contains(line), "\(line) is not in:\n\(ran.output)") }
       #expect(!ran.output.contains("other"))
       #expect(try await harness.generation() == generation)
       #expect(Harness.rows(try await harness.status(), "shop", "meta", "waiting") == 3)
       try "maxItem: 0\n".write(toFile: "\(new)/namespaces.d/shop.yaml", atomically: true, encoding: .utf8)
       let faulty = try await harness.prismctl("config", "diff", "\(new)/prismd.yaml")
-      #expect(faulty.exitCode == 78 && faulty.error.contains("shop.yaml:1: maxItem: is 0, must be 1...100"))
+      #expect(faulty.exitCode == 78 && faulty.error.contains("shop.yaml:1: maxItem: is 0, must be 1...1000"))
     }
   }
 }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismTestSupport
 import Testing
@@ -10,7 +11,7 @@ struct ConformanceTests {
   @Test("a packet is stored once; again it is a duplicate, in the same group, too", arguments: StoreRig.Kind.allCases)
   func once(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     let packet = try StoreRig.packet([1, 2])
     let group = [PacketSubmission(packet: packet), PacketSubmission(packet: packet)]
     #expect(try await store.take(group) == [.stored(chainIsBroken: false), .duplicate])
@@ -22,7 +23,7 @@ struct ConformanceTests {
   @Test("equal ids of two devices, namespaces or kinds are different packets", arguments: StoreRig.Kind.allCases)
   func streams(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     let id = try StoreRig.packet([0]).id
     for packet in [
       try StoreRig.packet([1], id: id), try StoreRig.packet([2], device: "e", id: id),
@@ -37,7 +38,7 @@ struct ConformanceTests {
   @Test("packets of a stream in one group find each other", arguments: StoreRig.Kind.allCases)
   func chain(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     var (group, last) = ([PacketSubmission](), PacketID?.none)
     for number in 0..<20 {
       let packet = try StoreRig.packet([number], after: last)
@@ -55,7 +56,7 @@ struct ConformanceTests {
     arguments: StoreRig.Kind.allCases)
   func missing(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     let lost = try StoreRig.packet([0]).id
     #expect(try await store.take(StoreRig.packet([1], after: lost)) == .stored(chainIsBroken: true))
     let second = try StoreRig.packet([2], after: try StoreRig.packet([0]).id)
@@ -71,7 +72,7 @@ struct ConformanceTests {
     arguments: StoreRig.Kind.allCases)
   func state(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     let first = try StoreRig.packet([1], ledger: "stored=1")
     let stream = StreamID(first.delivery.context)
     #expect(try await store.state(of: stream) == nil)
@@ -86,7 +87,7 @@ struct ConformanceTests {
     "a report comes back as it was sent", arguments: StoreRig.Kind.allCases, [nil, [], [0, 255, 10]] as [[UInt8]?])
   func whole(kind: StoreRig.Kind, payload: [UInt8]?) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     let packet = try StoreRig.packet([7], device: "device-1", type: "a \u{1F600} type", payload: payload)
     _ = try await store.take(packet)
     let found = try #require(try await store.page(ReportFilter()).first)
@@ -102,7 +103,7 @@ struct ConformanceTests {
   @Test("pages are filtered, limited, and go on behind the last one", arguments: StoreRig.Kind.allCases)
   func pages(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()
-    let store = try rig.store(kind)
+    let store = try await rig.store(kind)
     let seed = SeededRandom.announcedSeed("pages of reports")
     var random = SeededRandom(seed: seed)
     var sent: [(device: String, namespace: String, type: String, number: Int)] = []
@@ -131,7 +132,7 @@ struct ConformanceTests {
       }
     }
     var filter = ReportFilter()
-    filter.since = 1_700_000_000_001
+    filter.since = SystemTime().unixMilliseconds + 60_000
     #expect(try await store.numbers(filter) == [])
     await store.close()
   }

@@ -6,6 +6,7 @@ import PrismProtocol
 actor MemoryPacketStore: PacketStore {
   nonisolated let failure: String? = nil
   nonisolated let recheckInterval: Duration? = nil
+  nonisolated let figures = StoreCounts()
 
   private struct Stream {
     var ids: Set<PacketID> = []
@@ -39,7 +40,7 @@ actor MemoryPacketStore: PacketStore {
       reports.append(
         StoredReport(
           id: Int64(reports.count + 1), device: context.deviceID, namespace: context.namespace.text,
-          kind: context.kind.rawValue, type: text(row.type), reportID: text(row.reportID), createdTime: row.createdTime,
+          kind: context.kind.name, type: text(row.type), reportID: text(row.reportID), createdTime: row.createdTime,
           receivedTime: 1_700_000_000_000, packetID: context.packetID.description, chainIsBroken: chainIsBroken,
           meta: Array(packet.meta(row)), payloadBytes: packet.payload(index)?.count, payload: packet.payload(index)))
     }
@@ -56,12 +57,32 @@ actor MemoryPacketStore: PacketStore {
     }
     return found.prefix(filter.limit).map { report in
       var report = report
-      report.payload = nil
+      if !filter.hasPayloads { report.payload = nil }
       return report
     }
   }
 
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? { reports.first { $0.id == id } }
   func maintain() async throws(StoreFailure) -> Bool { false }
+  nonisolated func outputSource(_ name: String) -> any OutputSource { MemoryOutputSource(store: self) }
   func close() async {}
+}
+
+/// Reads the arrays, and keeps its place.
+actor MemoryOutputSource: OutputSource {
+  private let store: MemoryPacketStore
+  private var last: Int64 = 0
+
+  init(store: MemoryPacketStore) { self.store = store }
+
+  func lead() -> Bool { true }
+  func cursor() -> Int64 { last }
+  func note(cursor id: Int64) { last = id }
+  func close() {}
+
+  func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport] {
+    var filter = ReportFilter()
+    (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
+    return try await store.page(filter)
+  }
 }

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import PrismBase
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 import PrismTestSupport
 import Testing
 

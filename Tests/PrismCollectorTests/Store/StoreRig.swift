@@ -11,7 +11,7 @@ import Synchronization
 
 /// Packets for a store, and a folder for it.
 final class StoreRig: Sendable {
-  enum Kind: String, CaseIterable, Sendable { case sqlite, memory }
+  enum Kind: String, CaseIterable, Sendable { case sqlite, memory, postgresql }
 
   let path: String
   let time = ManualTime()
@@ -34,8 +34,9 @@ final class StoreRig: Sendable {
     return try SQLitePacketStore(options)
   }
 
-  func store(_ kind: Kind) throws -> any PacketStore {
+  func store(_ kind: Kind) async throws -> any PacketStore {
     switch kind {
+    case .postgresql: try await PostgreSQLRig().store()
     case .sqlite: try sqlite()
     case .memory: MemoryPacketStore()
     }
@@ -44,7 +45,8 @@ final class StoreRig: Sendable {
   /// A packet of reports with these numbers.
   static func packet(
     _ numbers: [Int], device: String = "d", namespace: String = "prism", type: String = "t", payload: [UInt8]? = nil,
-    id: PacketID? = nil, after predecessor: PacketID? = nil, ledger: String? = nil
+    id: PacketID? = nil, after predecessor: PacketID? = nil, ledger: String? = nil,
+    reportPrefix: String = ""
   ) throws -> OpenedPacket {
     var random = SystemRandomNumberGenerator()
     let context = PacketContext(
@@ -52,12 +54,13 @@ final class StoreRig: Sendable {
       packetID: id ?? PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
       kind: payload == nil ? .meta : .payload)
     let metas = numbers.map {
-      #"{"MONITOR_TYPE":"\#(type)","REPORT_ID":"r\#($0)","CREATE_TIME":\#($0),"n":\#($0)}"#
+      #"{"MONITOR_TYPE":"\#(type)","REPORT_ID":"\#(reportPrefix)r\#($0)","CREATE_TIME":\#($0),"n":\#($0)}"#
     }
     let delivery = try Delivery(
       try CollectorTests.request(
         context, metas: metas, payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? [],
-        dependsOn: predecessor, changing: ["prism-ledger": ledger]), kind: context.kind)
+        dependsOn: predecessor, ledger: ledger ?? ""), kind: context.kind,
+      now: 1_700_000_000_000)
     return try OpenedPacket(
       delivery,
       UnpackedPacket(

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Bad configurations")
 struct BadConfigurationTests {
-  static let environment = ["MANY": "1000"]
+  static let environment = ["MANY": "5000"]
 
   static func folder() throws -> ConfigurationFolder {
     let folder = try ConfigurationFolder([

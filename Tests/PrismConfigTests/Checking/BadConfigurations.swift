@@ -27,14 +27,14 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "an unknown escape", "prismd.yaml", "state: \"\\q\"\n",
       [
-        "prismd.yaml:1: YAML: found unknown escape character while parsing a quoted scalar; a backslash stands for itself in single quotes"
+        "prismd.yaml:1: YAML: found unknown escape character while parsing a quoted scalar; in single quotes a backslash is an ordinary character"
       ]),
     BadConfiguration(
       "wrong indentation", "prismd.yaml", "ingest:\n  socket: /tmp/a\n mode: 0600\n",
       ["prismd.yaml:3: YAML: did not find expected key while parsing a block mapping"]),
     BadConfiguration(
-      "a key stands twice", "prismd.yaml", "state: /tmp/a\nstate: /tmp/b\n",
-      ["prismd.yaml:2: YAML: the key state stands twice; it is on line 1 already"]),
+      "a key occurs twice", "prismd.yaml", "state: /tmp/a\nstate: /tmp/b\n",
+      ["prismd.yaml:2: YAML: the key state occurs twice; it is on line 1 already"]),
     BadConfiguration(
       "a billion laughs", "prismd.yaml", "a: &a [lol, lol]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\n",
       [
@@ -117,14 +117,14 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ["prismd.yaml:2: YAML: has a NUL byte, as in UTF-16; save the file as UTF-8 text"]),
     BadConfiguration(
       "a shell's word for home", "prismd.yaml", "state: ~/prism\n",
-      ["prismd.yaml:1: state: is ~/prism, but a ~ stands for itself; write ${HOME} for your home"]),
+      ["prismd.yaml:1: state: is ~/prism, but a ~ is an ordinary character; write ${HOME} for your home"]),
     BadConfiguration(
       "a group in another case", "prismd.yaml", "Log: {level: info}\n",
       ["prismd.yaml:1: Log: is unknown; did you mean log?"]),
     BadConfiguration(
       "a path of another system in double quotes", "prismd.yaml", "log: {}\nstate: \"C:\\prism\"\n",
       [
-        "prismd.yaml:2: YAML: found unknown escape character while parsing a quoted scalar; a backslash stands for itself in single quotes"
+        "prismd.yaml:2: YAML: found unknown escape character while parsing a quoted scalar; in single quotes a backslash is an ordinary character"
       ]),
     BadConfiguration(
       "a number in octal, as YAML 1.1 took it", "prismd.yaml", "ingest: {maxConnections: 0100}\n",
@@ -151,7 +151,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ]),
     BadConfiguration(
       "a ceiling too high", "prismd.yaml", "limits: {maxItem: 10001}\n",
-      ["prismd.yaml:1: limits.maxItem: is 10001, must be 100...10000"]),
+      ["prismd.yaml:1: limits.maxItem: is 10001, must be 1000...10000"]),
     BadConfiguration(
       "a ceiling too low", "prismd.yaml", "limits: {maxBodyMByte: 2}\n",
       ["prismd.yaml:1: limits.maxBodyMByte: is 2, must be 3...64"]),
@@ -164,12 +164,12 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a common key with a space", "prismd.yaml", "common: {\"my region\": eu}\n",
       [
-        "prismd.yaml:1: common.my region: is no name of an entry, must be 1 to 128 visible ASCII characters, and none of MONITOR_TYPE, REPORT_ID, IS_BIZ, CREATE_TIME"
+        "prismd.yaml:1: common.my region: is no name of an entry, must be 1 to 128 visible ASCII characters, and not MONITOR_TYPE, REPORT_ID, IS_BIZ, CREATE_TIME"
       ]),
     BadConfiguration(
       "a common key that is a row's own", "prismd.yaml", "common: {IS_BIZ: x}\n",
       [
-        "prismd.yaml:1: common.IS_BIZ: is no name of an entry, must be 1 to 128 visible ASCII characters, and none of MONITOR_TYPE, REPORT_ID, IS_BIZ, CREATE_TIME"
+        "prismd.yaml:1: common.IS_BIZ: is no name of an entry, must be 1 to 128 visible ASCII characters, and not MONITOR_TYPE, REPORT_ID, IS_BIZ, CREATE_TIME"
       ]),
     BadConfiguration(
       "keys that are a map", "prismd.yaml", "keys: {id: k1, file: k1.key}\n",
@@ -274,7 +274,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ]),
     BadConfiguration(
       "a number under its range", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem: 0\n",
-      ["namespaces.d/shop.yaml:2: maxItem: is 0, must be 1...100"]),
+      ["namespaces.d/shop.yaml:2: maxItem: is 0, must be 1...1000"]),
     BadConfiguration(
       "a negative number", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nexpirationDay: -1\n",
       ["namespaces.d/shop.yaml:2: expirationDay: is -1, must be 1...30"]),
@@ -284,27 +284,27 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "an octal-looking number", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem: 010\n",
       [
-        "namespaces.d/shop.yaml:2: maxItem: is 010, must be a whole number, 1...100; a leading zero means octal elsewhere, write it without"
+        "namespaces.d/shop.yaml:2: maxItem: is 010, must be a whole number, 1...1000; a leading zero means octal elsewhere, write it without"
       ]),
     BadConfiguration(
       "a hexadecimal number", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem: 0x10\n",
-      ["namespaces.d/shop.yaml:2: maxItem: is 0x10, must be a whole number, 1...100"]),
+      ["namespaces.d/shop.yaml:2: maxItem: is 0x10, must be a whole number, 1...1000"]),
     BadConfiguration(
       "a number beyond 64 bits", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\nmaxItem: 99999999999999999999\n",
-      ["namespaces.d/shop.yaml:2: maxItem: is 99999999999999999999, must be 1...100"]),
+      ["namespaces.d/shop.yaml:2: maxItem: is 99999999999999999999, must be 1...1000"]),
     BadConfiguration(
       "a number with a unit", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxStoreMByte: 256MB\n",
       ["namespaces.d/shop.yaml:2: maxStoreMByte: is 256MB, must be a whole number, 1...65536"]),
     BadConfiguration(
       "a quoted number", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem: \"10\"\n",
-      ["namespaces.d/shop.yaml:2: maxItem: is \"10\", must be a whole number, 1...100; write it without quotes"]),
+      ["namespaces.d/shop.yaml:2: maxItem: is \"10\", must be a whole number, 1...1000; write it without quotes"]),
     BadConfiguration(
       "a word as a number", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmeteredIntervalSecond: never\n",
       ["namespaces.d/shop.yaml:2: meteredIntervalSecond: is never, must be a whole number, 0...3600"]),
     BadConfiguration(
       "a key without a value", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem:\n",
-      ["namespaces.d/shop.yaml:2: maxItem: has no value, must be 1...100; leave the key out for its default"]),
+      ["namespaces.d/shop.yaml:2: maxItem: has no value, must be 1...1000; leave the key out for its default"]),
     BadConfiguration(
       "an unknown choice with a near one", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\nonFull: evictoldest\n",
@@ -433,7 +433,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a variable out of range", "namespaces.d/shop.yaml", "monitorList: [{type: order}]\nmaxItem: ${MANY}\n",
       [
-        "namespaces.d/shop.yaml:2: maxItem: is ${MANY}, must be 1...100; limits.maxItem of prismd.yaml may raise the upper end to 10000"
+        "namespaces.d/shop.yaml:2: maxItem: is ${MANY}, must be 1...1000; limits.maxItem of prismd.yaml may raise the upper end to 10000"
       ]),
   ]
 

@@ -136,7 +136,7 @@ struct FilesTests {
     ])
     #expect(
       folder.faultLines() == [
-        "prismd.yaml:1: limits.maxItem: is lots, must be a whole number, 100...10000",
+        "prismd.yaml:1: limits.maxItem: is lots, must be a whole number, 1000...10000",
         "prismd.yaml:2: keys[0].file: names none.key (looked for in .): No such file or directory",
       ])
     try folder.write("prismd.yaml", "limits: [")

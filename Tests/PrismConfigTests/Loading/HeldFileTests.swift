@@ -47,11 +47,11 @@ struct HeldFileTests {
       key + "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)"),
     Bad(
       "an encrypted key", "key.pem", FilesTests.privateKey.replacing("PRIVATE", with: "ENCRYPTED PRIVATE"),
-      key + "holds an encrypted key, and nobody can be asked for its passphrase; decrypt it with openssl pkey"),
+      key + "holds an encrypted key, and prism cannot ask for its passphrase; decrypt it with openssl pkey"),
     Bad(
       "a key that is encrypted the old way", "key.pem",
       FilesTests.privateKey.replacing("-----\nM", with: "-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nM"),
-      key + "holds an encrypted key, and nobody can be asked for its passphrase; decrypt it with openssl pkey"),
+      key + "holds an encrypted key, and prism cannot ask for its passphrase; decrypt it with openssl pkey"),
   ]
 
   @Test("what is sound is read, and another content is another configuration")

@@ -39,7 +39,7 @@ struct RemoteDocumentTests {
       (#"{"namespaces":[],"updateTime":1,"version":"2"}"#, "remote: version: must be a whole number, 0 or more"),
       (#"{"namespaces":{},"updateTime":1}"#, "remote: namespaces: must be a list of maps"),
       (#"{"updateTime":1}"#, "remote: namespaces: must be a list of maps"),
-      (#"{"namespaces":[{"name":"a"},{"name":"a"}],"updateTime":1}"#, "remote: a: stands twice"),
+      (#"{"namespaces":[{"name":"a"},{"name":"a"}],"updateTime":1}"#, "remote: a: occurs twice"),
     ])
   func refused(text: String, fault: String) throws {
     let faults = #expect(throws: ConfigurationFaults.self) { try RemoteDocument(parsing: Array(text.utf8)) }

@@ -8,7 +8,7 @@ struct RemoteTests {
 
   private func loaded(remote: String = "") throws -> LoadedConfiguration {
     try ConfigurationFolder([
-      "prismd.yaml": "limits: {maxItem: 200}\nremote: {url: \"https://h\"\(remote)}\n",
+      "prismd.yaml": "limits: {maxItem: 2000}\nremote: {url: \"https://h\"\(remote)}\n",
       "namespaces.d/shop.yaml": "maxItem: 50\nmonitorList: [{type: order}, {type: net, onlyWifi: false}]\n",
     ]).load()
   }
@@ -31,9 +31,9 @@ struct RemoteTests {
   @Test("is laid over what the file says, and over nothing that it does not name")
   func layers() throws {
     let loaded = try loaded()
-    let under = try loaded.applying(remote: [try entry(#"{"name":"shop","maxItem":200,"onlyWifi":true}"#)])
+    let under = try loaded.applying(remote: [try entry(#"{"name":"shop","maxItem":2000,"onlyWifi":true}"#)])
     let shop = try #require(under.snapshot.namespaces[Self.shop])
-    #expect(shop.maxItem == 200)
+    #expect(shop.maxItem == 2000)
     #expect(shop.monitorList.map(\.onlyWifi) == [true, false])
     #expect(under.origins[Self.shop, "maxItem"] == .remote)
     guard case .file(_, line: 2) = under.origins[Self.shop, "monitorList"] else { throw Unexpected() }
@@ -57,7 +57,7 @@ struct RemoteTests {
   func refusals() throws {
     #expect(
       try faults(
-        #"{"name":"shop","maxItem":201,"isUpload":"no","tls":{"caFile":"/etc/passwd"},"keyId":"k","url":"https://x"}"#,
+        #"{"name":"shop","maxItem":2001,"isUpload":"no","tls":{"caFile":"/etc/passwd"},"keyId":"k","url":"https://x"}"#,
         #"{"name":"new","maxItm":1,"expirationDay":3,"periodicTimerSecond":31}"#)
         == [
           "remote: new.maxItm: is unknown; did you mean maxItem?",
@@ -67,7 +67,7 @@ struct RemoteTests {
           "remote: shop.tls: can never be set remotely",
           "remote: shop.keyId: can never be set remotely",
           "remote: shop.url: is not granted; remote.allow of prismd.yaml lists what is",
-          "remote: shop.maxItem: is 201, must be 1...200; limits.maxItem of prismd.yaml may raise the upper end to 10000",
+          "remote: shop.maxItem: is 2001, must be 1...2000; limits.maxItem of prismd.yaml may raise the upper end to 10000",
           #"remote: shop.isUpload: is "no", must be true or false; write false without quotes"#,
         ])
   }
@@ -85,7 +85,7 @@ struct RemoteTests {
   func environment() throws {
     #expect(
       try faults(#"{"name":"shop","maxItem":"${HOME}"}"#) == [
-        #"remote: shop.maxItem: is "${HOME}", must be a whole number, 1...200"#
+        #"remote: shop.maxItem: is "${HOME}", must be a whole number, 1...2000"#
       ])
   }
 

@@ -38,7 +38,7 @@ struct ShowingTests {
     #expect(
       json["namespaces"]?["shop"]?["url"] == ["value": "https://collector.example.com", "origin": .string("\(file):1")])
     #expect(json["namespaces"]?["shop"]?["authorization.tokenFile"]?["origin"] == .string("\(file):3"))
-    #expect(json["namespaces"]?["shop"]?["maxItem"] == ["value": 100, "origin": "default"])
+    #expect(json["namespaces"]?["shop"]?["maxItem"] == ["value": 1000, "origin": "default"])
     #expect(json["daemon"]?["keys"]?["value"] == [["id": "k1", "file": .string("\(folder.path)/k1.key")]])
   }
 

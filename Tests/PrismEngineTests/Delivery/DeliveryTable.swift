@@ -24,10 +24,10 @@ struct DeliveryTable {
 
   static func id(_ number: Int) -> PacketID { PacketID("018bcfe5-6800-7000-8000-00000000000\(number)")! }
 
-  static func claimed(_ number: Int, items: Int = 2) -> ClaimedPacket {
+  static func claimed(_ number: Int, items: Int = 2, metaBytes: Int = 2) -> ClaimedPacket {
     ClaimedPacket(
       id: id(number), namespace: NamespaceName("shop")!, kind: .meta, createdTime: 0, ledgerHeader: "",
-      metas: Array("{}".utf8), itemCount: items, payloads: [])
+      metas: [UInt8](repeating: 0x7B, count: metaBytes), itemCount: items, payloads: [])
   }
 
   static func built(_ number: Int, items: Int = 2, hasWifiOnlyRows: Bool = false) -> BuiltPacket {
@@ -38,27 +38,24 @@ struct DeliveryTable {
     BuiltPacket(
       context: PacketContext(
         deviceID: "d", namespace: NamespaceName("shop")!, packetID: packet.id, kind: .meta),
-      itemCount: packet.itemCount, ledgerHeader: "", seal: seal, body: [1], mac: nil, rawBytes: 2, wifiOnlyTypes: [],
+      itemCount: packet.itemCount, ledgerHeader: "", seal: seal, contents: contents, wifiOnlyTypes: [],
       hasWifiOnlyRows: hasWifiOnlyRows)
   }
 
-  static func accepts(_ number: Int) -> Delivery.Event { .answered(id(number), accepts(id(number))) }
-  static func accepts(_ id: PacketID) -> UploadAnswer {
-    response(200, ["prism-receipt": id.description])
+  private static let contents = try! PacketWriter(cipher: .aes128GCM, keyID: "main", key: DeliveryRig.key).pack(
+    metas: Array("{}".utf8), payloads: nil)
+
+  static func accepts(_ number: Int) -> Delivery.Event {
+    .answered(id(number), DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true))
   }
-  static func answers(_ number: Int, _ status: Int, _ origin: UploadAnswer.Origin = .newConnection) -> Delivery.Event {
-    var answer = response(status)
-    answer.origin = origin
-    return .answered(id(number), answer)
+  static func answers(_ number: Int, _ verdict: DeliveryOutcome.Verdict, mayHaveLeft: Bool = true) -> Delivery.Event {
+    .answered(id(number), DeliveryOutcome(verdict, mayHaveLeft: mayHaveLeft))
   }
-  static func fails(_ number: Int, _ failure: UploadAnswer.Failure, mayHaveLeft: Bool) -> Delivery.Event {
-    .answered(id(number), ScriptedTransport.failure(failure, mayHaveLeft: mayHaveLeft))
-  }
-  private static func response(_ status: Int, _ headers: [String: String] = [:]) -> UploadAnswer {
-    UploadAnswer(
-      outcome: .response(status: status, headers: headers, body: []), mayHaveLeft: true, bytesSent: 1, bytesReceived: 1,
-      duration: .zero)
-  }
+
+  static let unavailable = DeliveryOutcome.Verdict.unavailable(status: 503, cause: "status 503", retryAfter: nil)
+  static let lost = DeliveryOutcome.Verdict.unavailable(status: nil, cause: "connect: scripted", retryAfter: nil)
+  static let tooLarge = DeliveryOutcome.Verdict.tooLarge(status: 413, message: "")
+  static let unacceptable = DeliveryOutcome.Verdict.unacceptable(status: 422, message: "")
 
   // MARK: Words
 
@@ -81,14 +78,14 @@ struct DeliveryTable {
     }
   }
 
-  private static func words(_ turn: UploadTurn) -> String {
+  private static func words(_ turn: UploadCommit) -> String {
     var words = ["commit"]
-    for settlement in turn.settlements {
-      switch settlement {
+    for disposition in turn.dispositions {
+      switch disposition {
       case .delivered(let id, _): words.append("delivered \(number(id))")
       case .dead(let id, _): words.append("dead \(number(id))")
       case .split(let id, _, _): words.append("split \(number(id))")
-      case .dissolved(let id): words.append("released \(number(id))")
+      case .released(let id): words.append("released \(number(id))")
       }
     }
     if !turn.claims.isEmpty { words.append("claims \(turn.claims.count)") }

@@ -43,7 +43,7 @@ struct DeliveryWalkTests {
       case .build(let packets, _, _):
         tell(
           random.oneIn(15) ? .notBuilt(packets.map(\.id), "internal") : .built(packets.map { DeliveryTable.built($0) }))
-      case .post(let packet, _, _): tell(.answered(packet.context.packetID, answer(packet.context.packetID)))
+      case .post(let packet, _, _): tell(.answered(packet.context.packetID, outcome()))
       case .rememberRetry, .accepted, .circuit, .log, .ended: break
       }
     }
@@ -54,26 +54,25 @@ struct DeliveryWalkTests {
       return packet
     }
 
-    private mutating func answer(_ id: PacketID) -> UploadAnswer {
+    private mutating func outcome() -> DeliveryOutcome {
+      let verdicts: [DeliveryOutcome.Verdict] = [
+        DeliveryTable.tooLarge, DeliveryTable.unacceptable, DeliveryTable.unavailable, .noReceipt(status: 200),
+        .misconfigured(status: 401, code: nil, message: ""), .unproven(status: 400),
+      ]
       switch Int.random(in: 0..<8, using: &random) {
-      case 0: return ScriptedTransport.failure(.reset, mayHaveLeft: true)
-      case 1: return ScriptedTransport.failure(.connect, mayHaveLeft: false)
-      case 2:
-        guard case .answered(_, var answer) = DeliveryTable.answers(1, random.pick([400, 401, 413, 422, 503])) else {
-          break
-        }
-        answer.origin = random.pick(UploadAnswer.Origin.allCases)
-        return answer
-      default: break
+      case 0: return DeliveryOutcome(DeliveryTable.lost, mayHaveLeft: true)
+      case 1: return DeliveryOutcome(DeliveryTable.lost, mayHaveLeft: false)
+      case 2: return DeliveryOutcome(random.pick(verdicts), mayHaveLeft: true)
+      default: return DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true)
       }
-      return DeliveryTable.accepts(id)
     }
 
     mutating func event() {
       switch Int.random(in: 0..<6, using: &random) {
       case 0: waiting += Int.random(in: 1...20, using: &random)
       case 1: table.conditions.verdict = random.oneIn(3) ? DeliveryTable.shut : .open(.all)
-      case 2: tell(.upload(.hope(random.pick(UploadState.Hope.allCases), tryAt: table.conditions.instant.uptime)))
+      case 2:
+        tell(.upload(.trigger(random.pick(UploadState.RetryTrigger.allCases), tryAt: table.conditions.instant.uptime)))
       case 3:
         let later = table.conditions.instant.uptime + .seconds(400)
         table.conditions.instant = Instant(uptime: later, unixMilliseconds: 1_700_000_000_000)

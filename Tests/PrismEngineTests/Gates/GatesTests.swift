@@ -12,7 +12,7 @@ struct GatesTests {
   static let order = ReportType("order")!, log = ReportType("log")!, scan = ReportType("scan")!
 
   static func gates(
-    _ kind: ReportKind = .meta, network: NetworkState.Kind = .unmetered, used: Int = 0,
+    _ kind: RowKind = .meta, network: NetworkStatus.Kind = .unmetered, used: Int = 0,
     _ change: (inout NamespaceConfiguration) -> Void = { _ in }
   ) -> Gates {
     let shop = NamespaceName("shop")!
@@ -20,7 +20,7 @@ struct GatesTests {
     flow.book(used)
     return Gates(
       settings: PipelineSettings(namespace: shop, snapshot: DeliveryRig.snapshot(change), automaticDeviceID: "d"),
-      kind: kind, network: NetworkState(kind: network, interface: "t0", reason: "so"), flow: flow, pause: nil,
+      kind: kind, network: NetworkStatus(kind: network, interface: "t0", reason: "so"), flow: flow, pause: nil,
       lastFailure: nil, circuit: Circuit(), isStopping: false, now: now)
   }
 
@@ -126,11 +126,11 @@ struct GatesTests {
   @Test(
     "where the verdict is shut for the kind, every type of it is told so",
     arguments: [
-      NetworkState.Kind.none, .metered, .unmetered,
+      NetworkStatus.Kind.none, .metered, .unmetered,
     ])
-  func agrees(network: NetworkState.Kind) {
+  func agrees(network: NetworkStatus.Kind) {
     for used in [0, 5000] {
-      for kind in ReportKind.allCases {
+      for kind in RowKind.all {
         let gates = Self.gates(kind, network: network, used: used) { $0.maxFlowBytes = 5000 }
         for type in [Self.order, Self.log, Self.scan] {
           let mayLeave: Bool =

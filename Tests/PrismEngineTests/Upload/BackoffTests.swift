@@ -47,7 +47,7 @@ struct BackoffTests {
 struct CircuitTests {
   @Test("opens with the fifth failure in a row, of either kind, and closes with a success") func opens() {
     var circuit = Circuit()
-    for (count, kind) in [ReportKind.meta, .payload, .meta, .payload].enumerated() {
+    for (count, kind) in [RowKind.meta, .payload, .meta, .payload].enumerated() {
       circuit.failed(kind)
       #expect(!circuit.isOpen && circuit.failuresInRow == count + 1)
     }

@@ -11,19 +11,19 @@ struct RefusedPacketTests {
   func halved(status: Int) {
     var random = SystemRandomNumberGenerator()
     let ids = (0..<3).map { _ in PacketID(unixMilliseconds: 0, using: &random) }
-    func settling(itemCount: Int) -> Settling {
-      let answer = UploadAnswer(
+    func settling(itemCount: Int) -> DeliveryDecision {
+      let answer = PostAnswer(
         outcome: .response(status: status, headers: [:], body: []), mayHaveLeft: true, bytesSent: 1, bytesReceived: 1,
         duration: .zero)
       var halves = ids.dropFirst().makeIterator()
-      return Settling(
-        AnswerClass(answer, to: ids[0], receipt: .required, now: 0),
+      return DeliveryDecision(
+        ResponseClass.verdict(answer, to: ResponseClassTests.check(.required, of: ids[0]), now: 0),
         .init(packet: ids[0], itemCount: itemCount, attempts: 1, now: 0), newID: { halves.next()! })
     }
     #expect(
       settling(itemCount: 2)
         == .split(.split(ids[0], first: ids[1], second: ids[2]), first: ids[1], second: ids[2]))
-    let cause = Settlement.DeadCause(status: status, message: "", unixMilliseconds: 0, attempts: 1)
+    let cause = Disposition.DeadCause(status: status, message: "", unixMilliseconds: 0, attempts: 1)
     #expect(settling(itemCount: 1) == .settled(.dead(ids[0], cause: cause)))
   }
 }

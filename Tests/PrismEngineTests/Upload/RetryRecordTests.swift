@@ -43,7 +43,7 @@ struct RetryRecordTests {
     }
   }
 
-  @Test("a wait of nothing is no wish of the collector's: the backoff decides") func askedForNothing() {
+  @Test("a wait of nothing is no request of the collector's: the backoff decides") func askedForNothing() {
     var record = RetryRecord()
     let pause = record.failed(failure, reason: .failure, retryAfter: .zero, random: 1_000_000, now: .zero)
     #expect(pause == .init(until: .seconds(1), reason: .failure))

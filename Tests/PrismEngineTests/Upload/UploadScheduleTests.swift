@@ -6,9 +6,9 @@ import Testing
 struct UploadScheduleTests {
   private let now: Duration = .seconds(1000), interval: Duration = .seconds(10)
 
-  private func schedule(_ wishes: UploadSchedule.Wish..., random: UInt64 = 0) -> UploadSchedule {
+  private func schedule(_ signal: UploadSchedule.UploadRequest..., random: UInt64 = 0) -> UploadSchedule {
     var schedule = UploadSchedule()
-    for wish in wishes { schedule.wish(wish, now: now, interval: interval, random: random) }
+    for request in signal { schedule.requestUpload(request, now: now, interval: interval, random: random) }
     return schedule
   }
 
@@ -16,30 +16,30 @@ struct UploadScheduleTests {
     schedule.due(spacing: spacing).map { $0 - now }
   }
 
-  @Test("nobody wishes: nothing is due") func idle() { #expect(delay(UploadSchedule()) == nil) }
+  @Test("nobody signal: nothing is due") func idle() { #expect(delay(UploadSchedule()) == nil) }
 
   @Test(
-    "each wish has its time, with the least and the most jitter",
+    "each request has its time, with the least and the most jitter",
     arguments: [
       (.rows, .seconds(10), .seconds(8)), (.realtime, .seconds(2), .seconds(2)), (.crash, .seconds(2), .seconds(2)),
       (.network, .zero, .seconds(2)), (.start, .zero, .zero), (.flush, .zero, .zero),
-    ] as [(UploadSchedule.Wish, Duration, Duration)])
-  func wishes(wish: UploadSchedule.Wish, least: Duration, most: Duration) {
-    #expect(delay(schedule(wish, random: 0)) == least)
-    #expect(delay(schedule(wish, random: 2_000_000)) == most, "rows: a fifth earlier at most")
+    ] as [(UploadSchedule.UploadRequest, Duration, Duration)])
+  func signal(request: UploadSchedule.UploadRequest, least: Duration, most: Duration) {
+    #expect(delay(schedule(request, random: 0)) == least)
+    #expect(delay(schedule(request, random: 2_000_000)) == most, "rows: a fifth earlier at most")
   }
 
-  @Test("several wishes are one upload, at the earliest of their times") func merged() {
+  @Test("several signal are one upload, at the earliest of their times") func merged() {
     var merged = schedule(.rows, .realtime, .rows, .crash)
     #expect(delay(merged) == .seconds(2))
     merged.begin(now: now + .seconds(2))
     #expect(delay(merged) == nil)
   }
 
-  @Test("a later wish never moves an upload that is due before") func neverLater() {
+  @Test("a later request never moves an upload that is due before") func neverLater() {
     var early = schedule(.realtime)
-    early.wish(.realtime, now: now + .seconds(1), interval: interval, random: 0)
-    early.wish(.rows, now: now + .seconds(1), interval: interval, random: 0)
+    early.requestUpload(.realtime, now: now + .seconds(1), interval: interval, random: 0)
+    early.requestUpload(.rows, now: now + .seconds(1), interval: interval, random: 0)
     #expect(delay(early) == .seconds(2))
   }
 
@@ -48,11 +48,11 @@ struct UploadScheduleTests {
     arguments: [
       (.rows, .seconds(60)), (.realtime, .seconds(60)), (.network, .seconds(60)), (.crash, .seconds(7)),
       (.start, .seconds(5)), (.flush, .seconds(5)),
-    ] as [(UploadSchedule.Wish, Duration)])
-  func spacing(wish: UploadSchedule.Wish, expected: Duration) {
+    ] as [(UploadSchedule.UploadRequest, Duration)])
+  func spacing(request: UploadSchedule.UploadRequest, expected: Duration) {
     var schedule = UploadSchedule()
     schedule.begin(now: now)
-    schedule.wish(wish, now: now + .seconds(5), interval: interval, random: 0)
+    schedule.requestUpload(request, now: now + .seconds(5), interval: interval, random: 0)
     #expect(delay(schedule, spacing: .seconds(60)) == expected)
   }
 

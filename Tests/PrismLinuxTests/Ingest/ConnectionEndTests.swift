@@ -1,5 +1,5 @@
 import Glibc
-import PrismEngine
+import PrismAdmission
 import PrismLinux
 import PrismProtocol
 import PrismTestSupport

@@ -1,5 +1,5 @@
 import Foundation
-import PrismEngine
+import PrismAdmission
 import PrismLinux
 import PrismTestSupport
 import Testing

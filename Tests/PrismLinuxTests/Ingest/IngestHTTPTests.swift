@@ -1,6 +1,6 @@
 import Foundation
+import PrismAdmission
 import PrismConfig
-import PrismEngine
 import PrismLinux
 import PrismProtocol
 import Testing

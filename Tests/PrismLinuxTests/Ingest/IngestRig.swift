@@ -1,8 +1,8 @@
 import Foundation
 import Glibc
+import PrismAdmission
 import PrismBase
 import PrismConfig
-import PrismEngine
 import PrismLinux
 import PrismProtocol
 import PrismTestSupport
@@ -15,15 +15,26 @@ final class ScriptedSink: ReportSink {
     var isHeld = false
     var waiting: [CheckedContinuation<Void, Never>] = []
     var sequence: Int64 = 0
+    var notes: [BatchNote] = []
     var failure: Refusal?
   }
   private let state = Mutex(State())
 
-  func append(_ batches: [ReportBatch], whenDone: @escaping @Sendable (CommitOutcome) -> Void) {
+  func append(
+    _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
+  ) {
     Task {
       await waitWhileHeld()
-      whenDone(outcome(of: batches))
+      let outcome = outcome(of: batches)
+      if case .committed(let outcomes) = outcome {
+        state.withLock { $0.notes += notes.filter { $0.isDue(after: outcomes) } }
+      }
+      whenDone(outcome)
     }
+  }
+
+  func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? {
+    state.withLock { $0.notes.last { ($0.key, $0.namespace) == (key, namespace) }?.value }
   }
 
   private func outcome(of batches: [ReportBatch]) -> CommitOutcome {
@@ -35,7 +46,7 @@ final class ScriptedSink: ReportSink {
           BatchOutcome(
             ids: batch.rows.map { row in
               state.sequence += 1
-              return RowID(lane: batch.types[row.type].lane, sequence: state.sequence)
+              return RowID(priority: batch.types[row.type].priority, sequence: state.sequence)
             }, epoch: "0123456789abcdefghij")
         })
     }

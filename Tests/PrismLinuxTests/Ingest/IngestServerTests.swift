@@ -1,6 +1,6 @@
 import Glibc
+import PrismAdmission
 import PrismConfig
-import PrismEngine
 import PrismLinux
 import PrismProtocol
 import PrismTestSupport

@@ -1,4 +1,5 @@
 import Foundation
+import PrismAdmission
 import PrismBase
 import PrismEngine
 import PrismHTTP

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PrismAdmission
 import PrismBase
 import PrismEngine
 import PrismHTTP

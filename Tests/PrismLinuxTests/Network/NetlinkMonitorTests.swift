@@ -45,7 +45,7 @@ struct NetlinkMonitorTests {
     await monitor.stop()
   }
 
-  private static let script: [(String, NetworkState.Kind, String?)] = [
+  private static let script: [(String, NetworkStatus.Kind, String?)] = [
     (
       "link add eth7 type veth peer name peer7;addr add 10.9.0.1/24 dev eth7;link set peer7 up;"
         + "link set eth7 up;route add default via 10.9.0.2 dev eth7 metric 100", .unmetered, "eth7"

@@ -15,13 +15,13 @@ struct NetworkDecisionTests {
   @Test(
     "an interface's kind decides where no glob does",
     arguments: [
-      (link(1, "eth0"), NetworkState.Kind.unmetered), (link(1, "wlan0", type: "wlan"), .unmetered),
+      (link(1, "eth0"), NetworkStatus.Kind.unmetered), (link(1, "wlan0", type: "wlan"), .unmetered),
       (link(1, "wwan0", hardware: 65534), .metered), (link(1, "wwp0s20u4", type: "wwan"), .metered),
       (link(1, "ppp0", hardware: 512), .metered), (link(1, "dial", hardware: 512), .metered),
       (link(1, "modem", hardware: 519), .metered), (link(1, "rmnet_data0"), .metered),
       (link(1, "tun0", hardware: 65534), .unmetered),
     ])
-  func kinds(link: NetworkFacts.Link, expected: NetworkState.Kind) {
+  func kinds(link: NetworkFacts.Link, expected: NetworkStatus.Kind) {
     let facts = NetworkFacts(links: [link], routes: [.init(family: .ipv4, linkIndex: 1, metric: 0)])
     let state = NetworkDecision.state(facts, .init())
     #expect(state.kind == expected)
@@ -82,6 +82,6 @@ struct NetworkDecisionTests {
   func noRoute() {
     #expect(
       NetworkDecision.state(NetworkFacts(), .init())
-        == NetworkState(kind: .none, interface: nil, reason: "no usable default route"))
+        == NetworkStatus(kind: .none, interface: nil, reason: "no usable default route"))
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismEngine
 import PrismTestSupport
 import Testing
@@ -12,7 +13,7 @@ struct ServiceNotifierTests {
   /// A datagram socket as systemd's; `@` begins an abstract name.
   private func listen(_ name: String) -> Int32 {
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
-    let address = name.hasPrefix("@") ? UnixAddress(abstract: String(name.dropFirst())) : try? UnixAddress(path: name)
+    let address = name.hasPrefix("@") ? UnixAddress(abstract: String(name.dropFirst())) : UnixAddress(path: name)
     let bound = address?.withPointer { bind(descriptor, $0, $1) }
     #expect(bound == 0)
     return descriptor

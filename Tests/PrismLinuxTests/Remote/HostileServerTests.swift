@@ -118,9 +118,9 @@ struct HostileServerTests {
     let running = try await rig.start(source: CurlTransport(), timeout: hostile.timeout)
     let before = running.engine.hub.current
     try await eventually("the answer is judged") {
-      await running.desk.status.controlJSON["nextAskInSeconds"]?.int != nil
+      await running.client.status.controlJSON["nextAskInSeconds"]?.int != nil
     }
-    let status = await running.desk.status.controlJSON
+    let status = await running.client.status.controlJSON
     let reason = try #require(status["cause"]?.string ?? status["lastFailed"]?["reason"]?.string)
     #expect(hostile.reason.hasSuffix(": ") ? reason.hasPrefix(hostile.reason) : reason == hostile.reason)
     #expect(running.engine.hub.current == before)
@@ -134,9 +134,11 @@ struct HostileServerTests {
     let server = ScriptedServer(Self.data(made.output))
     let rig = RemoteRig(remote: "{url: \"\(server.url)\"}")
     let running = try await rig.start(source: CurlTransport())
-    try await eventually("the bomb is judged") { await running.desk.status.controlJSON["nextAskInSeconds"]?.int != nil }
+    try await eventually("the bomb is judged") {
+      await running.client.status.controlJSON["nextAskInSeconds"]?.int != nil
+    }
     #expect(
-      await running.desk.status.controlJSON["lastFailed"]?["reason"]
+      await running.client.status.controlJSON["lastFailed"]?["reason"]
         == "the answer's `data` unpacks to over 8388608 bytes")
     await running.stop()
   }

@@ -6,13 +6,13 @@ import Testing
 struct DocumentSourceTests {
   private static let bytesMax = 200_000
 
-  private func get(_ server: ScriptedServer, timeout: Duration = .seconds(20)) async -> UploadAnswer.Outcome {
+  private func get(_ server: ScriptedServer, timeout: Duration = .seconds(20)) async -> PostAnswer.Outcome {
     await CurlTransport().get(
       DocumentRequest(
         url: server.url + "/config?a=b", headers: [("X-Test", "1")], timeout: timeout, bodyBytesMax: Self.bytesMax))
   }
 
-  private func failure(_ outcome: UploadAnswer.Outcome) -> UploadAnswer.Failure? {
+  private func failure(_ outcome: PostAnswer.Outcome) -> PostAnswer.Failure? {
     if case .failure(let failure, _) = outcome { failure } else { nil }
   }
 

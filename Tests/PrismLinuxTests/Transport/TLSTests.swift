@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismConfig
 import PrismEngine
 import PrismLinux
@@ -75,8 +76,8 @@ struct TLSTests {
     try await body("https://127.0.0.1:\(port)")
   }
 
-  private func request(_ url: String, ca: String? = nil, client: String? = nil) -> UploadRequest {
-    var request = UploadRequest(url: url, headers: [], body: [1, 2, 3], timeout: .seconds(20))
+  private func request(_ url: String, ca: String? = nil, client: String? = nil) -> PostRequest {
+    var request = PostRequest(url: url, headers: [], body: [1, 2, 3], timeout: .seconds(20))
     request.tls = .init(caFile: held(ca, "pem"), certFile: held(client, "pem"), keyFile: held(client, "key"))
     return request
   }
@@ -87,11 +88,11 @@ struct TLSTests {
     return (try? SmallFile.read(path)).map { HeldFile(path: path, content: Secret($0)) }
   }
 
-  private func status(_ answer: UploadAnswer) -> Int? {
+  private func status(_ answer: PostAnswer) -> Int? {
     if case .response(let status, _, _) = answer.outcome { status } else { nil }
   }
 
-  private func failure(_ answer: UploadAnswer) -> UploadAnswer.Failure? {
+  private func failure(_ answer: PostAnswer) -> PostAnswer.Failure? {
     if case .failure(let failure, _) = answer.outcome { failure } else { nil }
   }
 
@@ -120,7 +121,26 @@ struct TLSTests {
       let answer = await CurlTransport().post(request(url, ca: "ca"))
       #expect(failure(answer) == .tls, "\(answer)")
       #expect(!answer.mayHaveLeft)
+      guard case .failure(_, let detail) = answer.outcome else { return }
+      #expect(detail.contains("the certificate is of CN = server, signed by CN = ca, valid from 2"), "\(detail)")
     }
+  }
+
+  @Test("plain HTTP behind https, and TLS behind http, are said in words")
+  func wrongScheme() async throws {
+    let plain = try ChildProcess([
+      "python3", "-uc",
+      "import http.server as h\ns = h.HTTPServer(('127.0.0.1', 0), h.BaseHTTPRequestHandler)\n"
+        + "print(s.server_port)\ns.serve_forever()",
+    ])
+    defer { plain.end() }
+    let port = try #require(UInt16(await plain.nextLine()))
+    let answer = await CurlTransport().post(request("https://127.0.0.1:\(port)"))
+    guard case .failure(.tls, let detail) = answer.outcome else {
+      Issue.record("\(answer)")
+      return
+    }
+    #expect(detail.contains("does not speak TLS, but perhaps plain HTTP"), "\(detail)")
   }
 
   @Test("TLS below 1.2 is refused")

@@ -9,7 +9,7 @@ struct V2PacketTests {
   static let key32 = Secret((0..<32).map { UInt8($0) })
   static func key(_ cipher: Cipher) -> Secret { Secret(Array(key32.bytes.prefix(cipher.keyBytes))) }
 
-  static func headers(_ kind: ReportKind, count: Int, _ random: inout some RandomNumberGenerator) -> PacketHeaders {
+  static func headers(_ kind: RowKind, count: Int, _ random: inout some RandomNumberGenerator) -> PacketHeaders {
     PacketHeaders(
       deviceID: "c0ffee", namespace: .prism, packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
       kind: kind, dependsOn: PacketID(unixMilliseconds: 1_600_000_000_000, using: &random), itemCount: count,
@@ -25,11 +25,13 @@ struct V2PacketTests {
     var random = SeededRandom(seed: 1)
     let writer = try PacketWriter(cipher: cipher, keyID: "main", key: Self.key(cipher), encoding: encoding)
     let reader = try PacketReader(cipher: cipher, key: Self.key(cipher))
-    for kind in ReportKind.allCases {
+    for kind in RowKind.all {
       let payloads = kind == .payload ? Self.payloads : []
       let headers = Self.headers(kind, count: 2, &random)
       let packet = try writer.write(headers, metas: Self.metas, payloads: payloads)
       #expect(packet.headers.format == BlockFormat(cipher: cipher, keyID: "main", encoding: encoding))
+      let contents = try writer.pack(metas: Self.metas, payloads: kind.hasPayload ? payloads : nil)
+      #expect(packet.body.count == contents.bodyBytes)
       let read = try reader.read(packet.headers, body: packet.body, mac: packet.mac)
       #expect(read.payloads == payloads)
       let rows = try read.metas.merged().map { String(decoding: $0, as: UTF8.self) }
@@ -127,7 +129,9 @@ struct V2PacketTests {
 
   /// Another codec: a block is its plaintext behind a byte of its place, in clear.
   private struct ClearCodec: BlockCodec {
-    func seal(_ plain: [UInt8], associated: [UInt8]) -> [UInt8] { [associated.last ?? 0] + plain }
+    func pack(_ plain: [UInt8]) -> [UInt8] { plain }
+    func encrypt(_ packed: [UInt8], associated: [UInt8]) -> [UInt8] { [associated.last ?? 0] + packed }
+    func blockBytes(packedBytes: Int) -> Int { packedBytes + 1 }
     func decrypt(_ block: ArraySlice<UInt8>, associated: [UInt8]) throws(PacketError) -> [UInt8] {
       guard block.first == associated.last else { throw .decryptionFailed }
       return Array(block.dropFirst())
@@ -139,7 +143,10 @@ struct V2PacketTests {
   @Test("a packet can have blocks of any codec") func anotherCodec() throws {
     var random = SeededRandom(seed: 5)
     let headers = Self.headers(.payload, count: 2, &random)
-    let body = try PacketWriter.body(headers, metas: Self.metas, payloads: Self.payloads, ClearCodec())
+    let contents = try PacketWriter.pack(
+      metas: Self.metas, payloads: Self.payloads, headers.format, ClearCodec())
+    let body = try PacketWriter.seal(headers, contents, ClearCodec())
+    #expect(body.count == contents.bodyBytes)
     let packed = try PacketReader.decrypt(headers, body: body, ClearCodec())
     let read = try PacketReader.unpack(packed, ClearCodec(), PacketLimits())
     #expect(read.metas.text == Self.metas && read.payloads == Self.payloads)

@@ -26,7 +26,7 @@ enum V2Vectors {
   }
 
   static func headers(_ fields: [String: String]) throws -> PacketHeaders {
-    let kind = fields["content-type"] == PacketHeaders.contentType(.payload) ? ReportKind.payload : .meta
+    let kind = fields["content-type"] == PacketHeaders.contentType(.payload) ? RowKind.payload : .meta
     return try PacketHeaders(kind: kind) { name in fields[name].map { [$0] } ?? [] }
   }
 

@@ -51,21 +51,21 @@ struct NameTests {
     #expect(PacketID(text) == nil)
   }
 
-  @Test("a row's own report id leads back to the row, under its epoch only", arguments: Lane.allCases)
-  func rowID(lane: Lane) {
+  @Test("a row's own report id leads back to the row, under its epoch only", arguments: Priority.allCases)
+  func rowID(priority: Priority) {
     let epoch = "0123456789abcdef0123"
-    let row = RowID(lane: lane, sequence: 1 << 40)
+    let row = RowID(priority: priority, sequence: 1 << 40)
     let id = row.reportID(epoch: epoch)
     #expect(ReportID(id) != nil)
     #expect(id.utf8.count == RowID.reportIDBytes)
     #expect(RowID(reportID: id, epoch: epoch) == row)
-    #expect(row.lane == lane && row.sequence == 1 << 40)
+    #expect(row.priority == priority && row.sequence == 1 << 40)
     #expect(RowID(reportID: id, epoch: "f123456789abcdef0123") == nil)
   }
 
   @Test("ids order rows as they leave: crashes, realtime types, the rest, oldest first in each")
   func order() {
-    let rows = Lane.allCases.flatMap { lane in [1, 2].map { RowID(lane: lane, sequence: $0) } }
+    let rows = Priority.allCases.flatMap { priority in [1, 2].map { RowID(priority: priority, sequence: $0) } }
     #expect(rows == rows.sorted())
   }
 }

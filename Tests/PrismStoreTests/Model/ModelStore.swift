@@ -37,17 +37,17 @@ struct ModelStore {
     var delivered: Int64?
   }
 
-  var queues: [NamespaceName: [ReportKind: Queue]] = [:]
+  var queues: [NamespaceName: [RowKind: Queue]] = [:]
   var known: [NamespaceName: [String: KnownID]] = [:]
   var appVersions: [NamespaceName: String] = [:]
 
-  subscript(namespace: NamespaceName, kind: ReportKind) -> Queue {
+  subscript(namespace: NamespaceName, kind: RowKind) -> Queue {
     get { queues[namespace]?[kind] ?? Queue() }
     set { queues[namespace, default: [:]][kind] = newValue }
   }
 
   func holds(_ row: RowID, _ namespace: NamespaceName) -> Bool {
-    ReportKind.allCases.contains { kind in self[namespace, kind].stored.contains { $0.id == row } }
+    RowKind.all.contains { kind in self[namespace, kind].stored.contains { $0.id == row } }
   }
 }
 
@@ -57,7 +57,7 @@ extension ModelStore {
   struct Offer {
     var number: Int
     var type: ReportType
-    var lane: Lane
+    var priority: Priority
     var payloadBytes: Int?
     var clientID: String?
     var user: UInt32
@@ -89,7 +89,7 @@ extension ModelStore {
     }
   }
 
-  private mutating func put(_ offer: Offer, _ id: RowID, _ size: Int, _ namespace: NamespaceName, _ kind: ReportKind) {
+  private mutating func put(_ offer: Offer, _ id: RowID, _ size: Int, _ namespace: NamespaceName, _ kind: RowKind) {
     self[namespace, kind].waiting.append(
       Row(
         id: id, number: offer.number, type: offer.type, created: offer.created, size: size, clientID: offer.clientID,
@@ -101,7 +101,7 @@ extension ModelStore {
 
   private func held(_ namespace: NamespaceName) -> [UInt32: Int] {
     var held: [UInt32: Int] = [:]
-    for row in ReportKind.allCases.flatMap({ self[namespace, $0].held }) { held[row.user, default: 0] += row.size }
+    for row in RowKind.all.flatMap({ self[namespace, $0].held }) { held[row.user, default: 0] += row.size }
     return held
   }
 
@@ -132,7 +132,7 @@ extension ModelStore {
   /// Each user above the common level is cut to it, the oldest first; those who can't be are left out of the sum.
   /// - Returns: those who still hold too much.
   private mutating func cut(
-    _ needed: Int, _ user: UInt32, _ namespace: NamespaceName, _ quota: StoreQuota, _ lanes: [Lane],
+    _ needed: Int, _ user: UInt32, _ namespace: NamespaceName, _ quota: StoreQuota, _ priorities: [Priority],
     stuck: Set<UInt32>
   ) -> [UInt32] {
     var wanted = held(namespace).filter { !stuck.contains($0.key) }
@@ -143,10 +143,10 @@ extension ModelStore {
     func limit(_ owner: UInt32) -> Int {
       owner == user ? max(0, min(level, quota.userBytesMax) - needed) : level
     }
-    for lane in lanes {
-      let rows = ReportKind.allCases.flatMap { kind in self[namespace, kind].waiting.map { (kind, $0) } }
+    for priority in priorities {
+      let rows = RowKind.all.flatMap { kind in self[namespace, kind].waiting.map { (kind, $0) } }
       for (kind, row) in rows.sorted(by: { ($0.1.id, $0.0 == .meta ? 0 : 1) < ($1.1.id, $1.0 == .meta ? 0 : 1) })
-      where row.id.lane == lane && !stuck.contains(row.user) && held(namespace)[row.user]! > limit(row.user) {
+      where row.id.priority == priority && !stuck.contains(row.user) && held(namespace)[row.user]! > limit(row.user) {
         drop([row], namespace, kind, to: .evicted)
       }
     }
@@ -167,7 +167,7 @@ extension ModelStore {
 
 // MARK: Rows leave
 extension ModelStore {
-  mutating func drop(_ rows: [Row], _ namespace: NamespaceName, _ kind: ReportKind, to account: Ledger.Account) {
+  mutating func drop(_ rows: [Row], _ namespace: NamespaceName, _ kind: RowKind, to account: Ledger.Account) {
     let ids = Set(rows.map(\.id.value))
     self[namespace, kind].waiting.removeAll { ids.contains($0.id.value) }
     self[namespace, kind].ledger.move(rows.count, from: .waiting, to: account)
@@ -175,9 +175,9 @@ extension ModelStore {
   }
 
   /// Unless its payload, or the meta of one, is still held.
-  private mutating func free(_ row: Row, _ namespace: NamespaceName, _ kind: ReportKind) {
-    let twin = self[namespace, kind == .meta ? .payload : .meta]
-    if (twin.stored + twin.dead).contains(where: { $0.id == row.id }) { return }
+  private mutating func free(_ row: Row, _ namespace: NamespaceName, _ kind: RowKind) {
+    let counterpart = self[namespace, kind == .meta ? .payload : .meta]
+    if (counterpart.stored + counterpart.dead).contains(where: { $0.id == row.id }) { return }
     guard let id = row.clientID, let known = known[namespace]?[id], known.row == row.id, known.delivered == nil else {
       return
     }
@@ -186,7 +186,7 @@ extension ModelStore {
 
   /// The rows that the claim takes.
   mutating func claim(
-    _ id: PacketID, _ namespace: NamespaceName, _ kind: ReportKind, items: Int, takes: (ReportType) -> Bool
+    _ id: PacketID, _ namespace: NamespaceName, _ kind: RowKind, items: Int, takes: (ReportType) -> Bool
   ) -> [Row] {
     let rows = Array(self[namespace, kind].waiting.filter { takes($0.type) }.prefix(items))
     guard !rows.isEmpty else { return [] }
@@ -197,10 +197,10 @@ extension ModelStore {
     return rows
   }
 
-  mutating func settle(_ settlement: Settlement, _ namespace: NamespaceName, _ kind: ReportKind) {
+  mutating func settle(_ disposition: Disposition, _ namespace: NamespaceName, _ kind: RowKind) {
     var queue = self[namespace, kind]
     func index(_ id: PacketID) -> Int? { queue.packets.firstIndex { $0.id == id } }
-    switch settlement {
+    switch disposition {
     case .delivered(let id, let receipt):
       guard let index = index(id) else { return }
       let rows = queue.packets.remove(at: index).rows
@@ -219,7 +219,7 @@ extension ModelStore {
       let rows = queue.packets.remove(at: index).rows
       queue.dead += rows
       queue.ledger.move(rows.count, from: .claimed, to: .dead)
-    case .dissolved(let id):
+    case .released(let id):
       guard let index = index(id) else { return }
       let rows = queue.packets.remove(at: index).rows
       queue.waiting = (queue.waiting + rows).sorted { $0.id < $1.id }
@@ -238,12 +238,12 @@ extension ModelStore {
 
   mutating func dropDead(_ namespace: NamespaceName?) {
     for name in queues.keys where namespace == nil || name == namespace {
-      for kind in ReportKind.allCases { forget(self[name, kind].dead, name, kind, to: .removed) }
+      for kind in RowKind.all { forget(self[name, kind].dead, name, kind, to: .removed) }
     }
   }
 
   private mutating func forget(
-    _ rows: [Row], _ namespace: NamespaceName, _ kind: ReportKind, to account: Ledger.Account
+    _ rows: [Row], _ namespace: NamespaceName, _ kind: RowKind, to account: Ledger.Account
   ) {
     let ids = Set(rows.map(\.id.value))
     self[namespace, kind].dead.removeAll { ids.contains($0.id.value) }
@@ -253,7 +253,7 @@ extension ModelStore {
 
   private mutating func forEachQueue(of namespace: NamespaceName?, _ change: (inout Queue) -> Void) {
     for name in queues.keys where namespace == nil || name == namespace {
-      for kind in ReportKind.allCases { change(&self[name, kind]) }
+      for kind in RowKind.all { change(&self[name, kind]) }
     }
   }
 
@@ -280,7 +280,7 @@ extension ModelStore {
   mutating func maintain(expirationDays: [NamespaceName: Int], now: Int64) {
     for (namespace, days) in expirationDays {
       let cutoff = now - Int64(days) * 86_400_000
-      for kind in ReportKind.allCases {
+      for kind in RowKind.all {
         forget(self[namespace, kind].dead.filter { $0.created < cutoff }, namespace, kind, to: .expired)
         drop(self[namespace, kind].waiting.filter { $0.created < cutoff }, namespace, kind, to: .expired)
       }
@@ -298,6 +298,6 @@ extension ModelStore {
     guard queues[namespace] != nil else { return }
     let before = appVersions.updateValue(appVersion, forKey: namespace)
     guard let before, before != appVersion, isUpdateClear else { return }
-    for kind in ReportKind.allCases { drop(self[namespace, kind].waiting, namespace, kind, to: .cleared) }
+    for kind in RowKind.all { drop(self[namespace, kind].waiting, namespace, kind, to: .cleared) }
   }
 }

@@ -27,7 +27,7 @@ import Testing
 /// One store, its model, and the dice.
 final class ModelRun {
   private static let namespaces = ["shop", "prism", "third"].map { NamespaceName($0)! }
-  private static let types: [(ReportType, Lane)] = [
+  private static let types: [(ReportType, Priority)] = [
     (ReportType("crash")!, .crash), (ReportType("pay")!, .realtime), (ReportType("click")!, .rest),
     (ReportType("net")!, .rest),
   ]
@@ -55,7 +55,7 @@ final class ModelRun {
   /// - Returns: what was done.
   func step() async throws -> String {
     let namespace = pick(Self.namespaces)
-    let kind = pick(ReportKind.allCases)
+    let kind = pick(RowKind.all)
     switch draw(1...100) {
     case ...35: return try await append(namespace)
     case ...55: return try await claim(namespace, kind)
@@ -72,7 +72,7 @@ final class ModelRun {
   // MARK: Operations
 
   private func append(_ namespace: NamespaceName) async throws -> String {
-    let (type, lane) = pick(Self.types)
+    let (type, priority) = pick(Self.types)
     let payload = chance(40) ? [UInt8](repeating: 7, count: draw(1...2000)) : nil
     let numbers = next..<next + draw(1...30)
     next = numbers.upperBound
@@ -84,14 +84,14 @@ final class ModelRun {
       bytesMax: chance(20) ? draw(1000...60_000) : 1 << 30, userBytesMax: chance(10) ? draw(1000...30_000) : .max,
       evictsOldest: chance(50))
     let batch = rig.batch(
-      numbers, of: type, in: namespace, lane: lane, payload: payload, ids: ids,
+      numbers, of: type, in: namespace, priority: priority, payload: payload, ids: ids,
       quota: quota, createdTime: created, from: user)
     guard case .committed(let outcomes) = await (try opened).append([batch]), let outcome = outcomes.first else {
       throw ModelFailure("not taken")
     }
     let offers = numbers.enumerated().map { index, number in
       ModelStore.Offer(
-        number: number, type: type, lane: lane, payloadBytes: payload?.count,
+        number: number, type: type, priority: priority, payloadBytes: payload?.count,
         clientID: ids.map { "\(user)/\($0[index])" }, user: user, metaBytes: 200,
         created: created)
     }
@@ -105,7 +105,7 @@ final class ModelRun {
     return "append \(numbers.count) of \(user) to \(namespace)"
   }
 
-  private func claim(_ namespace: NamespaceName, _ kind: ReportKind) async throws -> String {
+  private func claim(_ namespace: NamespaceName, _ kind: RowKind) async throws -> String {
     let chosen = Set(Self.types.map(\.0).filter { _ in chance(50) })
     let filter: Claim.TypeFilter = chance(50) ? .all : chance(50) ? .only(chosen) : .except(chosen)
     let items = draw(1...40)
@@ -122,21 +122,21 @@ final class ModelRun {
     return "claim \(rows.count) of \(namespace) \(kind)"
   }
 
-  private func settle(_ namespace: NamespaceName, _ kind: ReportKind) async throws -> String {
+  private func settle(_ namespace: NamespaceName, _ kind: RowKind) async throws -> String {
     guard let packet = model[namespace, kind].packets.randomElement(using: &random) else { return "nothing to settle" }
-    let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
-    let settlement: Settlement =
+    let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 5, attempts: 2)
+    let disposition: Disposition =
       switch draw(1...10) {
       case ...5: .delivered(packet.id, receipt: rig.receipt)
       case ...7: .split(packet.id, first: rig.packetID(), second: rig.packetID())
       case ...9: .dead(packet.id, cause: cause)
-      default: .dissolved(packet.id)
+      default: .released(packet.id)
       }
     let read = try await (try opened).read(packet.id)
     #expect(read?.numbers == packet.rows.map(\.number), "the packet's rows, read again")
-    try await (try opened).settle(settlement)
-    model.settle(settlement, namespace, kind)
-    return "settle \(settlement)"
+    try await (try opened).settle(disposition)
+    model.settle(disposition, namespace, kind)
+    return "settle \(disposition)"
   }
 
   private func letters(_ namespace: NamespaceName) async throws -> String {
@@ -213,7 +213,7 @@ final class ModelRun {
     let store = try opened
     let status = try await store.status()
     for namespace in Self.namespaces {
-      for kind in ReportKind.allCases {
+      for kind in RowKind.all {
         let expected = model[namespace, kind]
         let found = status[namespace]?[kind]
         let ledger = found?.ledger ?? Ledger()

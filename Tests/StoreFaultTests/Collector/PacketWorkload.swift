@@ -64,18 +64,15 @@ struct PacketWorkload {
     let metas = numbers.map { number in
       #"{"MONITOR_TYPE":"t\#(number % 3)","CREATE_TIME":\#(number),"text":"\#(text(number))"}"#
     }
-    var headers = [
-      "content-type": "application/vnd.prism.meta", "prism-version": "1", "prism-namespace": "prism",
-      "prism-device-id": device, "prism-packet-id": id.description, "prism-item-count": String(numbers.count),
-      "prism-cipher": "aes-128-gcm", "prism-key-id": "main",
-    ]
-    headers["prism-depends-on"] = predecessor?.description
+    let headers = PacketHeaders(
+      deviceID: device, namespace: .prism, packetID: id, kind: .meta, dependsOn: predecessor, itemCount: numbers.count,
+      sentTime: 1_700_000_000_000, format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
     let request = HTTPRequest(
-      method: .post, path: "/prism/meta", headers: headers.map { ($0.key, $0.value) },
+      method: .post, path: "/prism/meta", headers: headers.fields.map { ($0.name.lowercased(), $0.value) },
       peer: HTTPPeer(address: "", isLocal: true))
     // Sound by construction.
     return try! OpenedPacket(
-      try! Delivery(request, kind: .meta),
+      try! Delivery(request, kind: .meta, now: 1_700_000_000_000),
       UnpackedPacket(metas: Array(metas.joined(separator: "\n").utf8), payloads: []))
   }
 

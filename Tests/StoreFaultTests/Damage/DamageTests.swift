@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import PrismProtocol
+import PrismSQLite
 import PrismStore
 import PrismTestSupport
 import Testing

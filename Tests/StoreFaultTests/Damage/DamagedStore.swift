@@ -36,11 +36,11 @@ final class DamagedStore {
   func fill(_ store: ReportStore) async throws {
     for _ in 0..<4 { await append(store, 40) }
     try await deliver(store, 30)
-    _ = try await store.turn(UploadTurn(claims: [Reports.claim(25)]))
-    let dead = try await store.turn(UploadTurn(claims: [Reports.claim(3)]))[0]
+    _ = try await store.turn(UploadCommit(claims: [Reports.claim(25)]))
+    let dead = try await store.turn(UploadCommit(claims: [Reports.claim(3)]))[0]
     if let dead {
-      let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 1, attempts: 1)
-      _ = try await store.turn(UploadTurn(settlements: [.dead(dead.id, cause: cause)]))
+      let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 1, attempts: 1)
+      _ = try await store.turn(UploadCommit(dispositions: [.dead(dead.id, cause: cause)]))
     }
     while try await store.maintain() {}
     for _ in 0..<4 { await append(store, 20) }
@@ -58,11 +58,11 @@ final class DamagedStore {
   }
 
   func deliver(_ store: ReportStore, _ count: Int) async throws {
-    guard let packet = try await store.turn(UploadTurn(claims: [Reports.claim(count)])).first ?? nil else { return }
-    let numbers = String(decoding: packet.metas, as: UTF8.self).split(separator: "\n").map { Reports.number(in: $0) }
-    let settlement = Settlement.delivered(packet.id, receipt: Reports.receipt)
+    guard let packet = try await store.turn(UploadCommit(claims: [Reports.claim(count)])).first ?? nil else { return }
+    let numbers = packet.rowTexts.map { Reports.number(in: $0) }
+    let disposition = Disposition.delivered(packet.id, receipt: Reports.receipt)
     do {
-      _ = try await store.turn(UploadTurn(settlements: [settlement]))
+      _ = try await store.turn(UploadCommit(dispositions: [disposition]))
       delivered.formUnion(numbers.compactMap { $0 })
     } catch {
       // Whether it holds is open: it may come again, under the same id, or be gone.

@@ -94,10 +94,10 @@ final class StartHistoryRig {
   }
 
   private func deliver(_ store: ReportStore) async throws {
-    guard let packet = try await store.turn(UploadTurn(claims: [Reports.claim(20)])).first ?? nil else { return }
-    let lines = String(decoding: packet.metas, as: UTF8.self).split(separator: "\n")
+    guard let packet = try await store.turn(UploadCommit(claims: [Reports.claim(20)])).first ?? nil else { return }
+    let lines = packet.rowTexts
     leaving.formUnion(lines.compactMap { Reports.number(in: $0) })
-    _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: Reports.receipt)]))
+    _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
   }
 
   /// What is lost or wrong once a start lives; nil: nothing.

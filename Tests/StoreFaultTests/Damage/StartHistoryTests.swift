@@ -46,11 +46,11 @@ extension StoreFaults {
       while isMore {
         await rig.append(store, 5)
         for _ in 0..<slices where isMore { isMore = try await store.maintain() }
-        while let packet = try await store.turn(UploadTurn(claims: [Reports.claim(50)])).first ?? nil {
+        while let packet = try await store.turn(UploadCommit(claims: [Reports.claim(50)])).first ?? nil {
           #expect(store.health.awaited[Reports.namespace]?[.meta] == nil)
-          numbers += String(decoding: packet.metas, as: UTF8.self).split(separator: "\n")
+          numbers += packet.rowTexts
             .compactMap { Reports.number(in: $0) }
-          _ = try await store.turn(UploadTurn(settlements: [.delivered(packet.id, receipt: Reports.receipt)]))
+          _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
         }
       }
       #expect(numbers.count == rig.stored.count)

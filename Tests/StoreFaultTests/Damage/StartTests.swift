@@ -1,6 +1,7 @@
 import Glibc
 import PrismBase
 import PrismProtocol
+import PrismSQLite
 import PrismStore
 import PrismTestSupport
 import Testing
@@ -155,7 +156,7 @@ extension StoreFaults {
       do {
         let store = try await rig.open()
         try await rig.fill(store)
-        _ = try await store.turn(UploadTurn(claims: [Reports.claim(20)]))
+        _ = try await store.turn(UploadCommit(claims: [Reports.claim(20)]))
         await store.close()
       }
       die(rig, times: 3)
@@ -163,12 +164,12 @@ extension StoreFaults {
       #expect(store.health.setAside == 1)
       let packets = try await store.inFlight(Reports.namespace, .meta)
       #expect(packets.count == 2)
-      let cause = Settlement.DeadCause(status: 422, message: "no", unixMilliseconds: 1, attempts: 1)
+      let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 1, attempts: 1)
       let (delivered, dead) = (packets[0], packets[1])
-      let settlements: [Settlement] = [
+      let dispositions: [Disposition] = [
         .delivered(delivered.id, receipt: Reports.receipt), .dead(dead.id, cause: cause),
       ]
-      _ = try await store.turn(UploadTurn(settlements: settlements))
+      _ = try await store.turn(UploadCommit(dispositions: dispositions))
       while try await store.maintain() {}
       let held = try await rig.held(store)
       #expect(Set(held).count == held.count && !held.contains(nil))

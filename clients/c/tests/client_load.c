@@ -111,7 +111,7 @@ static void print_stats(prism_result closed, const prism_stats *s) {
   fflush(stdout);
 }
 
-/* What the loss callback was told; the counts of prism_close itself come only by it. */
+/* The counts of the loss callback; those of prism_close itself come only by it. */
 static _Atomic unsigned long long told[4];
 static void on_loss(void *context, prism_loss loss, uint64_t count, const char *code, const char *message) {
   (void)context, (void)code, (void)message;

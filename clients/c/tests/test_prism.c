@@ -1,4 +1,4 @@
-/* The C client against a daemon that does as it is told. Includes prism.c to reach what is static. */
+/* The C client against a scripted daemon. Includes prism.c to reach what is static. */
 #include "../prism.c"
 
 #include <sched.h>
@@ -60,7 +60,7 @@ typedef struct daemon_script {
   _Atomic bool is_stopping;
   _Atomic bool is_mute;        /* reads, and answers nothing */
   _Atomic bool greets_not;     /* answers no greeting */
-  _Atomic int refusals;        /* the next so many reports are refused with `code` */
+  _Atomic int refusals;        /* the number of next reports that are refused with `code` */
   char code[32];
   int retry_ms;
   _Atomic int close_after;     /* reports; then the connection is closed without an answer. 0: never */
@@ -469,7 +469,7 @@ static void the_spool_is_bounded_and_says_what_it_dropped(void) {
   CHECK(STAT(c, dropped_spool) == 0, "what fits into the queue is kept there");
   prism_close(c, 50);
   CHECK(spool_size("spool-b", &files) <= 65536);
-  /* What was accepted is in the spool, or was said to be dropped. */
+  /* Each accepted report is in the spool, or was counted as dropped. */
   daemon_script *d = start_daemon();
   c = open_client(65536, 65536, "spool-b");
   report(c, 0, NULL);
@@ -495,7 +495,7 @@ static void a_mute_daemon_costs_the_caller_nothing(void) {
   report(c, 0, NULL);
   UNTIL(atomic_load(&d->distinct) == 3);
   prism_close(c, 1000);
-  /* What waits for an answer at the end is spooled. */
+  /* A report that waits for an answer at the end is spooled. */
   atomic_store(&d->is_mute, true);
   int before = atomic_load(&d->reports);
   c = open_client(0, 0, "spool-m");

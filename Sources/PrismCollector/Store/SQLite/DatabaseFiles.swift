@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// The files of `collector.db` in the state folder, and those that were set aside.
 struct DatabaseFiles: Sendable {
@@ -89,16 +90,7 @@ struct DatabaseFiles: Sendable {
   }
 
   private var names: [String] {
-    guard let entries = opendir(folder) else { return [] }
-    defer { closedir(entries) }
-    var names: [String] = []
-    while let entry = readdir(entries) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) { name in
-          name.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-        })
-    }
-    return names
+    (try? Folder.names(in: folder)) ?? []  // a folder that is missing has no files
   }
 
   private static func bytes(_ path: String) -> Int? {

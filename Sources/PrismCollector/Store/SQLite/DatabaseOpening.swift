@@ -1,6 +1,6 @@
 import PrismBase
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 /// Opens `collector.db` in whatever state it is. One that can't be used is set aside, and a new one begun that knows its
 /// packet ids before it takes a packet; its reports are brought over later, in slices.
@@ -27,15 +27,13 @@ struct DatabaseOpening {
     let isLarge = files.bytes > Self.checkedAtOnceBytesMax
     do throws(SQLiteError) {
       if files.isThere, try Self.version(files.path, vfs) == 1 { return (try replace(.version1, for: ""), false) }
-      if isChecked && files.isThere && !isLarge, let found = try Self.check(files.path, vfs) {
-        throw SQLiteError(code: 11, message: found)
-      }
+      if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
       try adoptAside(into: database)
       return (database, isChecked && isLarge)
     } catch {
       // SQLITE_ERROR: the schema does not fit this program's statements.
-      guard error.isDamage || error.primaryCode == 1 else { throw error }
+      guard error.isDamage || error.isStatementError else { throw error }
       return (try replace(.damaged, for: error.description), false)
     }
   }
@@ -59,10 +57,8 @@ struct DatabaseOpening {
 
   /// 1 and 2; 0: an empty database. - Throws: code −1 for a newer version.
   private static func version(_ path: String, _ vfs: String?) throws(SQLiteError) -> Int64 {
-    var options = SQLiteConnection.Options(path: path)
-    options.vfs = vfs
-    let connection = try SQLiteConnection(options)
-    let version = try connection.firstInt("PRAGMA user_version") ?? 0
+    let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
+    let version = Int64(try connection.version())
     if version > PacketSchema.version {
       throw SQLiteError(
         code: -1,
@@ -74,15 +70,7 @@ struct DatabaseOpening {
     return version
   }
 
-  /// SQLite's own check of the file's structure. - Returns: what it found; nil: nothing.
-  static func check(_ path: String, _ vfs: String?) throws(SQLiteError) -> String? {
-    var options = SQLiteConnection.Options(path: path, isReadOnly: true)
-    options.vfs = vfs
-    let connection = try SQLiteConnection(options)
-    try connection.execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY")
-    let found = try connection.firstText("PRAGMA quick_check(1)") ?? ""
-    return found == "ok" ? nil : found
-  }
+  private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }
 
   // MARK: What was set aside
 
@@ -139,8 +127,8 @@ struct DatabaseOpening {
 }
 
 extension SQLiteError {
-  /// The file is not what was written. 522: a read past its end, which was cut off.
-  var isDamage: Bool { isCorruption || code == 522 }
+  /// The file is not what was written.
+  var isDamage: Bool { isCorruption || isShortRead }
   /// A value is too large or of the wrong kind.
   var isRejection: Bool { (18...20).contains(primaryCode) }
 }

@@ -1,5 +1,5 @@
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 /// A database that was set aside, read by SQLite as far as that goes: around pages that it can't read, and where a table's
 /// page is bad, by the table's index.
@@ -30,10 +30,8 @@ final class DatabaseSource {
 
   /// - Throws: where no database can be opened there.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
-    var options = SQLiteConnection.Options(path: path, isReadOnly: true)
-    options.vfs = vfs
-    connection = try SQLiteConnection(options)
-    isVersion1 = try connection.firstInt("PRAGMA user_version") == 0
+    connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
+    isVersion1 = try connection.version() == 0
     if !isVersion1 {
       readStreams()
       readTypes()
@@ -57,73 +55,94 @@ final class DatabaseSource {
 
   // MARK: Streams and packets
 
+  private enum StreamColumn: String, SQLiteColumn {
+    case id, device, namespace, kind, packets
+    case lastPacket = "last_packet"
+    case ledger
+    case forgottenTime = "forgotten_time"
+  }
+  private enum TypeColumn: String, SQLiteColumn { case id, type }
+
   private func readStreams() {
-    let columns = "SELECT id, device, namespace, kind, packets, last_packet, ledger, forgotten_time FROM streams"
-    let isWhole = forEachRow(columns, order: "id") { row in
-      guard var stream = Self.stream(row, from: 1) else { return }
-      stream.packets = row.int64(4)
-      stream.lastPacket = row.isNull(5) ? nil : row.bytes(5)
-      stream.ledger = row.isNull(6) ? nil : row.text(6)
-      stream.forgottenTime = row.isNull(7) ? nil : row.int64(7)
-      streams[row.int64(0)] = stream
+    let isWhole = forEachRow(of: StreamColumn.self, "FROM streams", order: "id") { row in
+      guard var stream = Self.stream(row.text(.device), row.text(.namespace), row.text(.kind)) else { return }
+      stream.packets = row.int64(.packets)
+      stream.lastPacket = row.data(.lastPacket)
+      stream.ledger = row.string(.ledger)
+      stream.forgottenTime = row.integer(.forgottenTime)
+      streams[row.int64(.id)] = stream
     }
     guard !isWhole else { return }
     forEachRow(
-      "SELECT id, device, namespace, kind FROM streams INDEXED BY streams_name", order: "device, namespace, kind"
+      of: StreamColumn.self, "FROM streams INDEXED BY streams_name", list: StreamColumn.list(before: .packets),
+      order: "device, namespace, kind"
     ) { row in
-      if streams[row.int64(0)] == nil { streams[row.int64(0)] = Self.stream(row, from: 1) }
+      let known = streams[row.int64(.id)]
+      streams[row.int64(.id)] = known ?? Self.stream(row.text(.device), row.text(.namespace), row.text(.kind))
     }
   }
 
   private func readTypes() {
-    let isWhole = forEachRow("SELECT id, type FROM types", order: "id") { types[$0.int64(0)] = $0.text(1) }
+    let isWhole = forEachRow(of: TypeColumn.self, "FROM types", order: "id") { types[$0.int64(.id)] = $0.text(.type) }
     guard !isWhole else { return }
-    forEachRow("SELECT id, type FROM types INDEXED BY types_name", order: "namespace, type") { row in
-      if types[row.int64(0)] == nil { types[row.int64(0)] = row.text(1) }
+    forEachRow(of: TypeColumn.self, "FROM types INDEXED BY types_name", order: "namespace, type") { row in
+      if types[row.int64(.id)] == nil { types[row.int64(.id)] = row.text(.type) }
     }
   }
 
-  private static func stream(_ row: SQLiteStatement, from column: Int32) -> KnownStream? {
-    guard let namespace = NamespaceName(row.text(column + 1)), let kind = ReportKind(rawValue: row.text(column + 2))
-    else {
-      return nil
-    }
-    return KnownStream(name: StreamID(device: row.text(column), namespace: namespace, kind: kind))
+  private static func stream(_ device: String, _ namespace: String, _ kind: String) -> KnownStream? {
+    guard let namespace = NamespaceName(namespace), let kind = RowKind(named: kind) else { return nil }
+    return KnownStream(name: StreamID(device: device, namespace: namespace, kind: kind))
   }
 
   /// Every packet id that can be read, some of them twice.
   func forEachPacket(_ body: (StreamID, PacketID, _ number: Int64, _ day: Int64) -> Void) {
-    if isVersion1 {
-      forEachRow("SELECT device, namespace, kind, packet FROM packets", order: "device, namespace, kind, packet") {
-        row in
-        if let stream = Self.stream(row, from: 0), let id = PacketID(row.text(3)) { body(stream.name, id, 0, 0) }
-      }
-      return
-    }
-    func take(_ row: SQLiteStatement, _ number: Int64, _ day: Int64) {
-      guard let stream = streams[row.int64(0)], let id = PacketID(bytes: row.bytes(1)) else { return }
+    if isVersion1 { return forEachPacketOfVersion1(body) }
+    func take(_ row: SQLiteRow<PacketColumn>, _ number: Int64, _ day: Int64) {
+      guard let stream = streams[row.int64(.stream)], let id = PacketID(bytes: row.bytes(.packet)) else { return }
       body(stream.name, id, number, day)
     }
-    let isWhole = forEachRow("SELECT stream, packet, number, day FROM packets", order: "id") { row in
-      take(row, row.int64(2), row.int64(3))
+    let isWhole = forEachRow(of: PacketColumn.self, "FROM packets", order: "id") { row in
+      take(row, row.int64(.number), row.int64(.day))
     }
     guard !isWhole else { return }
     let newestDay = servedSeconds / 86_400
-    forEachRow("SELECT stream, packet FROM packets INDEXED BY packets_name", order: "stream, packet") { row in
-      take(row, streams[row.int64(0)]?.packets ?? 0, newestDay)
+    forEachRow(
+      of: PacketColumn.self, "FROM packets INDEXED BY packets_name", list: PacketColumn.list(before: .number),
+      order: "stream, packet"
+    ) { row in
+      take(row, streams[row.int64(.stream)]?.packets ?? 0, newestDay)
+    }
+  }
+
+  private enum PacketColumn: String, SQLiteColumn { case stream, packet, number, day }
+  private enum Version1PacketColumn: String, SQLiteColumn { case device, namespace, kind, packet }
+
+  private func forEachPacketOfVersion1(_ body: (StreamID, PacketID, _ number: Int64, _ day: Int64) -> Void) {
+    forEachRow(of: Version1PacketColumn.self, "FROM packets", order: "device, namespace, kind, packet") { row in
+      if let stream = Self.stream(row.text(.device), row.text(.namespace), row.text(.kind)),
+        let id = PacketID(row.text(.packet))
+      {
+        body(stream.name, id, 0, 0)
+      }
     }
   }
 
   /// Reads from both ends towards a page that can't be read.
+  /// - Parameter list: the columns that are read; nil: all.
   /// - Returns: whether all rows were read.
   @discardableResult
-  private func forEachRow(_ sql: String, order: String, _ body: (SQLiteStatement) -> Void) -> Bool {
+  private func forEachRow<Column: SQLiteColumn>(
+    of columns: Column.Type, _ source: String, list: String? = nil, order: String,
+    _ body: (SQLiteRow<Column>) -> Void
+  ) -> Bool {
+    let select = "SELECT \(list ?? Column.list) \(source) ORDER BY "
     do {
-      try connection.prepare("\(sql) ORDER BY \(order)").forEachRow { body($0) }
+      try connection.prepare(select + order).forEachRow(of: columns) { body($0) }
       return true
     } catch {
       let descending = order.split(separator: ",").map { "\($0) DESC" }.joined(separator: ",")
-      try? connection.prepare("\(sql) ORDER BY \(descending)").forEachRow { body($0) }
+      try? connection.prepare(select + descending).forEachRow(of: columns) { body($0) }
       return false
     }
   }
@@ -134,55 +153,65 @@ final class DatabaseSource {
   func reports(after cursor: Int64) -> Slice {
     var slice = Slice(cursor: cursor)
     do {
-      let sql =
-        isVersion1
-        ? """
-        SELECT id, device, namespace, kind, type, packet, chain_broken, received_time, created_time, report_id, meta, payload
-        FROM reports WHERE id > ? ORDER BY id LIMIT \(Self.sliceMax)
-        """
-        : """
-        SELECT id, stream, packet, type, chain_broken, received_time, created_time, report_id, sum, meta,
-          length(payload), payload
-        FROM reports WHERE id > ? ORDER BY id LIMIT \(Self.sliceMax)
-        """
-      let statement = try connection.prepare(sql)
-      statement.bind(1, cursor)
-      var count = 0
-      try statement.forEachRow { row in
-        count += 1
-        slice.cursor = row.int64(0)
-        if let (report, stream, packet) = isVersion1 ? Self.version1(row) : version2(row) {
-          slice.reports.append((report, stream, packet))
-        } else {
-          slice.lost += 1
-        }
+      if isVersion1 {
+        try read(Version1Column.self, Version1Column.list, "reports", key: .id, into: &slice) { Self.version1($0) }
+      } else {
+        let list = ReportColumn.list(before: .device)
+        try read(ReportColumn.self, list, "reports r", key: .id, into: &slice) { version2($0) }
       }
-      slice.isLast = count == 0
     } catch {
       if slice.cursor == cursor { skip(&slice) }
     }
     return slice
   }
 
-  private static func version1(_ row: SQLiteStatement) -> (StoredReport, StreamID, [UInt8])? {
-    let meta = row.bytes(10)
-    guard let stream = stream(row, from: 1), let packet = PacketID(row.text(5)), (try? MetaFields(meta.span)) != nil
-    else {
-      return nil
+  private typealias Found = (report: StoredReport, stream: StreamID, packet: [UInt8])
+
+  /// - Parameter report: nil if the row is damaged.
+  private func read<Column: SQLiteColumn>(
+    _ columns: Column.Type, _ list: String, _ source: String, key: Column, into slice: inout Slice,
+    _ report: (SQLiteRow<Column>) -> Found?
+  ) throws(SQLiteError) {
+    let (id, limit) = (key.rawValue, Self.sliceMax)
+    let statement = try connection.prepare(
+      "SELECT \(list) FROM \(source) WHERE \(id) > :cursor ORDER BY \(id) LIMIT \(limit)")
+    statement.bind(":cursor", slice.cursor)
+    var count = 0
+    try statement.forEachRow(of: columns) { row in
+      count += 1
+      slice.cursor = row.int64(key)
+      if let found = report(row) { slice.reports.append(found) } else { slice.lost += 1 }
     }
-    let payload = row.isNull(11) ? nil : row.bytes(11)
-    let report = StoredReport(
-      id: row.int64(0), device: stream.name.device, namespace: stream.name.namespace.text,
-      kind: stream.name.kind.rawValue, type: row.text(4), reportID: row.text(9),
-      createdTime: row.isNull(8) ? nil : row.int64(8), receivedTime: row.int64(7), packetID: packet.description,
-      chainIsBroken: row.int(6) != 0, meta: meta, payloadBytes: payload?.count, payload: payload)
-    return (report, stream.name, packet.bytes)
+    slice.isLast = count == 0
   }
 
-  private func version2(_ row: SQLiteStatement) -> (StoredReport, StreamID, [UInt8])? {
-    guard let stream = streams[row.int64(1)]?.name, let type = types[row.int64(3)] else { return nil }
+  private enum Version1Column: String, SQLiteColumn {
+    case id, device, namespace, kind, type, packet
+    case chainBroken = "chain_broken"
+    case receivedTime = "received_time"
+    case createdTime = "created_time"
+    case reportID = "report_id"
+    case meta, payload
+  }
+
+  private static func version1(_ row: SQLiteRow<Version1Column>) -> Found? {
+    let meta = row.bytes(.meta)
+    guard let stream = stream(row.text(.device), row.text(.namespace), row.text(.kind))?.name,
+      let packet = PacketID(row.text(.packet)), (try? MetaFields(meta.span)) != nil
+    else { return nil }
+    let payload = row.data(.payload)
+    let report = StoredReport(
+      id: row.int64(.id), device: stream.device, namespace: stream.namespace.text, kind: stream.kind.name,
+      type: row.text(.type), reportID: row.text(.reportID), createdTime: row.integer(.createdTime),
+      receivedTime: row.int64(.receivedTime), packetID: packet.description, chainIsBroken: row.bool(.chainBroken),
+      meta: meta, payloadBytes: payload?.count, payload: payload)
+    return (report, stream, packet.bytes)
+  }
+
+  private func version2(_ row: SQLiteRow<ReportColumn>) -> Found? {
+    guard let stream = streams[row.int64(.stream)]?.name, let type = types[row.int64(.type)] else { return nil }
     guard let report = StoredReport(checking: row, stream, type: type, hasPayload: true), !report.isDamaged,
-      let packet = PacketID(bytes: row.bytes(2))
+      let packet = PacketID(bytes: row.bytes(.packet))
     else { return nil }
     return (report, stream, packet.bytes)
   }
@@ -210,9 +239,9 @@ final class DatabaseSource {
 
   private func isDamaged(from id: Int64) -> Bool {
     do {
-      let statement = try connection.prepare("SELECT id, length(meta) FROM reports WHERE id >= ? ORDER BY id LIMIT 1")
-      statement.bind(1, id)
-      try statement.forEachRow { _ in }
+      let statement = try connection.prepare("SELECT id, length(meta) FROM reports WHERE id >= :id ORDER BY id LIMIT 1")
+      statement.bind(":id", id)
+      _ = try statement.hasRow()
       return false
     } catch { return true }
   }

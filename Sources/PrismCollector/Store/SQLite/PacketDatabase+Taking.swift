@@ -1,5 +1,5 @@
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 // What one packet does within a transaction.
 extension PacketDatabase {
@@ -38,12 +38,15 @@ extension PacketDatabase {
 
   func state(of name: StreamID) throws(SQLiteError) -> StreamState? {
     guard let stream = try stream(name) else { return nil }
-    let statement = try connection.prepare("SELECT last_packet, packets, ledger FROM streams WHERE id = \(stream.id)")
-    var state: StreamState?
-    try statement.forEachRow { row in
-      state = StreamState(
-        lastPacket: PacketID(bytes: row.bytes(0)), packets: row.int(1), ledger: row.isNull(2) ? nil : row.text(2))
+    let statement = try connection.prepare("SELECT \(StateColumn.list) FROM streams WHERE id = \(stream.id)")
+    return try statement.first(of: StateColumn.self) { row in
+      StreamState(
+        lastPacket: PacketID(bytes: row.bytes(.lastPacket)), packets: row.int(.packets), ledger: row.string(.ledger))
     }
-    return state
+  }
+
+  private enum StateColumn: String, SQLiteColumn {
+    case lastPacket = "last_packet"
+    case packets, ledger
   }
 }

@@ -1,6 +1,6 @@
 import PrismPacket
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 /// An open `collector.db`, for the one queue that owns it: what is done within its transactions.
 final class PacketDatabase {
@@ -31,9 +31,7 @@ final class PacketDatabase {
   /// Opens the file, and makes its tables where there are none.
   /// - Throws: `isCorruption` where it is damaged.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
-    var options = SQLiteConnection.Options(path: path)
-    options.vfs = vfs
-    let connection = try SQLiteConnection(options)
+    let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
     self.connection = connection
     try connection.execute(PacketSchema.settings)
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
@@ -41,22 +39,29 @@ final class PacketDatabase {
     }
     let prepare = { (sql: String) throws(SQLiteError) in try connection.prepare(sql) }
     findStream = try prepare(
-      "SELECT id, packets, forgotten_time FROM streams WHERE device = ? AND namespace = ? AND kind = ?")
+      """
+      SELECT \(StreamColumn.list) FROM streams
+      WHERE device = :device AND namespace = :namespace AND kind = :kind
+      """)
     insertStream = try prepare(
-      "INSERT INTO streams (device, namespace, kind, packets, received_time) VALUES (?, ?, ?, 0, ?) RETURNING id")
+      """
+      INSERT INTO streams (device, namespace, kind, packets, received_time)
+      VALUES (:device, :namespace, :kind, 0, :received_time) RETURNING id
+      """)
     updateStream = try prepare(
       """
-      UPDATE streams SET last_packet = ?2, packets = packets + 1, ledger = coalesce(?3, ledger), received_time = ?4
-      WHERE id = ?1
+      UPDATE streams SET last_packet = :packet, packets = packets + 1, ledger = coalesce(:ledger, ledger),
+        received_time = :received_time WHERE id = :id
       """)
-    findPacket = try prepare("SELECT 1 FROM packets WHERE stream = ? AND packet = ?")
-    insertPacket = try prepare("INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES (?, ?, ?, ?)")
-    findType = try prepare("SELECT id FROM types WHERE namespace = ? AND type = ?")
-    insertType = try prepare("INSERT INTO types (namespace, type) VALUES (?, ?) RETURNING id")
-    insertReport = try prepare("INSERT OR IGNORE INTO reports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-    noteType = try prepare("INSERT OR IGNORE INTO type_blocks VALUES (?, ?)")
-    noteStream = try prepare("INSERT OR IGNORE INTO stream_blocks VALUES (?, ?)")
-    noteDay = try prepare("INSERT OR IGNORE INTO days VALUES (?, ?)")
+    findPacket = try prepare("SELECT 1 FROM packets WHERE stream = :stream AND packet = :packet")
+    insertPacket = try prepare(
+      "INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES (:stream, :packet, :number, :day)")
+    findType = try prepare("SELECT id FROM types WHERE namespace = :namespace AND type = :type")
+    insertType = try prepare("INSERT INTO types (namespace, type) VALUES (:namespace, :type) RETURNING id")
+    insertReport = try prepare(ReportRow.insert(into: "reports", "OR IGNORE"))
+    noteType = try prepare("INSERT OR IGNORE INTO type_blocks VALUES (:key, :block)")
+    noteStream = try prepare("INSERT OR IGNORE INTO stream_blocks VALUES (:key, :block)")
+    noteDay = try prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")
     let newest = try connection.firstInt("SELECT max(id) FROM reports") ?? 0
     nextReport = max(newest, try connection.firstInt("SELECT value FROM facts WHERE name = 'newest_report'") ?? 0) + 1
   }
@@ -79,20 +84,22 @@ final class PacketDatabase {
   // MARK: Streams and packets
 
   func stream(_ name: StreamID) throws(SQLiteError) -> Stream? {
-    defer { findStream.reset() }
     bind(findStream, name)
-    guard try findStream.step() else { return nil }
-    return Stream(
-      id: findStream.int64(0), packets: findStream.int64(1),
-      forgottenTime: findStream.isNull(2) ? nil : findStream.int64(2))
+    return try findStream.first(of: StreamColumn.self) { row in
+      Stream(
+        id: row.int64(.id), packets: row.int64(.packets), forgottenTime: row.integer(.forgottenTime))
+    }
+  }
+
+  private enum StreamColumn: String, SQLiteColumn {
+    case id, packets
+    case forgottenTime = "forgotten_time"
   }
 
   private func addStream(_ name: StreamID, receivedTime: Int64) throws(SQLiteError) -> Stream {
     bind(insertStream, name)
-    insertStream.bind(4, receivedTime)
-    var id: Int64 = 0
-    try insertStream.forEachRow { id = $0.int64(0) }
-    return Stream(id: id, packets: 0)
+    insertStream.bind(":received_time", receivedTime)
+    return Stream(id: try insertStream.firstInt() ?? 0, packets: 0)
   }
 
   /// Of a sender that is new, or not.
@@ -102,31 +109,30 @@ final class PacketDatabase {
   }
 
   private func bind(_ statement: SQLiteStatement, _ stream: StreamID) {
-    statement.bind(1, stream.device)
-    statement.bind(2, stream.namespace.text)
-    statement.bind(3, stream.kind.rawValue)
+    statement.bind(":device", stream.device)
+    statement.bind(":namespace", stream.namespace.text)
+    statement.bind(":kind", stream.kind.name)
   }
 
   func has(_ packet: PacketID, of stream: Int64) throws(SQLiteError) -> Bool {
-    defer { findPacket.reset() }
-    findPacket.bind(1, stream)
-    findPacket.bind(2, packet.bytes)
-    return try findPacket.step()
+    findPacket.bind(":stream", stream)
+    findPacket.bind(":packet", packet.bytes)
+    return try findPacket.hasRow()
   }
 
   func add(_ packet: PacketID, of stream: Int64, number: Int64, day: Int64) throws(SQLiteError) {
-    insertPacket.bind(1, stream)
-    insertPacket.bind(2, packet.bytes)
-    insertPacket.bind(3, number)
-    insertPacket.bind(4, day)
+    insertPacket.bind(":stream", stream)
+    insertPacket.bind(":packet", packet.bytes)
+    insertPacket.bind(":number", number)
+    insertPacket.bind(":day", day)
     try insertPacket.run()
   }
 
   func note(_ delivery: Delivery, of stream: Int64, receivedTime: Int64) throws(SQLiteError) {
-    updateStream.bind(1, stream)
-    updateStream.bind(2, delivery.context.packetID.bytes)
-    if let ledger = delivery.ledger { updateStream.bind(3, ledger) } else { updateStream.bindNull(3) }
-    updateStream.bind(4, receivedTime)
+    updateStream.bind(":id", stream)
+    updateStream.bind(":packet", delivery.context.packetID.bytes)
+    updateStream.bind(":ledger", delivery.ledger)
+    updateStream.bind(":received_time", receivedTime)
     try updateStream.run()
   }
 
@@ -143,15 +149,12 @@ final class PacketDatabase {
 
   func add(_ packet: OpenedPacket, _ head: ReportHead, day: Int64) throws(SQLiteError) {
     if day != notedDay {
-      noteDay.bind(1, day)
-      noteDay.bind(2, nextReport)
+      noteDay.bind(":day", day)
+      noteDay.bind(":first_report", nextReport)
       try noteDay.run()
       notedDay = day
     }
-    insertReport.bind(2, head.stream)
-    insertReport.bind(3, head.packet)
-    insertReport.bind(5, head.chainIsBroken ? 1 : 0)
-    insertReport.bind(6, head.receivedTime)
+    head.bind(to: SQLiteInsert(insertReport))
     lastType = nil
     for (index, row) in packet.rows.enumerated() {
       let type = try self.type(packet.bytes[row.type], head.namespace)
@@ -166,21 +169,22 @@ final class PacketDatabase {
     _ packet: OpenedPacket, _ index: Int, _ row: OpenedPacket.Row, _ head: ReportHead, type: Int64
   ) throws(SQLiteError) {
     let payload = packet.payload(index)
-    insertReport.bind(1, nextReport)
-    insertReport.bind(4, type)
-    if let createdTime = row.createdTime { insertReport.bind(7, createdTime) } else { insertReport.bindNull(7) }
+    let insert = SQLiteInsert<ReportRow.Column>(insertReport)
+    insert.bind(.id, nextReport)
+    insert.bind(.type, type)
+    insert.bind(.createdTime, row.createdTime)
     // Copied by nobody: the arrays outlive the step.
     let result = packet.bytes.withUnsafeBytes { bytes -> Result<Void, SQLiteError> in
       let (meta, reportID) = (part(bytes, row.meta), part(bytes, row.reportID))
-      insertReport.bind(8, uncopiedText: reportID)
-      insertReport.bind(10, uncopiedText: meta)
+      insert.bind(.reportID, uncopiedText: reportID)
+      insert.bind(.meta, uncopiedText: meta)
       return (payload ?? []).withUnsafeBytes { bytes in
-        if payload != nil { insertReport.bind(11, uncopiedBlob: bytes) } else { insertReport.bindNull(11) }
+        if payload != nil { insert.bind(.payload, uncopiedBlob: bytes) } else { insert.bindNull(.payload) }
         var sum = ReportSum(
           head, id: nextReport, type: type, created: row.createdTime, reportID: reportID, meta: meta,
           payloadBytes: payload?.count)
         sum.add(payload: bytes)
-        insertReport.bind(9, sum.value)
+        insert.bind(.sum, sum.value)
         do throws(SQLiteError) { return .success(try insertReport.run()) } catch { return .failure(error) }
       }
     }
@@ -206,9 +210,9 @@ final class PacketDatabase {
     if types.count >= Self.typesMax { types = [:] }
     var id: Int64?
     for statement in [findType, insertType] where id == nil {
-      statement.bind(1, namespace.text)
-      statement.bind(2, name)
-      try statement.forEachRow { id = $0.int64(0) }
+      statement.bind(":namespace", namespace.text)
+      statement.bind(":type", name)
+      id = try statement.firstInt()
     }
     types[key] = id
     return id ?? 0
@@ -222,39 +226,15 @@ final class PacketDatabase {
   }
 
   private func note(_ statement: SQLiteStatement, _ key: Int64, _ block: Int64) throws(SQLiteError) {
-    statement.bind(1, key)
-    statement.bind(2, block)
+    statement.bind(":key", key)
+    statement.bind(":block", block)
     try statement.run()
-  }
-
-  private static func sum(of report: StoredReport, _ head: ReportHead, type: Int64) -> ReportSum {
-    report.meta.withUnsafeBytes { meta in
-      Array(report.reportID.utf8).withUnsafeBytes { reportID in
-        var sum = ReportSum(
-          head, id: report.id, type: type, created: report.createdTime, reportID: reportID, meta: meta,
-          payloadBytes: report.payload?.count)
-        (report.payload ?? []).withUnsafeBytes { sum.add(payload: $0) }
-        return sum
-      }
-    }
   }
 
   /// A report of another database, under the id that it has there. - Returns: false: there is one of this id.
   func add(_ report: StoredReport, _ head: ReportHead) throws(SQLiteError) -> Bool {
     let type = try type(report.type, head.namespace)
-    let sum = Self.sum(of: report, head, type: type)
-    insertReport.bind(1, report.id)
-    insertReport.bind(2, head.stream)
-    insertReport.bind(3, head.packet)
-    insertReport.bind(4, type)
-    insertReport.bind(5, head.chainIsBroken ? 1 : 0)
-    insertReport.bind(6, head.receivedTime)
-    if let created = report.createdTime { insertReport.bind(7, created) } else { insertReport.bindNull(7) }
-    insertReport.bind(8, report.reportID)
-    insertReport.bind(9, sum.value)
-    insertReport.bind(10, String(decoding: report.meta, as: UTF8.self))
-    insertReport.bind(11, report.payload)
-    try insertReport.run()
+    try insertReport.run(inserting: ReportRow(report: report, head: head, type: type))
     guard connection.changes == 1 else { return false }
     let number = report.id >> PacketSchema.blockBits
     try note(noteType, type, number)
@@ -270,14 +250,15 @@ extension PacketDatabase {
     let stream = try streamOrNew(known.name)
     let update = try connection.prepare(
       """
-      UPDATE streams SET packets = max(packets, ?2), last_packet = coalesce(last_packet, ?3), ledger = coalesce(ledger, ?4),
-        forgotten_time = coalesce(max(forgotten_time, ?5), forgotten_time, ?5) WHERE id = ?1
+      UPDATE streams SET packets = max(packets, :packets), last_packet = coalesce(last_packet, :last_packet),
+        ledger = coalesce(ledger, :ledger),
+        forgotten_time = coalesce(max(forgotten_time, :forgotten_time), forgotten_time, :forgotten_time) WHERE id = :id
       """)
-    update.bind(1, stream.id)
-    update.bind(2, known.packets)
-    update.bind(3, known.lastPacket)
-    if let ledger = known.ledger { update.bind(4, ledger) } else { update.bindNull(4) }
-    if let time = known.forgottenTime { update.bind(5, time) } else { update.bindNull(5) }
+    update.bind(":id", stream.id)
+    update.bind(":packets", known.packets)
+    update.bind(":last_packet", known.lastPacket)
+    update.bind(":ledger", known.ledger)
+    update.bind(":forgotten_time", known.forgottenTime)
     try update.run()
   }
 }

@@ -1,4 +1,4 @@
-import PrismStore
+import PrismSQLite
 
 /// The tables of `collector.db`.
 ///

@@ -1,6 +1,6 @@
 import PrismBase
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 /// Reads reports on a connection and a queue of its own, so that no question holds packets up.
 actor ReportReader {
@@ -10,12 +10,8 @@ actor ReportReader {
   /// A page ends behind as many bytes of metas.
   private static let pageBytesMax = 4 * 1_048_576
 
-  private static func select(_ payload: String) -> String {
-    """
-    SELECT r.id, r.stream, r.packet, r.type, r.chain_broken, r.received_time, r.created_time, r.report_id, r.sum, r.meta,
-      length(r.payload), \(payload), s.device, s.namespace, s.kind, t.type
-    FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type
-    """
+  private static func select(_ columns: String) -> String {
+    "SELECT \(columns) FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type"
   }
 
   private let path: String
@@ -29,11 +25,9 @@ actor ReportReader {
   private func close() { connection = nil }
 
   func report(_ id: Int64) throws(SQLiteError) -> StoredReport? {
-    let statement = try opened().prepare("\(Self.select("r.payload")) WHERE r.id = ?")
-    statement.bind(1, id)
-    var found: StoredReport?
-    try statement.forEachRow { found = Self.report($0, hasPayload: true) }
-    return found
+    let statement = try opened().prepare("\(Self.select(ReportColumn.list)) WHERE r.id = :id")
+    statement.bind(":id", id)
+    return try statement.first(of: ReportColumn.self) { Self.report($0, hasPayload: true) }
   }
 
   func page(_ filter: ReportFilter) throws(SQLiteError) -> [StoredReport] {
@@ -61,67 +55,83 @@ actor ReportReader {
 
     mutating func add(_ report: StoredReport) {
       reports.append(report)
-      bytes += report.meta.count
+      bytes += report.meta.count + (report.payload?.count ?? 0)
     }
   }
 
   private func read(
     _ filter: ReportFilter, ids: ClosedRange<Int64>, into page: inout Page
   ) throws(SQLiteError) {
-    var (conditions, values) = (["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"], [String]())
-    let texts = [
-      ("s.device", filter.device), ("s.namespace", filter.namespace), ("s.kind", filter.kind), ("t.type", filter.type),
-    ]
-    for (column, value) in texts {
-      guard let value else { continue }
-      values.append(value)
-      conditions.append("\(column) = ?\(values.count)")
-    }
+    let given = Self.given(filter, [.device, .namespace, .kind, .type])
+    var conditions = ["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"]
+    conditions += given.map { text in "\(text.column == "type" ? "t" : "s").\(text.column) = \(text.parameter)" }
     if let since = filter.since { conditions.append("r.received_time >= \(since)") }
     if let until = filter.until { conditions.append("r.received_time < \(until)") }
+    let list = filter.hasPayloads ? ReportColumn.list : ReportColumn.list(withNullFor: .payload)
     let statement = try opened().prepare(
-      "\(Self.select("NULL")) WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.id LIMIT \(filter.limit)")
-    for (index, value) in values.enumerated() { statement.bind(Int32(index + 1), value) }
+      """
+      \(Self.select(list)) WHERE \(conditions.joined(separator: " AND "))
+      ORDER BY r.id LIMIT \(filter.limit)
+      """)
+    for text in given { statement.bind(text.parameter, text.value) }
     defer { statement.reset() }
-    while !page.isFull, try statement.step() {
-      if let report = Self.report(statement, hasPayload: false) { page.add(report) }
+    while !page.isFull, let row = try statement.next(of: ReportColumn.self) {
+      if let report = Self.report(row, hasPayload: filter.hasPayloads) { page.add(report) }
     }
+  }
+
+  private enum FilterText { case device, namespace, kind, type }
+
+  /// Those of `texts` that the filter names, each with its column and the name of its parameter.
+  private static func given(
+    _ filter: ReportFilter, _ texts: [FilterText]
+  ) -> [(column: String, parameter: StaticString, value: String)] {
+    let all: [(String, StaticString, String?)] = texts.map { text in
+      switch text {
+      case .device: ("device", ":device", filter.device)
+      case .namespace: ("namespace", ":namespace", filter.namespace)
+      case .kind: ("kind", ":kind", filter.kind)
+      case .type: ("type", ":type", filter.type)
+      }
+    }
+    return all.compactMap { column, parameter, value in value.map { (column, parameter, $0) } }
   }
 
   /// The blocks that have what is wanted, in their order; nil: any may.
   private func blocks(_ filter: ReportFilter) throws(SQLiteError) -> [Int64]? {
-    let (source, conditions): (String, [(String, String?)])
+    let (source, given): (String, [(column: String, parameter: StaticString, value: String)])
     if filter.device != nil {
       source = "stream_blocks b JOIN streams n ON n.id = b.stream"
-      conditions = [("n.device", filter.device), ("n.namespace", filter.namespace), ("n.kind", filter.kind)]
+      given = Self.given(filter, [.device, .namespace, .kind])
     } else if filter.type != nil || filter.namespace != nil {
       source = "type_blocks b JOIN types n ON n.id = b.type"
-      conditions = [("n.type", filter.type), ("n.namespace", filter.namespace)]
+      given = Self.given(filter, [.type, .namespace])
     } else {
       return nil
     }
-    let given = conditions.compactMap { column, value in value.map { (column, $0) } }
-    let names = given.enumerated().map { "\($1.0) = ?\($0 + 1)" }.joined(separator: " AND ")
+    let names = given.map { "n.\($0.column) = \($0.parameter)" }.joined(separator: " AND ")
     let statement = try opened().prepare(
-      "SELECT DISTINCT b.block FROM \(source) WHERE \(names) AND b.block >= \(filter.after >> PacketSchema.blockBits) ORDER BY 1"
+      "SELECT DISTINCT \(BlockColumn.list) FROM \(source) WHERE \(names) AND b.block >= \(filter.after >> PacketSchema.blockBits) ORDER BY 1"
     )
-    for (index, value) in given.enumerated() { statement.bind(Int32(index + 1), value.1) }
+    for text in given { statement.bind(text.parameter, text.value) }
     var blocks: [Int64] = []
-    try statement.forEachRow { blocks.append($0.int64(0)) }
+    try statement.forEachRow(of: BlockColumn.self) { blocks.append($0.int64(.block)) }
     return blocks
   }
 
-  private static func report(_ row: SQLiteStatement, hasPayload: Bool) -> StoredReport? {
-    guard let namespace = NamespaceName(row.text(13)), let kind = ReportKind(rawValue: row.text(14)) else { return nil }
-    let stream = StreamID(device: row.text(12), namespace: namespace, kind: kind)
-    return StoredReport(checking: row, stream, type: row.text(15), hasPayload: hasPayload)
+  private enum BlockColumn: String, SQLiteColumn { case block = "b.block" }
+
+  private static func report(_ row: SQLiteRow<ReportColumn>, hasPayload: Bool) -> StoredReport? {
+    guard let namespace = NamespaceName(row.text(.namespace)), let kind = RowKind(named: row.text(.kind)) else {
+      return nil
+    }
+    let stream = StreamID(device: row.text(.device), namespace: namespace, kind: kind)
+    return StoredReport(checking: row, stream, type: row.text(.typeName), hasPayload: hasPayload)
   }
 
   private func opened() throws(SQLiteError) -> SQLiteConnection {
     if let connection { return connection }
-    var options = SQLiteConnection.Options(path: path, isReadOnly: true)
-    options.vfs = vfs
-    let opened = try SQLiteConnection(options)
+    let opened = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
     try opened.execute("PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
     connection = opened
     return opened

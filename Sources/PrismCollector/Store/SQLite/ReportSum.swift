@@ -8,7 +8,7 @@ struct ReportSum: Equatable {
 
   var value: Int64 { Int64(bitPattern: UInt64(rest) << 32 | UInt64(payload)) }
 
-  /// - Parameter payloadBytes: nil: it has none.
+  /// - Parameter payloadBytes: nil without a payload.
   init(
     _ head: PacketDatabase.ReportHead, id: Int64, type: Int64, created: Int64?, reportID: UnsafeRawBufferPointer,
     meta: UnsafeRawBufferPointer, payloadBytes: Int?

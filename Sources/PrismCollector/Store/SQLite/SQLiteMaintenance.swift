@@ -1,6 +1,6 @@
 import PrismBase
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 
 /// What falls due in a database, one slice a call. Between two slices packets are taken.
 struct SQLiteMaintenance {
@@ -12,6 +12,9 @@ struct SQLiteMaintenance {
     var idsKept: Int64
     /// Reports of earlier days are deleted; nil: none.
     var reportsBefore: Int64?
+    /// Reports that these outputs have not taken stay, up to as many bytes.
+    var outputs: [String] = []
+    var outputLagBytes: Int64 = .max
   }
 
   private static let idsMax = 1000
@@ -29,7 +32,7 @@ struct SQLiteMaintenance {
     if try importSlice(into: database, files, options) { return true }
     if try forgetIDs(in: database, policy) { return true }
     guard let before = policy.reportsBefore else { return false }
-    return try deleteReports(in: database, before: before)
+    return try deleteReports(in: database, before: before, policy)
   }
 
   // MARK: Packet ids
@@ -40,17 +43,17 @@ struct SQLiteMaintenance {
     let (pass, cursor) = (policy, self.cursor)
     var seen: (count: Int, last: Int64, isOver: Bool) = (0, cursor, false)
     try database.connection.transaction { () throws(SQLiteError) in
-      let forget = try database.connection.prepare("DELETE FROM packets WHERE id = ?")
+      let forget = try database.connection.prepare("DELETE FROM packets WHERE id = :id")
       let note = try database.connection.prepare(
-        "UPDATE streams SET forgotten_time = max(coalesce(forgotten_time, 0), ?2) WHERE id = ?1")
+        "UPDATE streams SET forgotten_time = max(coalesce(forgotten_time, 0), :time) WHERE id = :id")
       for known in try Self.ids(in: database, after: cursor) {
         seen = (seen.count + 1, known.id, known.day >= pass.idsBefore)
         if seen.isOver { break }
         guard known.number <= known.streamPackets - pass.idsKept else { continue }
-        forget.bind(1, known.id)
+        forget.bind(":id", known.id)
         try forget.run()
-        note.bind(1, known.stream)
-        note.bind(2, known.time)
+        note.bind(":id", known.stream)
+        note.bind(":time", known.time)
         try note.run()
       }
     }
@@ -61,38 +64,70 @@ struct SQLiteMaintenance {
   }
 
   private struct KnownID {
+    enum Column: String, SQLiteColumn {
+      case id = "p.id"
+      case stream = "p.stream"
+      case number = "p.number"
+      case day = "p.day"
+      case streamPackets = "s.packets"
+      case packet = "p.packet"
+    }
+
     var id: Int64, stream: Int64, number: Int64, day: Int64, streamPackets: Int64, time: Int64
   }
 
   private static func ids(in database: PacketDatabase, after cursor: Int64) throws(SQLiteError) -> [KnownID] {
     let statement = try database.connection.prepare(
       """
-      SELECT p.id, p.stream, p.number, p.day, s.packets, p.packet
-      FROM (SELECT * FROM packets WHERE id > ? ORDER BY id LIMIT \(idsMax)) p JOIN streams s ON s.id = p.stream ORDER BY p.id
+      SELECT \(KnownID.Column.list)
+      FROM (SELECT * FROM packets WHERE id > :cursor ORDER BY id LIMIT \(idsMax)) p JOIN streams s ON s.id = p.stream ORDER BY p.id
       """)
-    statement.bind(1, cursor)
+    statement.bind(":cursor", cursor)
     var found: [KnownID] = []
-    try statement.forEachRow { row in
+    try statement.forEachRow(of: KnownID.Column.self) { row in
       found.append(
         KnownID(
-          id: row.int64(0), stream: row.int64(1), number: row.int64(2), day: row.int64(3), streamPackets: row.int64(4),
-          time: PacketID(bytes: row.bytes(5))?.unixMilliseconds ?? 0))
+          id: row.int64(.id), stream: row.int64(.stream), number: row.int64(.number), day: row.int64(.day),
+          streamPackets: row.int64(.streamPackets), time: PacketID(bytes: row.bytes(.packet))?.unixMilliseconds ?? 0))
     }
     return found
   }
 
   // MARK: Reports
 
-  private func deleteReports(in database: PacketDatabase, before day: Int64) throws(SQLiteError) -> Bool {
+  /// The first report that an output still waits for; nil: there is none, or too much waits.
+  private static func heldReport(in database: PacketDatabase, _ policy: Policy, before end: Int64) throws(SQLiteError)
+    -> Int64?
+  {
+    var held: Int64?
+    for output in policy.outputs {
+      let next = (try database.fact("output_\(output)") ?? 0) + 1
+      held = min(held ?? next, next)
+    }
+    guard let held, held < end else { return nil }
+    let bytes = try database.connection.firstInt(
+      """
+      SELECT avg(length(meta) + coalesce(length(payload), 0) + 100) * (\(end) - \(held))
+      FROM (SELECT meta, payload FROM reports WHERE id >= \(held) ORDER BY id LIMIT 100)
+      """)
+    return bytes ?? 0 > policy.outputLagBytes ? nil : held
+  }
+
+  private func deleteReports(
+    in database: PacketDatabase, before day: Int64, _ policy: Policy
+  ) throws(SQLiteError) -> Bool {
     guard try database.connection.firstInt("SELECT 1 FROM days WHERE day < \(day)") != nil else { return false }
     let first = try database.connection.firstInt(
       "SELECT first_report FROM days WHERE day >= \(day) ORDER BY day LIMIT 1")
-    let end = first ?? database.nextReport
+    let due = first ?? database.nextReport
+    let held = try Self.heldReport(in: database, policy, before: due)
+    let end = held ?? due
     return try database.connection.transaction { () throws(SQLiteError) in
       try database.connection.execute(
         "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
       )
       if database.connection.changes == Self.reportsMax { return true }
+      if held != nil { return false }  // the rest of these days waits
       try database.skipReports(upTo: end - 1)
       let block = end >> PacketSchema.blockBits
       try database.connection.execute(

@@ -1,7 +1,6 @@
-import Dispatch
 import PrismBase
 import PrismProtocol
-import PrismStore
+import PrismSQLite
 import Synchronization
 
 /// Packets and reports in `collector.db` of a state folder: for one process, nothing to set up.
@@ -17,6 +16,10 @@ actor SQLitePacketStore: PacketStore {
     /// Packet ids are forgotten after as many days, but for the last `idsKept` of each stream.
     var idDays: Int64 = 30
     var idsKept: Int64 = 1024
+    /// Their reports are not deleted before these outputs took them.
+    var outputs: [String] = []
+    /// Of reports past `retentionDays` that wait for an output; past it the oldest are deleted.
+    var outputLagBytes: Int64 = 10_240 * 1_048_576
     /// A VFS that was registered under this name; nil: the system's.
     var vfs: String?
     var time: any TimeSource = SystemTime()
@@ -32,6 +35,7 @@ actor SQLitePacketStore: PacketStore {
   private let files: DatabaseFiles
   private let reader: ReportReader
   private let failureNow = Mutex<String?>(nil)
+  private let counts = Mutex(StoreCounts())
   /// nil: it was closed after a failure, or for good.
   private var database: PacketDatabase?
   private var isClosed = false
@@ -46,6 +50,7 @@ actor SQLitePacketStore: PacketStore {
   private static let replacedMax = 3
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
+  nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
 
   /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
@@ -81,7 +86,8 @@ actor SQLitePacketStore: PacketStore {
   // MARK: Taking
 
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
-    try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
+    let started = options.time.uptime
+    return try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
       let (day, now) = (servedSeconds / 86_400, options.time.unixMilliseconds)
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
         try noteServed(in: database)
@@ -92,6 +98,7 @@ actor SQLitePacketStore: PacketStore {
         return outcomes
       }
       newestReport = database.nextReport - 1
+      counts.withLock { $0.add(packets: group.count, lasted: options.time.uptime - started) }
       return outcomes
     }
   }
@@ -125,13 +132,31 @@ actor SQLitePacketStore: PacketStore {
     return .unavailable("the database can't be read")
   }
 
+  // MARK: Outputs
+
+  nonisolated func outputSource(_ name: String) -> any OutputSource { SQLiteOutputSource(store: self, name: name) }
+
+  func cursor(of output: String) async throws(StoreFailure) -> Int64 {
+    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
+      try database.fact("output_\(output)") ?? 0
+    }
+  }
+
+  func note(cursor id: Int64, of output: String) async throws(StoreFailure) {
+    try perform("the place of an output can't be noted", "the place of an output is noted again") {
+      database throws(SQLiteError) in
+      try database.connection.transaction { () throws(SQLiteError) in try database.set("output_\(output)", id) }
+    }
+  }
+
   // MARK: Maintaining
 
   func maintain() async throws(StoreFailure) -> Bool {
     let today = servedSeconds / 86_400
     let policy = SQLiteMaintenance.Policy(
       today: today, idsBefore: today - options.idDays, idsKept: options.idsKept,
-      reportsBefore: options.retentionDays.map { today - Int64($0) })
+      reportsBefore: options.retentionDays.map { today - Int64($0) }, outputs: options.outputs,
+      outputLagBytes: options.outputLagBytes)
     return try perform("old reports can't be deleted", "old reports are deleted again") {
       database throws(SQLiteError) in
       try database.connection.transaction { () throws(SQLiteError) in try noteServed(in: database) }
@@ -141,11 +166,8 @@ actor SQLitePacketStore: PacketStore {
 
   /// SQLite's check of a file that is too large to be checked before the start.
   private func checkLater() {
-    let (path, vfs) = (files.path, options.vfs)
-    DispatchQueue.global(qos: .utility).async {
-      guard let found = try? DatabaseOpening.check(path, vfs) else { return }
-      Task { await self.replace(found) }
-    }
+    let check = IntegrityCheck(path: files.path, vfs: options.vfs)
+    Task { if case .success(let faults) = await check.runInBackground(), let found = faults.first { replace(found) } }
   }
 
   // MARK: Failures

@@ -1,28 +1,47 @@
 import PrismProtocol
-import PrismStore
+import PrismSQLite
+
+/// The columns that a report is read from: of `reports r`, then the names from its stream and its type.
+enum ReportColumn: String, SQLiteColumn {
+  case id = "r.id"
+  case stream = "r.stream"
+  case packet = "r.packet"
+  case type = "r.type"
+  case chainBroken = "r.chain_broken"
+  case receivedTime = "r.received_time"
+  case createdTime = "r.created_time"
+  case reportID = "r.report_id"
+  case sum = "r.sum"
+  case meta = "r.meta"
+  case payloadBytes = "length(r.payload)"
+  case payload = "r.payload"
+  case device = "s.device"
+  case namespace = "s.namespace"
+  case kind = "s.kind"
+  case typeName = "t.type"
+}
 
 extension StoredReport {
-  /// Columns: id, stream, packet, type, chain_broken, received_time, created_time, report_id, sum, meta, length of the
-  /// payload, and where `hasPayload`, the payload.
-  /// - Returns: nil: it names no packet.
-  init?(checking row: SQLiteStatement, _ stream: StreamID, type: String, hasPayload: Bool) {
-    guard let packet = PacketID(bytes: row.bytes(2)) else { return nil }
+  /// - Parameter hasPayload: the row has the payload itself.
+  /// - Returns: nil if the row names no packet.
+  init?(checking row: SQLiteRow<ReportColumn>, _ stream: StreamID, type: String, hasPayload: Bool) {
+    guard let packet = PacketID(bytes: row.bytes(.packet)) else { return nil }
     let head = PacketDatabase.ReportHead(
-      stream: row.int64(1), packet: row.bytes(2), namespace: stream.namespace, chainIsBroken: row.int(4) != 0,
-      receivedTime: row.int64(5))
+      stream: row.int64(.stream), packet: row.bytes(.packet), namespace: stream.namespace,
+      chainIsBroken: row.bool(.chainBroken), receivedTime: row.int64(.receivedTime))
     self.init(
-      id: row.int64(0), device: stream.device, namespace: stream.namespace.text, kind: stream.kind.rawValue, type: type,
-      reportID: row.text(7), createdTime: row.isNull(6) ? nil : row.int64(6), receivedTime: row.int64(5),
-      packetID: packet.description, chainIsBroken: head.chainIsBroken, meta: row.bytes(9),
-      payloadBytes: row.isNull(10) ? nil : row.int(10), payload: nil)
+      id: row.int64(.id), device: stream.device, namespace: stream.namespace.text, kind: stream.kind.name,
+      type: type, reportID: row.text(.reportID), createdTime: row.isNull(.createdTime) ? nil : row.int64(.createdTime),
+      receivedTime: row.int64(.receivedTime), packetID: packet.description, chainIsBroken: head.chainIsBroken,
+      meta: row.bytes(.meta), payloadBytes: row.isNull(.payloadBytes) ? nil : row.int(.payloadBytes), payload: nil)
     var sum = ReportSum(
-      head, id: id, type: row.int64(3), created: createdTime, reportID: row.blob(7), meta: row.blob(9),
+      head, id: id, type: row.int64(.type), created: createdTime, reportID: row.blob(.reportID), meta: row.blob(.meta),
       payloadBytes: payloadBytes)
-    isDamaged = !sum.isRest(of: row.int64(8))
+    isDamaged = !sum.isRest(of: row.int64(.sum))
     if hasPayload, payloadBytes != nil {
-      sum.add(payload: row.blob(11))
-      isDamaged = sum.value != row.int64(8)
-      if !isDamaged { payload = row.bytes(11) }
+      sum.add(payload: row.blob(.payload))
+      isDamaged = sum.value != row.int64(.sum)
+      if !isDamaged { payload = row.bytes(.payload) }
     }
     if isDamaged { meta = [] }
   }

@@ -45,7 +45,7 @@ struct ChunkedBody: Equatable {
   }
 
   private mutating func endLine(_ room: Int) throws(Fault) {
-    guard line.count >= 2, line[line.count - 2] == 0x0D else { throw .malformed }
+    guard line.count >= 2, line[line.count - 2] == UInt8(ascii: "\r") else { throw .malformed }
     let text = line[..<(line.count - 2)]
     switch state {
     case .size:
@@ -63,9 +63,9 @@ struct ChunkedBody: Equatable {
 
   /// Hexadecimal digits, then possibly an extension.
   private static func size(_ line: ArraySlice<UInt8>) throws(Fault) -> Int {
-    let digits = line.prefix { $0 != 0x3B && $0 != 0x20 && $0 != 0x09 }
+    let digits = line.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
     guard 1...8 ~= digits.count, let size = Int(String(decoding: digits, as: UTF8.self), radix: 16), size >= 0,
-      digits.first != 0x2B, digits.first != 0x2D
+      digits.first != UInt8(ascii: "+"), digits.first != UInt8(ascii: "-")
     else { throw .malformed }
     return size
   }

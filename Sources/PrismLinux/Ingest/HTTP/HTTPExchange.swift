@@ -1,4 +1,4 @@
-import PrismEngine
+import PrismAdmission
 import PrismProtocol
 
 /// HTTP/1.1 on the ingest socket (docs/ingest-protocol.md), for programs that have only that. Pure: bytes in, bytes out.
@@ -43,7 +43,7 @@ struct HTTPExchange {
     }
   }
   var heldBytes: Int { headText.count + body.count + chunks.heldBytes + output.count }
-  /// What the request that is being read or taken holds at most, once it is large.
+  /// The most memory of the request that is being read, once it is large.
   func requestBytes(_ rules: AdmissionRules) -> Int {
     let bytes: Int
     switch state {
@@ -119,8 +119,9 @@ struct HTTPExchange {
     }
     headText.append(copying: chunk, piece)
     position = piece.upperBound
-    if headText == [0x0D, 0x0A] { headText = [] }  // an empty line before a request: RFC 9112, 2.2
-    return headText.suffix(4) == [0x0D, 0x0A, 0x0D, 0x0A]
+    // An empty line before a request is passed over (RFC 9112, 2.2).
+    if headText == [UInt8(ascii: "\r"), UInt8(ascii: "\n")] { headText = [] }
+    return headText.suffix(4) == [UInt8(ascii: "\r"), UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\n")]
   }
 
   private mutating func beginBody(
@@ -206,7 +207,9 @@ extension HTTPExchange {
     let whole = RequestScanner.scan(body.span, reserved: none)
     guard case .success = whole.request, whole.followingBytes == 0 else { return }
     // No string has either: it is sound JSON.
-    for index in body.indices where body[index] == 0x0A || body[index] == 0x0D { body[index] = 0x20 }
+    for index in body.indices where body[index] == UInt8(ascii: "\n") || body[index] == UInt8(ascii: "\r") {
+      body[index] = 0x20
+    }
   }
 
   private mutating func feed(
@@ -231,15 +234,13 @@ extension HTTPExchange {
   mutating func collect(from conversation: inout IngestConversation) {
     guard case .awaiting(let head) = state, conversation.isSettled else { return }
     state = .head
-    let lines = conversation.output
+    let (lines, summary) = (conversation.output, conversation.takeSummary())
     conversation.output = []
     guard !lines.isEmpty else {
       return answer(head, 400, AnswerText.refused(Refusal(.badRequest, "the body holds no report")))
     }
-    let isSingle = lines.firstIndex(of: 0x0A) == lines.count - 1
-    let refusal = isSingle ? try? JSONValue(parsing: lines) : nil
-    let code = refusal?["code"]?.string.flatMap(RefusalCode.init)
-    answer(head, code.map(Self.status) ?? 200, lines, retryMilliseconds: refusal?["retryMs"]?.int)
+    let refusal = summary.onlyRefusal
+    answer(head, refusal.map { Self.status($0.code) } ?? 200, lines, retryMilliseconds: refusal?.retryMilliseconds)
     if conversation.mustClose { state = .closing }
   }
 
@@ -278,7 +279,7 @@ extension HTTPExchange {
     if status == 405 { head += "Allow: GET, POST\r\n" }
     if let retryMilliseconds { head += "Retry-After: \((retryMilliseconds + 999) / 1000)\r\n" }
     if !keepAlive { head += "Connection: close\r\n" }
-    return Array(head.utf8) + [0x0D, 0x0A] + body
+    return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + body
   }
 
   private static func reason(_ status: Int) -> String {

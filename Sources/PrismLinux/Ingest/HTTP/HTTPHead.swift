@@ -24,7 +24,7 @@ struct HTTPHead: Equatable {
 
   /// Whether a line is meant to be the first of an HTTP request, sound or not: METHOD TARGET HTTP/…
   static func isRequestLine(_ line: ArraySlice<UInt8>) -> Bool {
-    let version = line.split(separator: 0x20).last
+    let version = line.split(separator: UInt8(ascii: " ")).last
     return version?.starts(with: "HTTP/".utf8) == true
   }
 
@@ -50,11 +50,11 @@ struct HTTPHead: Equatable {
     while let scalar = scalars.next() {
       switch scalar {
       case "\r":
-        guard scalars.next() == "\n" else { throw Fault(400, "a carriage return stands alone in the head") }
+        guard scalars.next() == "\n" else { throw Fault(400, "the head has a carriage return without a line feed") }
         lines.append(line)
         line = ""
       case _ where scalar.value < 0x20 && scalar != "\t" || scalar.value == 0x7F:
-        throw Fault(400, "a control character stands in the head")
+        throw Fault(400, "the head has a control character")
       default: line.unicodeScalars.append(scalar)
       }
     }
@@ -116,7 +116,7 @@ struct HTTPHead: Equatable {
   }
 
   private static func length(_ value: String) -> Int? {
-    guard !value.isEmpty, value.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+    guard !value.isEmpty, value.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
     return Int(value) ?? .max
   }
 }
@@ -124,6 +124,6 @@ struct HTTPHead: Equatable {
 extension UInt8 {
   /// RFC 9110, 5.6.2.
   fileprivate var isToken: Bool {
-    0x30...0x39 ~= self || isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
+    UInt8(ascii: "0")...UInt8(ascii: "9") ~= self || isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
   }
 }

@@ -2,23 +2,38 @@
 public struct AnswerLine: ControlMessage {
   /// It is the last one.
   public var done = false
+  /// The reason why the command failed; nil if it did not.
   public var error: Failure?
+  /// Text for people, with line feeds.
   public var text: String?
+  /// The answer to `status`.
   public var status: StatusReport?
   /// The same as it came: a newer daemon says more than this program knows.
   public var statusDocument: JSONValue?
+  /// The answer to `network`.
   public var network: NetworkReport?
+  /// Progress of `flush` with `wait`.
   public var progress: Progress?
+  /// The answer to `trace`.
   public var rows: [TraceReport]?
+  /// The answer to `dead-list`.
   public var dead: [DeadLetterReport]?
+  /// The answer to `doctor`.
   public var findings: [Finding]?
+  /// One report of `tail`.
   public var report: TailReport?
   /// Reports that a slow reader of `tail` missed.
   public var skipped: Int?
   /// Of `flush` with `wait`: what no waiting gets going, and whether the time was up first.
   public var held: [HeldReport]?, timedOut: Bool?
+  /// The numbers of rows that `remove`, `dead-requeue` and `dead-drop` changed.
   public var removed: Int?, requeued: Int?, dropped: Int?
+  /// The answer to `config-show`.
   public var configuration: JSONValue?
+  /// Of `config-show`: the daemon's file, from the root.
+  public var path: String?
+  /// Of `export`.
+  public var meta: ExportedMeta?
 
   public init() {}
 
@@ -30,13 +45,15 @@ public struct AnswerLine: ControlMessage {
     .init(ifPresent: "skipped", \.skipped), .init(ifPresent: "held", \.held), .init(ifPresent: "timedOut", \.timedOut),
     .init(ifPresent: "removed", \.removed),
     .init(ifPresent: "requeued", \.requeued), .init(ifPresent: "dropped", \.dropped),
-    .init(ifPresent: "configuration", \.configuration), .init("done", \.done),
+    .init(ifPresent: "configuration", \.configuration), .init(ifPresent: "path", \.path),
+    .init(ifPresent: "meta", \.meta), .init("done", \.done),
   ]
 
   /// Why a request was not done.
   public struct Failure: ControlMessage {
+    /// The fault and its remedy, for people.
     public var message = "refused"
-    /// What prismctl ends with.
+    /// The exit code of prismctl (sysexits.h).
     public var exitCode = 1
 
     public init() {}
@@ -46,6 +63,7 @@ public struct AnswerLine: ControlMessage {
 
   /// Of `flush` with `wait`.
   public struct Progress: ControlMessage {
+    /// Rows that are still waiting or claimed.
     public var waiting = 0
 
     public init() {}

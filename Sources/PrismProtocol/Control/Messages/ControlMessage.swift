@@ -1,7 +1,7 @@
 /// A JSON object of the control protocol as a value: prismd writes it and prismctl reads it by the same table of fields.
 ///
-/// Reading never fails, since programs of different versions speak with each other: unknown keys are ignored, and a field
-/// that is missing or of another type keeps the value of `init()`.
+/// Reading never fails, because programs of different versions talk to each other. Unknown keys are ignored, and a
+/// field that is missing or of another type keeps the value of `init()`.
 public protocol ControlMessage: ControlValue {
   init()
   /// In the order in which they are written (docs/control-protocol.md). Fields are only ever added.
@@ -9,6 +9,7 @@ public protocol ControlMessage: ControlValue {
 }
 
 extension ControlMessage {
+  /// The fields in their order, as members of a JSON object.
   public var members: [JSONValue.Member] {
     Self.fields.compactMap { field in field.write(self).map { JSONValue.Member(field.key, $0) } }
   }
@@ -50,7 +51,7 @@ public struct ControlField<Message: Sendable>: Sendable {
   }
 }
 
-/// What a member of a message may be.
+/// A value that a member of a message may have.
 public protocol ControlValue: Sendable, Equatable {
   var controlJSON: JSONValue { get }
   /// nil if `json` is of another type.
@@ -101,8 +102,11 @@ extension Array: ControlValue where Element: ControlValue {
 
 /// Values by name in the order in which they are written: a JSON object whose keys are names.
 public struct NamedValues<Value: ControlValue>: ControlValue, RandomAccessCollection {
+  /// A name with its value.
   public struct Element: Sendable, Equatable {
+    /// The member's key.
     public var name: String
+    /// The member's value.
     public var value: Value
     public init(_ name: String, _ value: Value) { (self.name, self.value) = (name, value) }
   }

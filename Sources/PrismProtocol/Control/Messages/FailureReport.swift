@@ -1,10 +1,12 @@
 /// Why the last POST did not deliver.
 public struct FailureReport: ControlMessage {
+  /// The time of the failure, RFC 3339.
   public var time = ""
   /// Of HTTP; nil if no whole answer came.
   public var status: Int?
-  /// The collector's; nil if it gave none.
+  /// The collector's `code`; nil if it gave no code.
   public var code: String?
+  /// The cause, for people.
   public var cause = ""
 
   public init() {}

@@ -1,5 +1,6 @@
 /// A namespace that only an operator can get going again, in the last line of `flush` with `wait`.
 public struct HeldReport: ControlMessage {
+  /// The namespace that is held, and the cause.
   public var namespace = "?", cause = ""
 
   public init() {}

@@ -1,5 +1,6 @@
-/// What the daemon takes of the machine.
+/// The memory of the daemon's process.
 public struct MemoryReport: ControlMessage {
+  /// Resident bytes and the address space.
   public var residentBytes = 0, virtualBytes = 0
 
   public init() {}

@@ -4,18 +4,22 @@ public struct NamespaceReport: ControlMessage {
   public var state = "?"
   /// `closed`, or `open` after failures in a row.
   public var circuit = "?"
+  /// The time of the last accepted packet, RFC 3339; nil if there was no such packet since the start.
   public var lastSuccess: String?
+  /// The last failure; nil if there was no failure.
   public var lastFailure: FailureReport?
   /// nil: nothing is waited for.
   public var nextTryInSeconds: Int?
+  /// The use of metered networks.
   public var flow = FlowReport()
   /// True if packets leave this machine over plain http.
   public var isPlain = false
+  /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
 
   public init() {}
 
-  public subscript(kind: ReportKind) -> QueueReport {
+  public subscript(kind: RowKind) -> QueueReport {
     get { kind == .meta ? meta : payload }
     set { if kind == .meta { meta = newValue } else { payload = newValue } }
   }
@@ -28,15 +32,22 @@ public struct NamespaceReport: ControlMessage {
 }
 
 extension NamespaceReport {
+  /// Whether only an operator can get delivery going again.
   public var isHeld: Bool { state == "held" }
+  /// Whether the namespace has rows and is no longer configured.
   public var isRetired: Bool { state == "retired" }
+  /// Whether only one probe at a time is sent.
   public var circuitIsOpen: Bool { circuit == "open" }
 
   /// Rows of both kinds that are to be sent.
   public var unsentRows: Int { meta.waiting + meta.claimed + payload.waiting + payload.claimed }
+  /// Dead letters of both kinds.
   public var deadRows: Int { meta.dead + payload.dead }
+  /// Rows of both kinds that were ever stored.
   public var storedRows: Int { meta.ledger.stored + payload.ledger.stored }
+  /// Rows of both kinds that were delivered.
   public var deliveredRows: Int { meta.ledger[.delivered] + payload.ledger[.delivered] }
+  /// The age of the oldest row that waits or is in flight.
   public var oldestAgeSeconds: Int { max(meta.oldestAgeSeconds, payload.oldestAgeSeconds) }
 
   /// The last failure, if nothing was delivered after it. RFC 3339 in UTC sorts by time.

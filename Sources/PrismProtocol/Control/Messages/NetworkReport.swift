@@ -1,4 +1,4 @@
-/// What the network counts as.
+/// The kind of the network, and the reason.
 public struct NetworkReport: ControlMessage {
   /// `none`, `metered` or `unmetered`.
   public var kind = "?"

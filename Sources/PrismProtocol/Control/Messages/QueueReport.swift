@@ -1,6 +1,8 @@
 /// One kind of rows of a namespace.
 public struct QueueReport: ControlMessage {
+  /// Rows of one kind by state, their bytes, and the age of the oldest row that waits or is in flight.
   public var waiting = 0, claimed = 0, dead = 0, bytes = 0, oldestAgeSeconds = 0
+  /// The counters of all rows that were ever stored.
   public var ledger = Ledger()
   /// Packets since the daemon's start, by what came of them.
   public var packets = NamedValues<Int>()

@@ -1,18 +1,26 @@
 /// The document of `prismctl status --json` (docs/control-protocol.md). Times are RFC 3339 in UTC.
 public struct StatusReport: ControlMessage {
+  /// The daemon's version.
   public var version = ""
+  /// The time since the start.
   public var uptimeSeconds = 0
   /// Of the configuration that is in force.
   public var generation = 0
   /// Why the last reload was refused; empty if it was not.
   public var configFaults: [String] = []
+  /// The network and its kind.
   public var network = NetworkReport()
+  /// The memory of the daemon.
   public var memory = MemoryReport()
   /// nil while remote configuration is off.
   public var remote: RemoteReport?
   /// Of the database's files.
   public var storeBytes = 0
+  /// The state of the database.
   public var store = StoreReport()
+  /// Reports that were refused since the start, by code; a code without any is left out.
+  public var refused = NamedValues<Int>()
+  /// Each namespace that is configured or has rows.
   public var namespaces = NamedValues<NamespaceReport>()
 
   public init() {}
@@ -21,6 +29,6 @@ public struct StatusReport: ControlMessage {
     .init("version", \.version), .init("uptimeSeconds", \.uptimeSeconds), .init("generation", \.generation),
     .init("configFaults", \.configFaults), .init("network", \.network), .init("memory", \.memory),
     .init("remote", \.remote), .init("storeBytes", \.storeBytes), .init("store", \.store),
-    .init("namespaces", \.namespaces),
+    .init("refused", \.refused), .init("namespaces", \.namespaces),
   ]
 }

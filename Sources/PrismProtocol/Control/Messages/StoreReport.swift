@@ -2,10 +2,13 @@
 public struct StoreReport: ControlMessage {
   /// `working`, or what it does instead.
   public var state = "working"
+  /// The time since which the store is in this state, RFC 3339.
   public var since = ""
+  /// Whether reports are accepted now.
   public var takesReports = true
-  /// Of the last fault; nil if there was none.
+  /// The cause of the last fault; nil if there was no fault.
   public var cause: String?
+  /// The number of failed uses of the database since the start.
   public var faults = 0
   /// Damaged files that were moved out of the way, and the rows that were read from them or lost with them.
   public var setAside = 0, salvagedRows = 0, lostRows = 0

@@ -1,9 +1,10 @@
 /// A report that `tail` follows: nothing of its content. Of a refused one the names are its client's own words.
 public struct TailReport: ControlMessage {
+  /// The time of the answer, RFC 3339.
   public var time = ""
   /// `stored`, `duplicate` or `refused`.
   public var outcome = "?"
-  /// What a refused client was answered.
+  /// The code of the refusal; nil if the report was stored.
   public var code: String?
   /// nil: it could not be read.
   public var namespace: String?, type: String?, reportId: String?
@@ -12,6 +13,7 @@ public struct TailReport: ControlMessage {
 
   public init() {}
 
+  /// Whether the report was refused.
   public var isRefused: Bool { outcome == "refused" }
 
   public static let fields: [ControlField<TailReport>] = [

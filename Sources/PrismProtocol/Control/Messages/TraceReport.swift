@@ -1,17 +1,22 @@
 /// A row of the answer to `trace`. Members that do not apply to its state are left out.
 public struct TraceReport: ControlMessage {
+  /// The queue of the row.
   public var namespace = "?", kind = "?"
-  /// Who reported it; nil if that is not known any more.
+  /// The user who reported it; nil if that is no longer known.
   public var userId: Int?
   /// `waiting`, `claimed`, `delivered` or `dead`.
   public var state = "?"
+  /// The time of the report, RFC 3339; nil once the row is delivered and deleted.
   public var createdTime: String?
   /// Of the packet that the row was claimed for.
   public var packetId: String?, packetTime: String?
+  /// The times of the claim and of the delivery, RFC 3339.
   public var claimedTime: String?, deliveredTime: String?
   /// Of a dead letter.
   public var id: Int?, status: Int?
+  /// The collector's message and the time of the refusal, for a dead letter.
   public var message: String?, time: String?
+  /// Attempts to deliver the packet.
   public var attempts: Int?
   /// The collector had it already.
   public var duplicate: Bool?
@@ -31,5 +36,6 @@ public struct TraceReport: ControlMessage {
     .init(ifPresent: "lastFailure", \.lastFailure),
   ]
 
+  /// Whether the row may still be delivered without an operator.
   public var isOnItsWay: Bool { state == "waiting" || state == "claimed" }
 }

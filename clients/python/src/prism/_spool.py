@@ -246,7 +246,7 @@ class Spool:
             segment.waiting -= 1
             self.waiting -= 1
 
-    # --- What ended programs left
+    # --- Segments of ended programs
 
     def adopt(self) -> bool:
         """Takes over segments of ended programs. Returns whether there were any."""

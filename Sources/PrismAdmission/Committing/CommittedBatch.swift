@@ -1,0 +1,87 @@
+public import PrismProtocol
+
+/// A batch and what its commit did with it, as its connection is answered.
+public struct CommittedBatch: Sendable {
+  private let batch: ReportBatch
+  private let ids: [RowID]
+  private let epoch: [UInt8]
+  let exceptions: [(row: Int, what: BatchOutcome.Exception)]
+  /// Why nothing of it was taken; nil if it was committed.
+  let failure: Refusal?
+
+  /// A batch that was committed.
+  public init(_ batch: ReportBatch, _ outcome: BatchOutcome) {
+    (self.batch, ids, epoch) = (batch, outcome.ids, Array(outcome.epoch.utf8))
+    (exceptions, failure) = (outcome.exceptions, nil)
+  }
+
+  /// A batch of which nothing was taken.
+  public init(_ batch: ReportBatch, failure: Refusal) {
+    (self.batch, ids, epoch, exceptions, self.failure) = (batch, [], [], [], failure)
+  }
+
+  var rowCount: Int { batch.rows.count }
+
+  var firstRefusal: Refusal? {
+    if let failure { return failure }
+    for case (_, .refused(let refusal)) in exceptions { return refusal }
+    return nil
+  }
+
+  /// The answer to each row, in their order.
+  var answers: [SubmissionAnswer] {
+    var exceptions = exceptions[...]
+    return (0..<rowCount).map { row in
+      if let failure { return .refused(failure) }
+      switch exceptions.first?.row == row ? exceptions.removeFirst().what : nil {
+      case .refused(let refusal): return .refused(refusal)
+      case .duplicate: return .duplicate(reportID: reportID(row))
+      case nil: return .stored(reportID: reportID(row))
+      }
+    }
+  }
+
+  private func reportID(_ row: Int) -> String {
+    var bytes: [UInt8] = []
+    append(reportIDOf: row, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private func append(reportIDOf row: Int, to output: inout [UInt8]) {
+    if let given = batch.rows[row].clientReportID {
+      output.append(contentsOf: batch.arena[given])
+    } else {
+      ids[row].appendReportID(epoch: epoch, to: &output)
+    }
+  }
+
+  /// Refused rows by code.
+  var refusals: [Refusal] {
+    if let failure { return Array(repeating: failure, count: rowCount) }
+    return exceptions.compactMap { if case .refused(let refusal) = $0.what { refusal } else { nil } }
+  }
+
+  /// One line a row.
+  func render(
+    _ rows: Range<Int>, exceptions: ArraySlice<(row: Int, what: BatchOutcome.Exception)>, into output: inout [UInt8]
+  ) {
+    if let failure {
+      let line = AnswerText.refused(failure)
+      for _ in rows { output.append(contentsOf: line) }
+      return
+    }
+    var exceptions = exceptions
+    for row in rows {
+      let exception = exceptions.first?.row == row ? exceptions.removeFirst().what : nil
+      switch exception {
+      case .refused(let refusal): output.append(contentsOf: AnswerText.refused(refusal))
+      case .duplicate: renderStored(row, isDuplicate: true, into: &output)
+      case nil: renderStored(row, isDuplicate: false, into: &output)
+      }
+    }
+  }
+
+  private func renderStored(_ row: Int, isDuplicate: Bool, into output: inout [UInt8]) {
+    AnswerText.appendStored(isDuplicate: isDuplicate, to: &output) { append(reportIDOf: row, to: &$0) }
+  }
+}

@@ -1,0 +1,170 @@
+public import PrismProtocol
+
+/// Reports of any protocol on their way from an input to their commits. Each is admitted, becomes a row of a batch, and is
+/// answered as a value (`CommittedBatch`). An input keeps one for each connection, or for each group. Pure.
+///
+/// Its batches are committed in the order in which `takeBatches` gives them, and `settle` takes their outcomes in it.
+public struct Intake: Sendable {
+  /// The result of `take` for a report that was not refused.
+  public struct Taken: Sendable {
+    /// false: its payload is still to come, by `appendPayload`.
+    public let isWhole: Bool
+    /// Bytes of a meta that had to be written again, because it collided with the common information; 0 in most cases.
+    public let rewrittenBytes: Int
+  }
+
+  /// A report whose payload is still arriving, at the end of the open batch's arena.
+  private struct Incoming {
+    let row: ReportBatch.Row
+    let payloadBytes: Int
+  }
+
+  private var open: BatchWriter?
+  private var incoming: Incoming?
+  private var sealed: [ReportBatch] = []
+  private var inFlight = Ring<ReportBatch>()
+  /// Bytes of `sealed` and `inFlight`.
+  private var sealedBytes = 0
+  private var tally = IngestTally()
+
+  /// Nothing is on its way.
+  public init() {}
+
+  /// Whether the payload of the last report is not whole yet.
+  public var awaitsPayload: Bool { incoming != nil }
+  /// Bytes of that payload in all; nil if no report waits for its payload.
+  public var awaitedPayloadBytes: Int? { incoming?.payloadBytes }
+  /// Bytes of the open batch while a payload arrives.
+  public var partialBytes: Int { incoming == nil ? 0 : open?.bytes ?? 0 }
+  /// Bytes of reports whose commit is not settled.
+  public var batchBytes: Int { sealedBytes + (incoming == nil ? open?.bytes ?? 0 : 0) }
+  /// Nothing is on its way to a commit.
+  public var isSettled: Bool { open == nil && sealed.isEmpty && inFlight.isEmpty }
+
+  /// Takes the tally of what happened since the last call.
+  public mutating func takeTally() -> IngestTally {
+    defer { tally = IngestTally() }
+    return tally
+  }
+}
+
+// MARK: - In
+
+extension Intake {
+  /// Admits a report and appends it to the open batch.
+  /// - Parameter report: its parts are ranges of `text`.
+  /// - Parameter available: bytes of a following payload that are here already; what is complete does not wait for a
+  ///   payload that is not.
+  /// - Parameter unixMilliseconds: now.
+  /// - Throws: the refusal; then nothing is taken, and `refuse` counts it.
+  public mutating func take(
+    _ report: ScannedReport, in text: Span<UInt8>, available: Int, session: inout Session, unixMilliseconds now: Int64
+  ) throws(Refusal) -> Taken {
+    let admitted = try Admission.decide(report, in: text, session: &session, unixMilliseconds: now)
+    var rewrittenBytes = 0
+    if case .rewritten = admitted.body { rewrittenBytes = admitted.metaBytes }
+    if open?.takes(admitted, context: session.context) == false { seal() }
+    switch report.payload {
+    case .following(let bytes):
+      if bytes > available { seal() }
+      let row = writing(admitted, session) { $0.begin(admitted, report, in: text, payloadBytes: bytes) }
+      incoming = Incoming(row: row, payloadBytes: bytes)
+      return Taken(isWhole: false, rewrittenBytes: rewrittenBytes)
+    case .none, .base64:
+      let result = writing(admitted, session) { writer -> Result<Void, Refusal> in
+        do throws(Refusal) { return .success(try writer.append(admitted, report, in: text)) } catch {
+          return .failure(error)
+        }
+      }
+      forgetEmptyBatch()
+      try result.get()
+      countRow()
+      return Taken(isWhole: true, rewrittenBytes: rewrittenBytes)
+    }
+  }
+
+  /// Appends a piece of the payload of the last report.
+  public mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) { open?.appendPayload(bytes, range) }
+
+  /// The payload is whole. - Returns: false if no report waited for one.
+  public mutating func finishPayload() -> Bool {
+    guard let incoming else { return false }
+    open?.finish(incoming.row, payloadBytes: incoming.payloadBytes)
+    self.incoming = nil
+    countRow()
+    return true
+  }
+
+  /// Drops the report whose payload does not come whole; `refuse` counts it.
+  public mutating func dropPayload() {
+    if let incoming { open?.drop(incoming.row) }
+    incoming = nil
+    forgetEmptyBatch()
+  }
+
+  /// Counts a report that was refused before it came to a commit.
+  public mutating func refuse(_ refusal: Refusal) {
+    tally.refuse(refusal)
+  }
+
+  private mutating func countRow() {
+    tally.received += 1
+    if open?.isFull == true { seal() }
+  }
+
+  /// Lets `body` change the open batch in place, without a copy.
+  private mutating func writing<Result>(
+    _ admitted: Admission.Admitted, _ session: Session, _ body: (inout BatchWriter) -> Result
+  ) -> Result {
+    var writer =
+      open
+      ?? BatchWriter(namespace: admitted.namespace, userID: session.peer.userID, context: session.context)
+    open = nil
+    defer { open = writer }
+    return body(&writer)
+  }
+
+  /// Drops an open batch whose only report was refused: nothing would ever commit it, so its connection would never be
+  /// settled.
+  private mutating func forgetEmptyBatch() {
+    if open?.batch.rows.isEmpty == true { open = nil }
+  }
+}
+
+// MARK: - To the commit and back
+
+extension Intake {
+  private mutating func seal() {
+    guard incoming == nil, let writer = open else { return }
+    open = nil
+    guard !writer.batch.rows.isEmpty else { return }
+    sealedBytes += writer.bytes
+    sealed.append(writer.batch)
+  }
+
+  /// Takes every complete batch, to be committed in this order.
+  public mutating func takeBatches() -> [ReportBatch] {
+    seal()
+    defer { sealed = [] }
+    for batch in sealed { inFlight.append(batch) }
+    return sealed
+  }
+
+  /// Settles the oldest batch that was taken.
+  /// - Parameter outcome: nil if nothing of the batch was taken; `failure` says why.
+  /// - Returns: the answers to its reports; nil if no batch is in flight.
+  public mutating func settle(_ outcome: BatchOutcome?, failure: Refusal?) -> CommittedBatch? {
+    guard let batch = inFlight.removeFirst() else { return nil }
+    sealedBytes -= BatchWriter.bytes(of: batch)
+    let settled: CommittedBatch
+    if let outcome {
+      settled = CommittedBatch(batch, outcome)
+    } else {
+      settled = CommittedBatch(batch, failure: failure ?? Refusal(.internal, "the store gave no answer"))
+    }
+    let refusals = settled.refusals
+    tally.count(refusals)
+    tally.stored += batch.rows.count - refusals.count
+    return settled
+  }
+}

@@ -1,0 +1,149 @@
+public import PrismProtocol
+
+/// Decides whether a report may be taken, and what it becomes: the steps of docs/ingest-protocol.md in their order. Pure.
+public enum Admission {
+  /// A stamp that is further ahead than this is set to now.
+  public static let aheadMax: Duration = .seconds(300)
+
+  /// A report that may be stored.
+  public struct Admitted: Sendable {
+    /// The meta's members.
+    public enum Body: Sendable, Equatable {
+      /// A range of the line: the members exactly as they came.
+      case asWritten(Range<Int>)
+      /// Written again because it collided with the common information, or repeated a key.
+      case rewritten(Rewritten)
+    }
+    /// Milliseconds since 1970.
+    public var createdTime: Int64
+    /// The rules of its namespace.
+    public let namespace: AdmissionRules.Namespace
+    /// In the namespace's monitor list.
+    public let type: Int
+    /// The meta's members.
+    public let body: Body
+    /// Bytes of the merged meta.
+    public let metaBytes: Int
+  }
+
+  /// Members that were put together again.
+  public struct Rewritten: Sendable, Equatable {
+    /// JSON members without braces.
+    public var members: [UInt8]
+    /// A crash's: the common information is in it, except where the crash's own was kept.
+    public var isSelfContained = false
+    /// The members have a `CREATE_TIME` of their own.
+    public var hasOwnCreateTime = false
+  }
+
+  /// - Parameter session: of the report's connection; it remembers what it looked up.
+  /// - Parameter unixMilliseconds: now.
+  /// - Throws: the refusal of the first step that says no.
+  public static func decide(
+    _ report: ScannedReport, in line: Span<UInt8>, session: inout Session, unixMilliseconds: Int64
+  ) throws(Refusal) -> Admitted {
+    let namespace = try session.namespace(report.namespace, in: line)
+    guard namespace.isGather else {
+      throw Refusal(.gatherOff, "\(namespace.name) has `isGather` off: nothing is taken")
+    }
+    let type = try session.type(report.type, of: namespace, in: line)
+    let body = try merge(report.meta, in: line, isCrash: namespace.types[type].priority == .crash, session: session)
+    let created = try createdTime(report.createdTime, unixMilliseconds: unixMilliseconds)
+    let metaBytes = mergedBytes(
+      body, report: report, in: line, type: namespace.monitorTypeBytes[type],
+      isBusiness: namespace.name.isBusiness, contextBytes: session.context.members.count, createdTime: created)
+    guard metaBytes <= Limits.metaBytesMax else {
+      throw Refusal(
+        .metaTooLarge, "the merged meta has \(metaBytes) bytes; at most \(Limits.metaBytesMax) are taken")
+    }
+    try check(report.payload, max: namespace.payloadBytesMax)
+    return Admitted(createdTime: created, namespace: namespace, type: type, body: body, metaBytes: metaBytes)
+  }
+
+  /// Whether a namespace gathers, for a client that asks before it reports. - Throws: `forbidden`, `unknown_namespace`.
+  public static func isGather(
+    _ namespace: ScannedString, in line: Span<UInt8>, session: inout Session
+  ) throws(Refusal) -> Bool {
+    try session.namespace(namespace, in: line).isGather
+  }
+
+  static func createdTime(_ given: Int64?, unixMilliseconds now: Int64) throws(Refusal) -> Int64 {
+    if let given { try CreatedTime.check(given, unixMilliseconds: now) }
+    guard let given, given <= now + aheadMax.components.seconds * 1000 else { return now }
+    return given
+  }
+
+  /// Step 8: of base64 the length that it decodes to.
+  private static func check(_ payload: ScannedReport.Payload, max: Int) throws(Refusal) {
+    let bytes: Int
+    switch payload {
+    case .none: return
+    case .following(let count): bytes = count
+    case .base64(let text): bytes = text.hasEscapes ? 0 : text.range.count / 4 * 3 - 2
+    }
+    guard bytes <= max else { throw payloadTooLarge(max: max) }
+  }
+
+  static func payloadTooLarge(max: Int) -> Refusal {
+    Refusal(
+      .payloadTooLarge,
+      "the payload is larger than \(max) bytes: the namespace's maxBodyMByte, or what ingest.memoryMByte has room for")
+  }
+}
+
+// MARK: - Merging
+
+extension Admission {
+  /// Steps 5 and 6.
+  private static func merge(
+    _ meta: ScannedReport.Meta, in line: Span<UInt8>, isCrash: Bool, session: Session
+  ) throws(Refusal) -> Admitted.Body {
+    switch meta {
+    case .missing: throw Refusal(.badRequest, "`meta` is missing")
+    case .notAnObject: throw Refusal(.badRequest, "`meta` must be an object")
+    case .empty: throw Refusal(.badRequest, "`meta` must have at least one member")
+    case .members(let range, mayCollide: false): return .asWritten(range)
+    case .members(let range, mayCollide: true):
+      let members = MetaMembers(line, range)
+      let keys = Set(members.members.map(\.key))
+      let collides = !keys.isDisjoint(with: session.reserved.keys)
+      if collides && isCrash { return .rewritten(crash(members, keys, line, session)) }
+      let kept = members.joined(line) { !session.reserved.keys.contains($0) }
+      return .rewritten(Rewritten(members: kept))
+    }
+  }
+
+  /// A crash reports an earlier run: its own members win, but not over what the daemon and the kernel say.
+  private static func crash(
+    _ members: MetaMembers, _ keys: Set<String>, _ line: Span<UInt8>, _ session: Session
+  ) -> Rewritten {
+    let foreign = CommonInformation.kernelKeys.union(CommonInformation.rowKeys)
+      .subtracting([CommonInformation.createTimeKey])
+    let own = members.joined(line) { !foreign.contains($0) }
+    let common = CommonInformation.text(
+      session.commonMembers.filter { !keys.contains($0.key) || foreign.contains($0.key) })
+    return Rewritten(
+      members: common.isEmpty || own.isEmpty ? common + own : common + [UInt8(ascii: ",")] + own, isSelfContained: true,
+      hasOwnCreateTime: keys.contains(CommonInformation.createTimeKey))
+  }
+
+  /// Step 7: the size of what `MetaSplicing` will make of it.
+  private static func mergedBytes(
+    _ body: Admitted.Body, report: ScannedReport, in line: Span<UInt8>, type monitorTypeBytes: Int, isBusiness: Bool,
+    contextBytes: Int, createdTime: Int64
+  ) -> Int {
+    let bodyBytes: Int
+    var (context, created): (Int, Int64?) = (contextBytes, createdTime)
+    switch body {
+    case .asWritten(let range): bodyBytes = range.count
+    case .rewritten(let rewritten):
+      bodyBytes = rewritten.members.count
+      if rewritten.isSelfContained { context = 0 }
+      if rewritten.hasOwnCreateTime { created = nil }
+    }
+    let idBytes = report.reportID.map { $0.hasEscapes ? $0.string(in: line).utf8.count : $0.range.count }
+    return MetaSplicing.size(
+      monitorTypeBytes: monitorTypeBytes, reportIDBytes: idBytes ?? RowID.reportIDBytes, createdTime: created,
+      isBusiness: isBusiness, contextBytes: context, bodyBytes: bodyBytes)
+  }
+}

@@ -1,0 +1,63 @@
+/// Keys that wait for work, served by deficit round robin (Shreedhar and Varghese, 1995). Each key in turn may cause
+/// `quantum` cost units. A turn that costs more is paid for with the turns after it, even if the key stops waiting
+/// meanwhile. Pure.
+struct DeficitRing<Key: Hashable & Sendable>: Sendable {
+  private struct Entry: Sendable {
+    /// Cost units that are left in this turn; negative: a debt.
+    var credit: Int
+    var isWaiting = true
+  }
+
+  private let quantum: Int
+  private var entries: [Key: Entry] = [:]
+  private var order = Ring<Key>()
+  private var waiting = 0
+
+  init(quantum: Int) { self.quantum = quantum }
+
+  var isEmpty: Bool { waiting == 0 }
+
+  func contains(_ key: Key) -> Bool { entries[key]?.isWaiting == true }
+
+  /// A new key waits behind all others.
+  mutating func add(_ key: Key) {
+    guard !contains(key) else { return }
+    waiting += 1
+    if entries[key] != nil {
+      entries[key]?.isWaiting = true
+    } else {
+      entries[key] = Entry(credit: quantum)
+      order.append(key)
+    }
+  }
+
+  /// The key stops waiting; a debt stays.
+  mutating func remove(_ key: Key) {
+    guard contains(key) else { return }
+    waiting -= 1
+    entries[key]?.isWaiting = false
+    guard isEmpty else { return }
+    // No other key waits: a debt would make no difference.
+    (entries, order) = ([:], Ring())
+  }
+
+  /// Charges a key that waits for what its work cost.
+  mutating func charge(_ key: Key, _ cost: Int) { entries[key]?.credit -= cost }
+
+  /// The key whose turn it is, and how much it may cost; nil if no key waits.
+  mutating func next() -> (key: Key, credit: Int)? {
+    guard !isEmpty else { return nil }
+    while let key = order.first, let entry = entries[key] {
+      if entry.isWaiting && entry.credit > 0 { return (key, entry.credit) }
+      order.removeFirst()
+      let credit = min(quantum, entry.credit + quantum)
+      if !entry.isWaiting && credit == quantum {
+        entries[key] = nil
+      } else {
+        entries[key]?.credit = credit
+        order.append(key)
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,31 @@
+public import PrismProtocol
+
+/// Reports that came to the inputs since the daemon started; for status and metrics.
+public struct IngestTally: Sendable, Equatable {
+  /// Reports that came, refused ones included.
+  public var received = 0
+  /// Reports answered `stored`, duplicates included.
+  public var stored = 0
+  /// Refused reports by code.
+  public var refused: [RefusalCode: Int] = [:]
+
+  /// All zero.
+  public init() {}
+
+  /// Adds the counts of `other`.
+  public mutating func add(_ other: IngestTally) {
+    received += other.received
+    stored += other.stored
+    refused.merge(other.refused, uniquingKeysWith: +)
+  }
+
+  /// Counts a report that came and was refused at once.
+  public mutating func refuse(_ refusal: Refusal) {
+    received += 1
+    count([refusal])
+  }
+
+  mutating func count(_ refusals: [Refusal]) {
+    for refusal in refusals { refused[refusal.code, default: 0] += 1 }
+  }
+}

@@ -1,0 +1,118 @@
+/// How much memory connections and users may hold: input that is not parsed yet, requests that are not whole, reports
+/// before their commit, answers that are not read. Pure.
+///
+/// All hold at most `bytesMax`, and a user at most a quarter of it. A connection holds half of that, but for one large
+/// request, and at most as much as is still free for all. So there is always room left for one more. Before a connection
+/// works it reserves what one turn can add, or the whole of a large request. So no limit is passed, and a request that was
+/// begun can be finished.
+public struct PendingBudget: Sendable {
+  private struct Holding {
+    let user: UInt32
+    let isConnection: Bool
+    /// Bytes that it holds, and the part of them that is reports before their commit.
+    var bytes = 0, batchBytes = 0
+    /// Bytes that it may hold until its next account; never less than what the user is charged for.
+    var reserved = 0
+    var charged: Int { max(bytes, reserved) }
+  }
+
+  private struct User {
+    var bytes = 0, batchBytes = 0, connections = 0, holdings = 0
+    /// The connection that may use the last turn's room of the user's share, so that requests that are not whole don't
+    /// wait for each other.
+    var privileged: Int?
+  }
+
+  /// More than one turn of a connection can add: see `WorkOrder.connectionTurn`.
+  public static let turnBytes = 256 * 1024
+
+  /// The most that all may hold (`ingest.memoryMByte`).
+  public var bytesMax: Int
+  private var holdings: [Int: Holding] = [:]
+  private var users: [UInt32: User] = [:]
+  /// Held and reserved, of all.
+  public private(set) var bytes = 0
+
+  /// Nothing is held.
+  public init(bytesMax: Int) { self.bytesMax = bytesMax }
+
+  /// The most that one user may hold.
+  public var userBytesMax: Int { bytesMax / 4 }
+
+  /// The largest request, with all that it becomes while it is parsed, that a user's share has room for.
+  public static func requestBytesMax(bytesMax: Int) -> Int { bytesMax / 4 - 2 * turnBytes }
+
+  /// - Parameter isConnection: false for a group of another input, which counts towards no limit of connections.
+  public mutating func open(_ connection: Int, user: UInt32, isConnection: Bool = true) {
+    holdings[connection] = Holding(user: user, isConnection: isConnection)
+    users[user, default: User()].holdings += 1
+    if isConnection { users[user]?.connections += 1 }
+  }
+
+  /// Gives back all that `connection` holds.
+  public mutating func close(_ connection: Int) {
+    guard let holding = holdings.removeValue(forKey: connection) else { return }
+    bytes -= holding.charged
+    users[holding.user]?.bytes -= holding.charged
+    users[holding.user]?.batchBytes -= holding.batchBytes
+    users[holding.user]?.holdings -= 1
+    if holding.isConnection { users[holding.user]?.connections -= 1 }
+    if users[holding.user]?.privileged == connection { users[holding.user]?.privileged = nil }
+    if users[holding.user]?.holdings == 0 { users[holding.user] = nil }
+  }
+
+  /// The number of open connections of `user`.
+  public func connections(of user: UInt32) -> Int { users[user]?.connections ?? 0 }
+
+  /// Users who have a connection.
+  public var usersConnected: Int { users.count }
+
+  /// Whether reports of `connection`'s user wait for their commit, which makes room.
+  public func awaitsCommit(_ connection: Int) -> Bool {
+    holdings[connection].map { users[$0.user]?.batchBytes ?? 0 > 0 } ?? false
+  }
+
+  /// Sets what `connection` holds after its turn.
+  /// - Parameter batchBytes: how much of it is reports before their commit.
+  /// - Parameter requestBytes: what a large request that is not whole yet needs in all; what was reserved for it stays so.
+  public mutating func set(_ connection: Int, bytes held: Int, batchBytes: Int, requestBytes: Int = 0) {
+    guard var holding = holdings[connection], var user = users[holding.user] else { return }
+    let before = holding
+    (holding.bytes, holding.batchBytes) = (held, batchBytes)
+    let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
+    holding.reserved = requestBytes > 0 && before.reserved >= wanted ? wanted : 0
+    bytes += holding.charged - before.charged
+    user.bytes += holding.charged - before.charged
+    user.batchBytes += batchBytes - before.batchBytes
+    if requestBytes == 0, user.privileged == connection { user.privileged = nil }
+    (holdings[connection], users[holding.user]) = (holding, user)
+  }
+
+  /// Reserves what a turn of `connection` can add, or the whole of its large request, `requestBytes`.
+  /// - Returns: false where there is no room: the connection asks again after the next commit.
+  public mutating func mayWork(_ connection: Int, requestBytes: Int = 0) -> Bool {
+    guard let holding = holdings[connection], let user = users[holding.user] else { return false }
+    let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
+    let more = wanted - holding.charged
+    // One connection leaves half of the share to the user's others.
+    if requestBytes == 0, wanted > userBytesMax / 2 { return false }
+    if more > room(of: user) {
+      guard requestBytes == 0, user.batchBytes == 0, user.privileged ?? connection == connection,
+        more <= min(userBytesMax - user.bytes, (bytesMax - bytes) / 2)
+      else { return false }
+      users[holding.user]?.privileged = connection
+    }
+    guard more > 0 else { return true }
+    holdings[connection]?.reserved = wanted
+    bytes += more
+    users[holding.user]?.bytes += more
+    return true
+  }
+
+  /// The bytes that `user` may take on. Room for one turn is left in its share, and as much as it holds then is left free for
+  /// others. A user that holds something already leaves one turn more, for a new user.
+  private func room(of user: User) -> Int {
+    let kept = user.bytes > 0 ? Self.turnBytes : 0
+    return max(0, min(userBytesMax - Self.turnBytes - user.bytes, (bytesMax - bytes - user.bytes) / 2 - kept))
+  }
+}

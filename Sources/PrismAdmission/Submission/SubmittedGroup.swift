@@ -1,0 +1,111 @@
+public import PrismProtocol
+
+/// A group on its way: admitted report by report, then batches for one commit, then an answer for each submission. Pure.
+public struct SubmittedGroup: Sendable {
+  private var submissions: [Submission]
+  private let note: SubmissionGroup.Note?
+  /// The user that is charged.
+  public let userID: UInt32
+  private var intake = Intake()
+  /// By submission, as far as they were read: why it was refused before its commit; nil: it is a row of a batch.
+  private var refusals: [Refusal?] = []
+  /// A reader follows the feed: refused reports are kept for `takeRefused`.
+  public var isFollowed = false
+  private var refused: [(name: ReportName, code: RefusalCode)] = []
+
+  /// Nothing of `group` is admitted yet.
+  public init(_ group: SubmissionGroup) {
+    (submissions, note, userID) = (group.submissions, group.note, group.userID)
+    refusals.reserveCapacity(submissions.count)
+  }
+
+  /// Bytes that it holds: what is not admitted yet, and batches until they are settled.
+  public var bytes: Int { submissions.reduce(0) { $0 + $1.bytes } + batchBytes }
+  /// Bytes of reports whose commit is not settled.
+  public var batchBytes: Int { intake.batchBytes }
+
+  /// Admits reports as far as `turn` goes.
+  /// - Parameter unixMilliseconds: now.
+  /// - Returns: whether all are admitted.
+  public mutating func admit(
+    within turn: inout WorkTurn, _ rules: AdmissionRules, _ host: HostFacts, unixMilliseconds now: Int64
+  ) -> Bool {
+    while refusals.count < submissions.count {
+      guard turn.goesOn(unreadBytes: 0) else { return false }
+      let submission = submissions[refusals.count]
+      turn.spend(submission.bytes + WorkTurn.Cost.line)
+      take(submission, &turn, rules, host, now)
+    }
+    submissions = []
+    return true
+  }
+
+  private mutating func take(
+    _ submission: Submission, _ turn: inout WorkTurn, _ rules: AdmissionRules, _ host: HostFacts, _ now: Int64
+  ) {
+    var intake = Intake()
+    swap(&intake, &self.intake)  // so that nothing of it is copied
+    defer { swap(&intake, &self.intake) }
+    do throws(Refusal) {
+      let rewrittenBytes = try submission.source.withSession(rules, host: host) { (session) throws(Refusal) in
+        try intake.take(submission, session: &session, unixMilliseconds: now)
+      }
+      if rewrittenBytes > 0 { turn.spend(WorkTurn.Cost.question + rewrittenBytes) }
+      refusals.append(nil)
+    } catch {
+      turn.spend(WorkTurn.Cost.refusal)
+      intake.refuse(error)
+      refusals.append(error)
+      if isFollowed { refused.append((submission.name, error.code)) }
+    }
+  }
+
+  /// Takes what is to be committed, all of it at once. - Returns: nil if there is nothing to commit.
+  public mutating func takeCommit() -> (batches: [ReportBatch], note: SubmissionGroup.Note?)? {
+    let batches = intake.takeBatches()
+    // A refusal that may pass leaves the place where it was.
+    let isDue = !refusals.contains { $0?.retryMilliseconds != nil }
+    let due = isDue ? note : nil
+    return batches.isEmpty && due == nil ? nil : (batches, due)
+  }
+
+  /// - Parameter outcomes: of its batches, in their order; nil if nothing of them was taken: `failure` says why.
+  /// - Returns: one answer for each submission, in their order.
+  public mutating func settle(_ outcomes: ArraySlice<BatchOutcome>?, failure: Refusal?) -> [SubmissionAnswer] {
+    var rows: [SubmissionAnswer] = []
+    var next = outcomes ?? []
+    while let settled = intake.settle(next.popFirst(), failure: failure) { rows += settled.answers }
+    var answered = rows[...]
+    return refusals.map { refusal in
+      if let refusal { return .refused(refusal) }
+      return answered.popFirst() ?? .refused(Refusal(.internal, "the store gave no answer"))
+    }
+  }
+
+  /// Takes the tally of what happened since the last call.
+  public mutating func takeTally() -> IngestTally { intake.takeTally() }
+
+  /// Takes what was refused since the last call while `isFollowed`.
+  public mutating func takeRefused() -> [(name: ReportName, code: RefusalCode)] {
+    defer { refused = [] }
+    return refused
+  }
+}
+
+extension Intake {
+  /// Admits a report of another input than the ingest socket. - Returns: bytes of a meta that had to be written again.
+  /// - Throws: the refusal; then nothing is taken.
+  fileprivate mutating func take(
+    _ submission: Submission, session: inout Session, unixMilliseconds now: Int64
+  ) throws(Refusal) -> Int {
+    let report = try submission.scanned(reserved: session.reserved)
+    let payload = submission.payload ?? []
+    let taken = try take(
+      report, in: submission.text.span, available: payload.count, session: &session, unixMilliseconds: now)
+    if !taken.isWhole {
+      appendPayload(payload.span, payload.indices)
+      _ = finishPayload()
+    }
+    return taken.rewrittenBytes
+  }
+}

@@ -1,0 +1,93 @@
+import CZstd
+import Glibc
+import PrismBase
+
+/// Lines in files of a folder: `NAME.ndjson` is written, and renamed to `NAME-TIME.ndjson` when it is large or old enough.
+/// zstd: each piece that is appended is a frame of its own, so `zstdcat` reads a file while it is written.
+struct RotatingFile {
+  struct Options: Sendable, Equatable {
+    var folder: String
+    var compresses = true
+    var bytesMax = 256 * 1_048_576
+    var age: Duration = .seconds(3600)
+  }
+
+  private let options: Options
+  private let path: String
+  private let suffix: String
+  private let time: any TimeSource
+  /// nil: closed.
+  private var descriptor: Int32?
+  private var bytes = 0
+  private var openedAt: Duration = .zero
+
+  init(_ options: Options, name: String, time: any TimeSource) {
+    (self.options, self.time) = (options, time)
+    suffix = options.compresses ? ".ndjson.zst" : ".ndjson"
+    path = "\(options.folder)/\(name)"
+  }
+
+  /// The text is on the disk when this returns.
+  mutating func append(_ text: [UInt8]) throws(OutputFailure) {
+    let piece = options.compresses ? try Self.compressed(text) : text
+    if let descriptor, bytes > 0, bytes + piece.count > options.bytesMax || time.uptime - openedAt > options.age {
+      Glibc.close(descriptor)
+      self.descriptor = nil
+    }
+    let descriptor = if let descriptor { descriptor } else { try open() }
+    var written = 0
+    while written < piece.count {
+      let count = piece.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, $0.count - written) }
+      guard count > 0 || errno == EINTR else { throw failed("can't be written") }
+      written += max(0, count)
+    }
+    guard fdatasync(descriptor) == 0 else { throw failed("can't be synced") }
+    bytes += piece.count
+  }
+
+  mutating func close() {
+    if let descriptor { Glibc.close(descriptor) }
+    descriptor = nil
+  }
+
+  /// Renames the file that is there, which may end within a piece after a crash, and begins a new one.
+  private mutating func open() throws(OutputFailure) -> Int32 {
+    if access(path + suffix, F_OK) == 0, rename(path + suffix, "\(path)-\(Self.stamp(time))\(suffix)") != 0 {
+      throw failed("can't be renamed")
+    }
+    let opened = Glibc.open(path + suffix, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
+    guard opened >= 0 else { throw failed("can't be made") }
+    SmallFile.syncFolder(options.folder)
+    (descriptor, bytes, openedAt) = (opened, 0, time.uptime)
+    return opened
+  }
+
+  /// The file is begun again with the next piece: the last one may be cut.
+  private mutating func failed(_ what: String) -> OutputFailure {
+    let cause = String(cString: strerror(errno))
+    close()
+    return OutputFailure("\(path)\(suffix) \(what): \(cause)")
+  }
+
+  /// `20261122T041200.123456Z`: sorts by time, and no two of one process are equal.
+  private static func stamp(_ time: any TimeSource) -> String {
+    let milliseconds = time.unixMilliseconds
+    var (seconds, parts) = (time_t(milliseconds / 1000), tm())
+    gmtime_r(&seconds, &parts)
+    var text = [CChar](repeating: 0, count: 32)
+    let count = strftime(&text, text.count, "%Y%m%dT%H%M%S", &parts)
+    let fraction = String(1_000_000 + milliseconds % 1000 * 1000 + Int64.random(in: 0..<1000)).dropFirst()
+    return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) + ".\(fraction)Z"
+  }
+
+  private static func compressed(_ text: [UInt8]) throws(OutputFailure) -> [UInt8] {
+    var isPacked = false
+    let packed = [UInt8](unsafeUninitializedCapacity: ZSTD_compressBound(text.count)) { output, count in
+      let result = ZSTD_compress(output.baseAddress, output.count, text, text.count, 1)
+      isPacked = ZSTD_isError(result) == 0
+      count = isPacked ? result : 0
+    }
+    guard isPacked else { throw OutputFailure("zstd has no memory") }
+    return packed
+  }
+}

@@ -1,0 +1,46 @@
+/// Rows in the binary form of COPY (PostgreSQL's manual, "Binary Format").
+struct CopyRows {
+  /// Seconds from 1970 to 2000, where PostgreSQL counts from.
+  static let epochSeconds: Int64 = 946_684_800
+
+  private static let signature = Array("PGCOPY\n".utf8) + [0xFF] + Array("\r\n\0".utf8)
+
+  private var bytes: [UInt8] = signature + [UInt8](repeating: 0, count: 8)
+
+  var count: Int { bytes.count }
+
+  mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
+
+  func withBytes<Result>(_ body: (UnsafePointer<CChar>, Int) -> Result) -> Result {
+    bytes.withUnsafeBytes { body($0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count) }
+  }
+
+  /// Begins a row; its columns follow.
+  mutating func begin(columns: Int16) { append(columns) }
+
+  /// Ends the rows.
+  mutating func end() { append(Int16(-1)) }
+
+  mutating func addNull() { append(Int32(-1)) }
+
+  mutating func add(_ value: Int64?) {
+    guard let value else { return addNull() }
+    append(Int32(8))
+    append(value)
+  }
+
+  mutating func add(_ value: Bool) {
+    append(Int32(1))
+    bytes.append(value ? 1 : 0)
+  }
+
+  /// A text, a `bytea` or a `uuid`.
+  mutating func add(_ value: some Collection<UInt8>) {
+    append(Int32(value.count))
+    bytes.append(contentsOf: value)
+  }
+
+  private mutating func append(_ value: some FixedWidthInteger) {
+    withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
+  }
+}

@@ -1,0 +1,138 @@
+import PrismProtocol
+
+/// Takes one group of packets in one transaction (docs/collector.md, "PostgreSQL").
+struct GroupTransaction {
+  private static let take =
+    "SELECT outcome, sids, blocks, received FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8)"
+  private static let copy = """
+    COPY reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)
+    FROM STDIN (FORMAT binary)
+    """
+  private static let chunkBytes = 262_144
+
+  /// The database's decision on each packet.
+  private struct Decision {
+    /// A letter a packet.
+    var letters: [UInt8]
+    var streams: [Int64]
+    /// Of ids.
+    var blocks: [Int64]
+    /// Microseconds since 2000.
+    var received: Int64
+  }
+
+  let connection: PostgreSQLConnection
+  let group: [PacketSubmission]
+  let deadline: Deadline
+
+  /// - Returns: an outcome a packet, once all is at rest.
+  func run() throws(PostgreSQLError) -> [PacketOutcome] {
+    let letters = try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
+      let decision = try decide()
+      if !decision.blocks.isEmpty { try store(decision) }
+      return decision.letters
+    }
+    return letters.map { Self.outcome($0) }
+  }
+
+  private static func outcome(_ letter: UInt8) -> PacketOutcome {
+    switch letter {
+    case UInt8(ascii: "s"): .stored(chainIsBroken: false)
+    case UInt8(ascii: "b"): .stored(chainIsBroken: true)
+    case UInt8(ascii: "d"): .duplicate
+    case UInt8(ascii: "o"): .tooOld
+    default: .predecessorMissing
+    }
+  }
+
+  private func decide() throws(PostgreSQLError) -> Decision {
+    let deliveries = group.map(\.packet.delivery)
+    let contexts = deliveries.map(\.context)
+    let result = try connection.query(
+      Self.take,
+      [
+        Self.array(contexts.map(\.deviceID)), Self.array(contexts.map(\.namespace.text)),
+        Self.array(contexts.map(\.kind.tablePrefix)), Self.array(contexts.map(\.packetID.description)),
+        Self.array(deliveries.map { $0.dependsOn?.description }), Self.array(deliveries.map(\.ledger)),
+        Self.array(group.map { $0.isLate ? "t" : "f" }), Self.array(group.map { String($0.packet.rows.count) }),
+      ], by: deadline)
+    let letters = Array(result.bytes(0, 0))
+    let decision = Decision(
+      letters: letters, streams: Self.numbers(result.bytes(0, 1)), blocks: Self.numbers(result.bytes(0, 2)),
+      received: result.int(0, 3))
+    guard letters.count == group.count, decision.streams.count == group.count else {
+      throw PostgreSQLError(kind: .lost, message: "prism_take_group answered for another number of packets")
+    }
+    return decision
+  }
+
+  private func store(_ decision: Decision) throws(PostgreSQLError) {
+    try connection.beginCopy(Self.copy, by: deadline)
+    var rows = CopyRows()
+    var next = ReportIDs(blocks: decision.blocks)
+    for (index, submission) in group.enumerated() {
+      let letter = decision.letters[index]
+      guard letter == UInt8(ascii: "s") || letter == UInt8(ascii: "b") else { continue }
+      let packet = submission.packet
+      let id = packet.delivery.context.packetID.bytes
+      for (number, row) in packet.rows.enumerated() {
+        rows.begin(columns: 11)
+        rows.add(decision.received)
+        rows.add(row.createdTime)
+        rows.add(decision.streams[index])
+        rows.add(id)
+        rows.add(next.take())
+        rows.add(letter == UInt8(ascii: "b"))
+        rows.add(packet.bytes[row.type])
+        rows.add(packet.bytes[row.reportID])
+        rows.addNull()
+        rows.add(packet.meta(row))
+        if let payload = packet.payload(number) { rows.add(payload) } else { rows.addNull() }
+        if rows.count >= Self.chunkBytes { try connection.copy(&rows, by: deadline) }
+      }
+    }
+    rows.end()
+    try connection.copy(&rows, by: deadline)
+    try connection.endCopy(by: deadline)
+  }
+
+  /// PostgreSQL's text form of an array.
+  private static func array(_ values: [String?]) -> String {
+    var text = "{"
+    for (index, value) in values.enumerated() {
+      if index > 0 { text += "," }
+      guard let value else {
+        text += "NULL"
+        continue
+      }
+      text += "\""
+      for scalar in value.unicodeScalars {
+        if scalar == "\"" || scalar == "\\" { text += "\\" }
+        text.unicodeScalars.append(scalar)
+      }
+      text += "\""
+    }
+    return text + "}"
+  }
+
+  /// The numbers of a `bigint[]` in binary form: a head of 20 bytes, then a length and a number each.
+  private static func numbers(_ bytes: UnsafeRawBufferPointer) -> [Int64] {
+    stride(from: 20, to: bytes.count, by: 12).map { at in
+      Int64(bitPattern: bytes[at + 4..<at + 12].reduce(0) { $0 << 8 | UInt64($1) })
+    }
+  }
+}
+
+/// Ids of reports, block by block, ascending.
+private struct ReportIDs {
+  private let blocks: [Int64]
+  private var used = 0
+
+  init(blocks: [Int64]) { self.blocks = blocks }
+
+  mutating func take() -> Int64 {
+    defer { used += 1 }
+    let size = 1 << Int(PostgreSQLSchema.blockBits)
+    return blocks[used / size] << PostgreSQLSchema.blockBits + Int64(used % size)
+  }
+}

@@ -1,0 +1,159 @@
+/// The partitions: of reports and contexts by the day on which they were received, of packet ids by the day on which they
+/// were made. Days are those of UTC, by the database's clock. Ids of devices with a wrong clock lie in `packets_other`.
+struct PostgreSQLDays {
+  /// Days that are made before they begin.
+  private static let ahead = 3
+  /// Of this many days packet ids are known.
+  private static let idDays = 30
+
+  private let connection: PostgreSQLConnection
+
+  init(_ connection: PostgreSQLConnection) { self.connection = connection }
+
+  /// Makes the partitions that are missing. It runs within a transaction.
+  func add(by deadline: Deadline) throws(PostgreSQLError) {
+    let missing = try connection.query(
+      """
+      SELECT k.parent, to_char(g.day, 'YYYYMMDD'), g.day::date::text, (g.day::date + 1)::text
+      FROM (VALUES ('packets', \(Self.idDays)), ('reports', 0), ('contexts', 0)) k (parent, back), generate_series(
+        ((now() AT TIME ZONE 'UTC')::date - k.back)::timestamp, ((now() AT TIME ZONE 'UTC')::date + \(Self.ahead))::timestamp,
+        interval '1 day') g (day)
+      WHERE to_regclass(k.parent || '_' || to_char(g.day, 'YYYYMMDD')) IS NULL ORDER BY 1, 2
+      """, by: deadline)
+    for row in 0..<missing.count {
+      let (parent, name) = (missing.text(row, 0), "\(missing.text(row, 0))_\(missing.text(row, 1))")
+      let (first, next) = (missing.text(row, 2), missing.text(row, 3))
+      try connection.execute("CREATE TABLE \(name) (LIKE \(parent) INCLUDING ALL)", by: deadline)
+      try connection.execute(Self.filling(parent, name, first, next), by: deadline)
+    }
+  }
+
+  private static func filling(_ parent: String, _ name: String, _ first: String, _ next: String) -> String {
+    switch parent {
+    case "packets":
+      let (from, to) = ("prism_day_start('\(first)')", "prism_day_start('\(next)')")
+      // Bounds must be constants.
+      return """
+        LOCK TABLE packets_other IN ACCESS EXCLUSIVE MODE;
+        WITH moved AS (DELETE FROM packets_other WHERE packet >= \(from) AND packet < \(to) RETURNING *)
+          INSERT INTO \(name) SELECT * FROM moved;
+        DO $$ BEGIN
+          EXECUTE format('ALTER TABLE packets ATTACH PARTITION \(name) FOR VALUES FROM (%L) TO (%L)', \(from), \(to));
+        END $$
+        """
+    case "reports":
+      return """
+        CREATE INDEX \(name)_brin ON \(name) USING brin (id) WITH (pages_per_range = 32, autosummarize = on);
+        ALTER TABLE reports ATTACH PARTITION \(name) FOR VALUES FROM ('\(first) 00:00:00+00') TO ('\(next) 00:00:00+00')
+        """
+    default:
+      return "ALTER TABLE \(parent) ATTACH PARTITION \(name) FOR VALUES FROM ('\(first)') TO ('\(next)')"
+    }
+  }
+
+  // MARK: Days that are over
+
+  /// Gives one day that is over its indexes, which would slow down writing. - Returns: whether there was one.
+  func close(by deadline: Deadline) throws(PostgreSQLError) -> Bool {
+    let found = try connection.query(
+      """
+      SELECT day::text, to_char(day, 'YYYYMMDD') FROM days
+      WHERE NOT is_closed AND (day + 1)::timestamp + interval '10 minutes' < now() AT TIME ZONE 'UTC' ORDER BY day LIMIT 1
+      """, by: deadline)
+    guard found.count == 1 else { return false }
+    let (day, name) = (found.text(0, 0), "reports_\(found.text(0, 1))")
+    try connection.execute(
+      """
+      SET LOCAL statement_timeout = 0;
+      CREATE INDEX IF NOT EXISTS \(name)_id ON \(name) (id);
+      CREATE INDEX IF NOT EXISTS \(name)_stream ON \(name) (stream, id);
+      CREATE INDEX IF NOT EXISTS \(name)_type ON \(name) (left(type, 100), id);
+      DROP INDEX IF EXISTS \(name)_brin;
+      UPDATE days SET is_closed = true WHERE day = '\(day)'
+      """, by: deadline)
+    return true
+  }
+
+  /// Takes the oldest day out that is over `days` days old, of reports and contexts. A day of which an output has not taken
+  /// all stays, until such days have more than `heldBytesMax` bytes. - Returns: whether one was taken out.
+  func detachReports(olderThan days: Int, heldBytesMax: Int64, by deadline: Deadline) throws(PostgreSQLError) -> Bool {
+    guard let day = try oldest("reports", olderThan: days, by: deadline) else { return false }
+    if try isHeld(day, olderThan: days, bytesMax: heldBytesMax, by: deadline) { return false }
+    try connection.execute("ALTER TABLE reports DETACH PARTITION reports_\(day)", by: deadline)
+    if try isAttached("contexts_\(day)", by: deadline) {
+      try connection.execute("ALTER TABLE contexts DETACH PARTITION contexts_\(day)", by: deadline)
+    }
+    try connection.execute("DELETE FROM days WHERE to_char(day, 'YYYYMMDD') = '\(day)'", by: deadline)
+    return true
+  }
+
+  /// An output that no replica fed for a week holds nothing.
+  private func isHeld(
+    _ day: String, olderThan days: Int, bytesMax: Int64, by deadline: Deadline
+  ) throws(PostgreSQLError) -> Bool {
+    let found = try connection.query(
+      """
+      SELECT coalesce((SELECT max(id) FROM reports_\(day)), 0)
+          > coalesce((SELECT min(cursor) FROM outputs WHERE seen > now() - interval '7 days'), 9223372036854775807),
+        (SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint FROM pg_inherits i
+          JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'reports'::regclass
+          AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD'))
+      """, by: deadline)
+    return found.bool(0, 0) && found.int(0, 1) <= bytesMax
+  }
+
+  /// Takes the oldest day of packet ids out, and notes that ids up to its end are forgotten.
+  func detachPackets(by deadline: Deadline) throws(PostgreSQLError) -> Bool {
+    guard let day = try oldest("packets", olderThan: Self.idDays, by: deadline) else { return false }
+    try connection.execute(
+      """
+      UPDATE forgotten SET packet = greatest(packet, prism_day_start(to_date('\(day)', 'YYYYMMDD') + 1));
+      ALTER TABLE packets DETACH PARTITION packets_\(day)
+      """, by: deadline)
+    return true
+  }
+
+  /// Drops what was taken out, one table a call. - Returns: whether there was one.
+  func dropDetached(by deadline: Deadline) throws(PostgreSQLError) -> Bool {
+    let found = try connection.query(
+      """
+      SELECT c.relname::text FROM pg_class c WHERE c.relkind = 'r' AND pg_table_is_visible(c.oid) AND NOT c.relispartition
+        AND c.relname ~ '^(reports|contexts|packets)_[0-9]{8}$'
+        AND right(c.relname::text, 8) < to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') LIMIT 1
+      """, by: deadline)
+    guard found.count == 1 else { return false }
+    try connection.execute("DROP TABLE \(found.text(0, 0))", by: deadline)
+    return true
+  }
+
+  /// Of each stream whose device has a wrong clock, keeps the newest 1,024 ids.
+  func pruneOthers(by deadline: Deadline) throws(PostgreSQLError) {
+    try connection.execute(
+      """
+      WITH numbered AS (
+        SELECT packet, stream, row_number() OVER (PARTITION BY stream ORDER BY packet DESC) AS number FROM packets_other),
+      gone AS (DELETE FROM packets_other o USING numbered k
+        WHERE k.number > 1024 AND o.packet = k.packet AND o.stream = k.stream RETURNING o.packet, o.stream)
+      UPDATE streams s SET forgotten = greatest(s.forgotten, g.packet)
+      FROM (SELECT DISTINCT ON (stream) stream, packet FROM gone ORDER BY stream, packet DESC) g WHERE s.id = g.stream;
+      DELETE FROM replicas WHERE seen < now() - interval '1 day'
+      """, by: deadline)
+  }
+
+  /// - Returns: `YYYYMMDD`.
+  private func oldest(_ parent: String, olderThan days: Int, by deadline: Deadline) throws(PostgreSQLError) -> String? {
+    let found = try connection.query(
+      """
+      SELECT right(c.relname::text, 8) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent = '\(parent)'::regclass AND c.relname ~ '_[0-9]{8}$'
+        AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD') ORDER BY 1 LIMIT 1
+      """, by: deadline)
+    return found.count == 1 ? found.text(0, 0) : nil
+  }
+
+  private func isAttached(_ table: String, by deadline: Deadline) throws(PostgreSQLError) -> Bool {
+    let found = try connection.query(
+      "SELECT relispartition FROM pg_class WHERE oid = to_regclass('\(table)')", by: deadline)
+    return found.count == 1 && found.bool(0, 0)
+  }
+}

@@ -1,0 +1,54 @@
+/// Why PostgreSQL did not do as it was asked.
+public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
+  enum Kind: Equatable {
+    /// The server refused, with a SQLSTATE (PostgreSQL's manual, appendix A).
+    case refused(state: String)
+    /// The connection could not be made, or was lost. The last statement may have been executed.
+    case lost
+    /// The deadline passed; the connection is closed. The last statement may have been executed.
+    case late
+    /// The commit is on this server only: no standby has confirmed it.
+    case unconfirmed
+  }
+
+  let kind: Kind
+  /// PostgreSQL's own words, without a row's content.
+  let message: String
+
+  /// One line for the log and `/readyz`.
+  public var description: String {
+    switch kind {
+    case .refused(let state): "PostgreSQL \(state): \(message)"
+    case .lost: "PostgreSQL is not reached: \(message)"
+    case .late: "PostgreSQL did not answer in time"
+    case .unconfirmed: "no standby confirmed the commit: \(message)"
+    }
+  }
+
+  private var state: String? {
+    if case .refused(let state) = kind { return state }
+    return nil
+  }
+
+  /// Whether the connection must not be used any more.
+  var endsConnection: Bool {
+    switch kind {
+    case .lost, .late, .unconfirmed: true
+    // Ends of the session (57P), and a server that turned into a standby.
+    case .refused(let state): state.hasPrefix("57P") || state.hasPrefix("08") || state == "25006"
+    }
+  }
+
+  /// A deadlock or a serialization failure: the same transaction may succeed at once.
+  var isTransient: Bool { state == "40001" || state == "40P01" }
+
+  /// There is no partition for the day (23514 is also a violated CHECK; these tables have no CHECK), or a table was
+  /// dropped while it was looked for.
+  var isDayMissing: Bool { state == "23514" || state == "42P01" }
+
+  /// The database can't hold what it was given: a character that no text has, or a value over one of its limits.
+  var isRejection: Bool {
+    guard let state, !isDayMissing else { return false }
+    return state.hasPrefix("22") || state.hasPrefix("23") || state.hasPrefix("54")
+  }
+}

@@ -1,0 +1,124 @@
+/// The tables of a database on PostgreSQL (docs/collector.md, "PostgreSQL").
+///
+/// A group takes its reports' ids in blocks of 1,024 from a sequence, and marks with an advisory lock the lowest block that
+/// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
+/// ids without ever passing a report that commits later.
+enum PostgreSQLSchema {
+  static let version = 1
+  static let blockBits: Int64 = 10
+
+  /// First numbers of this program's advisory locks with two numbers: "PR".
+  static let lockClass = 20_562
+  enum Lock: Int {
+    case migration = 1
+    case upkeep = 2
+    case output = 3
+  }
+
+  /// From version 0, which is an empty schema.
+  static let migrations = [tables + functions + views]
+
+  private static let tables = """
+    CREATE TABLE prism_schema (version integer NOT NULL);
+    INSERT INTO prism_schema VALUES (0);
+    CREATE SEQUENCE report_blocks AS bigint;
+    CREATE TABLE forgotten (packet uuid);
+    INSERT INTO forgotten VALUES (NULL);
+    CREATE TABLE days (day date PRIMARY KEY, first_report bigint NOT NULL, is_closed boolean NOT NULL DEFAULT false);
+    CREATE TABLE outputs (output text PRIMARY KEY, cursor bigint NOT NULL, seen timestamptz NOT NULL);
+    CREATE TABLE replicas (replica text PRIMARY KEY, seen timestamptz NOT NULL);
+    CREATE TABLE streams (id bigint GENERATED ALWAYS AS IDENTITY UNIQUE, device text COLLATE "C", namespace text COLLATE "C",
+      kind "char", last_packet uuid, packets bigint NOT NULL DEFAULT 0, ledger text, received timestamptz NOT NULL,
+      newest uuid, forgotten uuid, PRIMARY KEY (device, namespace, kind)) WITH (fillfactor = 60);
+    CREATE TABLE packets (packet uuid, stream bigint, PRIMARY KEY (packet, stream)) PARTITION BY RANGE (packet);
+    CREATE TABLE packets_other PARTITION OF packets DEFAULT;
+    CREATE TABLE contexts (day date, hash bigint, common text NOT NULL, PRIMARY KEY (day, hash)) PARTITION BY RANGE (day);
+    CREATE TABLE reports (received timestamptz NOT NULL, created_time bigint, stream bigint NOT NULL, packet uuid NOT NULL,
+      id bigint NOT NULL, chain_broken boolean NOT NULL, type text COLLATE "C" NOT NULL, report_id text COLLATE "C" NOT NULL,
+      context bigint, meta text COLLATE "C" NOT NULL, payload bytea) PARTITION BY RANGE (received);
+
+    """
+
+  private static let functions = """
+    CREATE FUNCTION prism_day_start(day date) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
+      SELECT (lpad(to_hex((day - date '1970-01-01')::bigint * 86400000), 12, '0') || repeat('0', 20))::uuid
+    $$;
+    -- Letters: s stored, b stored with its chain broken, d duplicate, w its predecessor is missing, o too old.
+    CREATE FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
+      rows integer[], OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
+    LANGUAGE plpgsql AS $$
+    DECLARE
+      sid bigint; last uuid; num bigint; top uuid; gone uuid; known boolean; r text; total bigint := 0; mark bigint;
+      today date := (now() AT TIME ZONE 'UTC')::date;
+    BEGIN
+      outcome := ''; sids := '{}'; blocks := '{}'; received := now();
+      FOR i IN 1 .. cardinality(p) LOOP
+        SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
+          WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
+        IF NOT FOUND THEN
+          INSERT INTO streams (device, namespace, kind, received) VALUES (d[i], n[i], k[i], now()) ON CONFLICT DO NOTHING;
+          SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
+            WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
+        END IF;
+        known := dep[i] IS NOT NULL
+          AND (dep[i] = last OR EXISTS (SELECT FROM packets x WHERE x.packet = dep[i] AND x.stream = sid));
+        IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
+        ELSIF known THEN r := 's';
+        ELSIF num > 0 AND p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) THEN r := 'o';
+        ELSIF dep[i] IS NULL THEN r := 's';
+        ELSIF num = 0 OR late[i] THEN r := 'b';
+        ELSE r := 'w';
+        END IF;
+        IF r IN ('s', 'b') THEN
+          UPDATE streams s SET last_packet = p[i], packets = s.packets + 1, ledger = coalesce(led[i], s.ledger),
+            received = now(), newest = greatest(s.newest, p[i]) WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i];
+          INSERT INTO packets VALUES (p[i], sid);
+          total := total + rows[i];
+        END IF;
+        outcome := outcome || r; sids := sids || sid;
+      END LOOP;
+      IF total > 0 THEN
+        SELECT last_value + is_called::integer INTO mark FROM report_blocks;
+        PERFORM pg_advisory_xact_lock_shared((20562::bigint << 48) + mark);
+        blocks := ARRAY (SELECT nextval('report_blocks') FROM generate_series(1, (total + 1023) / 1024));
+        IF NOT EXISTS (SELECT FROM days x WHERE x.day = today) THEN
+          -- Another replica may write lower ids into this day still.
+          INSERT INTO days (day, first_report) VALUES (today, greatest(0, blocks[1] - 65536) << 10) ON CONFLICT DO NOTHING;
+        END IF;
+      END IF;
+    END $$;
+    -- Reports with ids below this one are final: those that are not visible now never will be.
+    CREATE FUNCTION prism_horizon() RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE next bigint; open bigint;
+    BEGIN
+      SELECT last_value + is_called::integer INTO next FROM report_blocks;
+      SELECT min((l.classid::bigint & 65535) << 32 | l.objid::bigint) INTO open FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint >> 16 = 20562
+          AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database());
+      RETURN least(next, open) << 10;
+    END $$;
+    -- jsonb holds no U+0000, no lone surrogate and no number that numeric can't hold: the first is replaced, else NULL.
+    CREATE FUNCTION prism_json(meta text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+    BEGIN
+      RETURN meta::jsonb;
+    EXCEPTION WHEN OTHERS THEN
+      BEGIN
+        RETURN regexp_replace(meta, '(?<!\\\\)((?:\\\\\\\\)*)\\\\u0000', '\\1\\\\ufffd', 'g')::jsonb;
+      EXCEPTION WHEN OTHERS THEN
+        RETURN NULL;
+      END;
+    END $$;
+
+    """
+
+  private static let views = """
+    CREATE VIEW report AS
+      SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
+        r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken,
+        CASE WHEN r.context IS NULL THEN prism_json(r.meta) ELSE prism_json(c.common) || prism_json(r.meta) END AS meta,
+        r.meta AS own_meta, r.payload
+      FROM reports r JOIN streams s ON s.id = r.stream
+        LEFT JOIN contexts c ON c.day = (r.received AT TIME ZONE 'UTC')::date AND c.hash = r.context;
+
+    """
+}

@@ -1,0 +1,97 @@
+import PrismBase
+
+/// Opens connections, and brings the schema to its version.
+public struct PostgreSQLSetup: Sendable {
+  /// The reason why a database is not used.
+  public enum Refusal: Error, Equatable, CustomStringConvertible {
+    case newerSchema(found: Int64)
+    case noSchema(String)
+    case failed(PostgreSQLError)
+
+    /// What is wrong and what to do, in one line.
+    public var description: String {
+      switch self {
+      case .newerSchema(let found):
+        "the database has version \(found) of the schema, this program knows \(PostgreSQLSchema.version): install the newer "
+          + "prism-collector here, too"
+      case .noSchema(let cause):
+        "the tables can't be made: \(cause); let their owner run `prism-collector migrate`, or grant CREATE on the schema"
+      case .failed(let error): error.description
+      }
+    }
+
+    /// Whether waiting may help.
+    var isTemporary: Bool {
+      guard case .failed(let error) = self else { return false }
+      switch error.kind {
+      case .lost, .late, .unconfirmed: return true
+      // Starting up, shutting down, too many connections, resources; no database, no role, no right.
+      case .refused(let state): return state.hasPrefix("57P") || state.hasPrefix("53") || state.hasPrefix("40")
+      }
+    }
+  }
+
+  let target: PostgreSQLTarget
+  /// Of connecting, and of each statement but a commit.
+  let deadline: Duration
+
+  /// Brings the schema to this program's version. - Returns: the version.
+  public static func migrate(_ target: PostgreSQLTarget) throws(Refusal) -> Int {
+    _ = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect()
+    return PostgreSQLSchema.version
+  }
+
+  /// Connects, and holds the schema to this program's version.
+  func connect() throws(Refusal) -> PostgreSQLConnection {
+    let (connection, found): (PostgreSQLConnection, Int64)
+    do throws(PostgreSQLError) { (connection, found) = try open() } catch { throw .failed(error) }
+    guard found <= PostgreSQLSchema.version else { throw .newerSchema(found: found) }
+    if found < PostgreSQLSchema.version { try migrate(connection) }
+    return connection
+  }
+
+  private func open() throws(PostgreSQLError) -> (PostgreSQLConnection, Int64) {
+    let by = Deadline(deadline)
+    let connection = try PostgreSQLConnection(target, by: by)
+    try connection.execute(session, by: by)
+    return (connection, try Self.version(connection, by))
+  }
+
+  /// A waiting statement ends before the caller's deadline, so that the connection can be kept. A replica that was frozen
+  /// within a transaction holds its streams for as long at most. Settings that answer before the disk are overruled.
+  private var session: String {
+    let milliseconds = max(100, deadline.components.seconds * 1000 - 500)
+    return """
+      SET client_min_messages = warning; SET TimeZone = 'UTC'; SET lock_timeout = \(milliseconds);
+      SET statement_timeout = \(milliseconds); SET idle_in_transaction_session_timeout = \(milliseconds * 2);
+      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
+      """
+  }
+
+  /// 0: there are no tables.
+  private static func version(_ connection: PostgreSQLConnection, _ by: Deadline) throws(PostgreSQLError) -> Int64 {
+    let exists = try connection.query("SELECT to_regclass('prism_schema') IS NOT NULL", by: by)
+    guard exists.bool(0, 0) else { return 0 }
+    return try connection.query("SELECT version FROM prism_schema", by: by).int(0, 0)
+  }
+
+  /// One replica does it, the others wait for its end.
+  private func migrate(_ connection: PostgreSQLConnection) throws(Refusal) {
+    let by = Deadline(deadline * 6)
+    do throws(PostgreSQLError) {
+      try connection.transaction(by: by) { () throws(PostgreSQLError) in
+        _ = try connection.query(
+          "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.Lock.migration.rawValue))",
+          by: by)
+        for step in Int(try Self.version(connection, by))..<PostgreSQLSchema.version {
+          try connection.execute(PostgreSQLSchema.migrations[step], by: by)
+          try connection.execute("UPDATE prism_schema SET version = \(step + 1)", by: by)
+        }
+        try PostgreSQLDays(connection).add(by: by)
+      }
+    } catch {
+      if case .refused(state: "42501") = error.kind { throw .noSchema(error.description) }
+      throw .failed(error)
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import PrismBase
+
+/// Makes, closes and drops days, on a connection and a queue of its own: an index on a day takes minutes. Of all replicas
+/// the one does a step that gets its advisory lock.
+actor PostgreSQLUpkeep {
+  private let executor = DispatchQueueExecutor(label: "prism.collector.upkeep")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private static let deadline: Duration = .seconds(3600)
+
+  private let setup: PostgreSQLSetup
+  private let retentionDays: Int?
+  private let outputLagBytes: Int64
+  private let time: any TimeSource
+  private var connection: PostgreSQLConnection?
+  private var prunedAt: Duration?
+
+  init(_ setup: PostgreSQLSetup, _ options: PostgreSQLPacketStore.Options, time: any TimeSource) {
+    (self.setup, self.time) = (setup, time)
+    (retentionDays, outputLagBytes) = (options.retentionDays, options.outputLagBytes)
+  }
+
+  func close() { connection = nil }
+
+  /// - Returns: whether more is due at once.
+  func slice() throws(PostgreSQLSetup.Refusal) -> Bool {
+    let connection = if let connection { connection } else { try setup.connect() }
+    self.connection = connection
+    do throws(PostgreSQLError) {
+      let days = PostgreSQLDays(connection)
+      try step { (by) throws(PostgreSQLError) in
+        try days.add(by: by)
+        return false
+      }
+      if try step({ (by) throws(PostgreSQLError) in try days.dropDetached(by: by) }) { return true }
+      if try step({ (by) throws(PostgreSQLError) in try days.close(by: by) }) { return true }
+      if try step({ (by) throws(PostgreSQLError) in try days.detachPackets(by: by) }) { return true }
+      if let retentionDays,
+        try step({ (by) throws(PostgreSQLError) in
+          try days.detachReports(olderThan: retentionDays, heldBytesMax: outputLagBytes, by: by)
+        })
+      {
+        return true
+      }
+      try prune(days)
+      return false
+    } catch {
+      if error.endsConnection { self.connection = nil }
+      throw .failed(error)
+    }
+  }
+
+  private func prune(_ days: PostgreSQLDays) throws(PostgreSQLError) {
+    if let prunedAt, time.uptime - prunedAt < .seconds(86_400) { return }
+    try step { (by) throws(PostgreSQLError) in
+      try days.pruneOthers(by: by)
+      return false
+    }
+    prunedAt = time.uptime
+  }
+
+  /// Runs one transaction, where no other replica does. A wait for its locks is short: packets would wait
+  /// behind it.
+  @discardableResult
+  private func step(
+    _ body: (Deadline) throws(PostgreSQLError) -> Bool
+  ) throws(PostgreSQLError) -> Bool {
+    guard let connection else { return false }
+    let by = Deadline(Self.deadline)
+    return try connection.transaction(by: by) { () throws(PostgreSQLError) in
+      let lock = "\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.Lock.upkeep.rawValue)"
+      guard try connection.query("SELECT pg_try_advisory_xact_lock(\(lock))", by: by).bool(0, 0) else { return false }
+      try connection.execute("SET LOCAL lock_timeout = 2000; SET LOCAL statement_timeout = 0", by: by)
+      return try body(by)
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import PrismProtocol
+
+/// Reads reports on one connection.
+struct ReportPages {
+  /// A page ends behind as many bytes of metas and payloads.
+  private static let pageBytesMax = 4 * 1_048_576
+  /// Of the first query of a page: without an index on the day that is written, a query reads all ids that it is given.
+  private static let firstWindow: Int64 = 1 << 17
+
+  private static func select(_ payload: String) -> String {
+    """
+    SELECT r.id, s.device, s.namespace, s.kind::text, r.type, r.report_id, r.created_time,
+      (extract(epoch FROM r.received) * 1000)::bigint, r.packet::text, r.chain_broken, r.meta, length(r.payload), \(payload)
+    FROM reports r JOIN streams s ON s.id = r.stream
+    """
+  }
+
+  let connection: PostgreSQLConnection
+  let deadline: Deadline
+
+  func report(_ id: Int64) throws(PostgreSQLError) -> StoredReport? {
+    let result = try connection.query(
+      "\(Self.select("r.payload")) WHERE r.id = $1", [String(id)], by: deadline)
+    return result.count == 0 ? nil : Self.report(result, 0)
+  }
+
+  /// Reads windows of ids that grow, up to the lowest id that an open transaction may still fill.
+  func page(_ filter: ReportFilter) throws(PostgreSQLError) -> [StoredReport] {
+    let bounds = try connection.query(
+      "SELECT prism_horizon(), (SELECT coalesce(min(first_report), 0) FROM days)", by: deadline)
+    let end = bounds.int(0, 0)
+    var (reports, bytes) = ([StoredReport](), 0)
+    var (next, window) = (max(filter.after + 1, bounds.int(0, 1)), Self.firstWindow)
+    while next < end, reports.count < filter.limit, bytes < Self.pageBytesMax {
+      let last = end - next > window ? next + window : end
+      let result = try rows(filter, from: next, to: last, limit: filter.limit - reports.count)
+      for row in 0..<result.count where bytes < Self.pageBytesMax {
+        guard let report = Self.report(result, row) else { continue }
+        reports.append(report)
+        bytes += report.meta.count + (report.payload?.count ?? 0)
+      }
+      (next, window) = (last, window * 4)
+    }
+    return reports
+  }
+
+  private func rows(
+    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int
+  ) throws(PostgreSQLError) -> PostgreSQLResult {
+    let (conditions, values) = Self.conditions(filter)
+    return try connection.query(
+      """
+      \(Self.select(filter.hasPayloads ? "r.payload" : "NULL::bytea")) WHERE r.id >= \(first) AND r.id < \(end)\(conditions)
+      ORDER BY r.id LIMIT \(limit)
+      """, values, by: deadline)
+  }
+
+  private static func conditions(_ filter: ReportFilter) -> (sql: String, values: [String?]) {
+    var (sql, values) = ("", [String?]())
+    func add(_ value: String?, _ condition: (String) -> String) {
+      guard let value else { return }
+      values.append(value)
+      sql += " AND " + condition("$\(values.count)")
+    }
+    add(filter.device) { "s.device = \($0)" }
+    add(filter.namespace) { "s.namespace = \($0)" }
+    add(filter.kind.map { RowKind(named: $0)?.tablePrefix ?? "" }) { "s.kind = \($0)::\"char\"" }
+    // As the index of a day that is over has it.
+    add(filter.type) { "left(r.type, 100) = left(\($0), 100) AND r.type = \($0)" }
+    add(filter.since.map { String($0) }) { "r.received >= to_timestamp(\($0)::bigint / 1000.0)" }
+    add(filter.until.map { String($0) }) { "r.received < to_timestamp(\($0)::bigint / 1000.0)" }
+    return (sql, values)
+  }
+
+  private static func report(_ row: PostgreSQLResult, _ index: Int) -> StoredReport? {
+    guard let kind = RowKind.all.first(where: { $0.tablePrefix == row.text(index, 3) }) else { return nil }
+    return StoredReport(
+      id: row.int(index, 0), device: row.text(index, 1), namespace: row.text(index, 2), kind: kind.name,
+      type: row.text(index, 4), reportID: row.text(index, 5),
+      createdTime: row.isNull(index, 6) ? nil : row.int(index, 6), receivedTime: row.int(index, 7),
+      packetID: row.text(index, 8), chainIsBroken: row.bool(index, 9), meta: Array(row.bytes(index, 10)),
+      payloadBytes: row.isNull(index, 11) ? nil : Int(row.int(index, 11)),
+      payload: row.isNull(index, 12) ? nil : Array(row.bytes(index, 12)))
+  }
+}

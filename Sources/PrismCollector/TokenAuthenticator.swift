@@ -1,0 +1,44 @@
+import PrismBase
+import PrismConfig
+
+/// Knows the bearer tokens of the senders: one a line of a file, read again when 2 s have passed, so that a new token is
+/// good within 5. A file that can't be read, or is over 64 KiB, leaves those in force that were read last.
+actor TokenAuthenticator {
+  /// A file that was cut here would let in the beginning of a token.
+  static let fileBytesMax = 65_536
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.tokens")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let path: String
+  private let time: any TimeSource
+  private let log: Logger
+  private var tokens: [[UInt8]] = []
+  private var readAt: Duration?
+
+  init(path: String, time: any TimeSource, log: Logger) { (self.path, self.time, self.log) = (path, time, log) }
+
+  /// - Parameter authorization: the request's header.
+  func accepts(_ authorization: String?) -> Bool {
+    refresh()
+    let given = Array((authorization ?? "").utf8)
+    return tokens.reduce(false) { Self.areEqual(given, Array("Bearer ".utf8) + $1) || $0 }
+  }
+
+  /// Takes as long for any two of one length, so that a token can't be guessed byte by byte.
+  private static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+    zip(a, b).reduce(UInt8(a.count == b.count ? 0 : 1)) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+
+  private func refresh() {
+    let now = time.uptime
+    if let readAt, now - readAt < .seconds(2) { return }
+    readAt = now
+    do throws(FileFault) {
+      tokens = try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes.split { $0 <= 0x20 }.map { Array($0) }
+    } catch {
+      return log.fault("collector.tokens", "the token file can't be read", ["path": path, "cause": error.reason])
+    }
+    log.faultEnded("collector.tokens", "the token file can be read again")
+  }
+}

@@ -1,0 +1,79 @@
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+// `prismctl explain`: why rows are not leaving, and what else an operator looks for when reports are missing.
+extension ControlHandler {
+  func explain(_ request: ControlRequest) async throws(Refused) -> String {
+    guard let namespace = try namespace(request) else { throw Refused(64, "explain: which namespace?") }
+    guard let pipeline = await engine.pipelines[namespace] else { throw unknown(namespace) }
+    let (types, counts) = (try types(request, of: namespace), try await counts(of: namespace))
+    var lines: [String] = []
+    for type in types {
+      if let unknown = unlisted(type, in: namespace) { lines.append(unknown) }
+      for kind in RowKind.all {
+        let gate = await pipeline.explain(kind, type)
+        let count = (kind == .meta ? counts.metas : counts.payloads)[type] ?? 0
+        let isEmpty = count == 0 && counts.isComplete
+        lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty))")
+      }
+    }
+    return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
+  }
+
+  private func types(_ request: ControlRequest, of namespace: NamespaceName) throws(Refused) -> [ReportType] {
+    guard let text = request["type"]?.string else {
+      return engine.hub.current.namespaces[namespace]?.monitorList.map(\.type) ?? []
+    }
+    guard let type = ReportType(text) else { throw Refused(64, "`\(text)` is no type's name") }
+    return [type]
+  }
+
+  /// nil: the type is in the namespace's monitorList, or the namespace is not configured any more.
+  private func unlisted(_ type: ReportType, in namespace: NamespaceName) -> String? {
+    guard let listed = engine.hub.current.namespaces[namespace]?.monitorList.map(\.type), !listed.contains(type) else {
+      return nil
+    }
+    let nearest = NearestName.of(type.text, among: listed.map(\.text))
+    let hint = nearest.map { "; did you mean `\($0)`?" } ?? "; add it there, then `prismctl reload`"
+    return "\(type): is not in monitorList, so reports of it are refused with unknown_type\(hint)"
+  }
+
+  private func counts(of namespace: NamespaceName) async throws(Refused) -> TypeCounts {
+    do { return try await engine.parts.store.typeCounts(of: namespace) } catch { throw Refused(69, error.description) }
+  }
+
+  /// - Parameter isEmpty: no row of the type and kind is held.
+  private static func words(_ gate: ShutGate?, isEmpty: Bool) -> String {
+    guard let gate else { return isEmpty ? "nothing waits" : "nothing keeps it; what waits is on its way" }
+    let opens = gate.opensIn.map { ", opens in \($0.secondsRoundedUp) s" } ?? ""
+    return "\(gate.gate.rawValue): \(gate.reason)\(opens)"
+  }
+
+  /// Why reports are missing that no gate keeps: they were not taken, or were given up.
+  private func losses(of namespace: NamespaceName) async throws(Refused) -> [String] {
+    let queues = try await queues()[namespace] ?? [:]
+    var lines: [String] = []
+    let dead = queues.values.reduce(0) { $0 + $1.ledger[.dead] }
+    if dead > 0 {
+      lines.append(
+        "dead letters: the collector refused \(dead) row\(dead == 1 ? "" : "s"); "
+          + "`prismctl dead list --namespace \(namespace)` tells why")
+    }
+    let health = engine.storeHealth
+    if !health.takesReports {
+      lines.append("store: new reports are refused\(health.cause.map { ": \($0)" } ?? "")")
+    }
+    guard let configuration = engine.hub.current.namespaces[namespace] else { return lines }
+    if !configuration.isGather {
+      lines.append("isGather: off in the configuration; new reports are refused with gather_off")
+    }
+    let bytes = queues.values.reduce(0) { $0 + $1.bytes }
+    if configuration.onFull == .refuse, bytes >= configuration.maxStoreBytes / 100 * 99 {
+      lines.append(
+        "maxStoreMByte: \(bytes) of \(configuration.maxStoreBytes) bytes are used; "
+          + "new reports that do not fit are refused with store_full")
+    }
+    return lines
+  }
+}

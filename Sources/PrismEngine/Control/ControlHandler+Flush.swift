@@ -1,0 +1,43 @@
+import PrismBase
+import PrismProtocol
+import PrismStore
+
+// `prismctl flush`: with `wait` it follows the backlog down until nothing is on its way, all that is left is held, or
+// `timeoutSeconds` have passed.
+extension ControlHandler {
+  func flush(
+    _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
+  ) async throws(Refused) -> [JSONValue.Member] {
+    let namespace = try namespace(request)
+    guard await engine.flush(namespace) else { throw unknown(namespace) }
+    // Now: waiting may last for hours, and the client may go away meanwhile.
+    note.write()
+    guard request["wait"]?.bool == true else { return [] }
+    let (pipelines, time) = (
+      await engine.pipelines.filter { namespace == nil || $0.key == namespace }, engine.parts.time
+    )
+    let deadline = request["timeoutSeconds"]?.int.map { time.uptime + .seconds($0) }
+    while !Task.isCancelled {
+      var (isQuiet, held): (Bool, [HeldReport]) = (true, [])
+      for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) where await !pipeline.isQuiet {
+        if let failure = await pipeline.status.heldBy {
+          held.append(HeldReport(namespace: name.text, cause: failure.cause))
+        } else {
+          isQuiet = false
+        }
+      }
+      let waiting = try await waiting(Set(pipelines.keys))
+      progress(["progress": ["waiting": .int(waiting)]])
+      let isLate = deadline.map { time.uptime >= $0 } ?? false
+      if isQuiet || isLate { return [.init("held", held.controlJSON), .init("timedOut", .bool(!isQuiet))] }
+      do { try await time.sleep(for: .milliseconds(100)) } catch { return [] }  // the client has gone
+    }
+    return []
+  }
+
+  private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
+    try await queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
+      kinds.values.reduce(sum) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
+    }
+  }
+}

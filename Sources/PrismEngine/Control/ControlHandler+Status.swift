@@ -1,0 +1,97 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+extension ControlHandler {
+  func status() async -> StatusReport {
+    let (parts, process) = (engine.parts, process())
+    var report = StatusReport()
+    report.version = version
+    report.uptimeSeconds = Int((parts.time.uptime - engine.startedAt).components.seconds)
+    (report.generation, report.configFaults) = (engine.hub.generation, engine.hub.faults)
+    report.network = network(hasReason: false)
+    (report.memory.residentBytes, report.memory.virtualBytes) = (process.residentBytes, process.virtualBytes)
+    report.remote = await remote?.status
+    report.storeBytes = await parts.store.storeBytes()
+    report.store = StoreReport(engine.storeHealth)
+    let refused = await refusals().filter { $0.value > 0 }.sorted { $0.key < $1.key }
+    report.refused = NamedValues(refused.map { .init($0.key, $0.value) })
+    report.namespaces = await namespaces()
+    return report
+  }
+
+  func network(hasReason: Bool) -> NetworkReport {
+    let state = engine.parts.network.current
+    var report = NetworkReport()
+    (report.kind, report.interface) = (state.kind.rawValue, state.interface)
+    report.reason = hasReason ? state.reason : nil
+    return report
+  }
+
+  private func namespaces() async -> NamedValues<NamespaceReport> {
+    let queues = await engine.parts.store.lastKnownStatus()
+    let now = engine.parts.time.unixMilliseconds
+    var reports: [NamedValues<NamespaceReport>.Element] = []
+    for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
+      let status = await pipeline.status
+      var report = NamespaceReport(status)
+      report.isPlain = engine.hub.current.namespaces[namespace]?.isPlain ?? false
+      for kind in RowKind.all {
+        report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
+      }
+      reports.append(.init(namespace.text, report))
+    }
+    return NamedValues(reports)
+  }
+}
+
+extension NamespaceReport {
+  fileprivate init(_ status: PipelineStatus) {
+    self.init()
+    state = status.isRetired ? "retired" : status.isHeld ? "held" : "active"
+    circuit = status.circuitIsOpen ? "open" : "closed"
+    lastSuccess = status.lastSuccess.map { RFC3339.text(unixMilliseconds: $0) }
+    lastFailure = status.lastFailure.map { FailureReport($0) }
+    nextTryInSeconds = status.nextTryIn.map { Int($0.secondsRoundedUp) }
+    (flow.usedBytes, flow.allowedBytes) = (status.flowUsedBytes, status.flowAllowedBytes)
+    flow.windowEndsInSeconds = Int(status.flowWindowEndsIn.secondsRoundedUp)
+  }
+}
+
+extension QueueReport {
+  /// - Parameter queue: nil: nothing was ever stored.
+  fileprivate init(_ queue: QueueStatus?, _ counters: EngineCounters, now: Int64) {
+    self.init()
+    let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil)
+    (waiting, claimed, dead) = (queue.ledger[.waiting], queue.ledger[.claimed], queue.ledger[.dead])
+    (bytes, ledger) = (queue.bytes, queue.ledger)
+    oldestAgeSeconds = queue.oldestCreatedTime.map { Int(max(0, now - $0) / 1000) } ?? 0
+    packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
+    (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)
+  }
+}
+
+extension FailureReport {
+  init(_ failure: RetryRecord.Failure) {
+    self.init()
+    time = RFC3339.text(unixMilliseconds: failure.unixMilliseconds)
+    (status, code, cause) = (failure.status, failure.code?.rawValue, failure.cause)
+  }
+}
+
+extension StoreReport {
+  fileprivate init(_ health: StoreHealth) {
+    self.init()
+    (state, since) = (health.state.rawValue, RFC3339.text(unixMilliseconds: health.since))
+    (takesReports, cause, faults) = (health.takesReports, health.cause, health.faults)
+    (setAside, salvagedRows, lostRows) = (health.setAside, health.salvagedRows, health.lostRows)
+    leftBehind = health.leftBehind
+    awaited = NamedValues(
+      health.awaited.sorted { $0.key < $1.key }.map { namespace, kinds in
+        .init(
+          namespace.text,
+          NamedValues(RowKind.all.compactMap { kind in kinds[kind].map { .init(kind.name, $0) } }))
+      })
+  }
+}

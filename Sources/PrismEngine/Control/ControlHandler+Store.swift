@@ -1,0 +1,215 @@
+import PrismBase
+import PrismProtocol
+import PrismStore
+
+// Commands on stored reports: dead letters, removal, export, trace.
+extension ControlHandler {
+  private var store: ReportStore { engine.parts.store }
+
+  private func asking<Result>(_ body: () async throws(StoreError) -> Result) async throws(Refused) -> Result {
+    do { return try await body() } catch { throw Refused(69, error.description) }
+  }
+
+  // MARK: Dead letters
+
+  func listDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
+    let namespace = try namespace(request)
+    let letters = try await asking { () async throws(StoreError) in
+      try await store.deadLetters(of: namespace, after: request["after"]?.int ?? 0, limit: 1000)
+    }
+    return [.init("dead", letters.map { DeadLetterReport($0) }.controlJSON)]
+  }
+
+  func showDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
+    guard let number = request["id"]?.int else { throw Refused(64, "dead show: which one? See `prismctl dead list`") }
+    let found = try await asking { () async throws(StoreError) in try await store.deadLetter(number) }
+    guard let found else { throw Refused(1, "there is no dead letter \(number)") }
+    var report = DeadLetterReport(found.letter)
+    (report.meta, report.payload) = (Self.meta(found.meta), found.payload.map { Base64.encode($0) })
+    return report.members
+  }
+
+  func settleDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
+    let selection: DeadLetterSelection
+    if let number = request["id"]?.int {
+      selection = .number(number)
+    } else if request["all"]?.bool == true {
+      selection = .all(try namespace(request))
+    } else {
+      throw Refused(64, "either an `id` of `prismctl dead list`, or `all`")
+    }
+    let isRequeue = request.command == .deadRequeue
+    let count = try await asking { () async throws(StoreError) in
+      isRequeue ? try await store.requeue(selection) : try await store.drop(selection)
+    }
+    if case .number(let number) = selection, count == 0 { throw Refused(1, "there is no dead letter \(number)") }
+    if isRequeue { _ = await engine.flush(try namespace(request)) }
+    return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
+  }
+
+  private static func meta(_ bytes: [UInt8]) -> JSONValue {
+    // A report may have keys that stand twice below its top level; one that is no JSON at all was never stored.
+    (try? JSONValue(parsing: bytes, allowsDuplicateKeys: true)) ?? .null
+  }
+
+  // MARK: Removal
+
+  func remove(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
+    guard let namespace = try namespace(request) else { throw Refused(64, "remove: of which namespace?") }
+    let selection = try removal(request)
+    let count = try await asking { () async throws(StoreError) in try await store.remove(selection, of: namespace) }
+    return [.init("removed", .int(count))]
+  }
+
+  private func removal(_ request: ControlRequest) throws(Refused) -> RemovalSelection {
+    if request["all"]?.bool == true { return .all }
+    if let id = request["reportId"]?.string { return .report(id) }
+    let counted: [(String, (Int) -> RemovalSelection)] = [
+      ("oldest", { .oldest($0) }), ("latest", { .latest($0) }), ("beforeDays", { .olderThan(days: $0) }),
+    ]
+    for (key, selection) in counted {
+      guard let count = request[key]?.int else { continue }
+      guard count >= 0 else { throw Refused(64, "remove: `\(key)` is \(count), must be 0 or more") }
+      return selection(count)
+    }
+    throw Refused(64, "remove: one of `all`, `oldest`, `latest`, `beforeDays`, `reportId`")
+  }
+
+  // MARK: Trace
+
+  func trace(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
+    guard let id = request["reportId"]?.string else { throw Refused(64, "trace: which `reportId`?") }
+    let rows = try await asking { () async throws(StoreError) in try await store.trace(id) }
+    guard !rows.isEmpty else {
+      throw Refused(
+        1, "this report is not held, and was not delivered within the last 24 h; `prismctl status` counts what left how"
+      )
+    }
+    var reports: [TraceReport] = []
+    for row in rows {
+      var report = TraceReport(row)
+      report.lastFailure = await present(of: row)
+      reports.append(report)
+    }
+    return [.init("rows", reports.controlJSON)]
+  }
+
+  /// Of a row that is to be delivered yet: what went wrong since it is there.
+  private func present(of row: TracedRow) async -> FailureReport? {
+    switch row.place {
+    case .dead, .delivered: return nil
+    case .waiting, .inFlight: break
+    }
+    guard let failure = await engine.pipelines[row.namespace]?.deliveries[row.kind].retry.lastFailure,
+      failure.unixMilliseconds >= row.createdTime ?? 0
+    else { return nil }
+    return FailureReport(failure)
+  }
+
+  // MARK: Export
+
+  func export(_ request: ControlRequest, _ note: ControlLog) -> AsyncStream<JSONValue> {
+    let pager = ExportPager(
+      store: store, note: note, only: request["namespace"]?.string.flatMap { NamespaceName($0) },
+      kinds: request["kind"]?.string.flatMap(RowKind.init(named:)).map { [$0] } ?? RowKind.all)
+    return AsyncStream { await pager.next() }
+  }
+}
+
+/// Stored rows, one JSON object after another, a page in memory at a time.
+private actor ExportPager {
+  private static let pageRows = 200
+
+  private let store: ReportStore
+  private var queues: [(NamespaceName, RowKind)]?
+  private let only: NamespaceName?
+  private let kinds: [RowKind]
+  private var page: ArraySlice<(id: Int64, meta: [UInt8], payload: [UInt8]?)> = []
+  private var after: Int64 = 0
+  private var isDone = false
+  private var exported = 0
+  private let note: ControlLog
+
+  init(store: ReportStore, note: ControlLog, only: NamespaceName?, kinds: [RowKind]) {
+    (self.store, self.note, self.only, self.kinds) = (store, note, only, kinds)
+  }
+
+  /// The client may go away at any row.
+  deinit { note.write([.init("exported", .int(exported))]) }
+
+  /// nil after the last line, which has `"done":true`.
+  func next() async -> JSONValue? {
+    if isDone { return nil }
+    var queues: [(NamespaceName, RowKind)]
+    if let known = self.queues { queues = known } else { queues = await all() }
+    while page.isEmpty, let (namespace, kind) = queues.first {
+      do {
+        page = try await store.export(namespace, kind, after: after, limit: Self.pageRows)[...]
+      } catch {
+        isDone = true
+        note.write(failure: error.description)
+        return ["error": ["message": .string(error.description), "exitCode": 69], "done": true]
+      }
+      if let last = page.last { after = last.id } else { (queues, after) = (Array(queues.dropFirst()), 0) }
+    }
+    self.queues = queues
+    guard let row = page.popFirst(), let (namespace, kind) = queues.first else {
+      isDone = true
+      note.write([.init("exported", .int(exported))])
+      return ["done": true]
+    }
+    exported += 1
+    return line(row, namespace, kind)
+  }
+
+  private func all() async -> [(NamespaceName, RowKind)] {
+    await store.namespaces().filter { only == nil || $0 == only }.flatMap { name in kinds.map { (name, $0) } }
+  }
+
+  private func line(
+    _ row: (id: Int64, meta: [UInt8], payload: [UInt8]?), _ namespace: NamespaceName, _ kind: RowKind
+  ) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("namespace", .string(namespace.text)), .init("kind", .string(kind.name)),
+      .init("meta", (try? JSONValue(parsing: row.meta, allowsDuplicateKeys: true)) ?? .null),  // it is one: checked
+    ]
+    if let payload = row.payload { members.append(.init("payload", .string(Base64.encode(payload)))) }
+    return .object(members)
+  }
+}
+
+extension DeadLetterReport {
+  fileprivate init(_ letter: DeadLetter) {
+    self.init()
+    (id, namespace, kind) = (letter.number, letter.namespace.text, letter.kind.name)
+    // As the program sent it; its meta has the namespace in front.
+    let prefix = letter.namespace.isBusiness ? "\(letter.namespace)-" : ""
+    type = letter.type.hasPrefix(prefix) ? String(letter.type.dropFirst(prefix.count)) : letter.type
+    (reportId, packetId) = (letter.reportID, letter.packet.description)
+    (status, message) = (letter.cause.status, letter.cause.message)
+    time = RFC3339.text(unixMilliseconds: letter.cause.unixMilliseconds)
+    (attempts, bytes, userId) = (letter.cause.attempts, letter.bytes, letter.userID.map { Int($0) })
+  }
+}
+
+extension TraceReport {
+  fileprivate init(_ row: TracedRow) {
+    self.init()
+    func text(_ milliseconds: Int64) -> String { RFC3339.text(unixMilliseconds: milliseconds) }
+    (namespace, kind, createdTime) = (row.namespace.text, row.kind.name, row.createdTime.map(text))
+    userId = row.userID.map { Int($0) }
+    var packet: PacketID?
+    switch row.place {
+    case .waiting: state = "waiting"
+    case .inFlight(let claimPacket, let claimed):
+      (state, packet, claimedTime) = ("claimed", claimPacket, text(claimed))
+    case .dead(let number, let lastPacket, let cause):
+      (state, packet, id, status) = ("dead", lastPacket, number, cause.status)
+      (message, time, attempts) = (cause.message, text(cause.unixMilliseconds), cause.attempts)
+    case .delivered(let lastPacket, let receipt):
+      (state, packet, deliveredTime) = ("delivered", lastPacket, text(receipt.unixMilliseconds))
+      (attempts, duplicate) = (receipt.attempts, receipt.wasDuplicate)
+    }
+    (packetId, packetTime) = (packet?.description, packet.map { text($0.unixMilliseconds) })
+  }
+}

@@ -1,0 +1,120 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismStore
+
+/// Answers what `prismctl` asks (docs/control-protocol.md). Every answer ends with a line that has `"done":true`.
+public struct ControlHandler: Sendable {
+  let engine: Engine
+  let version: String
+  let configuration: any ConfigurationSource
+  let remote: RemoteConfigurationClient?
+  let process: @Sendable () -> ProcessFigures
+  let refusals: @Sendable () async -> [String: Int]
+
+  /// - Parameter refusals: reports that were refused since the start, by the code that was answered.
+  /// - Parameter process: what the daemon takes of the machine at present.
+  public init(
+    engine: Engine, version: String, configuration: any ConfigurationSource, remote: RemoteConfigurationClient? = nil,
+    refusals: @escaping @Sendable () async -> [String: Int] = { [:] },
+    process: @escaping @Sendable () -> ProcessFigures
+  ) {
+    (self.engine, self.version, self.configuration, self.remote) = (engine, version, configuration, remote)
+    (self.refusals, self.process) = (refusals, process)
+  }
+
+  /// - Parameter caller: decides what is answered, and is named in the log with what changes something.
+  public func handle(_ request: ControlRequest, from caller: ControlCaller) -> AsyncStream<JSONValue> {
+    if let refused = objection(to: request.command, from: caller) {
+      return AsyncStream {
+        $0.yield(refused.json)
+        $0.finish()
+      }
+    }
+    let note = ControlLog(engine.parts.log, request, caller)
+    // A listing of any length is made line by line, as fast as it is read.
+    if request.command == .export { return export(request, note) }
+    if request.command == .tail, mayFollow(request) { return tail(request) }
+    let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
+    let task = Task {
+      do throws(Refused) {
+        let last = try await answer(request, note) { continuation.yield($0) }
+        note.write(last)
+        continuation.yield(.object(last + [.init("done", true)]))
+      } catch {
+        note.write(failure: error.message)
+        continuation.yield(error.json)
+      }
+      continuation.finish()
+    }
+    continuation.onTermination = { _ in task.cancel() }
+    return stream
+  }
+
+  /// Why a request is not done: words and the exit code that `prismctl` ends with.
+  struct Refused: Error {
+    var exitCode: Int
+    var message: String
+    init(_ exitCode: Int, _ message: String) { (self.exitCode, self.message) = (exitCode, message) }
+
+    var json: JSONValue { ["error": ["message": .string(message), "exitCode": .int(exitCode)], "done": true] }
+  }
+
+  private func objection(to command: ControlRequest.Command, from caller: ControlCaller) -> Refused? {
+    guard caller.role < command.role else { return nil }
+    engine.parts.log.fault(
+      "control.role.\(caller.userID)", "refused a control command",
+      ["uid": String(caller.userID), "pid": String(caller.processID), "command": command.rawValue])
+    return Refused(
+      77,
+      "`\(command.rawValue)` is for \(command.role.key), and user \(caller.userID) has the role of \(caller.role.key): "
+        + "ask as root, as the daemon's own user, or as a member of \(command.role.key)")
+  }
+
+  private func answer(
+    _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
+  ) async throws(Refused) -> [JSONValue.Member] {
+    switch request.command {
+    case .status: return [.init("status", await status().controlJSON)]
+    case .network: return [.init("network", network(hasReason: true).controlJSON)]
+    case .flush: return try await flush(request, note, progress)
+    case .reload: return try await reload()
+    case .configShow: return await showConfiguration(request)
+    case .configDiff: return try await diffConfiguration(request)
+    case .explain: return [.init("text", .string(try await explain(request)))]
+    case .trace: return try await trace(request)
+    case .remove: return try await remove(request)
+    case .deadList: return try await listDead(request)
+    case .deadShow: return try await showDead(request)
+    case .deadRequeue, .deadDrop: return try await settleDead(request)
+    case .doctor: return await doctor()
+    case .tail: throw unknown(try namespace(request))
+    case .export: throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
+    }
+  }
+
+  func namespace(_ request: ControlRequest) throws(Refused) -> NamespaceName? {
+    guard let text = request["namespace"]?.string else { return nil }
+    guard let namespace = NamespaceName(text) else {
+      throw Refused(64, "a namespace's name is 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
+    }
+    return namespace
+  }
+
+  /// A typing error would show nothing for ever. Of refused reports any name may be followed: it may be what is wrong.
+  private func mayFollow(_ request: ControlRequest) -> Bool {
+    guard let text = request["namespace"]?.string, request["refused"]?.bool != true else { return true }
+    return NamespaceName(text).map { engine.hub.current.namespaces[$0] != nil } ?? false
+  }
+
+  func queues() async throws(Refused) -> [NamespaceName: [RowKind: QueueStatus]] {
+    do { return try await engine.parts.store.status() } catch { throw Refused(69, error.description) }
+  }
+
+  func unknown(_ namespace: NamespaceName?) -> Refused {
+    let name = namespace?.text ?? ""
+    let nearest = NearestName.of(name, among: engine.hub.current.namespaces.keys.map(\.text))
+    let hint = nearest.map { "; did you mean `\($0)`?" } ?? ""
+    return Refused(1, "there is no namespace `\(name)`\(hint) (`prismctl status --all` lists them)")
+  }
+}

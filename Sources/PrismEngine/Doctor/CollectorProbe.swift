@@ -1,0 +1,180 @@
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+
+/// A probe of one collector, as the namespaces that share its url, key, token and certificates would send to it.
+struct CollectorProbe: Sendable {
+  let url: String
+  let namespaces: [NamespaceName]
+  let deviceID: String
+  /// nil: the namespaces have no key.
+  let key: DaemonConfiguration.Key?
+  let token: HeldFile?
+  let tls: NamespaceConfiguration.TLS
+  /// The last packet of one of the namespaces was accepted here, or refused with a code of docs/packet.md.
+  let isProven: Bool
+
+  /// Of the packets that this daemon makes.
+  static let version = Int(PacketHeaders.version) ?? 0
+
+  var names: String { namespaces.map(\.text).joined(separator: ", ") }
+
+  /// A question and the request that carries it. - Throws: `internal` if OpenSSL has no memory.
+  func request(now: Int64, timeout: Duration) throws(PacketError) -> (question: ProbeQuestion, request: PostRequest) {
+    var question = ProbeQuestion()
+    question.version = Self.version
+    (question.device, question.namespaces) = (deviceID, namespaces.map(\.text))
+    (question.keyID, question.nonce, question.time) = (key?.id ?? "", try ProbeCode.newNonce(), Int(now))
+    let body = Array(question.controlJSON.text.utf8)
+    var headers = [(name: "Content-Type", value: ProbeQuestion.contentType)]
+    if let key { headers.append(("Prism-Mac", try ProbeCode(key: key.secret).ofQuestion(body))) }
+    if let token { headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))")) }
+    var request = PostRequest(
+      url: CollectorAddress(url).base + ProbeQuestion.path, headers: headers, body: body, connectTimeout: timeout,
+      timeout: timeout)
+    request.tls = tls
+    return (question, request)
+  }
+
+  /// What the answer says, each thing a finding of its own.
+  /// - Parameter now: this machine's clock when the answer came, in milliseconds since 1970.
+  func findings(_ outcome: PostAnswer.Outcome, to question: ProbeQuestion, now: Int64) -> [Finding] {
+    switch outcome {
+    case .failure(let failure, let detail):
+      return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure))]
+    case .response(let status, let headers, let body):
+      if status == 200, let json = try? JSONValue(parsing: body) {
+        let answer = ProbeAnswer(controlJSON: json)
+        if !answer.collector.isEmpty {
+          return findings(answer, isSigned: isSigned(body, headers["prism-mac"], question.nonce), now: now)
+        }
+      }
+      return [other(status, headers)] + [Self.clock(headers, url, now: now)].compactMap { $0 }
+    }
+  }
+
+  private var check: String { "url \(names)" }
+
+  private func isSigned(_ body: [UInt8], _ mac: String?, _ nonce: String) -> Bool {
+    guard let key, let expected = try? ProbeCode(key: key.secret).ofAnswer(body, nonce: nonce) else { return false }
+    return ProbeCode.areEqual(mac, expected)
+  }
+
+  // MARK: An answer of a collector
+
+  private func findings(_ answer: ProbeAnswer, isSigned: Bool, now: Int64) -> [Finding] {
+    let reached = Finding(check, .ok, "\(url) is \(answer.collector.cut(atBytes: 100))")
+    let refused = answer.refusedNamespaces.prefix(10).map {
+      Finding(
+        "namespace \($0.cut(atBytes: 64))", .fault, "the collector at \(url) does not take it",
+        advice: "allow it at the collector, or send it to another one")
+    }
+    return [reached, keyFinding(answer.key, isSigned: isSigned), tokenFinding(answer.token)] + refused
+      + [version(answer.versions), Self.clock(Int64(answer.time), url, now: now)].compactMap { $0 }
+  }
+
+  private func keyFinding(_ verdict: ProbeAnswer.Verdict, isSigned: Bool) -> Finding {
+    let (check, id) = ("key of \(names)", key?.id ?? "")
+    let then = "then `prismctl reload`, which tries at once"
+    switch verdict {
+    case .ok where isSigned: return Finding(check, .ok, "the collector has the same key `\(id)`")
+    case .ok:
+      return Finding(
+        check, .fault, "what answers at \(url) says that it has the key `\(id)`, and does not prove it",
+        advice: "look at proxies before the collector, and at the url")
+    case .unknown:
+      return Finding(
+        check, .fault, "the collector at \(url) has no key of the id `\(id)`",
+        advice: "give the collector that key, or set keyId to one that it has, \(then)")
+    case .hidden:
+      return Finding(check, .skipped, "the collector tells this only a sender that has the key or a token")
+    case .wrong, .missing, .notAsked:
+      return Finding(
+        check, .fault, "the key `\(id)` here and the collector's of that id differ",
+        advice: "give both the same file, \(then)")
+    }
+  }
+
+  private func tokenFinding(_ verdict: ProbeAnswer.Verdict) -> Finding {
+    let check = "token of \(names)"
+    switch verdict {
+    case .ok: return Finding(check, .ok, "the collector takes it")
+    case .notAsked: return Finding(check, .ok, "the collector asks for none")
+    case .missing:
+      return Finding(
+        check, .fault, "the collector at \(url) asks for a token, and none is configured",
+        advice: "set tokenFile to a token that the collector accepts, then `prismctl reload`")
+    case .wrong, .unknown, .hidden:
+      return Finding(
+        check, .fault, "the collector at \(url) does not take the token of \(token?.path ?? "tokenFile")",
+        advice: "set tokenFile to a token that the collector accepts, then `prismctl reload`")
+    }
+  }
+
+  /// nil where the collector takes this daemon's packets.
+  private func version(_ versions: [Int]) -> Finding? {
+    guard !versions.contains(Self.version) else { return nil }
+    let taken = versions.prefix(10).map(String.init).joined(separator: ", ")
+    return Finding(
+      "version of \(names)", .fault, "the collector at \(url) takes packets of version \(taken), not \(Self.version)",
+      advice: "use a collector of this daemon's version")
+  }
+
+  // MARK: An answer of something else
+
+  /// A receiver of another make need not know probes: if packets are accepted, it is one.
+  private func other(_ status: Int, _ headers: [String: String]) -> Finding {
+    let server = headers["server"].map { " (Server: \($0.cut(atBytes: 80)))" } ?? ""
+    switch status {
+    case 300...399:
+      let place = headers["location"].map { " to \($0.cut(atBytes: 200))" } ?? ""
+      return Finding(
+        check, .fault, "\(url) redirects\(place), which is not followed", advice: "set url to the collector itself")
+    case 408, 425, 429, 500, 502...599:
+      return Finding(
+        check, .warning, "\(url) answers with status \(status)\(server) at present",
+        advice: "look at the collector's log; packets are sent again until it takes them")
+    case _ where isProven:
+      return Finding(
+        check, .ok, "\(url) answers packets as a collector does; it does not know probes (status \(status))")
+    case 401, 403, 407:
+      return Finding(
+        check, .fault, "\(url): something before the collector asks for credentials: status \(status)\(server)",
+        advice: "look at proxies before the collector, and at the url")
+    default:
+      return Finding(
+        check, .fault, "\(url) is a web server\(server), but no prism-collector: status \(status) to a probe",
+        advice: "look at the url's host, port and path; a receiver of your own passes once it takes a packet")
+    }
+  }
+
+  // MARK: Clocks
+
+  private static func clock(_ headers: [String: String], _ url: String, now: Int64) -> Finding? {
+    headers["date"].flatMap { HTTPDate.unixMilliseconds($0, now: now) }.flatMap { clock($0, url, now: now) }
+  }
+
+  /// nil where the two clocks agree.
+  private static func clock(_ other: Int64, _ url: String, now: Int64) -> Finding? {
+    let ahead = (now - other) / 1000
+    guard abs(ahead) > Doctor.clockSkewMax.components.seconds else { return nil }
+    return Finding(
+      "clock", .warning, "this machine's is \(abs(ahead)) s \(ahead > 0 ? "ahead of" : "behind") that of \(url)",
+      advice: "find out which one is wrong: `timedatectl` tells whether this one is kept by NTP")
+  }
+
+  private static func advice(_ failure: PostAnswer.Failure) -> String {
+    switch failure {
+    case .resolve: "look at the url's host name, and at the name servers (`resolvectl query HOST`)"
+    case .connect: "look whether the collector listens there, and at firewalls between"
+    case .tls:
+      "does the port speak TLS? Then look at the certificates: tls.caFile must hold the authority of the collector's, "
+        + "and all be in date"
+    case .timeout: "packets are lost on the way, or the collector is overloaded"
+    case .reset, .badResponse:
+      "what listens there does not speak HTTP as a collector does: look at the url's port, and whether it needs https"
+    case .cancelled: "ask again"
+    case .local: "look at the files that the namespace's tls keys name"
+    }
+  }
+}

@@ -1,0 +1,56 @@
+public import PrismProtocol
+
+/// What came of one attempt to deliver a packet.
+public struct DeliveryOutcome: Sendable, Equatable {
+  /// What decides over the packet (docs/delivery.md, "Delivery decision"). A `status` is the receiver's own number, for
+  /// people: dead letters and `prismctl status` show it.
+  public enum Verdict: Sendable, Equatable {
+    /// It is at rest at the receiver.
+    case accepted(wasDuplicate: Bool)
+    /// Something answered that did not prove to have taken the packet: a captive portal, a proxy, a server without the
+    /// key.
+    case noReceipt(status: Int)
+    /// The receiver may take less of it.
+    case tooLarge(status: Int, message: String)
+    /// The receiver can't take something in it.
+    case unacceptable(status: Int, message: String)
+    /// The receiver does not know any more whether it has the packet: it forgot the ids of packets as old as this one.
+    case tooOld(message: String)
+    /// A fault of configuration, here or there: no packet would get through.
+    case misconfigured(status: Int, code: PacketRefusal?, message: String)
+    /// The answer may be to another packet.
+    case unproven(status: Int)
+    /// A later attempt may succeed. `status` is nil if no whole answer came; `retryAfter` is what the receiver asks for.
+    case unavailable(status: Int?, cause: String, retryAfter: Duration?)
+    /// This side gave up, because it is stopping.
+    case cancelled
+  }
+
+  public var verdict: Verdict
+  /// A byte of the packet may have reached the other side: it keeps its id and its rows until it is settled.
+  public var mayHaveLeft: Bool
+  /// On the wire, headers included; they count on metered networks.
+  public var bytesSent: Int, bytesReceived: Int
+  public var duration: Duration
+  /// What the receiver says of itself; nil: no receiver answered, or nothing is known of it.
+  public var receiver: ReceiverFeatures?
+  /// The version of the remote configuration that the receiver has; nil: it names none.
+  public var configurationVersion: Int64?
+
+  public init(
+    _ verdict: Verdict, mayHaveLeft: Bool, bytesSent: Int = 0, bytesReceived: Int = 0, duration: Duration = .zero
+  ) {
+    (self.verdict, self.mayHaveLeft, self.duration) = (verdict, mayHaveLeft, duration)
+    (self.bytesSent, self.bytesReceived) = (bytesSent, bytesReceived)
+  }
+}
+
+/// What a receiver announces in its answers.
+public struct ReceiverFeatures: Sendable, Equatable {
+  /// `Prism-Accept: zstd`
+  public var takesZstd = false
+  /// `Prism-Window`: packets of one stream that it takes at a time, 1 to 64. It applies them in their order.
+  public var window = 1
+
+  public init() {}
+}

@@ -1,0 +1,92 @@
+import PrismPacket
+import PrismProtocol
+
+/// What the answer to a POST means for the packet that it was for: the table "Delivery decision" of docs/delivery.md.
+enum ResponseClass {
+  typealias Verdict = DeliveryOutcome.Verdict
+
+  /// - Parameter now: milliseconds since 1970, for a `Retry-After` that is a date.
+  static func verdict(_ answer: PostAnswer, to check: ReceiptCheck, now: Int64) -> Verdict {
+    switch answer.outcome {
+    case .failure(.cancelled, _): return .cancelled
+    case .failure(let failure, let detail):
+      return .unavailable(status: nil, cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))", retryAfter: nil)
+    case .response(let status, let headers, let bytes):
+      let body = AnswerBody(bytes)
+      let receipt = check.check(headers["prism-receipt"], answer: bytes)
+      let verdict = classify(status, headers, body, isAccepted: check.accepts(receipt), now)
+      let isNamed = body.packetID == check.headers.packetID || receipt == .proven || receipt == .named
+      return isNamed || isBelieved(verdict, from: answer.origin) ? verdict : .unproven(status: status)
+    }
+  }
+
+  /// Whether an answer that doesn't name the packet may decide over it. If it decides nothing for good, it may.
+  private static func isBelieved(_ verdict: Verdict, from origin: PostAnswer.Origin) -> Bool {
+    switch verdict {
+    case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
+    case .accepted: return origin != .beforeRequestEnd
+    case .noReceipt, .misconfigured, .unavailable, .unproven, .cancelled: return true
+    }
+  }
+
+  private static func classify(
+    _ status: Int, _ headers: [String: String], _ body: AnswerBody, isAccepted: Bool, _ now: Int64
+  ) -> Verdict {
+    switch status {
+    case 200...299: return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
+    case 413: return .tooLarge(status: status, message: body.message)
+    case 410: return .tooOld(message: body.message)
+    case 400, 415, 422:
+      guard body.code?.isOfConfiguration == true else { return .unacceptable(status: status, message: body.message) }
+      return .misconfigured(status: status, code: body.code, message: body.message)
+    case 408, 425, 429, 500...599:
+      let retryAfter = headers["retry-after"].flatMap {
+        RetryAfter.parse($0, serverDate: headers["date"], now: now)
+      }
+      return .unavailable(status: status, cause: cause(status, body), retryAfter: retryAfter)
+    // Every other 3xx and 4xx says that this request, whatever is in it, is at the wrong door.
+    case 300...499: return .misconfigured(status: status, code: body.code, message: body.message)
+    default: return .unavailable(status: status, cause: cause(status, body), retryAfter: nil)
+    }
+  }
+
+  private static func cause(_ status: Int, _ body: AnswerBody) -> String {
+    body.message.isEmpty ? "status \(status)" : "status \(status): \(body.message)"
+  }
+}
+
+/// What a collector may say beside its status: a JSON object with `duplicate`, `message`, `code` and `packetId`
+/// (docs/packet.md, What to answer).
+private struct AnswerBody {
+  var isDuplicate = false
+  /// nil: none, or one that this version does not know.
+  var code: PacketRefusal?
+  /// The packet that the answer is for.
+  var packetID: PacketID?
+  /// Cut at 512 bytes; empty where there is none.
+  var message = ""
+
+  init(_ bytes: [UInt8]) {
+    // Anything may stand in an answer's body; what is no such object just says nothing.
+    guard bytes.first == 0x7B, let value = try? JSONValue(parsing: bytes) else { return }
+    isDuplicate = value["duplicate"]?.bool ?? false
+    code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }
+    packetID = value["packetId"]?.string.flatMap { PacketID($0) }
+    message = (value["message"]?.string ?? "").cut(atBytes: 512)
+  }
+}
+
+extension String {
+  /// At most `bytesMax` bytes of UTF-8, cut between characters.
+  func cut(atBytes bytesMax: Int) -> String {
+    guard utf8.count > bytesMax else { return self }
+    var result = ""
+    var bytes = 0
+    for character in self {
+      bytes += character.utf8.count
+      if bytes > bytesMax { break }
+      result.append(character)
+    }
+    return result
+  }
+}

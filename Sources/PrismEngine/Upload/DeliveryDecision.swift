@@ -1,0 +1,69 @@
+import PrismProtocol
+import PrismStore
+
+/// What becomes of a packet after an attempt (docs/delivery.md, "Delivery decision").
+enum DeliveryDecision: Sendable, Equatable {
+  /// It is done with: delivered, or its rows are dead letters.
+  case settled(Disposition)
+  /// Its rows become two packets, which go next.
+  case split(Disposition, first: PacketID, second: PacketID)
+  /// The same packet again, after a pause.
+  case again(UploadState.Pause.Reason, Problem, retryAfter: Duration? = nil)
+  /// The same packet at once, on a new connection.
+  case confirm
+  /// As it is, for the next start.
+  case kept
+
+  /// What went wrong, for people and for what advises them.
+  struct Problem: Sendable, Equatable {
+    var cause: String
+    /// nil where no whole answer came.
+    var status: Int?
+    var code: PacketRefusal?
+  }
+
+  struct Attempt: Sendable {
+    var packet: PacketID
+    var itemCount: Int
+    /// This one counted.
+    var attempts: Int
+    /// Milliseconds since 1970.
+    var now: Int64
+  }
+
+  /// - Parameter newID: makes the ids of halves.
+  init(_ verdict: DeliveryOutcome.Verdict, _ attempt: Attempt, newID: () -> PacketID) {
+    switch verdict {
+    case .accepted(let wasDuplicate):
+      let receipt = Disposition.Receipt(
+        unixMilliseconds: attempt.now, attempts: attempt.attempts, wasDuplicate: wasDuplicate)
+      self = .settled(.delivered(attempt.packet, receipt: receipt))
+    case .noReceipt(let status): self = .again(.failure, Problem(cause: "no receipt", status: status))
+    case .tooLarge(let status, let message), .unacceptable(let status, let message):
+      self = Self.halve(attempt, status: status, message, newID)
+    case .tooOld(let message): self = .settled(Self.dead(attempt, status: 410, message))
+    case .misconfigured(let status, let code, let message):
+      let cause = "status \(status), a fault of configuration" + (message.isEmpty ? "" : ": \(message)")
+      self = .again(.held, Problem(cause: cause, status: status, code: code))
+    case .unavailable(let status, let cause, let retryAfter):
+      self = .again(.failure, Problem(cause: cause, status: status), retryAfter: retryAfter)
+    case .unproven: self = .confirm
+    case .cancelled: self = .kept
+    }
+  }
+
+  private static func halve(
+    _ attempt: Attempt, status: Int, _ message: String, _ newID: () -> PacketID
+  ) -> DeliveryDecision {
+    guard attempt.itemCount > 1 else { return .settled(dead(attempt, status: status, message)) }
+    let (first, second) = (newID(), newID())
+    return .split(.split(attempt.packet, first: first, second: second), first: first, second: second)
+  }
+
+  private static func dead(_ attempt: Attempt, status: Int, _ message: String) -> Disposition {
+    .dead(
+      attempt.packet,
+      cause: Disposition.DeadCause(
+        status: status, message: message, unixMilliseconds: attempt.now, attempts: attempt.attempts))
+  }
+}

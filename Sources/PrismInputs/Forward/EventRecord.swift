@@ -1,0 +1,133 @@
+import PrismProtocol
+
+/// A record of the forward protocol as a report has it.
+struct EventRecord: Equatable {
+  /// The record's members as JSON, without braces.
+  var members: [UInt8] = []
+  /// The first top-level field with a binary value.
+  var payload: [UInt8]?
+
+  /// Names the field that became the payload.
+  static let payloadKey = "PAYLOAD_FIELD"
+
+  /// Reads a map from `reader`.
+  /// - Throws: `tooDeep`, `incomplete`, `malformed`.
+  init(_ reader: inout MsgPackReader, _ input: Span<UInt8>) throws(MsgPackReader.Fault) {
+    guard case .map(let count) = try reader.next(input) else { throw .malformed(offset: reader.position) }
+    var writer = MsgPackJSON()
+    for _ in 0..<count {
+      let key = try writer.key(&reader, input)
+      let value = try reader.next(input)
+      if !members.isEmpty { members.append(.comma) }
+      if case .binary(let range) = value, payload == nil {
+        payload = [UInt8](copying: input.extracting(range))
+        JSONValue.append(quoted: Self.payloadKey, to: &members)
+        members.append(.colon)
+        members += key
+      } else {
+        members += key
+        members.append(.colon)
+        try writer.append(value, &reader, input, to: &members, depth: 1)
+      }
+    }
+  }
+}
+
+/// Writes msgpack values as JSON.
+struct MsgPackJSON {
+  private var scratch: [UInt8] = []
+
+  /// A map's key as a JSON string; a key that is no string as its JSON text.
+  mutating func key(_ reader: inout MsgPackReader, _ input: Span<UInt8>) throws(MsgPackReader.Fault) -> [UInt8] {
+    var result: [UInt8] = []
+    switch try reader.next(input) {
+    case .string(let range), .binary(let range): result.appendQuoted(input.extracting(range))
+    case let token:
+      var text: [UInt8] = []
+      try append(token, &reader, input, to: &text, depth: 1)
+      result.appendQuoted(text.span)
+    }
+    return result
+  }
+
+  /// - Parameter depth: containers around the value.
+  mutating func append(
+    _ token: MsgPackReader.Token, _ reader: inout MsgPackReader, _ input: Span<UInt8>, to output: inout [UInt8],
+    depth: Int
+  ) throws(MsgPackReader.Fault) {
+    guard depth < MsgPackReader.depthMax else { throw .tooDeep }
+    switch token {
+    case .null: output.append(word: "null")
+    case .bool(let value): output.append(word: value ? "true" : "false")
+    case .signed(let number): output.appendDecimal(number)
+    case .unsigned(let number): output.appendDecimal(number)
+    case .double(let number): output.appendNumber(number)
+    case .string(let range): output.appendQuoted(input.extracting(range))
+    case .binary(let range): output.append(base64: input.extracting(range))
+    case .other(let type, let range):
+      if let time = EventTime(type: type, input.extracting(range)) {
+        output.append(contentsOf: time.text.utf8)
+      } else {
+        output.append(base64: input.extracting(range))
+      }
+    case .array(let count):
+      output.append(.openBracket)
+      for index in 0..<count {
+        if index > 0 { output.append(.comma) }
+        try append(try reader.next(input), &reader, input, to: &output, depth: depth + 1)
+      }
+      output.append(.closeBracket)
+    case .map(let count):
+      output.append(.openBrace)
+      for index in 0..<count {
+        if index > 0 { output.append(.comma) }
+        output += try key(&reader, input)
+        output.append(.colon)
+        try append(try reader.next(input), &reader, input, to: &output, depth: depth + 1)
+      }
+      output.append(.closeBrace)
+    }
+  }
+}
+
+/// The time of an event: ext type 0, or whole seconds (Forward Protocol Specification v1.5, "EventTime Ext Format").
+struct EventTime: Equatable {
+  var seconds: Int64
+  var nanoseconds: Int64
+
+  private init(seconds: Int64, nanoseconds: Int64) { (self.seconds, self.nanoseconds) = (seconds, nanoseconds) }
+
+  /// nil for another ext type or length.
+  init?(type: Int8, _ content: Span<UInt8>) {
+    guard type == 0, content.count == 8 else { return nil }
+    func number(_ range: Range<Int>) -> Int64 { range.reduce(0) { $0 << 8 | Int64(content[$1]) } }
+    (seconds, nanoseconds) = (number(0..<4), number(4..<8))
+  }
+
+  /// nil for a value that is no time.
+  init?(_ token: MsgPackReader.Token, _ input: Span<UInt8>) {
+    switch token {
+    case .unsigned(let number): self.init(seconds: Int64(clamping: number), nanoseconds: 0)
+    case .signed(let number): self.init(seconds: number, nanoseconds: 0)
+    case .double(let number):
+      guard number.magnitude < 1e15 else { return nil }
+      let whole = number.rounded(.down)
+      self.init(seconds: Int64(whole), nanoseconds: Int64((number - whole) * 1e9))
+    case .other(let type, let range): self.init(type: type, input.extracting(range))
+    default: return nil
+    }
+  }
+
+  /// nil where it is zero, or beyond the years that a report may have.
+  var unixMilliseconds: Int64? {
+    guard seconds > 0, seconds <= CreatedTime.greatest / 1000 else { return nil }
+    let time = seconds * 1000 + nanoseconds / 1_000_000
+    return CreatedTime.least...CreatedTime.greatest ~= time ? time : nil
+  }
+
+  /// As a JSON number.
+  var text: String {
+    let digits = String(nanoseconds)
+    return "\(seconds)." + String(repeating: "0", count: max(0, 9 - digits.count)) + digits
+  }
+}

@@ -1,0 +1,226 @@
+extension OTLPRequest {
+  /// Reads `ExportLogsServiceRequest` and its kin: resources in field 1, whose scopes are in field 2, whose records are
+  /// in field 2.
+  /// - Throws: 400 for what is not such a message, 413 for too many records.
+  init(protobuf body: [UInt8], _ signal: OTLPSignal) throws(OTLPFault) {
+    var decoder = OTLPProtobufDecoder(signal: signal)
+    self = try decoder.request(body.span)
+  }
+}
+
+private struct OTLPProtobufDecoder {
+  let signal: OTLPSignal
+  var transcoder = ProtobufTranscoder()
+  var result = OTLPRequest()
+  var recordCount = 0
+
+  init(signal: OTLPSignal) { self.signal = signal }
+
+  mutating func request(_ input: Span<UInt8>) throws(OTLPFault) -> OTLPRequest {
+    var reader = ProtobufReader(0..<input.count)
+    while let field = try reader.nextField(input) {
+      if case .bytes(let range) = field.value, field.number == 1 { try resource(range, input) }
+    }
+    return result
+  }
+
+  private mutating func resource(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) {
+    var (origin, schema): (OTLPOrigin, Range<Int>?) = (OTLPOrigin(), nil)
+    var scopes: [Range<Int>] = []
+    var reader = ProtobufReader(range)
+    while let field = try reader.nextField(input) {
+      guard case .bytes(let part) = field.value else { continue }
+      switch field.number {
+      case 1:
+        origin.resource = try object(.resource, part, input)
+        try attributes(1, of: part, input) { origin.take(attribute: $0, $1) }
+      case 2: scopes.append(part)
+      case 3: schema = part
+      default: break
+      }
+    }
+    if let schema { origin.resource.addMember(schemaURL: input.extracting(schema)) }
+    guard result.groups.count + scopes.count <= OTLPLimits.groupsMax else { throw .tooManyGroups }
+    for scope in scopes { try self.scope(scope, origin, input) }
+  }
+
+  private mutating func scope(_ range: Range<Int>, _ origin: OTLPOrigin, _ input: Span<UInt8>) throws(OTLPFault) {
+    var (group, schema): (Group, Range<Int>?) = (Group(origin: origin), nil)
+    var reader = ProtobufReader(range)
+    while let field = try reader.nextField(input) {
+      guard case .bytes(let part) = field.value else { continue }
+      switch field.number {
+      case 1: group.scope = try object(.scope, part, input)
+      case 2: try take(part, into: &group, input)
+      case 3: schema = part
+      default: break
+      }
+    }
+    if let schema { group.scope.addMember(schemaURL: input.extracting(schema)) }
+    result.groups.append(group)
+  }
+
+  private typealias Group = OTLPRequest.Group
+
+  private mutating func take(_ range: Range<Int>, into group: inout Group, _ input: Span<UInt8>) throws(OTLPFault) {
+    recordCount += 1
+    guard recordCount <= OTLPLimits.recordsMax else { throw .tooManyRecords }
+    var record = try facts(range, input)
+    record.members.reserveCapacity(2 * range.count)
+    do throws(ProtobufTranscoder.Fault) {
+      try transcoder.append(signal.recordMessage, range, of: input, to: &record.members)
+    } catch {
+      switch error {
+      case .malformed(let offset): throw .malformed(offset)
+      case .tooDeep: result.unusable["over \(ProtobufTranscoder.depthMax) levels deep", default: 0] += 1
+      case .tooManyFields: result.unusable["over \(ProtobufTranscoder.fieldsMax) fields", default: 0] += 1
+      }
+      return
+    }
+    group.records.append(record)
+  }
+
+  private mutating func object(
+    _ message: OTLPMessage, _ range: Range<Int>, _ input: Span<UInt8>
+  ) throws(OTLPFault) -> [UInt8] {
+    var result: [UInt8] = [.openBrace]
+    do throws(ProtobufTranscoder.Fault) {
+      try transcoder.append(message, range, of: input, to: &result)
+    } catch { throw OTLPFault(400, "a resource or scope is malformed, or too deep") }
+    result.append(.closeBrace)
+    return result
+  }
+}
+
+// MARK: - What a record says of itself
+
+extension OTLPProtobufDecoder {
+  private func facts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
+    switch signal {
+    case .logs: try logFacts(range, input)
+    case .traces: try spanFacts(range, input)
+    case .metrics: OTLPRecord(isIdentified: true)
+    }
+  }
+
+  private func logFacts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
+    var record = OTLPRecord()
+    var observed: UInt64 = 0
+    var reader = ProtobufReader(range)
+    while let field = try reader.nextField(input) {
+      switch (field.number, field.value) {
+      case (1, .fixed64(let time)): record.take(unixNanoseconds: time)
+      case (11, .fixed64(let time)): observed = time
+      case (2, .varint(let severity)): record.isError = severity >= 17 && severity <= 24
+      case (10, .bytes(let id)): record.isIdentified = record.isIdentified || !id.isEmpty
+      case (12, .bytes(let name)): if !name.isEmpty { record.eventName = input.text(name) }
+      default: break
+      }
+    }
+    record.take(unixNanoseconds: observed)
+    let (isError, hasName) = (record.isError, record.eventName != nil)
+    if isError || !hasName {
+      var exception = OTLPException()
+      var eventName: String?
+      try attributes(6, of: range, input) { key, value in
+        if isError { exception.take(attribute: key, value) }
+        if key == "event.name" { eventName = value }
+      }
+      record.exception = exception
+      record.eventName = record.eventName ?? eventName
+    }
+    return record
+  }
+
+  private func spanFacts(_ range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> OTLPRecord {
+    var record = OTLPRecord()
+    var begin: UInt64 = 0
+    var reader = ProtobufReader(range)
+    while let field = try reader.nextField(input) {
+      switch (field.number, field.value) {
+      case (8, .fixed64(let time)): record.take(unixNanoseconds: time)
+      case (7, .fixed64(let time)): begin = time
+      case (2, .bytes(let id)): record.isIdentified = record.isIdentified || !id.isEmpty
+      default: break
+      }
+    }
+    record.take(unixNanoseconds: begin)
+    return record
+  }
+
+  /// Calls `take` with the attributes of a message that mean something here and have a string.
+  private func attributes(
+    _ number: Int, of message: Range<Int>, _ input: Span<UInt8>, _ take: (String, String) -> Void
+  ) throws(OTLPFault) {
+    var reader = ProtobufReader(message)
+    while let field = try reader.nextField(input) {
+      guard field.number == number, case .bytes(let attribute) = field.value else { continue }
+      let (key, value) = try pair(attribute, input)
+      guard let key, let value, let name = Self.names.first(where: { input.extracting(key).equals($0) }) else {
+        continue
+      }
+      if let text = try string(ofValue: value, input) { take(String(decoding: name, as: UTF8.self), text) }
+    }
+  }
+
+  private static let names: [[UInt8]] = [
+    "prism.namespace", "service.name", "service.version", "event.name", "exception.type", "exception.message",
+    "exception.stacktrace",
+  ].map { Array($0.utf8) }
+
+  private func pair(
+    _ range: Range<Int>, _ input: Span<UInt8>
+  ) throws(OTLPFault) -> (key: Range<Int>?, value: Range<Int>?) {
+    var (key, value): (Range<Int>?, Range<Int>?)
+    var reader = ProtobufReader(range)
+    while let field = try reader.nextField(input) {
+      guard case .bytes(let part) = field.value else { continue }
+      if field.number == 1 { key = part } else if field.number == 2 { value = part }
+    }
+    return (key, value)
+  }
+
+  private func string(ofValue range: Range<Int>, _ input: Span<UInt8>) throws(OTLPFault) -> String? {
+    var reader = ProtobufReader(range)
+    while let field = try reader.nextField(input) {
+      if field.number == 1, case .bytes(let text) = field.value { return input.text(text) }
+    }
+    return nil
+  }
+}
+
+extension ProtobufReader {
+  fileprivate mutating func nextField(_ input: Span<UInt8>) throws(OTLPFault) -> Field? {
+    do throws(Malformed) { return try next(input) } catch { throw .malformed(error.offset) }
+  }
+}
+
+extension OTLPFault {
+  fileprivate static func malformed(_ offset: Int) -> OTLPFault {
+    OTLPFault(400, "the body is not the protobuf of an OTLP request (at byte \(offset))")
+  }
+  static let tooManyGroups = OTLPFault(
+    413, "the request has more than \(OTLPLimits.groupsMax) resources and scopes; send it in parts")
+}
+
+extension [UInt8] {
+  /// Adds `schemaUrl` to a JSON object, or makes one of it.
+  mutating func addMember(schemaURL: Span<UInt8>) {
+    guard schemaURL.count > 0 else { return }
+    if isEmpty { self = [.openBrace] } else { removeLast() }
+    if count > 1 { append(.comma) }
+    append(word: #""schemaUrl":"#)
+    appendQuoted(schemaURL)
+    append(.closeBrace)
+  }
+}
+
+extension Span<UInt8> {
+  func text(_ range: Range<Int>) -> String { String(decoding: [UInt8](copying: extracting(range)), as: UTF8.self) }
+
+  func equals(_ other: [UInt8]) -> Bool {
+    guard count == other.count else { return false }
+    for index in indices where self[index] != other[index] { return false }
+    return true
+  }
+}

@@ -1,0 +1,92 @@
+/// An OTLP export request as reports see it.
+struct OTLPRequest: Sendable, Equatable {
+  /// The records of one scope of one resource.
+  struct Group: Sendable, Equatable {
+    var origin = OTLPOrigin()
+    /// The scope as a JSON object, its schema's URL in it; empty: not given.
+    var scope: [UInt8] = []
+    var records: [OTLPRecord] = []
+  }
+
+  var groups: [Group] = []
+  /// Records that cannot become reports under any configuration, by reason: too deep, or too many fields.
+  var unusable: [String: Int] = [:]
+
+  var recordCount: Int { groups.reduce(0) { $0 + $1.records.count } }
+}
+
+/// The resource that records come from.
+struct OTLPOrigin: Sendable, Equatable {
+  /// As a JSON object, its schema's URL in it; empty: not given.
+  var resource: [UInt8] = []
+  /// `prism.namespace`.
+  var namespace: String?
+  /// `service.name`, `service.version`.
+  var serviceName: String?, serviceVersion: String?
+
+  mutating func take(attribute key: String, _ value: String) {
+    switch key {
+    case "prism.namespace": namespace = value
+    case "service.name": serviceName = value
+    case "service.version": serviceVersion = value
+    default: break
+    }
+  }
+}
+
+/// A log record, a span or a metric.
+struct OTLPRecord: Sendable, Equatable {
+  /// The members of its JSON object, without braces.
+  var members: [UInt8] = []
+  /// Milliseconds since 1970; nil: it carries no time.
+  var time: Int64?
+  /// It carries a time or a span's id: sent again, it is the same record.
+  var isIdentified = false
+  var eventName: String?
+  /// SEVERITY_NUMBER_ERROR (17) or above.
+  var isError = false
+  /// Only of errors.
+  var exception = OTLPException()
+
+  mutating func take(unixNanoseconds: UInt64) {
+    guard unixNanoseconds > 0, time == nil else { return }
+    (time, isIdentified) = (Int64(unixNanoseconds / 1_000_000), true)
+  }
+}
+
+/// The attributes `exception.*` of a log record.
+struct OTLPException: Sendable, Equatable {
+  var type: String?, message: String?, stacktrace: String?
+
+  var isEmpty: Bool { type == nil && message == nil && stacktrace == nil }
+
+  mutating func take(attribute key: String, _ value: String) {
+    switch key {
+    case "exception.type": type = value
+    case "exception.message": message = value
+    case "exception.stacktrace": stacktrace = value
+    default: break
+    }
+  }
+}
+
+/// Why a request is refused as a whole: the status of the answer, and a reason without any of its content.
+struct OTLPFault: Error, Equatable, Sendable {
+  let status: Int
+  let message: String
+  init(_ status: Int, _ message: String) { (self.status, self.message) = (status, message) }
+
+  static let tooManyRecords = OTLPFault(
+    413, "the request has more than \(OTLPLimits.recordsMax) records; lower the exporter's batch size")
+}
+
+/// The size of one request.
+enum OTLPLimits {
+  /// As it came, and unpacked.
+  static let bodyBytesMax = 4 * 1024 * 1024
+  static let recordsMax = 10_000
+  /// Resources and scopes of one request.
+  static let groupsMax = 1_000
+  /// Values of a JSON request.
+  static let valuesMax = 400_000
+}

@@ -1,0 +1,36 @@
+/// A small value that is stored in the transaction of the batches that it speaks of: an input's place in its source.
+///
+/// It is written only if every row of its batches is stored, known already, or refused for good. If a row is refused with
+/// a time to try again, the input hands the same reports over once more, and finds its old place until then.
+public struct BatchNote: Sendable, Equatable {
+  /// The longest key, in bytes.
+  public static let keyBytesMax = 64
+  /// The longest value, in bytes.
+  public static let valueBytesMax = 1024
+
+  /// The namespace whose note it is.
+  public let namespace: NamespaceName
+  /// Begins with the name of the input.
+  public let key: String
+  /// The place, in the form of the input.
+  public let value: [UInt8]
+  /// Indices of the batches that it speaks of, in the list that it is handed over with; empty: it is written in any case.
+  public let batches: Range<Int>
+
+  /// - Parameter key: at most `keyBytesMax` bytes. - Parameter value: at most `valueBytesMax`.
+  public init(namespace: NamespaceName, key: String, value: [UInt8], batches: Range<Int>) {
+    precondition(key.utf8.count <= Self.keyBytesMax, "a note's key has at most \(Self.keyBytesMax) bytes")
+    precondition(value.count <= Self.valueBytesMax, "a note has at most \(Self.valueBytesMax) bytes")
+    (self.namespace, self.key, self.value, self.batches) = (namespace, key, value, batches)
+  }
+
+  /// Whether it may be written after `outcomes`, those of the whole list.
+  public func isDue(after outcomes: [BatchOutcome]) -> Bool {
+    for index in batches {
+      for case (_, .refused(let refusal)) in outcomes[index].exceptions where refusal.retryMilliseconds != nil {
+        return false
+      }
+    }
+    return true
+  }
+}

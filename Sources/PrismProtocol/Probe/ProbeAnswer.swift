@@ -1,0 +1,40 @@
+/// A collector's answer to `ProbeQuestion`: its verdict on each part of a packet.
+public struct ProbeAnswer: ControlMessage {
+  public enum Verdict: String, Sendable, CaseIterable, ControlValue {
+    case ok
+    /// The collector has no key of this id.
+    case unknown
+    /// It has another key, or another token.
+    case wrong
+    /// No token came, and one is needed.
+    case missing
+    /// It asks for no token.
+    case notAsked
+    /// It tells this only a sender that has the key or a token.
+    case hidden
+
+    public var controlJSON: JSONValue { .string(rawValue) }
+    public init?(controlJSON json: JSONValue) {
+      guard let verdict = json.string.flatMap(Verdict.init(rawValue:)) else { return nil }
+      self = verdict
+    }
+  }
+
+  /// The program and its version; empty: this is no answer of a collector.
+  public var collector = ""
+  /// Versions of packets that it takes.
+  public var versions: [Int] = []
+  public var key = Verdict.hidden
+  public var token = Verdict.notAsked
+  /// Of the namespaces that were asked about.
+  public var refusedNamespaces: [String] = []
+  /// The collector's clock, in milliseconds since 1970.
+  public var time = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<ProbeAnswer>] = [
+    .init("collector", \.collector), .init("versions", \.versions), .init("key", \.key), .init("token", \.token),
+    .init("refusedNamespaces", \.refusedNamespaces), .init("time", \.time),
+  ]
+}

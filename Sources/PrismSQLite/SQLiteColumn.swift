@@ -1,0 +1,38 @@
+/// The columns of a table or a query: an enumeration. Its cases have the order in which SQL lists the columns, its raw values
+/// are the columns' names or expressions.
+///
+/// ```swift
+/// private enum Column: String, SQLiteColumn { case namespace, key, lastUse = "last_use" }
+/// let select = try connection.prepare("SELECT \(Column.list) FROM notes WHERE namespace = :namespace")
+/// select.bind(":namespace", 7)
+/// try select.forEachRow(of: Column.self) { row in print(row.text(.key), row.int64(.lastUse)) }
+/// ```
+///
+/// A case's index is known without a look-up, so that a row costs no more than with numbers.
+public protocol SQLiteColumn: RawRepresentable<String>, CaseIterable, Sendable {}
+
+extension SQLiteColumn {
+  /// Its place in the list, from 0.
+  @inlinable public var index: Int32 {
+    // Cases without values are numbered in their order; the only case of an enumeration has no bytes.
+    withUnsafeBytes(of: self) { Int32($0.first ?? 0) }
+  }
+
+  /// All columns, for SELECT and INSERT.
+  public static var list: String { list(allCases.map { $0 }) }
+
+  /// All columns but the last ones, from `end` on.
+  public static func list(before end: Self) -> String { list(allCases.prefix(Int(end.index)).map { $0 }) }
+
+  /// All columns, with NULL in the place of one that is not needed.
+  public static func list(withNullFor omitted: Self) -> String {
+    list(before: omitted) + ", NULL" + allCases.dropFirst(Int(omitted.index) + 1).map { ", " + $0.rawValue }.joined()
+  }
+
+  private static func list(_ columns: [Self]) -> String {
+    for (place, column) in columns.enumerated() {
+      precondition(column.index == place, "\(Self.self) must be an enumeration of up to 256 cases without values")
+    }
+    return columns.map(\.rawValue).joined(separator: ", ")
+  }
+}

@@ -1,0 +1,88 @@
+import CSQLite
+
+/// One connection to one SQLite file, for the one thread or queue that owns it: it is opened without SQLite's own mutexes.
+public final class SQLiteConnection {
+  /// Which file is opened, and how.
+  public struct Options: Sendable {
+    /// Of the database file.
+    public var path: String
+    /// Default: false. A file that is missing is made.
+    public var isReadOnly = false
+    /// A VFS that was registered under this name; nil: the system's.
+    public var vfs: String?
+
+    /// The same values by their names.
+    public init(path: String, isReadOnly: Bool = false, vfs: String? = nil) {
+      (self.path, self.isReadOnly, self.vfs) = (path, isReadOnly, vfs)
+    }
+  }
+
+  /// How long a statement waits for a lock that another connection holds.
+  static let busyMilliseconds: Int32 = 2000
+
+  @usableFromInline let handle: OpaquePointer
+
+  /// Opens the file without reading it. The file's schema is not trusted, and no statement can corrupt the file on purpose.
+  public init(_ options: Options) throws(SQLiteError) {
+    var handle: OpaquePointer?
+    let access = options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+    let code = sqlite3_open_v2(options.path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, options.vfs)
+    guard code == SQLITE_OK, let handle else {
+      let error = SQLiteError(handle, sql: "open \(options.path)")
+      sqlite3_close_v2(handle)
+      throw error
+    }
+    self.handle = handle
+    _ = prism_sqlite3_set_defensive(handle)
+    sqlite3_busy_timeout(handle, Self.busyMilliseconds)
+  }
+
+  deinit { sqlite3_close_v2(handle) }
+
+  /// Keeps the write-ahead log as it is, and where it is, when the connection closes.
+  public func keepLogOnClose() { _ = prism_sqlite3_keep_log_on_close(handle) }
+}
+
+// MARK: Statements
+extension SQLiteConnection {
+  /// Runs every statement of `sql` and ignores the rows that they return.
+  public func execute(_ sql: String) throws(SQLiteError) {
+    guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw SQLiteError(handle, sql: sql) }
+  }
+
+  /// Prepares a statement that is run many times.
+  public func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    try SQLiteStatement(self, sql)
+  }
+
+  /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
+  public func firstInt(_ sql: String) throws(SQLiteError) -> Int64? { try prepare(sql).firstInt() }
+
+  /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
+  public func firstText(_ sql: String) throws(SQLiteError) -> String? { try prepare(sql).firstText() }
+
+  /// Rows that the last INSERT, UPDATE or DELETE changed.
+  public var changes: Int { Int(sqlite3_changes64(handle)) }
+}
+
+// MARK: Transactions
+extension SQLiteConnection {
+  /// Runs `body` in one transaction: all of it is done, or nothing. After a commit that fails with an I/O error only
+  /// reading the file again tells whether it holds.
+  public func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
+    try execute("BEGIN IMMEDIATE")
+    do {
+      let result = try body()
+      try execute("COMMIT")
+      return result
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Ends the open transaction, unless SQLite ended it already.
+  public func rollBack() {
+    if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+  }
+}

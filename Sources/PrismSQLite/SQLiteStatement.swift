@@ -1,0 +1,168 @@
+public import CSQLite
+
+/// A prepared statement. Values are bound by the parameters' names; rows are read by their columns' names.
+///
+/// Whether a statement was stepped to its end or left half way: it must be reset, so that no read transaction stays open.
+public final class SQLiteStatement {
+  @usableFromInline let handle: OpaquePointer
+  // The connection must outlive its statements.
+  private let connection: SQLiteConnection
+  private let sql: String
+
+  init(_ connection: SQLiteConnection, _ sql: String) throws(SQLiteError) {
+    var handle: OpaquePointer?
+    let code = sqlite3_prepare_v3(connection.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &handle, nil)
+    guard code == SQLITE_OK, let handle else { throw SQLiteError(connection.handle, sql: sql) }
+    (self.handle, self.connection, self.sql) = (handle, connection, sql)
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  /// - Returns: whether there is a row to be read; false: the statement is done.
+  @inlinable public func step() throws(SQLiteError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    default: throw failure()
+    }
+  }
+
+  @usableFromInline func failure() -> SQLiteError {
+    let error = SQLiteError(connection.handle, sql: sql)
+    sqlite3_reset(handle)
+    return error
+  }
+
+  /// Makes the statement ready to be bound and run again. Bound values stay.
+  @inlinable public func reset() { sqlite3_reset(handle) }
+
+  /// Runs to the end and resets.
+  public func run() throws(SQLiteError) {
+    while try step() {}
+    reset()
+  }
+}
+
+// MARK: Rows
+extension SQLiteStatement {
+  /// The row that `step` found.
+  @inlinable public func row<Column>(of columns: Column.Type) -> SQLiteRow<Column> {
+    assert(sqlite3_column_count(handle) <= Column.allCases.count, "the statement returns more than \(columns)")
+    return SQLiteRow(handle)
+  }
+
+  /// Steps, and returns the row; nil: the statement is done.
+  @inlinable public func next<Column>(of columns: Column.Type) throws(SQLiteError) -> SQLiteRow<Column>? {
+    try step() ? row(of: columns) : nil
+  }
+
+  /// Calls `body` with each row, then resets, also if it throws.
+  @inlinable public func forEachRow<Column>(
+    of columns: Column.Type, _ body: (SQLiteRow<Column>) throws(SQLiteError) -> Void
+  ) throws(SQLiteError) {
+    defer { reset() }
+    while try step() { try body(row(of: columns)) }
+  }
+
+  /// Runs `body` with the first row, then resets. - Returns: nil if there is no row.
+  @inlinable public func first<Column, Result>(
+    of columns: Column.Type, _ body: (SQLiteRow<Column>) throws(SQLiteError) -> Result?
+  ) throws(SQLiteError) -> Result? {
+    defer { reset() }
+    return try step() ? body(row(of: columns)) : nil
+  }
+
+  /// - Returns: whether there is a row.
+  @inlinable public func hasRow() throws(SQLiteError) -> Bool {
+    defer { reset() }
+    return try step()
+  }
+
+  private enum First: String, SQLiteColumn { case first }
+
+  /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
+  public func firstInt() throws(SQLiteError) -> Int64? {
+    defer { reset() }
+    guard try step() else { return nil }
+    let row = SQLiteRow<First>(handle)
+    return row.isNull(.first) ? nil : row.int64(.first)
+  }
+
+  /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
+  public func firstText() throws(SQLiteError) -> String? {
+    defer { reset() }
+    guard try step() else { return nil }
+    let row = SQLiteRow<First>(handle)
+    return row.isNull(.first) ? nil : row.text(.first)
+  }
+}
+
+// MARK: Parameters
+extension SQLiteStatement {
+  /// - Parameter name: of a parameter, with its colon.
+  public func bind(_ name: StaticString, _ value: Int64?) { bind(parameter(name), value) }
+  /// Binds a number.
+  public func bind(_ name: StaticString, _ value: Int) { bind(parameter(name), Int64(value)) }
+  /// Binds 1 or 0.
+  public func bind(_ name: StaticString, _ value: Bool) { bind(parameter(name), value ? 1 : 0) }
+  /// SQLite keeps a copy; nil is NULL.
+  public func bind(_ name: StaticString, _ text: String?) { bind(parameter(name), text) }
+  /// SQLite keeps a copy; nil is NULL.
+  public func bind(_ name: StaticString, _ bytes: [UInt8]?) { bind(parameter(name), bytes) }
+
+  /// Copies nothing: the bytes, which must be UTF-8, must stay where they are until the statement is reset or bound again.
+  public func bind(_ name: StaticString, uncopiedText bytes: UnsafeRawBufferPointer) {
+    bind(parameter(name), uncopiedText: bytes)
+  }
+
+  /// SQLite's own look-up: it compares the few names of one statement.
+  private func parameter(_ name: StaticString) -> Int32 {
+    name.withUTF8Buffer { utf8 in
+      utf8.withMemoryRebound(to: CChar.self) { sqlite3_bind_parameter_index(handle, $0.baseAddress) }
+    }
+  }
+}
+
+// MARK: Parameters by their place, for records
+extension SQLiteStatement {
+  @inlinable func bind(_ place: Int32, _ value: Int64) { check(sqlite3_bind_int64(handle, place, value)) }
+  func bind(_ place: Int32, _ value: Int64?) {
+    if let value { bind(place, value) } else { bindNull(place) }
+  }
+  @inlinable func bindNull(_ place: Int32) { check(sqlite3_bind_null(handle, place)) }
+
+  func bind(_ place: Int32, _ text: String?) {
+    guard var text else { return bindNull(place) }
+    text.withUTF8 { utf8 in
+      utf8.withMemoryRebound(to: CChar.self) { bytes in
+        // A nil pointer would be NULL; an empty string has one.
+        let start = bytes.baseAddress ?? UnsafePointer(bitPattern: 1)
+        check(prism_sqlite3_bind_text_copy(handle, place, start, Int32(bytes.count)))
+      }
+    }
+  }
+
+  func bind(_ place: Int32, _ bytes: [UInt8]?) {
+    guard let bytes else { return bindNull(place) }
+    if bytes.isEmpty { return check(sqlite3_bind_zeroblob(handle, place, 0)) }
+    bytes.withUnsafeBytes { check(prism_sqlite3_bind_blob_copy(handle, place, $0.baseAddress, Int32($0.count))) }
+  }
+
+  @inlinable func bind(_ place: Int32, uncopiedBlob bytes: UnsafeRawBufferPointer) {
+    if bytes.isEmpty { return check(sqlite3_bind_zeroblob(handle, place, 0)) }
+    check(sqlite3_bind_blob(handle, place, bytes.baseAddress, Int32(bytes.count), nil))
+  }
+
+  @inlinable func bind(_ place: Int32, uncopiedText bytes: UnsafeRawBufferPointer) {
+    check(
+      sqlite3_bind_text(handle, place, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count), nil))
+  }
+
+  @inlinable func check(_ code: Int32) {
+    if code != SQLITE_OK { trap(code) }
+  }
+
+  @usableFromInline func trap(_ code: Int32) {
+    preconditionFailure("the statement does not have the parameter that was bound (\(code)): \(sql)")
+  }
+}

@@ -1,0 +1,101 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Stores reports: one transaction for all batches that arrived since the last one (group commit).
+struct Appending {
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  /// Stores batches in one transaction, if the disk has room and the database is in its place.
+  static func store(_ batches: [ReportBatch], notes: [BatchNote], in file: DatabaseFile) -> CommitOutcome {
+    if let refusal = file.refusal(for: batches.reduce(0) { $0 + $1.arena.count }) { return .failed(refusal) }
+    do {
+      let outcomes = try file.write { (transaction) throws(SQLiteError) in
+        let outcomes = try Appending(transaction).store(batches)
+        for note in notes where note.isDue(after: outcomes) {
+          try transaction.write(Note(namespace: note.namespace, key: note.key, value: note.value))
+        }
+        return outcomes
+      }
+      // What is in a file that is not in its place any more may be lost with the process.
+      return file.restore() ? .committed(outcomes) : .failed(.storeDisplacedUnknown)
+    } catch {
+      return .failed(refusal(for: error))
+    }
+  }
+
+  private static func refusal(for error: StoreError) -> Refusal {
+    switch error {
+    case .uncertain:
+      Refusal(
+        .unknown, "the commit failed, and whether it holds is open: send it again under the same reportId",
+        retryMilliseconds: 1000)
+    case .diskFull: .diskIsFull
+    case .locked, .newerVersion, .folder, .unavailable, .noSuchPacket:
+      Refusal(.internal, "the store failed, the report was not taken: try again", retryMilliseconds: 1000)
+    }
+  }
+
+  private func store(_ batches: [ReportBatch]) throws(SQLiteError) -> [BatchOutcome] {
+    var outcomes: [BatchOutcome] = []
+    outcomes.reserveCapacity(batches.count)
+    for batch in batches { outcomes.append(try store(batch)) }
+    return outcomes
+  }
+
+  private func store(_ batch: ReportBatch) throws(SQLiteError) -> BatchOutcome {
+    let memory = transaction.memory
+    let namespace = try transaction.number(of: batch.namespace)
+    var writer = try RowWriter(
+      batch: batch, namespace: namespace, types: numbers(of: batch.types),
+      context: contextUse(batch, namespace: namespace), transaction)
+    writer.room = try Eviction(transaction).makeRoom(for: batch, namespace)
+    try writer.writeAll(scratch: &memory.scratch)
+    memory.state.nextSequence = writer.nextSequence
+    count(writer.metas, QueueID(namespace: namespace, kind: .meta))
+    count(writer.payloads, QueueID(namespace: namespace, kind: .payload))
+    if memory.state.shares[namespace]?.isComplete == true {
+      let bytes = writer.metas.bytes + writer.payloads.bytes
+      memory.state.shares[namespace]!.add(bytes, to: RowOwner(userID: batch.userID))
+    }
+    return writer.outcome
+  }
+
+  private func count(_ written: RowWriter.Written, _ queue: QueueID) {
+    guard written.rows > 0 else { return }
+    let memory = transaction.memory
+    memory.state[queue].ledger.stored += written.rows
+    memory.state[queue].ledger[.waiting] += written.rows
+    memory.state[queue].bytes += written.bytes
+    memory.state[queue].lastSequence = memory.state.nextSequence - 1
+    memory.state[queue].newestCreated = written.newestCreated
+    transaction.touch(queue)
+  }
+
+  private func numbers(of types: [ReportBatch.RowType]) throws(SQLiteError) -> [Int64] {
+    var numbers: [Int64] = []
+    numbers.reserveCapacity(types.count)
+    for type in types { numbers.append(try transaction.number(of: type.type)) }
+    return numbers
+  }
+
+  /// The id of the batch's context in the database; 0: there is none to splice in; nil: each row of the batch carries it.
+  private func contextUse(_ batch: ReportBatch, namespace: Int) throws(SQLiteError) -> Int64? {
+    if batch.context.members.isEmpty { return 0 }
+    let memory = transaction.memory
+    var use = memory.state.contexts.use(of: batch.context, namespace: namespace)
+    use.rows += batch.rows.count
+    if use.id == nil && use.rows > ContextCache.ownRowsMax { use.id = try insertContext(batch, namespace: namespace) }
+    memory.state.contexts.set(use, of: batch.context)
+    return use.id
+  }
+
+  private func insertContext(_ batch: ReportBatch, namespace: Int) throws(SQLiteError) -> Int64 {
+    let record = ContextRecord(
+      id: transaction.memory.state.nextContext, namespace: namespace, members: batch.context.members,
+      owner: RowOwner(userID: batch.userID))
+    try transaction.statement(.names(.insertContext)).run(inserting: record)
+    transaction.memory.state.nextContext += 1
+    return record.id
+  }
+}

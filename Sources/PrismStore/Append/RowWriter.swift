@@ -1,0 +1,172 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Writes the rows of one batch: a report costs a handful of bound integers and pointers into the batch's arena.
+struct RowWriter {
+  /// What was written of one kind.
+  struct Written {
+    var rows = 0
+    var bytes = 0
+    var newestCreated: PriorityValues
+  }
+
+  private let batch: ReportBatch
+  private let namespace: Int
+  private let types: [Int64]
+  private let owner: RowOwner
+  private let transaction: StoreTransaction
+  /// Of the report that is being written; kept so that it is allocated once.
+  private var idKey: [UInt8] = []
+  /// nil: rows carry the context's members themselves.
+  private let context: Int64?
+  private var metaRows: RowInserter
+  private var payloadRows: RowInserter
+
+  private(set) var nextSequence: Int64
+  private(set) var metas: Written
+  private(set) var payloads: Written
+  private(set) var outcome: BatchOutcome
+  /// What the quota leaves to this batch.
+  var room = Eviction.Room(bytes: .max, userBytes: .max)
+
+  init(batch: ReportBatch, namespace: Int, types: [Int64], context: Int64?, _ transaction: StoreTransaction) {
+    (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
+    (owner, self.transaction) = (RowOwner(userID: batch.userID), transaction)
+    let (meta, payload) = (
+      QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
+    )
+    metaRows = RowInserter(meta, transaction.database)
+    payloadRows = RowInserter(payload, transaction.database)
+    nextSequence = transaction.memory.state.nextSequence
+    metas = Written(newestCreated: transaction.memory.state[meta].newestCreated)
+    payloads = Written(newestCreated: transaction.memory.state[payload].newestCreated)
+    outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
+    outcome.ids.reserveCapacity(batch.rows.count)
+  }
+
+  /// - Parameter scratch: where a body is joined with its context; kept by the caller so that it is allocated once.
+  mutating func writeAll(scratch: inout [UInt8]) throws(SQLiteError) {
+    let (rows, arena) = (batch.rows, batch.arena)
+    try arena.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      for index in rows.indices { try write(rows[index], at: index, UnsafeRawBufferPointer(bytes), &scratch) }
+      try flush()
+    }
+  }
+
+  private mutating func flush() throws(SQLiteError) {
+    try metaRows.flush()
+    try payloadRows.flush()
+  }
+
+  private mutating func write(
+    _ row: ReportBatch.Row, at index: Int, _ arena: UnsafeRawBufferPointer, _ scratch: inout [UInt8]
+  ) throws(SQLiteError) {
+    let id = RowID(priority: batch.types[row.type].priority, sequence: nextSequence)
+    let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    if let reportID, let known = try knownRow(reportID) {
+      outcome.ids.append(known)
+      return outcome.exceptions.append((index, .duplicate))
+    }
+    let bytes = row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
+    guard room.fits(bytes) else {
+      outcome.ids.append(id)
+      return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
+    }
+    room.bytes -= bytes
+    room.userBytes -= bytes
+    nextSequence += 1
+    outcome.ids.append(id)
+    if reportID != nil { try claimID(for: id) }
+    try insert(row, id: id, reportID: reportID, arena, &scratch)
+  }
+
+  private static let storeFull = Refusal(
+    .storeFull, "the namespace holds as much as its quota allows, the report was not taken", retryMilliseconds: 10_000)
+
+  private static let userFull = Refusal(
+    .storeFull, "this user holds as much as the namespace's maxUserMByte allows, the report was not taken",
+    retryMilliseconds: 10_000)
+
+  private mutating func insert(
+    _ row: ReportBatch.Row, id: RowID, reportID: UnsafeRawBufferPointer?, _ arena: UnsafeRawBufferPointer,
+    _ scratch: inout [UInt8]
+  ) throws(SQLiteError) {
+    let body = UnsafeRawBufferPointer(rebasing: arena[row.body])
+    var stored = StoredRow(
+      id: id.value, type: types[row.type], createdTime: row.createdTime,
+      context: row.isSelfContained ? owner.contextColumn : context ?? owner.contextColumn,
+      flags: [], size: 0, reportID: reportID, body: body, payload: nil)
+    if reportID != nil { stored.flags.insert(.clientID) }
+    if row.hasOwnCreateTime { stored.flags.insert(.ownCreateTime) }
+    if row.isSelfContained || context == nil { stored.flags.insert(.selfContained) }
+    let payload = row.payload.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+    guard context == nil && !row.isSelfContained else {
+      return try insert(stored, metaBytes: row.metaBytes, payload: payload, priority: batch.types[row.type].priority)
+    }
+    scratch.removeAll(keepingCapacity: true)
+    scratch.append(contentsOf: batch.context.members)
+    if !body.isEmpty { scratch.append(UInt8(ascii: ",")) }
+    scratch.append(contentsOf: body)
+    try scratch.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      stored.body = UnsafeRawBufferPointer(bytes)
+      try insert(stored, metaBytes: row.metaBytes, payload: payload, priority: batch.types[row.type].priority)
+      try flush()  // the next row is joined in the same place
+    }
+  }
+
+  private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?, priority: Priority)
+    throws(SQLiteError)
+  {
+    try Self.insert(row, bytes: metaBytes, priority: priority, with: &metaRows, counting: &metas)
+    guard let payload else { return }
+    var row = row
+    row.payload = payload
+    try Self.insert(row, bytes: metaBytes + payload.count, priority: priority, with: &payloadRows, counting: &payloads)
+  }
+
+  /// How far behind its predecessors a row may be and still be found by expiry from the priority's head.
+  private static let lateAfterMilliseconds: Int64 = 60_000
+
+  private static func insert(
+    _ row: StoredRow, bytes: Int, priority: Priority, with rows: inout RowInserter, counting written: inout Written
+  ) throws(SQLiteError) {
+    var row = row
+    row.size = Int64(bytes)
+    let newest = written.newestCreated[priority]
+    if newest > row.createdTime && newest - row.createdTime > lateAfterMilliseconds { row.flags.insert(.late) }
+    try rows.add(row)
+    written.newestCreated[priority] = max(newest, row.createdTime)
+    written.rows += 1
+    written.bytes += bytes
+  }
+
+  // MARK: Ids that clients gave
+
+  private mutating func knownRow(_ reportID: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
+    idKey.removeAll(keepingCapacity: true)
+    ClientIDKey.append(reportID, owner, to: &idKey)
+    let known = try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      try row(ofKey: UnsafeRawBufferPointer(key))
+    }
+    if known != nil || !transaction.memory.state.hasOwnerlessIDs { return known }
+    return try row(ofKey: reportID)
+  }
+
+  private func row(ofKey key: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
+    let find = try transaction.statement(.clientIDs(.find))
+    find.bind(":namespace", namespace)
+    find.bind(":key", uncopiedText: key)
+    return try find.firstInt().map { RowID(value: $0) }
+  }
+
+  /// The id that `knownRow` did not find is the row's.
+  private func claimID(for id: RowID) throws(SQLiteError) {
+    let insert = try transaction.statement(.clientIDs(.insert))
+    insert.bind(":namespace", namespace)
+    insert.bind(":row", id.value)
+    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      insert.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
+      try insert.run()
+    }
+  }
+}

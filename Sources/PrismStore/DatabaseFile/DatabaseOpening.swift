@@ -1,0 +1,236 @@
+import Glibc
+import PrismBase
+import PrismProtocol
+import PrismSQLite
+import PrismSalvage
+
+/// Opens the database in whatever state it is: makes one where there is none, brings an older one to the newest version,
+/// and sets a damaged one aside for a new one that takes over what can be read of it.
+struct DatabaseOpening {
+  struct Opened {
+    var database: StoreDatabase
+    var state: StoreState
+    var epoch: Epoch
+  }
+
+  let options: StoreOptions
+  let health: HealthState
+  /// What the process knows, where it had the database open before.
+  var remembered: Adoption.Remembered?
+  /// What the starts before came to. Where the process had the database open before: none died.
+  var start = StartHistory.Start(isSameBoot: true)
+  private var contentsPath: String { options.databasePath + TableOfContents.suffix }
+  private var logPath: String { options.databasePath + "-wal" }
+  private var aside: SetAside { SetAside(options) }
+
+  init(_ options: StoreOptions, _ health: HealthState) { (self.options, self.health) = (options, health) }
+
+  /// - Throws: only what is not the file's fault, and `newer`.
+  func open() throws(SQLiteError) -> Opened {
+    try finishMoves()
+    let opened = try openAsPlanned()
+    for old in aside.prune() {
+      options.log.warning(
+        "an old database whose reports are all in the new one is deleted", ["file": options.folder + "/" + old])
+    }
+    noteLeftBehind(opened.state.salvage)
+    return opened
+  }
+
+  private func openAsPlanned() throws(SQLiteError) -> Opened {
+    if let name = aside.pending()?.name { return try openWithAdoption(name, reading: reading) }
+    do throws(SQLiteError) {
+      try mendLog()
+      if case .aside = start.attempt, access(options.databasePath, F_OK) == 0 { return try openWithout() }
+      return try openFile()
+    } catch {
+      guard isFilesFault(error) else { throw error }
+      return try replace(for: error.description)
+    }
+  }
+
+  private var reading: StartHistory.Reading {
+    if case .aside(let reading) = start.attempt { reading } else { .everything }
+  }
+
+  /// Makes good what a start before was killed in, and puts a database back that was set aside for deaths which went on.
+  private func finishMoves() throws(SQLiteError) {
+    guard let intent = aside.pending() else { return }
+    switch intent.direction {
+    case .back: aside.finishBack(intent.name)
+    case .deaths where start.attempt == .inPlace: try putBack(intent.name)
+    case .deaths, .damaged: aside.finish(intent.name)
+    }
+  }
+
+  /// While a move away is noted, nothing was stored in the new database.
+  private func putBack(_ name: String) throws(SQLiteError) {
+    aside.finish(name)
+    guard try !holdsAnything else { return aside.done() }
+    aside.putBack(name)
+    options.log.warning(
+      "the start without the database died, too: the database was not the cause, and is in its place again",
+      ["file": options.databasePath])
+  }
+
+  /// The note of the move was removed before anything was stored, and may have come back with a loss of power.
+  private var holdsAnything: Bool {
+    get throws(SQLiteError) {
+      guard access(options.databasePath, F_OK) == 0 else { return false }
+      do throws(SQLiteError) {
+        return try StoreDatabase(options).connection.firstInt("SELECT count(*) FROM namespaces") ?? 0 > 0
+      } catch {
+        if error.isEnvironment { throw error }
+        return false  // it was not even set up
+      }
+    }
+  }
+
+  /// Sets the database aside, whatever it is, and begins a new one.
+  func replace(for cause: String) throws(SQLiteError) -> Opened {
+    let source = SalvageSource(path: options.databasePath)
+    let kind: SetAside.Cause = source?.database.isOfThisKind == false ? .foreign : .corrupt
+    let name = setAside(kind, .damaged, cause: cause)
+    options.log.error(
+      kind == .foreign
+        ? "prism.db is not a database of prism's: it is set aside and a new one begun; look at who put it there"
+        : "the database is damaged: it is set aside, and what can be read of it is brought into a new one",
+      ["cause": cause, "set_aside": options.folder + "/" + name])
+    return try openWithAdoption(name, reading: reading)
+  }
+
+  /// Starts die again and again before they serve: the database may be the reason.
+  private func openWithout() throws(SQLiteError) -> Opened {
+    let cause = "\(start.deaths) starts died before they were ready"
+    let name = setAside(.corrupt, .deaths, cause: cause)
+    options.log.error(
+      "the database may be why starts die: it is set aside, and what can be read of it is brought into a new one",
+      ["cause": cause, "set_aside": options.folder + "/" + name])
+    return try openWithAdoption(name, reading: reading)
+  }
+
+  private func setAside(_ kind: SetAside.Cause, _ direction: SetAside.Intent.Direction, cause: String) -> String {
+    let name = aside.begin(kind, direction, unixMilliseconds: options.time.unixMilliseconds)
+    aside.finish(name)
+    health.note {
+      $0.setAside += 1
+      $0.cause = cause
+    }
+    return name
+  }
+
+  /// Databases that hold reports which are not in this one.
+  private func noteLeftBehind(_ salvage: SalvageProgress) {
+    let left = aside.leftBehind(besides: salvage.files.map(\.name))
+    health.note { $0.leftBehind = left }
+    if !left.isEmpty && remembered == nil {
+      options.log.error(
+        "databases that were set aside hold reports that are not brought over: look at them with "
+          + "`sqlite3 FILE .recover`, then delete them",
+        ["files": left.joined(separator: " "), "folder": options.folder])
+    }
+  }
+
+  // MARK: A sound file
+
+  private func openFile() throws(SQLiteError) -> Opened {
+    let before = TableOfContents(path: contentsPath)
+    if before != nil && remembered == nil && aside.pending() == nil { try expectFile() }
+    let database = try StoreDatabase(options)
+    try SchemaVersion.check(database.connection)
+    try StoreSchema.migrate(database.connection)
+    if let remembered, try database.connection.firstInt("SELECT count(*) FROM namespaces") == 0 {
+      try Epoch.write(remembered.epoch.text, database.connection)
+    }
+    let epoch = try Epoch.read(database.connection)
+    var state = try StoreState(database.connection)
+    // What this process answered already is never given out again.
+    state.nextSequence = max(state.nextSequence, remembered?.nextSequence ?? 1)
+    state.nextContext = max(state.nextContext, remembered?.nextContext ?? 1)
+    database.watchPath()
+    let contents = try TableOfContents(database.connection, state.names, epoch: epoch)
+    if before != contents { contents.write(to: contentsPath) }
+    return Opened(database: database, state: state, epoch: epoch)
+  }
+
+  /// There was a database. - Throws: `invalidContent` where it was emptied.
+  private func expectFile() throws(SQLiteError) {
+    var facts = stat()
+    guard stat(options.databasePath, &facts) == 0 else {
+      return options.log.warning("the database was removed while prismd did not run; a new one is begun")
+    }
+    // Its log is whole, maybe; SQLite deletes the log of an empty database without a word.
+    if facts.st_size == 0 { throw .invalidContent }
+  }
+
+  /// Cuts off what SQLite would not read of the log, so that it is not taken for anything once commits stand before it.
+  /// With full durability only the last commit can be torn, and only by a loss of power. - Throws: `damagedLog`.
+  private func mendLog() throws(SQLiteError) {
+    guard options.durability == .full, let log = WriteAheadLog(path: logPath) else { return }
+    guard log.commitsBehindDamage <= (start.isSameBoot ? 0 : 1) else { throw .damagedLog }
+    if log.hasDamagedFrame && remembered == nil {
+      options.log.warning(
+        "the last commit in the log is not whole and is left out: it was being written when the last run ended, or, if it "
+          + "had been answered, it was damaged since")
+      health.note { $0.cause = "the last commit in the log was not whole" }
+    }
+    guard let end = log.soundEnd, end < log.fileBytes, log.hasDamagedFrame else { return }
+    guard truncate(logPath, off_t(end)) == 0 else {
+      throw SQLiteError.inputOutput(String(cString: strerror(errno)), sql: "cut the log")
+    }
+  }
+
+  /// What a sound file never makes SQLite say.
+  private func isFilesFault(_ error: SQLiteError) -> Bool {
+    if error.newerVersion != nil || error.isEnvironment { return false }
+    return !error.isReadOnly || access(options.databasePath, W_OK) == 0 && access(options.folder, W_OK) == 0
+  }
+
+  // MARK: A damaged one
+
+  private func openWithAdoption(_ name: String, reading: StartHistory.Reading) throws(SQLiteError) -> Opened {
+    _ = try openFile()
+    do throws(SQLiteError) {
+      let outcome = try adopt(name, reading)
+      tell(outcome, name)
+    } catch {
+      guard isFilesFault(error) else { throw error }
+      options.log.error(
+        "what was set aside can't be brought over; look at it with `sqlite3 FILE .recover`",
+        ["file": options.folder + "/" + name, "cause": error.description])
+    }
+    aside.done()
+    return try openFile()
+  }
+
+  private func adopt(_ name: String, _ reading: StartHistory.Reading) throws(SQLiteError) -> Adoption.Outcome {
+    let connection = try StoreDatabase(options).connection
+    // It knows namespaces: killed after its adoption, before the mark of it was removed.
+    guard try connection.firstInt("SELECT count(*) FROM namespaces") == 0 else { return Adoption.Outcome() }
+    var unknown = Adoption.Outcome()
+    unknown.isLossUnknown = true
+    if reading == .nothing { return unknown }
+    guard let source = SalvageSource(path: options.folder + "/" + name), source.database.isOfThisKind else {
+      return Adoption.Outcome()
+    }
+    if reading == .counts { return try Adoption.runForCounts(source, into: connection) }
+    return try Adoption.run(source, name: name, into: connection, remembered: remembered)
+  }
+
+  private func tell(_ outcome: Adoption.Outcome, _ name: String) {
+    health.note {
+      $0.salvagedRows += outcome.savedRows
+      $0.lostRows += outcome.lostRows
+    }
+    if outcome.lostRows > 0 {
+      options.log.error(
+        "reports in flight, or dead letters, were lost with the damaged database; they count as corrupt",
+        ["rows": String(outcome.lostRows), "file": name])
+    }
+    if outcome.isLossUnknown {
+      options.log.error(
+        "part of the damaged database's counts can't be read: how many reports are lost with it is not known",
+        ["file": name])
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import PrismBase
+
+/// What is known of the disk's space, and the ballast that keeps some of it for the store.
+struct DiskReserve {
+  private let ballast: Ballast
+  private var gauge: SpaceGauge
+  /// When to look again whether a full disk has space; nil: it is not full.
+  private var fullUntil: Duration?
+
+  init(_ options: StoreOptions) {
+    ballast = Ballast(folder: options.folder, bytes: options.ballastBytes)
+    gauge = SpaceGauge(options.folder)
+    if !ballast.restore() { fullUntil = options.time.uptime }
+  }
+
+  private static let retryInterval: Duration = .seconds(1)
+
+  var isFull: Bool { fullUntil != nil }
+
+  mutating func freeBytes(now: Duration) -> Int { gauge.freeBytes(now: now) }
+
+  /// The disk is full: the ballast's space is for what the store must still write.
+  mutating func cut(now: Duration) {
+    ballast.cut()
+    fullUntil = now + Self.retryInterval
+  }
+
+  /// Tries once a second whether the ballast has its space again. - Returns: whether the disk is not full any more.
+  /// - Parameter makeSpace: called if there is too little at first.
+  mutating func recover(leaving spare: Int, now: Duration, makeSpace: () -> Void) -> Bool {
+    guard let until = fullUntil, now >= until else { return fullUntil == nil }
+    if !ballast.restore(leaving: spare) { makeSpace() }
+    guard ballast.restore(leaving: spare) else {
+      fullUntil = now + Self.retryInterval
+      return false
+    }
+    fullUntil = nil
+    return true
+  }
+}
+
+/// When the log is copied into the database.
+struct Checkpoints {
+  /// With less in the log it waits for `StoreOptions.checkpointInterval`.
+  private static let restingBytesMax = 1024 * 1024
+
+  private enum State { case idle, wanted, scheduled }
+
+  private var state = State.idle
+  private var doneAt: Duration?
+
+  /// The log is long: it is copied after the commits so far are answered.
+  mutating func request() { if state == .idle { state = .wanted } }
+
+  /// - Returns: whether the caller must schedule a checkpoint.
+  mutating func take() -> Bool {
+    guard state == .wanted else { return false }
+    state = .scheduled
+    return true
+  }
+
+  mutating func begin(now: Duration) { (state, doneAt) = (.idle, now) }
+
+  /// Whether a store that is not used should copy its log.
+  func isDue(logBytes: Int?, now: Duration, interval: Duration) -> Bool {
+    guard let doneAt, let logBytes, logBytes < Self.restingBytesMax else { return true }
+    return now - doneAt >= interval
+  }
+}

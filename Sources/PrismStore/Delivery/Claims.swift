@@ -1,0 +1,168 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Takes waiting rows into packets, and reads packets again.
+struct Claims {
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  private var state: StoreState {
+    _read { yield transaction.memory.state }
+    nonmutating _modify { yield &transaction.memory.state }
+  }
+
+  // MARK: Claiming
+
+  /// - Returns: nil if nothing waits for the claim, or if older rows are still to come from a damaged database.
+  func take(_ claim: Claim) throws(SQLiteError) -> ClaimedPacket? {
+    guard let queue = state.queue(claim.namespace, claim.kind), state[queue].ledger[.waiting] > 0,
+      !state.salvage.isAwaited(queue)
+    else { return nil }
+    var reading = RowReading(builder(for: claim, queue), queue, transaction)
+    let types = TypeChoice(claim.types, state.names)
+    var after = state[queue].cursor(for: claim.types)
+    // A crash gets precedence: priorities are in the order of their importance.
+    for priority in Priority.allCases {
+      let isClosed = try walk(priority, queue, types, after: &after[priority], into: &reading)
+      if isClosed { break }
+    }
+    state[queue].setCursor(after, for: claim.types)
+    if !reading.damaged.isEmpty { try transaction.quarantine(reading.damaged, queue, from: .waiting) }
+    guard !reading.builder.members.isEmpty else {
+      if claim.types == .all { try expectNone(queue) }
+      return nil
+    }
+    return try record(claim, queue, reading.builder)
+  }
+
+  private func builder(for claim: Claim, _ queue: QueueID) -> PacketBuilder {
+    let itemsMax = min(claim.itemsMax, claim.kind.packetRowsMax ?? .max)
+    let rows = min(itemsMax, state[queue].ledger[.waiting])
+    return PacketBuilder(
+      itemsMax: itemsMax, bytesMax: claim.bytesMax, metaBytesMax: claim.metaBytesMax,
+      metaBytesExpected: state[queue].metaBytesExpected(of: rows, kind: claim.kind))
+  }
+
+  /// Takes the waiting rows of one priority in their order. - Returns: whether the packet is closed.
+  private func walk(
+    _ priority: Priority, _ queue: QueueID, _ types: TypeChoice, after: inout Int64, into reading: inout RowReading
+  ) throws(SQLiteError) -> Bool {
+    let rows = try transaction.statement(.rows(.walk, queue))
+    defer { rows.reset() }
+    let before = state[queue]  // looked up for every row, it would be copied for every row
+    var isBound = false
+    while !reading.builder.isFull {
+      if !isBound {
+        rows.reset()
+        rows.bind(":after", after)
+        rows.bind(":end", priority.idEnd)
+        isBound = true
+      }
+      guard let row = try rows.next(of: StoredRow.Column.self) else { return false }
+      let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
+      // A damaged tree may lead back, for ever.
+      guard stored.id > after else { throw .invalidContent }
+      if let run = before.claimedRun(of: stored.id) {
+        (after, isBound) = (run.last, false)
+      } else if !types.contains(stored.type) {
+        after = stored.id
+      } else {
+        guard try reading.take(stored, row) else { return true }
+        after = stored.id
+      }
+    }
+    return true
+  }
+
+  /// - Throws: `invalidContent` if the ledger counts waiting rows that no walk over the tree meets, even from its beginning:
+  ///   an id that was changed on the disk ends a walk early, or leads a search past rows.
+  private func expectNone(_ queue: QueueID) throws(SQLiteError) {
+    guard state[queue].ledger[.waiting] > 0, state.salvage.files.isEmpty else { return }
+    for priority in Priority.allCases {
+      var rows = try WaitingRows(priority, queue, transaction)
+      defer { rows.reset() }
+      if try rows.next() != nil { return state[queue].setCursor(.bases, for: .all) }
+    }
+    throw .invalidContent
+  }
+
+  private func record(
+    _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder
+  ) throws(SQLiteError) -> ClaimedPacket {
+    // The packet's record is enough: the ledger's line, on a page of its own, is written when the packet is settled.
+    state[queue].ledger.move(builder.members.count, from: .waiting, to: .claimed)
+    let packet = PacketRecord(
+      id: claim.packetID, queue: queue, position: (state[queue].packets.last?.position ?? 0) + 1,
+      createdTime: claim.unixMilliseconds, bytes: builder.bytes, hasClientIDs: builder.hasClientIDs,
+      header: state[queue].ledger.header(epoch: transaction.memory.epoch.text), members: builder.members)
+    try transaction.statement(.packets(.insert)).run(inserting: packet)
+    state[queue].packets.append(packet)
+    return claimed(packet, builder)
+  }
+
+  private func claimed(_ packet: PacketRecord, _ builder: PacketBuilder) -> ClaimedPacket {
+    ClaimedPacket(
+      id: packet.id, namespace: state.names.namespaces[packet.queue.namespace] ?? .prism, kind: packet.queue.kind,
+      createdTime: packet.createdTime, ledgerHeader: packet.header, metas: builder.metas,
+      itemCount: builder.members.count, payloads: builder.payloads)
+  }
+
+  // MARK: Reading again
+
+  /// What `read` found of a packet in flight.
+  struct Found {
+    fileprivate let record: PacketRecord
+    fileprivate let whole: IDRuns
+    /// nil if none of its rows is whole.
+    let packet: ClaimedPacket?
+    /// Rows of it are damaged or missing.
+    var isDamaged: Bool { whole.count < record.members.count }
+  }
+
+  /// nil if there is no such packet.
+  func read(_ id: PacketID) throws(SQLiteError) -> Found? {
+    guard let (queue, place) = state.find(id) else { return nil }
+    let record = state[queue].packets[place]
+    let builder = try RowReading.read(record.members, of: queue, transaction)
+    let packet = builder.members.isEmpty ? nil : claimed(record, builder)
+    return Found(record: record, whole: builder.members, packet: packet)
+  }
+
+  /// Takes the damaged rows out of a packet in flight. - Returns: the rest; nil if no row is left: then it is gone.
+  func repair(_ found: Found) throws(SQLiteError) -> ClaimedPacket? {
+    let (packet, queue, whole) = (found.record, found.record.queue, found.whole)
+    try transaction.quarantine(packet.members.subtracting(Set(whole.ids)), queue, from: .claimed)
+    guard let place = state[queue].packets.firstIndex(where: { $0.id == packet.id }) else { return found.packet }
+    guard !whole.isEmpty else {
+      state[queue].packets.remove(at: place)
+      try Settlement(transaction).delete(packet.id)
+      return nil
+    }
+    let bytes = try transaction.bytes(of: whole, queue)
+    state[queue].packets[place].members = whole
+    state[queue].packets[place].bytes = bytes
+    let update = try transaction.statement(.packets(.update))
+    update.bind(":bytes", bytes)
+    update.bind(":members", whole.text)
+    update.bind(":checksum", state[queue].packets[place].checksum)
+    update.bind(":id", packet.id.bytes)
+    try update.run()
+    return found.packet
+  }
+}
+
+/// Types that a claim may take, by their numbers.
+private struct TypeChoice {
+  private let numbers: Set<Int64>
+  private let takesListed: Bool
+
+  init(_ filter: Claim.TypeFilter, _ names: Names) {
+    switch filter {
+    case .all: (numbers, takesListed) = ([], false)
+    case .only(let types): (numbers, takesListed) = (Set(types.compactMap(names.number(of:))), true)
+    case .except(let types): (numbers, takesListed) = (Set(types.compactMap(names.number(of:))), false)
+    }
+  }
+
+  func contains(_ type: Int64) -> Bool { numbers.contains(type) == takesListed }
+}

@@ -1,0 +1,47 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Reads the rows of one queue for a packet, each checked against its checksum and its context.
+struct RowReading {
+  private(set) var builder: PacketBuilder
+  /// Rows that are not what was stored, ascending.
+  private(set) var damaged = IDRuns()
+  private let queue: QueueID
+  private let transaction: StoreTransaction
+  /// The rendering of the row before, which usually is that of the next one too.
+  private var rendering: (type: Int64, context: Int64, value: RowRendering)?
+
+  init(_ builder: PacketBuilder, _ queue: QueueID, _ transaction: StoreTransaction) {
+    (self.builder, self.queue, self.transaction) = (builder, queue, transaction)
+  }
+
+  /// - Parameter row: what `stored` was read from.
+  /// - Returns: false: the packet is closed, and the row is not in it.
+  mutating func take(_ stored: StoredRow, _ row: SQLiteRow<StoredRow.Column>) throws(SQLiteError) -> Bool {
+    if rendering?.type != stored.type || rendering?.context != stored.context {
+      rendering = try transaction.rendering(of: stored, queue).map { (stored.type, stored.context, $0) }
+    }
+    guard StoredRow.isWhole(stored, row), let rendering = rendering?.value else {
+      try damaged.append(read: stored.id)
+      return true
+    }
+    return try builder.add(stored, rendering)
+  }
+
+  /// Reads exactly `members`. Those that are damaged or missing are not in the builder.
+  static func read(
+    _ members: IDRuns, of queue: QueueID, _ transaction: StoreTransaction
+  ) throws(SQLiteError) -> PacketBuilder {
+    let expected = transaction.memory.state[queue].metaBytesExpected(of: members.count, kind: queue.kind)
+    var reading = RowReading(.unlimited(metaBytesExpected: expected), queue, transaction)
+    let read = try transaction.statement(.rows(.readRange, queue))
+    for run in members.runs {
+      read.bind(":first", run.first)
+      read.bind(":last", run.last)
+      try read.forEachRow(of: StoredRow.Column.self) { (row) throws(SQLiteError) in
+        _ = try reading.take(StoredRow(row, hasPayload: queue.kind.hasPayload), row)
+      }
+    }
+    return reading.builder
+  }
+}

@@ -1,0 +1,108 @@
+import PrismBase
+import PrismProtocol
+import PrismSQLite
+
+/// Carries out what becomes of a packet in flight (docs/delivery.md, "Delivery decision").
+struct Settlement {
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  private var state: StoreState {
+    _read { yield transaction.memory.state }
+    nonmutating _modify { yield &transaction.memory.state }
+  }
+
+  /// Everything that one commit does for uploads: dispositions in their order, then notes, then claims.
+  func carryOut(_ commit: UploadCommit) throws(SQLiteError) -> [ClaimedPacket?] {
+    for disposition in commit.dispositions { try settle(disposition) }
+    for note in commit.notes { try transaction.write(note) }
+    var packets: [ClaimedPacket?] = []
+    for claim in commit.claims { packets.append(try Claims(transaction).take(claim)) }
+    return packets
+  }
+
+  private func settle(_ disposition: Disposition) throws(SQLiteError) {
+    switch disposition {
+    case .delivered(let id, let receipt): try deliver(id, receipt)
+    case .split(let id, let first, let second): try split(id, first, second)
+    case .dead(let id, let cause): try deadLetter(id, cause)
+    case .released(let id): try release(id)
+    }
+  }
+
+  func delete(_ id: PacketID) throws(SQLiteError) {
+    let delete = try transaction.statement(.packets(.delete))
+    delete.bind(":id", id.bytes)
+    try delete.run()
+  }
+
+  /// Removes the packet from those in flight, in memory and in its table. nil if it is settled already, and stays so.
+  private func remove(_ id: PacketID) throws(SQLiteError) -> PacketRecord? {
+    guard let (queue, place) = state.find(id) else {
+      transaction.memory.log.warning("a packet was settled that is not in flight", ["packet": id.description])
+      return nil
+    }
+    try delete(id)
+    transaction.touch(queue)
+    return state[queue].packets.remove(at: place)
+  }
+
+  private func deliver(_ id: PacketID, _ receipt: Disposition.Receipt) throws(SQLiteError) {
+    guard let packet = try remove(id) else { return }
+    if packet.hasClientIDs { try noteDelivered(packet, at: receipt.unixMilliseconds) }
+    try ShareCount(transaction).discount(packet.members, packet.queue)
+    try transaction.deleteRows(packet.members, packet.queue)
+    state[packet.queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
+    state[packet.queue].lastAccepted = id
+    let record = DeliveryRecord(id: id, queue: packet.queue, receipt: receipt, members: packet.members)
+    // A damaged database's pages may be older than this delivery: what is brought over asks for it.
+    try Deliveries(transaction).add(record, isWrittenAtOnce: !state.salvage.files.isEmpty)
+  }
+
+  private func noteDelivered(_ packet: PacketRecord, at unixMilliseconds: Int64) throws(SQLiteError) {
+    for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
+      let deliver = try transaction.statement(.clientIDs(.deliver))
+      deliver.bind(":time", unixMilliseconds)
+      deliver.bind(":namespace", packet.queue.namespace)
+      deliver.bind(":key", key)
+      try deliver.run()
+    }
+  }
+
+  private func release(_ id: PacketID) throws(SQLiteError) {
+    guard let packet = try remove(id) else { return }
+    state[packet.queue].ledger.move(packet.members.count, from: .claimed, to: .waiting)
+    transaction.release(packet.members, packet.queue)
+  }
+
+  /// Both halves take the place of the whole. A packet of one row stays as it is.
+  private func split(_ id: PacketID, _ first: PacketID, _ second: PacketID) throws(SQLiteError) {
+    guard let (queue, place) = state.find(id), state[queue].packets[place].members.count > 1 else { return }
+    let whole = state[queue].packets[place]
+    try delete(id)
+    let shift = try transaction.statement(.packets(.shift))
+    shift.bind(":namespace", queue.namespace)
+    shift.bind(":kind", queue.kind.number)
+    shift.bind(":position", whole.position)
+    try shift.run()
+    for later in (place + 1)..<state[queue].packets.count { state[queue].packets[later].position += 1 }
+    let (lower, upper) = whole.members.halves()
+    var halves: [PacketRecord] = []
+    for (offset, (id, members)) in [(first, lower), (second, upper)].enumerated() {
+      var half = whole
+      (half.id, half.members, half.position) = (id, members, whole.position + offset)
+      half.bytes = try transaction.bytes(of: members, queue)
+      try transaction.statement(.packets(.insert)).run(inserting: half)
+      halves.append(half)
+    }
+    state[queue].packets.replaceSubrange(place...place, with: halves)
+  }
+
+  private func deadLetter(_ id: PacketID, _ cause: Disposition.DeadCause) throws(SQLiteError) {
+    guard let packet = try remove(id) else { return }
+    try DeadLetters(transaction).add(packet, cause)
+    try transaction.deleteRows(packet.members, packet.queue)
+    state[packet.queue].ledger.move(packet.members.count, from: .claimed, to: .dead)
+    ShareCount(transaction).forgetIncomplete(packet.queue)
+  }
+}

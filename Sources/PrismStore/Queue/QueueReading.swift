@@ -1,0 +1,152 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Looks into queues for `prismctl` and the metrics, and changes nothing.
+struct QueueReading {
+  private static let rowsPerSlice = 20_000
+
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  private var state: StoreState { _read { yield transaction.memory.state } }
+
+  // MARK: Status
+
+  /// Of every namespace that ever stored something.
+  func status() throws(SQLiteError) -> [NamespaceName: [RowKind: QueueStatus]] {
+    var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
+    for (number, namespace) in state.names.namespaces {
+      for queue in QueueID.all(of: number) {
+        result[namespace, default: [:]][queue.kind] = state[queue].status(oldestCreatedTime: try oldestHeld(queue))
+      }
+    }
+    return result
+  }
+
+  /// Of the first row of each priority, in flight or not.
+  private func oldestHeld(_ queue: QueueID) throws(SQLiteError) -> Int64? {
+    guard state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0 else { return nil }
+    var oldest: Int64?
+    for priority in Priority.allCases {
+      let rows = try transaction.statement(.rows(.walkHeads, queue))
+      rows.bind(":after", PriorityValues.bases[priority])
+      rows.bind(":end", priority.idEnd)
+      let first = try rows.first(of: RowHead.Column.self) { $0.int64(.createdTime) }
+      if let first { oldest = min(oldest ?? .max, first) }
+    }
+    return oldest
+  }
+
+  /// What the last run left of every namespace that ever stored something.
+  func remains() throws(SQLiteError) -> [NamespaceName: NamespaceRemains] {
+    var notes: [Int64: [String: [UInt8]]] = [:]
+    let select = try transaction.prepare("SELECT \(NoteRecord.Column.list) FROM notes")
+    try select.forEachRow(of: NoteRecord.Column.self) { row in
+      notes[row.int64(.namespace), default: [:]][row.text(.key)] = row.bytes(.value)
+    }
+    var remains: [NamespaceName: NamespaceRemains] = [:]
+    for (number, name) in state.names.namespaces {
+      let hasReports = QueueID.all(of: number).contains { queue in
+        state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0
+      }
+      remains[name] = NamespaceRemains(notes: notes[Int64(number)] ?? [:], hasReports: hasReports)
+    }
+    return remains
+  }
+
+  // MARK: Rows
+
+  /// How many rows of which type a namespace holds. Looks at all of them, for as long as a dry run may take.
+  func typeCounts(_ namespace: NamespaceName) throws(SQLiteError) -> TypeCounts {
+    guard let namespace = state.names.number(of: namespace) else { return TypeCounts() }
+    let deadline = transaction.uptime + DryRun.durationMax
+    var counts = TypeCounts()
+    for queue in QueueID.all(of: namespace) {
+      let found = try count(queue.table, until: deadline, isComplete: &counts.isComplete)
+      if queue.kind == .meta { counts.metas = found } else { counts.payloads = found }
+    }
+    return counts
+  }
+
+  private enum CountColumn: String, SQLiteColumn {
+    case type
+    case count = "count(*)"
+    case last = "max(id)"
+  }
+
+  private func count(
+    _ table: String, until deadline: Duration, isComplete: inout Bool
+  ) throws(SQLiteError) -> [ReportType: Int] {
+    var result: [ReportType: Int] = [:]
+    var last = Int64.min
+    let slice = try transaction.prepare(
+      """
+      SELECT \(CountColumn.list)
+      FROM (SELECT type, id FROM \(table) WHERE id > :after ORDER BY id LIMIT \(Self.rowsPerSlice)) GROUP BY type
+      """)
+    while true {
+      slice.bind(":after", last)
+      var rows = 0
+      try slice.forEachRow(of: CountColumn.self) { row in
+        rows += row.int(.count)
+        last = max(last, row.int64(.last))
+        // Only a damaged row has a type without a name.
+        if let type = state.names.types[row.int64(.type)] { result[type, default: 0] += row.int(.count) }
+      }
+      if rows < Self.rowsPerSlice { return result }
+      guard transaction.uptime < deadline else {
+        isComplete = false
+        return result
+      }
+    }
+  }
+
+  /// A page of rows as they would leave, by ascending id, those in flight among them.
+  /// - Parameter after: the last id of the page before; 0 for the first.
+  func export(
+    _ namespace: NamespaceName, _ kind: RowKind, after: Int64, limit: Int
+  ) throws(SQLiteError) -> [ExportedRow] {
+    guard let queue = state.queue(namespace, kind) else { return [] }
+    var page: [ExportedRow] = []
+    let rows = try transaction.statement(.rows(.walk, queue))
+    rows.bind(":after", after)
+    rows.bind(":end", Int64.max)
+    defer { rows.reset() }
+    while page.count < limit, let row = try rows.next(of: StoredRow.Column.self) {
+      let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
+      // A damaged row is not shown as if it were a report; the next claim sets it aside.
+      guard StoredRow.isWhole(stored, row), let rendering = try transaction.rendering(of: stored, queue) else {
+        continue
+      }
+      page.append((stored.id, rendering.whole(stored), stored.payload.map { [UInt8]($0) }))
+    }
+    return page
+  }
+}
+
+typealias ExportedRow = (id: Int64, meta: [UInt8], payload: [UInt8]?)
+
+extension StoreState {
+  /// As of the last commit, without the oldest row's time.
+  var status: [NamespaceName: [RowKind: QueueStatus]] {
+    var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
+    for (number, namespace) in names.namespaces {
+      for queue in QueueID.all(of: number) {
+        result[namespace, default: [:]][queue.kind] = self[queue].status(oldestCreatedTime: nil)
+      }
+    }
+    return result
+  }
+}
+
+extension PacketInFlight {
+  init(_ record: PacketRecord) {
+    self.init(id: record.id, createdTime: record.createdTime, itemCount: record.members.count)
+  }
+}
+
+extension QueueState {
+  fileprivate func status(oldestCreatedTime: Int64?) -> QueueStatus {
+    QueueStatus(ledger: ledger, bytes: bytes, oldestCreatedTime: oldestCreatedTime)
+  }
+}

@@ -1,0 +1,109 @@
+import PrismProtocol
+
+/// What each user holds of one namespace, in bytes of metas and payloads together: waiting, claimed and dead.
+///
+/// It is derived from the rows and kept in memory only. The rows are counted when a quota first asks, and the counts
+/// follow each commit from then on; a restart or a failed transaction forgets them. Rows that were not counted yet belong
+/// to `RowOwner.uncounted`.
+struct UserShares: Sendable {
+  private(set) var bytes: [RowOwner: Int] = [:]
+  /// All rows are counted; those that come are added.
+  var isComplete = false
+  /// By kind and priority: the last row that was counted.
+  private var counted = basesOfKinds
+  /// By user, kind and priority: no waiting row of the user is at or below it, so that eviction looks at each row once.
+  private var cleared: [RowOwner: [PriorityValues]] = [:]
+
+  private static let basesOfKinds = RowKind.all.map { _ in PriorityValues.bases }
+
+  /// - Parameter held: what the namespace holds.
+  func held(by owner: RowOwner, of held: Int) -> Int {
+    owner == .uncounted ? held - bytes.values.reduce(0, +) : bytes[owner, default: 0]
+  }
+
+  func isCounted(_ id: Int64, _ kind: RowKind) -> Bool {
+    if isComplete { return true }
+    guard let priority = RowID(value: id).priority else { return false }
+    return counted[kind.number][priority] >= id
+  }
+
+  mutating func add(_ count: Int, to owner: RowOwner) { bytes[owner, default: 0] += count }
+
+  mutating func remove(_ count: Int, from owner: RowOwner) {
+    guard let before = bytes[owner] else { return }
+    bytes[owner] = before > count ? before - count : nil
+  }
+
+  // MARK: How far walks have come
+
+  func lastCounted(_ priority: Priority, _ kind: RowKind) -> Int64 { counted[kind.number][priority] }
+
+  mutating func count(upTo id: Int64, _ priority: Priority, _ kind: RowKind) {
+    counted[kind.number][priority] = id
+  }
+
+  func lastCleared(_ owner: RowOwner, _ priority: Priority, _ kind: RowKind) -> Int64 {
+    (cleared[owner]?[kind.number] ?? .bases)[priority]
+  }
+
+  mutating func clear(_ owner: RowOwner, upTo id: Int64, _ priority: Priority, _ kind: RowKind) {
+    let number = kind.number
+    let before = lastCleared(owner, priority, kind)
+    cleared[owner, default: Self.basesOfKinds][number][priority] = max(before, id)
+  }
+
+  mutating func forgetCleared() { cleared = [:] }
+
+  /// These rows wait again.
+  mutating func release(_ members: IDRuns, _ kind: RowKind) {
+    let number = kind.number
+    for run in members.runs {
+      guard let priority = RowID(value: run.first).priority else { continue }
+      for owner in cleared.keys where cleared[owner]![number][priority] >= run.first {
+        cleared[owner]![number][priority] = run.first - 1
+      }
+    }
+  }
+}
+
+/// Who must give way when a namespace is full: no user holds more than an equal share while another wants its own.
+struct FairShares {
+  /// What each user holds, in bytes.
+  var held: [RowOwner: Int]
+  /// Users that hold nothing that can leave: their rows are in flight, or dead.
+  var stuck: Set<RowOwner> = []
+  /// Who brings so many bytes; nil: nobody.
+  var newcomer: (owner: RowOwner, bytes: Int)?
+
+  /// - Returns: the most that each user who holds too much may keep.
+  func limits(_ quota: StoreQuota) -> [RowOwner: Int] {
+    var wanted = held
+    if let newcomer { wanted[newcomer.owner, default: 0] += newcomer.bytes }
+    let fixed = stuck.reduce(0) { $0 + held[$1, default: 0] }
+    for owner in stuck { wanted[owner] = newcomer?.owner == owner ? newcomer?.bytes : nil }
+    for owner in wanted.keys where isBounded(owner) { wanted[owner] = min(wanted[owner]!, quota.userBytesMax) }
+    let level = Self.level(of: Array(wanted.values), fitting: quota.bytesMax - fixed)
+    var limits: [RowOwner: Int] = [:]
+    for (owner, bytes) in held where !stuck.contains(owner) {
+      let brought = newcomer?.owner == owner ? newcomer?.bytes ?? 0 : 0
+      let limit = isBounded(owner) ? min(level, quota.userBytesMax) : level
+      if bytes + brought > limit { limits[owner] = max(0, limit - brought) }
+    }
+    return limits.filter { held[$0.key, default: 0] > $0.value }
+  }
+
+  /// A user's own bound is kept when the user brings something; and where nobody does, it is asked what will leave.
+  private func isBounded(_ owner: RowOwner) -> Bool { newcomer == nil || newcomer?.owner == owner }
+
+  /// The amount that each of `amounts` has to be cut to so that they fit; `Int.max`: they do. An amount below an equal
+  /// share leaves the rest of it to the others.
+  static func level(of amounts: [Int], fitting bytesMax: Int) -> Int {
+    var left = max(0, bytesMax)
+    for (index, amount) in amounts.sorted().enumerated() {
+      let share = left / (amounts.count - index)
+      if amount > share { return share }
+      left -= amount
+    }
+    return .max
+  }
+}

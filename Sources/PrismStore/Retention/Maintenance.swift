@@ -1,0 +1,84 @@
+import PrismBase
+import PrismProtocol
+import PrismSQLite
+
+/// What is done while nothing else is: rows expire, old deliveries and contexts are forgotten, pages go back to the disk, and
+/// the log is copied into the file.
+struct Maintenance {
+  /// Pages of 4 KiB that one slice gives back: a few milliseconds.
+  private static let vacuumPagesPerSlice = 256
+
+  private let file: DatabaseFile
+  init(_ file: DatabaseFile) { self.file = file }
+
+  private var memory: StoreMemory { file.memory }
+
+  /// Does one slice of a few milliseconds. - Returns: whether there is more to do at once.
+  /// - Parameter isIdle: the store was not used since the last slice. Else no more than one slice of pages is given back:
+  ///   that moves the rows at the file's end, and while they are delivered they would be moved before they are deleted.
+  func slice(isIdle: Bool) throws(StoreError) -> Bool {
+    file.restore()
+    _ = file.refusal()
+    do { try file.relock() } catch { file.health.note { $0.cause = error.message } }
+    if try file.salvageSlice() { return true }
+    file.noteLeftBehind()
+    if try countMoreShares() { return true }
+    if try sweepContexts() { return true }
+    let isMore = try RetentionPolicies(file).expireSlice()
+    try forget()
+    let isMoreFree = try file.read { (transaction) throws(SQLiteError) in
+      try giveBackPages(transaction.database.connection)
+    }
+    if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint() }
+    return isMore || (isMoreFree && isIdle)
+  }
+
+  private func countMoreShares() throws(StoreError) -> Bool {
+    guard memory.state.shares.contains(where: { !$0.value.isComplete }) else { return false }
+    return try file.read { (transaction) throws(SQLiteError) in try ShareCount(transaction).countMore() }
+  }
+
+  private func sweepContexts() throws(StoreError) -> Bool {
+    guard memory.state.salvage.files.isEmpty else {
+      memory.state.sweeps.current = nil
+      return false
+    }
+    // Since the last look there must be many new ones, wherever they are.
+    let countMin = file.options.contextsBeforeSweep
+    let isDue = memory.state.nextContext - memory.state.sweeps.nextContextSeen >= Int64(countMin)
+    guard isDue || memory.state.sweeps.current != nil else { return false }
+    return try file.write { (transaction) throws(SQLiteError) in
+      try UnusedContexts(transaction).sweep(countMin: countMin)
+    }
+  }
+
+  private func forget() throws(StoreError) {
+    let cutoff = memory.time.unixMilliseconds - Deliveries.keptMilliseconds
+    try file.write { (transaction) throws(SQLiteError) in
+      try transaction.forgetClientIDs(deliveredBefore: cutoff)
+      let deliveries = Deliveries(transaction)
+      if memory.deliveries.isDue(unixMilliseconds: memory.time.unixMilliseconds) { try deliveries.write() }
+      try deliveries.forget(before: cutoff)
+      try UnusedContexts(transaction).forget()
+      try forgetOwnerlessIDs(transaction)
+    }
+  }
+
+  /// Once a run.
+  private func forgetOwnerlessIDs(_ transaction: StoreTransaction) throws(SQLiteError) {
+    guard memory.state.hasOwnerlessIDs, !memory.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty else {
+      return
+    }
+    memory.hasLookedForOwnerlessIDs = true
+    try transaction.forgetOwnerlessIDs()
+  }
+
+  /// - Returns: whether there is more.
+  private func giveBackPages(_ connection: SQLiteConnection) throws(SQLiteError) -> Bool {
+    let free = try connection.firstInt("PRAGMA freelist_count") ?? 0
+    // A few free pages are used again soon; giving them back would only wear the disk.
+    guard free > Self.vacuumPagesPerSlice else { return false }
+    try connection.execute("PRAGMA incremental_vacuum(\(Self.vacuumPagesPerSlice))")
+    return free > 2 * Self.vacuumPagesPerSlice
+  }
+}

@@ -1,0 +1,134 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Rows that leave because of what the configuration says: another version of the app, a smaller limit, their age.
+struct Retention {
+  /// Rows that one slice looks at and deletes at most, so that nothing waits long for the queue.
+  static let sliceRowsMax = 5000
+  private static let dayMilliseconds: Int64 = 86_400_000
+
+  /// What is noted of the policy under which a namespace's rows are stored.
+  private enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays }
+
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  private var state: StoreState { _read { yield transaction.memory.state } }
+
+  // MARK: A new policy
+
+  /// Clears what another `appVersion` stored, drops payloads over the new limit, and notes the policy.
+  func apply(_ policy: RetentionPolicy, _ namespace: Int) throws(SQLiteError) {
+    if try isCleared(namespace, policy) { try clear(namespace) }
+    try dropLargePayloads(namespace, policy)
+    try note(policy, namespace)
+  }
+
+  /// Notes for a namespace that is not configured any more when its rows expire: as they would have.
+  /// - Parameter before: the policy until now, if this run knows it.
+  func retire(_ namespace: Int, _ before: RetentionPolicy?) throws(SQLiteError) -> RetentionPolicy {
+    let noted = try number(.expirationDays, namespace)
+    let days = before?.expirationDays ?? noted ?? RetentionPolicy.expirationDaysStandard
+    try note(days, .expirationDays, namespace)
+    return RetentionPolicy(expirationDays: days, isUpdateClear: false, appVersion: nil, maxBodyBytes: .max)
+  }
+
+  /// Notes what the rows that are stored from now on are stored under.
+  func note(_ policy: RetentionPolicy, _ namespace: Int) throws(SQLiteError) {
+    if let version = policy.appVersion, try self.version(namespace) != Array(version.utf8) {
+      try write(Array(version.utf8), .appVersion, namespace)
+    }
+    try note(policy.maxBodyBytes, .maxBodyBytes, namespace)
+    try note(policy.expirationDays, .expirationDays, namespace)
+  }
+
+  private func note(_ number: Int, _ key: NoteKey, _ namespace: Int) throws(SQLiteError) {
+    guard try self.number(key, namespace) != number else { return }
+    try write(Array(String(number).utf8), key, namespace)
+  }
+
+  private func write(_ value: [UInt8], _ key: NoteKey, _ namespace: Int) throws(SQLiteError) {
+    guard let name = state.names.namespaces[namespace] else { return }
+    try transaction.write(Note(namespace: name, key: key.rawValue, value: value))
+  }
+
+  private func version(_ namespace: Int) throws(SQLiteError) -> [UInt8]? {
+    try transaction.note(namespace, NoteKey.appVersion.rawValue)
+  }
+
+  private func number(_ key: NoteKey, _ namespace: Int) throws(SQLiteError) -> Int? {
+    try transaction.note(namespace, key.rawValue).flatMap { Int(String(decoding: $0, as: UTF8.self)) }
+  }
+
+  // MARK: Another version, a smaller limit
+
+  /// Whether the waiting rows were stored under another version of the app, and are to be cleared.
+  func isCleared(_ namespace: Int, _ policy: RetentionPolicy) throws(SQLiteError) -> Bool {
+    guard policy.isUpdateClear, let version = policy.appVersion else { return false }
+    return try self.version(namespace).map { $0 != Array(version.utf8) } ?? false
+  }
+
+  private func clear(_ namespace: Int) throws(SQLiteError) {
+    for queue in QueueID.all(of: namespace) {
+      while try dropOldest(queue, rowsMax: Self.sliceRowsMax, to: .cleared) > 0 {}
+    }
+  }
+
+  func dropLargePayloads(_ namespace: Int, _ policy: RetentionPolicy) throws(SQLiteError) {
+    guard let before = try number(.maxBodyBytes, namespace), policy.maxBodyBytes < before else { return }
+    for queue in QueueID.all(of: namespace) where queue.kind.hasPayload {
+      var large: [(id: Int64, size: Int)] = []
+      let rows = try transaction.statement(.rows(.largePayloads, queue))
+      rows.bind(":max", policy.maxBodyBytes)
+      try rows.forEachRow(of: RowHead.Column.self) { row in
+        guard state[queue].claimedRun(of: row.int64(.id)) == nil else { return }
+        large.append((row.int64(.id), row.int(.size)))
+      }
+      try transaction.drop(large, queue, to: .removed)
+    }
+  }
+
+  // MARK: Age
+
+  func cutoff(_ policy: RetentionPolicy) -> Int64 {
+    transaction.unixMilliseconds - Int64(policy.expirationDays) * Self.dayMilliseconds
+  }
+
+  /// Drops rows that were created before `cutoff`. Rows are in the order of their age, so each priority is looked at up to
+  /// its first row that is young enough; rows that came late are in an index.
+  /// - Returns: how many.
+  func expire(_ queue: QueueID, before cutoff: Int64, rowsMax: Int = sliceRowsMax) throws(SQLiteError) -> Int {
+    let waiting = state[queue].ledger[.waiting]
+    try dropOldest(queue, rowsMax: rowsMax, to: .expired) { $0.createdTime < cutoff }
+    var late: [(id: Int64, size: Int)] = []
+    let rows = try transaction.statement(.rows(.late, queue))
+    rows.bind(":cutoff", cutoff)
+    try rows.forEachRow(of: RowHead.Column.self) { row in
+      guard late.count < rowsMax, state[queue].claimedRun(of: row.int64(.id)) == nil else { return }
+      late.append((row.int64(.id), row.int(.size)))
+    }
+    try transaction.drop(late, queue, to: .expired)
+    return waiting - state[queue].ledger[.waiting]
+  }
+
+  /// Drops up to `rowsMax` of the oldest waiting rows, the first priority first. - Returns: how many.
+  @discardableResult
+  private func dropOldest(
+    _ queue: QueueID, rowsMax: Int, to account: Ledger.Account, while isWanted: (RowHead) -> Bool = { _ in true }
+  ) throws(SQLiteError) -> Int {
+    var dropped = 0
+    for priority in Priority.allCases {
+      var (members, bytes) = (IDRuns(), 0)
+      try transaction.walkWaiting(priority, queue) { row in
+        guard members.count < rowsMax, isWanted(row) else { return false }
+        members.append(row.id)
+        bytes += row.size
+        return true
+      }
+      try transaction.drop(members, bytes: bytes, queue, to: account)
+      dropped += members.count
+      if members.count == rowsMax { break }
+    }
+    return dropped
+  }
+}

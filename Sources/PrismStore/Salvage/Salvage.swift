@@ -1,0 +1,146 @@
+import PrismBase
+import PrismProtocol
+import PrismSQLite
+import PrismSalvage
+
+/// What bringing over keeps in memory between two slices.
+struct SalvageWork {
+  fileprivate var source: (name: String, database: SalvageSource)?
+  /// Rows that were brought over with their packets, and may have left since.
+  fileprivate var claimed: [QueueID: IDRuns] = [:]
+  /// Rows that were delivered. nil: not read yet.
+  fileprivate var delivered: [QueueID: IDRuns]?
+  /// Rows that were not found, since the last time that no file was left to be read.
+  var lostRows = 0
+
+  /// Forgets what was read: the files may be others now.
+  mutating func forgetFiles() { (source, delivered) = (nil, nil) }
+
+  /// - Returns: nil if the file can't be opened.
+  fileprivate mutating func open(_ name: String, in folder: String) -> SalvageSource? {
+    if let source, source.name == name { return source.database }
+    (source, claimed) = (nil, [:])
+    guard let opened = SalvageSource(path: folder + "/" + name) else { return nil }
+    (source, claimed) = ((name, opened), opened.claimed)
+    return opened
+  }
+}
+
+/// Brings over the rows that waited in databases which were set aside, slice by slice, while reports are taken and sent.
+struct Salvage {
+  /// Pages that one slice reads: a few milliseconds.
+  private static let pagesPerSlice = 64
+
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  private var state: StoreState {
+    _read { yield transaction.memory.state }
+    nonmutating _modify { yield &transaction.memory.state }
+  }
+  private var memory: StoreMemory { transaction.memory }
+
+  /// Reads the next pages of the first file. - Returns: how many rows were brought over.
+  func bringOverSlice(folder: String) throws(SQLiteError) -> Int {
+    guard let file = state.salvage.files.first else { return 0 }
+    let source = memory.salvage.open(file.name, in: folder)
+    let end = source?.database.pageCount ?? 0
+    let pages = file.nextPage..<max(file.nextPage, min(end + 1, file.nextPage + Self.pagesPerSlice))
+    var saved = 0
+    if let source {
+      for page in pages { saved += try bringOver(source, page) }
+    }
+    state.salvage.files[0].nextPage = pages.upperBound
+    if pages.upperBound > end { state.salvage.files.removeFirst() }
+    if state.salvage.files.isEmpty { try endSalvage() }
+    try state.salvage.write(transaction.database.connection)
+    return saved
+  }
+
+  /// The whole rows of one page that waited and whose names and contexts are known. - Returns: how many were new.
+  private func bringOver(_ source: SalvageSource, _ page: Int) throws(SQLiteError) -> Int {
+    guard let queue = source.database.table(of: page).flatMap({ QueueID(table: $0) }),
+      state.names.namespaces[queue.namespace] != nil
+    else { return 0 }
+    var (saved, bytes) = (0, 0)
+    var first = PriorityValues { _ in .max }
+    for record in source.database.records(on: page) {
+      try record.withWholeRow(hasPayload: queue.kind.hasPayload) { (row) throws(SQLiteError) in
+        guard let priority = RowID(value: row.id).priority, memory.salvage.claimed[queue]?.run(of: row.id) == nil,
+          try transaction.rendering(of: row, queue) != nil, try !isDelivered(row.id, queue), try insert(row, queue)
+        else { return }
+        saved += 1
+        bytes += Int(row.size)
+        first[priority] = min(first[priority], row.id)
+      }
+    }
+    if saved > 0 { count(saved, bytes: bytes, first, queue) }
+    return saved
+  }
+
+  /// - Returns: false if it is there already.
+  private func insert(_ row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> Bool {
+    try transaction.statement(.rows(.salvage, queue)).run(inserting: row)
+    guard transaction.database.connection.changes == 1 else { return false }
+    if row.flags.contains(.clientID), let reportID = row.reportID,
+      let owner = try transaction.owner(row.context, namespace: queue.namespace)
+    {
+      let insert = try transaction.statement(.clientIDs(.salvage))
+      insert.bind(":namespace", queue.namespace)
+      insert.bind(":key", ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner))
+      insert.bind(":row", row.id)
+      try insert.run()
+    }
+    return true
+  }
+
+  /// A page that is older than it should be may have rows that left since.
+  private func isDelivered(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
+    if memory.salvage.delivered == nil { memory.salvage.delivered = try readDelivered() }
+    return memory.salvage.delivered?[queue]?.run(of: row) != nil
+  }
+
+  private func readDelivered() throws(SQLiteError) -> [QueueID: IDRuns] {
+    try Deliveries(transaction).write()
+    var delivered: [QueueID: [IDRuns]] = [:]
+    let select = try transaction.prepare("SELECT \(DeliveryRecord.Column.list) FROM settled")
+    try select.forEachRow(of: DeliveryRecord.Column.self) { row in
+      if let record = DeliveryRecord(row) { delivered[record.queue, default: []].append(record.members) }
+    }
+    return delivered.mapValues { IDRuns(union: $0) }
+  }
+
+  private func count(_ rows: Int, bytes: Int, _ first: PriorityValues, _ queue: QueueID) {
+    let known = min(rows, state.salvage.missing[queue, default: 0])
+    state.salvage.missing[queue, default: 0] -= known
+    // Rows that the ledger lost with its last state.
+    state[queue].ledger.stored += rows - known
+    state[queue].ledger[.waiting] += rows - known
+    state[queue].bytes += bytes
+    var released = IDRuns()
+    for priority in Priority.allCases where first[priority] != .max { released.append(first[priority]) }
+    transaction.release(released, queue)
+    state.shares[queue.namespace] = nil
+    transaction.touch(queue)
+  }
+
+  /// No page is left to be read: rows that were not found are lost, and their clients' ids are free again.
+  private func endSalvage() throws(SQLiteError) {
+    for (queue, missing) in state.salvage.missing where missing > 0 && state.names.namespaces[queue.namespace] != nil {
+      // Rows that were found may have left meanwhile, never those that were not.
+      let lost = min(missing, state[queue].ledger[.waiting])
+      state[queue].ledger.move(lost, from: .waiting, to: .corrupt)
+      transaction.touch(queue)
+      memory.salvage.lostRows += lost
+    }
+    for number in state.names.namespaces.keys {
+      let held = QueueID.all(of: number).map { "AND row NOT IN (SELECT id FROM \($0.table))" }
+      try transaction.database.connection.execute(
+        """
+        DELETE FROM client_ids WHERE namespace = \(number) AND delivered_time IS NULL \(held.joined(separator: " "))
+        AND row NOT IN (SELECT row FROM dead WHERE namespace = \(number))
+        """)
+    }
+    (state.salvage.missing, state.salvage.sources, state.salvage.isLossy) = ([:], [], false)
+  }
+}

@@ -1,0 +1,50 @@
+import PrismProtocol
+
+/// The views `v_meta` and `v_payload`: the rows under the source article's names (docs/store.md), for whoever opens the
+/// database with the `sqlite3` shell. `meta` is what a packet would carry, byte for byte, as `MetaSplicing` says it.
+///
+/// SQLite takes at most 500 tables in one union, so they are united in groups first.
+enum ReportViews {
+  private static let namespacesPerGroup = 40
+
+  /// SQL that shows `namespaces[newest]` too; the others are shown already.
+  static func adding(_ newest: Int, to namespaces: [Int: NamespaceName], kind: RowKind) -> String {
+    let view = "v_" + kind.name
+    let group = newest / namespacesPerGroup
+    let members = namespaces.keys.filter { $0 / namespacesPerGroup == group }.sorted()
+    let selects = members.map { select(QueueID(namespace: $0, kind: kind), namespaces[$0]!) }
+    let groups = Set(namespaces.keys.map { $0 / namespacesPerGroup }).sorted()
+    return """
+      DROP VIEW IF EXISTS \(view);
+      DROP VIEW IF EXISTS \(view)_\(group);
+      CREATE VIEW \(view)_\(group) AS \(selects.joined(separator: " UNION ALL "));
+      CREATE VIEW \(view) AS \(groups.map { "SELECT * FROM \(view)_\($0)" }.joined(separator: " UNION ALL "));
+      """
+  }
+
+  private static func select(_ queue: QueueID, _ namespace: NamespaceName) -> String {
+    let isBusiness = namespace.isBusiness
+    let type = "(SELECT name FROM types WHERE number = r.type)"
+    let monitorType = isBusiness ? "'\(namespace)-' || \(type)" : type
+    let reportID =
+      "coalesce(r.report_id, (SELECT value FROM facts WHERE name = 'epoch') || '-' || printf('%016x', r.id))"
+    let context = "(SELECT ',' || CAST(members AS TEXT) FROM contexts c WHERE c.id = r.context AND length(members) > 0)"
+    let meta = """
+      '{"MONITOR_TYPE":"' || \(monitorType) || '","REPORT_ID":"' || \(reportID) || '"'
+      || iif(r.flags & \(RowFlags.ownCreateTime.rawValue), '', ',"CREATE_TIME":' || r.created_time)
+      || ',"IS_BIZ":\(isBusiness)' || coalesce(\(context), '')
+      || iif(length(r.body) > 0, ',' || CAST(r.body AS TEXT), '') || '}'
+      """
+    let claimed = """
+      EXISTS (SELECT 1 FROM packets p, json_each(p.members) m WHERE p.namespace = \(queue.namespace)
+      AND p.kind = \(queue.kind.number) AND m.key % 2 = 0 AND r.id >= m.value
+      AND r.id <= json_extract(p.members, '$[' || (m.key + 1) || ']'))
+      """
+    return """
+      SELECT r.id & \(1 << RowID.sequenceBits - 1) AS id, \(reportID) AS report_id, \(monitorType) AS monitor_type,
+      \(isBusiness ? 1 : 0) AS is_biz, r.created_time AS created_time, \(meta) AS meta,
+      \(queue.kind.hasPayload ? "r.payload AS payload, " : "")'\(namespace)' AS namespace, \(claimed) AS is_used,
+      r.size AS size FROM \(queue.table) r
+      """
+  }
+}

@@ -1,0 +1,86 @@
+import PrismSQLite
+
+/// The tables that all namespaces share, by version. The list is only ever appended to.
+enum StoreSchema {
+  static let migrations = [
+    SQLiteMigration(version: 1, name: "the tables that all namespaces share") { (connection) throws(SQLiteError) in
+      try connection.execute(firstSchema)
+    },
+    SQLiteMigration(version: 2, name: "a checksum for what decides what is sent, and where a report is counted") {
+      (connection) throws(SQLiteError) in
+      try connection.execute(sums)
+      try ChecksumMigration(connection).run()
+    },
+    SQLiteMigration(version: 3, name: "whose report a row is") { (connection) throws(SQLiteError) in
+      try connection.execute(owners)
+      let ids = try connection.firstInt("SELECT EXISTS (SELECT 1 FROM client_ids)") ?? 0
+      try connection.setHasOwnerlessIDs(ids > 0)
+    },
+  ]
+
+  static var newestVersion: Int { migrations.last?.version ?? 0 }
+
+  /// Takes the database from its version to the newest.
+  static func migrate(_ connection: SQLiteConnection) throws(SQLiteError) {
+    try connection.migrate(migrations) { (done) throws(SQLiteError) in
+      // A second time, so that a damaged header is not taken for a newer prism's.
+      try connection.setFact(SchemaVersion.factKey, String(done.version))
+    }
+  }
+
+  /// Rows stand in tables of their own, two a namespace (`QueueTables`). Here is what they share:
+  /// - `ledger`: what `Ledger` counts, `waiting` and `claimed` as of the last disposition (`packets` says what is claimed); `newest_*` the newest `created_time` of each priority; `sequence` the last one used.
+  /// - `packets`: claimed rows, as `[first, last, first, last…]` in `members`; `position` is their order of sending.
+  /// - `client_ids`: report ids that clients gave (`ClientIDKey`), `delivered_time` once their row was.
+  /// - `dead`, `damaged`: rows laid aside, with everything that they need to be read without any other table.
+  private static let firstSchema = """
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    INSERT INTO facts VALUES ('epoch', lower(hex(randomblob(10))));
+    CREATE TABLE namespaces (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE types (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE contexts (
+      id INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, last_sequence INTEGER NOT NULL, checksum INTEGER NOT NULL,
+      members BLOB NOT NULL);
+    CREATE TABLE ledger (
+      namespace INTEGER, kind INTEGER, stored INTEGER NOT NULL, waiting INTEGER NOT NULL, claimed INTEGER NOT NULL,
+      delivered INTEGER NOT NULL, expired INTEGER NOT NULL, evicted INTEGER NOT NULL, cleared INTEGER NOT NULL,
+      dead INTEGER NOT NULL, removed INTEGER NOT NULL, corrupt INTEGER NOT NULL, bytes INTEGER NOT NULL,
+      sequence INTEGER NOT NULL, newest_crash INTEGER NOT NULL, newest_realtime INTEGER NOT NULL,
+      newest_rest INTEGER NOT NULL, last_accepted BLOB, PRIMARY KEY (namespace, kind)) WITHOUT ROWID;
+    CREATE TABLE packets (
+      id BLOB PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, position INTEGER NOT NULL,
+      created_time INTEGER NOT NULL, bytes INTEGER NOT NULL, has_client_ids INTEGER NOT NULL, header TEXT NOT NULL,
+      members TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE settled (
+      id BLOB PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, settled_time INTEGER NOT NULL,
+      attempts INTEGER NOT NULL, was_duplicate INTEGER NOT NULL, members TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE client_ids (
+      namespace INTEGER, report_id TEXT, row INTEGER NOT NULL, delivered_time INTEGER,
+      PRIMARY KEY (namespace, report_id)) WITHOUT ROWID;
+    CREATE INDEX client_ids_delivered ON client_ids (delivered_time) WHERE delivered_time IS NOT NULL;
+    CREATE TABLE notes (namespace INTEGER, key TEXT, value BLOB NOT NULL, PRIMARY KEY (namespace, key)) WITHOUT ROWID;
+    CREATE TABLE dead (
+      number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, row INTEGER NOT NULL,
+      type INTEGER NOT NULL, created_time INTEGER NOT NULL, flags INTEGER NOT NULL, size INTEGER NOT NULL,
+      report_id TEXT NOT NULL, packet BLOB NOT NULL, status INTEGER NOT NULL, message TEXT NOT NULL,
+      dead_time INTEGER NOT NULL, attempts INTEGER NOT NULL, body BLOB NOT NULL, payload BLOB);
+    CREATE TABLE damaged (
+      number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, kind INTEGER NOT NULL, found_time INTEGER NOT NULL,
+      row, type, created_time, context, flags, size, checksum, report_id, body, payload);
+    """
+
+  private static let sums = """
+    PRAGMA application_id = \(SchemaVersion.applicationID);
+    ALTER TABLE namespaces ADD COLUMN checksum INTEGER;
+    ALTER TABLE types ADD COLUMN checksum INTEGER;
+    ALTER TABLE ledger ADD COLUMN checksum INTEGER;
+    ALTER TABLE packets ADD COLUMN checksum INTEGER;
+    ALTER TABLE dead ADD COLUMN checksum INTEGER;
+    """
+
+  /// Whatever is stored already keeps its bytes, so that an upgrade costs the same with any backlog.
+  private static let owners = """
+    ALTER TABLE contexts ADD COLUMN user INTEGER NOT NULL DEFAULT -1;
+    ALTER TABLE dead ADD COLUMN user INTEGER NOT NULL DEFAULT -1;
+    """
+}

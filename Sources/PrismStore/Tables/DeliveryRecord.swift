@@ -1,0 +1,46 @@
+import PrismProtocol
+import PrismSQLite
+
+/// A row of `settled`: a packet that was accepted within the last 24 h. For `trace`, and so that the old pages of a damaged
+/// file bring nothing back.
+struct DeliveryRecord: SQLiteRecord, Sendable {
+  /// In the order of the table.
+  enum Column: String, SQLiteColumn {
+    case id, namespace, kind
+    case settledTime = "settled_time"
+    case attempts
+    case wasDuplicate = "was_duplicate"
+    case members
+  }
+
+  let id: PacketID
+  let queue: QueueID
+  let receipt: Disposition.Receipt
+  let members: IDRuns
+
+  init(id: PacketID, queue: QueueID, receipt: Disposition.Receipt, members: IDRuns) {
+    (self.id, self.queue, self.receipt, self.members) = (id, queue, receipt, members)
+  }
+
+  /// nil if a value can't be.
+  init?(_ row: some SQLiteValues<Column>) {
+    guard let id = row.data(.id).flatMap({ PacketID(bytes: $0) }),
+      let queue = QueueID(row.integer(.namespace), row.integer(.kind)), let time = row.integer(.settledTime),
+      let attempts = row.integer(.attempts), let wasDuplicate = row.integer(.wasDuplicate),
+      let members = row.string(.members).flatMap({ IDRuns(text: $0) })
+    else { return nil }
+    let receipt = Disposition.Receipt(
+      unixMilliseconds: time, attempts: Int(attempts), wasDuplicate: wasDuplicate != 0)
+    self.init(id: id, queue: queue, receipt: receipt, members: members)
+  }
+
+  func bind(to insert: SQLiteInsert<Column>) {
+    insert.bind(.id, id.bytes)
+    insert.bind(.namespace, queue.namespace)
+    insert.bind(.kind, queue.kind.number)
+    insert.bind(.settledTime, receipt.unixMilliseconds)
+    insert.bind(.attempts, receipt.attempts)
+    insert.bind(.wasDuplicate, receipt.wasDuplicate)
+    insert.bind(.members, members.text)
+  }
+}

@@ -1,0 +1,95 @@
+import PrismProtocol
+import PrismSQLite
+
+/// A row of `ledger`: the counters of one queue as of its last disposition. `packets` says what is claimed.
+struct LedgerRecord: SQLiteRecord, Sendable {
+  /// In the order of the table.
+  enum Column: String, SQLiteColumn {
+    case namespace, kind, stored, waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt, bytes
+    case sequence
+    case newestCrash = "newest_crash"
+    case newestRealtime = "newest_realtime"
+    case newestRest = "newest_rest"
+    case lastAccepted = "last_accepted"
+    case checksum
+  }
+
+  var queue: QueueID
+  var ledger = Ledger()
+  /// Sum of `size` of waiting, claimed and dead rows.
+  var bytes = 0
+  /// The last number that a row of this queue was given.
+  var lastSequence: Int64 = 0
+  /// The newest `created_time` of each priority.
+  var newestCreated = PriorityValues { _ in .min }
+  var lastAccepted: PacketID?
+
+  init(queue: QueueID) { self.queue = queue }
+
+  private static let accounts: [(account: Ledger.Account, column: Column)] = [
+    (.waiting, .waiting), (.claimed, .claimed), (.delivered, .delivered), (.expired, .expired), (.evicted, .evicted),
+    (.cleared, .cleared), (.dead, .dead), (.removed, .removed), (.corrupt, .corrupt),
+  ]
+  private static let newest: [(priority: Priority, column: Column)] = [
+    (.crash, .newestCrash), (.realtime, .newestRealtime), (.rest, .newestRest),
+  ]
+  /// More can't be added up.
+  private static let countMax: Int64 = 1 << 48
+
+  /// nil if it is not what was written. Databases of version 1 have no checksum.
+  init?(_ row: some SQLiteValues<Column>) {
+    self.init(unchecked: row)
+    guard !row.has(.checksum) || row.integer(.checksum) == checksum, ledger.isBalanced else { return nil }
+  }
+
+  /// Ignores the checksum. nil if a value can't be.
+  init?(unchecked row: some SQLiteValues<Column>) {
+    guard let queue = QueueID(row.integer(.namespace), row.integer(.kind)),
+      let stored = Self.count(row, .stored), let bytes = Self.count(row, .bytes), let sequence = row.integer(.sequence)
+    else { return nil }
+    (self.queue, self.bytes, lastSequence, ledger.stored) = (queue, bytes, sequence, stored)
+    for (account, column) in Self.accounts {
+      guard let count = Self.count(row, column) else { return nil }
+      ledger[account] = count
+    }
+    for (priority, column) in Self.newest {
+      guard let time = row.integer(column) else { return nil }
+      newestCreated[priority] = time
+    }
+    lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }
+  }
+
+  private static func count(_ row: some SQLiteValues<Column>, _ column: Column) -> Int? {
+    guard let count = row.integer(column), (0...countMax).contains(count) else { return nil }
+    return Int(count)
+  }
+
+  func bind(to insert: SQLiteInsert<Column>) {
+    insert.bind(.namespace, queue.namespace)
+    insert.bind(.kind, queue.kind.number)
+    insert.bind(.stored, ledger.stored)
+    for (account, column) in Self.accounts { insert.bind(column, ledger[account]) }
+    insert.bind(.bytes, bytes)
+    insert.bind(.sequence, lastSequence)
+    for (priority, column) in Self.newest { insert.bind(column, newestCreated[priority]) }
+    insert.bind(.lastAccepted, lastAccepted?.bytes)
+    insert.bind(.checksum, checksum)
+  }
+
+  /// Of every column before it.
+  var checksum: Int64 {
+    var sum = RecordChecksum(Int64(queue.namespace), Int64(queue.kind.number))
+    var numbers = [Int64(ledger.stored)]
+    numbers.reserveCapacity(15)
+    for (account, _) in Self.accounts { numbers.append(Int64(ledger[account])) }
+    numbers.append(Int64(bytes))
+    numbers.append(lastSequence)
+    for (priority, _) in Self.newest { numbers.append(newestCreated[priority]) }
+    sum.add(numbers)
+    if let lastAccepted { sum.add(lastAccepted.bytes) }
+    return sum.value
+  }
+
+  /// The identity holds, and no account is below 0: a damaged tree leads to some rows twice.
+  var isPossible: Bool { ledger.isBalanced && Ledger.Account.allCases.allSatisfy { ledger[$0] >= 0 } }
+}

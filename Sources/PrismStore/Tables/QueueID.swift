@@ -1,0 +1,52 @@
+import PrismProtocol
+
+/// A namespace and a kind of row: the key of a queue, and of its table: `m7` or `p7` for the namespace numbered 7.
+///
+/// Each queue has a table of its own, so that every insert is an append without an index to keep, and a claim never sees
+/// the backlog of another namespace.
+struct QueueID: Hashable, Sendable {
+  static let namespaces = 1...1_000_000
+
+  let namespace: Int
+  let kind: RowKind
+
+  init(namespace: Int, kind: RowKind) { (self.namespace, self.kind) = (namespace, kind) }
+
+  /// From the columns `namespace` and `kind`. nil if they name no queue.
+  init?(_ namespace: Int64?, _ kind: Int64?) {
+    guard let namespace, let kind, Self.namespaces.contains(Int(namespace)), RowKind.all.indices.contains(Int(kind))
+    else { return nil }
+    self.init(namespace: Int(namespace), kind: RowKind.all[Int(kind)])
+  }
+
+  /// nil if no queue has a table of this name.
+  init?(table: String) {
+    guard let kind = RowKind.all.first(where: { table.hasPrefix($0.tablePrefix) }),
+      let number = Int(table.dropFirst(kind.tablePrefix.count))
+    else { return nil }
+    self.init(namespace: number, kind: kind)
+  }
+
+  /// A namespace's queues, one for each kind.
+  static func all(of namespace: Int) -> [QueueID] { RowKind.all.map { QueueID(namespace: namespace, kind: $0) } }
+
+  /// In memory.
+  var index: Int { namespace * RowKind.all.count + kind.number }
+  var table: String { kind.tablePrefix + String(namespace) }
+  /// The queues whose rows may have the same report ids: those of the other kinds.
+  var counterparts: [QueueID] { Self.all(of: namespace).filter { $0.kind != kind } }
+}
+
+/// The meaning of a row's `flags`.
+struct RowFlags: OptionSet, Sendable {
+  let rawValue: Int64
+  /// The body is complete: no context is spliced in.
+  static let selfContained = RowFlags(rawValue: 1)
+  /// The body has a `CREATE_TIME` of its own.
+  static let ownCreateTime = RowFlags(rawValue: 2)
+  /// A client gave `report_id`, which is in `client_ids`.
+  static let clientID = RowFlags(rawValue: 4)
+  /// Its `created_time` is older than that of rows before it, so that expiry must look for it: it is in the small
+  /// partial index. The highest flag: the index's condition is `flags >= 8`.
+  static let late = RowFlags(rawValue: 8)
+}

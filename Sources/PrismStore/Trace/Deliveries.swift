@@ -1,0 +1,44 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Deliveries that are not in the database yet. A kill loses them: then `trace` knows nothing of these packets.
+struct UnwrittenDeliveries {
+  /// Each would write a page of its own: with a trickle of reports a fifth of all that is written.
+  static let countMax = 8
+  static let millisecondsMax: Int64 = 60_000
+
+  fileprivate(set) var records: [DeliveryRecord] = []
+
+  func isDue(unixMilliseconds: Int64) -> Bool {
+    records.first.map { $0.receipt.unixMilliseconds < unixMilliseconds - Self.millisecondsMax } ?? false
+  }
+}
+
+/// Which packets were delivered within the last 24 h.
+struct Deliveries {
+  static let keptMilliseconds: Int64 = 86_400_000
+
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  func add(_ record: DeliveryRecord, isWrittenAtOnce: Bool) throws(SQLiteError) {
+    transaction.memory.deliveries.records.append(record)
+    let count = transaction.memory.deliveries.records.count
+    if isWrittenAtOnce || count >= UnwrittenDeliveries.countMax { try write() }
+  }
+
+  func write() throws(SQLiteError) {
+    let insert = try transaction.statement(.packets(.insertDelivery))
+    for record in transaction.memory.deliveries.records { try insert.run(inserting: record) }
+    transaction.memory.deliveries.records = []
+  }
+
+  /// Packet ids begin with the time at which they were made (RFC 9562), so the old ones are first.
+  func forget(before cutoff: Int64) throws(SQLiteError) {
+    let bound = PacketID(high: UInt64(max(0, cutoff)) << 16, low: 0)
+    let prune = try transaction.statement(.packets(.pruneDeliveries))
+    prune.bind(":bound", bound.bytes)
+    prune.bind(":cutoff", cutoff)
+    try prune.run()
+  }
+}

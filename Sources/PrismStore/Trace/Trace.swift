@@ -1,0 +1,88 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Finds where a report is, or went (`prismctl trace`).
+struct Trace {
+  private let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  private var state: StoreState { _read { yield transaction.memory.state } }
+
+  /// Every row of this report id that is held, or was delivered within 24 h; in the order of namespaces and kinds.
+  func rows(of reportID: String) throws(SQLiteError) -> [TracedRow] {
+    var result: [TracedRow] = []
+    for found in try candidates(reportID) {
+      for queue in QueueID.all(of: found.namespace) {
+        guard let namespace = state.names.namespaces[found.namespace], let place = try place(of: found.row, queue)
+        else { continue }
+        let (created, owner) = try origin(of: found.row, queue)
+        result.append(
+          TracedRow(
+            namespace: namespace, kind: queue.kind, userID: found.userID ?? owner?.userID, place: place,
+            createdTime: created))
+      }
+    }
+    return result
+  }
+
+  /// Where a row of a report id may be. `userID` is nil if only the row itself says its owner.
+  typealias Candidate = (namespace: Int, row: Int64, userID: UInt32?)
+
+  /// An id that the daemon made names its row, in any namespace. A client's id is looked up in each namespace, and is the
+  /// row of each user that gave it.
+  func candidates(_ reportID: String) throws(SQLiteError) -> [Candidate] {
+    let namespaces = state.names.namespaces.keys.sorted()
+    if let row = RowID(reportID: reportID, epoch: transaction.memory.epoch.text) {
+      return namespaces.map { ($0, row.value, nil) }
+    }
+    var result: [Candidate] = []
+    for namespace in namespaces {
+      for holder in try transaction.holders(of: reportID, namespace) {
+        result.append((namespace, holder.row, ClientIDKey.userID(holder.key)))
+      }
+    }
+    return result
+  }
+
+  private enum OriginColumn: String, SQLiteColumn {
+    case createdTime = "created_time"
+    case context
+  }
+
+  private func origin(
+    of row: Int64, _ queue: QueueID
+  ) throws(SQLiteError) -> (createdTime: Int64?, owner: RowOwner?) {
+    let select = try transaction.prepare(
+      """
+      SELECT \(OriginColumn.list) FROM \(queue.table) WHERE id = :row UNION ALL SELECT created_time, ~user FROM dead
+      WHERE namespace = \(queue.namespace) AND kind = \(queue.kind.number) AND row = :row
+      """)
+    select.bind(":row", row)
+    let found = try select.first(of: OriginColumn.self) { ($0.int64(.createdTime), $0.int64(.context)) }
+    guard let (created, context) = found else { return (nil, nil) }
+    return (created, try transaction.owner(context, namespace: queue.namespace))
+  }
+
+  private func place(of row: Int64, _ queue: QueueID) throws(SQLiteError) -> TracedRow.Place? {
+    if let packet = state[queue].packets.first(where: { $0.members.run(of: row) != nil }) {
+      return .inFlight(packet.id, claimedTime: packet.createdTime)
+    }
+    if try transaction.exists(row, queue) { return .waiting }
+    if let dead = try DeadLetters(transaction).place(of: row, queue) { return dead }
+    return try delivered(row, queue)
+  }
+
+  private func delivered(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> TracedRow.Place? {
+    let select = try transaction.prepare(
+      """
+      SELECT \(DeliveryRecord.Column.list) FROM settled
+      WHERE namespace = \(queue.namespace) AND kind = \(queue.kind.number)
+      """)
+    var place: TracedRow.Place?
+    try select.forEachRow(of: DeliveryRecord.Column.self) { settled in
+      guard place == nil, let delivery = DeliveryRecord(settled), delivery.members.run(of: row) != nil else { return }
+      place = .delivered(delivery.id, delivery.receipt)
+    }
+    return place
+  }
+}

@@ -1,0 +1,66 @@
+import PrismProtocol
+import PrismSQLite
+
+/// The store's file: its one connection, set up as the store needs it, and its prepared statements.
+final class StoreDatabase {
+  /// Two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
+  private static let statementsMax = 160
+  private static let pageBytes = 4096
+
+  let connection: SQLiteConnection
+  let log: WriteAheadLogMonitor
+  private let path: String
+  private var identity: PathIdentity?
+  private var statements: [StoreStatement: (statement: SQLiteStatement, lastUse: Int)] = [:]
+  private var uses = 0
+
+  /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` if it is not a sound database.
+  init(_ options: StoreOptions) throws(SQLiteError) {
+    path = options.databasePath
+    let vfs = options.durability == .full ? JoinedWrites.vfs(over: options.vfs) : options.vfs
+    connection = try SQLiteConnection(.init(path: options.databasePath, vfs: vfs))
+    try connection.execute(
+      """
+      PRAGMA page_size = \(Self.pageBytes);
+      PRAGMA auto_vacuum = INCREMENTAL;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = \(options.durability == .full ? "FULL" : "NORMAL");
+      PRAGMA secure_delete = OFF;
+      PRAGMA trusted_schema = OFF;
+      PRAGMA cell_size_check = ON;
+      PRAGMA mmap_size = 0;
+      PRAGMA journal_size_limit = 16777216;
+      PRAGMA temp_store = MEMORY;
+      """)
+    log = WriteAheadLogMonitor(connection, pageBytes: Self.pageBytes)
+    if let pagesMax = options.pagesMax { try connection.execute("PRAGMA max_page_count = \(pagesMax)") }
+  }
+
+  /// Notes which files are open: from now on `isInPlace` tells if others delete or replace them.
+  func watchPath() { identity = PathIdentity(path) }
+  func isInPlace() -> Bool { identity?.isInPlace() ?? true }
+
+  func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
+    uses += 1
+    if let statement = statements[name]?.statement {
+      statements[name]!.lastUse = uses
+      return statement
+    }
+    if statements.count >= Self.statementsMax { dropLeastUsed() }
+    let statement = try prepare(name)
+    statements[name] = (statement, uses)
+    return statement
+  }
+
+  /// The statements and the schema are this program's own: if one doesn't fit the other, the file is damaged.
+  private func prepare(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
+    do { return try connection.prepare(name.sql) } catch {
+      throw error.isStatementError ? .corrupt(error.message, sql: error.sql) : error
+    }
+  }
+
+  private func dropLeastUsed() {
+    let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(Self.statementsMax / 3)
+    for (name, _) in oldest { statements[name] = nil }
+  }
+}

@@ -1,0 +1,28 @@
+import PrismBase
+import PrismProtocol
+
+/// What the store keeps in memory while its database is open.
+final class StoreMemory {
+  let epoch: Epoch
+  let time: any TimeSource
+  let log: Logger
+  var state: StoreState
+  /// What the configuration says of stored rows, by namespace.
+  var policies: [NamespaceName: RetentionPolicy] = [:]
+  var deliveries = UnwrittenDeliveries()
+  var salvage = SalvageWork()
+  /// `client_ids` was searched for ids of unknown users in this run.
+  var hasLookedForOwnerlessIDs = false
+  /// A body together with its context, while it is being bound; kept so that it is allocated once.
+  var scratch: [UInt8] = []
+
+  // Of the open transaction
+  /// Queues whose ledger it changed.
+  var touched: Set<QueueID> = []
+  /// It gave a number to a name.
+  var hasNewNames = false
+
+  init(epoch: Epoch, _ state: StoreState, time: any TimeSource, log: Logger) {
+    (self.epoch, self.state, self.time, self.log) = (epoch, state, time, log)
+  }
+}

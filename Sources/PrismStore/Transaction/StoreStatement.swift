@@ -1,0 +1,157 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Every statement that the store keeps prepared.
+enum StoreStatement: Hashable {
+  case begin, commit
+  /// So many rows of a queue at once.
+  case insertRows(Int, QueueID)
+  case rows(RowStatement, QueueID)
+  case packets(PacketStatement)
+  case clientIDs(ClientIDStatement)
+  case names(NameStatement)
+
+  var sql: String {
+    switch self {
+    case .begin: "BEGIN IMMEDIATE"
+    case .commit: "COMMIT"
+    // To let the statement fail alone, as is the default, SQLite would keep a copy of every page that it changes; but a
+    // commit fails as a whole.
+    case .insertRows(let count, let queue):
+      StoredRow.insert(into: queue.table, "OR FAIL", rows: count, columns: queue.columns)
+    case .rows(let statement, let queue): statement.sql(queue)
+    case .packets(let statement): statement.sql
+    case .clientIDs(let statement): statement.sql
+    case .names(let statement): statement.sql
+    }
+  }
+}
+
+extension QueueID {
+  /// Those of `StoredRow` that the table has.
+  var columns: String { kind.hasPayload ? StoredRow.Column.list : StoredRow.Column.list(before: .payload) }
+  fileprivate var payloadColumn: String { kind.hasPayload ? "payload" : "NULL" }
+}
+
+/// Statements on the table of one queue.
+enum RowStatement {
+  case walk, walkHeads, first, exists
+  /// Of a run of neighbouring ids.
+  case readRange, headsInRange, clientIDsInRange, sizeOfRange, deleteRange
+  case late, largePayloads
+  case quarantine, deadLetter, salvage
+
+  /// What `clientIDsInRange` reads.
+  enum ClientIDColumn: String, SQLiteColumn {
+    case id
+    case reportID = "report_id"
+    case context
+  }
+
+  func sql(_ queue: QueueID) -> String {
+    let (table, heads) = (queue.table, RowHead.Column.list)
+    return switch self {
+    case .walk: "SELECT \(queue.columns) FROM \(table) WHERE id > :after AND id < :end ORDER BY id"
+    case .walkHeads: "SELECT \(heads) FROM \(table) WHERE id > :after AND id < :end ORDER BY id"
+    case .first: "SELECT id FROM \(table) WHERE id > :after AND id < :end ORDER BY id LIMIT 1"
+    case .exists: "SELECT 1 FROM \(table) WHERE id = :id"
+    case .readRange: "SELECT \(queue.columns) FROM \(table) WHERE id BETWEEN :first AND :last ORDER BY id"
+    case .headsInRange: "SELECT \(heads) FROM \(table) WHERE id BETWEEN :first AND :last"
+    case .clientIDsInRange:
+      """
+      SELECT \(ClientIDColumn.list) FROM \(table)
+      WHERE id BETWEEN :first AND :last AND flags & \(RowFlags.clientID.rawValue)
+      """
+    case .sizeOfRange: "SELECT total(size) FROM \(table) WHERE id BETWEEN :first AND :last"
+    case .deleteRange: "DELETE FROM \(table) WHERE id BETWEEN :first AND :last"
+    case .late: "SELECT \(heads) FROM \(table) WHERE flags >= 8 AND created_time < :cutoff ORDER BY created_time"
+    case .largePayloads: "SELECT \(heads) FROM \(table) WHERE length(payload) > :max ORDER BY id"
+    case .quarantine:
+      """
+      INSERT INTO damaged SELECT NULL, \(queue.namespace), \(queue.kind.number), :time,
+      \(StoredRow.Column.list(before: .payload)), \(queue.payloadColumn) FROM \(table) WHERE id = :id
+      """
+    case .deadLetter:
+      """
+      INSERT INTO dead (\(DeadLetterRecord.Column.list)) SELECT NULL, \(queue.namespace), \(queue.kind.number), id, type,
+      created_time, flags, size, :report_id, :packet, :status, :message, :time, :attempts, :body,
+      \(queue.payloadColumn), :checksum, :user FROM \(table) WHERE id = :id
+      """
+    case .salvage: StoredRow.insert(into: table, "OR IGNORE", columns: queue.columns)
+    }
+  }
+}
+
+/// Statements on packets in flight and delivered, and on the ledger.
+enum PacketStatement {
+  case insert, update, delete, shift
+  case insertDelivery, pruneDeliveries
+  case writeLedger
+
+  var sql: String {
+    switch self {
+    case .insert: PacketRecord.insert(into: "packets")
+    case .update: "UPDATE packets SET bytes = :bytes, members = :members, checksum = :checksum WHERE id = :id"
+    case .delete: "DELETE FROM packets WHERE id = :id"
+    case .shift:
+      """
+      UPDATE packets SET position = position + 1
+      WHERE namespace = :namespace AND kind = :kind AND position > :position
+      """
+    case .insertDelivery: DeliveryRecord.insert(into: "settled", "OR REPLACE")
+    case .pruneDeliveries:
+      """
+      DELETE FROM settled WHERE id IN
+      (SELECT id FROM settled WHERE id < :bound AND settled_time < :cutoff ORDER BY id LIMIT 1000)
+      """
+    case .writeLedger: LedgerRecord.insert(into: "ledger", "OR REPLACE")
+    }
+  }
+}
+
+/// Statements on the report ids that clients gave.
+enum ClientIDStatement {
+  case find, holders, deliveredBefore
+  case insert, salvage, deliver, delete, prune
+
+  var sql: String {
+    let (all, isKey) = (ClientIDRecord.Column.list, "namespace = :namespace AND report_id = :key")
+    return switch self {
+    case .find: "SELECT row FROM client_ids WHERE \(isKey)"
+    case .holders:
+      """
+      SELECT \(all) FROM client_ids WHERE \(isKey) UNION ALL SELECT \(all) FROM client_ids
+      WHERE namespace = :namespace AND report_id >= :key || ':' AND report_id < :key || ';'
+      """
+    case .deliveredBefore:
+      "SELECT \(all) FROM client_ids WHERE delivered_time < :cutoff ORDER BY delivered_time LIMIT 1000"
+    case .insert: "INSERT INTO client_ids (namespace, report_id, row) VALUES (:namespace, :key, :row)"
+    case .salvage: "INSERT OR IGNORE INTO client_ids (namespace, report_id, row) VALUES (:namespace, :key, :row)"
+    case .deliver: "UPDATE client_ids SET delivered_time = :time WHERE \(isKey)"
+    case .delete: "DELETE FROM client_ids WHERE \(isKey) AND row = :row AND delivered_time IS NULL"
+    case .prune: "DELETE FROM client_ids WHERE \(isKey)"
+    }
+  }
+}
+
+/// Statements on types, contexts and notes.
+enum NameStatement {
+  case insertType
+  case insertContext, readContext, oldContexts, endContext, deleteContext
+  case writeNote, deleteNote, readNote
+
+  var sql: String {
+    switch self {
+    case .insertType: NameRecord.insert(into: NameRecord.Table.types.rawValue)
+    case .insertContext: ContextRecord.insert(into: "contexts")
+    case .readContext: "SELECT \(ContextRecord.Column.list) FROM contexts WHERE id = :id"
+    case .oldContexts:
+      "SELECT \(ContextRecord.Column.list(before: .checksum)) FROM contexts WHERE id > :after ORDER BY id LIMIT 256"
+    case .endContext: "UPDATE contexts SET last_sequence = :sequence WHERE id = :id"
+    case .deleteContext: "DELETE FROM contexts WHERE id = :id"
+    case .writeNote: NoteRecord.insert(into: "notes", "OR REPLACE")
+    case .deleteNote: "DELETE FROM notes WHERE namespace = :namespace AND key = :key"
+    case .readNote: "SELECT value FROM notes WHERE namespace = :namespace AND key = :key"
+    }
+  }
+}

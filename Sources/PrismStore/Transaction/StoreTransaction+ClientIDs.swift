@@ -1,0 +1,84 @@
+import PrismProtocol
+import PrismSQLite
+
+// Report ids that clients gave.
+extension StoreTransaction {
+  /// The ids of those of `members` that have one, as keys of `client_ids`.
+  func clientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [(row: Int64, key: String)] {
+    var result: [(row: Int64, key: String)] = []
+    let find = try statement(.rows(.clientIDsInRange, queue))
+    for run in members.runs {
+      find.bind(":first", run.first)
+      find.bind(":last", run.last)
+      try find.forEachRow(of: RowStatement.ClientIDColumn.self) { (row) throws(SQLiteError) in
+        let (id, reportID) = (row.int64(.id), row.text(.reportID))
+        if let owner = try owner(row.int64(.context), namespace: queue.namespace) {
+          result.append((id, ClientIDKey.text(reportID, owner)))
+        } else {  // its context is damaged
+          let holders = try holders(of: reportID, queue.namespace)
+          result += holders.filter { $0.row == id }.map { (id, $0.key) }
+        }
+      }
+    }
+    return result
+  }
+
+  /// The rows of all users that have this id.
+  func holders(of reportID: String, _ namespace: Int) throws(SQLiteError) -> [ClientIDRecord] {
+    var result: [ClientIDRecord] = []
+    let find = try statement(.clientIDs(.holders))
+    find.bind(":namespace", namespace)
+    find.bind(":key", reportID)
+    try find.forEachRow(of: ClientIDRecord.Column.self) { if let id = ClientIDRecord($0) { result.append(id) } }
+    return result
+  }
+
+  func freeClientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) {
+    for (row, key) in try clientIDs(of: members, queue) { try freeClientID(key, of: row, queue) }
+  }
+
+  /// Forgets the id, so that another report may have it. Keeps it if the report's row of another kind is still held.
+  func freeClientID(_ key: String, of row: Int64, _ queue: QueueID) throws(SQLiteError) {
+    for counterpart in queue.counterparts where try isHeldOrDead(row, counterpart) { return }
+    let delete = try statement(.clientIDs(.delete))
+    delete.bind(":namespace", queue.namespace)
+    delete.bind(":key", key)
+    delete.bind(":row", row)
+    try delete.run()
+  }
+
+  private func isHeldOrDead(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
+    if try exists(row, queue) { return true }
+    guard state[queue].ledger[.dead] > 0 else { return false }
+    return try DeadLetters(self).has(row, queue)
+  }
+
+  /// Forgets ids 24 h after their delivery, unless a row of the report is still held: a payload may be held long after its
+  /// meta was delivered.
+  func forgetClientIDs(deliveredBefore cutoff: Int64) throws(SQLiteError) {
+    var old: [ClientIDRecord] = []
+    let delivered = try statement(.clientIDs(.deliveredBefore))
+    delivered.bind(":cutoff", cutoff)
+    try delivered.forEachRow(of: ClientIDRecord.Column.self) { if let id = ClientIDRecord($0) { old.append(id) } }
+    for id in old where try !isHeld(id) {
+      let prune = try statement(.clientIDs(.prune))
+      prune.bind(":namespace", id.namespace)
+      prune.bind(":key", id.key)
+      try prune.run()
+    }
+  }
+
+  private func isHeld(_ id: ClientIDRecord) throws(SQLiteError) -> Bool {
+    guard names.namespaces[Int(id.namespace)] != nil else { return false }
+    for queue in QueueID.all(of: Int(id.namespace)) where try exists(id.row, queue) { return true }
+    return false
+  }
+
+  /// Notes that no id of an unknown user is left, which needs a look at every id.
+  func forgetOwnerlessIDs() throws(SQLiteError) {
+    let find = "SELECT EXISTS (SELECT 1 FROM client_ids WHERE instr(report_id, ':') = 0)"
+    guard try database.connection.firstInt(find) == 0 else { return }
+    try database.connection.setHasOwnerlessIDs(false)
+    state.hasOwnerlessIDs = false
+  }
+}

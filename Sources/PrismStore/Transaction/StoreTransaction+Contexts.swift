@@ -1,0 +1,36 @@
+import PrismProtocol
+import PrismSQLite
+
+// What a row refers to: its context, which says its owner and completes its meta.
+extension StoreTransaction {
+  /// What `row` needs to become a meta; nil if its type or context is not what was stored.
+  func rendering(of row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> RowRendering? {
+    guard let type = names.types[row.type], let namespace = names.namespaces[queue.namespace],
+      let context = row.context <= 0 ? [] : try context(row.context, namespace: queue.namespace)?.members
+    else { return nil }
+    return RowRendering(context: context) { context in
+      MetaSplicing(
+        monitorType: MetaSplicing.monitorType(type, in: namespace).utf8, isBusiness: namespace.isBusiness,
+        context: context, epoch: memory.epoch.bytes)
+    }
+  }
+
+  /// nil if there is no such context, or it fails its checksum.
+  private func context(_ id: Int64, namespace: Int) throws(SQLiteError) -> ContextRecord? {
+    if let stored = state.contexts.stored(id) { return stored }
+    let read = try statement(.names(.readContext))
+    read.bind(":id", id)
+    guard let record = try read.first(of: ContextRecord.Column.self, { ContextRecord($0) }),
+      record.namespace == namespace
+    else { return nil }
+    state.contexts.remember(record)
+    return record
+  }
+
+  /// - Parameter contextColumn: of a row. - Returns: nil if its context is not what was stored.
+  func owner(_ contextColumn: Int64, namespace: Int) throws(SQLiteError) -> RowOwner? {
+    if contextColumn <= 0 { return RowOwner(contextColumn: contextColumn) }
+    if let owner = state.contexts.owner(of: contextColumn) { return owner }
+    return try context(contextColumn, namespace: namespace)?.owner
+  }
+}

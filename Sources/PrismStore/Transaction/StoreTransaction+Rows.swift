@@ -1,0 +1,92 @@
+import PrismBase
+import PrismProtocol
+import PrismSQLite
+
+// Rows that leave the store without a packet, or wait again.
+extension StoreTransaction {
+  /// Deletes rows that wait: expired, evicted, cleared or removed. Their clients' ids are free again.
+  /// - Parameter bytes: the sum of their sizes.
+  func drop(
+    _ members: IDRuns, bytes: Int, _ queue: QueueID, to account: Ledger.Account
+  ) throws(SQLiteError) {
+    guard !members.isEmpty else { return }
+    try freeClientIDs(of: members, queue)
+    try ShareCount(self).discount(members, queue)
+    try deleteRows(members, queue)
+    state[queue].remove(members.count, bytes: bytes, from: .waiting, to: account)
+    touch(queue)
+  }
+
+  /// The same for rows in any order.
+  func drop(_ rows: [(id: Int64, size: Int)], _ queue: QueueID, to account: Ledger.Account) throws(SQLiteError) {
+    var members = IDRuns()
+    for row in rows.sorted(by: { $0.id < $1.id }) { try members.append(read: row.id) }
+    try drop(members, bytes: rows.reduce(0) { $0 + $1.size }, queue, to: account)
+  }
+
+  /// Moves rows that are not what was stored to `damaged`, and counts them. They are never sent.
+  func quarantine(_ members: IDRuns, _ queue: QueueID, from account: Ledger.Account) throws(SQLiteError) {
+    let bytes = try bytes(of: members, queue)
+    let quarantine = try statement(.rows(.quarantine, queue))
+    for id in members.ids {
+      quarantine.bind(":id", id)
+      quarantine.bind(":time", unixMilliseconds)
+      try quarantine.run()
+    }
+    try freeClientIDs(of: members, queue)
+    try deleteRows(members, queue)
+    state[queue].remove(members.count, bytes: bytes, from: account, to: .corrupt)
+    state.shares[queue.namespace] = nil  // their owners are not known
+    touch(queue)
+    memory.log.error(
+      "stored reports are damaged: they are set aside and not sent",
+      [
+        "namespace": names.namespaces[queue.namespace]?.text ?? "", "kind": queue.kind.name,
+        "rows": String(members.count),
+      ])
+  }
+
+  func deleteRows(_ members: IDRuns, _ queue: QueueID) throws(SQLiteError) {
+    let delete = try statement(.rows(.deleteRange, queue))
+    for run in members.runs {
+      delete.bind(":first", run.first)
+      delete.bind(":last", run.last)
+      try delete.run()
+    }
+  }
+
+  /// Claims and eviction look at these rows again.
+  func release(_ members: IDRuns, _ queue: QueueID) {
+    state[queue].release(members)
+    state.shares[queue.namespace]?.release(members, queue.kind)
+  }
+
+  // MARK: Looking at rows
+
+  /// The sum of `size`.
+  func bytes(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> Int {
+    let size = try statement(.rows(.sizeOfRange, queue))
+    var sum = 0
+    for run in members.runs {
+      size.bind(":first", run.first)
+      size.bind(":last", run.last)
+      sum += Int(try size.firstInt() ?? 0)
+    }
+    return sum
+  }
+
+  func exists(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
+    let exists = try statement(.rows(.exists, queue))
+    exists.bind(":id", row)
+    return try exists.hasRow()
+  }
+
+  /// Calls `body` with each waiting row of a priority, in their order, until it returns false.
+  func walkWaiting(
+    _ priority: Priority, _ queue: QueueID, _ body: (RowHead) throws(SQLiteError) -> Bool
+  ) throws(SQLiteError) {
+    var rows = try WaitingRows(priority, queue, self)
+    defer { rows.reset() }
+    while let row = try rows.next(), try body(row) {}
+  }
+}

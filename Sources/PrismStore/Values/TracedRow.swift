@@ -1,0 +1,20 @@
+public import PrismProtocol
+
+/// Where one row of a report is, or went.
+public struct TracedRow: Sendable, Equatable {
+  public enum Place: Sendable, Equatable {
+    case waiting
+    case inFlight(PacketID, claimedTime: Int64)
+    case dead(number: Int, PacketID, Disposition.DeadCause)
+    /// Within the last 24 h.
+    case delivered(PacketID, Disposition.Receipt)
+  }
+
+  public var namespace: NamespaceName
+  public var kind: RowKind
+  /// Who reported it; nil: not known (any more).
+  public var userID: UInt32?
+  public var place: Place
+  /// Milliseconds since 1970; nil once it was delivered: the row is gone.
+  public var createdTime: Int64?
+}

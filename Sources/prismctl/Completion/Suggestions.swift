@@ -1,0 +1,73 @@
+import Glibc
+import PrismProtocol
+
+/// The names that a shell's completion asks for, one a line; empty if the daemon does not answer within 1 s.
+struct Suggestions {
+  private static let reportsMax = 200
+
+  let kind: String
+  /// The words before the cursor: they may name another control socket.
+  let line: [String]
+
+  func print() {
+    for name in names { Swift.print(name.printable) }
+  }
+
+  private var names: [String] {
+    switch kind {
+    case "namespaces": namespaces
+    case "types": types
+    case "dead-ids": dead.map { String($0.id) }
+    case "report-ids": Array(Set(dead.map(\.reportId) + storedReports)).sorted()
+    default: []
+    }
+  }
+
+  private var namespaces: [String] {
+    var names: [String] = []
+    ask(ControlRequest(.status)) { names = $0.line.status?.namespaces.map(\.name) ?? [] }
+    return names
+  }
+
+  /// Of every namespace's monitorList.
+  private var types: [String] {
+    var types: Set<String> = []
+    ask(ControlRequest(.configShow)) { answer in
+      guard let configuration = answer.line.configuration else { return }
+      for namespace in ConfigurationReport(controlJSON: configuration).namespaces {
+        types.formUnion(namespace.value.monitorList.map(\.type))
+      }
+    }
+    return types.sorted()
+  }
+
+  private var dead: [DeadLetterReport] {
+    var letters: [DeadLetterReport] = []
+    ask(ControlRequest(.deadList, [.init("after", .int(0))])) { letters = $0.line.dead ?? [] }
+    return letters
+  }
+
+  /// Of rows that wait, the oldest first.
+  private var storedReports: [String] {
+    var ids: [String] = []
+    ask(ControlRequest(.export, [.init("kind", "meta")])) { answer throws(Failure) in
+      if let id = answer.line.meta?.reportID { ids.append(id) }
+      if ids.count >= Self.reportsMax { throw Failure(Failure.no, "") }
+    }
+    return ids
+  }
+
+  private func ask(_ request: ControlRequest, _ onAnswer: (ControlConnection.Answer) throws(Failure) -> Void) {
+    // A completion says nothing of what goes wrong: the command itself will.
+    try? ControlConnection(path: path, patienceSeconds: 1, isExact: true).ask(request, onAnswer)
+  }
+
+  private var path: String {
+    for (index, word) in line.enumerated() {
+      if word == "--control", index + 1 < line.count { return line[index + 1] }
+      if word.hasPrefix("--control=") { return String(word.dropFirst("--control=".count)) }
+    }
+    return Invocation.environment("PRISM_CONTROL") ?? DevelopmentFolder.running?.controlSocket
+      ?? "/run/prism/control.sock"
+  }
+}

@@ -1,0 +1,85 @@
+/// The part of the namespaces that `prismctl top` shows: keys change it.
+struct TopView: Equatable {
+  /// Rows above the first that is shown.
+  var offset = 0
+  /// A part of the name, in lower case; empty: all.
+  private(set) var filter = ""
+  /// Letters go to the filter.
+  private(set) var isTyping = false
+  private(set) var isOver = false
+
+  static let filterMax = 64
+
+  /// - Parameter bytes: as the terminal sent them in one go.
+  /// - Parameter page: rows that are shown at once.
+  mutating func take(_ bytes: some Sequence<UInt8>, page: Int) {
+    var rest = Array(bytes)[...]
+    // An end of input is the terminal's end.
+    if rest.isEmpty { isOver = true }
+    while !rest.isEmpty && !isOver {
+      if let known = Self.sequences.first(where: { rest.starts(with: $0.bytes) }) {
+        rest = rest.dropFirst(known.bytes.count)
+        move(known.move, page: page)
+      } else if let byte = rest.popFirst() {
+        isTyping ? type(byte) : press(byte, page: page)
+      }
+    }
+  }
+
+  func shows(_ name: String) -> Bool { filter.isEmpty || name.lowercased().contains(filter) }
+
+  /// The last line of the screen.
+  var footer: String {
+    if isTyping { return "filter: \(filter)_  (Enter keeps it, Esc clears it)" }
+    if !filter.isEmpty { return "only names with `\(filter)`: / changes it, Esc clears it; arrows scroll; q quits" }
+    return "q quits, / filters, arrows scroll; IN, OUT: reports stored and delivered"
+  }
+
+  // MARK: Keys
+
+  private enum Move { case up, down, pageUp, pageDown, first, last }
+
+  /// As terminals send them (ECMA-48, xterm).
+  private static let sequences: [(bytes: [UInt8], move: Move)] = [
+    ("\u{1B}[A", Move.up), ("\u{1B}OA", .up), ("\u{1B}[B", .down), ("\u{1B}OB", .down), ("\u{1B}[5~", .pageUp),
+    ("\u{1B}[6~", .pageDown), ("\u{1B}[H", .first), ("\u{1B}[1~", .first), ("\u{1B}[F", .last), ("\u{1B}[4~", .last),
+  ].map { (Array($0.0.utf8), $0.1) }
+
+  private mutating func move(_ move: Move, page: Int) {
+    switch move {
+    case .up: offset = max(0, offset - 1)
+    case .down: offset += 1
+    case .pageUp: offset = max(0, offset - page)
+    case .pageDown: offset += page
+    case .first: offset = 0
+    case .last: offset = Int(Int32.max)
+    }
+  }
+
+  private mutating func press(_ byte: UInt8, page: Int) {
+    switch byte {
+    case 0x03, 0x04, UInt8(ascii: "q"), UInt8(ascii: "Q"): isOver = true  // Ctrl-C and Ctrl-D come as keys
+    case UInt8(ascii: "j"): move(.down, page: page)
+    case UInt8(ascii: "k"): move(.up, page: page)
+    case UInt8(ascii: " "): move(.pageDown, page: page)
+    case UInt8(ascii: "b"): move(.pageUp, page: page)
+    case UInt8(ascii: "g"): move(.first, page: page)
+    case UInt8(ascii: "G"): move(.last, page: page)
+    case UInt8(ascii: "/"): isTyping = true
+    case 0x1B: (filter, offset) = ("", 0)
+    default: break
+    }
+  }
+
+  private mutating func type(_ byte: UInt8) {
+    offset = 0
+    switch byte {
+    case 0x03, 0x04: isOver = true
+    case 0x0D, 0x0A: isTyping = false
+    case 0x1B: (filter, isTyping) = ("", false)
+    case 0x7F, 0x08: _ = filter.popLast()
+    case 0x21..<0x7F where filter.count < Self.filterMax: filter += String(UnicodeScalar(byte)).lowercased()
+    default: break
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import Glibc
+import PrismBase
+import PrismConfig
+import PrismLinux
+import PrismProtocol
+
+/// `prismd --dev`: the daemon with a collector beside it, everything in one folder. Answers the exit code.
+func develop(in path: String, _ signals: SignalRoute) async -> Int32 {
+  let files = DevelopmentFiles(path)
+  do throws(StartFailure) {
+    let port = try files.prepare()
+    let collector = try DevelopmentCollector(files)
+    guard await isListening(port, collector) else {
+      await collector.stop()
+      throw StartFailure(
+        exitCode: .unavailable, message: "--dev: the collector did not start; see \(files.collectorLog)")
+    }
+    let code = await serve(files, signals)
+    await collector.stop()
+    return code
+  } catch {
+    StandardStreams.say("prismd: \(error.message)\n")
+    return error.exitCode.rawValue
+  }
+}
+
+private func serve(_ files: DevelopmentFiles, _ signals: SignalRoute) async -> Int32 {
+  let loaded: LoadedConfiguration
+  do throws(ConfigurationFaults) { loaded = try configurationLoader(files.configuration).load() } catch {
+    StandardStreams.say(error.description + "\n")
+    return ExitCode.configuration.rawValue
+  }
+  let isLinked = link(to: files.folder)
+  defer { if isLinked { unlink(DevelopmentFolder.link) } }
+  return await run(loaded, path: files.configuration, signals) {
+    StandardStreams.say(guide(files, isLinked: isLinked) + "\n", to: STDOUT_FILENO)
+  }
+}
+
+/// Waits until the collector takes connections, at most 10 s.
+private func isListening(_ port: UInt16, _ collector: DevelopmentCollector) async -> Bool {
+  for _ in 0..<200 where collector.runs {
+    if connects(port) { return collector.runs }
+    do { try await SystemTime().sleep(for: .milliseconds(50)) } catch { return false }
+  }
+  return false
+}
+
+private func connects(_ port: UInt16) -> Bool {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+  guard descriptor >= 0 else { return false }
+  defer { close(descriptor) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = port.bigEndian
+  address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+  return withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+    }
+  }
+}
+
+/// Makes the link that `prismctl` follows. A link of this user's is replaced, what is another user's is left alone.
+/// - Returns: whether it is there.
+private func link(to folder: DevelopmentFolder) -> Bool {
+  var facts = stat()
+  let path = DevelopmentFolder.link
+  if lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFLNK, facts.st_uid == getuid() { unlink(path) }
+  return symlink(folder.path, path) == 0
+}
+
+private func guide(_ files: DevelopmentFiles, isLinked: Bool) -> String {
+  let control = isLinked ? "prismctl" : "prismctl --control \(files.folder.controlSocket)"
+  let send = isLinked ? "prismctl" : "prismctl --ingest \(files.folder.ingestSocket)"
+  return """
+    prismd and a collector run in \(files.folder.path); Ctrl-C ends both.
+      report:     \(send) send --type net --meta '{"ms":12}'
+      look:       \(control) status, \(control) top, \(control) doctor
+      what came:  curl -s --unix-socket \(files.readerSocket) http://prism/reports
+      configure:  \(files.configuration), namespaces.d/ beside it; a change is taken over when it is saved
+      libraries:  export PRISM_INGEST=\(files.folder.ingestSocket)
+    """
+}

@@ -1,0 +1,93 @@
+import Glibc
+import PrismBase
+import PrismLinux
+import PrismProtocol
+
+/// The collector of `prismd --dev`: a child that ends with this process, however that ends.
+final class DevelopmentCollector: Sendable {
+  /// Ends the collector when the other end of its input is closed, which the kernel does for a process that was killed.
+  private static let keeper = """
+    exec 3<&0 </dev/null
+    "$@" 3<&- & collector=$!
+    { cat <&3 >/dev/null; kill $collector 2>/dev/null; } &
+    exec 3<&-
+    wait $collector
+    """
+
+  private let process: pid_t
+  /// Nothing is ever written to it.
+  private let lifeline: Int32
+
+  /// Starts the program that is beside this one, else the one in PATH.
+  init(_ files: DevelopmentFiles) throws(StartFailure) {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw Self.failure(errno) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    defer { close(ends[0]) }
+    let words = ["sh", "-c", Self.keeper, "sh", Self.program, "--config", files.collectorConfiguration]
+    do throws(StartFailure) {
+      (process, lifeline) = (try Self.spawn(words, input: ends[0], log: files.collectorLog), ends[1])
+    } catch {
+      close(ends[1])
+      throw error
+    }
+  }
+
+  private static var program: String {
+    var path = [CChar](repeating: 0, count: 4096)
+    let count = readlink("/proc/self/exe", &path, path.count)
+    let own = String(decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let beside = own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/prism-collector"
+    return access(beside, X_OK) == 0 ? beside : "prism-collector"
+  }
+
+  private static func spawn(_ words: [String], input: Int32, log: String) throws(StartFailure) -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer {
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+    }
+    // As a shell starts a program, in a group of its own: a terminal's Ctrl-C is for the daemon, which ends both.
+    var (none, all) = (sigset_t(), sigset_t())
+    sigemptyset(&none)
+    sigfillset(&all)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setsigdefault(&attributes, &all)
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
+    var arguments = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var process: pid_t = 0
+    let code = posix_spawn(&process, "/bin/sh", &actions, &attributes, &arguments, environ)
+    guard code == 0 else { throw failure(code) }
+    return process
+  }
+
+  private static func failure(_ code: Int32) -> StartFailure {
+    StartFailure(
+      exitCode: .unavailable, message: "--dev: prism-collector can't be started: \(String(cString: strerror(code)))")
+  }
+
+  /// False once it has ended. Its number is free then: not asked again.
+  var runs: Bool {
+    var facts = siginfo_t()
+    return waitid(P_PID, id_t(process), &facts, WEXITED | WNOHANG | WNOWAIT) == 0 && facts.si_signo == 0
+  }
+
+  /// Ends it and waits for its end.
+  func stop() async {
+    close(lifeline)
+    while runs {
+      do { try await SystemTime().sleep(for: .milliseconds(20)) } catch { return }
+    }
+    var status: Int32 = 0
+    waitpid(process, &status, 0)
+  }
+}

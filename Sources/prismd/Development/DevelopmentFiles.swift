@@ -1,0 +1,113 @@
+import Glibc
+import PrismBase
+import PrismLinux
+import PrismProtocol
+
+/// The files of `prismd --dev`: made where they are missing, and left as they are else, so that they can be edited.
+struct DevelopmentFiles {
+  let folder: DevelopmentFolder
+
+  var configuration: String { folder.path + "/prismd.yaml" }
+  var collectorConfiguration: String { folder.path + "/collector.yaml" }
+  var collectorLog: String { folder.path + "/collector.log" }
+  var readerSocket: String { folder.path + "/collector/reader.sock" }
+  private var portFile: String { folder.path + "/port" }
+
+  /// - Parameter path: of the folder, from the root or from the working folder.
+  init(_ path: String) {
+    guard !path.hasPrefix("/"), let working = getcwd(nil, 0) else {
+      folder = DevelopmentFolder(path)
+      return
+    }
+    defer { free(working) }
+    folder = DevelopmentFolder(String(cString: working) + "/" + path)
+  }
+
+  /// - Returns: the collector's port.
+  /// - Throws: 73 where a file can't be made, 78 for another user's folder or a port that is no number.
+  func prepare() throws(StartFailure) -> UInt16 {
+    do throws(StateFolder.Fault) { try StateFolder.prepare(folder.path) } catch {
+      throw StartFailure(
+        exitCode: error.isMode ? .configuration : .cannotCreate, message: "--dev: \(error.description)")
+    }
+    let namespaces = folder.path + "/namespaces.d"
+    guard mkdir(namespaces, 0o700) == 0 || errno == EEXIST else { throw Self.failure(namespaces) }
+    let port = try port()
+    var random = SystemRandomNumberGenerator()  // the kernel's getrandom(2)
+    try write("main.key", Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }) + "\n")
+    try write("prismd.yaml", daemonText)
+    try write("namespaces.d/prism.yaml", "url: http://127.0.0.1:\(port)\nperiodicTimerSecond: 1\n")
+    try write("collector.yaml", collectorText(port))
+    return port
+  }
+
+  private var daemonText: String {
+    """
+    ingest: {socket: \(quoted(folder.ingestSocket)), mode: 0600}
+    control: {socket: \(quoted(folder.controlSocket))}
+    state: \(quoted(folder.path + "/state"))
+    keys: [{id: main, file: main.key}]
+
+    """
+  }
+
+  private func collectorText(_ port: UInt16) -> String {
+    """
+    listen: 127.0.0.1:\(port)
+    state: \(quoted(folder.path + "/collector"))
+    keys: [{id: main, file: main.key}]
+
+    """
+  }
+
+  /// A JSON string is a YAML string.
+  private func quoted(_ text: String) -> String { JSONValue.string(text).text }
+
+  /// The one of the last time, else one that is free.
+  private func port() throws(StartFailure) -> UInt16 {
+    if let bytes = try? SmallFile.read(portFile) {
+      guard let port = UInt16(String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)) else {
+        throw StartFailure(exitCode: .configuration, message: "\(portFile): is no port; remove the file")
+      }
+      return port
+    }
+    guard let port = Self.freePort() else {
+      throw StartFailure(exitCode: .unavailable, message: "--dev: 127.0.0.1 has no free port")
+    }
+    try write("port", "\(port)\n")
+    return port
+  }
+
+  private static func freePort() -> UInt16? {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+      }
+    }
+    return isBound ? UInt16(bigEndian: address.sin_port) : nil
+  }
+
+  /// Mode 0600; a file that is there stays.
+  private func write(_ name: String, _ text: String) throws(StartFailure) {
+    let path = folder.path + "/" + name
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    if descriptor < 0 && errno == EEXIST { return }
+    guard descriptor >= 0 else { throw Self.failure(path) }
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    guard bytes.withUnsafeBytes({ Glibc.write(descriptor, $0.baseAddress, $0.count) }) == bytes.count else {
+      throw Self.failure(path)
+    }
+  }
+
+  private static func failure(_ path: String) -> StartFailure {
+    StartFailure(exitCode: .cannotCreate, message: "\(path): \(String(cString: strerror(errno)))")
+  }
+}

@@ -1,0 +1,58 @@
+import PrismBase
+import PrismConfig
+import PrismHTTP
+import PrismLinux
+
+/// The parts of the daemon that do not look at the snapshot by themselves: a reload tells them.
+struct ReloadableListeners: Sendable {
+  let ingest: IngestServer
+  let control: ControlServer
+  let metrics: MetricsServer
+  let network: NetlinkMonitor
+  let log: Logger
+  /// false where the machine has no id to derive one from: `device.id` can't be `auto`.
+  let hasAutomaticDeviceID: Bool
+
+  private struct Refused: Error {
+    var key: String
+    var message: String
+  }
+
+  /// Does what the system may refuse. - Throws: the fault, at its key; then all is as it was.
+  func take(_ loaded: LoadedConfiguration, before: DaemonConfiguration) async throws(ConfigurationFaults) {
+    let new = loaded.snapshot.daemon
+    guard new.deviceId != nil || hasAutomaticDeviceID else { throw loaded.fault(at: "device.id", noAutomaticDeviceID) }
+    do throws(Refused) { try await set(new) } catch {
+      try? await set(before)  // it was granted before
+      throw loaded.fault(at: error.key, error.message)
+    }
+  }
+
+  private func set(_ daemon: DaemonConfiguration) async throws(Refused) {
+    do throws(SocketError) { try await ingest.update(mode: daemon.ingest.mode, group: daemon.ingest.group) } catch {
+      throw Refused(key: daemon.ingest.group == nil ? "ingest.mode" : "ingest.group", message: error.description)
+    }
+    do throws(SocketError) {
+      try await control.update(group: daemon.control.group, readers: daemon.control.readers)
+    } catch { throw Refused(key: "control.group", message: error.description) }
+    do throws(HTTPServerError) { try await metrics.listen(on: daemon.metricsListen) } catch {
+      throw Refused(key: "metrics.listen", message: error.description)
+    }
+  }
+
+  /// Does what can't fail.
+  func follow(_ daemon: DaemonConfiguration) async {
+    log.set(daemon)
+    await network.update(daemon.network)
+  }
+}
+
+extension Logger {
+  func set(_ daemon: DaemonConfiguration) {
+    set(
+      level: Level(name: daemon.logLevel.rawValue) ?? .info,
+      format: Format(rawValue: daemon.logFormat.rawValue) ?? .text)
+  }
+}
+
+let noAutomaticDeviceID = "is auto, but there is no /etc/machine-id to derive it from; set a string"

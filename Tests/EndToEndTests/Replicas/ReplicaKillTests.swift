@@ -1,0 +1,97 @@
+import Foundation
+import Glibc
+import PrismClient
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+/// `PRISM_E2E_REPLICA_KILLS=200` for the long form.
+@Suite struct ReplicaKillTests {
+  private static let kills = Seed.number("PRISM_E2E_REPLICA_KILLS") ?? 6
+  private static let daemons = kills > 20 ? 8 : 3
+  private static let namespace = ["live": "{url: URL, periodicTimerSecond: 1, monitorList: [{type: sample}]}"]
+
+  @Test(
+    "replicas and their database are killed at random: what was answered `stored` is in `reports` once, in order",
+    .timeLimit(.minutes(30)))
+  func exactlyOnce() async throws {
+    let seed = Seed.next("ReplicaKillTests, \(Self.kills) kills")
+    let first = try await Harness(namespaces: [:])
+    let fleet = try await ReplicaFleet(count: 3, key: "\(first.folder)/main.key")
+    var harnesses: [Harness] = []
+    for index in 0..<Self.daemons { harnesses.append(try await Self.daemon(index, fleet, first)) }
+    let oracles = harnesses.map { _ in Oracle() }
+    do {
+      let pairs = Array(zip(harnesses, oracles))
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (harness, oracle) in pairs { group.addTask { try await Self.send(harness, oracle) } }
+        group.addTask { try await Self.killAtRandom(fleet, oracles, seed) }
+        try await group.waitForAll()
+      }
+      for (index, (harness, oracle)) in pairs.enumerated() {
+        try await harness.waitUntilSent(["live"], within: .seconds(300))
+        try await Self.check(fleet, "d\(index)", oracle)
+      }
+      let log = try await fleet.database.sql("SELECT count(*) FROM report WHERE chain_broken")
+      #expect(log == [["0"]])
+    } catch { Issue.record("\(error)\n\(fleet.lastWords)") }
+    for harness in harnesses + [first] { await harness.stop() }
+    await fleet.stop()
+  }
+
+  private static func daemon(_ index: Int, _ fleet: ReplicaFleet, _ first: Harness) async throws -> Harness {
+    let harness = try await Harness(
+      namespaces: namespace, extra: "device: {id: d\(index)}", collectorAddress: fleet.address)
+    try FileManager.default.removeItem(atPath: "\(harness.folder)/main.key")
+    try FileManager.default.copyItem(atPath: "\(first.folder)/main.key", toPath: "\(harness.folder)/main.key")
+    try await harness.startDaemon()
+    return harness
+  }
+
+  private static func send(_ harness: Harness, _ oracle: Oracle) async throws {
+    let client = harness.client()
+    var next = 0
+    while !oracle.isOver {
+      let numbers = next..<next + 20
+      oracle.note(
+        try await client.report(
+          contentsOf: numbers.map { Sample.report($0, in: "live", hasPayload: false, hasID: false) }),
+        in: "live", numbers: numbers)
+      next += 20
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  private static func killAtRandom(_ fleet: ReplicaFleet, _ oracles: [Oracle], _ seed: UInt64) async throws {
+    defer { for oracle in oracles { oracle.end() } }
+    var random = SeededRandom(seed: seed)
+    for _ in 0..<kills {
+      let before = try await stored(fleet)
+      let goal = before + Int.random(in: 1...300, using: &random)
+      try await waitUntil("reports are stored", within: .seconds(120)) { try await stored(fleet) >= goal }
+      let victim = Int.random(in: 0...3, using: &random)
+      if victim == 3 {
+        await fleet.database.signal(SIGKILL)
+        try await fleet.database.start()
+      } else {
+        try await fleet.end(victim, random.oneIn(4) ? SIGTERM : SIGKILL)
+        try await fleet.start(victim)
+      }
+    }
+  }
+
+  private static func stored(_ fleet: ReplicaFleet) async throws -> Int {
+    try await fleet.database.sql("SELECT count(*) FROM reports").first?.first.flatMap { Int($0) } ?? 0
+  }
+
+  private static func check(_ fleet: ReplicaFleet, _ device: String, _ oracle: Oracle) async throws {
+    let rows = try await fleet.database.sql(
+      "SELECT report_id, meta ->> 'n' FROM report WHERE device = '\(device)' AND namespace = 'live' ORDER BY id")
+    let ids = rows.map { $0[0] }
+    #expect(Set(ids).count == ids.count, "\(device): no report is there twice")
+    #expect(oracle["live"].stored.subtracting(ids).isEmpty, "\(device): what was answered is there")
+    let numbers = rows.compactMap { Int($0[1]) }
+    #expect(numbers == numbers.sorted() && numbers.count == ids.count, "\(device): in order")
+    #expect(ids.count > 0)
+  }
+}

@@ -1,0 +1,160 @@
+import PrismAdmission
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@Suite("Nobody crowds out another")
+struct FairnessTests {
+  /// A batch whose arena says which one it is.
+  private func batch(_ name: String, rows: Int = 1, bytes: Int = 0) -> ReportBatch {
+    var batch = ReportBatch(
+      namespace: .prism, userID: 1000, context: CommonContext(members: []),
+      quota: StoreQuota(bytesMax: .max, evictsOldest: false))
+    batch.arena = Array(name.utf8) + [UInt8](repeating: 0x20, count: bytes)
+    batch.rows = Array(repeating: .init(type: 0, createdTime: 0, body: 0..<1, metaBytes: 1), count: rows)
+    return batch
+  }
+
+  private func names(_ entries: [CommitComposer.Entry]) -> [String] {
+    entries.map { String(decoding: $0.batches[0].arena.prefix { $0 != 0x20 }, as: UTF8.self) }
+  }
+
+  @Test("a commit takes from users in turn, and of each user from its connections in turn")
+  func turns() {
+    var composer = CommitComposer()
+    for index in 1...4 { composer.add(batch("a\(index)"), connection: 1, user: 100) }
+    for index in 1...2 { composer.add(batch("b\(index)"), connection: 2, user: 100) }
+    composer.add(batch("c1"), connection: 3, user: 200)
+    composer.add(batch("d1"), connection: 4, user: 300)
+    #expect(names(composer.take(rowsMax: 20, bytesMax: .max)) == ["a1", "c1", "d1", "b1", "a2"])
+    #expect(names(composer.take(rowsMax: 100, bytesMax: .max)) == ["b2", "a3", "a4"])
+    #expect(composer.isEmpty)
+  }
+
+  @Test("one batch is taken however large it is; more only while they fit")
+  func limits() {
+    var composer = CommitComposer()
+    composer.add(batch("rows", rows: 9), connection: 1, user: 1)
+    composer.add(batch("bytes", bytes: 9000), connection: 2, user: 2)
+    composer.add(batch("small"), connection: 3, user: 3)
+    for name in ["rows", "bytes", "small"] { #expect(names(composer.take(rowsMax: 5, bytesMax: 5000)) == [name]) }
+    #expect(composer.take(rowsMax: 5, bytesMax: 5000).isEmpty)
+  }
+
+  @Test("each connection's order is kept, whatever comes and goes")
+  func order() {
+    var (composer, next, seen): (CommitComposer, [Int], [Int: Int]) = (.init(), [0, 0, 0], [:])
+    for round in 0..<500 {
+      let connection = round * 7 % 3
+      composer.add(batch("\(next[connection])"), connection: connection, user: UInt32(connection % 2))
+      next[connection] += 1
+      guard round % 3 == 0 else { continue }
+      for entry in composer.take(rowsMax: 8, bytesMax: .max) {
+        #expect(names([entry]) == ["\(seen[entry.connection, default: 0])"])
+        seen[entry.connection, default: 0] += 1
+      }
+    }
+    #expect(seen.values.reduce(0, +) >= 300)
+  }
+
+  /// 64 turns fit into it, 16 into a user's share.
+  private static let whole = 64 * turn
+  private static let turn = PendingBudget.turnBytes
+
+  private func budget(_ connections: [Int: UInt32]) -> PendingBudget {
+    var budget = PendingBudget(bytesMax: Self.whole)
+    for (connection, user) in connections { budget.open(connection, user: user) }
+    return budget
+  }
+
+  @Test("a connection works until it holds half of its user's share, and again when that is committed")
+  func connectionLimit() {
+    var budget = budget([1: 1, 2: 1])
+    budget.set(1, bytes: 8 * Self.turn, batchBytes: 8 * Self.turn)
+    #expect(budget.mayWork(1) == false)
+    #expect(budget.mayWork(2) == true)
+    budget.set(1, bytes: 0, batchBytes: 0)
+    #expect(budget.mayWork(1) == true)
+  }
+
+  @Test("15 users that hold all they can leave room for one more, and none holds more than a quarter")
+  func userShare() {
+    let users = 1...16
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...64).map { ($0, UInt32($0 / 4)) }))
+    var held = Array(repeating: 0, count: 65)
+    for _ in 0..<20 {
+      for connection in 1...64 where connection / 4 < users.upperBound && budget.mayWork(connection) {
+        held[connection] += Self.turn / 2
+        budget.set(connection, bytes: held[connection], batchBytes: Self.turn / 4)
+      }
+    }
+    for user in users { #expect(held.indices.filter { $0 / 4 == user }.reduce(0) { $0 + held[$1] } <= Self.whole / 4) }
+    #expect(budget.bytes <= Self.whole)
+    #expect(budget.mayWork(64) == true, "the last user holds nothing yet")
+    for connection in 1...63 { budget.close(connection) }
+    budget.close(64)
+    #expect(budget.bytes == 0)
+  }
+
+  @Test("beginnings of requests that fill a share don't wait for ever: one may go on until it is whole")
+  func progress() {
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...16).map { ($0, 1) }))
+    for connection in 1...15 { budget.set(connection, bytes: Self.turn, batchBytes: 0) }
+    #expect(budget.mayWork(2) == true)
+    #expect(budget.mayWork(1) == false)
+    budget.set(2, bytes: Self.turn, batchBytes: Self.turn)
+    for connection in 1...16 { #expect(budget.mayWork(connection) == false, "its commit comes first") }
+    budget.set(2, bytes: 0, batchBytes: 0)
+    #expect(budget.mayWork(1) == true)
+    #expect(budget.bytes <= budget.userBytesMax)
+  }
+
+  @Test("a large request is begun when there is memory for all of it, and then nothing keeps it from its end")
+  func largeRequest() {
+    var budget = budget([1: 1, 2: 1, 3: 2])
+    let large = 8 * Self.turn
+    #expect(budget.mayWork(1, requestBytes: large) == true)
+    budget.set(1, bytes: 100, batchBytes: 0, requestBytes: large)
+    #expect(budget.mayWork(2, requestBytes: large) == false, "the user's share has no room for two")
+    #expect(budget.mayWork(3, requestBytes: large) == true, "another's has")
+    for bytes in stride(from: 0, through: large, by: Self.turn) {
+      #expect(budget.mayWork(1, requestBytes: large) == true)
+      budget.set(1, bytes: bytes, batchBytes: 0, requestBytes: large)
+    }
+    budget.set(1, bytes: 0, batchBytes: 0)
+    #expect(budget.mayWork(2, requestBytes: large) == true)
+  }
+
+  @Test("a random crowd never holds more than it may, and leaves nothing behind")
+  func crowd() {
+    let seed = SeededRandom.announcedSeed("crowd")
+    var random = SeededRandom(seed: seed)
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...60).map { ($0, UInt32($0 % 6)) }))
+    var held = Array(repeating: 0, count: 61)
+    for _ in 0..<20_000 {
+      let connection = Int.random(in: 1...60, using: &random)
+      if Int.random(in: 0..<3, using: &random) == 0 {
+        held[connection] = 0
+      } else if budget.mayWork(connection) {
+        held[connection] += Int.random(in: 0...Self.turn, using: &random)
+      }
+      budget.set(connection, bytes: held[connection], batchBytes: 0)
+      guard budget.bytes <= Self.whole else {
+        Issue.record("seed \(seed)")
+        return
+      }
+    }
+    for connection in 1...60 { budget.close(connection) }
+    #expect(budget.bytes == 0)
+  }
+
+  @Test("the last quarter of the connections is for users with fewer than 8")
+  func places() {
+    let places = ConnectionPlaces(max: 100, maxPerUser: 60)
+    #expect(places.refusal(open: 74, held: 59) == nil)
+    #expect(places.refusal(open: 74, held: 60) == .user)
+    #expect(places.refusal(open: 75, held: 8) == .reserved)
+    #expect(places.refusal(open: 99, held: 7) == nil)
+    #expect(places.refusal(open: 100, held: 0) == .connections)
+  }
+}

@@ -1,0 +1,255 @@
+import Foundation
+import Glibc
+import PrismBase
+import PrismConfig
+import PrismHTTP
+import PrismProtocol
+import PrismTestSupport
+import Synchronization
+import Testing
+
+@testable import PrismCollector
+
+/// Reports that are handed on to others.
+@Suite("Outputs", .timeLimit(.minutes(2)))
+struct OutputTests {
+  /// Takes reports, and fails as often as a test asks.
+  private final class Sink: ReportOutput {
+    private let state = Mutex((numbers: [Int](), failures: 0, calls: 0))
+    var numbers: [Int] { state.withLock { $0.numbers } }
+    var calls: Int { state.withLock { $0.calls } }
+    func fail(_ times: Int) { state.withLock { $0.failures = times } }
+
+    func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> Int {
+      let fails = state.withLock { state in
+        state.calls += 1
+        guard state.failures == 0 else {
+          state.failures -= 1
+          return true
+        }
+        state.numbers += reports.compactMap { StoreRig.number($0) }
+        return false
+      }
+      if fails { throw OutputFailure("as asked") }
+      return 0
+    }
+    func close() async {}
+  }
+
+  @Test("an output gets every report once, in order, over failures and restarts", arguments: StoreRig.Kind.allCases)
+  func delivers(kind: StoreRig.Kind) async throws {
+    let (rig, sink) = (StoreRig(), Sink())
+    let store = try await rig.store(kind)
+    for number in 0..<30 { _ = try await store.take(StoreRig.packet([number * 2, number * 2 + 1])) }
+    let source = store.outputSource("test")
+    let first = OutputRunner("test", from: source, to: sink, time: SystemTime(), log: rig.log)
+    sink.fail(2)
+    let running = Task { await first.run() }
+    while sink.numbers.count < 60 { await Task.yield() }
+    while (try? await source.cursor()) == 0 { await Task.yield() }
+    running.cancel()
+    await running.value
+    #expect(await first.figures.failures == 2)
+    for number in 30..<40 { _ = try await store.take(StoreRig.packet([number * 2, number * 2 + 1])) }
+    let again = OutputRunner(
+      "test", from: kind == .memory ? source : store.outputSource("test"), to: sink, time: SystemTime(), log: rig.log)
+    let second = Task { await again.run() }
+    while sink.numbers.count < 80 { await Task.yield() }
+    second.cancel()
+    await second.value
+    #expect(sink.numbers == Array(0..<80))
+    #expect(rig.logged.count { $0.contains("an output takes no reports") } == 1)
+    await store.close()
+  }
+
+  @Test("of two replicas one feeds an output; the other takes over when its connection ends")
+  func takesOver() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    let (one, other) = (store.outputSource("test"), store.outputSource("test"))
+    #expect(try await one.lead())
+    #expect(try await !other.lead())
+    _ = try await store.take(StoreRig.packet([1, 2]))
+    let last = try #require(try await one.next(after: 0, limit: 10).last)
+    try await one.note(cursor: last.id)
+    await one.close()
+    while try await !other.lead() {}
+    #expect(try await other.cursor() == last.id)
+    try await other.note(cursor: 1)
+    #expect(try await other.cursor() == last.id, "it only goes forward")
+    await store.close()
+  }
+
+  @Test("an output never passes a transaction that is open")
+  func openTransaction() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    _ = try await store.take(StoreRig.packet([1]))
+    let slow = try PostgreSQLSetup(
+      target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
+    ).connect()
+    let by = Deadline(.seconds(60))
+    try slow.execute("BEGIN", by: by)
+    _ = try slow.query(
+      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}', '{NULL}', '{f}', '{1}')",
+      by: by)
+    _ = try await store.take(StoreRig.packet([3]))
+    let source = store.outputSource("test")
+    #expect(try await source.next(after: 0, limit: 10).compactMap { StoreRig.number($0) } == [1])
+    try slow.execute("ROLLBACK", by: by)
+    #expect(try await source.next(after: 0, limit: 10).compactMap { StoreRig.number($0) } == [1, 3])
+    await store.close()
+  }
+
+  @Test("reports that an output has not taken stay past retentionDay, up to outputLagMByte")
+  func retention() async throws {
+    for (bytes, left) in [(Int64.max, [1, 2]), (0, [])] {
+      let rig = StoreRig()
+      let store = try rig.sqlite {
+        ($0.retentionDays, $0.outputs, $0.outputLagBytes) = (7, ["test"], bytes)
+      }
+      _ = try await store.take(StoreRig.packet([0]))
+      let source = store.outputSource("test")
+      let taken = try #require(try await source.next(after: 0, limit: 10).last)
+      try await source.note(cursor: taken.id)
+      _ = try await store.take(StoreRig.packet([1, 2]))
+      rig.time.advance(by: .seconds(30 * 86_400))
+      while try await store.maintain() {}
+      #expect(try await store.numbers() == left)
+      await store.close()
+    }
+  }
+
+  // MARK: ndjson
+
+  private func reports(_ numbers: [Int], payload: [UInt8]? = nil) async throws -> [StoredReport] {
+    let store = MemoryPacketStore()
+    _ = try await store.take(StoreRig.packet(numbers, payload: payload))
+    return try await store.outputSource("x").next(after: 0, limit: 100)
+  }
+
+  @Test(
+    "ndjson: lines in files that are rotated by size and time; what a crash cut is set aside", arguments: [true, false])
+  func ndjson(compresses: Bool) async throws {
+    let (folder, time) = (TemporaryFolder(), ManualTime())
+    var options = RotatingFile.Options(folder: folder.path)
+    (options.compresses, options.bytesMax, options.age) = (compresses, 2000, .seconds(60))
+    let ending = compresses ? "ndjson.zst" : "ndjson"
+    let output = NDJSONOutput(options, name: "out", time: time)
+    for round in 0..<3 {
+      _ = try await output.deliver(try await reports(Array(round * 10..<round * 10 + 10), payload: [1, 2]))
+    }
+    time.advance(by: .seconds(61))
+    _ = try await output.deliver(try await reports([30]))
+    await output.close()
+    let again = NDJSONOutput(options, name: "out", time: time)
+    _ = try await again.deliver(try await reports([31]))
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    #expect(names.last == "out.\(ending)" && names.count >= 3, "\(names)")
+    var lines: [JSONValue] = []
+    for name in names {
+      let text = try Self.text(folder(name), compresses: compresses)
+      lines += try text.split(separator: UInt8(ascii: "\n")).map { try JSONValue(parsing: Array($0)) }
+    }
+    #expect(lines.compactMap { $0["meta"]?["n"]?.int }.sorted() == Array(0...31))
+    #expect(lines.count { $0["payload"]?.string == "AQI=" } == 30)
+  }
+
+  private static func text(_ path: String, compresses: Bool) throws -> [UInt8] {
+    guard compresses else { return Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
+    let pipe = Pipe()
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+    process.arguments = [
+      "-c",
+      "import sys,zstandard;sys.stdout.buffer.write(zstandard.ZstdDecompressor().stream_reader("
+        + "open(sys.argv[1],'rb'),read_across_frames=True).read())", path,
+    ]
+    process.standardOutput = pipe
+    try process.run()
+    let bytes = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return Array(bytes)
+  }
+
+  @Test("ndjson: a folder that is not there is a failure, not a loss")
+  func missingFolder() async throws {
+    let output = NDJSONOutput(.init(folder: "/nowhere"), name: "out", time: ManualTime())
+    let some = try await reports([1])
+    await #expect(throws: OutputFailure.self) { try await output.deliver(some) }
+  }
+
+  // MARK: otlp
+
+  @Test("otlp: log records with the meta as their body; 503 is tried again, 400 skips one report and counts it")
+  func otlp() async throws {
+    let bodies = Mutex<[JSONValue]>([])
+    let status = Mutex(200)
+    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
+      guard request.path == "/v1/logs", let body = try? JSONValue(parsing: request.body) else {
+        return HTTPResponse(status: 404)
+      }
+      let isPoison = String(decoding: request.body, as: UTF8.self).contains(#""intValue":"13""#)
+      let code = isPoison ? 400 : status.withLock { $0 }
+      if code == 200 { bodies.withLock { $0.append(body) } }
+      return HTTPResponse(status: code)
+    }
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    status.withLock { $0 = 503 }
+    let some = try await reports([1, 2])
+    await #expect(throws: OutputFailure("http://127.0.0.1:\(server.port) answers 503")) {
+      try await output.deliver(some)
+    }
+    status.withLock { $0 = 200 }
+    #expect(try await output.deliver(some) == 0)
+    #expect(try await output.deliver(try await reports([12, 13, 14])) == 1)
+    let records = bodies.withLock { $0 }.flatMap { $0["resourceLogs"]?.array ?? [] }
+      .flatMap { $0["scopeLogs"]?.array ?? [] }.flatMap { $0["logRecords"]?.array ?? [] }
+    #expect(records.count == 4)
+    #expect(records.first?["timeUnixNano"]?.string == "1000000" && records.first?["eventName"]?.string == "t")
+    let members = records.first?["body"]?["kvlistValue"]?["values"]?.array ?? []
+    #expect(members.contains(["key": "n", "value": ["intValue": "1"]]))
+    await output.close()
+    await server.stop()
+  }
+
+  @Test(
+    "values of JSON in OTLP's form",
+    arguments: [
+      ("null", "{}"), ("true", #"{"boolValue":true}"#), ("12", #"{"intValue":"12"}"#), ("1.5", #"{"doubleValue":1.5}"#),
+      (#""a""#, #"{"stringValue":"a"}"#), ("[1]", #"{"arrayValue":{"values":[{"intValue":"1"}]}}"#),
+      (#"{"k":null}"#, #"{"kvlistValue":{"values":[{"key":"k","value":{}}]}}"#),
+    ])
+  func values(json: String, expected: String) throws {
+    #expect(OTLPLogs.value(try JSONValue(parsing: Array(json.utf8))).text == expected)
+  }
+
+  // MARK: Settings
+
+  @Test("outputs of a collector's file, with every fault")
+  func settings() throws {
+    let good = """
+      outputs:
+        - {ndjson: /out, compress: none, rotateMByte: 1, rotateMinute: 2}
+        - {otlp: "http://otel:4318/", name: otel-1, headers: ["A: b"]}
+      """
+    let outputs = try CollectorSettings(file: "c", bytes: Array(good.utf8)).outputs
+    #expect(outputs.map(\.name) == ["ndjson", "otel-1"])
+    var file = RotatingFile.Options(folder: "/out")
+    (file.compresses, file.bytesMax, file.age) = (false, 1_048_576, .seconds(120))
+    #expect(outputs[0].kind == .ndjson(file))
+    #expect(outputs[1].kind == .otlp(.init(url: "http://otel:4318", headers: ["A: b"])))
+    let bad = """
+      outputs:
+        - {ndjson: /out, compress: gzip, rotateMByte: 0, speed: 1}
+        - {otlp: "otel:4318", name: "Otel 1"}
+        - {pigeon: here}
+        - {ndjson: -}
+      outputLagMByte: much
+      """
+    let faults = #expect(throws: CollectorSettings.Faults.self) {
+      try CollectorSettings(file: "c", bytes: Array(bad.utf8))
+    }
+    #expect(faults?.lines.count == 7, "\(faults?.lines ?? [])")
+  }
+}

@@ -1,0 +1,250 @@
+import Foundation
+import PrismBase
+import PrismConfig
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("Remote configuration that a collector serves")
+struct RemoteConfigurationStoreTests {
+  private static let pem = """
+    -----BEGIN PRIVATE KEY-----
+    MC4CAQAwBQYDK2VwBCIEIIdPEyJnJPFOZ2ASk9GtuFrLltMXDhtp6B/ctP3U3ZaN
+    -----END PRIVATE KEY-----
+
+    """
+  private static let publicKey = Base64.decode(Array("D7yl7tEEtjoPgDTaavVhc8d0T5+nAPmxxUxqn+jiGUk=".utf8))!
+
+  /// A folder of files and one of state, gone with the value.
+  private final class Folder: Sendable {
+    let path: String
+    let time = ManualTime()
+    var files: String { path + "/remote.d" }
+
+    init(_ files: [String: String]) throws {
+      path = TemporaryFolder.make()
+      try FileManager.default.createDirectory(atPath: path + "/remote.d", withIntermediateDirectories: false)
+      for (name, text) in files { try write(name, text) }
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ name: String, _ text: String?) throws {
+      let file = "\(files)/\(name).yaml"
+      guard let text else { return try FileManager.default.removeItem(atPath: file) }
+      try text.write(toFile: file, atomically: true, encoding: .utf8)
+    }
+
+    func store(signed: Bool = false) throws -> RemoteConfigurationStore {
+      let key = signed ? Secret(Array(RemoteConfigurationStoreTests.pem.utf8)) : nil
+      let options = try #require(CollectorOptions.Remote(folder: files, signingKey: key))
+      return try RemoteConfigurationStore(options, state: path, time: time, log: Logger(write: { _ in }))
+    }
+
+    func collector(tokenFile: String? = nil) throws -> Collector {
+      var options = CollectorOptions(state: path, keys: ["main": CollectorTests.key])
+      options.remote = CollectorOptions.Remote(folder: files)
+      options.tokenFile = tokenFile
+      return try Collector(options, time: time, log: Logger(write: { _ in }))
+    }
+
+    /// The store looks once a second.
+    func ask(_ store: RemoteConfigurationStore, since: Int64?, publicKey: [UInt8]? = nil) async throws -> RemoteDocument
+    {
+      time.advance(by: .seconds(1))
+      let body = try await store.answer(since: since).body
+      return try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: publicKey))
+    }
+  }
+
+  private func texts(_ document: RemoteDocument) -> [String] { document.namespaces.map(\.json.text) }
+
+  @Test("everything at first, then what changed since, removals too, over restarts")
+  func changes() async throws {
+    let folder = try Folder(["shop": "maxItem: 5", "pay": "isUpload: false"])
+    var store = try folder.store()
+    let first = try await folder.ask(store, since: nil)
+    #expect(first.isFull && first.since == nil && first.expireTime == nil)
+    let version = try #require(first.version)
+    #expect(version == folder.time.unixMilliseconds / 60_000 + 1, "minutes since 1970, and the first change")
+    #expect(
+      texts(first) == [#"{"name":"pay","delFlag":0,"isUpload":false}"#, #"{"name":"shop","delFlag":0,"maxItem":5}"#])
+    let none = try await folder.ask(store, since: first.updateTime)
+    #expect(none.namespaces.isEmpty && !none.isFull && none.updateTime == first.updateTime)
+    #expect(none.since == first.updateTime)
+
+    try folder.write("shop", "maxItem: 6")
+    let second = try await folder.ask(store, since: first.updateTime)
+    #expect(texts(second) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    #expect(second.updateTime > first.updateTime && second.version == version + 1)
+
+    // A change that comes while nobody serves, and a clock that was set back meanwhile.
+    try folder.write("pay", nil)
+    folder.time.stepWallClock(milliseconds: -86_400_000)
+    store = try folder.store()
+    let third = try await folder.ask(store, since: second.updateTime)
+    #expect(texts(third) == [#"{"name":"pay","delFlag":1}"#])
+    #expect(third.updateTime > second.updateTime && third.version == version + 2)
+    #expect(texts(try await folder.ask(store, since: first.updateTime)).count == 2)
+    #expect(texts(try await folder.ask(store, since: nil)) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    let unchanged = try folder.store()
+    #expect(await unchanged.version() == version + 2, "a restart alone is no change")
+  }
+
+  @Test("a time that it never gave, or over a thousand changes, is answered with `full`: ask for everything")
+  func askAgain() async throws {
+    let folder = try Folder([:])
+    let store = try folder.store()
+    let first = try await folder.ask(store, since: nil)
+    let foreign = try await folder.ask(store, since: first.updateTime + 1)
+    #expect(foreign.isFull && foreign.namespaces.isEmpty && foreign.since == first.updateTime + 1)
+    for number in 0...1000 { try folder.write("n\(number)", "maxItem: 5") }
+    let many = try await folder.ask(store, since: first.updateTime)
+    #expect(many.isFull && many.namespaces.isEmpty)
+    #expect(try await folder.ask(store, since: nil).namespaces.count == 1001)
+    try folder.write("n0", nil)
+    #expect(try await folder.ask(store, since: many.updateTime).namespaces.count == 1)
+  }
+
+  @Test("is signed by its key")
+  func signed() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let store = try folder.store(signed: true)
+    let time = try await folder.ask(store, since: nil).updateTime
+    for since in [nil, time, 1] {
+      let document = try await folder.ask(store, since: since, publicKey: Self.publicKey)
+      let issueTime = try #require(document.issueTime)
+      #expect((0...3_600_000).contains(folder.time.unixMilliseconds - issueTime))
+      #expect(document.expireTime == issueTime + 86_400_000)
+    }
+    #expect(CollectorOptions.Remote(folder: "", signingKey: Secret([1])) == nil)
+  }
+
+  @Test("the whole answer is signed anew before it expires, and after the clock was set")
+  func signedAnew() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let store = try folder.store(signed: true)
+    for step in [3_700_000, 86_400_000, -864_000_000] as [Int64] {
+      folder.time.stepWallClock(milliseconds: step)
+      let document = try await folder.ask(store, since: nil, publicKey: Self.publicKey)
+      #expect(try #require(document.expireTime) - folder.time.unixMilliseconds > 80_000_000)
+    }
+  }
+
+  @Test("a clock that was decades ahead costs no versions") func hostileClock() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let store = try folder.store(signed: true)
+    let version = try #require(try await folder.ask(store, since: nil).version)
+    folder.time.stepWallClock(milliseconds: 70 * 31_536_000_000)
+    try folder.write("shop", "maxItem: 6")
+    #expect(try await folder.ask(store, since: nil).version == version + 1)
+    folder.time.stepWallClock(milliseconds: -70 * 31_536_000_000)
+    try folder.write("shop", "maxItem: 7")
+    let last = try await folder.ask(store, since: nil)
+    #expect(last.version == version + 2 && last.namespaces.count == 1)
+  }
+
+  @Test("a fault in a file leaves what was served, until it is mended; at a start it is an end")
+  func faults() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let store = try folder.store()
+    let first = try await folder.ask(store, since: nil)
+    try folder.write("shop", "maxItem: 6")
+    try folder.write("bad", "maxItm: 5\nkeyId: x")
+    #expect(try await folder.ask(store, since: first.updateTime).namespaces.isEmpty)
+    #expect(await store.faults == 2)
+    #expect(throws: ConfigurationFaults.self) { try folder.store() }
+    try folder.write("bad", nil)
+    #expect(
+      texts(try await folder.ask(store, since: first.updateTime)) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    #expect(await store.faults == 0)
+  }
+
+  // MARK: Over HTTP
+
+  private func get(
+    _ collector: Collector, _ path: String, _ query: [(name: String, value: String)] = [], isLocal: Bool = true,
+    token: String? = nil
+  ) async -> HTTPResponse {
+    let request = HTTPRequest(
+      method: .get, path: path, query: query, headers: token.map { [("authorization", "Bearer \($0)")] } ?? [],
+      peer: HTTPPeer(address: "", isLocal: isLocal), socket: -1)
+    return path == "/devices" ? await collector.answerReader(request, isOwner: true) : await collector.answer(request)
+  }
+
+  @Test("a question is answered, written down and counted; packets' answers name the version")
+  func overHTTP() async throws {
+    let folder = try Folder(["shop": "maxItem: 5"])
+    let tokens = folder.path + "/tokens"
+    try "secret\n".write(toFile: tokens, atomically: true, encoding: .utf8)
+    let collector = try folder.collector(tokenFile: tokens)
+    let answer = await get(collector, "/prism/config", [("deviceId", "d1")], token: "secret")
+    let document = try RemoteDocument(parsing: try RemoteEnvelope.open(answer.body, publicKey: nil))
+    #expect(answer.status == 200 && document.namespaces.count == 1)
+    let packet = try CollectorTests.request(
+      CollectorTests.context(.meta), metas: [#"{"MONITOR_TYPE":"net"}"#],
+      changing: ["authorization": "Bearer secret"])
+    let accepted = await collector.answer(packet)
+    #expect(accepted.headers.first { $0.name == "Prism-Config-Version" }?.value == document.version.map { String($0) })
+
+    let failed: [(name: String, value: String)] = [
+      ("deviceId", "d2"), ("updateTime", String(document.updateTime)), ("lastApplied", "4"), ("lastFailed", "5"),
+      ("reason", "shop.url:\n no"),
+    ]
+    _ = await get(collector, "/prism/config", failed, token: "secret")
+    let page = try JSONValue(parsing: await get(collector, "/devices").body)
+    #expect(page["devices"]?.array?.count == 2 && page["next"] == "d2")
+    let bad = try JSONValue(parsing: await get(collector, "/devices", [("failed", "true")]).body)
+    #expect(bad["devices"]?.array?.count == 1)
+    let device = try #require(bad["devices"]?.array?.first)
+    #expect(device["device"] == "d2" && device["lastApplied"] == 4 && device["lastFailed"] == "5")
+    #expect(device["reason"] == #"shop.url:\u{a} no"#)
+    let metrics = await collector.metrics
+    for line in [
+      #"prism_collector_config_questions_total{outcome="whole"} 1"#,
+      #"prism_collector_config_questions_total{outcome="unchanged"} 1"#, "prism_collector_config_devices 2",
+      "prism_collector_config_devices_failed 1", "prism_collector_config_faults 0",
+      "prism_collector_config_version \(document.version ?? 0)",
+    ] { #expect(metrics.contains(line + "\n"), "\(line)") }
+    #expect(try await Promtool.objections(to: metrics) == "")
+  }
+
+  @Test(
+    "what is no question is refused",
+    arguments: [
+      [], [("deviceId", "a b")], [("deviceId", "d"), ("updateTime", "-1")], [("deviceId", "d"), ("version", "x")],
+    ]
+      as [[(String, String)]])
+  func refused(query: [(String, String)]) async throws {
+    let folder = try Folder([:])
+    let collector = try folder.collector()
+    let answer = await get(collector, "/prism/config", query.map { (name: $0.0, value: $0.1) })
+    #expect(answer.status == 400)
+  }
+
+  @Test("a question asks for the token where there is one; without one it leaves no row and no line in the log")
+  func access() async throws {
+    let folder = try Folder([:])
+    let tokens = folder.path + "/tokens"
+    try "secret\n".write(toFile: tokens, atomically: true, encoding: .utf8)
+    let question: [(name: String, value: String)] = [("deviceId", "d"), ("lastFailed", "5"), ("reason", "forged")]
+    do {
+      let guarded = try folder.collector(tokenFile: tokens)
+      #expect(await get(guarded, "/prism/config", question).status == 401)
+      #expect(await get(guarded, "/prism/config", question, isLocal: false, token: "secret").status == 200)
+      #expect(try JSONValue(parsing: await get(guarded, "/devices").body)["devices"]?.array?.count == 1)
+    }
+    let other = try Folder([:])
+    let open = try other.collector()
+    #expect(await get(open, "/prism/config", question, isLocal: false).status == 200)
+    #expect(try JSONValue(parsing: await get(open, "/devices").body)["devices"]?.array?.count == 0)
+    let without = try Folder([:])
+    let plain = try Collector(
+      CollectorOptions(state: without.path, keys: ["main": CollectorTests.key]), log: Logger(write: { _ in }))
+    #expect(await get(plain, "/prism/config", question).status == 404)
+  }
+}

@@ -1,0 +1,82 @@
+import PrismProtocol
+import PrismStore
+import Testing
+
+@testable import PrismEngine
+
+@Suite("What becomes of a packet")
+struct DeliveryDecisionTests {
+  static let ids = (1...3).map { PacketID("018bcfe5-6800-7000-8000-00000000000\($0)")! }
+
+  static func settle(_ answer: DeliveryOutcome.Verdict, items: Int = 100) -> (DeliveryDecision, idsMade: Int) {
+    var made = 0
+    let attempt = DeliveryDecision.Attempt(packet: ids[0], itemCount: items, attempts: 3, now: 5000)
+    let result = DeliveryDecision(answer, attempt) {
+      made += 1
+      return ids[made]
+    }
+    return (result, made)
+  }
+
+  static let kept: [(DeliveryOutcome.Verdict, DeliveryDecision)] = [
+    (.noReceipt(status: 200), .again(.failure, .init(cause: "no receipt", status: 200))),
+    (
+      .misconfigured(status: 401, code: nil, message: ""),
+      .again(.held, .init(cause: "status 401, a fault of configuration", status: 401))
+    ),
+    (
+      .misconfigured(status: 302, code: nil, message: "over there"),
+      .again(.held, .init(cause: "status 302, a fault of configuration: over there", status: 302))
+    ),
+    (
+      .misconfigured(status: 400, code: .decryptionFailed, message: ""),
+      .again(.held, .init(cause: "status 400, a fault of configuration", status: 400, code: .decryptionFailed))
+    ),
+    (.unproven(status: 400), .confirm),
+    (
+      .unavailable(status: 503, cause: "status 503", retryAfter: .seconds(9)),
+      .again(.failure, .init(cause: "status 503", status: 503), retryAfter: .seconds(9))
+    ),
+    (
+      .unavailable(status: nil, cause: "tls: no", retryAfter: nil),
+      .again(.failure, .init(cause: "tls: no"))
+    ),
+    (.cancelled, .kept),
+  ]
+
+  @Test("what may have arrived, or may yet, stays the packet that it is", arguments: kept)
+  func again(answer: DeliveryOutcome.Verdict, expected: DeliveryDecision) {
+    for items in [1, 100] {
+      let (result, made) = Self.settle(answer, items: items)
+      #expect(result == expected && made == 0)
+    }
+  }
+
+  @Test("an acceptance settles it, as a duplicate too", arguments: [false, true]) func accepted(wasDuplicate: Bool) {
+    let receipt = Disposition.Receipt(unixMilliseconds: 5000, attempts: 3, wasDuplicate: wasDuplicate)
+    let (result, _) = Self.settle(.accepted(wasDuplicate: wasDuplicate))
+    #expect(result == .settled(.delivered(Self.ids[0], receipt: receipt)))
+  }
+
+  static let rejections: [(DeliveryOutcome.Verdict, status: Int)] = [
+    (.tooLarge(status: 413, message: "m"), 413), (.unacceptable(status: 400, message: "m"), 400),
+    (.unacceptable(status: 415, message: "m"), 415), (.unacceptable(status: 422, message: "m"), 422),
+  ]
+
+  @Test("a rejection halves it under two new ids; of a single row it makes a dead letter", arguments: rejections)
+  func halved(answer: DeliveryOutcome.Verdict, status: Int) {
+    for items in [2, 3, 100] {
+      let split = DeliveryDecision.split(
+        .split(Self.ids[0], first: Self.ids[1], second: Self.ids[2]), first: Self.ids[1], second: Self.ids[2])
+      #expect(Self.settle(answer, items: items).0 == split)
+    }
+    let cause = Disposition.DeadCause(status: status, message: "m", unixMilliseconds: 5000, attempts: 3)
+    #expect(Self.settle(answer, items: 1) == (.settled(.dead(Self.ids[0], cause: cause)), 0))
+  }
+
+  @Test("what the collector may have had and forgotten becomes dead letters, whole") func tooOld() {
+    let cause = Disposition.DeadCause(status: 410, message: "m", unixMilliseconds: 5000, attempts: 3)
+    let (result, made) = Self.settle(.tooOld(message: "m"), items: 100)
+    #expect(result == .settled(.dead(Self.ids[0], cause: cause)) && made == 0)
+  }
+}

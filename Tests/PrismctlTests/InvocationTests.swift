@@ -1,0 +1,107 @@
+import Foundation
+import PrismTestSupport
+import Testing
+
+@testable import prismctl
+
+/// The program as people type at it.
+@Suite("Habits of the command line")
+struct InvocationTests {
+  private static func ran(_ words: [String]) throws -> Tool { try Tool(Tool.built("prismctl"), words) }
+
+  @Test(
+    "help is where it is looked for",
+    arguments: [
+      (["-h"], 0, "prismctl COMMAND"), (["help"], 0, "dead requeue"), (["help", "send"], 0, "usage: prismctl send"),
+      (["send", "-h"], 0, "--payload FILE"), (["version"], 0, "prismctl "), (["--version"], 0, "prismctl "),
+      (["dead"], 64, "dead requeue"), (["dead", "--help"], 0, "dead requeue"), (["help", "dead"], 0, "dead drop"),
+      (["help", "dead", "list"], 0, "--namespace N"), ([], 64, "prismctl COMMAND"),
+    ] as [([String], Int32, String)])
+  func help(words: [String], exitCode: Int32, text: String) throws {
+    let tool = try Self.ran(words)
+    #expect(tool.exitCode == exitCode && tool.output.contains(text), "\(tool.output)")
+  }
+
+  @Test(
+    "a typing error is answered with what was meant",
+    arguments: [
+      (["staus"], "did you mean `prismctl status`?"), (["dead", "lst"], "did you mean `prismctl dead list`?"),
+      (["status", "--jsn"], "did you mean `--json`?"), (["help", "expalin"], "did you mean `prismctl explain`?"),
+      (["keys", "new", "--control", "/x", "f"], "`keys new` has no option `--control`; other commands have it"),
+      (["status", "--output", "yaml"], "must be text or json"), (["status", "--watch=0"], "must be 1 to 3600"),
+      (["dead", "list", "--since", "yesterday"], "--since: is `yesterday`"),
+      (["status", "--json=1"], "takes no value"),
+    ])
+  func errors(words: [String], text: String) throws {
+    let tool = try Self.ran(words)
+    #expect(tool.exitCode == 64 && tool.output.contains(text), "\(tool.output)")
+  }
+
+  @Test("an option is there where it matters: a socket for those that open it, --watch where it shows a state")
+  func options() {
+    for command in commands {
+      let names = command.allOptions.map(\.name)
+      #expect(names.contains("--control") == command.sockets.contains(.control), "\(command.name)")
+      #expect(names.contains("--ingest") == command.sockets.contains(.ingest), "\(command.name)")
+      #expect(names.contains("--output") == names.contains("--json"), "\(command.name)")
+      #expect(Set(names).count == names.count, "\(command.name)")
+    }
+    let watched = commands.filter(\.isWatchable).map(\.name)
+    #expect(watched == ["status", "doctor", "network", "explain", "trace", "dead list"])
+  }
+
+  @Test("the manual has every exit code of the overview, and each is one that a command gives")
+  @MainActor func exitCodes() throws {
+    let page = try HeldFile.text("docs/man/prismctl.1")
+    for (code, _) in Overview.exitCodes { #expect(page.contains("\n.It \(code)\n"), "\(code)") }
+    let folder = TemporaryFolder()
+    try folder.write("nonsense: 1\n", to: "prismd.yaml")
+    let file = folder("prismd.yaml")
+    let given: [(Int32, [String])] = [
+      (0, ["version"]), (64, ["nosuch"]), (66, ["decode", "--key", "/none", "--headers", "/none", "/none"]),
+      (69, ["--control", folder("none"), "status"]), (73, ["keys", "new", file]), (78, ["config", "check", file]),
+    ]
+    for (code, words) in given { #expect(try Self.ran(words).exitCode == code, "\(words)") }
+  }
+
+  @Test(
+    "--since takes a span, a day or a time",
+    arguments: [
+      ("15m", "2026-01-31T11:45:00.000Z", true), ("15m", "2026-01-31T11:44:59.999Z", false),
+      ("2d", "2026-01-29T12:00:00.000Z", true), ("2026-01-31", "2026-01-31T00:00:00.000Z", true),
+      ("2026-01-31", "2026-01-30T23:59:59.999Z", false), ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.000Z", true),
+      ("2026-01-31T12:00:00Z", "2026-01-31T11:59:59.999Z", false),
+    ])
+  func since(text: String, time: String, includes: Bool) throws {
+    let noon = 1_769_860_800  // 2026-01-31T12:00:00Z
+    #expect(try Since(text, nowSeconds: noon).includes(time) == includes)
+  }
+}
+
+@Suite("prismctl top: keys")
+struct TopViewTests {
+  private func view(_ keys: String, _ start: TopView = TopView()) -> TopView {
+    var view = start
+    view.take(Array(keys.utf8), page: 10)
+    return view
+  }
+
+  @Test(
+    "arrows, pages and their letters scroll, never above the first",
+    arguments: [
+      ("\u{1B}[B\u{1B}[B", 2), ("jj k", 11), ("\u{1B}[6~", 10), ("\u{1B}[6~\u{1B}[5~\u{1B}[5~", 0), ("k", 0),
+      ("jjg", 0), ("\u{1B}OBb", 0),
+    ])
+  func scroll(keys: String, offset: Int) { #expect(view(keys).offset == offset) }
+
+  @Test("letters after / are the filter, q among them; Enter keeps it and Esc clears it")
+  func filter() {
+    let typed = view("/Qu\u{7F}x")
+    #expect(typed.filter == "qx" && typed.isTyping && !typed.isOver)
+    #expect(typed.shows("aQXb") && !typed.shows("shop"))
+    let kept = view("\r", typed)
+    #expect(kept.filter == "qx" && !kept.isTyping && kept.footer.contains("`qx`"))
+    #expect(view("\u{1B}", kept).filter.isEmpty)
+    #expect(view("q", kept).isOver && view("\u{3}", typed).isOver && view("", kept).isOver)
+  }
+}
