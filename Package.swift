@@ -52,7 +52,7 @@ let package = Package(
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),
     library("PrismProtocol", ["PrismBase"]),
-    library("PrismPacket", ["PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
+    library("PrismPacket", ["PrismBase", "PrismProtocol", "CZlib", "CDeflate", "CZstd", "COpenSSL"]),
     library("PrismConfig", ["PrismBase", "PrismProtocol", "CYAML"]),
     library("PrismSQLite", ["CSQLite", "CJoinedWrites"]),
     library("PrismSalvage", ["PrismSQLite"]),

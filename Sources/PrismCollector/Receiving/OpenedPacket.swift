@@ -1,4 +1,4 @@
-import Glibc
+import PrismBase
 import PrismPacket
 import PrismProtocol
 
@@ -39,13 +39,9 @@ struct OpenedPacket: Sendable {
     var reader = RowReader(
       textBytes: metas.count, typePrefix: namespace.isBusiness ? Array("\(namespace)-".utf8) : [],
       clockCorrection: delivery.clockCorrection)
-    var start = 0
-    while true {
-      let end = Self.lineEnd(metas, from: start)
+    for line in LineRanges(metas) {
       guard reader.rows.count < delivery.itemCount else { throw Self.mismatch(delivery, "more") }
-      try reader.read(metas.span, start..<end)
-      guard end < metas.count else { break }
-      start = end + 1
+      try reader.read(metas.span, line)
     }
     guard reader.rows.count == delivery.itemCount,
       !delivery.context.kind.hasPayload || payloads.count == delivery.itemCount
@@ -56,15 +52,6 @@ struct OpenedPacket: Sendable {
 
   func meta(_ row: Row) -> ArraySlice<UInt8> { bytes[row.meta] }
   func payload(_ index: Int) -> [UInt8]? { delivery.context.kind.hasPayload ? payloads[index] : nil }
-
-  /// The end of the line that begins at `start`, without its line feed.
-  private static func lineEnd(_ text: [UInt8], from start: Int) -> Int {
-    text.withUnsafeBytes { text in
-      guard start < text.count, let base = text.baseAddress, let found = memchr(base + start, 0x0A, text.count - start)
-      else { return text.count }
-      return UnsafeRawPointer(found) - base
-    }
-  }
 
   private static func mismatch(_ delivery: Delivery, _ found: String) -> CollectorRefusal {
     CollectorRefusal(

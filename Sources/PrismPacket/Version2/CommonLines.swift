@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// Writes the lines of a meta block with common information once. A line `{"$common":{…}}` holds the members that the
@@ -51,13 +52,14 @@ public struct MetaBlock: Sendable, Equatable {
   ///   `unpackFailed` for a `$common` line that is not one object with the one object `$common`.
   public init(parsing text: [UInt8], rowsMax: Int) throws(PacketError) {
     var (rows, common): ([Row], Range<Int>?) = ([], nil)
-    for line in text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+    for range in LineRanges(text) {
+      let line = text[range]
       if line.starts(with: CommonLineWriter.head) {
         common = try Self.members(ofCommon: line)
       } else {
         guard rows.count < rowsMax else { throw .countMismatch }
         guard line.count <= Limits.metaBytesMax else { throw .tooLarge }
-        rows.append(Row(line: line.startIndex..<line.endIndex, common: common))
+        rows.append(Row(line: range, common: common))
       }
     }
     (self.text, self.rows) = (text, rows)
