@@ -64,6 +64,21 @@ struct IngestConversationTests {
     #expect(answers[4]["hello"]?["limits"]?["payloadByte"]?.int == 1_048_576)
   }
 
+  @Test(
+    "a client that reads no more: its reports are stored, refusals are counted, and no text of them is made",
+    arguments: [AnswerMode.each, .cumulative])
+  func unread(mode: AnswerMode) {
+    var conversation = AdmissionSupport.conversation()
+    conversation.forcedAnswerMode = mode
+    conversation.isRead = false
+    conversation.consume(String(repeating: "x\n", count: 1000))
+    #expect(conversation.output.count < 100 && conversation.takeTally().refused[.badRequest] == 1000)
+    conversation.consume("\(Self.good)\n")
+    var store = CommittingStore()
+    store.commit(&conversation)
+    #expect(conversation.takeTally().stored == 1 && conversation.isSettled)
+  }
+
   @Test("cumulative answers: one line a commit, refusals by their number, from 1")
   func cumulative() {
     var conversation = AdmissionSupport.conversation()

@@ -26,6 +26,8 @@ public struct AnswerQueue: Sendable {
   /// Memory of the answers that are known and not rendered: they wait behind reports whose commit is not settled.
   public private(set) var bytes = 0
   private var summary = AnswerSummary()
+  /// The client reads its answers. Where it does not, no text is made of a refusal.
+  public var isRead = true
 
   /// No answer is owed.
   public init() {}
@@ -56,6 +58,7 @@ public struct AnswerQueue: Sendable {
     received += 1
     summary.refuse(refusal)
     summary.answers += 1
+    guard isRead else { return append([], reports: 1) }
     switch mode {
     case .each: append(AnswerText.refused(refusal), reports: 1)
     case .cumulative:

@@ -25,6 +25,11 @@ public struct IngestConversation: Sendable {
   /// A reader follows the feed: refused reports are kept for `takeRefused`.
   public var isFollowed = false
   private var refused: [(name: ReportName, code: RefusalCode)] = []
+  /// The client reads its answers.
+  public var isRead: Bool {
+    get { answers.isRead }
+    set { answers.isRead = newValue }
+  }
   /// nil: as the greeting says.
   public var forcedAnswerMode: AnswerMode?
 

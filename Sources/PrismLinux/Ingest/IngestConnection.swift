@@ -104,6 +104,7 @@ extension IngestConnection {
     while unsentBytes > 0 && !peerClosedRead {
       guard let count = descriptor.write(outbound[sentBytes...]) else {
         peerClosedRead = true
+        conversation?.isRead = false
         break
       }
       if count == 0 { break }
