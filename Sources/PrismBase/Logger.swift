@@ -1,7 +1,7 @@
 import Synchronization
 
 #if canImport(Glibc)
-  import Glibc
+  public import Glibc
 #endif
 
 /// Writes events to standard error, one a line: `level message key=value…` (or one JSON object).

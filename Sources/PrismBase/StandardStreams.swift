@@ -1,7 +1,7 @@
 import Synchronization
 
 #if canImport(Glibc)
-  import Glibc
+  public import Glibc
 #endif
 
 /// Standard error of a daemon, which may be closed, full, or without a reader.

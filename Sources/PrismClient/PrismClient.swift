@@ -1,6 +1,6 @@
 import Glibc
 import PrismBase
-import PrismProtocol
+public import PrismProtocol
 
 /// Reports to the daemon of this machine.
 ///

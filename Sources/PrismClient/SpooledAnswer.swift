@@ -1,4 +1,4 @@
-internal import CPrism
+import CPrism
 public import PrismProtocol
 
 /// The result for a report that `SpooledClient` took.

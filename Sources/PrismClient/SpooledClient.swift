@@ -1,4 +1,4 @@
-internal import CPrism
+import CPrism
 import Dispatch
 public import PrismProtocol
 

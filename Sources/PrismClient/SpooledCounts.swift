@@ -1,4 +1,4 @@
-internal import CPrism
+import CPrism
 
 /// The counters of a `SpooledClient` since its start.
 public struct SpooledCounts: Sendable, Equatable {

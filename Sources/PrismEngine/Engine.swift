@@ -1,8 +1,8 @@
 public import PrismAdmission
-import PrismBase
-import PrismConfig
+public import PrismBase
+public import PrismConfig
 import PrismProtocol
-import PrismStore
+public import PrismStore
 
 /// The daemon's delivery as a whole: a pipeline for each namespace, the store's maintenance, reloads, the network.
 public actor Engine {

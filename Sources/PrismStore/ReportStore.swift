@@ -1,6 +1,6 @@
 import Dispatch
 import PrismBase
-import PrismProtocol
+public import PrismProtocol
 import PrismSQLite
 
 /// The reports that were taken and have not left, on disk: `STATE/prism.db`, one SQLite database behind one serial queue

@@ -43,6 +43,24 @@ import Testing
     #expect(Set(list.matches(of: /"(\w+)"/).map { String($0.1) }) == Self.rooms[module])
   }
 
+  @Test("in every Swift target an import is internal, and a public one that nothing public needs is an error")
+  func importsAreInternal() throws {
+    let package = try #require(SourceTree.read("Package.swift"))
+    let strict = try #require(package.firstMatch(of: /let strict: \[SwiftSetting\] = \[([^\]]*)\]/)).1
+    #expect(strict.contains(".enableUpcomingFeature(\"InternalImportsByDefault\")"))
+    #expect(strict.contains(".treatAllWarnings(as: .error)"))
+
+    let targets = package.split(separator: /\.(?:target|executableTarget|testTarget)\(/).dropFirst()
+    #expect(targets.count > 3)
+    for target in targets where !target.starts(with: /\s*name: "C[A-Z]/) {
+      #expect(target.contains("swiftSettings: strict"), "use the settings of all: \(target.prefix(60))")
+    }
+    for file in SourceTree.sources + SourceTree.tests {
+      let written = file.code.contains(/(?m)^\s*(?:internal import|@_exported|@_implementationOnly)\b/)
+      #expect(!written, "\(file): import is internal already, and a module gives on no other")
+    }
+  }
+
   @Test("PrismBase is what several rooms need: one way to read a file, to open a socket, to look up an account")
   func filesAndSocketsAreInOnePlace() {
     let calls = [

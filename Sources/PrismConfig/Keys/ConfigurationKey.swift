@@ -1,4 +1,4 @@
-import PrismProtocol
+package import PrismProtocol
 
 /// One key of a configuration file. Checking, the JSON Schema, `config show`, the differences of two configurations, the
 /// hints for unknown keys and the tables of the documentation all come from these.

@@ -1,4 +1,4 @@
-import PrismProtocol
+package import PrismProtocol
 
 /// JSON Schema (draft 2020-12) of the configuration files, for editors.
 package enum Schema {

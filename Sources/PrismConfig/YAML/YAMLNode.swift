@@ -1,4 +1,4 @@
-import PrismProtocol
+package import PrismProtocol
 
 /// A value of a configuration file, with its line. Text is kept as it was written. The key that it belongs to decides
 /// the meaning of a plain scalar, so `1.10` can stay a version and `no` is never a boolean.

@@ -1,4 +1,4 @@
-import PrismConfig
+public import PrismConfig
 import PrismProtocol
 import Synchronization
 

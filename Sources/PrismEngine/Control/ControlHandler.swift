@@ -1,6 +1,6 @@
 import PrismBase
 import PrismConfig
-import PrismProtocol
+public import PrismProtocol
 import PrismStore
 
 /// Answers what `prismctl` asks (docs/control-protocol.md). Every answer ends with a line that has `"done":true`.

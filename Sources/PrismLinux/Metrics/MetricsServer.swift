@@ -1,7 +1,7 @@
-import PrismAdmission
-import PrismBase
-import PrismEngine
-import PrismHTTP
+public import PrismAdmission
+public import PrismBase
+public import PrismEngine
+public import PrismHTTP
 import PrismProtocol
 
 /// Serves `/metrics`, `/healthz` and `/readyz` (docs/metrics.md). Costs nothing until it listens.
