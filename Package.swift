@@ -104,7 +104,7 @@ let package = Package(
       path: "Tests/PrismTestSupport", swiftSettings: strict),
     tests("PrismBaseTests", ["PrismBase", "PrismTestSupport"]),
     tests("PrismProtocolTests", ["PrismProtocol", "PrismTestSupport"]),
-    tests("PrismPacketTests", ["PrismPacket", "PrismProtocol", "PrismTestSupport"], resources: [.copy("Vectors")]),
+    tests("PrismPacketTests", ["PrismPacket", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismConfigTests", ["PrismConfig", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
     tests("PrismSalvageTests", ["PrismSalvage", "PrismSQLite", "PrismTestSupport"]),

@@ -3,72 +3,75 @@ import PrismProtocol
 
 @testable import PrismPacket
 
-/// Packets as the collector decodes them. The first byte says how deep the rest reaches: as the body, as a block before
-/// decryption, as gzip, or as metas and payloads of a packet that is sound.
+/// Packets as the collector reads them.
+///
+/// The first byte says how. Bits 0 and 1: the rest is the body, one packed block, the lines of a sound packet, or a body
+/// with a valid code. Bits 2 and 3: the encoding. Bits 4 and 5: the count of rows. Bit 6: the kind. Bit 7: the cipher.
 @main
 enum Packet {
   static func main() { Fuzz.run { run($0) } }
 
   private static let key = Secret([UInt8](repeating: 7, count: 16))
   private static let id = PacketID("018bcfe5-6800-7000-8000-0000000000ff")!
-  private static let nonce = [UInt8](repeating: 3, count: 12)
   private static let limits = PacketLimits(metaBlockBytesMax: 1 << 20, payloadBytesMax: 1 << 20)
+  private static let ciphers: [Cipher] = [.aes128GCM, .aes128CBC]
+  private static let encodings: [PacketEncoding] = [.gzip, .zstd, .none, .gzip]
 
-  private nonisolated(unsafe) static let gcmDecoder = try? PacketDecoder(cipher: .aes128GCM, key: key, limits: limits)
-  private nonisolated(unsafe) static let cbcDecoder = try? PacketDecoder(cipher: .aes128CBC, key: key, limits: limits)
+  private nonisolated(unsafe) static let readers = ciphers.map {
+    try? PacketReader(cipher: $0, key: key, limits: limits)
+  }
+  private nonisolated(unsafe) static let writers = ciphers.map { cipher in
+    encodings.map { try? PacketWriter(cipher: cipher, keyID: "main", key: key, encoding: $0) }
+  }
 
   private static func run(_ input: ArraySlice<UInt8>) {
     var rest = input
     let mode = rest.takeByte()
-    let cipher: Cipher = mode & 0x80 == 0 ? .aes128GCM : .aes128CBC
-    let kind: RowKind = mode & 0x40 == 0 ? .meta : .payload
-    let context = PacketContext(deviceID: "d", namespace: .prism, packetID: id, kind: kind)
+    let (cipher, encoding) = (Int(mode >> 7), Int(mode >> 2 & 3))
+    let headers = PacketHeaders(
+      deviceID: "d", namespace: .prism, packetID: id, kind: mode & 0x40 == 0 ? .meta : .payload,
+      itemCount: 1 + Int(mode >> 4 & 3), sentTime: 1,
+      format: BlockFormat(cipher: ciphers[cipher], keyID: "main", encoding: encodings[encoding]))
+    guard let reader = readers[cipher], let writer = writers[cipher][encoding] else {
+      fatalError("there is no reader, or no writer")
+    }
     do {
       switch mode & 3 {
-      case 0: try decode(Array(rest), context, cipher)
-      case 1: try decode(body([Array(rest)], context), context, .aes128GCM)
-      case 2: try decode(body(try blocks(rest), context), context, .aes128GCM)
-      default: try decode(Array(rest), context, cipher, hasMac: true)
+      case 0: try read(headers, Array(rest), mac: nil, reader)
+      case 1: try read(try writer.seal(headers, contents([Array(rest)], headers)), reader)
+      case 2: try read(try writer.seal(headers, contents(try packed(rest, writer), headers)), reader)
+      default:
+        let mac = Hex.encode(try PacketCode(key: key).code(context: headers.context, body: Array(rest)))
+        try read(headers, Array(rest), mac: mac, reader)
       }
     } catch { return }
   }
 
-  private static func decode(
-    _ body: [UInt8], _ context: PacketContext, _ cipher: Cipher, hasMac: Bool = false
-  ) throws {
-    guard let decoder = cipher == .aes128CBC ? cbcDecoder : gcmDecoder else { fatalError("there is no decoder") }
-    let mac = hasMac ? Hex.encode(try PacketCode(key: key).code(context: context.bytes, body: body)) : nil
-    let packet = try decoder.decode(context: context, body: body, mac: mac)
-    precondition(packet.payloads.count == (context.kind == .payload ? packet.metas.count : 0))
-    for meta in packet.metas where (try? MetaFields(meta.span)) != nil {
+  private static func read(_ packet: WrittenPacket, _ reader: PacketReader) throws {
+    try read(packet.headers, packet.body, mac: packet.mac, reader)
+  }
+
+  private static func read(_ headers: PacketHeaders, _ body: [UInt8], mac: String?, _ reader: PacketReader) throws {
+    let packet = try reader.read(headers, body: body, mac: mac)
+    precondition(packet.metas.rows.count == headers.itemCount)
+    precondition(packet.payloads.count == (headers.kind.hasPayload ? headers.itemCount : 0))
+    for meta in try packet.metas.merged() where (try? MetaFields(meta.span)) != nil {
       let tree = try? JSONValue(parsing: meta, allowsDuplicateKeys: true)
       precondition(tree?.object != nil, "the collector takes a meta that is no JSON object")
     }
   }
 
-  /// Blocks whose ciphertext is sound, and whose gzip is the input's.
-  private static func body(_ packed: [[UInt8]], _ context: PacketContext) throws -> [UInt8] {
-    let cipher = try BlockCipher(.aes128GCM, key: key)
-    var sealed: [[UInt8]] = []
-    for (index, bytes) in packed.enumerated() {
-      var block: [UInt8] = []
-      let context = context.bytes + String(index).utf8
-      bytes.withUnsafeBytes { try? cipher.seal($0, associated: context, nonce: nonce, to: &block) }
-      sealed.append(block)
-    }
-    guard context.kind == .payload, let first = sealed.first, first.count <= 0xFFFF else { return sealed.first ?? [] }
-    var body = [UInt8(first.count >> 8), UInt8(first.count & 0xFF), UInt8(truncatingIfNeeded: sealed.count - 1)]
-    for block in sealed.dropFirst() { body += (0..<4).map { UInt8(truncatingIfNeeded: block.count >> (24 - 8 * $0)) } }
-    return body + sealed.joined()
+  /// Packed blocks as a packet's contents: the first one is the meta block.
+  private static func contents(_ packed: [[UInt8]], _ headers: PacketHeaders) -> PackedContents {
+    PackedContents(
+      format: headers.format, rawBytes: 0, bodyBytes: 0, metaBlock: packed[0],
+      payloadBlocks: headers.kind.hasPayload ? Array(packed.dropFirst()) : nil)
   }
 
-  /// The input's pieces between zero bytes, compressed.
-  private static func blocks(_ input: ArraySlice<UInt8>) throws -> [[UInt8]] {
-    let compressor = try GzipCompressor()
-    var blocks: [[UInt8]] = []
-    for piece in input.split(separator: 0, maxSplits: 20, omittingEmptySubsequences: false) {
-      blocks.append(try compressor.compress(Array(piece)))
+  /// The input's pieces between zero bytes, compressed: 1 or more.
+  private static func packed(_ input: ArraySlice<UInt8>, _ writer: PacketWriter) throws -> [[UInt8]] {
+    try input.split(separator: 0, maxSplits: 20, omittingEmptySubsequences: false).map { piece in
+      try writer.pack(metas: Array(piece), payloads: nil).metaBlock
     }
-    return blocks
   }
 }

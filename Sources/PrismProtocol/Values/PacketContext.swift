@@ -1,5 +1,4 @@
-/// The identity of a packet. It binds blocks to their packet, so that a block can't be replayed elsewhere
-/// (docs/packet.md).
+/// The identity of a packet: who sent it, in which stream, under which id.
 public struct PacketContext: Sendable, Equatable, Hashable {
   /// The device that sends it.
   public var deviceID: String
@@ -12,10 +11,5 @@ public struct PacketContext: Sendable, Equatable, Hashable {
 
   public init(deviceID: String, namespace: NamespaceName, packetID: PacketID, kind: RowKind) {
     (self.deviceID, self.namespace, self.packetID, self.kind) = (deviceID, namespace, packetID, kind)
-  }
-
-  /// `prism1` LF device id LF namespace LF packet id LF kind LF
-  public var bytes: [UInt8] {
-    Array("prism1\n\(deviceID)\n\(namespace)\n\(packetID)\n\(kind.name)\n".utf8)
   }
 }

@@ -165,6 +165,30 @@ struct V2PacketTests {
     #expect(throws: PacketError.tooLarge) { try reader.unpack(packed) }
   }
 
+  @Test("never overflows its frame: a meta block or a count that the frame can't hold is an error")
+  func frameOverflow() throws {
+    var random = SeededRandom(seed: 7)
+    let noise = (0..<66_000).map { _ in UInt8.random(in: 0...255, using: &random) }
+    let writer = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: Self.key(.aes128GCM))
+    #expect(throws: PacketError.frameOverflow) { try writer.pack(metas: noise, payloads: [[]]) }
+    #expect(throws: PacketError.frameOverflow) {
+      try writer.pack(metas: Self.metas, payloads: [[UInt8]](repeating: [], count: 256))
+    }
+    #expect(throws: Never.self) { try writer.pack(metas: Array(noise.prefix(65_000)), payloads: [[]]) }
+    #expect(throws: PacketError.frameOverflow) {
+      try PayloadFrame.bytes(metaBlock: Array(noise.prefix(65_536)), payloadBlocks: [[]])
+    }
+    let full = try PayloadFrame.bytes(metaBlock: Array(noise.prefix(65_535)), payloadBlocks: [[1]])
+    #expect(try PayloadFrame(parsing: full).metaBlock.count == 65_535)
+  }
+
+  @Test("a key of the wrong length is refused", arguments: Cipher.allCases)
+  func keyLength(cipher: Cipher) {
+    let key = Secret([1, 2, 3])
+    #expect(throws: PacketError.keyLength) { try PacketWriter(cipher: cipher, keyID: "main", key: key) }
+    #expect(throws: PacketError.keyLength) { try PacketReader(cipher: cipher, key: key) }
+  }
+
   @Test("a packet is opened by no other device's key") func derivedKeys() throws {
     var random = SeededRandom(seed: 6)
     let keys = try ["a", "b"].map {

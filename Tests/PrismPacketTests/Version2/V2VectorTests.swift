@@ -1,5 +1,6 @@
 import Foundation
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @testable import PrismPacket
@@ -29,7 +30,7 @@ struct V2VectorTests {
     return .object(members.sorted { $0.key < $1.key })
   }
 
-  @Test("a packet that was changed, or is none, is refused for its reason")
+  @Test("a packet that was changed, or is not a packet, is refused for its reason")
   func refused() throws {
     let vectors = try V2Vectors.load("packets-refused")
     try #require(vectors.count == 47)
@@ -107,5 +108,46 @@ struct V2VectorTests {
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     check.waitUntilExit()
     #expect(check.terminationStatus == 0, "\(text)")
+  }
+
+  @Test("the decoder in Python opens what prism writes", arguments: Cipher.allCases, PacketEncoding.allCases)
+  func opensWritten(cipher: Cipher, encoding: PacketEncoding) throws {
+    var random = SeededRandom(seed: 9)
+    let key = V2PacketTests.key(cipher)
+    let writer = try PacketWriter(cipher: cipher, keyID: "main", key: key, encoding: encoding)
+    for kind in RowKind.all {
+      let packet = try writer.write(
+        V2PacketTests.headers(kind, count: 2, &random), metas: V2PacketTests.metas, payloads: V2PacketTests.payloads)
+      var fields = packet.headers.fields
+      if let mac = packet.mac { fields.append(("Prism-Mac", mac)) }
+      let question = JSONValue.object([
+        JSONValue.Member("headers", .object(fields.map { JSONValue.Member($0.name, .string($0.value)) })),
+        JSONValue.Member("key", .string(Hex.encode(key.bytes))),
+        JSONValue.Member("body", .string(Hex.encode(packet.body))),
+      ])
+      let program = """
+        import json, sys
+        sys.path.insert(0, "\(V2Vectors.folder)/decoders")
+        import prism_packet
+        packet = json.loads(sys.argv[1])
+        key, body = bytes.fromhex(packet["key"]), bytes.fromhex(packet["body"])
+        rows, payloads = prism_packet.open_packet(packet["headers"], body, key)
+        print(json.dumps([rows, [payload.decode() for payload in payloads]], sort_keys=True))
+        """
+      let answer = try python(program, String(decoding: question.bytes, as: UTF8.self))
+      let payloads = kind.hasPayload ? #"["hello hello hello", ""]"# : "[]"
+      #expect(answer == #"[[{"A": "gr\u00f6\u00dfe", "n": 1}, {"A": 3, "n": 2}], \#(payloads)]"#)
+    }
+  }
+
+  private func python(_ program: String, _ argument: String) throws -> String {
+    let (process, output) = (Process(), Pipe())
+    process.executableURL = URL(filePath: "/usr/bin/python3")
+    process.arguments = ["-B", "-c", program, argument]
+    process.standardOutput = output
+    try process.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return text.trimmingCharacters(in: .newlines)
   }
 }
