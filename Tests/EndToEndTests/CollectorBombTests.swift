@@ -5,7 +5,7 @@ import PrismProtocol
 import Testing
 
 /// What the holder of a key, or one without, may cost the collector as a program.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(30)))
 struct CollectorBombTests {
   private struct Bomb {
     var name: String
@@ -49,12 +49,16 @@ struct CollectorBombTests {
         let statuses = try await withThrowingTaskGroup(of: String.self) { group in
           for number in 0..<3 {
             let command = try Self.command(bomb, number, harness, Secret(key))
-            group.addTask { try await Programs.run("curl", command).output }
+            group.addTask {
+              let ran = try await Programs.run("curl", command)
+              return ran.exitCode == 0 ? ran.output : "\(ran.output), curl ended with \(ran.exitCode)"
+            }
           }
           return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(statuses.allSatisfy { $0 == bomb.status || $0 == "503" }, "\(bomb.name): \(statuses)")
         let seconds = try Self.processorSeconds(process) - before
+        // Seen: at most 0.3 s, in a debug build. A busy machine adds to the time of day, hardly to this.
         #expect(seconds < 6, "\(bomb.name): three times in \(seconds) s")
       }
       let peak = try Self.peakMiB(process)
@@ -78,7 +82,9 @@ struct CollectorBombTests {
     let body = "\(harness.folder)/bomb-\(number)"
     try Data(packet.body).write(to: URL(filePath: body))
     let lines = packet.headers.fields.map { "\($0.name): \($0.value)" } + ["Expect:"]
-    return ["-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60", "--data-binary", "@\(body)"]
+    return [
+      "-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", patience.secondsText, "--data-binary", "@\(body)",
+    ]
       + lines.flatMap { ["-H", $0] } + ["\(harness.url)/prism/\(headers.kind.name)"]
   }
 

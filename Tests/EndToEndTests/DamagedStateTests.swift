@@ -39,12 +39,12 @@ import Testing
     if !isRunning { try await harness.startDaemon() }
     try await harness.startCollector()
     // Whoever meets the damage first may be refused; then reports are taken again.
-    try await waitUntil("reports are taken after \(what)", within: .seconds(30)) {
+    try await waitUntil("reports are taken after \(what)") {
       let answers = try await harness.client().report(contentsOf: [Sample.report(sent, in: "shop", hasPayload: true)])
       sent += 1
       return answers.allSatisfy { if case .stored = $0 { true } else { false } }
     }
-    try await harness.waitUntilSent(["shop"], within: .seconds(120))
+    try await harness.waitUntilSent(["shop"])
     try await expectWhole(harness, sent, "round \(round): \(what)")
   }
 

@@ -39,7 +39,7 @@ import Testing
       stranger.fill(leaving: Int.random(in: 0...1_500_000, using: &random))
       let isRefused = try await oracle.sendUntilRefused()
       #expect(isRefused, "position \(position): the disk was not full")
-      try await waitUntil("everything is delivered on a full disk", within: .seconds(120)) {
+      try await waitUntil("everything is delivered on a full disk") {
         let status = try await harness.status()
         return ["meta", "payload"].allSatisfy { kind in
           ["waiting", "claimed"].allSatisfy { Harness.rows(status, "shop", kind, $0) == 0 }
@@ -50,7 +50,7 @@ import Testing
       let start = clock.now
       var (held, isTaken) = (oracle, false)
       do {
-        try await waitUntil("reports are taken again", within: .seconds(30)) {
+        try await waitUntil("reports are taken again") {
           isTaken = try await held.send(1)
           return isTaken
         }
@@ -64,7 +64,7 @@ import Testing
       "DiskFullTests: \(oracle.stored.count) reports stored, \(oracle.refused) refused; taken again after at most \(slowest)"
     )
     #expect(oracle.codes == ["disk_full"], "nothing else is refused")
-    try await harness.waitUntilSent(["shop"], within: .seconds(120))
+    try await harness.waitUntilSent(["shop"])
     for kind in ["meta", "payload"] { try await harness.expectArrived("shop", kind, oracle.stored.sorted()) }
     Harness.expectIdentity(try await harness.status())
     #expect(try await harness.status()["store"]?["state"]?.string == "working")

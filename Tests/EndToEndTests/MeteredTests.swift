@@ -38,7 +38,7 @@ struct MeteredTests {
       _ = try await client.report(report)
     }
     let limit = 1_048_576
-    try await waitUntil("the flow is used up", within: .seconds(60)) {
+    try await waitUntil("the flow is used up") {
       let flow = try await harness.status()["namespaces"]?["shop"]?["flow"]
       return flow?["usedBytes"]?.int ?? 0 >= limit
     }

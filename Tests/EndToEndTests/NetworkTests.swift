@@ -23,7 +23,7 @@ struct NetworkTests {
 
   private func expectArrived(_ harness: Harness, _ numbers: [Int]) async throws {
     var found: [Int] = []
-    try await waitUntil("\(numbers) arrive", within: .seconds(60), otherwise: "there are \(found)") {
+    try await waitUntil("\(numbers) arrive", otherwise: "there are \(found)") {
       found = try await harness.arrived("shop", "meta").map(\.number).sorted()
       return found == numbers
     }
@@ -35,7 +35,7 @@ struct NetworkTests {
   }
 
   private func expectNetwork(_ harness: Harness, _ kind: String) async throws {
-    try await waitUntil("the network is \(kind)", within: .seconds(30)) {
+    try await waitUntil("the network is \(kind)") {
       try await network(harness)["kind"] == .string(kind)
     }
   }

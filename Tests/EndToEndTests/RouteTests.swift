@@ -32,7 +32,7 @@ import Testing
       try await harness.startDaemon()
       let reports = (0..<150).map { Sample.report($0, in: "shop", hasPayload: true) }
       _ = try await harness.client().report(contentsOf: reports)
-      try await harness.waitUntilSent(["shop"], within: .seconds(60))
+      try await harness.waitUntilSent(["shop"])
       for kind in ["meta", "payload"] { try await harness.expectArrived("shop", kind, Array(0..<150)) }
     }
   }
@@ -47,7 +47,7 @@ import Testing
       try await harness.endDaemon(15)
       try await harness.startCollector()
       try await harness.startDaemon()
-      try await harness.waitUntilSent(["prism"], within: .seconds(60))
+      try await harness.waitUntilSent(["prism"])
       let rows = try await harness.query("SELECT meta ->> 'n' FROM report ORDER BY 1")
       #expect(rows == [["0"], ["1"], ["2"]])
     }

@@ -28,7 +28,7 @@ import Testing
       harness in
       try await harness.startDaemon()
       _ = try await harness.prismctl("send", "--namespace", "shop", "--type", "order", "--meta", #"{"a":1}"#)
-      try await waitUntil("it has failed", within: .seconds(60)) {
+      try await waitUntil("it has failed") {
         try await harness.status()["namespaces"]?["shop"]?["lastFailure"]?.object != nil
       }
       try await harness.startCollector()

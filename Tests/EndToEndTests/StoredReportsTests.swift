@@ -45,7 +45,7 @@ import Testing
       try harness.write(Self.shop, namespace: "shop")
       try await harness.startCollector()
       try await harness.reload()
-      try await harness.waitUntilSent(["shop"], within: .seconds(60))
+      try await harness.waitUntilSent(["shop"])
       #expect(try await places("r4", harness) == ["delivered"])
       #expect(try await places("r3", harness) == [])
       let status = try await harness.status()

@@ -5,7 +5,7 @@ import Testing
 
 /// Attacks on the collector as a program by other users of the machine, holders of a sender's token and web pages. Bombs of
 /// holders of a key: `CollectorBombTests`.
-@Suite(.serialized, .enabled(if: Crowd.isPermitted, Crowd.why), .timeLimit(.minutes(3)))
+@Suite(.serialized, .enabled(if: Crowd.isPermitted, Crowd.why), .timeLimit(.minutes(30)))
 struct CollectorStrangerTests {
   private let sender = "sender-secret", reader = "reader-secret"
 
@@ -31,7 +31,7 @@ struct CollectorStrangerTests {
   }
 
   private static func status(_ arguments: [String]) async throws -> String {
-    let words = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "20"] + arguments
+    let words = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", patience.secondsText] + arguments
     return try await Programs.run("env", Crowd.prefix(Crowd.firstAttacker) + words).output
   }
 
@@ -74,7 +74,7 @@ struct CollectorStrangerTests {
     let path = "\(harness.folder)/requests"
     try config.write(toFile: path, atomically: true, encoding: .utf8)
     chmod(path, 0o644)
-    let words = ["curl", "-s", "--max-time", "120", "-K", path]
+    let words = ["curl", "-s", "--max-time", patience.secondsText, "-K", path]
     _ = try await Programs.run("env", Crowd.prefix(Crowd.firstAttacker) + words)
     for page in ["/metrics", "/devices", "/reports"] {
       let text = try await Programs.run("curl", ["-s", "-H", "Authorization: Bearer \(reader)", url + page]).output

@@ -4,7 +4,7 @@ usage: attack.py KIND SOCKET SECONDS [CONNECTIONS]
        attack.py good SOCKET COUNT       prints {"answers", "refused", "p50Ms", "p99Ms", "maxMs"} as JSON
        attack.py send SOCKET COUNT TYPE  reports TYPE-0 to TYPE-(COUNT-1), prints {"stored", "duplicate", ...} as JSON
 
-An attacker ends by itself after SECONDS; whatever the daemon does to its connections, it opens new ones.
+An attacker ends by itself after SECONDS, or with the socket; whatever the daemon does to its connections, it opens new ones.
 """
 
 import json
@@ -74,7 +74,7 @@ class Client:
 def flood(kind, path, end, count):
     first, then, reads = FLOODS[kind] if kind in FLOODS else (SILENCES[kind], b"", True)
     selector, clients = selectors.DefaultSelector(), set()
-    while time.monotonic() < end:
+    while time.monotonic() < end and os.path.exists(path):
         while len(clients) < count:
             try:
                 client = Client(path, first, then, reads)
@@ -101,7 +101,7 @@ def flood(kind, path, end, count):
 
 
 def connects(path, end):
-    while time.monotonic() < end:
+    while time.monotonic() < end and os.path.exists(path):
         opened = []
         for _ in range(500):
             client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -124,7 +124,7 @@ def good(path, count):
             try:
                 if client is None:
                     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                    client.settimeout(60)
+                    client.settimeout(600)
                     client.connect(path)
                     answers = client.makefile("rb")
                 client.sendall(REPORT)
@@ -146,7 +146,7 @@ def good(path, count):
 def send(path, count, kind):
     """Under ids that others may give, too."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    client.settimeout(60)
+    client.settimeout(600)
     client.connect(path)
     answers, statuses = client.makefile("rb"), {"stored": 0, "duplicate": 0}
     for number in range(count):

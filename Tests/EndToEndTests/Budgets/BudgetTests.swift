@@ -37,7 +37,7 @@ import Testing
         try await harness.startDaemon()
         let process = try #require(harness.daemonProcess)
         var status: [String: Int] = [:]
-        try await waitUntil("the daemon rests", within: .seconds(60), otherwise: "\(status)") {
+        try await waitUntil("the daemon rests", otherwise: "\(status)") {
           status = try Self.fields("/proc/\(process)/status")
           return status["RssFile"]! < 12 * 1024
         }

@@ -11,7 +11,7 @@ import Testing
 
 @testable import PrismEngine
 
-@Suite("Each misbehaviour of a collector", .timeLimit(.minutes(2)))
+@Suite("Each misbehaviour of a collector", .timeLimit(.minutes(30)))
 struct MisbehaviourTests {
   static let packet = PacketID("018bcfe5-6800-7000-8000-0000000000ff")!
 
@@ -64,7 +64,13 @@ struct MisbehaviourTests {
       }
       _ = wrong.act(.init(wire: wire, headers: headers))
     }
-    let (answer, meaning) = await Self.post(server.url, timeout: wrong.isStall ? .seconds(1) : .seconds(30))
+    var timeout = wrong.isStall ? .seconds(1) : patience
+    var (answer, meaning) = await Self.post(server.url, timeout: timeout)
+    // On a busy machine a second may pass before anything has left.
+    while wrong.isStall, !answer.mayHaveLeft, timeout < patience {
+      timeout *= 4
+      (answer, meaning) = await Self.post(server.url, timeout: timeout)
+    }
     server.stop()
     #expect(Self.meaning(meaning) == wrong.meaning, "\(answer)")
     #expect(answer.mayHaveLeft)
@@ -86,11 +92,11 @@ struct MisbehaviourTests {
       }
     }
     let transport = CurlTransport()
-    #expect(Self.meaning(await Self.post(server.url, timeout: .seconds(30), by: transport).1) == .accepted)
-    let (answer, meaning) = await Self.post(server.url, timeout: .seconds(30), by: transport)
+    #expect(Self.meaning(await Self.post(server.url, timeout: patience, by: transport).1) == .accepted)
+    let (answer, meaning) = await Self.post(server.url, timeout: patience, by: transport)
     #expect(Self.meaning(meaning) == wrong.meaning, "\(answer)")
     #expect(answer.origin != .newConnection)
-    let asked = await Self.post(server.url, timeout: .seconds(30), by: transport, needsNewConnection: true)
+    let asked = await Self.post(server.url, timeout: patience, by: transport, needsNewConnection: true)
     #expect(Self.meaning(asked.1) == .accepted, "\(asked.0)")
     server.stop()
   }
@@ -113,7 +119,7 @@ struct MisbehaviourTests {
       let server = WireServer { front.serve($0, wrong) }
       let isSilent = failures == [.timeout]
       let url = "https://127.0.0.1:\(server.port)"
-      let (answer, _) = await Self.post(url, timeout: isSilent ? .seconds(1) : .seconds(30), caFile: front.authority)
+      let (answer, _) = await Self.post(url, timeout: isSilent ? .seconds(1) : patience, caFile: front.authority)
       server.stop()
       guard case .failure(let failure, let detail) = answer.outcome else {
         Issue.record("\(wrong): \(answer)")

@@ -25,7 +25,7 @@ final class Child: Sendable {
   @discardableResult
   func end(_ signal: Int32) async throws -> Int32 {
     program.signal(signal)
-    try await waitUntil("\(name) ends after signal \(signal): \(lastWords)", within: .seconds(30)) { !self.isRunning }
+    try await waitUntil("\(name) ends after signal \(signal): \(lastWords)") { !self.isRunning }
     return await program.end()
   }
 

@@ -20,8 +20,8 @@ extension Harness {
   }
 
   /// Waits until nothing of these namespaces waits or is on its way.
-  func waitUntilSent(_ namespaces: [String], within bound: Duration) async throws {
-    try await waitUntil("everything of \(namespaces) is sent", within: bound) {
+  func waitUntilSent(_ namespaces: [String]) async throws {
+    try await waitUntil("everything of \(namespaces) is sent") {
       let status = try await self.status()
       return namespaces.allSatisfy { namespace in
         ["meta", "payload"].allSatisfy { kind in

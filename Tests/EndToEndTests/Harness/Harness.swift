@@ -108,9 +108,9 @@ final class Harness: Sendable {
     let command = collectorPrefix + [Programs.collector] + arguments + more
     let child = try start(command, log: "collector.log")
     collector.withLock { $0 = child }
-    try await waitUntil("the collector serves", within: .seconds(30)) {
+    try await waitUntil("the collector serves") {
       guard child.isRunning else { throw Failed("the collector ended: \(child.lastWords)") }
-      let probe = ["-s", "-k", "-o", "/dev/null", "--max-time", "2", "\(self.url)/healthz"]
+      let probe = ["-s", "-k", "-o", "/dev/null", "--max-time", patience.secondsText, "\(self.url)/healthz"]
       let code = try await Programs.run("env", self.collectorCommand(["curl"] + probe)).exitCode
       return self.isTLS ? code != 7 : code == 0  // over TLS it may ask for a certificate that curl has not
     }
@@ -122,7 +122,7 @@ final class Harness: Sendable {
   func startDaemon() async throws {
     let child = try start(daemonPrefix + [Programs.prismd, "--config", config], log: "prismd.log")
     daemon.withLock { $0 = child }
-    try await waitUntil("prismd takes reports", within: .seconds(30)) {
+    try await waitUntil("prismd takes reports") {
       guard child.isRunning else { throw Failed("prismd ended: \(child.lastWords)") }
       return try await self.prismctl("status", "--json").exitCode == 0
     }
@@ -161,7 +161,7 @@ final class Harness: Sendable {
 
   // MARK: Asking
 
-  func client() -> PrismClient { PrismClient(socket: ingest, answerTimeout: .seconds(60)) }
+  func client() -> PrismClient { PrismClient(socket: ingest, answerTimeout: patience) }
 
   func prismctl(_ words: String...) async throws -> Ran {
     try await Programs.run(

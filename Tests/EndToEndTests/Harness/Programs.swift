@@ -43,17 +43,26 @@ struct Failed: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// Looks until `condition` holds.
+/// How long a test waits for anything before it fails: long enough for a machine with far more to do than it can. No test
+/// of these programs has a shorter wait of its own, so no verdict depends on how busy the machine is.
+let patience = Duration.seconds(600)
+
+extension Duration {
+  /// Whole seconds, for a command's argument.
+  var secondsText: String { String(components.seconds) }
+}
+
+/// Looks until `condition` holds, for as long as `patience`.
 /// - Parameter otherwise: what there was instead.
 func waitUntil(
-  _ what: String, within bound: Duration, otherwise: @autoclosure () -> String = "",
+  _ what: String, otherwise: @autoclosure () -> String = "",
   _ condition: () async throws -> Bool
 ) async throws {
   let clock = ContinuousClock()
-  let deadline = clock.now + bound
+  let deadline = clock.now + patience
   while clock.now < deadline {
     if try await condition() { return }
     try await Task.sleep(for: .milliseconds(5))
   }
-  throw Failed("this did not come within \(bound): \(what) \(otherwise())")
+  throw Failed("this did not come within \(patience): \(what) \(otherwise())")
 }

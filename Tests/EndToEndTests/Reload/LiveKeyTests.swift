@@ -106,7 +106,7 @@ import Testing
         try await harness.reload()
       }
       var last = ""
-      try await waitUntil("\(row.key): \(expected)", within: .seconds(30), otherwise: "found \(last)") {
+      try await waitUntil("\(row.key): \(expected)", otherwise: "found \(last)") {
         last = try await row.seen(harness)
         return last == expected
       }

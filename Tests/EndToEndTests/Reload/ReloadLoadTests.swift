@@ -30,7 +30,7 @@ import Testing
         group.addTask { try await Self.reloadAtRandom(harness, oracle, seed) }
         try await group.waitForAll()
       }
-      try await harness.waitUntilSent(Self.names, within: .seconds(300))
+      try await harness.waitUntilSent(Self.names)
       try await Self.check(harness, oracle)
     }
   }
@@ -90,7 +90,7 @@ import Testing
       if way == .command {
         try await harness.reload()
       } else {
-        try await waitUntil("\(name) has maxItem \(maxItem)", within: .seconds(30)) {
+        try await waitUntil("\(name) has maxItem \(maxItem)") {
           try await harness.inForce("maxItem", of: name) == .int(maxItem)
         }
       }

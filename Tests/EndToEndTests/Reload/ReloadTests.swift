@@ -12,7 +12,7 @@ import Testing
 
   private func expect(_ harness: Harness, _ what: String, maxItem: Int?, of namespace: String = "shop") async throws {
     try await waitUntil(
-      "\(what): maxItem \(String(describing: maxItem)); \(await harness.diagnosis)", within: .seconds(30)
+      "\(what): maxItem \(String(describing: maxItem)); \(await harness.diagnosis)"
     ) {
       try await harness.inForce("maxItem", of: namespace) == maxItem.map { .int($0) }
     }

@@ -32,9 +32,10 @@ final class ReplicaFleet: Sendable {
     return """
       defaults
         mode http
-        timeout connect 1s
-        timeout client 60s
-        timeout server 60s
+        timeout connect 10s
+        timeout check 10s
+        timeout client 600s
+        timeout server 600s
         option redispatch
         retries 2
       frontend packets
@@ -57,10 +58,10 @@ final class ReplicaFleet: Sendable {
         "--store", database.uri(),
       ], log: folder("collector\(index).log"))
     replicas.withLock { $0[index] = child }
-    try await waitUntil("replica \(index) answers", within: .seconds(60), otherwise: child.lastWords) {
+    try await waitUntil("replica \(index) answers", otherwise: child.lastWords) {
       guard child.isRunning else { throw Failed("the collector ended: \(child.lastWords)") }
       return try await Programs.run(
-        "curl", ["-s", "-o", "/dev/null", "--max-time", "2", "http://127.0.0.1:\(ports[index])/healthz"]
+        "curl", ["-s", "-o", "/dev/null", "--max-time", "20", "http://127.0.0.1:\(ports[index])/healthz"]
       ).exitCode == 0
     }
   }
