@@ -5,7 +5,9 @@ export SWIFT_BACKTRACE := enable=no
 PROGRAMS := prismd prismctl prism-collector
 # In a folder of its own: a debug build and its tests go on beside it.
 # `-z now`: all symbols are bound at the start, and their table is read-only from then on.
-RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static -Xlinker -z -Xlinker now
+# The names of this folder stay out: the same sources give the same bytes wherever they are built (`make reproducible`).
+RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static -Xlinker -z -Xlinker now \
+  -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 BINARIES := .build/static/release
 
 # Where `make install` puts what; a package overrides them.
@@ -19,7 +21,7 @@ UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Te
 
 .PHONY: help bootstrap build run run-postgres site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: clients test-clients soak-clients soak-adversary
-.PHONY: bench-build bench bench-json bench-plots install deb test-package soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
+.PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -34,7 +36,7 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 	install -D -s -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/lib/prism" scripts/prism-report
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/sysusers.d" systemd/sysusers.d/prism.conf
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d" systemd/tmpfiles.d/prism.conf
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d" systemd/tmpfiles.d/*.conf
 	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)" systemd/*.service systemd/*.socket
 	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)/prism-report@.service.d" systemd/prism-report@.service.d/prism.conf
 	sed -i -E 's,/usr/(bin|lib/prism)/prism,$(PREFIX)/\1/prism,' $(patsubst systemd/%,"$(DESTDIR)$(UNITDIR)/%",$(wildcard systemd/*.service))
@@ -43,7 +45,7 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 	  [ -e "$(DESTDIR)$(SYSCONFDIR)/prism/$$file" ] || install -D -m 644 "$$file" "$(DESTDIR)$(SYSCONFDIR)/prism/$$file"; \
 	done
 	@for page in docs/man/*; do install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}" "$$page"; done
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism" docs/*.md
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism" docs/*.md docs/alerts.yml docs/grafana-dashboard.json
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" "$(DESTDIR)$(ZSHDIR)" \
 	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
 	$(BINARIES)/prismctl completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/prismctl"
@@ -53,13 +55,18 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 $(PROGRAMS:%=$(BINARIES)/%):
 	@echo "$@ is missing: run make build first" >&2; exit 69
 
-deb: build ## the Debian package, into .build/deb, held to lintian
+deb: build ## the Debian packages, into .build/deb, held to lintian
 	@scripts/bootstrap package
-	rm -rf .build/deb
-	mkdir -p .build/deb/tree
-	cp -r debian .build/deb/tree/
-	cd .build/deb/tree && PRISM_SOURCE=$(CURDIR) debian/rules binary
+	@scripts/build-packages .build/deb
 	lintian --allow-root --fail-on error,warning .build/deb/*.deb
+
+reproducible: ## the packages, built twice from the last commit in different folders, are equal byte for byte
+	@scripts/bootstrap build package
+	@scripts/reproducible
+
+images: deb ## OCI images of the daemon and of the collector, into .build/images
+	@scripts/bootstrap images
+	@scripts/build-images .build/deb .build/images
 
 site: ## the documentation as a site, into .build/site
 	@scripts/bootstrap site
@@ -98,7 +105,7 @@ soak-clients: clients ## 100,000 reports from eight threads for each client libr
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
-test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
+test-package: deb images ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	python3 -m unittest discover --start-directory Tests/MachineTests
 
 test: bootstrap lint ## everything that CI runs
