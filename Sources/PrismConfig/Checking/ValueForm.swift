@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// How a kind of value is read, what is allowed of it, how it is shown, and its JSON Schema: each written once.

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The table "The daemon" of docs/configuration.md.

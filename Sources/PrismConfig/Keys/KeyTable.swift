@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The keys of one kind of map, and what a map without any of them says.
