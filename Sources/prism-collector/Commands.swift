@@ -3,22 +3,20 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-/// `check`, `migrate` and `device-key`. - Returns: the exit code.
-func runCommand(_ words: [String]) -> Int32 {
-  do throws(Flags.Fault) {
-    switch words[0] {
-    case "check":
-      _ = try Flags(Array(words.dropFirst()))
-      print("the configuration has no fault")
-    case "migrate": try migrate(Flags(Array(words.dropFirst())))
-    default:
-      guard words.count > 3 else { throw Flags.Fault(exitCode: 64, message: "device-key needs ID and DEVICE") }
-      try printDeviceKey(words[1], of: words[2], Flags(Array(words.dropFirst(3))))
-    }
-    return 0
-  } catch {
-    StandardStreams.say("prism-collector: \(error.message)\n")
-    return error.exitCode
+/// `check`, `migrate` and `device-key`.
+/// - Throws: 64 for another word, or for operands that the command does not take.
+func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
+  let words = arguments.operands
+  switch (words[0], words.count) {
+  case ("check", 1):
+    _ = try Flags(arguments)
+    print("the configuration has no fault")
+  case ("migrate", 1): try migrate(Flags(arguments))
+  case ("device-key", 3): try printDeviceKey(words[1], of: words[2], Flags(arguments))
+  case ("device-key", _): throw Flags.Fault(exitCode: 64, message: "device-key needs ID and DEVICE")
+  case ("check", _), ("migrate", _):
+    throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(words[1]))\n\(Flags.usage)")
+  default: throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(words[0]))\n\(Flags.usage)")
   }
 }
 

@@ -6,6 +6,33 @@ import PrismProtocol
 
 /// The command line, and the files that it names.
 struct Flags {
+  static let options = [
+    ArgumentOption(
+      "--config", "PATH", "a file with listen, state, keys, tokens and tls (docs/collector.md); flags count first"),
+    ArgumentOption("--listen", "ADDR:PORT", "where packets are taken (127.0.0.1:8080); port 0 takes any that is free"),
+    ArgumentOption("--key", "ID=FILE", "a key of the senders: 32 or 64 hexadecimal digits, not readable by others"),
+    ArgumentOption("--state", "DIR", "the folder of the database, made when it is missing"),
+    ArgumentOption(
+      "--store", "URI",
+      """
+      postgresql://USER@HOST/DATABASE instead of a database in DIR (docs/collector.md); the password
+      is in PGPASSFILE
+      """),
+    ArgumentOption("--token-file", "FILE", "bearer tokens, one a line; every sender must give one"),
+    ArgumentOption(
+      "--reader-listen", "ADDR:PORT", "where reports are read (127.0.0.1:8081), with --reader-token-file"),
+    ArgumentOption(
+      "--reader-token-file", "FILE",
+      "bearer tokens of readers; without it reports are read over DIR/reader.sock only"),
+    ArgumentOption(
+      "--remote-config", "DIR",
+      "namespace files that are served as remote configuration (docs/remote-configuration.md)"),
+    ArgumentOption("--signing-key", "FILE", "an Ed25519 key, PEM, that signs it"),
+    ArgumentOption("--print", nil, "each new report as one line of JSON on standard output"),
+    ArgumentOption("--version", nil, "print the version"),
+    ArgumentOption("--help", nil, "this text", shortName: "-h"),
+  ]
+
   static let usage = """
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
            prism-collector check | migrate | device-key ID DEVICE  with the same flags
@@ -14,20 +41,7 @@ struct Flags {
       migrate              makes the tables in PostgreSQL, or brings them to this program's version
       device-key ID DEVICE prints the key that DEVICE has under the master key ID (64 hexadecimal digits)
 
-      --config PATH        a file with listen, state, keys, tokens and tls (docs/collector.md); flags count first
-      --listen ADDR:PORT   where packets are taken (127.0.0.1:8080); port 0 takes any that is free
-      --key ID=FILE        a key of the senders: 32 or 64 hexadecimal digits, not readable by others
-      --state DIR          the folder of the database, made when it is missing
-      --store URI          postgresql://USER@HOST/DATABASE instead of a database in DIR (docs/collector.md); the password
-                           is in PGPASSFILE
-      --token-file FILE    bearer tokens, one a line; every sender must give one
-      --reader-listen ADDR:PORT
-                           where reports are read (127.0.0.1:8081), with --reader-token-file
-      --reader-token-file FILE
-                           bearer tokens of readers; without it reports are read over DIR/reader.sock only
-      --remote-config DIR  namespace files that are served as remote configuration (docs/remote-configuration.md)
-      --signing-key FILE   an Ed25519 key, PEM, that signs it
-      --print              each new report as one line of JSON on standard output
+    \(ArgumentOption.help(options, column: 23))
 
     Exit codes: 0, 64 usage, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
     """
@@ -43,31 +57,15 @@ struct Flags {
   private var settings = CollectorSettings()
 
   /// - Throws: 64 for the command line, 78 for a configuration, key or certificate, 73 for the folder.
-  init(_ words: [String]) throws(Fault) {
-    var rest = words[...]
-    while let word = rest.popFirst() {
-      let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
-      if word == "--print" {
-        prints = true
-        continue
-      }
-      guard
-        [
-          "--config", "--listen", "--key", "--state", "--store", "--token-file", "--reader-listen",
-          "--reader-token-file",
-          "--remote-config",
-          "--signing-key",
-        ].contains(parts[0]),
-        let value = parts.count == 2 ? parts[1] : rest.popFirst()
-      else { throw Fault(exitCode: 64, message: "`\(word)` is not understood\n\(Self.usage)") }
-      try take(parts[0], value)
-    }
+  init(_ arguments: Arguments) throws(Fault) {
+    for option in arguments.given { try take(option.name, option.value ?? "") }
     if let configPath { try merge(configPath) }
     try resolve()
   }
 
   private mutating func take(_ flag: String, _ value: String) throws(Fault) {
     switch flag {
+    case "--print": prints = true
     case "--config": configPath = value
     case "--listen": settings.listen = value
     case "--state": settings.state = value

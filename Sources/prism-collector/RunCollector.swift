@@ -7,24 +7,29 @@ import PrismProtocol
 
 /// The program: serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
 func runCollector(_ words: [String]) async -> Int32 {
-  switch words.first {
-  case "--help":
-    print(Flags.usage)
-    return 0
-  case "--version":
-    print("prism-collector \(PrismVersion.current)")
-    return 0
-  case "check", "migrate", "device-key": return runCommand(words)
-  default: break
-  }
-  let log = Logger()
   do throws(Flags.Fault) {
-    var flags = try Flags(words)
-    if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
-    return await serve(flags.options, log)
+    let arguments = try arguments(words)
+    if arguments.contains("--help") {
+      print(Flags.usage)
+    } else if arguments.contains("--version") {
+      print("prism-collector \(PrismVersion.current)")
+    } else if !arguments.operands.isEmpty {
+      try runCommand(arguments)
+    } else {
+      var flags = try Flags(arguments)
+      if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
+      return await serve(flags.options, Logger())
+    }
+    return 0
   } catch {
     StandardStreams.say("prism-collector: \(error.message)\n")
     return error.exitCode
+  }
+}
+
+private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
+  do throws(ArgumentFault) { return try Arguments(words, options: Flags.options, last: "--help") } catch {
+    throw Flags.Fault(exitCode: 64, message: "\(error.description)\n\(Flags.usage)")
   }
 }
 

@@ -9,8 +9,9 @@ let version = PrismVersion.current
 
 /// The program: what the command line asks for. Answers the exit code.
 func runPrismd(_ words: [String], signals: SignalRoute) async -> Int32 {
-  guard let flags = Flags(words) else {
-    StandardStreams.say(Flags.usage + "\n")
+  let flags: Flags
+  do throws(ArgumentFault) { flags = try Flags(words) } catch {
+    StandardStreams.say("prismd: \(error.description)\n\(Flags.usage)\n")
     return ExitCode.usage.rawValue
   }
   switch flags.purpose {

@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import Testing
 
 @testable import prismctl

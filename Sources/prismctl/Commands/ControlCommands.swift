@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The commands that ask the daemon and show its answers.

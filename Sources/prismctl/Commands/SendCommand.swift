@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismClient
 import PrismProtocol
 

@@ -1,3 +1,5 @@
+import PrismBase
+
 extension CompletionTable {
   /// For bash alone: the package bash-completion loads it, but it calls nothing of it.
   var bash: String {

@@ -1,3 +1,5 @@
+import PrismBase
+
 extension CompletionTable {
   var fish: String {
     let globals = Self.leading.map { "complete -c prismctl \(Self.fishOption($0))" }

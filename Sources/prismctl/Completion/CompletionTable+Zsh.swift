@@ -1,3 +1,5 @@
+import PrismBase
+
 extension CompletionTable {
   var zsh: String {
     let functions = stems.reversed().map(zshFunction)
@@ -46,7 +48,7 @@ extension CompletionTable {
       let help = option.help.replacing("[", with: "(").replacing("]", with: ")").replacing(":", with: "\\:")
       guard let value = option.value else { return Self.quoted("\(option.name)[\(help)]") }
       let name = value.replacing(":", with: "\\:")
-      if option.isValueOptional { return Self.quoted("\(option.name)=-[\(help)]::\(name):") }
+      if option.presence != .required { return Self.quoted("\(option.name)=-[\(help)]::\(name):") }
       return Self.quoted("\(option.name)=[\(help)]:\(name):\(Self.zshAction(Value(placeholder: value)))")
     }
   }

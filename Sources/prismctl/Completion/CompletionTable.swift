@@ -1,3 +1,5 @@
+import PrismBase
+
 /// The source of the three shells' completions: the commands as `--help` shows them, and nothing else.
 struct CompletionTable {
   let commands: [Command]
@@ -61,7 +63,7 @@ struct CompletionTable {
   var valuedOptions: [(name: String, value: Value)] {
     let all = Self.leading + commands.flatMap(\.allOptions)
     return all.reduce(into: []) { result, option in
-      guard let value = option.value, !option.isValueOptional, !result.contains(where: { $0.name == option.name })
+      guard let value = option.value, option.presence == .required, !result.contains(where: { $0.name == option.name })
       else { return }
       result.append((option.name, Value(placeholder: value)))
     }

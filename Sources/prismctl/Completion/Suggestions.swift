@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismProtocol
 
 /// The names that a shell's completion asks for, one a line; empty if the daemon does not answer within 1 s.

@@ -1,22 +1,8 @@
+import PrismBase
+
 /// One command: its words, what it takes, and what it does.
 struct Command: Sendable {
-  struct Option: Sendable {
-    let name: String
-    /// nil: a switch.
-    let value: String?
-    let help: String
-    /// Only `--name=VALUE` gives the value; the option alone is a switch.
-    var isValueOptional = false
-    init(_ name: String, _ value: String? = nil, _ help: String) {
-      (self.name, self.value, self.help) = (name, value, help)
-    }
-
-    /// `--watch[=SECONDS]`, `--type T`
-    var usage: String {
-      guard let value else { return name }
-      return isValueOptional ? "\(name)[=\(value)]" : "\(name) \(value)"
-    }
-  }
+  typealias Option = ArgumentOption
 
   /// Which of the daemon's sockets a command opens, and so which options it has for them.
   enum Socket: Sendable { case control, ingest }
@@ -50,9 +36,7 @@ struct Command: Sendable {
 
   var help: String {
     var lines = [summary, "", "usage: \(usage)"]
-    lines += [""] + allOptions.map { "  \(($0 == Invocation.help ? "-h, --help" : $0.usage).padded(26)) \($0.help)" }
+    lines += ["", Option.help(allOptions, column: 29)]
     return (lines + ["", "example: \(example)"]).joined(separator: "\n")
   }
 }
-
-extension Command.Option: Equatable {}
