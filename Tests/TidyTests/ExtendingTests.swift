@@ -23,6 +23,20 @@ import Testing
     }
   }
 
+  @Test("a row kind takes at most 12 files, and the patch that adds one changes no file that the walk leaves out")
+  func rowKindIsLocal() throws {
+    let walk = try #require(try Self.page().split(separator: "\n## ").first { $0.hasPrefix("Add a row kind\n") })
+    let lines = walk.split(separator: "\n").filter { $0.hasPrefix("   ") || $0.contains(#/^[0-9]\. /#) }
+    let steps = lines.joined(separator: " ")
+    let sources = Set(steps.matches(of: /`(Sources\/[\w+.\/-]+\.swift|\w+\.md)`/).map { String($0.1) })
+    let pages = Set(steps.matches(of: /\]\(([\w-]+\.md)\)/).map { "docs/\($0.1)" })
+    try #require(!sources.isEmpty && !pages.isEmpty)
+    #expect(sources.count + pages.count <= 12, "\(sources.union(pages).sorted())")
+    for page in pages { #expect(SourceTree.exists(page)) }
+    let patch = try #require(MutantPatch("Tests/Extending/thirdRowKind.patch"))
+    #expect(Set(patch.hunks.map(\.file)).isSubset(of: sources))
+  }
+
   @Test("the types that the walk names are declared") func typesExist() throws {
     for row in try Self.page().matches(of: /(?m)^\| `([A-Z]\w+)` \|/) {
       let declaration = try Regex("\\b(?:struct|class|enum|protocol|actor) \(row.1)\\b")

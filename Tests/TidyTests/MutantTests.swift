@@ -2,9 +2,11 @@ import Foundation
 import Testing
 
 @Suite struct MutantTests {
-  private static let patches = SourceTree.paths(under: "Tests/Mutants", ending: ".patch")
+  private static let mutants = SourceTree.paths(under: "Tests/Mutants", ending: ".patch")
+  private static let extensions = SourceTree.paths(under: "Tests/Extending", ending: ".patch")
+  private static let patches = mutants + extensions
 
-  @Test("there are at least as many mutants as there were") func mutantsStay() { #expect(Self.patches.count >= 18) }
+  @Test("there are at least as many mutants as there were") func mutantsStay() { #expect(Self.mutants.count >= 18) }
 
   @Test("a mutant applies to one place only", arguments: patches) func applies(path: String) throws {
     let patch = try #require(MutantPatch(path))
@@ -19,14 +21,16 @@ import Testing
   @Test("a mutant says what it breaks, and is on only under its own name", arguments: patches)
   func isDescribed(path: String) throws {
     let patch = try #require(MutantPatch(path))
-    #expect(patch.head["breaks"]?.hasSuffix(".") == true, "\(path) needs a line `breaks: RULE.`")
+    let rule = Self.extensions.contains(path) ? "adds" : "breaks"
+    #expect(patch.head[rule]?.hasSuffix(".") == true, "\(path) needs a line `\(rule): RULE.`")
     let guards = patch.added.matches(of: /Mutant\.isActive\("(\w+)"\)|getenv\("PRISM_MUTANT"\)/)
     #expect(!guards.isEmpty, "\(path) needs Mutant.isActive")
     for name in guards.compactMap(\.output.1) { #expect(name == patch.name, "\(path) asks for \(name)") }
   }
 
-  @Test("the suite that kills a mutant exists", arguments: patches) func suiteExists(path: String) throws {
-    let suite = try #require(MutantPatch(path)?.head["killed by"], "\(path) needs a line `killed by: SUITE`")
+  @Test("the suite that judges a patch exists", arguments: patches) func suiteExists(path: String) throws {
+    let field = Self.extensions.contains(path) ? "passes" : "killed by"
+    let suite = try #require(MutantPatch(path)?.head[field], "\(path) needs a line `\(field): SUITE`")
     for part in suite.split(separator: "/") {
       let declaration = try Regex("\\b(?:struct|enum|extension|class|func) [\\w.]*\(part)")
       #expect(SourceTree.tests.contains { $0.code.contains(declaration) }, "\(path): no test has \(part) in its name")

@@ -63,7 +63,7 @@ struct QueueState: Sendable {
   /// The expected bytes of the metas of so many rows, and some more. Of payload rows the metas' share is a guess.
   func metaBytesExpected(of rows: Int, kind: RowKind) -> Int {
     let held = ledger[.waiting] + ledger[.claimed] + ledger[.dead]
-    let each = kind == .payload || held == 0 ? 768 : bytes / held + bytes / held / 16
+    let each = kind.hasPayload || held == 0 ? 768 : bytes / held + bytes / held / 16
     return min(rows * each + 4096, 16 << 20)
   }
 
