@@ -85,9 +85,8 @@ public final class Collector: Sendable {
   /// What the senders' address answers.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
-      if request.method == .post, let kind = RowKind.all.first(where: { $0.path == request.path }) {
-        return try await receive(request, kind)
-      }
+      let kind = RowKind.all.first { $0.path == request.path }
+      if request.method == .post, let kind { return try await receive(request, kind) }
       switch (request.method, request.path) {
       case (.get, "/prism/config"): return try await configuration(request)
       case (.post, ProbeQuestion.path): return try await probe(request)
@@ -97,13 +96,14 @@ public final class Collector: Sendable {
           throw CollectorRefusal(403, "metrics are shown to this machine only, and at the reader's address")
         }
         return await metricsPage()
-      case (_, "/prism/meta"), (_, "/prism/payload"), (_, "/prism/config"), (_, ProbeQuestion.path),
-        (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
+      case _ where kind != nil, (_, "/prism/config"), (_, ProbeQuestion.path), (_, "/healthz"), (_, "/readyz"),
+        (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
       case (_, "/reports"), (_, "/devices"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
       default:
-        throw CollectorRefusal(404, "there is nothing at this path; packets go to /prism/meta and /prism/payload")
+        let paths = RowKind.all.map(\.path).joined(separator: " and ")
+        throw CollectorRefusal(404, "there is nothing at this path; packets go to \(paths)")
       }
     } catch {
       return error.response

@@ -9,7 +9,7 @@ final class UploadSignal: Sendable {
     var realtime = false
     var crash = false
 
-    var isEmpty: Bool { self == Requests() }
+    var isEmpty: Bool { !realtime && !crash && !rows.contains { $0 } }
   }
 
   fileprivate struct State {

@@ -87,7 +87,7 @@ enum UploadState: Sendable, Equatable {
       self = .stopped
       return .nothing
     case (.idle, .ended), (.idle, .trigger), (.paused, .ended), (.paused, .failed):
-      return .nothing  // late or merged signal are normal
+      return .nothing  // late or merged requests are normal
     }
   }
 }

@@ -2,16 +2,11 @@ import PrismProtocol
 import PrismSQLite
 
 /// Forgets contexts that no row refers to any more.
-struct UnusedContexts {
+struct UnusedContexts: StoreOperations {
   private static let sweptMax = 1000
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
 
   // MARK: Whose last row has left
 

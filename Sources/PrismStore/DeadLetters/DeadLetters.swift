@@ -3,16 +3,11 @@ import PrismProtocol
 import PrismSQLite
 
 /// Reports that the collector refuses: added, listed, shown, queued again, dropped.
-struct DeadLetters {
+struct DeadLetters: StoreOperations {
   typealias Column = DeadLetterRecord.Column
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
 
   // MARK: Adding
 

@@ -2,14 +2,9 @@ import PrismProtocol
 import PrismSQLite
 
 /// Takes waiting rows into packets, and reads packets again.
-struct Claims {
-  private let transaction: StoreTransaction
+struct Claims: StoreOperations {
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
 
   // MARK: Claiming
 

@@ -3,14 +3,9 @@ import PrismProtocol
 import PrismSQLite
 
 /// Carries out what becomes of a packet in flight (docs/delivery.md, "Delivery decision").
-struct Settlement {
-  private let transaction: StoreTransaction
+struct Settlement: StoreOperations {
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
 
   /// Everything that one commit does for uploads: dispositions in their order, then notes, then claims.
   func carryOut(_ commit: UploadCommit) throws(SQLiteError) -> [ClaimedPacket?] {

@@ -2,13 +2,11 @@ import PrismProtocol
 import PrismSQLite
 
 /// Looks into queues for `prismctl` and the metrics, and changes nothing.
-struct QueueReading {
+struct QueueReading: StoreOperations {
   private static let rowsPerSlice = 20_000
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState { _read { yield transaction.memory.state } }
 
   // MARK: Status
 

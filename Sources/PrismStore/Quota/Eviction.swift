@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// Makes room for new reports in a full namespace: users who hold the most give way, the oldest rows first, crashes last.
-struct Eviction {
+struct Eviction: StoreOperations {
   /// What a commit may still store.
   struct Room {
     /// Of the namespace, and of the user.
@@ -15,13 +15,8 @@ struct Eviction {
   /// Rows that are deleted together.
   private static let togetherMax = 1024
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
 
   /// Makes room for a batch if the quota wants that. A user who holds no more than an equal share of the namespace loses
   /// nothing to others.

@@ -2,18 +2,13 @@ import PrismProtocol
 import PrismSQLite
 
 /// Counts what each user holds of a namespace: when a quota first asks; from then on the counts follow each commit.
-struct ShareCount {
+struct ShareCount: StoreOperations {
   /// After this time the count is continued by the next commit that needs it, or by `maintain`.
   private static let durationMax: Duration = .milliseconds(200)
   private static let rowsBetweenLooksAtClock = 4096
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
 
   /// Counts what was not counted yet: once a run, a walk over the namespace's rows without their bodies.
   func count(_ namespace: Int) throws(SQLiteError) {

@@ -2,15 +2,13 @@ import PrismProtocol
 import PrismSQLite
 
 /// Tells what a configuration would do to the rows that are stored: applies it in a transaction, counts, and rolls back.
-struct DryRun {
+struct DryRun: StoreOperations {
   /// Other calls wait meanwhile: after this no further slice is begun. That is enough for about 100,000 rows on a fast disk.
   static let durationMax: Duration = .milliseconds(200)
   private static let sliceRowsMax = 256
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState { _read { yield transaction.memory.state } }
 
   /// Leaves everything as it was, and writes nothing to the disk.
   func run(

@@ -3,14 +3,13 @@ import PrismProtocol
 import PrismSQLite
 
 /// Removes reports on an operator's order. Rows of packets in flight stay: they may be at the collector already.
-struct Removal {
+struct Removal: StoreOperations {
   private static let daysMax = 1_000_000
   private static let dayMilliseconds: Int64 = 86_400_000
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
-  private var state: StoreState { _read { yield transaction.memory.state } }
   private typealias Chosen = (id: Int64, size: Int)
 
   /// Removes what is selected, in slices of a transaction each. - Returns: how many reports, with their payloads.

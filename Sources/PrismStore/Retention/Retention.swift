@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// Rows that leave because of what the configuration says: another version of the app, a smaller limit, their age.
-struct Retention {
+struct Retention: StoreOperations {
   /// Rows that one slice looks at and deletes at most, so that nothing waits long for the queue.
   static let sliceRowsMax = 5000
   private static let dayMilliseconds: Int64 = 86_400_000
@@ -10,10 +10,8 @@ struct Retention {
   /// What is noted of the policy under which a namespace's rows are stored.
   private enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays }
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState { _read { yield transaction.memory.state } }
 
   // MARK: A new policy
 

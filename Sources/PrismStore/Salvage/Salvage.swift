@@ -27,17 +27,13 @@ struct SalvageWork {
 }
 
 /// Brings over the rows that waited in databases which were set aside, slice by slice, while reports are taken and sent.
-struct Salvage {
+struct Salvage: StoreOperations {
   /// Pages that one slice reads: a few milliseconds.
   private static let pagesPerSlice = 64
 
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
-  private var state: StoreState {
-    _read { yield transaction.memory.state }
-    nonmutating _modify { yield &transaction.memory.state }
-  }
   private var memory: StoreMemory { transaction.memory }
 
   /// Reads the next pages of the first file. - Returns: how many rows were brought over.

@@ -33,8 +33,6 @@ struct QueueID: Hashable, Sendable {
   /// In memory.
   var index: Int { namespace * RowKind.all.count + kind.number }
   var table: String { kind.tablePrefix + String(namespace) }
-  /// The queues whose rows may have the same report ids: those of the other kinds.
-  var counterparts: [QueueID] { Self.all(of: namespace).filter { $0.kind != kind } }
 }
 
 /// The meaning of a row's `flags`.

@@ -2,11 +2,9 @@ import PrismProtocol
 import PrismSQLite
 
 /// Finds where a report is, or went (`prismctl trace`).
-struct Trace {
-  private let transaction: StoreTransaction
+struct Trace: StoreOperations {
+  let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
-
-  private var state: StoreState { _read { yield transaction.memory.state } }
 
   /// Every row of this report id that is held, or was delivered within 24 h; in the order of namespaces and kinds.
   func rows(of reportID: String) throws(SQLiteError) -> [TracedRow] {

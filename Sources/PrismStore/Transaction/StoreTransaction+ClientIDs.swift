@@ -39,7 +39,9 @@ extension StoreTransaction {
 
   /// Forgets the id, so that another report may have it. Keeps it if the report's row of another kind is still held.
   func freeClientID(_ key: String, of row: Int64, _ queue: QueueID) throws(SQLiteError) {
-    for counterpart in queue.counterparts where try isHeldOrDead(row, counterpart) { return }
+    for kind in RowKind.all where kind != queue.kind {
+      if try isHeldOrDead(row, QueueID(namespace: queue.namespace, kind: kind)) { return }
+    }
     let delete = try statement(.clientIDs(.delete))
     delete.bind(":namespace", queue.namespace)
     delete.bind(":key", key)

@@ -85,18 +85,11 @@ struct OutputTests {
     let rig = try await PostgreSQLRig()
     let store = try rig.store()
     _ = try await store.take(StoreRig.packet([1]))
-    let slow = try PostgreSQLSetup(
-      target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
-    ).connect()
-    let by = Deadline(.seconds(60))
-    try slow.execute("BEGIN", by: by)
-    _ = try slow.query(
-      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}', '{NULL}', '{f}', '{1}')",
-      by: by)
+    let rollBack = try rig.openTransaction()
     _ = try await store.take(StoreRig.packet([3]))
     let source = store.outputSource("test")
     #expect(try await source.next(after: 0, limit: 10).compactMap { StoreRig.number($0) } == [1])
-    try slow.execute("ROLLBACK", by: by)
+    try rollBack()
     #expect(try await source.next(after: 0, limit: 10).compactMap { StoreRig.number($0) } == [1, 3])
     await store.close()
   }

@@ -32,6 +32,17 @@ struct PostgreSQLRig {
     return try PostgreSQLPacketStore(options)
   }
 
+  /// Takes a packet in a transaction of another connection, and leaves it open. - Returns: rolls it back.
+  func openTransaction() throws -> () throws -> Void {
+    let setup = PostgreSQLSetup(target: try PostgreSQLTarget(uri: server.uri(database)), deadline: .seconds(10))
+    let (connection, by) = (try setup.connect(), Deadline(.seconds(60)))
+    try connection.execute("BEGIN", by: by)
+    _ = try connection.query(
+      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}', '{NULL}', '{f}', '{1}')",
+      by: by)
+    return { try connection.execute("ROLLBACK", by: by) }
+  }
+
   func sql(_ text: String) async throws -> [[String]] { try await server.sql(text, in: database) }
 
   /// Of one value.

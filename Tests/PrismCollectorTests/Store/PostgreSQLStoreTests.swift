@@ -172,18 +172,10 @@ struct PostgreSQLStoreTests {
     let rig = try await PostgreSQLRig()
     let store = try rig.store()
     _ = try await store.take(StoreRig.packet([1]))
-    let slow = try PostgreSQLSetup(
-      target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
-    ).connect()
-    let by = Deadline(.seconds(30))
-    try slow.execute("BEGIN", by: by)
-    let id = Self.id(ago: 0)
-    _ = try slow.query(
-      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[$1::uuid], '{NULL}', '{NULL}', '{f}', '{1}')",
-      [id.description], by: by)
+    let rollBack = try rig.openTransaction()
     _ = try await store.take(StoreRig.packet([3]))
     #expect(try await store.numbers() == [1], "ids of the open transaction are lower than those of the third report")
-    try slow.execute("ROLLBACK", by: by)
+    try rollBack()
     #expect(try await store.numbers() == [1, 3])
     await store.close()
   }

@@ -6,9 +6,9 @@ import Testing
 struct UploadScheduleTests {
   private let now: Duration = .seconds(1000), interval: Duration = .seconds(10)
 
-  private func schedule(_ signal: UploadSchedule.UploadRequest..., random: UInt64 = 0) -> UploadSchedule {
+  private func schedule(_ requests: UploadSchedule.UploadRequest..., random: UInt64 = 0) -> UploadSchedule {
     var schedule = UploadSchedule()
-    for request in signal { schedule.requestUpload(request, now: now, interval: interval, random: random) }
+    for request in requests { schedule.requestUpload(request, now: now, interval: interval, random: random) }
     return schedule
   }
 
@@ -16,7 +16,7 @@ struct UploadScheduleTests {
     schedule.due(spacing: spacing).map { $0 - now }
   }
 
-  @Test("nobody signal: nothing is due") func idle() { #expect(delay(UploadSchedule()) == nil) }
+  @Test("without a request, nothing is due") func idle() { #expect(delay(UploadSchedule()) == nil) }
 
   @Test(
     "each request has its time, with the least and the most jitter",
@@ -24,12 +24,12 @@ struct UploadScheduleTests {
       (.rows, .seconds(10), .seconds(8)), (.realtime, .seconds(2), .seconds(2)), (.crash, .seconds(2), .seconds(2)),
       (.network, .zero, .seconds(2)), (.start, .zero, .zero), (.flush, .zero, .zero),
     ] as [(UploadSchedule.UploadRequest, Duration, Duration)])
-  func signal(request: UploadSchedule.UploadRequest, least: Duration, most: Duration) {
+  func time(request: UploadSchedule.UploadRequest, least: Duration, most: Duration) {
     #expect(delay(schedule(request, random: 0)) == least)
     #expect(delay(schedule(request, random: 2_000_000)) == most, "rows: a fifth earlier at most")
   }
 
-  @Test("several signal are one upload, at the earliest of their times") func merged() {
+  @Test("several requests are one upload, at the earliest of their times") func merged() {
     var merged = schedule(.rows, .realtime, .rows, .crash)
     #expect(delay(merged) == .seconds(2))
     merged.begin(now: now + .seconds(2))
