@@ -58,7 +58,7 @@ let package = Package(
     library("PrismSQLite", ["CSQLite", "CJoinedWrites"]),
     library("PrismSalvage", ["PrismSQLite"]),
     library("PrismStore", ["PrismBase", "PrismProtocol", "PrismSQLite", "PrismSalvage", "CDeflate", "CLinux"]),
-    library("PrismAdmission", ["PrismProtocol", "PrismConfig"]),
+    library("PrismAdmission", ["PrismBase", "PrismProtocol", "PrismConfig"]),
     library(
       "PrismEngine", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission"]),
     library("PrismHTTP", ["PrismBase", "CMicroHTTPD"]),
@@ -90,7 +90,7 @@ let package = Package(
       name: "packet-bench", dependencies: ["PrismStore", "PrismPacket", "PrismProtocol"], path: "bench/packet",
       swiftSettings: strict),
     .executableTarget(
-      name: "collector-bench", dependencies: ["PrismPacket", "PrismProtocol"], path: "bench/collector",
+      name: "collector-bench", dependencies: ["PrismBase", "PrismPacket", "PrismProtocol"], path: "bench/collector",
       swiftSettings: strict),
 
     // What tests share, and the tests.
@@ -103,9 +103,9 @@ let package = Package(
       ],
       path: "Tests/PrismTestSupport", swiftSettings: strict),
     tests("PrismBaseTests", ["PrismBase", "PrismTestSupport"]),
-    tests("PrismProtocolTests", ["PrismProtocol", "PrismTestSupport"]),
-    tests("PrismPacketTests", ["PrismPacket", "PrismProtocol", "PrismTestSupport"]),
-    tests("PrismConfigTests", ["PrismConfig", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismProtocolTests", ["PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismPacketTests", ["PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests("PrismConfigTests", ["PrismConfig", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
     tests("PrismSalvageTests", ["PrismSalvage", "PrismSQLite", "PrismTestSupport"]),
     tests("PrismStoreTests", ["PrismStore", "PrismSQLite", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
@@ -122,7 +122,7 @@ let package = Package(
         "PrismTestSupport",
       ]),
     tests(
-      "PrismInputsTests", ["PrismInputs", "PrismPacket", "PrismProtocol", "PrismTestSupport"],
+      "PrismInputsTests", ["PrismInputs", "PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport"],
       resources: [.copy("Vectors")]),
     tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
     tests(
@@ -163,7 +163,7 @@ let package = Package(
 let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])] = [
   ("request-line", "RequestLine", ["PrismProtocol"]),
   ("http-head", "HTTPHead", ["PrismLinux"]),
-  ("packet", "Packet", ["PrismPacket", "PrismProtocol"]),
+  ("packet", "Packet", ["PrismPacket", "PrismBase", "PrismProtocol"]),
   ("remote-envelope", "RemoteEnvelope", ["PrismPacket", "PrismConfig"]),
   ("yaml", "YAML", ["PrismConfig"]),
   ("salvage", "Salvage", ["PrismStore", "PrismSalvage", "PrismSQLite"]),

@@ -129,7 +129,7 @@ public final class Logger: Sendable {
 
   private func line(_ level: Level, _ message: String, _ fields: [(String, String)], _ format: Format) -> String {
     let head = toJournal ? "<\(level.journalPriority)>" : ""
-    let stamp = toJournal ? nil : Self.stamp(time.unixMilliseconds)
+    let stamp = toJournal ? nil : RFC3339.text(unixMilliseconds: time.unixMilliseconds)
     switch format {
     case .text: return head + (stamp.map { $0 + " " } ?? "") + Self.textLine(level, message, fields) + "\n"
     case .json:
@@ -138,19 +138,13 @@ public final class Logger: Sendable {
     }
   }
 
-  /// RFC 3339, in UTC.
-  private static func stamp(_ unixMilliseconds: Int64) -> String {
-    var (seconds, parts) = (time_t(unixMilliseconds / 1000), tm())
-    gmtime_r(&seconds, &parts)
-    var text = [CChar](repeating: 0, count: 32)
-    let count = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%S", &parts)
-    let milliseconds = String(1000 + unixMilliseconds % 1000).dropFirst()
-    return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) + ".\(milliseconds)Z"
-  }
-
   private static func textLine(_ level: Level, _ message: String, _ fields: [(String, String)]) -> String {
     fields.reduce("\(level.name) \(OutputText.line(message))") { line, field in
-      let plain = !field.1.isEmpty && field.1.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }
+      let plain =
+        !field.1.isEmpty
+        && field.1.utf8.allSatisfy {
+          $0 > UInt8(ascii: " ") && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+        }
       return "\(line) \(field.0)=\(plain ? field.1 : quoted(field.1))"
     }
   }
@@ -160,9 +154,9 @@ public final class Logger: Sendable {
 private func quoted(_ text: String) -> String {
   var result = "\""
   for scalar in text.unicodeScalars {
-    switch scalar.value {
-    case 0x22, 0x5C: result += "\\\(scalar)"
-    case 0x0A: result += "\\n"
+    switch scalar {
+    case "\"", "\\": result += "\\\(scalar)"
+    case "\n": result += "\\n"
     case _ where OutputText.isControl(scalar): result += OutputText.jsonEscape(scalar)
     default: result.unicodeScalars.append(scalar)
     }

@@ -138,7 +138,7 @@ public actor PrismClient {
 
   private func askOnce(_ question: JSONValue) throws(ClientError) -> JSONValue {
     let connection = try connected(.each)
-    var output: [UInt8]? = question.bytes + [0x0A]
+    var output: [UInt8]? = question.bytes + [UInt8(ascii: "\n")]
     var answer: JSONValue?
     try connection.exchange {
       () throws(ClientError) in
@@ -190,7 +190,7 @@ public actor PrismClient {
         .init("answer", .string(mode.rawValue)),
       ])
     ]
-    var greeting: [UInt8]? = hello.bytes + [0x0A]
+    var greeting: [UInt8]? = hello.bytes + [UInt8(ascii: "\n")]
     var problem: ClientError?
     try connection.exchange {
       () throws(ClientError) in

@@ -32,6 +32,6 @@ public struct Report: Sendable, Equatable {
     if let id { members.append(.init("reportId", .string(id.text))) }
     if let createdTime { members.append(.init("createdTime", .int(createdTime))) }
     if let payload { members.append(.init("payloadBytes", .int(payload.count))) }
-    return JSONValue.object(members).bytes + [0x0A] + (payload ?? [])
+    return JSONValue.object(members).bytes + [UInt8(ascii: "\n")] + (payload ?? [])
   }
 }

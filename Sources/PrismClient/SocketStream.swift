@@ -87,7 +87,7 @@ final class SocketStream {
   }
 
   private func nextLine() -> [UInt8]? {
-    guard let end = input[consumed...].firstIndex(of: 0x0A) else { return nil }
+    guard let end = input[consumed...].firstIndex(of: UInt8(ascii: "\n")) else { return nil }
     defer { consumed = end + 1 }
     return Array(input[consumed..<end])
   }

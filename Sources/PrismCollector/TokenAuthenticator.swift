@@ -35,7 +35,9 @@ actor TokenAuthenticator {
     if let readAt, now - readAt < .seconds(2) { return }
     readAt = now
     do throws(FileFault) {
-      tokens = try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes.split { $0 <= 0x20 }.map { Array($0) }
+      tokens = try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes.split { $0 <= UInt8(ascii: " ") }.map {
+        Array($0)
+      }
     } catch {
       return log.fault("collector.tokens", "the token file can't be read", ["path": path, "cause": error.reason])
     }

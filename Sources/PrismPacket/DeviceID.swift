@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The id by which a collector knows this machine.

@@ -115,7 +115,7 @@ struct Flags {
     if let path = settings.tokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
     try resolveReader()
     for (id, path) in settings.keys {
-      guard let key = Hex.decode(try Self.read(path, isSecret: true).filter { $0 > 0x20 }),
+      guard let key = Hex.decode(try Self.read(path, isSecret: true).filter { $0 > UInt8(ascii: " ") }),
         [16, 32].contains(key.count)
       else { throw Fault(exitCode: 78, message: "\(path): a key file holds 32 or 64 hexadecimal digits") }
       options.keys[id] = Secret(key)

@@ -162,7 +162,7 @@ final class Daemon: Sendable {
   private static func deviceID(configured: String?) throws(StartFailure) -> String {
     for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
       guard let bytes = try? SmallFile.read(path) else { continue }  // the next one may be there
-      let id = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+      let id = String(decoding: bytes.prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self)
       if id.isEmpty { continue }
       do { return try DeviceID.derived(machineID: id) } catch {
         throw StartFailure(exitCode: .software, message: "the device id can't be derived: \(error.rawValue)")

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PrismBase
 import PrismPacket
 import PrismProtocol
 import Testing

@@ -1,4 +1,5 @@
 import FuzzSupport
+import PrismBase
 import PrismProtocol
 
 @testable import PrismPacket

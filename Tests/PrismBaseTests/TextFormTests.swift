@@ -1,8 +1,8 @@
-import PrismProtocol
+import PrismBase
 import Testing
 
 @Suite("Text forms")
-struct EncodingTests {
+struct TextFormTests {
   /// RFC 4648, section 10.
   static let base64 = [
     ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),

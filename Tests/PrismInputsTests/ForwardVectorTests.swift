@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismPacket
 import PrismProtocol
 import PrismTestSupport

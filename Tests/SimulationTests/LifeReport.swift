@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// A report of the simulation: everything about it follows from its number, so that one that is damaged, mixed up or

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import PrismBase
 import PrismPacket
 import PrismProtocol
 import Synchronization

@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// Appends admitted reports to the batch that a connection is filling. Pure.

@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// A report that was admitted or refused, as `prismctl tail` follows them: nothing of its content.

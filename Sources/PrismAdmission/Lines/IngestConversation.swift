@@ -216,7 +216,7 @@ extension Span<UInt8> {
   fileprivate var isBlank: Bool {
     for index in indices {
       let byte = self[index]
-      guard byte == 0x20 || byte == 0x0D || byte == 0x09 else { return false }
+      guard byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\t") else { return false }
     }
     return true
   }

@@ -7,6 +7,7 @@ public enum Base64 {
     return table
   }()
 
+  /// Four characters for three bytes, padded.
   public static func encode(_ bytes: [UInt8]) -> String {
     var result: [UInt8] = []
     result.reserveCapacity((bytes.count + 2) / 3 * 4)

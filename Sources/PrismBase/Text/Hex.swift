@@ -1,5 +1,6 @@
 /// Hexadecimal, lower case when written, either case when read.
 public enum Hex {
+  /// Two digits for each byte.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
@@ -26,11 +27,12 @@ public enum Hex {
   /// The bytes of hexadecimal digits; nil if invalid.
   public static func decode(_ text: String) -> [UInt8]? { decode(Array(text.utf8)) }
 
-  static func digit(_ character: UInt8) -> UInt8? {
+  /// The value of one digit, in either case; nil if `character` is not a digit.
+  public static func digit(_ character: UInt8) -> UInt8? {
     switch character {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - 0x30
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - 0x41 + 10
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - 0x61 + 10
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
     default: nil
     }
   }

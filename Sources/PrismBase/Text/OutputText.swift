@@ -6,7 +6,7 @@ public enum OutputText {
   @inlinable
   public static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     let value = scalar.value
-    if value < 0x7F { return value < 0x20 }  // nearly all text
+    if value < 0x7F { return scalar < " " }  // nearly all text
     return switch value {
     case 0x7F..<0xA0, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x206F: true
     default: false

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// Reports as a request of OTLP/HTTP in JSON (opentelemetry.io, "OTLP Specification"): a log record each, whose body is the

@@ -57,7 +57,7 @@ struct RotatingFile {
     }
     let opened = Glibc.open(path + suffix, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
     guard opened >= 0 else { throw failed("can't be made") }
-    SmallFile.syncFolder(options.folder)
+    SideFile.syncFolder(options.folder)
     (descriptor, bytes, openedAt) = (opened, 0, time.uptime)
     return opened
   }
@@ -71,13 +71,8 @@ struct RotatingFile {
 
   /// `20261122T041200.123456Z`: sorts by time, and no two of one process are equal.
   private static func stamp(_ time: any TimeSource) -> String {
-    let milliseconds = time.unixMilliseconds
-    var (seconds, parts) = (time_t(milliseconds / 1000), tm())
-    gmtime_r(&seconds, &parts)
-    var text = [CChar](repeating: 0, count: 32)
-    let count = strftime(&text, text.count, "%Y%m%dT%H%M%S", &parts)
-    let fraction = String(1_000_000 + milliseconds % 1000 * 1000 + Int64.random(in: 0..<1000)).dropFirst()
-    return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) + ".\(fraction)Z"
+    let milliseconds = RFC3339.text(unixMilliseconds: time.unixMilliseconds).filter { !"-:Z".contains($0) }
+    return milliseconds + String(1000 + Int.random(in: 0..<1000)).dropFirst() + "Z"
   }
 
   private static func compressed(_ text: [UInt8]) throws(OutputFailure) -> [UInt8] {

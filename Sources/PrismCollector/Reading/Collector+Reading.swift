@@ -42,7 +42,7 @@ extension Collector {
     do throws(StoreFailure) { page = try await store.page(filter) } catch { throw Self.unreadable }
     var body = Array(#"{"reports":["#.utf8)
     for (index, report) in page.enumerated() {
-      if index > 0 { body.append(0x2C) }
+      if index > 0 { body.append(UInt8(ascii: ",")) }
       body += report.jsonText
     }
     body += Array("],\"next\":\(page.last.map { String($0.id) } ?? "null")}\n".utf8)
@@ -59,7 +59,8 @@ extension Collector {
     do throws(StoreFailure) { found = try await store.report(id) } catch { throw Self.unreadable }
     guard let found else { throw CollectorRefusal(404, "there is no report of this id") }
     if parts.count == 1 {
-      return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: found.jsonText + [0x0A])
+      return HTTPResponse(
+        status: 200, headers: [("Content-Type", "application/json")], body: found.jsonText + [UInt8(ascii: "\n")])
     }
     guard let payload = found.payload else {
       throw CollectorRefusal(404, "this report has no payload, or it is damaged")

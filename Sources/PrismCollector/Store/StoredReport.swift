@@ -32,7 +32,7 @@ struct StoredReport: Sendable, Equatable {
     var text = Array(head.text.utf8.dropLast()) + Array(tail.utf8)
     if !isDamaged {
       text += meta
-      text.append(0x7D)
+      text.append(UInt8(ascii: "}"))
     }
     return text
   }

@@ -67,7 +67,8 @@ struct EnvironmentText {
   private func value(of reference: String) throws(Objection) -> String {
     let parts = reference.firstRange(of: ":-").map { (reference[..<$0.lowerBound], reference[$0.upperBound...]) }
     let name = String(parts?.0 ?? reference[...])
-    let isName = name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x5F } && name.first?.isNumber == false
+    let isName =
+      name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "_") } && name.first?.isNumber == false
     guard isName else {
       throw Objection(message: "has ${\(name.shownInFault)}, which names no environment variable: A-Z a-z 0-9 _")
     }

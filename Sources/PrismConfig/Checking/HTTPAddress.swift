@@ -34,7 +34,9 @@ struct HTTPAddress: Sendable, Equatable {
     guard let (host, port) = HostAndPort.split(authority) else { return nil }
     if let port, HostAndPort.port(port) == nil { return nil }
     if authority.hasPrefix("[") { return HostAndPort.isIPv6(host) ? host.lowercased() : nil }
-    let isName = host.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
+    let isName = host.utf8.allSatisfy {
+      $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_")
+    }
     return isName && !host.isEmpty && !host.hasPrefix(".") ? host.lowercased() : nil
   }
 }

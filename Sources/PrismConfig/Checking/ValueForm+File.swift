@@ -40,8 +40,9 @@ extension ValueForm where Value == HeldFile {
   static var tokenFile: Self {
     file("the path of a readable file with a token", isShown: false) { bytes throws(FileFault) in
       var token = bytes[...]
-      while let last = token.last, last == 0x0A || last == 0x0D || last == 0x20 { token = token.dropLast() }
-      guard !token.isEmpty, token.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      while let last = token.last, last == UInt8(ascii: "\n") || last == UInt8(ascii: "\r") || last == UInt8(ascii: " ")
+      { token = token.dropLast() }
+      guard !token.isEmpty, token.allSatisfy({ (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) }) else {
         throw FileFault("has no token in it; it holds one line of visible ASCII characters")
       }
       return Array(token)

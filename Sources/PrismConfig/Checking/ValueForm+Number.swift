@@ -52,7 +52,7 @@ extension ValueForm where Value == Int {
     return ValueForm(allowed: allowed, schema: schema) { node, key, checker in
       guard let scalar = checker.scalar(node, key, mustBe: allowed) else { return nil }
       let digits = scalar.text.hasPrefix("0o") ? scalar.text.dropFirst(2) : scalar.text[...]
-      let isOctal = digits.utf8.allSatisfy { (0x30...0x37).contains($0) }
+      let isOctal = digits.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains($0) }
       if isOctal, let mode = Int(digits, radix: 8), 0o600...0o777 ~= mode { return mode }
       checker.refuse(node, key, mustBe: allowed)
       return nil
@@ -71,7 +71,9 @@ extension YAMLScalar {
 
   fileprivate var wholeNumber: WholeNumber {
     let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
-    guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return .none(hint: "") }
+    guard !digits.isEmpty, digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+      return .none(hint: "")
+    }
     guard isPlain || written != nil else { return .none(hint: "; write it without quotes") }
     if digits.count > 1 && digits.hasPrefix("0") {
       return .none(hint: "; a leading zero means octal elsewhere, write it without")

@@ -51,7 +51,9 @@ extension ValueForm where Value == String {
   static var keyID: Self {
     let isSound = { @Sendable (text: String) in
       (1...64).contains(text.utf8.count) && !text.isKeyMaterial
-        && text.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == 0x5F || $0 == 0x2E || $0 == 0x2D }
+        && text.utf8.allSatisfy {
+          $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")
+        }
     }
     return string("1 to 64 of A-Z a-z 0-9 _ . -", isShown: { _ in false }, isSound: isSound)
   }
@@ -126,7 +128,7 @@ extension String {
     (1...bytesMax).contains(utf8.count) && printable == self
   }
 
-  var isVisibleASCII: Bool { utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+  var isVisibleASCII: Bool { utf8.allSatisfy { (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) } }
 
   /// Of an address: a user, or a query with a token, has no place in it.
   fileprivate var holdsNoPassword: Bool { !contains { $0 == "@" || $0 == "?" || $0 == "#" } }

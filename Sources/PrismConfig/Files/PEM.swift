@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The textual encoding of certificates and keys (RFC 7468), checked without a cryptographic library: complete blocks,
@@ -59,9 +60,11 @@ enum PEM {
 }
 
 private enum DER {
+  private static let sequence: UInt8 = 48, objectIdentifier: UInt8 = 6
+
   /// A SEQUENCE of exactly these bytes, or, as in EC parameters, an OBJECT IDENTIFIER (X.690, 8.1).
   static func isOneSequence(_ bytes: [UInt8]) -> Bool {
-    guard bytes.count >= 2, bytes[0] == 0x30 || bytes[0] == 0x06 else { return false }
+    guard bytes.count >= 2, [sequence, objectIdentifier].contains(bytes[0]) else { return false }
     guard bytes[1] & 0x80 != 0 else { return bytes.count == 2 + Int(bytes[1]) }
     let lengthBytes = Int(bytes[1] & 0x7F)
     guard (1...4).contains(lengthBytes), bytes.count >= 2 + lengthBytes else { return false }

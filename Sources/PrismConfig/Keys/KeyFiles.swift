@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// One entry of `keys` as it was written.
@@ -85,7 +86,9 @@ enum KeyFile {
       throw FileFault("is readable by others; chmod 600 it, and make a new key if others were on this machine")
     }
     var digits = bytes[...]
-    while let last = digits.last, [0x0A, 0x0D, 0x20, 0x09].contains(last) { digits = digits.dropLast() }
+    while let last = digits.last,
+      [UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: " "), UInt8(ascii: "\t")].contains(last)
+    { digits = digits.dropLast() }
     guard digits.count == 32 || digits.count == 64, let secret = Hex.decode(digits) else {
       throw FileFault("must hold 32 or 64 hexadecimal digits and nothing else; prismctl keys new makes such a file")
     }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// JSON writes characters above U+FFFF as two escapes, which libyaml does not read: they become the character itself.
@@ -5,7 +6,7 @@ enum JSONSurrogates {
   static func replaced(in text: [UInt8]) -> [UInt8] {
     var result: [UInt8] = []
     var rest = text[...]
-    while let backslash = rest.firstIndex(of: 0x5C) {
+    while let backslash = rest.firstIndex(of: UInt8(ascii: "\\")) {
       result += rest[..<backslash]
       rest = rest[backslash...]
       if let character = pair(rest.prefix(12)) {
@@ -29,7 +30,9 @@ enum JSONSurrogates {
   }
 
   private static func unit(_ text: ArraySlice<UInt8>) -> UInt32? {
-    guard text.count == 6, text.starts(with: [0x5C, 0x75]), let pair = Hex.decode(text.dropFirst(2)) else { return nil }
+    guard text.count == 6, text.starts(with: [UInt8(ascii: "\\"), UInt8(ascii: "u")]),
+      let pair = Hex.decode(text.dropFirst(2))
+    else { return nil }
     return UInt32(pair[0]) << 8 | UInt32(pair[1])
   }
 }

@@ -78,12 +78,12 @@ final class YAMLEventStream {
   }
 
   private func line(at offset: Int) -> Int {
-    text.prefix(offset).reduce(1) { $1 == 0x0A ? $0 + 1 : $0 }
+    text.prefix(offset).reduce(1) { $1 == UInt8(ascii: "\n") ? $0 + 1 : $0 }
   }
 
   private func isIndentedByTab(_ line: Int) -> Bool {
-    let lines = text.split(separator: 0x0A, maxSplits: line, omittingEmptySubsequences: false)
+    let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: line, omittingEmptySubsequences: false)
     guard line <= lines.count else { return false }
-    return lines[line - 1].prefix { $0 == 0x20 || $0 == 0x09 }.contains(0x09)
+    return lines[line - 1].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.contains(UInt8(ascii: "\t"))
   }
 }

@@ -40,12 +40,12 @@ package struct YAMLParser {
       throw YAMLFault(line: 1, "is \(bytes.count) bytes, must be at most \(fileBytesMax)")
     }
     guard String(validating: bytes, as: UTF8.self) != nil else {
-      let line = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+      let line = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         .firstIndex { String(validating: $0, as: UTF8.self) == nil }
       throw YAMLFault(line: (line ?? 0) + 1, "is not UTF-8; save the file in that encoding")
     }
     if bytes.contains(0) {
-      let line = bytes.prefix { $0 != 0 }.count { $0 == 0x0A } + 1
+      let line = bytes.prefix { $0 != 0 }.count { $0 == UInt8(ascii: "\n") } + 1
       throw YAMLFault(line: line, "has a NUL byte, as in UTF-16; save the file as UTF-8 text")
     }
     let withoutMark = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes

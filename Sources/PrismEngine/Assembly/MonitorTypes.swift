@@ -8,8 +8,8 @@ enum MonitorTypes {
   static func contain(_ types: Set<ReportType>, metas: [UInt8], namespace: NamespaceName) -> Bool {
     if types.isEmpty { return false }
     let names = Set(types.map { Array(MetaSplicing.monitorType($0, in: namespace).utf8) })
-    return metas.split(separator: 0x0A).contains { meta in
-      meta.starts(with: head) && names.contains(Array(meta.dropFirst(head.count).prefix { $0 != 0x22 }))
+    return metas.split(separator: UInt8(ascii: "\n")).contains { meta in
+      meta.starts(with: head) && names.contains(Array(meta.dropFirst(head.count).prefix { $0 != UInt8(ascii: "\"") }))
     }
   }
 }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
@@ -69,7 +70,7 @@ struct RemoteRecord: Sendable, Equatable {
   // MARK: Reading
 
   init(bytes: [UInt8]) throws(Damaged) {
-    let head = bytes.prefix { $0 != 0x0A }
+    let head = bytes.prefix { $0 != UInt8(ascii: "\n") }
     let body = Array(bytes.dropFirst(head.count + 1))
     let checksum = try? Checksum.sha256(body)  // nil fits no head
     guard let checksum, String(decoding: head, as: UTF8.self) == "\(Self.format) \(checksum)" else {

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The three forms of a date in HTTP (RFC 9110, section 5.6.7), to milliseconds since 1970.
@@ -47,7 +48,9 @@ enum HTTPDate {
   private static func digits(_ text: String, _ count: Int) -> Int64? { digits(text, count...count) }
 
   private static func digits(_ text: String, _ counts: ClosedRange<Int>) -> Int64? {
-    guard counts.contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    guard counts.contains(text.utf8.count),
+      text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+    else { return nil }
     return Int64(text)
   }
 }

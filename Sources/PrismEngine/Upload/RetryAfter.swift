@@ -8,7 +8,7 @@ enum RetryAfter {
   static func parse(_ value: String, serverDate: String?, now: Int64) -> Duration? {
     let text = value.trimmingBlanks
     guard !text.isEmpty else { return nil }
-    if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+    if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
       return min(longest, .seconds(Int64(text) ?? .max / 2))
     }
     guard let date = HTTPDate.unixMilliseconds(text, now: now) else { return nil }
@@ -20,7 +20,7 @@ enum RetryAfter {
 extension String {
   /// Without the blanks and tabs around it that HTTP allows in a header's value.
   var trimmingBlanks: String {
-    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+    let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
     let start = utf8.firstIndex { !isBlank($0) } ?? endIndex
     let end = utf8.lastIndex { !isBlank($0) }.map { utf8.index(after: $0) } ?? start
     return String(self[start..<end])

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 // The readers of other formats write JSON with these, without a tree between.

@@ -137,7 +137,7 @@ actor ControlConnection {
 
   /// Returns when the socket has taken all of it, or the connection was closed.
   private func send(_ answer: JSONValue) async {
-    let line = answer.bytes + [0x0A]
+    let line = answer.bytes + [UInt8(ascii: "\n")]
     var sent = 0
     while !isClosed && sent < line.count {
       let count = line.withUnsafeBytes { prism_send(descriptor, $0.baseAddress! + sent, line.count - sent) }

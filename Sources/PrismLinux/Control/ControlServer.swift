@@ -149,7 +149,7 @@ public actor ControlServer {
 
   /// One line, as far as the socket takes it: it is fresh, so its buffer is empty.
   private static func refuse(_ descriptor: Int32, _ message: String, _ exitCode: ExitCode) {
-    let line = ControlAnswer.error(message, exitCode).bytes + [0x0A]
+    let line = ControlAnswer.error(message, exitCode).bytes + [UInt8(ascii: "\n")]
     _ = prism_send(descriptor, line, line.count)
   }
 

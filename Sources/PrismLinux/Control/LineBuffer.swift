@@ -21,7 +21,7 @@ struct LineBuffer {
 
   /// Takes the next line, without its line feed and a carriage return before it.
   mutating func next() -> Next {
-    guard let end = bytes[scanned...].firstIndex(of: 0x0A) else {
+    guard let end = bytes[scanned...].firstIndex(of: UInt8(ascii: "\n")) else {
       scanned = bytes.count
       return bytes.count > lineBytesMax ? .tooLong : .incomplete
     }
@@ -29,7 +29,7 @@ struct LineBuffer {
     bytes.removeSubrange(...end)
     scanned = 0
     guard line.count <= lineBytesMax else { return .tooLong }
-    if line.last == 0x0D { line.removeLast() }
+    if line.last == UInt8(ascii: "\r") { line.removeLast() }
     return .line(line)
   }
 }

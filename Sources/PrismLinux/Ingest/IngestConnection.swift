@@ -245,5 +245,7 @@ extension IngestConnection {
 }
 
 extension UInt8 {
-  var isASCIILetter: Bool { 0x41...0x5A ~= self || 0x61...0x7A ~= self }
+  var isASCIILetter: Bool {
+    UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self || UInt8(ascii: "a")...UInt8(ascii: "z") ~= self
+  }
 }

@@ -52,7 +52,7 @@ enum NetlinkReader {
   private static func deviceType(of interface: String) -> String? {
     // Not there in a container without /sys: then the hardware type decides alone.
     guard let bytes = try? SmallFile.read("/sys/class/net/\(interface)/uevent") else { return nil }
-    let lines = bytes.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
+    let lines = bytes.split(separator: UInt8(ascii: "\n")).map { String(decoding: $0, as: UTF8.self) }
     return lines.first { $0.hasPrefix("DEVTYPE=") }.map { String($0.dropFirst("DEVTYPE=".count)) }
   }
 }

@@ -11,7 +11,7 @@ extension NetworkFacts {
       let flags = message.payload.netlinkInteger(at: 8, UInt32.self),
       let nameBytes = message.attributes(after: headBytes)[nameAttribute]
     else { return nil }
-    let (up, running): (UInt32, UInt32) = (0x1, 0x40)  // IFF_UP, IFF_RUNNING
+    let (up, running): (UInt32, UInt32) = (1 << 0, 1 << 6)  // IFF_UP, IFF_RUNNING
     let name = String(decoding: nameBytes.prefix { $0 != 0 }, as: UTF8.self)
     return Link(
       index: index, name: name, isUp: flags & up != 0 && flags & running != 0, hardwareType: hardwareType,

@@ -27,8 +27,12 @@ extension ProcessFigures {
   /// proc(5): after the command in parentheses, which may hold anything, `state` is field 3, utime 14, stime 15,
   /// num_threads 20, starttime 22.
   private mutating func readStat() {
-    guard let bytes = try? SmallFile.read("/proc/self/stat"), let end = bytes.lastIndex(of: 0x29) else { return }
-    let fields = bytes[(end + 1)...].split(separator: 0x20).map { Int(String(decoding: $0, as: UTF8.self)) ?? 0 }
+    guard let bytes = try? SmallFile.read("/proc/self/stat"), let end = bytes.lastIndex(of: UInt8(ascii: ")")) else {
+      return
+    }
+    let fields = bytes[(end + 1)...].split(separator: UInt8(ascii: " ")).map {
+      Int(String(decoding: $0, as: UTF8.self)) ?? 0
+    }
     guard fields.count > 19 else { return }
     let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
     cpuSeconds = Double(fields[11] + fields[12]) / ticks
@@ -40,7 +44,9 @@ extension ProcessFigures {
 
   private static func numbers(in path: String) -> [Int] {
     guard let bytes = try? SmallFile.read(path) else { return [] }  // no /proc: the figure is unknown
-    return bytes.split { $0 == 0x20 || $0 == 0x0A }.compactMap { Int(String(decoding: $0, as: UTF8.self)) }
+    return bytes.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }.compactMap {
+      Int(String(decoding: $0, as: UTF8.self))
+    }
   }
 
   private static func countDescriptors() -> Int {

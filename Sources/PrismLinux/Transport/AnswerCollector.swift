@@ -36,7 +36,7 @@ struct AnswerCollector {
       overrun = "over \(Self.headerBytesMax) bytes or \(Self.headerLinesMax) lines of headers"
       return false
     }
-    let text = line.prefix { $0 != 0x0D && $0 != 0x0A }
+    let text = line.prefix { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") }
     if text.starts(with: "HTTP/".utf8) {
       beginAnswer(statusLine: text)
     } else if text.isEmpty {
@@ -59,7 +59,9 @@ struct AnswerCollector {
   }
 
   private mutating func beginAnswer(statusLine: Slice<UnsafeRawBufferPointer>) {
-    let code = statusLine.drop { $0 != 0x20 }.dropFirst().prefix { (0x30...0x39).contains($0) }
+    let code = statusLine.drop { $0 != UInt8(ascii: " ") }.dropFirst().prefix {
+      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+    }
     status = Int(String(decoding: code, as: UTF8.self))
     headers = [:]
     lastName = nil
@@ -67,11 +69,11 @@ struct AnswerCollector {
   }
 
   private mutating func takeField(_ line: Slice<UnsafeRawBufferPointer>) {
-    if line.first == 0x20 || line.first == 0x09 {
+    if line.first == UInt8(ascii: " ") || line.first == UInt8(ascii: "\t") {
       if let lastName { headers[lastName, default: ""] += " " + Self.trimmed(line) }
       return
     }
-    guard let colon = line.firstIndex(of: 0x3A) else { return }
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return }
     let name = Self.trimmed(line[..<colon]).lowercased()
     let value = Self.trimmed(line[line.index(after: colon)...])
     headers[name] = headers[name].map { $0 + ", " + value } ?? value
@@ -79,7 +81,7 @@ struct AnswerCollector {
   }
 
   private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+    let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
     let head = bytes.drop(while: isBlank)
     let end = head.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? head.startIndex
     return String(decoding: head[head.startIndex..<end], as: UTF8.self)

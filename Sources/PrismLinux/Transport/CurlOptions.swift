@@ -36,7 +36,8 @@ struct CurlOptions {
   }
 
   private static func headerLine(name: String, value: String) throws(TransferError) -> String {
-    guard !(name + value).utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
+    guard !(name + value).utf8.contains(where: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") || $0 == 0 })
+    else {
       throw TransferError("the header \(name.prefix { $0.isLetter || $0 == "-" }) holds a line end or a zero byte")
     }
     return value.isEmpty ? "\(name);" : "\(name): \(value)"  // curl's way to send an empty one

@@ -5,7 +5,8 @@ import CZstd
 /// Holds the library's contexts, so one serves many blocks; not for two threads at once.
 final class ZstdCompressor: BlockCompressor {
   private static let level: Int32 = 1
-  private static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
+  /// RFC 8878, section 3.1.1: the first bytes of a frame.
+  private static let magic = withUnsafeBytes(of: ZSTD_MAGICNUMBER.littleEndian) { Array($0) }
 
   private let compressing: OpaquePointer
   private let unpacking: OpaquePointer

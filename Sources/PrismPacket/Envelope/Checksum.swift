@@ -1,5 +1,6 @@
 import CDeflate
 import COpenSSL
+import PrismBase
 import PrismProtocol
 
 /// Tells whether bytes are those that were written.

@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// The envelope of remote configuration (docs/remote-configuration.md):

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// `Prism-Mac`: what authenticates a packet of `aes-128-cbc`, whose blocks don't by themselves.

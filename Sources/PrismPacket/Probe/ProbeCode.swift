@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// The codes by which both ends of a probe prove that they have the same key: HMAC-SHA-256 under keys that are derived for

@@ -1,4 +1,5 @@
 import COpenSSL
+import PrismBase
 import PrismProtocol
 
 /// The key to which payloads are sealed: an X25519 public key (RFC 7748).

@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// The proof that a holder of the key took a packet: the value of `Prism-Receipt` (docs/packet.md, "The receipt").

@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// Builds packets of version 2 (docs/packet.md). Keep one for each key: it holds compressors and a cipher.

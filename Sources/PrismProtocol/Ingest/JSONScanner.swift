@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Walks over JSON text without building anything: RFC 8259, valid UTF-8, at most `Limits.jsonDepthMax` levels.
 ///
 /// It holds only a position; the text is handed to every call as a bounds-checked `Span`, so input that was written to
@@ -98,7 +100,9 @@ extension JSONScanner {
       position += 1
       try digits(text)
     }
-    guard position < text.count, text[position] | 0x20 == 0x65 else { return }
+    guard position < text.count, text[position] == UInt8(ascii: "e") || text[position] == UInt8(ascii: "E") else {
+      return
+    }
     position += 1
     if position < text.count, text[position] == UInt8(ascii: "+") || text[position] == UInt8(ascii: "-") {
       position += 1
@@ -108,7 +112,7 @@ extension JSONScanner {
 
   @inline(__always) private mutating func digits(_ text: Span<UInt8>) throws(JSONError) {
     let start = position
-    while position < text.count, text[position] &- 0x30 < 10 { position += 1 }
+    while position < text.count, text[position] &- UInt8(ascii: "0") < 10 { position += 1 }
     guard position > start else { throw failure("a digit is expected") }
   }
 }
@@ -156,9 +160,9 @@ extension JSONScanner {
   /// above the lowest mark too; only the lowest is used.)
   @inline(__always) private static func specials(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
-    let quote = word ^ (ones &* 0x22)
-    let backslash = word ^ (ones &* 0x5C)
-    let control = (word &- (ones &* 0x20)) & ~word
+    let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+    let backslash = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+    let control = (word &- (ones &* UInt64(UInt8(ascii: " ")))) & ~word
     return (((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash) | control | word) & (ones &* 0x80)
   }
 
@@ -171,7 +175,8 @@ extension JSONScanner {
     case UInt8(ascii: "u"):
       let unit = try codeUnit(text)
       guard 0xD800..<0xE000 ~= unit else { return }
-      guard unit < 0xDC00, position + 1 < text.count, text[position] == 0x5C, text[position + 1] == 0x75,
+      guard unit < 0xDC00, position + 1 < text.count, text[position] == UInt8(ascii: "\\"),
+        text[position + 1] == UInt8(ascii: "u"),
         0xDC00..<0xE000 ~= (try codeUnit(text))
       else { throw failure("a lone surrogate") }
     default: throw failure("an unknown escape")

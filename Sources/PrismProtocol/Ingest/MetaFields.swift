@@ -52,7 +52,7 @@ public struct MetaFields: Sendable, Equatable {
     let isNegative = meta[start] == UInt8(ascii: "-")
     var value: Int64 = 0
     for index in (isNegative ? start + 1 : start)..<scanner.position {
-      guard let digit = Int64(exactly: Int(meta[index]) - 0x30), 0...9 ~= digit else { return nil }
+      guard let digit = Int64(exactly: Int(meta[index]) - Int(UInt8(ascii: "0"))), 0...9 ~= digit else { return nil }
       let (tenfold, overflow) = value.multipliedReportingOverflow(by: 10)
       let (sum, carry) = tenfold.subtractingReportingOverflow(digit)  // below zero there is room for the smallest, too
       guard !overflow, !carry else { return nil }

@@ -88,7 +88,7 @@ extension [UInt8] {
     var (rest, first) = (number.magnitude, 20)
     repeat {
       first -= 1
-      digits[first] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+      digits[first] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
       rest /= 10
     } while rest > 0
     append(addingCapacity: 20) { place in

@@ -136,7 +136,7 @@ public struct RequestFramer: Sendable {
     let (bytes, ones) = (chunk.bytes, UInt64(0x0101_0101_0101_0101))
     while position + 8 <= chunk.count {
       let word = UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: position, as: UInt64.self))
-      let difference = word ^ (ones &* 0x0A)
+      let difference = word ^ (ones &* UInt64(UInt8(ascii: "\n")))
       let zeros = (difference &- ones) & ~difference & (ones &* 0x80)
       if zeros != 0 { return position + zeros.trailingZeroBitCount / 8 }
       position += 8

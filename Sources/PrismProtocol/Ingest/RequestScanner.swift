@@ -172,7 +172,8 @@ extension RequestScanner {
   }
 
   private mutating func number(_ field: Field, _ line: Span<UInt8>) throws(JSONError) -> Range<Int>? {
-    guard let first = json.next(line), first == 0x2D || 0x30...0x39 ~= first else {
+    guard let first = json.next(line), first == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first
+    else {
       note("`\(field.name)` must be a number")
       try json.skipValue(line, depth: 1)
       return nil
@@ -233,7 +234,7 @@ extension RequestScanner {
     for index in range {
       guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= line[index] else { return nil }
       let (tens, overflowed) = result.multipliedReportingOverflow(by: 10)
-      let (sum, overflowed2) = tens.addingReportingOverflow(Int(line[index] - 0x30))
+      let (sum, overflowed2) = tens.addingReportingOverflow(Int(line[index] - UInt8(ascii: "0")))
       result = overflowed || overflowed2 ? .max : sum
       if result == .max { return .max }
     }

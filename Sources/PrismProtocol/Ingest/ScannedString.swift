@@ -1,3 +1,5 @@
+import PrismBase
+
 /// A JSON string in a text: its range without the quotes, and whether it has escapes.
 public struct ScannedString: Sendable, Equatable {
   /// The range in the text, without the quotes.

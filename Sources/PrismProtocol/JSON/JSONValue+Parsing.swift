@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Why a text is not JSON, and at which byte of it (from 0). The text itself is never quoted.
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The rule of JSON that is broken.
@@ -181,7 +183,7 @@ private struct JSONTreeParser {
     case UInt8(ascii: "n"): text.append(UInt8(ascii: "\n"))
     case UInt8(ascii: "r"): text.append(UInt8(ascii: "\r"))
     case UInt8(ascii: "t"): text.append(UInt8(ascii: "\t"))
-    case 0x75: text += try unicodeEscape()
+    case UInt8(ascii: "u"): text += try unicodeEscape()
     default: throw JSONError("an unknown escape", at: position - 1)
     }
   }
@@ -189,7 +191,7 @@ private struct JSONTreeParser {
   private mutating func unicodeEscape() throws(JSONError) -> [UInt8] {
     let start = position
     var code = try hexDigits()
-    if (0xD800..<0xDC00).contains(code), bytes[position...].starts(with: [0x5C, 0x75]) {
+    if (0xD800..<0xDC00).contains(code), bytes[position...].starts(with: [UInt8(ascii: "\\"), UInt8(ascii: "u")]) {
       position += 2
       let low = try hexDigits()
       guard (0xDC00..<0xE000).contains(low) else { throw JSONError("a lone surrogate", at: start) }

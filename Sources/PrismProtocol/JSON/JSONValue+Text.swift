@@ -64,7 +64,7 @@ extension JSONValue {
     result.append(UInt8(ascii: "\""))
     for scalar in text.unicodeScalars {
       switch scalar {
-      case "\"", "\\": result += [0x5C, UInt8(scalar.value)]
+      case "\"", "\\": result += [UInt8(ascii: "\\"), UInt8(scalar.value)]
       case "\n": result += [UInt8(ascii: "\\"), UInt8(ascii: "n")]
       case "\r": result += [UInt8(ascii: "\\"), UInt8(ascii: "r")]
       case "\t": result += [UInt8(ascii: "\\"), UInt8(ascii: "t")]

@@ -1,3 +1,5 @@
+import PrismBase
+
 /// The id of one packet: a UUID, version 7 (RFC 9562), the same for every attempt at its rows.
 public struct PacketID: Hashable, Sendable, CustomStringConvertible {
   /// The 16 bytes, big-endian, as two halves.

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// Moves a database that can't be used out of the way, and back.
 ///
@@ -49,7 +50,7 @@ struct SetAside {
 
   /// nil: nothing is being moved.
   func pending() -> Intent? {
-    guard let words = SmallStateFile.read(intentPath)?.split(whereSeparator: \.isWhitespace).map({ String($0) }),
+    guard let words = SideFile.text(intentPath)?.split(whereSeparator: \.isWhitespace).map({ String($0) }),
       let name = words.first, name.hasPrefix("prism.db."), !name.contains("/")
     else { return nil }
     let direction = words.count > 1 ? Intent.Direction(rawValue: words[1]) : nil
@@ -68,7 +69,7 @@ struct SetAside {
   }
 
   private func note(_ intent: Intent) {
-    SmallStateFile.write("\(intent.name) \(intent.direction.rawValue)\n", to: intentPath)
+    SideFile.write("\(intent.name) \(intent.direction.rawValue)\n", to: intentPath)
     onMove?()
   }
 
@@ -79,7 +80,7 @@ struct SetAside {
     guard access(target, F_OK) != 0 else { return }
     for suffix in ["-wal", TableOfContents.suffix, ""] { move(path + suffix, to: target + suffix) }
     unlink(path + "-shm")
-    SmallStateFile.syncFolder(folder)
+    SideFile.syncFolder(folder)
   }
 
   private func move(_ source: String, to target: String) {
@@ -95,7 +96,7 @@ struct SetAside {
       unlink(path + suffix)
       onMove?()
     }
-    SmallStateFile.syncFolder(folder)
+    SideFile.syncFolder(folder)
     note(Intent(name: name, direction: .back))
     finishBack(name)
   }
@@ -109,10 +110,10 @@ struct SetAside {
 
   /// The new database knows all that it has to bring over, or the old one is back.
   func done() {
-    SmallStateFile.syncFolder(folder)
+    SideFile.syncFolder(folder)
     unlink(intentPath)
     onMove?()
-    SmallStateFile.syncFolder(folder)
+    SideFile.syncFolder(folder)
   }
 
   /// All reports of these are in the new database.
@@ -140,7 +141,7 @@ struct SetAside {
 
   /// The oldest first.
   private func databases(_ isWanted: (String) -> Bool) -> [String] {
-    SmallStateFile.names(in: folder)
+    SideFile.names(in: folder)
       .filter { name in isWanted(name) && Self.companions.allSatisfy { !name.hasSuffix($0) } }
       .sorted { Self.time($0) < Self.time($1) }
   }

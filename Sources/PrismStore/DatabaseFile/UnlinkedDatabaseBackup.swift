@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismSQLite
 
 /// Copies a database that lost its file, from the connection that still holds it open, into a new file. In slices: what the
@@ -33,7 +34,7 @@ final class UnlinkedDatabaseBackup {
     guard rename(path, database) == 0 else {
       throw .inputOutput(String(cString: strerror(errno)), sql: "move the copy")
     }
-    SmallStateFile.syncFolder(String(database[..<(database.lastIndex(of: "/") ?? database.startIndex)]))
+    SideFile.syncFolder(String(database[..<(database.lastIndex(of: "/") ?? database.startIndex)]))
     return isForeign ? foreign : nil
   }
 }

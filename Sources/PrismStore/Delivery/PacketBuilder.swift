@@ -34,7 +34,7 @@ struct PacketBuilder {
     let (start, commonBefore) = (metas.count, common)
     guard members.isEmpty || (!isFull && Int(row.size) <= bytesMax - bytes) else { return false }
     share(row.flags.contains(.selfContained) ? [] : rendering.context)
-    if !metas.isEmpty { metas.append(0x0A) }
+    if !metas.isEmpty { metas.append(UInt8(ascii: "\n")) }
     rendering.append(row, to: &metas)
     if !members.isEmpty && metas.count > metaBytesMax {
       metas.removeLast(metas.count - start)
@@ -51,7 +51,7 @@ struct PacketBuilder {
   /// Members that the rows from here on have in common are a line of their own (docs/packet.md, "Common information").
   private mutating func share(_ members: [UInt8]) {
     guard members != common else { return }
-    if !metas.isEmpty { metas.append(0x0A) }
+    if !metas.isEmpty { metas.append(UInt8(ascii: "\n")) }
     metas += Self.commonHead + members + Self.commonTail
     common = members
   }

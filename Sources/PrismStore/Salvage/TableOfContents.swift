@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -28,7 +29,7 @@ struct TableOfContents: Equatable, Sendable {
 
   /// nil if there is none, or it is not what was written.
   init?(path: String) {
-    guard let text = SmallStateFile.read(path, bytesMax: Self.bytesMax) else { return nil }
+    guard let text = SideFile.text(path, bytesMax: Self.bytesMax) else { return nil }
     let lines = text.split(separator: "\n").map { $0.split(separator: " ").map { String($0) } }
     guard let last = lines.last, last.count == 2, last[0] == "sum", let first = lines.first, first.count == 2 else {
       return nil
@@ -56,5 +57,5 @@ struct TableOfContents: Equatable, Sendable {
     return (body + ["sum \(sum.value)"]).joined(separator: "\n") + "\n"
   }
 
-  func write(to path: String) { SmallStateFile.write(text, to: path) }
+  func write(to path: String) { SideFile.write(text, to: path) }
 }

@@ -1,3 +1,4 @@
+import PrismBase
 import Synchronization
 
 /// Keeps `prism.run` in the state folder: the file is there while the store is open, and says of a run that did not end in
@@ -18,12 +19,12 @@ public final class StartMarker: Sendable {
   public init(folder: String, bootID: String? = nil) {
     path = folder + "/prism.run"
     self.bootID =
-      bootID ?? SmallStateFile.read("/proc/sys/kernel/random/boot_id")?.filter { $0 != "\n" } ?? ""
+      bootID ?? SideFile.text("/proc/sys/kernel/random/boot_id")?.filter { $0 != "\n" } ?? ""
   }
 
   func begin(unixMilliseconds now: Int64) -> StartHistory.Start {
     state.withLock { state in
-      state.history = SmallStateFile.read(path).map { StartHistory($0) } ?? StartHistory()
+      state.history = SideFile.text(path).map { StartHistory($0) } ?? StartHistory()
       state.phase = .starting
       let start = state.history.begin(bootID: bootID, unixMilliseconds: now)
       write(state.history)
@@ -70,7 +71,7 @@ public final class StartMarker: Sendable {
   /// The database is closed in order: the file goes. Nothing if the start was stopped.
   func end() {
     state.withLock { state in
-      if state.phase != .over { SmallStateFile.remove(path) }
+      if state.phase != .over { SideFile.remove(path) }
       state.phase = .over
     }
   }
@@ -80,5 +81,5 @@ public final class StartMarker: Sendable {
     state.withLock { if body(&$0) { write($0.history) } }
   }
 
-  private func write(_ history: StartHistory) { SmallStateFile.write(history.text, to: path) }
+  private func write(_ history: StartHistory) { SideFile.write(history.text, to: path) }
 }

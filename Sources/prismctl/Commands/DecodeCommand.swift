@@ -40,7 +40,7 @@ extension Command {
   }
 
   private static func key(_ path: String) throws(Failure) -> Secret {
-    let digits = try Files.read(path).filter { $0 > 0x20 }
+    let digits = try Files.read(path).filter { $0 > UInt8(ascii: " ") }
     guard let key = Hex.decode(digits), [16, 32].contains(key.count) else {
       throw Failure(Failure.configuration, "\(path): a key file holds 32 or 64 hexadecimal digits")
     }

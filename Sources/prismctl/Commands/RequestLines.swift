@@ -23,14 +23,14 @@ final class RequestLines: Sendable {
   func next() -> (bytes: [UInt8], reports: Int)? {
     rest.withLock { rest in
       while true {
-        if let end = rest.lastIndex(of: 0x0A) {
+        if let end = rest.lastIndex(of: UInt8(ascii: "\n")) {
           let lines = Array(rest[...end])
           rest.removeFirst(end + 1)
           if let result = Self.counted(lines) { return result }
         }
         guard let more = read() else {
           defer { rest = [] }
-          return rest.isEmpty ? nil : Self.counted(rest + [0x0A])
+          return rest.isEmpty ? nil : Self.counted(rest + [UInt8(ascii: "\n")])
         }
         rest += more
       }
@@ -39,10 +39,11 @@ final class RequestLines: Sendable {
 
   /// Empty lines are no requests: the daemon would not answer them.
   private static func counted(_ lines: [UInt8]) -> (bytes: [UInt8], reports: Int)? {
-    let requests = lines.split(separator: 0x0A).filter { line in
-      !line.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 }
+    let requests = lines.split(separator: UInt8(ascii: "\n")).filter { line in
+      !line.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\t") }
     }
-    return requests.isEmpty ? nil : (Array(requests.joined(separator: [0x0A])) + [0x0A], requests.count)
+    return requests.isEmpty
+      ? nil : (Array(requests.joined(separator: [UInt8(ascii: "\n")])) + [UInt8(ascii: "\n")], requests.count)
   }
 
   private func read() -> ArraySlice<UInt8>? {
@@ -59,7 +60,7 @@ final class RequestLines: Sendable {
     var chunk = [UInt8](repeating: 0, count: chunkBytes)
     var lines = 0
     while case let count = Glibc.read(descriptor, &chunk, chunk.count), count > 0 {
-      lines += chunk[..<count].count { $0 == 0x0A }
+      lines += chunk[..<count].count { $0 == UInt8(ascii: "\n") }
     }
     return lseek(descriptor, 0, SEEK_SET) == 0 ? lines : nil
   }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismBase
 import PrismProtocol
 
 /// The disk that the store is on, and the clock.

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismProtocol
 
 /// The value of `--since`: a span back from now, or a time.

@@ -58,7 +58,8 @@ struct TopView: Equatable {
 
   private mutating func press(_ byte: UInt8, page: Int) {
     switch byte {
-    case 0x03, 0x04, UInt8(ascii: "q"), UInt8(ascii: "Q"): isOver = true  // Ctrl-C and Ctrl-D come as keys
+    // Ctrl-C and Ctrl-D come as keys.
+    case Key.controlC, Key.controlD, UInt8(ascii: "q"), UInt8(ascii: "Q"): isOver = true
     case UInt8(ascii: "j"): move(.down, page: page)
     case UInt8(ascii: "k"): move(.up, page: page)
     case UInt8(ascii: " "): move(.pageDown, page: page)
@@ -66,7 +67,7 @@ struct TopView: Equatable {
     case UInt8(ascii: "g"): move(.first, page: page)
     case UInt8(ascii: "G"): move(.last, page: page)
     case UInt8(ascii: "/"): isTyping = true
-    case 0x1B: (filter, offset) = ("", 0)
+    case Key.escape: (filter, offset) = ("", 0)
     default: break
     }
   }
@@ -74,12 +75,18 @@ struct TopView: Equatable {
   private mutating func type(_ byte: UInt8) {
     offset = 0
     switch byte {
-    case 0x03, 0x04: isOver = true
-    case 0x0D, 0x0A: isTyping = false
-    case 0x1B: (filter, isTyping) = ("", false)
-    case 0x7F, 0x08: _ = filter.popLast()
-    case 0x21..<0x7F where filter.count < Self.filterMax: filter += String(UnicodeScalar(byte)).lowercased()
+    case Key.controlC, Key.controlD: isOver = true
+    case UInt8(ascii: "\r"), UInt8(ascii: "\n"): isTyping = false
+    case Key.escape: (filter, isTyping) = ("", false)
+    case Key.delete, Key.backspace: _ = filter.popLast()
+    case UInt8(ascii: "!")...UInt8(ascii: "~") where filter.count < Self.filterMax:
+      filter += String(UnicodeScalar(byte)).lowercased()
     default: break
     }
   }
+}
+
+/// The bytes that a terminal sends for keys without a character.
+private enum Key {
+  static let controlC: UInt8 = 3, controlD: UInt8 = 4, backspace: UInt8 = 8, escape: UInt8 = 27, delete: UInt8 = 127
 }

@@ -66,7 +66,7 @@ struct DevelopmentFiles {
   /// The one of the last time, else one that is free.
   private func port() throws(StartFailure) -> UInt16 {
     if let bytes = try? SmallFile.read(portFile) {
-      guard let port = UInt16(String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)) else {
+      guard let port = UInt16(String(decoding: bytes.filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)) else {
         throw StartFailure(exitCode: .configuration, message: "\(portFile): is no port; remove the file")
       }
       return port

@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismClient
 import PrismProtocol
 import Testing

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import PrismBase
 import PrismClient
 import PrismProtocol
 import Testing

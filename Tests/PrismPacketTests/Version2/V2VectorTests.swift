@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismProtocol
 import PrismTestSupport
 import Testing

@@ -32,9 +32,9 @@ struct DatabaseFiles: Sendable {
   // MARK: The mark of a run
 
   /// The last run ended in order; nil: there was none.
-  var wasClean: Bool? { SmallFile.read(mark).map { $0 == "clean\n" } }
-  func markRunning() { SmallFile.write("running\n", to: mark) }
-  func markClean() { SmallFile.write("clean\n", to: mark) }
+  var wasClean: Bool? { SideFile.text(mark).map { $0 == "clean\n" } }
+  func markRunning() { SideFile.write("running\n", to: mark) }
+  func markClean() { SideFile.write("clean\n", to: mark) }
 
   // MARK: Setting aside
 
@@ -71,13 +71,13 @@ struct DatabaseFiles: Sendable {
     rename(path + "-wal", path(of: name) + "-wal")
     unlink(path + "-shm")
     if rename(path, path(of: name)) != 0 || Self.bytes(path(of: name)) == 0 { writeHead(path(of: name)) }
-    SmallFile.syncFolder(folder)
+    SideFile.syncFolder(folder)
   }
 
   /// Gives an emptied file the head of a database again, so that SQLite reads its log instead of deleting it.
   /// (https://www.sqlite.org/fileformat2.html#the_database_header)
   private func writeHead(_ path: String) {
-    guard let log = SmallFile.bytes(path + "-wal", bytesMax: 32), log.count == 32 else { return }
+    guard let log = SideFile.bytes(path + "-wal", bytesMax: 32), log.count == 32 else { return }
     let pageBytes = log[8..<12].reduce(0) { $0 << 8 | Int($1) }
     guard (512...65536).contains(pageBytes), pageBytes & (pageBytes - 1) == 0 else { return }
     var page = [UInt8](repeating: 0, count: pageBytes)
@@ -86,7 +86,7 @@ struct DatabaseFiles: Sendable {
     page.replaceSubrange(18..<24, with: [2, 2, 0, 64, 32, 32])
     (page[47], page[59]) = (4, 1)
     (page[100], page[105], page[106]) = (13, UInt8(truncatingIfNeeded: pageBytes >> 8), 0)
-    SmallFile.write(page, to: path)
+    SideFile.write(page, to: path)
   }
 
   private var names: [String] {

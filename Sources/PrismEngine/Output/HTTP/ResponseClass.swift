@@ -68,7 +68,7 @@ private struct AnswerBody {
 
   init(_ bytes: [UInt8]) {
     // Anything may stand in an answer's body; what is no such object just says nothing.
-    guard bytes.first == 0x7B, let value = try? JSONValue(parsing: bytes) else { return }
+    guard bytes.first == UInt8(ascii: "{"), let value = try? JSONValue(parsing: bytes) else { return }
     isDuplicate = value["duplicate"]?.bool ?? false
     code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }
     packetID = value["packetId"]?.string.flatMap { PacketID($0) }

@@ -208,7 +208,7 @@ extension HTTPExchange {
     guard case .success = whole.request, whole.followingBytes == 0 else { return }
     // No string has either: it is sound JSON.
     for index in body.indices where body[index] == UInt8(ascii: "\n") || body[index] == UInt8(ascii: "\r") {
-      body[index] = 0x20
+      body[index] = UInt8(ascii: " ")
     }
   }
 

@@ -53,7 +53,7 @@ struct HTTPHead: Equatable {
         guard scalars.next() == "\n" else { throw Fault(400, "the head has a carriage return without a line feed") }
         lines.append(line)
         line = ""
-      case _ where scalar.value < 0x20 && scalar != "\t" || scalar.value == 0x7F:
+      case _ where scalar < " " && scalar != "\t" || scalar.value == 0x7F:
         throw Fault(400, "the head has a control character")
       default: line.unicodeScalars.append(scalar)
       }
