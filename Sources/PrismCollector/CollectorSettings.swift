@@ -17,7 +17,11 @@ import PrismProtocol
 ///     keys: [{id: main, file: /etc/prism/keys/main.key}]
 ///     tls: {certFile: cert.pem, keyFile: key.pem, clientCAFile: clients.pem}
 public struct CollectorSettings: Sendable, Equatable {
-  public struct Faults: Error, Equatable { public let lines: [String] }
+  /// Every fault of a file.
+  public struct Faults: Error, Equatable {
+    /// One a line: `FILE:LINE: KEY: what is wrong`.
+    public let lines: [String]
+  }
 
   /// `ADDRESS:PORT` where packets are taken.
   public var listen: String?
@@ -27,9 +31,13 @@ public struct CollectorSettings: Sendable, Equatable {
   public var store: String?, storePasswordFile: String?
   /// 1,000 to 600,000.
   public var commitDeadlineMilliseconds: Int?
+  /// The senders' bearer tokens, one a line.
   public var tokenFile: String?
+  /// The readers' bearer tokens, and the `ADDRESS:PORT` where reports are read.
   public var readerTokenFile: String?, readerListen: String?
+  /// Names that the reader's address has beside its own.
   public var readerHosts: [String] = []
+  /// `retentionDay`, and `memoryMByte` in bytes.
   public var retentionDays: Int?, memoryBytes: Int?
   /// `outputs`, in their order.
   public var outputs: [OutputSettings] = []
@@ -37,6 +45,7 @@ public struct CollectorSettings: Sendable, Equatable {
   public var outputLagBytes: Int?
   /// A folder of namespace files, and the key (PEM) that signs what is served of it.
   public var remoteConfig: String?, signingKey: String?
+  /// `tls`: the files of the certificate, of its key, and of the authorities of clients.
   public var certFile: String?, keyFile: String?, clientCAFile: String?
   /// Id and file, in their order.
   public var keys: [(id: String, file: String)] = []

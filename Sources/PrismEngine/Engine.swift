@@ -12,6 +12,7 @@ public actor Engine {
   /// Sooner after the start, so that it rests soon.
   private static let (startInterval, startPasses): (Duration, Int) = (.seconds(3), 3)
 
+  /// The configuration in force.
   public nonisolated let hub: ConfigurationHub
   /// Where the ingest socket hands its batches to.
   public nonisolated var sink: any ReportSink { ingest }

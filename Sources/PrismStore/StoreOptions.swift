@@ -2,6 +2,7 @@ public import PrismBase
 
 /// How the store is opened.
 public struct StoreOptions: Sendable {
+  /// What a commit outlives.
   public enum Durability: Sendable, Equatable {
     /// A commit has been synced to the disk when it is answered.
     case full
@@ -11,8 +12,11 @@ public struct StoreOptions: Sendable {
 
   /// The state folder; it exists.
   public var folder: String
+  /// What a commit outlives. Default: a loss of power.
   public var durability: Durability = .full
+  /// The clocks.
   public var time: any TimeSource = SystemTime()
+  /// The log.
   public var log: Logger = Logger()
 
   /// At rest the log is copied into the file this long after the last time, or past 1 MiB: what it holds is on the disk

@@ -9,9 +9,11 @@ public struct EngineCounters: Sendable, Equatable {
     case unacceptable, misconfigured, unproven, unavailable, cancelled
   }
 
+  /// Packets by result.
   public private(set) var packets: [Result: Int] = [:]
   /// Attempts after a packet's first.
   public private(set) var retries = 0
+  /// Bytes before compression, after it, and on the wire in both directions.
   public private(set) var bytesRaw = 0, bytesPacked = 0, bytesSent = 0, bytesReceived = 0
   /// Seconds, 1 ms to 65 s.
   public private(set) var postDuration = Histogram(from: 0.001, doublings: 16)

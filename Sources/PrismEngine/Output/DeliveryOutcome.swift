@@ -26,11 +26,13 @@ public struct DeliveryOutcome: Sendable, Equatable {
     case cancelled
   }
 
+  /// What the answer means for the packet.
   public var verdict: Verdict
   /// A byte of the packet may have reached the other side: it keeps its id and its rows until it is settled.
   public var mayHaveLeft: Bool
   /// On the wire, headers included; they count on metered networks.
   public var bytesSent: Int, bytesReceived: Int
+  /// From the attempt's begin to its end.
   public var duration: Duration
   /// What the receiver says of itself; nil: no receiver answered, or nothing is known of it.
   public var receiver: ReceiverFeatures?

@@ -17,6 +17,7 @@ struct RoomWaiter {
 /// Reports of other inputs. A group is to the memory, the turns and the commits what a connection is; so both share them
 /// by the same rules.
 extension IngestServer: SubmissionSink {
+  /// Takes a group to the next commit. Returns once the group has its place; `whenCommitted` is called after the commit.
   public func submit(
     _ group: SubmissionGroup, room: MemoryRoom?, whenCommitted: @escaping @Sendable ([SubmissionAnswer]) -> Void
   ) async {
@@ -36,6 +37,7 @@ extension IngestServer: SubmissionSink {
     loop.goOnSoon()
   }
 
+  /// Reserves memory for a group. - Returns: nil while the server stops.
   public func reserve(bytes: Int, userID: UInt32) async -> MemoryRoom? {
     guard let id = await hold(bytes: bytes, userID: userID) else { return nil }
     return MemoryRoom(id: id, bytes: bytes) { [weak self] in
@@ -44,6 +46,7 @@ extension IngestServer: SubmissionSink {
     }
   }
 
+  /// The note of an input. - Returns: nil if there is no such note.
   public func note(_ key: String, of namespace: NamespaceName) async -> [UInt8]? {
     await sink.note(key, of: namespace)
   }

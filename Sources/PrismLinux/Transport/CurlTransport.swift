@@ -37,8 +37,10 @@ public final class CurlTransport: Transport, DocumentSource {
 
   deinit { mailbox.stop() }
 
+  /// POSTs a packet. Each failure is an outcome.
   public func post(_ request: PostRequest) async -> PostAnswer { await perform(TransferRequest(request)) }
 
+  /// GETs a document. Each failure is an outcome.
   public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {
     await perform(TransferRequest(request)).outcome
   }

@@ -9,9 +9,13 @@ public struct Claim: Sendable {
     case except(Set<ReportType>)
   }
 
+  /// The namespace of the rows.
   public var namespace: NamespaceName
+  /// The kind of the rows.
   public var kind: RowKind
+  /// The types that the packet may take.
   public var types: TypeFilter
+  /// Rows of the packet at most.
   public var itemsMax: Int
   /// In sum of the rows' `size`; a single row over it goes alone.
   public var bytesMax: Int
@@ -34,8 +38,11 @@ public struct Claim: Sendable {
 
 /// A packet and the rows that belong to it, in their order, ready to be encoded.
 public struct ClaimedPacket: Sendable {
+  /// The id, the same in each attempt.
   public var id: PacketID
+  /// The namespace of the rows.
   public var namespace: NamespaceName
+  /// The kind of the rows.
   public var kind: RowKind
   /// Milliseconds since 1970, when it was claimed.
   public var createdTime: Int64
@@ -45,6 +52,7 @@ public struct ClaimedPacket: Sendable {
   /// information"). Rows that failed their checksum are not in it: they were laid aside
   /// in the same transaction and counted `corrupt`.
   public var metas: [UInt8]
+  /// Rows in the packet.
   public var itemCount: Int
   /// One a row for the kind `payload`; empty for `meta`.
   public var payloads: [[UInt8]]
@@ -60,8 +68,11 @@ public struct ClaimedPacket: Sendable {
 
 /// A packet whose rows are claimed, without them.
 public struct PacketInFlight: Sendable, Equatable {
+  /// The id of the packet.
   public var id: PacketID
+  /// The time of the claim, in milliseconds since 1970.
   public var createdTime: Int64
+  /// Rows in the packet.
   public var itemCount: Int
   public init(id: PacketID, createdTime: Int64, itemCount: Int) {
     (self.id, self.createdTime, self.itemCount) = (id, createdTime, itemCount)

@@ -2,17 +2,23 @@ public import PrismProtocol
 
 /// A report that the collector can't take, laid aside (docs/delivery.md).
 public struct DeadLetter: Sendable, Equatable {
-  /// By which it is shown, queued again or dropped.
+  /// The number that `prismctl dead` shows, and takes to send it again or to drop it.
   public var number: Int
+  /// The namespace of the report.
   public var namespace: NamespaceName
+  /// The kind of the row.
   public var kind: RowKind
+  /// The type of the report.
   public var type: String
+  /// The id of the report.
   public var reportID: String
   /// Who reported it; nil: a version of prism stored it that did not keep that.
   public var userID: UInt32?
   /// Milliseconds since 1970.
   public var createdTime: Int64
+  /// The packet that the collector refused.
   public var packet: PacketID
+  /// The refusal.
   public var cause: Disposition.DeadCause
   /// Bytes of meta and payload.
   public var bytes: Int

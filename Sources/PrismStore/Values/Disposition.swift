@@ -11,21 +11,28 @@ public enum Disposition: Sendable, Equatable {
   /// No byte of it can have left: its rows wait again.
   case released(PacketID)
 
+  /// How a packet was accepted.
   public struct Receipt: Sendable, Equatable {
+    /// The time of the answer, in milliseconds since 1970.
     public var unixMilliseconds: Int64
+    /// Attempts, the last one among them.
     public var attempts: Int
+    /// Whether the collector had the packet already.
     public var wasDuplicate: Bool
     public init(unixMilliseconds: Int64, attempts: Int, wasDuplicate: Bool) {
       (self.unixMilliseconds, self.attempts, self.wasDuplicate) = (unixMilliseconds, attempts, wasDuplicate)
     }
   }
 
+  /// Why a packet was refused for good.
   public struct DeadCause: Sendable, Equatable {
     /// The answer's status.
     public var status: Int
     /// The collector's own words, cut at 512 bytes.
     public var message: String
+    /// The time of the answer, in milliseconds since 1970.
     public var unixMilliseconds: Int64
+    /// Attempts, the last one among them.
     public var attempts: Int
     public init(status: Int, message: String, unixMilliseconds: Int64, attempts: Int) {
       (self.status, self.message) = (status, message)
@@ -34,11 +41,14 @@ public enum Disposition: Sendable, Equatable {
   }
 }
 
-/// A small value that is kept for a namespace (`flow`, `retry.meta`, …), written in the same transaction as what it
-/// tells of. `value` nil removes it.
+/// A small value that is kept for a namespace (`flow`, `retry.meta`, …), written in the same transaction as the rows
+/// that it describes.
 public struct Note: Sendable, Equatable {
+  /// The namespace that it belongs to.
   public var namespace: NamespaceName
+  /// The name of the note in its namespace.
   public var key: String
+  /// The new value; nil removes the note.
   public var value: [UInt8]?
   public init(namespace: NamespaceName, key: String, value: [UInt8]?) {
     (self.namespace, self.key, self.value) = (namespace, key, value)
@@ -47,8 +57,11 @@ public struct Note: Sendable, Equatable {
 
 /// One turn of the upload: everything that one commit does for it.
 public struct UploadCommit: Sendable {
+  /// What becomes of packets that were sent; carried out first.
   public var dispositions: [Disposition] = []
+  /// The packets to make then.
   public var claims: [Claim] = []
+  /// The notes to write.
   public var notes: [Note] = []
   public init(dispositions: [Disposition] = [], claims: [Claim] = [], notes: [Note] = []) {
     (self.dispositions, self.claims, self.notes) = (dispositions, claims, notes)

@@ -2,6 +2,7 @@ public import PrismProtocol
 
 /// One namespace's rows of one kind, as `prismctl status` shows them.
 public struct QueueStatus: Sendable, Equatable {
+  /// What became of every row that was ever stored.
   public var ledger: Ledger
   /// On disk, of waiting, claimed and dead rows.
   public var bytes: Int

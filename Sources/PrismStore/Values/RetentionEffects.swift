@@ -4,7 +4,9 @@ public struct RetentionEffects: Sendable, Equatable {
   public var cleared = 0
   /// Of a payload that is larger than the limit.
   public var removed = 0
+  /// Rows older than the limit.
   public var expired = 0
+  /// The oldest rows, where a quota makes room.
   public var evicted = 0
   /// What stays over the quota, in bytes: new reports are refused until it has left.
   public var overQuotaBytes = 0

@@ -3,8 +3,11 @@ public struct RetentionPolicy: Sendable, Equatable {
   /// Of a namespace of which nothing else is known.
   static let expirationDaysStandard = 15
 
+  /// Rows expire after so many days.
   public var expirationDays: Int
+  /// Whether rows of another version of the app are dropped.
   public var isUpdateClear: Bool
+  /// The version of the app; nil if it is not known.
   public var appVersion: String?
   /// A row whose payload is larger is dropped at start, as `removed`.
   public var maxBodyBytes: Int

@@ -16,6 +16,7 @@ public struct StoreHealth: Sendable, Equatable {
     case failing
   }
 
+  /// The present state.
   public var state = State.working
   /// Milliseconds since 1970, when it came into this state.
   public var since: Int64

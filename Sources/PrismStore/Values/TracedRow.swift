@@ -2,6 +2,7 @@ public import PrismProtocol
 
 /// Where one row of a report is, or went.
 public struct TracedRow: Sendable, Equatable {
+  /// The place of a row.
   public enum Place: Sendable, Equatable {
     case waiting
     case inFlight(PacketID, claimedTime: Int64)
@@ -10,10 +11,13 @@ public struct TracedRow: Sendable, Equatable {
     case delivered(PacketID, Disposition.Receipt)
   }
 
+  /// The namespace of the report.
   public var namespace: NamespaceName
+  /// The kind of the row.
   public var kind: RowKind
   /// Who reported it; nil: not known (any more).
   public var userID: UInt32?
+  /// The place of the row now.
   public var place: Place
   /// Milliseconds since 1970; nil once it was delivered: the row is gone.
   public var createdTime: Int64?
