@@ -35,25 +35,4 @@ import Testing
     }
     await engine.stop()
   }
-
-  @Test("rows of each kind outlive a restart, and a refusal makes dead letters that can be sent again")
-  func deadLetters() async throws {
-    let rig = DeliveryRig()
-    rig.transport.set { ScriptedTransport.answer(400, to: $0) }
-    var engine = try await rig.engine()
-    await rig.report(1...2, of: "scan", payload: [7], to: engine)
-    for kind in Self.stored {
-      #expect(try await rig.runs { try await DeliveryTests.ledger(engine, kind)[.dead] == 2 }, "\(kind.name)")
-    }
-    await engine.stop()
-    await engine.parts.store.close()
-
-    rig.transport.set(ScriptedTransport.accept)
-    engine = try await rig.engine()
-    #expect(try await engine.parts.store.requeue(.all(DeliveryTests.shop)) == 4)
-    for kind in Self.stored {
-      #expect(try await rig.runs { try await DeliveryTests.ledger(engine, kind)[.delivered] == 2 }, "\(kind.name)")
-    }
-    await engine.stop()
-  }
 }
