@@ -20,6 +20,9 @@ public final class Collector: Sendable {
   /// nil: remote configuration is not served.
   let remote: (store: RemoteConfigurationStore, devices: DeviceRegister)?
   let outputs: [OutputRunner]
+  let devices: any DeviceStore
+  let revoked: RevokedDevices
+  let admission: DeviceAdmission
   let time: any TimeSource
   let log: Logger
 
@@ -27,6 +30,12 @@ public final class Collector: Sendable {
   /// of remote configuration.
   public convenience init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
     try self.init(options, store: try Self.store(options, time, log), time: time, log: log)
+  }
+
+  /// Where devices are enrolled and revoked: beside the reports.
+  public static func deviceStore(_ options: CollectorOptions) throws(DeviceStoreFailure) -> any DeviceStore {
+    if let target = options.store { return PostgreSQLDeviceStore(target) }
+    return try SQLiteDeviceStore(folder: options.state)
   }
 
   private static func store(
@@ -49,6 +58,9 @@ public final class Collector: Sendable {
     openers = PacketOpeners(
       keys: options.keys, rules: options.keyRules, memoryBytesMax: options.memoryBytesMax)
     queue = PacketQueue(store: store, time: time)
+    devices = try Self.deviceStore(options)
+    revoked = RevokedDevices(devices, time: time, log: log)
+    admission = DeviceAdmission(options.deviceLimits, time: time)
     refusals = RefusalLog(time: time, log: log)
     hosts = HostCheck(names: options.readerHosts)
     remote = try options.remote.map {
@@ -90,14 +102,15 @@ public final class Collector: Sendable {
       switch (request.method, request.path) {
       case (.get, "/prism/config"): return try await configuration(request)
       case (.post, ProbeQuestion.path): return try await probe(request)
+      case (.post, Self.enrollPath): return try await enroll(request)
       case (.get, "/healthz"), (.get, "/readyz"): return health(request)
       case (.get, "/metrics"):
         guard request.peer.isLocal, hosts.isLocal(request.header("host")) else {
           throw CollectorRefusal(403, "metrics are shown to this machine only, and at the reader's address")
         }
         return await metricsPage()
-      case _ where kind != nil, (_, "/prism/config"), (_, ProbeQuestion.path), (_, "/healthz"), (_, "/readyz"),
-        (_, "/metrics"):
+      case _ where kind != nil, (_, "/prism/config"), (_, ProbeQuestion.path), (_, Self.enrollPath), (_, "/healthz"),
+        (_, "/readyz"), (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
       case (_, "/reports"), (_, "/devices"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
@@ -116,7 +129,12 @@ public final class Collector: Sendable {
     do throws(CollectorRefusal) {
       try await checkToken(request)
       let delivery = try Delivery(request, kind: kind, now: time.unixMilliseconds)
-      let packet = try await openers.open(delivery, body: request.body)
+      let device = delivery.context.deviceID
+      try admission.check(device)
+      let packet = try await openers.open(delivery, body: request.body) { () async throws(CollectorRefusal) in
+        admission.count(device, bytes: request.body.count)
+        try await revoked.check(device)
+      }
       let isDuplicate = try await store(packet)
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",

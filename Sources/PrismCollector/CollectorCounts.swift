@@ -11,6 +11,7 @@ final class CollectorCounts: Sendable {
     var bytes = 0
     var questions: [String: Int] = [:]
     var probes: [String: Int] = [:]
+    var enrollments: [String: Int] = [:]
     var gauges: RemoteGauges?
     var service: ServiceGauges?
   }
@@ -49,6 +50,7 @@ final class CollectorCounts: Sendable {
   }
 
   func countProbe(_ outcome: String) { state.withLock { $0.probes[outcome, default: 0] += 1 } }
+  func countEnrollment(_ outcome: String) { state.withLock { $0.enrollments[outcome, default: 0] += 1 } }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
@@ -74,6 +76,12 @@ final class CollectorCounts: Sendable {
     if !state.probes.isEmpty {
       page.begin("prism_collector_probes_total", .counter, "Probes of `prismctl doctor`, by outcome.")
       for (outcome, count) in state.probes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+    }
+    if !state.enrollments.isEmpty {
+      page.begin("prism_collector_enrollments_total", .counter, "Devices that asked for their key, by outcome.")
+      for (outcome, count) in state.enrollments.sorted(by: { $0.key < $1.key }) {
+        page.sample(count, ["outcome": outcome])
+      }
     }
     if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text

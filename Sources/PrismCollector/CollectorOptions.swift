@@ -16,6 +16,10 @@ public struct CollectorOptions: Sendable {
   public var keys: [String: Secret]
   /// By id; of keys that are not for all devices and namespaces alike.
   public var keyRules: [String: KeyRule] = [:]
+  /// How much devices may send.
+  public var deviceLimits = DeviceLimits()
+  /// Devices are enrolled over plain HTTP, too: a balancer in front ends TLS.
+  public var allowsPlainEnrollment = false
   /// A file of bearer tokens, one a line, of which every sender must give one; nil: none is asked for.
   public var tokenFile: String?
   /// Where holders of a reader's token read, `ADDRESS:PORT`.

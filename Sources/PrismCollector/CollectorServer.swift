@@ -37,6 +37,7 @@ public struct CollectorServer: Sendable {
       await collector.answer($0)
     }
     upkeep = Task { await collector.keepUp() }
+    Task { await collector.beginAdmission() }
     outputs = collector.outputs.map { output in Task { await output.run() } }
   }
 
@@ -68,6 +69,12 @@ extension Collector {
         "the reader's socket can't be made: reports are read with a reader's token only", ["cause": "\(error)"])
       return nil
     }
+  }
+
+  /// A store that is away now refuses packets; nobody has to be let in gradually then.
+  fileprivate func beginAdmission() async {
+    guard let devices = try? await store.deviceCount() else { return }
+    admission.begin(devices: devices)
   }
 
   /// Once a minute, and at once where more is due.

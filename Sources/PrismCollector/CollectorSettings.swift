@@ -39,6 +39,10 @@ public struct CollectorSettings: Sendable, Equatable {
   public var readerHosts: [String] = []
   /// `retentionDay`, and `memoryMByte` in bytes.
   public var retentionDays: Int?, memoryBytes: Int?
+  /// `devicePacketPerMinute`, `deviceMBytePerDay`, `packetPerMinute`, `startDevicePerSecond`.
+  public var deviceLimits = DeviceLimits()
+  /// `enroll.allowPlain`.
+  public var allowsPlainEnrollment = false
   /// `outputs`, in their order.
   public var outputs: [OutputSettings] = []
   /// `outputLagMByte`.
@@ -100,6 +104,14 @@ public struct CollectorSettings: Sendable, Equatable {
       for node in nodes { takeKey(node, place, &faults) }
     case ("reader", .mapping(let entries)):
       for entry in entries { take(entry, under: "reader.", file, &faults) }
+    case ("enroll", .mapping(let entries)):
+      for entry in entries { take(entry, under: "enroll.", file, &faults) }
+    case ("enroll.allowPlain", .scalar(let scalar)):
+      if ["true", "false"].contains(scalar.text) {
+        allowsPlainEnrollment = scalar.text == "true"
+      } else {
+        faults.append("\(place): is \(scalar.text), must be true or false")
+      }
     case ("reader.hosts", .sequence(let nodes)):
       for node in nodes {
         if case .scalar(let scalar) = node.value, !scalar.text.isEmpty {
@@ -118,9 +130,10 @@ public struct CollectorSettings: Sendable, Equatable {
       memoryBytes = Self.number(scalar.text, 16...4096, place, &faults).map { $0 * 1_048_576 }
     case ("commitDeadlineMs", .scalar(let scalar)):
       commitDeadlineMilliseconds = Self.number(scalar.text, 1000...600_000, place, &faults)
+    case (_, .scalar(let scalar)) where Self.limits[key] != nil: takeLimit(key, scalar.text, place, &faults)
     case ("store", .scalar(let scalar)):
       if let fault = takeStore(scalar.text) { faults.append("\(place): \(fault)") }
-    case ("tls", _), ("reader", _): faults.append("\(place): must be a mapping")
+    case ("tls", _), ("reader", _), ("enroll", _): faults.append("\(place): must be a mapping")
     case ("keys", _): faults.append("\(place): must be a list of {id, file}")
     case ("reader.hosts", _): faults.append("\(place): must be a list of names")
     case (_, .scalar(let scalar)) where !scalar.text.isEmpty:
@@ -140,6 +153,22 @@ public struct CollectorSettings: Sendable, Equatable {
       return PostgreSQLTarget.isURI(text) ? error.description : "must be sqlite:DIR or postgresql://USER@HOST/DATABASE"
     }
     return nil
+  }
+
+  /// Their ranges. They are numbers of `DeviceLimits`.
+  private static let limits: [String: ClosedRange<Int>] = [
+    "devicePacketPerMinute": 1...1_000_000, "deviceMBytePerDay": 1...1_048_576, "packetPerMinute": 1...1_000_000_000,
+    "startDevicePerSecond": 1...1_000_000,
+  ]
+
+  private mutating func takeLimit(_ key: String, _ text: String, _ place: String, _ faults: inout [String]) {
+    guard let range = Self.limits[key], let number = Self.number(text, range, place, &faults) else { return }
+    switch key {
+    case "devicePacketPerMinute": deviceLimits.packetsPerMinute = number
+    case "deviceMBytePerDay": deviceLimits.bytesPerDay = number * 1_048_576
+    case "packetPerMinute": deviceLimits.allPacketsPerMinute = number
+    default: deviceLimits.admittedPerSecond = number
+    }
   }
 
   private static func number(
@@ -186,7 +215,7 @@ public struct CollectorSettings: Sendable, Equatable {
 
   private static let unknown =
     "unknown key; known are listen, state, store, storePasswordFile, commitDeadlineMs, keys, tokenFile, readerTokenFile, reader.listen, reader.hosts, retentionDay, outputs, outputLagMByte, "
-    + "memoryMByte, remoteConfig, signingKey, tls.certFile, tls.keyFile, tls.clientCAFile"
+    + "memoryMByte, devicePacketPerMinute, deviceMBytePerDay, packetPerMinute, startDevicePerSecond, enroll.allowPlain, remoteConfig, signingKey, tls.certFile, tls.keyFile, tls.clientCAFile"
 
   private static var texts: [String: WritableKeyPath<CollectorSettings, String?>] {
     [
@@ -202,6 +231,7 @@ public struct CollectorSettings: Sendable, Equatable {
     texts.values.allSatisfy { a[keyPath: $0] == b[keyPath: $0] } && a.keys.elementsEqual(b.keys, by: ==)
       && a.keyRules == b.keyRules
       && a.store == b.store && a.outputs == b.outputs && a.outputLagBytes == b.outputLagBytes
+      && a.deviceLimits == b.deviceLimits && a.allowsPlainEnrollment == b.allowsPlainEnrollment
       && a.commitDeadlineMilliseconds == b.commitDeadlineMilliseconds
       && a.readerHosts == b.readerHosts && a.retentionDays == b.retentionDays && a.memoryBytes == b.memoryBytes
   }

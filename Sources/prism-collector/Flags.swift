@@ -36,6 +36,7 @@ struct Flags {
   static let usage = """
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
            prism-collector check | migrate | device-key ID DEVICE  with the same flags
+           prism-collector device COMMAND                          devices and their enrollment (device --help)
 
       check                says every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version
@@ -153,6 +154,7 @@ struct Flags {
     options.retentionDays = settings.retentionDays
     options.outputs = settings.outputs
     options.outputLagBytes = settings.outputLagBytes ?? options.outputLagBytes
+    (options.deviceLimits, options.allowsPlainEnrollment) = (settings.deviceLimits, settings.allowsPlainEnrollment)
     options.memoryBytesMax = settings.memoryBytes ?? options.memoryBytesMax
   }
 

@@ -9,6 +9,7 @@ import PrismProtocol
 func runCollector(_ words: [String]) async -> Int32 {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)
+    if arguments.operands.first == "device" { return try await DeviceCommands.run(arguments) }
     if arguments.contains("--help") {
       print(Flags.usage)
     } else if arguments.contains("--version") {

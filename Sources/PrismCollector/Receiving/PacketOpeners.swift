@@ -32,12 +32,18 @@ final class PacketOpeners: Sendable {
   /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 403 for one that is not for the
   ///   namespace, 413 over the limits, 422 for a
   ///   meta that can't be taken, 503 where too much is waiting for memory.
-  func open(_ delivery: Delivery, body: [UInt8]) async throws(CollectorRefusal) -> OpenedPacket {
+  /// - Parameter proven: called once the decryption has proved who the sender is, before the packet is unpacked.
+  func open(
+    _ delivery: Delivery, body: [UInt8], proven: () async throws(CollectorRefusal) -> Void = {}
+  ) async throws(CollectorRefusal) -> OpenedPacket {
     try keys.check(delivery)
     let index = begin()
     defer { loads.withLock { $0[index] -= 1 } }
     let decrypted = try await openers[index].decrypt(delivery, body: body)
-    do throws(CollectorRefusal) { return try await unpack(decrypted, delivery, by: openers[index]) } catch {
+    do throws(CollectorRefusal) {
+      try await proven()
+      return try await unpack(decrypted, delivery, by: openers[index])
+    } catch {
       var refusal = error
       refusal.sender = delivery.context
       throw refusal

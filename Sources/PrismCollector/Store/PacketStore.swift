@@ -18,6 +18,9 @@ protocol PacketStore: Sendable {
   /// nil: no packet of this stream was ever stored.
   func state(of stream: StreamID) async throws(StoreFailure) -> StreamState?
 
+  /// How many devices have sent packets.
+  func deviceCount() async throws(StoreFailure) -> Int
+
   /// Reports in the order in which they were stored, without their payloads.
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport]
 

@@ -46,6 +46,8 @@ actor MemoryPacketStore: PacketStore {
     }
   }
 
+  func deviceCount() async throws(StoreFailure) -> Int { Set(streams.keys.map(\.device)).count }
+
   func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? { streams[stream]?.state }
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {

@@ -132,6 +132,12 @@ actor PostgreSQLPacketStore: PacketStore {
     }
   }
 
+  func deviceCount() async throws(StoreFailure) -> Int {
+    do throws(PostgreSQLSetup.Refusal) { return try await reader.deviceCount() } catch {
+      throw .unavailable(error.description)
+    }
+  }
+
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
     do throws(PostgreSQLSetup.Refusal) { return try await reader.page(filter) } catch {
       throw .unavailable(error.description)

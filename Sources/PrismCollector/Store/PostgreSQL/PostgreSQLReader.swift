@@ -27,6 +27,14 @@ actor PostgreSQLReader {
     }
   }
 
+  func deviceCount() throws(PostgreSQLSetup.Refusal) -> Int {
+    try read { (pages) throws(PostgreSQLError) in
+      Int(
+        try pages.connection.query("SELECT count(DISTINCT device) FROM streams WHERE packets > 0", by: pages.deadline)
+          .int(0, 0))
+    }
+  }
+
   func report(_ id: Int64) throws(PostgreSQLSetup.Refusal) -> StoredReport? {
     try read { (pages) throws(PostgreSQLError) in try pages.report(id) }
   }

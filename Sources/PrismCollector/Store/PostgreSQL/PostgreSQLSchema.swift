@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 1
+  static let version = 2
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -16,7 +16,7 @@ enum PostgreSQLSchema {
   }
 
   /// From version 0, which is an empty schema.
-  static let migrations = [tables + functions + views]
+  static let migrations = [tables + functions + views, devices]
 
   private static let tables = """
     CREATE TABLE prism_schema (version integer NOT NULL);
@@ -36,6 +36,15 @@ enum PostgreSQLSchema {
     CREATE TABLE reports (received timestamptz NOT NULL, created_time bigint, stream bigint NOT NULL, packet uuid NOT NULL,
       id bigint NOT NULL, chain_broken boolean NOT NULL, type text COLLATE "C" NOT NULL, report_id text COLLATE "C" NOT NULL,
       context bigint, meta text COLLATE "C" NOT NULL, payload bytea) PARTITION BY RANGE (received);
+
+    """
+
+  private static let devices = """
+    CREATE TABLE enrollment_tokens (hash text PRIMARY KEY, key_id text NOT NULL, devices_max bigint NOT NULL,
+      devices bigint NOT NULL, expires timestamptz NOT NULL);
+    CREATE TABLE enrolled_devices (device text COLLATE "C" PRIMARY KEY, key_id text, enrolled timestamptz, token text,
+      info text, revoked timestamptz);
+    CREATE INDEX enrolled_devices_revoked ON enrolled_devices (revoked) WHERE revoked IS NOT NULL;
 
     """
 

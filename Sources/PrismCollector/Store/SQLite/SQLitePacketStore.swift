@@ -109,6 +109,12 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
+  func deviceCount() async throws(StoreFailure) -> Int {
+    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
+      Int(try database.connection.firstInt("SELECT count(DISTINCT device) FROM streams") ?? 0)
+    }
+  }
+
   /// Once a minute is enough.
   private func noteServed(in database: PacketDatabase) throws(SQLiteError) {
     let seconds = servedSeconds

@@ -1,0 +1,42 @@
+/// Remembers enrolled and revoked devices, and enrollment tokens. What a call wrote is at rest when it returns.
+public protocol DeviceStore: Sendable {
+  func add(_ token: EnrollmentToken) async throws(DeviceStoreFailure)
+  /// All tokens, those that expire first before the others.
+  func tokens() async throws(DeviceStoreFailure) -> [EnrollmentToken]
+  /// Lets nobody enroll with the token any more. - Returns: whether there was one of that name.
+  func removeToken(_ name: String) async throws(DeviceStoreFailure) -> Bool
+
+  /// Decides by what is stored, and stores the device if it is enrolled, in one transaction.
+  /// - Parameters:
+  ///   - hash: of the token.
+  ///   - now: milliseconds since 1970.
+  func enroll(_ request: EnrollmentRequest, tokenHash hash: String, now: Int64) async throws(DeviceStoreFailure)
+    -> EnrollmentAnswer
+
+  /// Devices in the order of their ids.
+  func page(after id: String, limit: Int) async throws(DeviceStoreFailure) -> [EnrolledDevice]
+  func device(_ id: String) async throws(DeviceStoreFailure) -> EnrolledDevice?
+  /// - Parameter time: milliseconds since 1970; nil restores the device.
+  func setRevoked(_ id: String, at time: Int64?) async throws(DeviceStoreFailure)
+  /// The device may enroll again. A revoked one stays revoked. - Returns: whether it was enrolled.
+  func forget(_ id: String) async throws(DeviceStoreFailure) -> Bool
+  /// The ids of all revoked devices.
+  func revoked() async throws(DeviceStoreFailure) -> Set<String>
+}
+
+/// Why devices can't be read or written: one line.
+public struct DeviceStoreFailure: Error, Sendable, Equatable, CustomStringConvertible {
+  public let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// What a device says of itself.
+public struct EnrollmentRequest: Sendable, Equatable {
+  let deviceID: String
+  let info: String?
+}
+
+/// Hides the decision, which is of no use outside.
+public struct EnrollmentAnswer: Sendable, Equatable {
+  let decision: EnrollmentDecision
+}

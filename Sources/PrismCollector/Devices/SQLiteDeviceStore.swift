@@ -1,0 +1,211 @@
+import Dispatch
+import PrismBase
+import PrismSQLite
+
+/// Devices and tokens in `enrollment.db`, beside the collector's database: they are few, and outlive its damage. The
+/// collector and its commands open it at the same time.
+public actor SQLiteDeviceStore: DeviceStore {
+  private static let schema = """
+    CREATE TABLE IF NOT EXISTS tokens (
+      hash TEXT PRIMARY KEY, key_id TEXT NOT NULL, devices_max INTEGER NOT NULL, devices INTEGER NOT NULL,
+      expire_time INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS enrolled (
+      device TEXT PRIMARY KEY, key_id TEXT, enrolled_time INTEGER, token TEXT, info TEXT,
+      revoked_time INTEGER) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS enrolled_revoked ON enrolled (revoked_time) WHERE revoked_time IS NOT NULL;
+    """
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let connection: SQLiteConnection
+
+  /// - Parameter folder: the state folder; the file is made if it is missing.
+  public init(folder: String) throws(DeviceStoreFailure) {
+    connection = try Self.failing { () throws(SQLiteError) in
+      let connection = try SQLiteConnection(.init(path: folder + "/enrollment.db"))
+      try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+      try connection.execute(Self.schema)
+      return connection
+    }
+  }
+
+  // MARK: Tokens
+
+  public func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
+    try Self.failing { () throws(SQLiteError) in
+      try connection.prepare(TokenRow.insert(into: "tokens")).run(inserting: TokenRow(token: token))
+    }
+  }
+
+  public func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
+    try Self.failing { () throws(SQLiteError) in
+      var result: [EnrollmentToken] = []
+      try connection.prepare("SELECT \(TokenColumn.list) FROM tokens ORDER BY expire_time, hash")
+        .forEachRow(of: TokenColumn.self) { result.append(TokenRow.token($0)) }
+      return result
+    }
+  }
+
+  public func removeToken(_ name: String) throws(DeviceStoreFailure) -> Bool {
+    try Self.failing { () throws(SQLiteError) in
+      let statement = try connection.prepare("DELETE FROM tokens WHERE substr(hash, 1, 8) = :name")
+      statement.bind(":name", name)
+      try statement.run()
+      return connection.changes > 0
+    }
+  }
+
+  public func enroll(
+    _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
+  ) throws(DeviceStoreFailure) -> EnrollmentAnswer {
+    try Self.failing { () throws(SQLiteError) in
+      try connection.transaction { () throws(SQLiteError) in
+        let token = try token(hash)
+        var device = try find(request.deviceID) ?? EnrolledDevice(id: request.deviceID)
+        let decision = EnrollmentDecision(token: token, device: device, now: now)
+        if case .enroll(let keyID) = decision, let token {
+          (device.keyID, device.enrolledTime, device.token, device.info) = (keyID, now, token.name, request.info)
+          try write(device)
+          let count = try connection.prepare("UPDATE tokens SET devices = devices + 1 WHERE hash = :hash")
+          count.bind(":hash", hash)
+          try count.run()
+        }
+        return EnrollmentAnswer(decision: decision)
+      }
+    }
+  }
+
+  private func token(_ hash: String) throws(SQLiteError) -> EnrollmentToken? {
+    let statement = try connection.prepare("SELECT \(TokenColumn.list) FROM tokens WHERE hash = :hash")
+    statement.bind(":hash", hash)
+    return try statement.first(of: TokenColumn.self) { TokenRow.token($0) }
+  }
+
+  // MARK: Devices
+
+  public func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
+    try Self.failing { () throws(SQLiteError) in
+      let statement = try connection.prepare(
+        "SELECT \(DeviceColumn.list) FROM enrolled WHERE device > :after ORDER BY device LIMIT :limit")
+      statement.bind(":after", id)
+      statement.bind(":limit", limit)
+      var result: [EnrolledDevice] = []
+      try statement.forEachRow(of: DeviceColumn.self) { result.append(DeviceRow.device($0)) }
+      return result
+    }
+  }
+
+  public func device(_ id: String) throws(DeviceStoreFailure) -> EnrolledDevice? {
+    try Self.failing { () throws(SQLiteError) in try find(id) }
+  }
+
+  public func setRevoked(_ id: String, at time: Int64?) throws(DeviceStoreFailure) {
+    try Self.failing { () throws(SQLiteError) in
+      try connection.transaction { () throws(SQLiteError) in
+        var device = try find(id) ?? EnrolledDevice(id: id)
+        device.revokedTime = time
+        try write(device)
+      }
+    }
+  }
+
+  public func forget(_ id: String) throws(DeviceStoreFailure) -> Bool {
+    try Self.failing { () throws(SQLiteError) in
+      let statement = try connection.prepare(
+        """
+        UPDATE enrolled SET key_id = NULL, enrolled_time = NULL, token = NULL, info = NULL
+        WHERE device = :device AND enrolled_time IS NOT NULL
+        """)
+      statement.bind(":device", id)
+      try statement.run()
+      return connection.changes > 0
+    }
+  }
+
+  public func revoked() throws(DeviceStoreFailure) -> Set<String> {
+    try Self.failing { () throws(SQLiteError) in
+      var result: Set<String> = []
+      try connection.prepare("SELECT \(DeviceColumn.list) FROM enrolled WHERE revoked_time IS NOT NULL")
+        .forEachRow(of: DeviceColumn.self) { result.insert($0.text(.device)) }
+      return result
+    }
+  }
+
+  private func find(_ id: String) throws(SQLiteError) -> EnrolledDevice? {
+    let statement = try connection.prepare("SELECT \(DeviceColumn.list) FROM enrolled WHERE device = :device")
+    statement.bind(":device", id)
+    return try statement.first(of: DeviceColumn.self) { DeviceRow.device($0) }
+  }
+
+  private func write(_ device: EnrolledDevice) throws(SQLiteError) {
+    try connection.prepare(DeviceRow.insert(into: "enrolled", "OR REPLACE")).run(inserting: DeviceRow(device: device))
+  }
+
+  private static func failing<Result>(
+    _ body: () throws(SQLiteError) -> Result
+  ) throws(DeviceStoreFailure) -> Result {
+    do throws(SQLiteError) { return try body() } catch {
+      throw DeviceStoreFailure("enrollment.db: \(error.description)")
+    }
+  }
+}
+
+private enum TokenColumn: String, SQLiteColumn {
+  case hash
+  case keyID = "key_id"
+  case devicesMax = "devices_max"
+  case devices
+  case expireTime = "expire_time"
+}
+
+private struct TokenRow: SQLiteRecord {
+  typealias Column = TokenColumn
+  let token: EnrollmentToken
+
+  func bind(to insert: SQLiteInsert<TokenColumn>) {
+    insert.bind(.hash, token.hash)
+    insert.bind(.keyID, token.keyID)
+    insert.bind(.devicesMax, token.devicesMax)
+    insert.bind(.devices, token.devices)
+    insert.bind(.expireTime, token.expireTime)
+  }
+
+  static func token(_ row: SQLiteRow<TokenColumn>) -> EnrollmentToken {
+    var token = EnrollmentToken(
+      hash: row.text(.hash), keyID: row.text(.keyID), devicesMax: row.int(.devicesMax),
+      expireTime: row.int64(.expireTime))
+    token.devices = row.int(.devices)
+    return token
+  }
+}
+
+private enum DeviceColumn: String, SQLiteColumn {
+  case device
+  case keyID = "key_id"
+  case enrolledTime = "enrolled_time"
+  case token
+  case info
+  case revokedTime = "revoked_time"
+}
+
+private struct DeviceRow: SQLiteRecord {
+  typealias Column = DeviceColumn
+  let device: EnrolledDevice
+
+  func bind(to insert: SQLiteInsert<DeviceColumn>) {
+    insert.bind(.device, device.id)
+    insert.bind(.keyID, device.keyID)
+    insert.bind(.enrolledTime, device.enrolledTime)
+    insert.bind(.token, device.token)
+    insert.bind(.info, device.info)
+    insert.bind(.revokedTime, device.revokedTime)
+  }
+
+  static func device(_ row: SQLiteRow<DeviceColumn>) -> EnrolledDevice {
+    func text(_ column: DeviceColumn) -> String? { row.isNull(column) ? nil : row.text(column) }
+    var device = EnrolledDevice(id: row.text(.device))
+    (device.keyID, device.enrolledTime) = (text(.keyID), row.integer(.enrolledTime))
+    (device.token, device.info, device.revokedTime) = (text(.token), text(.info), row.integer(.revokedTime))
+    return device
+  }
+}

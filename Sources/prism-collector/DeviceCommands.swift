@@ -1,0 +1,114 @@
+import PrismBase
+import PrismCollector
+import PrismProtocol
+
+/// `prism-collector device …`: enrolls, lists and revokes devices, whether the collector runs or not.
+struct DeviceCommands {
+  static let usage = """
+    usage: prism-collector device COMMAND [OPERANDS] [--config PATH | the flags of prism-collector]
+
+      list                    every device that was enrolled or revoked, one line of JSON each
+      show DEVICE             one of them
+      revoke DEVICE           its packets get 403 within 5 seconds, and it keeps its reports
+      restore DEVICE          takes that back
+      forget DEVICE           it may enroll again, because it lost its key
+      token KEY-ID COUNT DAYS prints an enrollment token for COUNT devices within DAYS days, whose keys are made from the
+                              master KEY-ID (`derive: device`). It is printed once, and kept as a hash
+      tokens                  every enrollment token: name, key, devices, when it expires
+      remove-token NAME       nobody enrolls with it any more
+
+    Exit codes: 0, 1 there is no such device or token, 64 usage, 69 the store can't be reached, 78 configuration.
+    """
+
+  /// Operands of each command.
+  private static let operands = [
+    "list": 0, "show": 1, "revoke": 1, "restore": 1, "forget": 1, "token": 3, "tokens": 0, "remove-token": 1,
+  ]
+
+  private let options: CollectorOptions
+  private let store: any DeviceStore
+
+  /// - Parameter arguments: with the operand `device`. - Returns: the exit code.
+  static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
+    let words = arguments.operands.dropFirst()
+    guard let command = words.first, !arguments.contains("--help") else {
+      print(usage)
+      return arguments.contains("--help") ? 0 : 64
+    }
+    guard let count = operands[command] else {
+      throw Flags.Fault(exitCode: 64, message: "`device \(command)` is no command\n\(usage)")
+    }
+    guard words.count == count + 1 else {
+      throw Flags.Fault(exitCode: 64, message: "device \(command) needs \(count) operands\n\(usage)")
+    }
+    return try await DeviceCommands(Flags(arguments).options).run(command, Array(words.dropFirst()))
+  }
+
+  private init(_ options: CollectorOptions) throws(Flags.Fault) {
+    self.options = options
+    do throws(DeviceStoreFailure) { store = try Collector.deviceStore(options) } catch {
+      throw Flags.Fault(exitCode: 69, message: error.description)
+    }
+  }
+
+  private func run(_ command: String, _ values: [String]) async throws(Flags.Fault) -> Int32 {
+    do throws(DeviceStoreFailure) {
+      switch command {
+      case "list": return try await list()
+      case "tokens":
+        for token in try await store.tokens() { print(token.json.text) }
+        return 0
+      case "token": return try await makeToken(values)
+      case "remove-token": return found(try await store.removeToken(values[0]), "no token is named \(values[0])")
+      case "forget": return found(try await store.forget(values[0]), "\(values[0]) is not enrolled")
+      case "revoke", "restore": return try await set(values[0], isRevoked: command == "revoke")
+      default: return try await show(values[0])
+      }
+    } catch { throw Flags.Fault(exitCode: 69, message: error.description) }
+  }
+
+  private func found(_ isFound: Bool, _ otherwise: String) -> Int32 {
+    if !isFound { StandardStreams.say("prism-collector: \(otherwise)\n") }
+    return isFound ? 0 : 1
+  }
+
+  private func list() async throws(DeviceStoreFailure) -> Int32 {
+    var last = ""
+    while true {
+      let page = try await store.page(after: last, limit: 1000)
+      for device in page { print(device.json.text) }
+      guard let end = page.last else { return 0 }
+      last = end.id
+    }
+  }
+
+  private func show(_ id: String) async throws(DeviceStoreFailure) -> Int32 {
+    guard let device = try await store.device(id) else { return found(false, "\(id) was neither enrolled nor revoked") }
+    print(device.json.text)
+    return 0
+  }
+
+  private func set(_ id: String, isRevoked: Bool) async throws(DeviceStoreFailure) -> Int32 {
+    if !isRevoked, try await store.device(id)?.revokedTime == nil { return found(false, "\(id) is not revoked") }
+    try await store.setRevoked(id, at: isRevoked ? SystemTime().unixMilliseconds : nil)
+    return 0
+  }
+
+  private func makeToken(_ values: [String]) async throws(DeviceStoreFailure) -> Int32 {
+    guard options.keyRules[values[0]]?.derivesForDevice == true else {
+      StandardStreams.say("prism-collector: there is no key \(values[0]) with `derive: device` in the configuration\n")
+      return 64
+    }
+    guard let count = Int(values[1]), (1...10_000_000).contains(count), let days = Int(values[2]),
+      (1...3650).contains(days)
+    else {
+      StandardStreams.say("prism-collector: device token: COUNT is from 1 to 10000000, DAYS from 1 to 3650\n")
+      return 64
+    }
+    let made = EnrollmentToken.new(
+      keyID: values[0], devicesMax: count, expireTime: SystemTime().unixMilliseconds + Int64(days) * 86_400_000)
+    try await store.add(made.token)
+    print(made.text)
+    return 0
+  }
+}
