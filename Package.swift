@@ -81,7 +81,8 @@ let package = Package(
         "PrismEngine", "PrismHTTP", "PrismLinux",
       ]),
     program(
-      "prismctl", ["CArguments", "PrismBase", "PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient", "CLinux"]),
+      "prismctl",
+      ["CArguments", "PrismBase", "PrismProtocol", "PrismConfig", "PrismPacket", "PrismClient", "CCurl", "CLinux"]),
     program(
       "prism-collector",
       ["CArguments", "PrismCollector", "PrismConfig", "PrismHTTP", "PrismBase", "PrismPacket", "PrismProtocol"]),

@@ -81,6 +81,11 @@ static inline CURLcode prism_curl_set_body(CURL *easy, const void *bytes) {
   return curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes);
 }
 
+/// For CURLOPT_WRITEDATA with curl's own CURLOPT_WRITEFUNCTION: the answer's body is written to a file.
+static inline CURLcode prism_curl_write_to(CURL *easy, FILE *file) {
+  return curl_easy_setopt(easy, CURLOPT_WRITEDATA, file);
+}
+
 static inline size_t prism_curl_drop(char *bytes, size_t size, size_t count, void *context) {
   (void)bytes, (void)context;
   return size * count;

@@ -4,7 +4,8 @@ import PrismProtocol
 /// Every command, in the order of `--help`.
 let commands: [Command] = [
   .send, .run, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow,
-  .deadRequeue, .deadDrop, .remove, .export, .configCheck, .configShow, .configDiff, .keysNew, .decode, .completion,
+  .deadRequeue, .deadDrop, .remove, .export, .configCheck, .configShow, .configDiff, .keysNew, .enroll, .decode,
+  .completion,
 ]
 
 /// Runs one command line and answers the exit code (`Overview.exitCodes`).

@@ -160,13 +160,10 @@ final class Daemon: Sendable {
 
   /// The derived id; empty if it can't be derived and is not needed.
   private static func deviceID(configured: String?) throws(StartFailure) -> String {
-    for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
-      guard let bytes = try? SmallFile.read(path) else { continue }  // the next one may be there
-      let id = String(decoding: bytes.prefix { $0 > UInt8(ascii: " ") }, as: UTF8.self)
-      if id.isEmpty { continue }
-      do { return try DeviceID.derived(machineID: id) } catch {
-        throw StartFailure(exitCode: .software, message: "the device id can't be derived: \(error.rawValue)")
-      }
+    do throws(PacketError) {
+      if let id = try DeviceID.ofThisMachine() { return id }
+    } catch {
+      throw StartFailure(exitCode: .software, message: "the device id can't be derived: \(error.rawValue)")
     }
     if configured != nil { return "" }
     throw StartFailure(exitCode: .configuration, message: "device.id: \(noAutomaticDeviceID)")

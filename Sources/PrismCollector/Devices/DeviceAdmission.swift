@@ -40,7 +40,9 @@ final class DeviceAdmission: Sendable {
         state.uses[device]?.wait(limits, now: now) ?? .zero
       )
     }
-    if turn > .zero { throw Self.refusal("the collector has just started, and lets devices in one after the other", turn) }
+    if turn > .zero {
+      throw Self.refusal("the collector has just started, and lets devices in one after the other", turn)
+    }
     if all > .zero { throw Self.refusal("all devices together send more than the collector is to take", all) }
     if own > .zero { throw Self.refusal("the device has sent as much as it may", own) }
   }

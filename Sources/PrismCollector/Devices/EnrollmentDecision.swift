@@ -48,7 +48,8 @@ extension EnrollmentDecision.Reason {
       CollectorRefusal(403, "the device was revoked; `prism-collector device restore` takes that back")
     case .knownDevice:
       CollectorRefusal(
-        409, "a device of this id is enrolled; if it lost its key, `prism-collector device forget` lets it enroll again")
+        409, "a device of this id is enrolled; if it lost its key, `prism-collector device forget` lets it enroll again"
+      )
     }
   }
 }

@@ -1,0 +1,80 @@
+import Glibc
+import PrismBase
+import PrismPacket
+import PrismProtocol
+
+extension Command {
+  static let enroll = Command(
+    words: ["enroll"], summary: "get this device's key from a collector, and write it into a new file",
+    operands: ["FILE"],
+    options: [
+      Option("--url", "URL", "the collector, without a path; plain http on this machine only"),
+      Option("--token", "TOKEN", "the enrollment token; others on this machine may see it while the command runs"),
+      Option("--token-file", "FILE", "a file with the token, instead of --token"),
+      Option("--device", "ID", "the device's id (as prismd derives it from the machine id)"),
+      Option("--info", "TEXT", "what people shall see of the device in the collector's list"),
+      Option("--bits", "128|256", "the key's length, as the cipher needs it (128)"),
+      Option("--ca", "FILE", "certificates that the collector's is checked with, PEM"),
+    ],
+    sockets: [],
+    example: "prismctl enroll --url https://collector.example --token-file token /etc/prism/keys/device"
+  ) { invocation throws(Failure) in
+    let path = invocation.operands[0]
+    guard let digits = ["128": 32, "256": 64][invocation["--bits"] ?? "128"] else {
+      throw .usage("--bits: 128 or 256")
+    }
+    // The key is handed out once: no file, no question.
+    guard access(path, F_OK) != 0 else {
+      throw Failure(Failure.cannotCreate, "\(path): is there already; no key was asked for")
+    }
+    let device = try deviceID(invocation)
+    var question: [JSONValue.Member] = [.init("deviceId", .string(device))]
+    if let info = invocation["--info"] { question.append(.init("info", .string(info))) }
+    let answer = try EnrollmentPost(
+      url: try enrollURL(invocation), token: try token(invocation), authorities: invocation["--ca"]
+    ).send(.object(question))
+    guard let key = answer["key"]?.string, key.utf8.count == 64, Hex.decode(key.utf8) != nil,
+      let keyID = answer["keyId"]?.string
+    else { throw Failure(Failure.unavailable, "the collector's answer holds no key") }
+    try Files.create(path, mode: 0o600, Array((key.prefix(digits) + "\n").utf8))
+    let setID = invocation["--device"] == nil ? "" : "device: {id: \(device)}\n"
+    print("enrolled as \(device); the key is in \(path). Put this into prismd.yaml:\n")
+    print("\(setID)keys: [{id: \(OutputText.line(keyID)), file: \(path)}]")
+  }
+
+  private static func enrollURL(_ invocation: Invocation) throws(Failure) -> String {
+    guard let url = invocation["--url"] else { throw .usage("enroll: --url is missing") }
+    let isLocal = ["http://127.0.0.1", "http://localhost", "http://[::1]"].contains { head in
+      url == head || url.hasPrefix(head + ":") || url.hasPrefix(head + "/")
+    }
+    guard url.hasPrefix("https://") || isLocal else {
+      throw .usage("--url: must be https, or http on 127.0.0.1, [::1] or localhost: the answer holds a key")
+    }
+    return (url.hasSuffix("/") ? String(url.dropLast()) : url) + "/prism/enroll"
+  }
+
+  private static func token(_ invocation: Invocation) throws(Failure) -> String {
+    let text: String
+    switch (invocation["--token"], invocation["--token-file"]) {
+    case (let token?, nil): text = token
+    case (nil, let path?):
+      text = String(decoding: try Files.read(path).filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)
+    default: throw .usage("enroll: give --token or --token-file")
+    }
+    guard !text.isEmpty, text.utf8.count <= 200, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      throw .usage("the token must be 1 to 200 visible ASCII characters")
+    }
+    return text
+  }
+
+  private static func deviceID(_ invocation: Invocation) throws(Failure) -> String {
+    if let id = invocation["--device"] {
+      guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        throw .usage("--device: must be 1 to 128 visible ASCII characters")
+      }
+      return id
+    }
+    if let id = (try? DeviceID.ofThisMachine()) ?? nil { return id }
+    throw .usage("enroll: there is no /etc/machine-id to derive the device's id from; give --device")
+  }
+}

@@ -1,0 +1,64 @@
+import CCurl
+import Glibc
+import PrismProtocol
+
+/// `POST /prism/enroll` of a collector, once. Redirects are not followed: the token is for this collector only.
+struct EnrollmentPost {
+  let url: String
+  let token: String
+  /// Certificates, PEM; nil: those of the system.
+  let authorities: String?
+
+  private static let answerBytesMax = 65_536
+  private static let timeoutMilliseconds = 30_000
+
+  /// - Returns: the answer to a status of 200.
+  /// - Throws: 69 if there is no answer, 77 for an answer that refuses the device or the token.
+  func send(_ body: JSONValue) throws(Failure) -> JSONValue {
+    guard let easy = curl_easy_init() else { throw Failure(Failure.software, "libcurl has no memory") }
+    defer { curl_easy_cleanup(easy) }
+    var answer = [CChar](repeating: 0, count: Self.answerBytesMax)
+    let code = answer.withUnsafeMutableBytes { perform(easy, Array(body.text.utf8), into: $0) }
+    guard code == CURLE_OK else {
+      throw Failure(Failure.unavailable, "\(url): \(String(cString: curl_easy_strerror(code)))")
+    }
+    let text = answer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+    let json = try? JSONValue(parsing: text)
+    let status = prism_curl_status(easy)
+    guard status == 200, let json else {
+      let message = json?["message"]?.string ?? "this is no collector of prism"
+      throw Failure(
+        [401, 403, 409].contains(status) ? Failure.notPermitted : Failure.unavailable,
+        "\(url) answers \(status): \(message)")
+    }
+    return json
+  }
+
+  private func perform(
+    _ easy: UnsafeMutableRawPointer, _ body: [UInt8], into answer: UnsafeMutableRawBufferPointer
+  ) -> CURLcode {
+    // One byte stays 0.
+    guard let file = fmemopen(answer.baseAddress, answer.count - 1, "w") else { return CURLE_OUT_OF_MEMORY }
+    var headers: UnsafeMutablePointer<curl_slist>?
+    for header in ["Content-Type: application/json", "Authorization: Bearer \(token)", "Expect:"] {
+      headers = curl_slist_append(headers, header)
+    }
+    defer {
+      curl_slist_free_all(headers)
+      fclose(file)
+    }
+    setvbuf(file, nil, _IONBF, 0)
+    var codes = [
+      prism_curl_set_text(easy, CURLOPT_URL, url), prism_curl_set_headers(easy, headers),
+      prism_curl_set_long(easy, CURLOPT_PROTOCOLS, Int(CURLPROTO_HTTP | CURLPROTO_HTTPS)),
+      prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Self.timeoutMilliseconds),
+      prism_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)),
+      prism_curl_write_to(easy, file),
+    ]
+    if let authorities { codes.append(prism_curl_set_text(easy, CURLOPT_CAINFO, authorities)) }
+    return body.withUnsafeBytes { bytes in
+      codes.append(prism_curl_set_body(easy, bytes.baseAddress))
+      return codes.first { $0 != CURLE_OK } ?? curl_easy_perform(easy)
+    }
+  }
+}

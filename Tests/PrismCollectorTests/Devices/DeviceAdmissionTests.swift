@@ -1,0 +1,87 @@
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("How much a device may send, and when")
+struct DeviceAdmissionTests {
+  private let time = ManualTime()
+
+  private func admission(_ change: (inout DeviceLimits) -> Void) -> DeviceAdmission {
+    var limits = DeviceLimits()
+    change(&limits)
+    return DeviceAdmission(limits, time: time)
+  }
+
+  /// - Returns: the seconds after which it may ask again; nil: it may send.
+  private func wait(_ admission: DeviceAdmission, _ device: String) -> Int? {
+    do throws(CollectorRefusal) {
+      try admission.check(device)
+      return nil
+    } catch {
+      #expect(error.status == 429)
+      return error.retryAfterSeconds ?? 0
+    }
+  }
+
+  @Test("a device sends as many packets a minute as it may, and then at that rate; others are not concerned")
+  func perMinute() {
+    let admission = admission { $0.packetsPerMinute = 6 }
+    for _ in 0..<6 {
+      #expect(wait(admission, "one") == nil)
+      admission.count("one", bytes: 1)
+    }
+    let seconds = wait(admission, "one")
+    #expect((10...13).contains(seconds ?? 0), "one in ten seconds, and a quarter of jitter: \(seconds ?? 0)")
+    #expect(wait(admission, "two") == nil)
+    time.advance(by: .seconds(10))
+    #expect(wait(admission, "one") == nil)
+    admission.count("one", bytes: 1)
+    #expect(wait(admission, "one") != nil)
+  }
+
+  @Test("asking counts nothing: a stranger who names a device uses nothing up")
+  func strangers() {
+    let admission = admission { ($0.packetsPerMinute, $0.allPacketsPerMinute) = (1, 1) }
+    for _ in 0..<1000 { #expect(wait(admission, "one") == nil) }
+  }
+
+  @Test("a device's bytes within 24 hours are bounded, and it asks again within an hour and a quarter")
+  func perDay() {
+    let admission = admission { $0.bytesPerDay = 1000 }
+    admission.count("one", bytes: 999)
+    #expect(wait(admission, "one") == nil)
+    admission.count("one", bytes: 1)
+    #expect((3600...4500).contains(wait(admission, "one") ?? 0))
+    time.advance(by: .seconds(86_400))
+    #expect(wait(admission, "one") == nil)
+  }
+
+  @Test("all devices share a limit of their own")
+  func together() {
+    let admission = admission { $0.allPacketsPerMinute = 60 }
+    for number in 0..<60 { admission.count("d\(number)", bytes: 1) }
+    #expect(wait(admission, "new") != nil)
+    time.advance(by: .seconds(1))
+    #expect(wait(admission, "new") == nil)
+  }
+
+  @Test("after a start a fleet is let in at its rate, each device keeps its place, and a small fleet never waits")
+  func ramp() {
+    let admission = admission { $0.admittedPerSecond = 100 }
+    admission.begin(devices: 1000)
+    let devices = (0..<1000).map { "device-\($0)" }
+    var before = devices.filter { wait(admission, $0) == nil }
+    #expect(before.count < 50)
+    for second in 1...10 {
+      time.advance(by: .seconds(1))
+      let now = devices.filter { wait(admission, $0) == nil }
+      #expect(Set(before).isSubset(of: now))
+      #expect((second * 100 - 60...second * 100 + 60).contains(now.count), "\(now.count) after \(second) s")
+      before = now
+    }
+    #expect(before.count == 1000)
+    admission.begin(devices: 100)
+    #expect(devices.allSatisfy { wait(admission, $0) == nil })
+  }
+}

@@ -1,0 +1,75 @@
+import PrismBase
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("Where devices are remembered: one suite for each store")
+struct DeviceStoreTests {
+  enum Kind: String, CaseIterable { case sqlite, postgresql }
+
+  private static let now: Int64 = 1_700_000_000_123
+  private let rig = StoreRig()
+
+  /// - Returns: two that share what they store, as a collector and a command do.
+  private func stores(_ kind: Kind) async throws -> [any DeviceStore] {
+    switch kind {
+    case .sqlite: return try [SQLiteDeviceStore(folder: rig.path), SQLiteDeviceStore(folder: rig.path)]
+    case .postgresql:
+      let database = try await PostgreSQLRig()
+      let target = try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: []))
+      return [PostgreSQLDeviceStore(target), PostgreSQLDeviceStore(target)]
+    }
+  }
+
+  private func token(devicesMax: Int = 100) -> (text: String, token: EnrollmentToken) {
+    EnrollmentToken.new(keyID: "main", devicesMax: devicesMax, expireTime: Self.now + 1000)
+  }
+
+  private func enroll(_ device: String, _ text: String, _ store: any DeviceStore) async throws -> EnrollmentDecision {
+    try await store.enroll(
+      EnrollmentRequest(deviceID: device, info: "rack 1"), tokenHash: EnrollmentToken.hash(of: text), now: Self.now
+    ).decision
+  }
+
+  @Test("what one process stores, another reads: tokens, devices, who is revoked", arguments: Kind.allCases)
+  func shared(kind: Kind) async throws {
+    let stores = try await stores(kind)
+    let (text, token) = token()
+    try await stores[0].add(token)
+    #expect(try await stores[1].tokens() == [token])
+    #expect(try await enroll("d1", text, stores[1]) == .enroll(keyID: "main"))
+    #expect(try await enroll("d1", text, stores[0]) == .answerAgain(keyID: "main"))
+    #expect(try await enroll("d1", "guessed", stores[0]) == .refuse(.unknownToken))
+    #expect(try await stores[0].tokens().map(\.devices) == [1], "one device, however often it asks")
+    var device = EnrolledDevice(id: "d1")
+    (device.keyID, device.enrolledTime, device.token, device.info) = ("main", Self.now, token.name, "rack 1")
+    #expect(try await stores[0].page(after: "", limit: 10) == [device])
+    try await stores[0].setRevoked("d1", at: Self.now + 5)
+    try await stores[0].setRevoked("stranger", at: Self.now)
+    #expect(try await stores[1].revoked() == ["d1", "stranger"])
+    #expect(try await enroll("d1", text, stores[1]) == .refuse(.revokedDevice))
+    #expect(try await stores[1].forget("d1") && !(try await stores[1].forget("d1")))
+    #expect(try await stores[1].revoked() == ["d1", "stranger"], "a forgotten device stays revoked")
+    try await stores[1].setRevoked("d1", at: nil)
+    #expect(try await enroll("d1", text, stores[0]) == .enroll(keyID: "main"))
+    #expect(try await stores[0].removeToken(token.name) && !(try await stores[0].removeToken(token.name)))
+    #expect(try await enroll("d2", text, stores[1]) == .refuse(.unknownToken))
+    #expect(try await stores[1].device("d2") == nil, "a refused device leaves nothing")
+    #expect(try await stores[1].page(after: "d1", limit: 1).map(\.id) == ["stranger"])
+  }
+
+  @Test("a token enrolls no more devices than it may, whoever asks at once", arguments: Kind.allCases)
+  func counted(kind: Kind) async throws {
+    let stores = try await stores(kind)
+    let (text, token) = token(devicesMax: 5)
+    try await stores[0].add(token)
+    let decisions = try await withThrowingTaskGroup(of: EnrollmentDecision.self) { group in
+      for number in 0..<20 { group.addTask { try await enroll("d\(number)", text, stores[number % 2]) } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(decisions.count { $0 == .enroll(keyID: "main") } == 5)
+    #expect(decisions.count { $0 == .refuse(.usedUpToken) } == 15)
+    #expect(try await stores[1].page(after: "", limit: 100).count == 5)
+  }
+}

@@ -1,0 +1,117 @@
+import Foundation
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("A device gets its key, and loses it")
+struct EnrollingTests {
+  private static let master = Secret((0..<32).map { UInt8($0) })
+  private let rig = StoreRig()
+
+  private func collector(_ change: (inout CollectorOptions) -> Void = { _ in }) throws -> Collector {
+    var options = CollectorOptions(state: rig.path, keys: ["main": Self.master])
+    var rule = KeyRule()
+    (rule.derivesForDevice, rule.namespaces) = (true, ["prism"])
+    options.keyRules = ["main": rule]
+    change(&options)
+    return try Collector(options, time: rig.time, log: rig.log)
+  }
+
+  private func token(_ collector: Collector) async throws -> String {
+    let (text, token) = EnrollmentToken.new(
+      keyID: "main", devicesMax: 10, expireTime: rig.time.unixMilliseconds + 60_000)
+    try await collector.devices.add(token)
+    return text
+  }
+
+  private func enroll(
+    _ collector: Collector, _ body: String, token: String?, isLocal: Bool = true
+  ) async -> HTTPResponse {
+    await collector.answer(
+      HTTPRequest(
+        method: .post, path: "/prism/enroll", headers: token.map { [("authorization", "Bearer \($0)")] } ?? [],
+        body: Array(body.utf8), peer: HTTPPeer(address: "192.0.2.1", isLocal: isLocal)))
+  }
+
+  private func send(_ collector: Collector, device: String, key: Secret) async throws -> Int {
+    var random = SystemRandomNumberGenerator()
+    let context = PacketContext(
+      deviceID: device, namespace: .prism, packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
+      kind: .meta)
+    return await collector.answer(try CollectorTests.request(context, metas: ["{}"], key: key)).status
+  }
+
+  @Test("the key that a device is given opens its packets, until it is revoked, and again when it is restored")
+  func life() async throws {
+    let collector = try collector()
+    let answer = await enroll(
+      collector, #"{"deviceId":"d1","info":"rack 1"}"#, token: try await token(collector))
+    let json = try JSONValue(parsing: answer.body)
+    #expect(answer.status == 200 && json["deviceId"] == "d1" && json["keyId"] == "main")
+    #expect(json["namespaces"] == ["prism"])
+    let key = Secret(Array(try #require(json["key"]?.string.flatMap { Hex.decode($0.utf8) }).prefix(16)))
+    #expect(try await send(collector, device: "d1", key: key) == 200)
+    #expect(try await send(collector, device: "d2", key: key) == 400, "the key is for one device")
+    try await collector.devices.setRevoked("d1", at: 1)
+    rig.time.advance(by: .seconds(3))
+    #expect(try await send(collector, device: "d1", key: key) == 403)
+    try await collector.devices.setRevoked("d1", at: nil)
+    rig.time.advance(by: .seconds(3))
+    #expect(try await send(collector, device: "d1", key: key) == 200)
+    #expect(await collector.metrics.contains(#"prism_collector_enrollments_total{outcome="enrolled"} 1"#))
+    #expect(!rig.logged.contains { $0.contains(json["key"]?.string ?? "") }, "no key is in the log")
+    await collector.close()
+  }
+
+  @Test(
+    "what is no enrollment is refused, and says why",
+    arguments: [
+      (#"{"deviceId":"d"}"#, "wrong", 401, "the enrollment token is wrong"), (#"{"deviceId":"d"}"#, nil, 401, "Bearer"),
+      (#"{"deviceId":""}"#, "good", 400, "deviceId"), (#"{"deviceId":"a b"}"#, "good", 400, "deviceId"),
+      ("[]", "good", 400, "JSON object"), (#"{"deviceId":"d","more":1}"#, "good", 400, "JSON object"),
+      (#"{"deviceId":"d","info":"\#(String(repeating: "x", count: 1025))"}"#, "good", 400, "info"),
+      (String(repeating: " ", count: 5000), "good", 400, "4096"),
+    ] as [(String, String?, Int, String)])
+  func refused(body: String, token: String?, status: Int, word: String) async throws {
+    let collector = try collector()
+    let good = try await self.token(collector)
+    let answer = await enroll(collector, body, token: token == "good" ? good : token)
+    #expect(answer.status == status && String(decoding: answer.body, as: UTF8.self).contains(word))
+    #expect(try await collector.devices.page(after: "", limit: 10) == [])
+    await collector.close()
+  }
+
+  @Test("a key leaves the machine over https only, unless a balancer ends TLS")
+  func plain() async throws {
+    for (allows, status) in [(false, 403), (true, 200)] {
+      let collector = try collector { $0.allowsPlainEnrollment = allows }
+      let token = try await token(collector)
+      let answer = await enroll(collector, #"{"deviceId":"d"}"#, token: token, isLocal: false)
+      #expect(answer.status == status)
+      await collector.close()
+    }
+  }
+
+  @Test("a collector without a master key enrolls nobody")
+  func noMaster() async throws {
+    let collector = try collector { $0.keyRules = [:] }
+    #expect(await enroll(collector, #"{"deviceId":"d"}"#, token: "t").status == 404)
+    await collector.close()
+  }
+
+  @Test("a device over its limit is told when to come again, before its packet costs anything")
+  func limited() async throws {
+    let collector = try collector { $0.deviceLimits.packetsPerMinute = 1 }
+    let key = try DeviceKey.derived(master: Self.master, keyID: "main", deviceID: "d1", cipher: .aes128GCM)
+    #expect(try await send(collector, device: "d1", key: key) == 200)
+    #expect(try await send(collector, device: "d1", key: key) == 429)
+    rig.time.advance(by: .seconds(61))
+    #expect(try await send(collector, device: "d1", key: key) == 200)
+    await collector.close()
+  }
+}
