@@ -23,4 +23,4 @@ zpty -n -w shell "$2"$'\t'
 text=
 until [[ $text == *OFFERED* ]]; do zpty -r shell chunk || exit 70; text+=$chunk; done
 zpty -d shell
-print -r -- $text | tr -d '\r' | sed -n 's/.*OFFER:\([-a-z]*\).*/\1/p' | sort -u
+print -r -- $text | tr -d '\r' | sed -n 's/.*OFFER:\([-a-z.]*\).*/\1/p' | sort -u

@@ -26,6 +26,7 @@ struct DevelopmentFiles {
   /// - Returns: the collector's port.
   /// - Throws: 73 where a file can't be made, 78 for another user's folder or a port that is no number.
   func prepare() throws(StartFailure) -> UInt16 {
+    try checkOwner()
     do throws(StateFolder.Fault) { try StateFolder.prepare(folder.path) } catch {
       throw StartFailure(
         exitCode: error.isMode ? .configuration : .cannotCreate, message: "--dev: \(error.description)")
@@ -39,6 +40,16 @@ struct DevelopmentFiles {
     try write("namespaces.d/prism.yaml", "url: http://127.0.0.1:\(port)\nperiodicTimerSecond: 1\n")
     try write("collector.yaml", collectorText(port))
     return port
+  }
+
+  /// Another user could put links into the folder, and the files would be written where they lead.
+  private func checkOwner() throws(StartFailure) {
+    var facts = stat()
+    guard stat(folder.path, &facts) == 0, facts.st_uid != getuid() else { return }
+    throw StartFailure(
+      exitCode: .configuration,
+      message: "--dev: \(folder.path) belongs to the user \(facts.st_uid), must belong to yours (\(getuid())); "
+        + "name a folder of your own")
   }
 
   private var daemonText: String {

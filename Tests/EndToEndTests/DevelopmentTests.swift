@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+import PrismTestSupport
+import Testing
+
+/// `prismd --dev`: a daemon and a collector in one folder, as a developer has them in a terminal.
+@Suite("prismd --dev") struct DevelopmentTests {
+  private let scratch = TemporaryFolder()
+  private var folder: String { scratch("dev") }
+  private var log: String { scratch("log") }
+  /// Where prismctl looks for the folder: a test has its own, so that it finds no other's daemon.
+  private var environment: [String: String] { ["XDG_RUNTIME_DIR": scratch.path] }
+
+  private func start() async throws -> Child {
+    try? FileManager.default.removeItem(atPath: log)  // the first start has none
+    let child = try Child(Programs.prismd, ["--dev", folder], environment: environment, log: log)
+    let (folder, log) = (folder, log)
+    try await waitUntil("the daemon says what to do") {
+      guard child.isRunning else { throw Failed("it ended: \(child.lastWords)") }
+      return try String(contentsOfFile: log, encoding: .utf8).contains("run in \(folder); Ctrl-C ends both")
+    }
+    return child
+  }
+
+  private func prismctl(_ words: String...) async throws -> Ran {
+    try await Programs.run(Programs.prismctl, words, environment: environment)
+  }
+
+  private func report(_ id: String) async throws {
+    let sent = try await prismctl("send", "--type", "net", "--meta", #"{"ms":12}"#, "--report-id", id)
+    #expect(sent.exitCode == 0 && sent.lines == [id], "\(sent.error)")
+    let flushed = try await prismctl("flush", "--wait", "--timeout", patience.secondsText)
+    #expect(flushed.exitCode == 0, "\(flushed.error)")
+  }
+
+  /// The ids of all reports that the collector has, in its order.
+  private func arrived() async throws -> [String] {
+    let words = ["-s", "--fail", "--unix-socket", "\(folder)/collector/reader.sock", "http://prism/reports"]
+    let answer = try await Programs.run("curl", words)
+    return answer.output.matches(of: /"reportId":"([^"]+)"/).map { String($0.1) }
+  }
+
+  /// Processes whose command line names the folder.
+  private func processes() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int32($0) != nil }.filter { process in
+      let line = FileManager.default.contents(atPath: "/proc/\(process)/cmdline") ?? Data()
+      return String(decoding: line, as: UTF8.self).contains(folder)
+    }
+  }
+
+  @Test("a report arrives, prismctl needs no variables, Ctrl-C ends both programs, and a second start goes on")
+  func twoStarts() async throws {
+    let first = try await start()
+    try await report("of-the-first")
+    #expect(try await arrived() == ["of-the-first"])
+    let doctor = try await prismctl("doctor")
+    #expect(doctor.exitCode == 0, "\(doctor.output)")
+    #expect(try await first.end(SIGINT) == 0)
+    try await waitUntil("the collector ends too") { try processes().isEmpty }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path).contains("prism-dev") == false)
+    #expect(try await prismctl("--control", "\(folder)/control.sock", "status").exitCode == 69)
+
+    let second = try await start()
+    try await report("of-the-second")
+    #expect(try await arrived() == ["of-the-first", "of-the-second"])
+    #expect(try await second.end(SIGTERM) == 0)
+  }
+
+  @Test("the collector ends with a daemon that is killed, and the folder can be used again")
+  func killed() async throws {
+    let first = try await start()
+    try await report("before-the-kill")
+    try await first.end(SIGKILL)
+    try await waitUntil("the collector ends too") { try processes().isEmpty }
+    let second = try await start()
+    #expect(try await arrived() == ["before-the-kill"])
+    #expect(try await second.end(SIGINT) == 0)
+  }
+
+  @Test("a shell that completes a name asks the daemon of the folder")
+  func suggestions() async throws {
+    let daemon = try await start()
+    try "url: http://127.0.0.1:9\nmonitorList: [{type: order}]\n"
+      .write(toFile: "\(folder)/namespaces.d/shop.yaml", atomically: true, encoding: .utf8)
+    #expect(try await prismctl("reload").exitCode == 0)
+    let words = ["send", "--namespace", "shop", "--type", "order", "--meta", "{}", "--report-id", "that-waits"]
+    #expect(try await Programs.run(Programs.prismctl, words, environment: environment).exitCode == 0)
+    for (kind, names) in ["namespaces": ["prism", "shop"], "report-ids": ["that-waits"], "dead-ids": []] {
+      #expect(try await prismctl("__complete", kind, "prismctl").lines.sorted() == names, "\(kind)")
+    }
+    #expect(try await prismctl("__complete", "types", "prismctl").lines.contains("order"))
+    let elsewhere = try await prismctl("__complete", "namespaces", "prismctl", "--control", scratch("none.sock"))
+    #expect(elsewhere.exitCode == 0 && elsewhere.output.isEmpty && elsewhere.error.isEmpty)
+    #expect(try await daemon.end(SIGINT) == 0)
+  }
+
+  @Test("a folder that others can read is refused with what to do", arguments: [0o755, 0o770])
+  func openFolder(mode: Int) async throws {
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: mode])
+    let ran = try await Programs.run(Programs.prismd, ["--dev", folder], environment: environment)
+    #expect(ran.exitCode == 78 && ran.error.contains("chmod -R go= \(folder)"), "\(ran.error)")
+  }
+
+  @Test("a folder of another user is refused, and nothing is written to it", .enabled(if: getuid() == 0))
+  func foreignFolder() async throws {
+    try FileManager.default.createDirectory(
+      atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    try #require(chown(folder, 12_345, 12_345) == 0)
+    let ran = try await Programs.run(Programs.prismd, ["--dev", folder], environment: environment)
+    #expect(ran.exitCode == 78 && ran.error.contains("belongs to"), "\(ran.exitCode) \(ran.error)")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+  }
+}
