@@ -33,7 +33,8 @@ build: ## release binaries, the Swift runtime linked in
 	@scripts/build-programs '$(RELEASE)' $(PROGRAMS)
 
 install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; PREFIX is /usr/local
-	install -D -s -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
+	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
+	for program in $(PROGRAMS); do scripts/finish-program "$(DESTDIR)$(PREFIX)/bin/$$program" || exit; done
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/lib/prism" scripts/prism-report
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/sysusers.d" systemd/sysusers.d/prism.conf
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d" systemd/tmpfiles.d/*.conf
