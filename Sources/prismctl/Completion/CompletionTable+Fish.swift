@@ -37,6 +37,12 @@ extension CompletionTable {
           string match -q -- (string join ' ' $argv '')'*' (string join ' ' (__prismctl_words) '')
       end
 
+      # After the command comes this operand: its number from 0, then the command.
+      function __prismctl_operand
+          set -l place (math (count $argv) - 1 + $argv[1])
+          __prismctl_in $argv[2..]; and test (count (__prismctl_words)) -eq $place
+      end
+
       complete -c prismctl -f
       \((globals + words + commands.flatMap(fishLines)).joined(separator: "\n"))
       """
@@ -48,8 +54,8 @@ extension CompletionTable {
     }
     let operands = command.operands.map { Self.fishValue(Value(placeholder: $0)) }
     let files = operands.contains { $0 == " -F" } ? ["complete -c prismctl -n '__prismctl_in \(command.name)' -F"] : []
-    let words = operands.filter { $0.hasPrefix(" -a") }.map {
-      "complete -c prismctl -n '__prismctl_after \(command.name)'\($0)"
+    let words = operands.enumerated().filter { $0.element.hasPrefix(" -a") }.map { index, value in
+      "complete -c prismctl -n '__prismctl_operand \(index) \(command.name)'\(value)"
     }
     return options + files + words
   }
@@ -65,7 +71,7 @@ extension CompletionTable {
     switch value {
     case .file: " -F"
     case .folder: " -a '(__fish_complete_directories)'"
-    case .keyFile: " -a '(__fish_complete_suffix .key)'"
+    case .keyFile: #" -a '(__fish_complete_path (commandline -ct) | string match -r ".*(?:[.]key|/)(?=\t?\$)")'"#
     case .names(let kind): " -a '(command -q prismctl; and prismctl __complete \(kind) (commandline -opc) 2>/dev/null)'"
     case .words(let words): " -a '\(words.joined(separator: " "))'"
     case .free: ""
