@@ -19,7 +19,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 # The suites of `make unit`.
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
-.PHONY: help bootstrap build run run-postgres site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
+.PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
 .PHONY: clients test-clients soak-clients soak-adversary
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
@@ -68,6 +68,9 @@ reproducible: ## the packages, built twice from the last commit in different fol
 images: deb ## OCI images of the daemon and of the collector, into .build/images
 	@scripts/bootstrap images
 	@scripts/build-images .build/deb .build/images
+
+sdk-check: build ## OpenTelemetry's SDK for Python and fluent-logger, from PyPI, report to a real daemon
+	@scripts/sdk-check $(BINARIES)
 
 site: ## the documentation as a site, into .build/site
 	@scripts/bootstrap site

@@ -65,7 +65,7 @@ let package = Package(
     library(
       "PrismLinux",
       ["PrismBase", "PrismProtocol", "PrismConfig", "PrismAdmission", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
-    library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket"]),
+    library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission"]),
     .target(name: "CPrism"),
     library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
     library(
@@ -78,7 +78,7 @@ let package = Package(
       "prismd",
       [
         "CArguments", "PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismStore", "PrismAdmission",
-        "PrismEngine", "PrismHTTP", "PrismLinux",
+        "PrismEngine", "PrismHTTP", "PrismLinux", "PrismInputs",
       ]),
     program(
       "prismctl",
@@ -123,7 +123,11 @@ let package = Package(
         "PrismTestSupport",
       ]),
     tests(
-      "PrismInputsTests", ["PrismInputs", "PrismPacket", "PrismBase", "PrismProtocol", "PrismTestSupport"],
+      "PrismInputsTests",
+      [
+        "PrismInputs", "PrismLinux", "PrismAdmission", "PrismEngine", "PrismConfig", "PrismPacket", "PrismProtocol",
+        "PrismBase", "PrismTestSupport",
+      ],
       resources: [.copy("Vectors")]),
     tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
     tests(
@@ -167,6 +171,8 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
   ("packet", "Packet", ["PrismPacket", "PrismBase", "PrismProtocol"]),
   ("remote-envelope", "RemoteEnvelope", ["PrismPacket", "PrismConfig"]),
   ("yaml", "YAML", ["PrismConfig"]),
+  ("otlp", "OTLP", ["PrismInputs", "PrismProtocol"]),
+  ("msgpack", "MsgPack", ["PrismInputs", "PrismAdmission", "PrismPacket", "PrismProtocol"]),
   ("salvage", "Salvage", ["PrismStore", "PrismSalvage", "PrismSQLite"]),
 ]
 if Context.environment["PRISM_FUZZ"] != nil {

@@ -17,6 +17,10 @@
 #include <linux/stat.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/inet_diag.h>
+#include <netinet/in.h>
+#include <string.h>
 
 // --- Files (PrismStore/Safety) ---
 
@@ -75,6 +79,69 @@ static inline int prism_peer_process(int socket) {
   socklen_t size = sizeof process;
   if (getsockopt(socket, SOL_SOCKET, 77 /* SO_PEERPIDFD */, &process, &size) != 0) return -1;
   return process;
+}
+
+/// Writes the address and the port of one end of a TCP connection. - Returns: the family, 0 for another socket.
+static inline int prism_tcp_end(const struct sockaddr_storage *end, unsigned *address, unsigned short *port) {
+  if (end->ss_family == AF_INET) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)end;
+    memcpy(address, &v4->sin_addr, 4);
+    *port = v4->sin_port;
+    return AF_INET;
+  }
+  if (end->ss_family != AF_INET6) return 0;
+  const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)end;
+  memcpy(address, &v6->sin6_addr, 16);
+  *port = v6->sin6_port;
+  return AF_INET6;
+}
+
+struct prism_tcp_question {
+  struct nlmsghdr head;
+  struct inet_diag_req_v2 body;
+};
+
+/// Asks for the other end of a connection (sock_diag(7)). 0, or -1 if it is no TCP connection.
+static inline int prism_tcp_question_set(struct prism_tcp_question *question, int connection) {
+  struct sockaddr_storage own, peer;
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  if (getsockname(connection, (struct sockaddr *)&own, &own_size) != 0) return -1;
+  if (getpeername(connection, (struct sockaddr *)&peer, &peer_size) != 0) return -1;
+  memset(question, 0, sizeof *question);
+  struct inet_diag_sockid *id = &question->body.id;
+  int family = prism_tcp_end(&peer, id->idiag_src, &id->idiag_sport);
+  if (family == 0 || prism_tcp_end(&own, id->idiag_dst, &id->idiag_dport) != family) return -1;
+  id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  question->body.sdiag_family = (unsigned char)family;
+  question->body.sdiag_protocol = IPPROTO_TCP;
+  question->body.idiag_states = ~0u;
+  question->head.nlmsg_len = sizeof *question;
+  question->head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question->head.nlmsg_flags = NLM_F_REQUEST;
+  return 0;
+}
+
+/// The user of the socket at the other end of a TCP connection on this machine. Does not wait: the kernel answers within
+/// `send`. 0, or -1 if there is no such socket, or no process has it open: of a closed one the kernel says user 0.
+static inline int prism_tcp_peer_user(int connection, unsigned *user) {
+  struct prism_tcp_question question;
+  if (prism_tcp_question_set(&question, connection) != 0) return -1;
+  int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+  if (descriptor < 0) return -1;
+  struct { struct nlmsghdr head; struct inet_diag_msg body; char more[512]; } answer;
+  memset(&answer, 0, sizeof answer);
+  ssize_t count = -1;
+  if (send(descriptor, &question, sizeof question, MSG_NOSIGNAL) == (ssize_t)sizeof question)
+    count = recv(descriptor, &answer, sizeof answer, 0);
+  close(descriptor);
+  if (count < (ssize_t)(sizeof answer.head + sizeof answer.body)) return -1;
+  if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.body.idiag_inode == 0) return -1;
+  // ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT: a listener, or a socket that only tries to connect, is another one.
+  if ((1 << answer.body.idiag_state & (1 << 1 | 1 << 4 | 1 << 5 | 1 << 8)) == 0) return -1;
+  if (answer.body.id.idiag_sport != question.body.id.idiag_sport) return -1;
+  if (answer.body.id.idiag_dport != question.body.id.idiag_dport) return -1;
+  *user = answer.body.idiag_uid;
+  return 0;
 }
 
 /// MSG_* are an enum to Swift. Never raises SIGPIPE. The bytes sent, or -1 with errno.

@@ -4,6 +4,7 @@ import PrismBase
 import PrismConfig
 import PrismEngine
 import PrismHTTP
+import PrismInputs
 import PrismLinux
 import PrismPacket
 import PrismProtocol
@@ -53,7 +54,8 @@ final class Daemon: Sendable {
       ingest = try IngestServer(
         listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
-        version: version, feed: engine.feed, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log),
+        version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
+        streamInput: ForwardInput { hub.current }, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log),
         log: log)
       let (ingest, remote) = (ingest, remote)
       metrics = MetricsServer(
@@ -72,6 +74,9 @@ final class Daemon: Sendable {
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)
+      try await ingest.listen(daemon)
+    } catch let error as EntranceFault {
+      throw StartFailure(exitCode: error.reason.exitCode, message: "\(error.key): \(error.reason)")
     } catch let error as HTTPServerError {
       throw StartFailure(exitCode: .unavailable, message: "metrics.listen: \(error)")
     } catch {
@@ -90,8 +95,9 @@ final class Daemon: Sendable {
     let handler = ControlHandler(
       engine: engine, version: version, configuration: reloader, remote: remote,
       refusals: {
-        let refused = await server.counters.tally.refused
-        return Dictionary(uniqueKeysWithValues: refused.map { ($0.key.rawValue, $0.value) })
+        let counters = await server.counters
+        let foreign = counters.foreignProtocols.map { ("foreign \($0.key.rawValue)", $0.value) }
+        return Dictionary(uniqueKeysWithValues: counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign)
       }, process: { .current() })
     await control.start { handler.handle($0, from: $1) }
     await reloader.tellReady()

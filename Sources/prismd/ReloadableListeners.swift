@@ -35,6 +35,9 @@ struct ReloadableListeners: Sendable {
     do throws(SocketError) {
       try await control.update(group: daemon.control.group, readers: daemon.control.readers)
     } catch { throw Refused(key: "control.group", message: error.description) }
+    do throws(EntranceFault) { try await ingest.listen(daemon) } catch {
+      throw Refused(key: error.key, message: error.reason.description)
+    }
     do throws(HTTPServerError) { try await metrics.listen(on: daemon.metricsListen) } catch {
       throw Refused(key: "metrics.listen", message: error.description)
     }

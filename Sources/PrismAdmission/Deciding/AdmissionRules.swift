@@ -16,6 +16,7 @@ public final class AdmissionRules: Sendable {
     /// Bytes of each type's `MONITOR_TYPE`.
     let monitorTypeBytes: [Int]
     private let indexByType: [String: Int]
+    private let nearTypes: NearTypes
     /// The largest payload that it takes.
     public let payloadBytesMax: Int
     /// The most that it may hold on disk.
@@ -32,6 +33,7 @@ public final class AdmissionRules: Sendable {
       monitorTypeBytes = types.map { MetaSplicing.monitorType($0.type, in: namespace).utf8.count }
       indexByType = Dictionary(
         types.enumerated().map { ($0.element.type.text, $0.offset) }, uniquingKeysWith: { first, _ in first })
+      nearTypes = NearTypes(types.map(\.type.text))
       payloadBytesMax = min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax)
       quota = StoreQuota(configuration)
     }
@@ -48,6 +50,13 @@ public final class AdmissionRules: Sendable {
     }
 
     func index(ofType type: String) -> Int? { indexByType[type] }
+
+    /// The refusal of a type that is not in the list; it names the known types nearest to it.
+    func unknownType(_ type: String) -> Refusal {
+      let known = nearTypes.nearest(to: type).joined(separator: ", ")
+      let more = types.count > NearTypes.namedMax ? ", …" : ""
+      return Refusal(.unknownType, "the type is not in the monitorList of \(name); known are \(known)\(more)")
+    }
   }
 
   /// The snapshot's number.

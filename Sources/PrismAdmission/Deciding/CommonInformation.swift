@@ -43,7 +43,7 @@ public enum CommonInformation {
     values.merge(configured) { $1 }
     values.merge(greeted) { $1 }
     values["SYS_PEER_UID"] = String(peer.userID)
-    values["SYS_PEER_PID"] = String(peer.processID)
+    values["SYS_PEER_PID"] = peer.processID > 0 ? String(peer.processID) : nil
     values["SYS_PEER_EXE"] = peer.executable
     values["SYS_PEER_UNIT"] = peer.unit
     for key in rowKeys { values[key] = nil }

@@ -13,6 +13,12 @@ public struct ReportingPeer: Sendable, Equatable {
   /// The systemd unit that the process belongs to; nil when it was gone already, or is in no unit.
   public var unit: String?
 
+  /// For people: `user 1000, process 4242 (backup)`. A process gives itself its name.
+  public var title: String {
+    let process = processID > 0 ? ", process \(processID)" : ""
+    return "user \(userID)\(process)" + (processName.map { " (\($0.prefix(64)))" } ?? "")
+  }
+
   /// A peer with these facts.
   public init(
     userID: UInt32, groupIDs: Set<UInt32>, processID: Int32, processName: String? = nil, executable: String? = nil,

@@ -100,9 +100,8 @@ public struct Session: Sendable {
     if recentType < namespace.typeBytes.count, name.equals(namespace.typeBytes[recentType], in: line) {
       return recentType
     }
-    guard let index = namespace.index(ofType: name.string(in: line)) else {
-      throw Refusal(.unknownType, "the type is not in the monitorList of \(namespace.name)")
-    }
+    let text = name.string(in: line)
+    guard let index = namespace.index(ofType: text) else { throw namespace.unknownType(text) }
     recentType = index
     return index
   }

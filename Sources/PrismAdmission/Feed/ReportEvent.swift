@@ -22,6 +22,11 @@ public struct ReportEvent: Sendable, Equatable {
   /// nil: no payload, or refused before.
   public var payloadBytes: Int?
 
+  /// What a client spoke in place of a report, for people; nil for a report.
+  public var foreign: String?
+  /// Who spoke it, for people.
+  public var peer: String?
+
   /// An event at `time`.
   public init(time: Int64, outcome: Outcome, name: ReportName, metaBytes: Int? = nil, payloadBytes: Int? = nil) {
     (self.time, self.outcome, self.name) = (time, outcome, name)
@@ -39,6 +44,7 @@ public struct ReportEvent: Sendable, Equatable {
     }
     (report.namespace, report.type, report.reportId) = (name.namespace, name.type, name.reportID)
     (report.metaBytes, report.payloadBytes) = (metaBytes, payloadBytes)
+    (report.foreign, report.peer) = (foreign, peer)
     return report
   }
 }

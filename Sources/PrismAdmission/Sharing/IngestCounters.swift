@@ -10,6 +10,8 @@ public struct IngestCounters: Sendable, Equatable {
     case reserved
     /// No descriptor was left.
     case descriptors
+    /// The kernel does not know whose the other end of a TCP connection is: it was closed at once.
+    case unknownUser = "unknown_user"
   }
 
   /// Why a connection was closed before its client closed it; the raw value is a metric's label.
@@ -20,6 +22,17 @@ public struct IngestCounters: Sendable, Equatable {
     case unread
     /// The daemon stopped.
     case stopped
+  }
+
+  /// The kind of a request of another input, and its answer.
+  public struct InputResult: Sendable, Hashable {
+    /// `otlp_logs`, `otlp_traces`, `otlp_metrics`, `forward`.
+    public var input: String
+    /// The status of the answer.
+    public var status: Int
+
+    /// - Parameter input: of a small, fixed number of names. - Parameter status: of the answer.
+    public init(input: String, status: Int) { (self.input, self.status) = (input, status) }
   }
 
   /// Open now.
@@ -36,6 +49,10 @@ public struct IngestCounters: Sendable, Equatable {
   public var memoryBytes = 0
   /// The limit of `memoryBytes` (`ingest.memoryMByte`).
   public var memoryBytesMax = 0
+  /// Requests of other inputs that came whole, by input and status of the answer; for a message 200 or 400.
+  public var inputRequests: [InputResult: Int] = [:]
+  /// Connections whose client spoke a protocol that is not taken where it came.
+  public var foreignProtocols: [ForeignProtocol: Int] = [:]
   /// How often a connection or a group waited because its user's share of the memory was used up.
   public var memoryPauses = 0
   /// How often a connection was not read from because its client did not read its answers.

@@ -46,6 +46,8 @@ struct ListenAddress: Sendable, Equatable {
   /// `127.0.0.1:9464` or `[::1]:9464`
   let text: String
 
+  var isLoopback: Bool { HostAndPort.split(text).map { HostAndPort.isLoopback($0.host) } ?? false }
+
   init?(_ text: String) {
     if let port = HostAndPort.port(text.hasPrefix(":") ? String(text.dropFirst()) : text) {
       self.text = "127.0.0.1:\(port)"

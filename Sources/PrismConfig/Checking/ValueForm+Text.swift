@@ -81,6 +81,16 @@ extension ValueForm where Value == String {
       .converted({ ListenAddress($0)?.text ?? $0 }, back: { $0 })
   }
 
+  /// Where to listen for programs of this machine; a port alone is enough.
+  static var loopbackAddress: Self {
+    string("ADDRESS:PORT on loopback, or a PORT alone") { ListenAddress($0)?.isLoopback == true }
+      .converted({ ListenAddress($0)?.text ?? $0 }, back: { $0 })
+  }
+
+  static var namespaceName: Self {
+    string("a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit") { NamespaceName($0) != nil }
+  }
+
   static var groupName: Self {
     string("a group of this system, by name or number") { SystemAccounts.groupID($0) != nil }
   }

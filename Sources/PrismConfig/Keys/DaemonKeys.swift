@@ -5,7 +5,7 @@ import PrismProtocol
 package enum DaemonKeys {
   /// Every key of prismd.yaml.
   package static let table: KeyTable<DaemonConfiguration> = KeyTable(
-    sockets + storage + limits + identity + network + remote + operation, defaults: DaemonConfiguration(),
+    sockets + inputs + storage + limits + identity + network + remote + operation, defaults: DaemonConfiguration(),
     elsewhere: { name in
       let isNamespaceKey = NamespaceKeys.names.contains(name) || NamespaceKeys.table.isGroup(name)
       return isNamespaceKey ? "a namespace's file, namespaces.d/prism.yaml for the built-in one" : nil
@@ -38,6 +38,35 @@ package enum DaemonKeys {
     Key(
       "control.readers", .groupName, optional: \.control.readers,
       "the group that may use `status`, `top`, `tail`, `explain`, `trace`, `doctor`, `network` and `config show`"),
+  ]
+
+  private static let inputs: [Key] = [
+    Key(
+      "otlp.listen", .loopbackAddress, optional: \.otlp.listen,
+      "the address on loopback that takes OTLP over HTTP, 127.0.0.1:4318 for exporters with their defaults; the ingest socket takes it too"
+    ),
+    Key(
+      "otlp.namespace", .namespaceName, optional: \.otlp.namespace, default: "otel",
+      "the namespace of OTLP records whose resource has no `prism.namespace`; alone, without `otlp.listen`, only the ingest socket takes OTLP"
+    ),
+    Key(
+      "otlp.exceptions", .bool, at: \.otlp.exceptions,
+      "an OTLP log record of an error with `exception.*` is also reported as `appCrash`"),
+    Key(
+      "forward.socket", .path(bytesMax: 107), optional: \.forward.socket,
+      "a socket for Fluent's forward protocol, with the mode and the group of the ingest socket"),
+    Key(
+      "forward.listen", .loopbackAddress, optional: \.forward.listen,
+      "the address on loopback that takes Fluent's forward protocol, 127.0.0.1:24224 for senders with their defaults"),
+    Key(
+      "forward.namespace", .namespaceName, optional: \.forward.namespace, default: "logs",
+      "the namespace of Fluent's events"),
+    Key(
+      "forward.types", .tagRules, at: \.forward.types,
+      "the type of each tag, by a glob; the first that matches decides, and a tag that none matches is the type"),
+    Key(
+      "forward.sharedKeyFile", .tokenFile, optional: \.forward.sharedKeyFile,
+      "a file with the shared key that senders over TCP must know; a socket needs none"),
   ]
 
   private static let storage: [Key] = [
@@ -172,6 +201,20 @@ extension ValueForm where Value == [DaemonConfiguration.InterfaceRule] {
       .converted(
         { $0.map { Rule(glob: $0.name, counts: $0.value) } },
         back: { $0.map { MapEntry(name: $0.glob, value: $0.counts) } })
+  }
+}
+
+extension ValueForm where Value == [DaemonConfiguration.TagRule] {
+  static var tagRules: Self {
+    ValueForm<[MapEntry<ReportType>]>
+      .map(
+        to: .reportType, "a map of tags or globs to types", names: "1 to 256 visible ASCII characters"
+      ) {
+        (1...256).contains($0.utf8.count) && $0.isVisibleASCII
+      }
+      .converted(
+        { $0.map { DaemonConfiguration.TagRule(glob: $0.name, type: $0.value) } },
+        back: { $0.map { MapEntry(name: $0.glob, value: $0.type) } })
   }
 }
 

@@ -31,6 +31,10 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var network = Network()
   /// `remote`; nil without `remote.url`.
   public var remote: Remote?
+  /// `otlp`: reports of OpenTelemetry.
+  public var otlp = OTLP()
+  /// `forward`: reports of Fluent.
+  public var forward = Forward()
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
   /// `log.level`, default `info`.
@@ -53,6 +57,49 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// The memory that all clients together may use.
     public var memoryBytes = 32 * 1_048_576
     public init() {}
+  }
+
+  /// The keys under `otlp`.
+  public struct OTLP: Sendable, Equatable {
+    /// The namespace where none is named.
+    public static let namespaceDefault = "otel"
+    /// `ADDRESS:PORT` on loopback; nil: not served over TCP.
+    public var listen: String?
+    /// The namespace of records whose resource names none; nil: `otel`.
+    public var namespace: String?
+    /// An error with an exception is also reported as `appCrash`.
+    public var exceptions = false
+    /// Whether any of `listen` and `namespace` is set: then the ingest socket takes OTLP too.
+    public var isOn: Bool { listen != nil || namespace != nil }
+    public init() {}
+  }
+
+  /// The keys under `forward`.
+  public struct Forward: Sendable, Equatable {
+    /// The namespace where none is configured.
+    public static let namespaceDefault = "logs"
+    /// The path of a Unix socket, at most 107 bytes, with the mode and the group of the ingest socket; nil: there is none.
+    public var socket: String?
+    /// `ADDRESS:PORT` on loopback; nil: not served over TCP.
+    public var listen: String?
+    /// The namespace of the events; nil: `logs`.
+    public var namespace: String?
+    /// Types of tags, in the order of the file; the first that matches decides. A tag that none matches is the type.
+    public var types: [TagRule] = []
+    /// The secret that both ends must know over TCP; nil: no handshake.
+    public var sharedKeyFile: HeldFile?
+    /// Its text.
+    public var sharedKey: Secret? { sharedKeyFile?.content }
+    public init() {}
+  }
+
+  /// An entry of `forward.types`.
+  public struct TagRule: Sendable, Equatable {
+    /// `*` is any text.
+    public var glob: String
+    /// The type of the events.
+    public var type: ReportType
+    public init(glob: String, type: ReportType) { (self.glob, self.type) = (glob, type) }
   }
 
   /// The keys under `control`.

@@ -25,24 +25,6 @@ public struct UnitPattern: Hashable, Comparable, Sendable {
 
   public static func < (a: Self, b: Self) -> Bool { a.text < b.text }
 
-  /// In time of at most pattern times name: after a mismatch only the last `*` takes one character more.
-  public func matches(_ unit: String) -> Bool {
-    let (pattern, name) = (Array(text.utf8), Array(unit.utf8))
-    var (at, position) = (0, 0)
-    var star: (at: Int, position: Int)?
-    while position < name.count {
-      if at < pattern.count, pattern[at] == UInt8(ascii: "*") {
-        star = (at, position)
-        at += 1
-      } else if at < pattern.count, pattern[at] == name[position] || pattern[at] == UInt8(ascii: "?") {
-        (at, position) = (at + 1, position + 1)
-      } else if let last = star {
-        star = (last.at, last.position + 1)
-        (at, position) = (last.at + 1, last.position + 1)
-      } else {
-        return false
-      }
-    }
-    return pattern[at...].allSatisfy { $0 == UInt8(ascii: "*") }
-  }
+  /// Whether the unit's name is one of the pattern's.
+  public func matches(_ unit: String) -> Bool { Glob.matches(text, unit) }
 }

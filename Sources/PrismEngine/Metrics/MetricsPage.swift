@@ -60,6 +60,17 @@ extension MetricsText {
     sample(ingest.memoryBytes)
     begin("prism_ingest_memory_limit_bytes", .gauge, "What they may take, ingest.memoryMByte.")
     sample(ingest.memoryBytesMax)
+    begin("prism_input_requests_total", .counter, "Requests of other inputs than the ingest socket's own, by answer.")
+    let requests = ingest.inputRequests.sorted {
+      ($0.key.input, $0.key.status) < ($1.key.input, $1.key.status)
+    }
+    for (result, count) in requests {
+      sample(count, ["input": result.input, "status": String(result.status)])
+    }
+    begin("prism_ingest_foreign_total", .counter, "Connections that spoke a protocol which is not taken there.")
+    for foreign in ForeignProtocol.allCases {
+      sample(ingest.foreignProtocols[foreign] ?? 0, ["protocol": foreign.rawValue])
+    }
     begin("prism_reports_received_total", .counter, "Reports that came, refused ones included.")
     sample(ingest.tally.received)
     begin("prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.")

@@ -12,7 +12,7 @@ private struct OTLPProtobufDecoder {
   let signal: OTLPSignal
   var transcoder = ProtobufTranscoder()
   var result = OTLPRequest()
-  var recordCount = 0
+  var recordCount = 0, recordBytes = 0
 
   init(signal: OTLPSignal) { self.signal = signal }
 
@@ -66,7 +66,7 @@ private struct OTLPProtobufDecoder {
     recordCount += 1
     guard recordCount <= OTLPLimits.recordsMax else { throw .tooManyRecords }
     var record = try facts(range, input)
-    record.members.reserveCapacity(2 * range.count)
+    record.members.reserveCapacity(range.count)
     do throws(ProtobufTranscoder.Fault) {
       try transcoder.append(signal.recordMessage, range, of: input, to: &record.members)
     } catch {
@@ -77,6 +77,8 @@ private struct OTLPProtobufDecoder {
       }
       return
     }
+    recordBytes += record.members.count
+    guard recordBytes <= OTLPLimits.recordBytesMax else { throw .tooManyBytes }
     group.records.append(record)
   }
 
@@ -199,6 +201,8 @@ extension OTLPFault {
   fileprivate static func malformed(_ offset: Int) -> OTLPFault {
     OTLPFault(400, "the body is not the protobuf of an OTLP request (at byte \(offset))")
   }
+  static let tooManyBytes = OTLPFault(
+    413, "the records have more than \(OTLPLimits.recordBytesMax) bytes as JSON; lower the exporter's batch size")
   static let tooManyGroups = OTLPFault(
     413, "the request has more than \(OTLPLimits.groupsMax) resources and scopes; send it in parts")
 }

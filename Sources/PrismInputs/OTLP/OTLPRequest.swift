@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// An OTLP export request as reports see it.
 struct OTLPRequest: Sendable, Equatable {
   /// The records of one scope of one resource.
@@ -48,9 +50,12 @@ struct OTLPRecord: Sendable, Equatable {
   /// Only of errors.
   var exception = OTLPException()
 
+  /// A time that no report may have identifies the record all the same.
   mutating func take(unixNanoseconds: UInt64) {
-    guard unixNanoseconds > 0, time == nil else { return }
-    (time, isIdentified) = (Int64(unixNanoseconds / 1_000_000), true)
+    guard unixNanoseconds > 0 else { return }
+    isIdentified = true
+    let milliseconds = Int64(unixNanoseconds / 1_000_000)
+    if time == nil, CreatedTime.least...CreatedTime.greatest ~= milliseconds { time = milliseconds }
   }
 }
 
@@ -84,6 +89,10 @@ struct OTLPFault: Error, Equatable, Sendable {
 enum OTLPLimits {
   /// As it came, and unpacked.
   static let bodyBytesMax = 4 * 1024 * 1024
+  /// Of a body that needs no reserved memory.
+  static let smallBytes = 16 * 1024
+  /// Of all records as JSON: escapes may make them larger than the body.
+  static let recordBytesMax = 16 * 1024 * 1024
   static let recordsMax = 10_000
   /// Resources and scopes of one request.
   static let groupsMax = 1_000

@@ -18,12 +18,24 @@ final class IngestConnection {
   }
 
   let id: Int
+  let entrance: Entrance
   let userID: UInt32
   let descriptor: SharedDescriptor
   /// nil until the first bytes come: a connection that is only open costs little.
   var conversation: IngestConversation?
   /// nil: the line protocol, or not decided yet.
   private(set) var http: HTTPExchange?
+  /// Another input's protocol; nil: lines or HTTP.
+  private var stream: (any MessageStream)?
+  /// Bytes of memory for a message that another input has.
+  private var handedBytes: Int?
+  private var isStreamEnded = false, hasSpoken = false
+  /// What the client speaks, if it is not taken here: nothing more is read of it.
+  private(set) var foreign: ForeignProtocol?
+  /// It was counted, and shown to those who follow.
+  var isForeignTold = false
+  /// The paths of an HTTP request that comes.
+  var routes = HTTPRoutes()
   private var isProtocolKnown = false
   /// The first line as far as it came, while it may still be HTTP's.
   private var opening: [UInt8] = []
@@ -49,9 +61,12 @@ final class IngestConnection {
   private var outbound: [UInt8] = []
   private var sentBytes = 0
 
-  init(id: Int, userID: UInt32, descriptor: SharedDescriptor) {
-    (self.id, self.userID, self.descriptor) = (id, userID, descriptor)
+  init(id: Int, entrance: Entrance = .reports, userID: UInt32, descriptor: SharedDescriptor) {
+    (self.id, self.entrance, self.userID, self.descriptor) = (id, entrance, userID, descriptor)
   }
+
+  /// Speaks another input's protocol. Call it before anything is read.
+  func speak(_ stream: any MessageStream) { (self.stream, isProtocolKnown) = (stream, true) }
 
   /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
   func activate(in loop: SocketLoop) -> Bool {
@@ -115,7 +130,9 @@ extension IngestConnection {
   }
 
   private func collect() {
-    if http != nil {
+    if stream != nil {
+      outbound += stream?.takeOutput() ?? []
+    } else if http != nil {
       withConversation { http?.collect(from: &$0) }
       outbound += http?.takeOutput() ?? []
       updateExchange()
@@ -169,6 +186,8 @@ extension IngestConnection {
   }
 
   private func take(_ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn, _ now: Int64) -> Int {
+    if foreign != nil { return chunk.count }
+    if stream != nil { return takeMessages(chunk, from: start, &turn) }
     guard http != nil else {
       return conversation?.consume(chunk, from: start, within: &turn, unixMilliseconds: now) ?? chunk.count
     }
@@ -188,13 +207,28 @@ extension IngestConnection {
     let before = opening.count
     opening.append(copying: chunk, chunk.indices)
     guard let first = opening.first else { return false }
-    if first.isASCIILetter {
+    if let foreign = ForeignProtocol(opening[...]) {
+      refuse(foreign)
+      return false
+    }
+    if first.isASCIILetter || first == UInt8(ascii: "<") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first {
       let end = opening[before...].firstIndex(of: UInt8(ascii: "\n"))
       guard end != nil || opening.count > HTTPHead.bytesMax else { return false }
-      if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false { http = HTTPExchange() }
+      if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false { http = HTTPExchange(routes: routes) }
+    }
+    if routes.isAlone, http == nil {
+      refuse(.other)
+      return false
     }
     beginProtocol()
     return true
+  }
+
+  /// Answers a protocol that is not taken here in one line, and ends the connection.
+  private func refuse(_ foreign: ForeignProtocol) {
+    self.foreign = foreign
+    (isProtocolKnown, opening, held, heldStart) = (true, [], [], 0)
+    if stream == nil { outbound += AnswerText.refused(foreign.refusal) }
   }
 
   private func beginProtocol() {
@@ -204,11 +238,14 @@ extension IngestConnection {
 
   func endInput(unixMilliseconds now: Int64) {
     if !isProtocolKnown {
+      if routes.isAlone, !opening.isEmpty { refuse(.other) }
       beginProtocol()
       var turn = WorkTurn.unbounded
       consumeHeld(within: &turn, unixMilliseconds: now)
     }
-    if http == nil {
+    if stream != nil {
+      isStreamEnded = true
+    } else if http == nil {
       conversation?.end(unixMilliseconds: now)
     } else {
       withConversation { http?.end(&$0, unixMilliseconds: now) }
@@ -216,30 +253,83 @@ extension IngestConnection {
     pauses.insert(.ended)
   }
 
+  private func takeMessages(_ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn) -> Int {
+    guard handedBytes == nil else { return start }
+    if isStreamEnded { return chunk.count }
+    let end = stream?.consume(chunk, from: start) ?? chunk.count
+    turn.spend(2 * (end - start) + WorkTurn.Cost.line)
+    if stream?.mustClose == true, !hasSpoken {
+      var opening: [UInt8] = []
+      opening.append(copying: chunk, start..<min(chunk.count, start + ForeignProtocol.openingBytesMax))
+      refuse(ForeignProtocol(opening[...]).flatMap { $0 == .msgpack ? nil : $0 } ?? .other)
+    }
+    if stream?.hasMessage == true { hasSpoken = true }
+    return end
+  }
+
+  /// Takes the request that another input is to answer.
+  func takeRequest(_ rules: AdmissionRules) -> InputRequest? {
+    guard handedBytes == nil, let message = stream?.takeMessage() else { return http?.takeRequest() }
+    var request = InputRequest(body: message, reservedBytes: 0)
+    request.reservedBytes = HTTPRoutes.memoryBytes(request, bodyBytes: message.count, rules)
+    handedBytes = request.reservedBytes
+    updateExchange()
+    return request
+  }
+
+  /// Another input has a request of the connection.
+  var isHanded: Bool { handedBytes != nil || http?.isHanded == true }
+
+  /// The answer of another input is here.
+  func finish(_ answer: InputAnswer) {
+    if handedBytes != nil {
+      handedBytes = nil
+      outbound += answer.body
+      isStreamEnded = isStreamEnded || answer.mustClose
+    }
+    http?.finish(answer)
+    updateExchange()
+  }
+
+  /// A request of another input that was refused before it was whole; the connection ends with it.
+  var refusedRequest: IngestCounters.InputResult? { http?.refusedRequest }
+
   private func updateExchange() {
-    let isAwaiting = http?.isAwaitingAnswers == true
+    let isAwaiting = handedBytes != nil || http?.isAwaitingAnswers == true
     if isAwaiting != pauses.contains(.exchange) { pauses.formSymmetricDifference(.exchange) }
   }
 
   /// Its memory beside reports before their commit.
   var heldBytes: Int {
-    let text = opening.count + held.count + outbound.count + (http?.heldBytes ?? 0)
+    let text =
+      opening.count + held.count + outbound.count + (http?.heldBytes ?? 0) + (stream?.heldBytes ?? 0)
+      + (handedBytes ?? 0)
     return text + (conversation.map { $0.partialBytes + $0.unreadBytes + $0.session.memoryBytes } ?? 0)
   }
 
   /// The memory that an incomplete large request needs in all.
   var requestBytes: Int {
     guard let conversation else { return 0 }
+    if let stream {
+      let isLarge = stream.heldBytes > Limits.lineBytesMax && !stream.hasMessage
+      return isLarge || handedBytes ?? 0 > 0 ? conversation.session.rules.requestBytesMax : 0
+    }
     return http?.requestBytes(conversation.session.rules) ?? conversation.requestBytes
   }
 
   var isWithinRequest: Bool {
-    !opening.isEmpty || http?.isWithinRequest ?? conversation?.isWithinRequest ?? false
+    if foreign != nil { return false }
+    if let stream { return stream.heldBytes > 0 && !stream.hasMessage && handedBytes == nil }
+    return !opening.isEmpty || http?.isWithinRequest ?? conversation?.isWithinRequest ?? false
   }
-  var mustClose: Bool { conversation?.mustClose == true || http?.mustClose == true }
+  var mustClose: Bool {
+    if foreign != nil { return true }
+    if let stream { return (stream.mustClose || isStreamEnded) && handedBytes == nil && !stream.hasMessage }
+    return conversation?.mustClose == true || http?.mustClose == true
+  }
   /// Nothing is owed to the client, and nothing of it is on its way.
   var isSettled: Bool {
-    let isIdle = http?.isAwaitingAnswers != true && (mustClose || !hasInput)
+    let isIdle = !isHanded && stream?.hasMessage != true && http?.isAwaitingAnswers != true && (mustClose || !hasInput)
     return isIdle && conversation?.isSettled != false && unsentBytes == 0
   }
 }

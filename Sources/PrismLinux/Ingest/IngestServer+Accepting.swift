@@ -8,10 +8,16 @@ extension IngestServer {
   /// Connections that are taken between two looks at the sockets.
   private static let acceptsPerRound = 64
 
-  func acceptSome() {
+  func acceptReady(_ ready: [Int]) {
+    if ready.contains(Self.listenerID) { acceptSome(from: listener, .reports) }
+    guard !entrances.isEmpty else { return }
+    for id in ready { if let open = entrances[id] { acceptSome(from: open.listener, open.entrance) } }
+  }
+
+  private func acceptSome(from listener: any ConnectionListener, _ entrance: Entrance) {
     for _ in 0..<Self.acceptsPerRound {
-      switch listener.accept(refuse: { refuse($0, .descriptors) }) {
-      case .connection(let descriptor): admit(descriptor)
+      switch listener.accept(refuse: { refuse($0, entrance, .descriptors) }) {
+      case .connection(let descriptor): admit(descriptor, entrance)
       case .refused: shortage("no descriptor is left")
       case .nothing: return log.faultEnded("ingest.accept", "connections are accepted again")
       case .exhausted(let code):
@@ -29,47 +35,59 @@ extension IngestServer {
 
   /// Not even a refusal is possible: looking again at once would spin.
   private func pauseAccepting() {
-    accepting.set(reads: false, writes: false)
+    watchEntrances(reads: false)
     Task {
       try? await time.sleep(for: .seconds(1))  // cancelled: then at once
-      if state == .serving { accepting.set(reads: true, writes: false) }
+      if state == .serving { watchEntrances(reads: true) }
     }
   }
 
-  private func admit(_ descriptor: Int32) {
-    guard let peer = PeerCredentials(of: descriptor) else {
+  private func admit(_ descriptor: Int32, _ entrance: Entrance) {
+    guard let userID = entrance.userID(of: descriptor) else {
+      if entrance.isTCP { counts.refusedConnections[.unknownUser, default: 0] += 1 }
       close(descriptor)
       return
     }
     let limits = snapshot().daemon.ingest
     let places = ConnectionPlaces(
       max: min(limits.maxConnections, connectionsMax), maxPerUser: limits.maxConnectionsPerUser)
-    if let cause = places.refusal(open: connections.count, held: budget.connections(of: peer.userID)) {
-      refuse(descriptor, cause)
+    if let cause = places.refusal(open: connections.count, held: budget.connections(of: userID)) {
+      refuse(descriptor, entrance, cause)
       close(descriptor)
       return
     }
     counts.acceptedConnections += 1
     lastID += 1
-    let connection = IngestConnection(id: lastID, userID: peer.userID, descriptor: SharedDescriptor(descriptor))
+    let connection = IngestConnection(
+      id: lastID, entrance: entrance, userID: userID, descriptor: SharedDescriptor(descriptor))
+    connection.routes = HTTPRoutes(input: httpInput, isAlone: entrance == .otlp)
     guard connection.activate(in: loop) else { return shortage(String(cString: strerror(errno))) }
+    if entrance.isForward, let streamInput { connection.speak(streamInput.makeStream(isTCP: entrance.isTCP)) }
     connections[lastID] = connection
-    budget.open(lastID, user: peer.userID)
+    budget.open(lastID, user: userID)
+    if entrance.isForward { advance(connection) }  // the first word may be ours
   }
 
   /// Makes a connection's conversation when its first bytes come: one that only opens and closes costs little.
   func prepare(_ connection: IngestConnection) {
-    guard connection.conversation == nil, let peer = ReportingPeer(of: connection.descriptor.number) else { return }
+    guard connection.conversation == nil, let peer = peer(of: connection) else { return }
     let session = Session(rules: rules, host: facts, peer: peer, sessionID: Self.sessionID())
     connection.conversation = IngestConversation(session: session, version: version)
     connection.conversation?.isStopping = state == .stopping
   }
 
+  /// nil: it is gone. Over TCP the user was found when the connection came, and stays.
+  private func peer(of connection: IngestConnection) -> ReportingPeer? {
+    guard connection.entrance.isTCP else { return ReportingPeer(of: connection.descriptor.number) }
+    return ReportingPeer(userID: connection.userID, groupIDs: [], processID: 0)
+  }
+
   /// Answers `busy` in the protocol that the client speaks, if it has begun to speak. It doesn't close.
-  private func refuse(_ descriptor: Int32, _ cause: IngestCounters.Refusal) {
+  private func refuse(_ descriptor: Int32, _ entrance: Entrance, _ cause: IngestCounters.Refusal) {
     counts.refusedConnections[cause, default: 0] += 1
     let refusal = Refusal(.busy, "too many connections; try again", retryMilliseconds: 1000)
-    let isHTTP = SharedDescriptor.peek(descriptor)?.isASCIILetter == true
+    if entrance.isForward { return }  // no answer is known there
+    let isHTTP = entrance == .otlp || SharedDescriptor.peek(descriptor)?.isASCIILetter == true
     let answer = isHTTP ? HTTPExchange.response(to: refusal) : AnswerText.refused(refusal)
     // Unread input would reset the connection when it is closed. An answer that can't be sent harms no other client.
     _ = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, min($0.count, 16_384)) }

@@ -6,6 +6,8 @@ public import PrismProtocol
 struct PendingGroup {
   var group: SubmittedGroup
   let whenCommitted: @Sendable ([SubmissionAnswer]) -> Void
+  /// Its memory is charged to the connection that its request came from.
+  var isCharged = true
 }
 
 /// A task that waits for memory.
@@ -32,7 +34,7 @@ extension IngestServer: SubmissionSink {
     }
     var submitted = SubmittedGroup(group)
     submitted.isFollowed = feed.hasFollowers
-    groups[id] = PendingGroup(group: submitted, whenCommitted: whenCommitted)
+    groups[id] = PendingGroup(group: submitted, whenCommitted: whenCommitted, isCharged: room?.bytes != 0)
     work.add(id, user: group.userID)
     loop.goOnSoon()
   }
@@ -40,10 +42,7 @@ extension IngestServer: SubmissionSink {
   /// Reserves memory for a group. - Returns: nil while the server stops.
   public func reserve(bytes: Int, userID: UInt32) async -> MemoryRoom? {
     guard let id = await hold(bytes: bytes, userID: userID) else { return nil }
-    return MemoryRoom(id: id, bytes: bytes) { [weak self] in
-      guard let self else { return }
-      Task { await self.release(id) }
-    }
+    return room(id, bytes: bytes)
   }
 
   /// The note of an input. - Returns: nil if there is no such note.
@@ -104,6 +103,21 @@ extension IngestServer {
 
   func refuseRoom() { for id in roomWaiters.keys.sorted() { refuseRoom(id) } }
 
+  /// A room without memory of its own, for groups of a request whose memory its connection holds.
+  func openRoom(userID: UInt32) -> MemoryRoom {
+    lastID += 1
+    let id = lastID
+    budget.open(id, user: userID, isConnection: false)
+    return room(id, bytes: 0)
+  }
+
+  private func room(_ id: Int, bytes: Int) -> MemoryRoom {
+    MemoryRoom(id: id, bytes: bytes) { [weak self] in
+      guard let self else { return }
+      Task { await self.release(id) }
+    }
+  }
+
   private func release(_ id: Int) {
     budget.close(id)
     endRound()
@@ -137,7 +151,8 @@ extension IngestServer {
     var pending = pending
     counts.tally.add(pending.group.takeTally())
     guard let commit = pending.group.takeCommit() else { return answer(id, pending, [], nil) }
-    budget.set(id, bytes: pending.group.bytes, batchBytes: pending.group.batchBytes)
+    let bytes = pending.isCharged ? pending.group.bytes : 0
+    budget.set(id, bytes: bytes, batchBytes: pending.isCharged ? pending.group.batchBytes : 0)
     composer.add(commit.batches, note: commit.note, connection: id, user: pending.group.userID)
     groups[id] = pending
   }

@@ -17,7 +17,7 @@ extension IngestServer {
       guard let connection = connections[id] else { continue }
       if connection.wantsToRead || connection.wantsToWrite { work.add(id, user: connection.userID) }
     }
-    if ready.contains(Self.listenerID) && state == .serving { acceptSome() }  // a job may have stopped it since
+    if state == .serving { acceptReady(ready) }  // a job may have stopped it since
     var cost = 0
     while cost < Self.roundCost, let (id, credit) = work.next() {
       if let connection = connections[id] { cost += turn(connection, credit) } else { cost += groupTurn(id, credit) }
@@ -38,6 +38,7 @@ extension IngestServer {
     work.charge(connection.id, user: connection.userID, cost: cost)
     if !hasMore { work.remove(connection.id, user: connection.userID) }
     advance(connection)
+    if let request = connection.takeRequest(rules) { hand(request, of: connection) }
     return cost
   }
 
@@ -118,6 +119,7 @@ extension IngestServer {
     }
     if let tally = connection.conversation?.takeTally() { counts.tally.add(tally) }
     if connection.conversation?.isFollowed == true { tellRefused(connection) }
+    if let foreign = connection.foreign, !connection.isForeignTold { tell(foreign, of: connection) }
     account(connection)
     if connection.conversation?.batchBytes ?? 0 > 0, !connection.isUnsealed {
       connection.isUnsealed = true
@@ -156,6 +158,7 @@ extension IngestServer {
   private func closeIfDone(_ connection: IngestConnection) {
     guard connection.isGone || connection.isSettled else { return }
     let isOver = connection.pauses.contains(.ended) || state == .stopping
+    if connection.isHanded { return }  // its memory is in use
     if connection.isGone ? connection.conversation?.isSettled != false : isOver { return remove(connection) }
     if connection.mustClose && !connection.isWriteShut {
       connection.shutWriting()  // and what still comes is read away, or closing would take the answer from the client
@@ -172,6 +175,7 @@ extension IngestServer {
   }
 
   private func remove(_ connection: IngestConnection) {
+    if let refused = connection.refusedRequest { counts.inputRequests[refused, default: 0] += 1 }
     connection.close()
     budget.close(connection.id)
     work.remove(connection.id, user: connection.userID)

@@ -39,6 +39,12 @@ public actor IngestServer {
   var state = State.idle
   var rules: AdmissionRules
   var accepting: SocketLoop.Watch
+  /// What answers the HTTP paths of another input.
+  let httpInput: (any HTTPInput)?
+  /// What speaks on connections of `forward.socket` and `forward.listen`.
+  let streamInput: (any StreamInput)?
+  /// Further listening sockets, by their number in the loop.
+  var entrances: [Int: OpenEntrance] = [:]
   var connections: [Int: IngestConnection] = [:]
   var lastID = 0
   var buffer = [UInt8](repeating: 0, count: readBytes)
@@ -60,14 +66,16 @@ public actor IngestServer {
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, for the answer to a greeting.
   /// - Parameter feed: gets reports that are refused before they reach `sink`.
+  /// - Parameter httpInput: answers the HTTP paths of another input; nil: there are none.
+  /// - Parameter streamInput: speaks the protocol of `forward.socket` and `forward.listen`; nil: they are not opened.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
-    version: String, feed: ReportFeed = ReportFeed(), connectionsMax: Int = .max, time: any TimeSource = SystemTime(),
-    log: Logger
+    version: String, feed: ReportFeed = ReportFeed(), httpInput: (any HTTPInput)? = nil,
+    streamInput: (any StreamInput)? = nil, connectionsMax: Int = .max, time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
-    self.feed = feed
+    (self.feed, self.httpInput, self.streamInput) = (feed, httpInput, streamInput)
     loop = try SocketLoop(for: listener.path)
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
@@ -89,12 +97,13 @@ public actor IngestServer {
     guard state == .idle else { return }
     state = .serving
     loop.start { [weak self] ready in self?.assumeIsolated { $0.serve(ready) } ?? false }
-    accepting.set(reads: true, writes: false)
+    watchEntrances(reads: true)
   }
 
   /// From a reload: for connections from now on. - Throws: `unknownGroup`, `system`; then all stays as it was.
   public func update(mode: UInt32, group: String?) throws(SocketError) {
     try listener.update(mode: mode, group: group)
+    for open in entrances.values { try (open.listener as? UnixListener)?.update(mode: mode, group: group) }
   }
 }
 
@@ -129,6 +138,7 @@ extension IngestServer {
   private func beginStop() {
     accepting.end()
     listener.close()
+    for id in entrances.keys.sorted() { endEntrance(id) }
     state = .stopping
     refuseRoom()
     for connection in connections.values { connection.conversation?.isStopping = true }

@@ -1,17 +1,23 @@
 import COpenSSL
 import PrismProtocol
 
-/// The uses of SHA-256 (RFC 2104, RFC 5869): codes, derived keys and device ids.
-enum Hashing {
-  static func hmacSHA256(key: [UInt8], _ text: [UInt8]) throws(PacketError) -> [UInt8] {
+/// The uses of SHA-2 (RFC 2104, RFC 5869): codes, derived keys, device ids, ids of requests, the handshake of Fluent.
+package enum Hashing {
+  package static func hmacSHA256(key: [UInt8], _ text: [UInt8]) throws(PacketError) -> [UInt8] {
     var result = [UInt8](repeating: 0, count: 32)
     guard prism_hmac_sha256(key, key.count, text, text.count, &result) == 1 else { throw .internal }
     return result
   }
 
-  static func sha256(_ text: [UInt8]) throws(PacketError) -> [UInt8] {
+  package static func sha256(_ text: [UInt8]) throws(PacketError) -> [UInt8] {
     var result = [UInt8](repeating: 0, count: 32)
     guard EVP_Digest(text, text.count, &result, nil, EVP_sha256(), nil) == 1 else { throw .internal }
+    return result
+  }
+
+  package static func sha512(_ text: [UInt8]) throws(PacketError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: 64)
+    guard EVP_Digest(text, text.count, &result, nil, EVP_sha512(), nil) == 1 else { throw .internal }
     return result
   }
 
@@ -29,12 +35,12 @@ enum Hashing {
   }
 
   /// Takes as long for any two arrays of one length, so that a code can't be guessed byte by byte.
-  static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+  package static func areEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     a.count == b.count && CRYPTO_memcmp(a, b, a.count) == 0
   }
 
   /// `count` unpredictable bytes.
-  static func randomBytes(_ count: Int) throws(PacketError) -> [UInt8] {
+  package static func randomBytes(_ count: Int) throws(PacketError) -> [UInt8] {
     var result = [UInt8](repeating: 0, count: count)
     guard RAND_bytes(&result, Int32(count)) == 1 else { throw .internal }
     return result

@@ -46,6 +46,10 @@ struct TailLine {
   private static func line(_ report: TailReport, _ paint: Paint, _ columns: Int?) -> String {
     let isNarrow = columns.map { $0 < fullWidth } ?? false
     let time = report.time.dropFirst(11).prefix(isNarrow ? 8 : 12)
+    if let foreign = report.foreign {
+      let what = paint("foreign".padded(17), .red)
+      return "\(time) \(what) \(foreign) from \(report.peer ?? "an unknown client")"
+    }
     let what = report.isRefused ? report.code ?? report.outcome : report.outcome
     let name = "\(report.namespace ?? "?")/\(report.type ?? "?")"
     let meta = report.metaBytes.map(StatusTable.bytes) ?? "-"

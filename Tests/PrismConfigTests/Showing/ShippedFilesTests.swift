@@ -80,7 +80,7 @@ struct ShippedFilesTests {
     }
     let folder = try ConfigurationFolder([
       "prismd.yaml": uncomment(Self.daemonSample), "namespaces.d/prism.yaml": uncomment(Self.namespaceSample),
-      "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "ca.pem": FilesTests.certificate,
+      "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t", "ca.pem": FilesTests.certificate,
       "client.pem": FilesTests.certificate, "client.key": FilesTests.privateKey,
     ])
     #expect(folder.faultLines().isEmpty)
@@ -104,7 +104,9 @@ struct ShippedFilesTests {
       "remote.url": "https://config.example.com/prism", "remote.allow": "[isUpload, isGather, maxItem, monitorList]",
       "remote.publicKey": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "remote.tokenFile": "remote.token",
       "remote.caFile": "ca.pem", "remote.certFile": "client.pem", "remote.keyFile": "client.key",
-      "metrics.listen": "127.0.0.1:9464",
+      "metrics.listen": "127.0.0.1:9464", "otlp.listen": "127.0.0.1:4318", "otlp.namespace": "otel",
+      "forward.socket": "/run/prism/forward.sock", "forward.listen": "127.0.0.1:24224", "forward.namespace": "logs",
+      "forward.types": "{\"docker.*\": container, \"app?\": app}", "forward.sharedKeyFile": "forward.key",
     ])
 
   static let namespaceSample = KeyReference.sample(

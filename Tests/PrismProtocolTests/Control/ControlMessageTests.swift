@@ -39,7 +39,7 @@ struct ControlMessageTests {
   ]
   private static let tail: JSONValue = [
     "time": "T", "outcome": "refused", "code": "unknown_type", "namespace": "shop", "type": .null, "reportId": .null,
-    "metaBytes": 250, "payloadBytes": .null,
+    "metaBytes": 250, "payloadBytes": .null, "foreign": .null, "peer": .null,
   ]
   private static let trace: JSONValue = [
     "namespace": "shop", "kind": "meta", "userId": 1000, "state": "claimed", "createdTime": "T0",

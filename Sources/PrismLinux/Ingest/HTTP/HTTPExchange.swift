@@ -14,6 +14,8 @@ struct HTTPExchange {
     case feeding(HTTPHead)
     /// The reports of a body are on their way.
     case awaiting(HTTPHead)
+    /// Another input answers the request; its memory stays reserved until then.
+    case handed(HTTPHead, bytes: Int)
     case closing
   }
 
@@ -31,26 +33,49 @@ struct HTTPExchange {
   /// Bytes of the body that the conversation has taken, and the lines that the body has.
   private var fedBytes = 0, bodyLines = 0
   private var output: [UInt8] = []
+  /// The request that is being read, if another input answers it.
+  private var inputRequest: InputRequest?
+  private var handed: InputRequest?
+  private let routes: HTTPRoutes
+  /// A request of another input that was refused before it was whole, to be counted.
+  private(set) var refusedRequest: IngestCounters.InputResult?
 
-  var isAwaitingAnswers: Bool { if case .awaiting = state { true } else { false } }
+  init(routes: HTTPRoutes = HTTPRoutes()) { self.routes = routes }
+
+  var isAwaitingAnswers: Bool {
+    switch state {
+    case .awaiting, .handed: true
+    case .head, .body, .chunks, .feeding, .closing: false
+    }
+  }
+  /// Another input has the request.
+  var isHanded: Bool { if case .handed = state { true } else { false } }
   var isFeeding: Bool { if case .feeding = state { true } else { false } }
   var mustClose: Bool { if case .closing = state { true } else { false } }
   var isWithinRequest: Bool {
     switch state {
     case .head: !headText.isEmpty
     case .body, .chunks: true
-    case .feeding, .awaiting, .closing: false
+    case .feeding, .awaiting, .handed, .closing: false
     }
   }
-  var heldBytes: Int { headText.count + body.count + chunks.heldBytes + output.count }
+  var heldBytes: Int {
+    let handedBytes = if case .handed(_, let bytes) = state { bytes } else { 0 }
+    return headText.count + body.count + chunks.heldBytes + output.count + handedBytes
+  }
   /// The most memory of the request that is being read, once it is large.
   func requestBytes(_ rules: AdmissionRules) -> Int {
     let bytes: Int
     switch state {
     case .body(let head):
       guard case .length(let length) = head.body else { return 0 }
+      if let inputRequest { return HTTPRoutes.memoryBytes(inputRequest, bodyBytes: length, rules) }
       bytes = length / 4 * 7
-    case .chunks: bytes = body.count > Limits.lineBytesMax ? Self.bytesMax(rules) / 4 * 7 : 0
+    case .chunks:
+      guard body.count > Limits.lineBytesMax else { return 0 }
+      if inputRequest != nil { return rules.requestBytesMax }
+      bytes = Self.bytesMax(rules) / 4 * 7
+    case .handed(_, let handedBytes): return handedBytes
     case .feeding: bytes = body.count + max(body.count / 4 * 3, bodyLines * Self.answerBytes)
     case .head, .awaiting, .closing: return 0
     }
@@ -106,7 +131,7 @@ struct HTTPExchange {
       return body.count == length ? try handle(head, conversation, &turn) : false
     case .chunks(let head): return try takeChunks(head, chunk, &position, conversation, &turn)
     case .feeding(let head): return feed(head, &conversation, &turn, now)
-    case .awaiting, .closing: return false
+    case .awaiting, .handed, .closing: return false
     }
   }
 
@@ -129,9 +154,10 @@ struct HTTPExchange {
   ) throws(HTTPHead.Fault) {
     let head = try HTTPHead(headText[...])
     headText = []
-    try Self.checkRoute(head)
+    inputRequest = routes.inputRequest(head)
+    try routes.check(head, inputRequest)
     if case .length(let length) = head.body {
-      guard length <= Self.bytesMax(conversation.session.rules) else { throw Self.tooLarge(conversation) }
+      guard length <= bytesMax(conversation.session.rules) else { throw tooLarge(conversation) }
       body.reserveCapacity(length)
     }
     if head.expectsContinue, head.body != .none, !isMoreHere { output += "HTTP/1.1 100 Continue\r\n\r\n".utf8 }
@@ -145,10 +171,10 @@ struct HTTPExchange {
   ) throws(HTTPHead.Fault) -> Bool {
     let start = position
     do throws(ChunkedBody.Fault) {
-      let bytesMax = Self.bytesMax(conversation.session.rules)
+      let bytesMax = bytesMax(conversation.session.rules)
       try chunks.consume(chunk, &position, into: &body, bodyBytesMax: bytesMax)
     } catch {
-      if error == .tooLarge { throw Self.tooLarge(conversation) }
+      if error == .tooLarge { throw tooLarge(conversation) }
       throw HTTPHead.Fault(400, "the body's chunks are malformed")
     }
     turn.spend(3 * (position - start))
@@ -159,17 +185,12 @@ struct HTTPExchange {
     min(max(bodyBytesMax, rules.lineBytesMax), rules.requestBytesMax / 7 * 4)
   }
 
-  private static func tooLarge(_ conversation: IngestConversation) -> HTTPHead.Fault {
-    HTTPHead.Fault(413, "the body is larger than \(bytesMax(conversation.session.rules)) bytes; send it in parts")
+  private func bytesMax(_ rules: AdmissionRules) -> Int {
+    min(Self.bytesMax(rules), inputRequest == nil ? .max : routes.input?.bodyBytesMax ?? .max)
   }
 
-  private static func checkRoute(_ head: HTTPHead) throws(HTTPHead.Fault) {
-    switch (head.path, head.method) {
-    case (reports, "POST"), (limits, "GET"), (common, "GET"): return
-    case (reports, _): throw HTTPHead.Fault(405, "\(reports) takes POST")
-    case (limits, _), (common, _): throw HTTPHead.Fault(405, "\(head.path) takes GET")
-    default: throw HTTPHead.Fault(404, "there are POST \(reports), GET \(limits), GET \(common)")
-    }
+  private func tooLarge(_ conversation: IngestConversation) -> HTTPHead.Fault {
+    HTTPHead.Fault(413, "the body is larger than \(bytesMax(conversation.session.rules)) bytes; send it in parts")
   }
 }
 
@@ -180,6 +201,10 @@ extension HTTPExchange {
   private mutating func handle(
     _ head: HTTPHead, _ conversation: IngestConversation, _ turn: inout WorkTurn
   ) throws(HTTPHead.Fault) -> Bool {
+    if let inputRequest {
+      hand(inputRequest, head, conversation.session.rules)
+      return false
+    }
     guard head.path == Self.reports else {
       body = []
       let isLimits = head.path == Self.limits
@@ -197,6 +222,27 @@ extension HTTPExchange {
     fedBytes = 0
     state = .feeding(head)
     return body.count <= Limits.lineBytesMax  // a larger one waits until its memory is reserved
+  }
+
+  private mutating func hand(_ request: InputRequest, _ head: HTTPHead, _ rules: AdmissionRules) {
+    var request = request
+    request.reservedBytes = HTTPRoutes.memoryBytes(request, bodyBytes: body.count, rules)
+    swap(&request.body, &body)
+    (state, handed) = (.handed(head, bytes: request.reservedBytes), request)
+  }
+
+  /// Takes the request that another input is to answer; then `finish` brings the answer.
+  mutating func takeRequest() -> InputRequest? {
+    defer { handed = nil }
+    return handed
+  }
+
+  /// The answer of another input is here.
+  mutating func finish(_ answer: InputAnswer) {
+    guard case .handed(let head, _) = state else { return }
+    let keepsAlive = head.isKeptAlive && !answer.mustClose
+    output += Self.render(answer, keepAlive: keepsAlive)
+    (state, inputRequest) = (keepsAlive ? .head : .closing, nil)
   }
 
   /// One report that is written over several lines becomes one line; everything else stays as it came.
@@ -261,9 +307,15 @@ extension HTTPExchange {
   }
 
   private mutating func fail(_ fault: HTTPHead.Fault) {
-    let code: RefusalCode = fault.status == 413 ? .payloadTooLarge : .badRequest
-    output += Self.render(fault.status, AnswerText.refused(Refusal(code, fault.message)), keepAlive: false)
-    (state, headText, body) = (.closing, [], [])
+    if let inputRequest, let input = routes.input {
+      refusedRequest = .init(input: input.name(of: inputRequest), status: fault.status)
+      let answer = input.answer(to: inputRequest, status: fault.status, message: fault.message, retrySeconds: nil)
+      output += Self.render(answer, keepAlive: false)
+    } else {
+      let code: RefusalCode = fault.status == 413 ? .payloadTooLarge : .badRequest
+      output += Self.render(fault.status, AnswerText.refused(Refusal(code, fault.message)), keepAlive: false)
+    }
+    (state, headText, body, inputRequest) = (.closing, [], [], nil)
   }
 
   private mutating func answer(_ head: HTTPHead, _ status: Int, _ body: [UInt8], retryMilliseconds: Int? = nil) {
@@ -271,10 +323,17 @@ extension HTTPExchange {
     state = head.isKeptAlive ? .head : .closing
   }
 
+  private static func render(_ answer: InputAnswer, keepAlive: Bool) -> [UInt8] {
+    render(
+      answer.status, answer.body, contentType: answer.contentType, keepAlive: keepAlive,
+      retryMilliseconds: answer.retrySeconds.map { $0 * 1000 })
+  }
+
   private static func render(
-    _ status: Int, _ body: [UInt8], keepAlive: Bool, retryMilliseconds: Int? = nil
+    _ status: Int, _ body: [UInt8], contentType: String = "application/json", keepAlive: Bool,
+    retryMilliseconds: Int? = nil
   ) -> [UInt8] {
-    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: application/json\r\n"
+    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(contentType)\r\n"
     head += "Content-Length: \(body.count)\r\n"
     if status == 405 { head += "Allow: GET, POST\r\n" }
     if let retryMilliseconds { head += "Retry-After: \((retryMilliseconds + 999) / 1000)\r\n" }
@@ -285,7 +344,8 @@ extension HTTPExchange {
   private static func reason(_ status: Int) -> String {
     let reasons = [
       200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-      413: "Content Too Large", 415: "Unsupported Media Type", 417: "Expectation Failed", 429: "Too Many Requests",
+      413: "Content Too Large", 415: "Unsupported Media Type", 417: "Expectation Failed",
+      421: "Misdirected Request", 429: "Too Many Requests",
       431: "Request Header Fields Too Large", 501: "Not Implemented", 503: "Service Unavailable",
       505: "HTTP Version Not Supported",
     ]

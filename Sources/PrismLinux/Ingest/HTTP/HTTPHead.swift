@@ -19,6 +19,12 @@ struct HTTPHead: Equatable {
   var body = Body.none
   var isKeptAlive: Bool
   var expectsContinue = false
+  /// Empty if it was left out.
+  var contentType = ""
+  /// In lower case; `identity` if it was left out.
+  var contentEncoding = "identity"
+  /// Of the header `Host`, or empty.
+  var host = ""
 
   static let bytesMax = 16 * 1024
 
@@ -76,7 +82,7 @@ struct HTTPHead: Equatable {
     for line in lines {
       let (name, value) = try Self.field(line)
       switch name {
-      case "host": hosts += 1
+      case "host": (hosts, host) = (hosts + 1, value)
       case "content-length":
         guard let bytes = Self.length(value), length == nil || length == bytes else {
           throw Fault(400, "Content-Length must be one whole number")
@@ -87,8 +93,8 @@ struct HTTPHead: Equatable {
           throw Fault(501, "the only Transfer-Encoding is chunked")
         }
         isChunked = true
-      case "content-encoding":
-        guard value.lowercased() == "identity" else { throw Fault(415, "bodies are not taken compressed") }
+      case "content-encoding": contentEncoding = value.lowercased()
+      case "content-type": contentType = value
       case "connection": readConnection(value)
       case "expect":
         guard value.lowercased() == "100-continue" else { throw Fault(417, "the only Expect is 100-continue") }

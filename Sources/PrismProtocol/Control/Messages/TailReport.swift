@@ -10,6 +10,10 @@ public struct TailReport: ControlMessage {
   public var namespace: String?, type: String?, reportId: String?
   /// nil: it was refused before it had any.
   public var metaBytes: Int?, payloadBytes: Int?
+  /// What a client spoke in place of a report; nil for a report.
+  public var foreign: String?
+  /// The user and the process of that client; nil for a report.
+  public var peer: String?
 
   public init() {}
 
@@ -19,6 +23,6 @@ public struct TailReport: ControlMessage {
   public static let fields: [ControlField<TailReport>] = [
     .init("time", \.time), .init("outcome", \.outcome), .init("code", \.code), .init("namespace", \.namespace),
     .init("type", \.type), .init("reportId", \.reportId), .init("metaBytes", \.metaBytes),
-    .init("payloadBytes", \.payloadBytes),
+    .init("payloadBytes", \.payloadBytes), .init("foreign", \.foreign), .init("peer", \.peer),
   ]
 }

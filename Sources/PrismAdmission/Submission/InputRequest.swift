@@ -1,0 +1,42 @@
+/// A request of another input that the ingest server has read whole: from one of its HTTP paths, or a message of a protocol
+/// of its own.
+public struct InputRequest: Sendable {
+  /// The path of an HTTP request; empty for a message.
+  public var path: String
+  /// The header `Content-Type`; empty if it was left out.
+  public var contentType: String
+  /// The body is compressed with gzip.
+  public var isGzip: Bool
+  /// The body, or the message, as it came.
+  public var body: [UInt8]
+  /// Bytes of memory that are reserved for all that the request becomes until it is answered.
+  public var reservedBytes: Int
+
+  /// A request with these parts.
+  public init(path: String = "", contentType: String = "", isGzip: Bool = false, body: [UInt8], reservedBytes: Int) {
+    (self.path, self.contentType, self.isGzip) = (path, contentType, isGzip)
+    (self.body, self.reservedBytes) = (body, reservedBytes)
+  }
+}
+
+/// The answer to an `InputRequest`.
+public struct InputAnswer: Sendable, Equatable {
+  /// The status of an HTTP answer; for a message below 400 if it was taken.
+  public var status: Int
+  /// The header `Content-Type`.
+  public var contentType: String
+  /// The body, or the bytes that answer a message.
+  public var body: [UInt8]
+  /// The header `Retry-After`, in seconds; nil: trying again unchanged is no use.
+  public var retrySeconds: Int?
+  /// The connection ends after this answer.
+  public var mustClose: Bool
+
+  /// An answer with these parts.
+  public init(
+    status: Int = 200, contentType: String = "", body: [UInt8], retrySeconds: Int? = nil, mustClose: Bool = false
+  ) {
+    (self.status, self.contentType, self.body) = (status, contentType, body)
+    (self.retrySeconds, self.mustClose) = (retrySeconds, mustClose)
+  }
+}

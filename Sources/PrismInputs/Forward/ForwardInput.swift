@@ -1,0 +1,101 @@
+import Dispatch
+public import PrismAdmission
+public import PrismBase
+public import PrismConfig
+import PrismPacket
+import PrismProtocol
+
+/// Fluent's forward protocol (docs/forward.md): each event becomes a report.
+///
+/// Messages are decoded on a queue of its own, one at a time.
+public actor ForwardInput: StreamInput {
+  private nonisolated let executor = DispatchQueueExecutor(label: "prism.forward")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// How often events that may be taken later are tried before the connection ends without their acknowledgement.
+  static let attemptsMax = 10
+  private static let retryMillisecondsMax = 2000
+  /// Of messages that need no reserved memory.
+  private static let smallBytes = 256 * 1024
+
+  private let snapshot: @Sendable () -> Snapshot
+  private let time: any TimeSource
+  private let large = OneAtATime()
+
+  /// - Parameter snapshot: the configuration in force, asked for each connection and message.
+  public init(time: any TimeSource = SystemTime(), snapshot: @escaping @Sendable () -> Snapshot) {
+    (self.time, self.snapshot) = (time, snapshot)
+  }
+
+  public nonisolated var name: String { "forward" }
+
+  public nonisolated func makeStream(isTCP: Bool) -> any MessageStream {
+    let key = isTCP ? snapshot().daemon.forward.sharedKey : nil
+    return ForwardStream(key: key.map { SharedKey(text: $0.bytes) })
+  }
+
+  public func answer(
+    _ request: InputRequest, from peer: ReportingPeer, to sink: any SubmissionSink
+  ) async -> InputAnswer {
+    var messages: [ForwardReports] = []
+    do throws(ForwardMessage.Fault) {
+      try read(request.body, peer) { messages.append($0) }
+    } catch { return InputAnswer(status: error == .tooLarge ? 413 : 400, body: [], mustClose: true) }
+    let bytes = messages.reduce(0) { $0 + $1.memoryBytes }
+    guard bytes > max(request.reservedBytes, Self.smallBytes) else { return await submit(messages, peer, sink) }
+    let taken = messages
+    return await large.run { await self.submit(taken, peer, sink) }
+  }
+
+  private func read(_ body: [UInt8], _ peer: ReportingPeer, _ take: (ForwardReports) -> Void) throws(ForwardMessage
+    .Fault)
+  {
+    var start = 0
+    while start < body.count {
+      var framer = MsgPackFramer(from: start)
+      guard let isWhole = try? framer.advance(body.span), isWhole else { throw .notForward }
+      let message = try ForwardMessage(start..<framer.position, of: body.span) { bytes, bytesMax in
+        try? gunzip(bytes[...], bytesMax: bytesMax, takesSeveral: true)
+      }
+      take(ForwardReports(message, snapshot().daemon.forward, peer: peer))
+      start = framer.position
+    }
+  }
+
+  /// Waits until every event is stored, or is refused for good. The messages' acknowledgements come together.
+  private func submit(
+    _ messages: [ForwardReports], _ peer: ReportingPeer, _ sink: any SubmissionSink
+  ) async -> InputAnswer {
+    var refusedCount = messages.reduce(0) { $0 + $1.unusableCount }
+    for part in ForwardReports.parts(of: messages) {
+      guard let refused = await submit(part, peer, sink) else {
+        return InputAnswer(status: 503, body: [], mustClose: true)
+      }
+      refusedCount += refused
+    }
+    return InputAnswer(status: refusedCount == 0 ? 200 : 422, body: messages.flatMap(\.acknowledgement))
+  }
+
+  /// - Returns: events that are refused for good; nil if some are not stored, and the daemon stops or has tried often.
+  private func submit(_ part: [InputReport], _ peer: ReportingPeer, _ sink: any SubmissionSink) async -> Int? {
+    var (rest, refusedCount) = (part, 0)
+    for _ in 0..<Self.attemptsMax {
+      var (passing, wait): ([InputReport], Int) = ([], 0)
+      await sink.submit(rest, userID: peer.userID) { report, answer in
+        guard let refusal = answer.refusal else { return }
+        guard let milliseconds = refusal.retryMilliseconds, refusal != .stopping else {
+          refusedCount += 1
+          if refusal == .stopping { wait = .max }
+          return
+        }
+        passing.append(report)
+        wait = max(wait, milliseconds)
+      }
+      if wait == .max { return nil }
+      if passing.isEmpty { return refusedCount }
+      rest = passing
+      do { try await time.sleep(for: .milliseconds(min(wait, Self.retryMillisecondsMax))) } catch { return nil }
+    }
+    return nil
+  }
+}

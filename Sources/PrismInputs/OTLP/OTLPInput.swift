@@ -1,0 +1,108 @@
+import Dispatch
+public import PrismAdmission
+import PrismBase
+public import PrismConfig
+import PrismPacket
+import PrismProtocol
+
+/// OTLP over HTTP (docs/otlp.md): each log record, span and metric becomes a report.
+///
+/// Requests are decoded on a queue of its own, one at a time.
+public actor OTLPInput: HTTPInput {
+  private nonisolated let executor = DispatchQueueExecutor(label: "prism.otlp")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// Reports that one commit takes together.
+  static let partMax = (records: 1000, bytes: 512 * 1024)
+
+  private let snapshot: @Sendable () -> Snapshot
+  private let large = OneAtATime()
+
+  /// - Parameter snapshot: the configuration in force, asked for each request.
+  public init(snapshot: @escaping @Sendable () -> Snapshot) { self.snapshot = snapshot }
+
+  public nonisolated var paths: [String] { OTLPSignal.allCases.map(\.path) }
+  public nonisolated var bodyBytesMax: Int { OTLPLimits.bodyBytesMax }
+
+  public nonisolated func name(of request: InputRequest) -> String {
+    "otlp_" + (OTLPSignal(path: request.path)?.rawValue ?? "")
+  }
+
+  public nonisolated func refusal(of request: InputRequest) -> (status: Int, message: String)? {
+    guard snapshot().daemon.otlp.isOn else {
+      return (404, "OTLP is off here; set otlp.listen or otlp.namespace in prismd.yaml")
+    }
+    guard OTLPEncoding(contentType: request.contentType) == nil else { return nil }
+    return (415, "Content-Type must be application/x-protobuf or application/json")
+  }
+
+  public nonisolated func answer(
+    to request: InputRequest, status: Int, message: String, retrySeconds: Int?
+  ) -> InputAnswer {
+    let encoding = OTLPEncoding(contentType: request.contentType) ?? .json
+    return InputAnswer(OTLPAnswer(fault: OTLPFault(status, message), encoding, retrySeconds: retrySeconds))
+  }
+
+  public func answer(
+    _ request: InputRequest, from peer: ReportingPeer, to sink: any SubmissionSink
+  ) async -> InputAnswer {
+    let encoding = OTLPEncoding(contentType: request.contentType) ?? .json
+    guard let signal = OTLPSignal(path: request.path) else {
+      return InputAnswer(OTLPAnswer(fault: OTLPFault(404, "there is no such path"), encoding))
+    }
+    do throws(OTLPFault) {
+      let body = try Self.unpacked(request)
+      if body.count * 4 > max(request.reservedBytes, OTLPLimits.smallBytes) {
+        return await large.run { await self.take(body, signal, encoding, peer, sink) }
+      }
+      return await take(body, signal, encoding, peer, sink)
+    } catch {
+      return InputAnswer(OTLPAnswer(fault: error, encoding))
+    }
+  }
+
+  private static func unpacked(_ request: InputRequest) throws(OTLPFault) -> [UInt8] {
+    guard request.isGzip else { return request.body }
+    do throws(PacketError) {
+      return try gunzip(request.body[...], bytesMax: OTLPLimits.bodyBytesMax, takesSeveral: true)
+    } catch .tooLarge {
+      throw OTLPFault(
+        413, "the body unpacks to more than \(OTLPLimits.bodyBytesMax) bytes; lower the exporter's batch size")
+    } catch { throw OTLPFault(400, "the body is not gzip, as Content-Encoding says") }
+  }
+
+  private func take(
+    _ body: [UInt8], _ signal: OTLPSignal, _ encoding: OTLPEncoding, _ peer: ReportingPeer, _ sink: any SubmissionSink
+  ) async -> InputAnswer {
+    do throws(OTLPFault) {
+      let request = try Self.decoded(body, signal, encoding)
+      guard let hash = try? Hashing.sha256(body) else { throw OTLPFault(503, "the request's hash can't be made") }
+      let reports = OTLPReports(signal, snapshot(), requestHash: hash, peer: peer)
+      var outcome = OTLPOutcome(signal)
+      for (reason, count) in request.unusable.sorted(by: { $0.key < $1.key }) {
+        outcome.refuse(Refusal(.badRequest, "a record is \(reason)"), count: count)
+      }
+      for part in reports.parts(of: request) {
+        await sink.submit(part, userID: peer.userID) { outcome.take($0, $1) }
+      }
+      return InputAnswer(OTLPAnswer(signal, encoding, taken: outcome.taken, refused: outcome.refused))
+    } catch { return InputAnswer(OTLPAnswer(fault: error, encoding)) }
+  }
+
+  private static func decoded(
+    _ body: [UInt8], _ signal: OTLPSignal, _ encoding: OTLPEncoding
+  ) throws(OTLPFault) -> OTLPRequest {
+    switch encoding {
+    case .protobuf: try OTLPRequest(protobuf: body, signal)
+    case .json: try OTLPRequest(json: body, signal)
+    }
+  }
+}
+
+extension InputAnswer {
+  init(_ answer: OTLPAnswer) {
+    self.init(
+      status: answer.status, contentType: answer.encoding.rawValue, body: answer.body, retrySeconds: answer.retrySeconds
+    )
+  }
+}

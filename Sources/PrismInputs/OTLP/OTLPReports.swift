@@ -1,0 +1,105 @@
+import PrismAdmission
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+
+/// Makes reports of the records of one request (docs/otlp.md, "What becomes of a record"). Pure.
+struct OTLPReports {
+  /// The largest resource and scope; a larger one is cut like a record.
+  private static let resourceBytesMax = 4096, scopeBytesMax = 1024
+
+  private let signal: OTLPSignal
+  private let snapshot: Snapshot
+  /// The beginning of all report ids of the request.
+  private let idPrefix: String
+  private let peer: ReportingPeer
+
+  /// - Parameter requestHash: SHA-256 of the request's body, unpacked.
+  init(_ signal: OTLPSignal, _ snapshot: Snapshot, requestHash: [UInt8], peer: ReportingPeer) {
+    (self.signal, self.snapshot, self.peer) = (signal, snapshot, peer)
+    idPrefix = signal.type.dropFirst("otel.".count).prefix(1) + Hex.encode(requestHash.prefix(16)) + "-"
+  }
+
+  /// In the order of the records; each part is small enough for one commit.
+  func parts(of request: OTLPRequest) -> [[InputReport]] {
+    var parts: [[InputReport]] = [[]]
+    var (index, bytes) = (0, 0)
+    for group in request.groups where !group.records.isEmpty {
+      let place = Place(group, snapshot, peer)
+      for record in group.records {
+        let reports = [report(record, index, place)] + crash(record, index, place)
+        index += 1
+        if let last = parts.last, last.count >= OTLPInput.partMax.records || bytes >= OTLPInput.partMax.bytes {
+          (parts, bytes) = (parts + [[]], 0)
+        }
+        parts[parts.count - 1] += reports
+        bytes += reports.reduce(0) { $0 + $1.submission.bytes }
+      }
+    }
+    return parts.filter { !$0.isEmpty }
+  }
+
+  /// What the records of a scope have in common.
+  private struct Place {
+    let namespace: String
+    let source: SubmissionSource
+    let commonBytes: Int
+    /// Of the namespace.
+    let types: Set<String>
+
+    init(_ group: OTLPRequest.Group, _ snapshot: Snapshot, _ peer: ReportingPeer) {
+      let origin = group.origin
+      namespace = origin.namespace ?? snapshot.daemon.otlp.namespace ?? DaemonConfiguration.OTLP.namespaceDefault
+      let list = NamespaceName(namespace).flatMap { snapshot.namespaces[$0]?.monitorList } ?? []
+      types = Set(list.map(\.type.text))
+      var members: [CommonMember] = []
+      let resource = OTLPReports.cut(origin.resource, OTLPReports.resourceBytesMax)
+      let scope = OTLPReports.cut(group.scope, OTLPReports.scopeBytesMax)
+      if !resource.isEmpty { members.append(CommonMember("OTEL_RESOURCE", json: resource)) }
+      if !scope.isEmpty { members.append(CommonMember("OTEL_SCOPE", json: scope)) }
+      commonBytes = resource.count + scope.count
+      var app: [String: String] = [:]
+      (app["APP_NAME"], app["APP_VERSION"]) = (origin.serviceName, origin.serviceVersion)
+      let hash = (try? Hashing.sha256(origin.resource)) ?? []
+      source = SubmissionSource(peer: peer, app: app, members: members, sessionID: Hex.encode(hash.prefix(8)))
+    }
+  }
+
+  private static func cut(_ object: [UInt8], _ bytesMax: Int) -> [UInt8] {
+    guard object.count > bytesMax else { return object }
+    guard let members = MetaCut.cut(Array(object.dropFirst().dropLast()), bytesMax: bytesMax - 2) else { return object }
+    return [.openBrace] + members + [.closeBrace]
+  }
+
+  private func report(_ record: OTLPRecord, _ index: Int, _ place: Place) -> InputReport {
+    let eventType = record.eventName.flatMap { place.types.contains($0) ? $0 : nil }
+    let type = signal == .logs ? eventType ?? signal.type : signal.type
+    let id = record.isIdentified ? ReportID(idPrefix + String(index)) : nil
+    let time = record.time
+    return InputReport(members: record.members, commonBytes: place.commonBytes) { members in
+      Submission(
+        type, in: place.namespace, meta: [UInt8.openBrace] + members + [.closeBrace], createdTime: time, reportID: id,
+        from: place.source)
+    }
+  }
+
+  private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> [InputReport] {
+    let exception = record.exception
+    guard snapshot.daemon.otlp.exceptions, signal == .logs, record.isError, !exception.isEmpty,
+      place.types.contains(ReportType.appCrash.text)
+    else { return [] }
+    var meta: [JSONValue.Member] = []
+    if let type = exception.type { meta.append(.init("exception.type", .string(type))) }
+    if let message = exception.message { meta.append(.init("exception.message", .string(message))) }
+    if meta.isEmpty { meta.append(.init("exception.type", .string("unknown"))) }
+    let members = Array(JSONValue.object(meta).bytes.dropFirst().dropLast())
+    let (payload, time) = (exception.stacktrace.map { Array($0.utf8) }, record.time)
+    let id = record.isIdentified ? ReportID("\(idPrefix)\(index)-crash") : nil
+    let report = InputReport(members: members, commonBytes: place.commonBytes, isBesideRecord: true) { members in
+      Submission(
+        ReportType.appCrash.text, in: place.namespace, meta: [UInt8.openBrace] + members + [.closeBrace],
+        payload: payload, createdTime: time, reportID: id, from: place.source)
+    }
+    return [report]
+  }
+}

@@ -1,0 +1,63 @@
+import PrismAdmission
+import PrismBase
+import PrismProtocol
+
+/// The paths of an HTTP connection: those of the ingest socket, and those of another input.
+struct HTTPRoutes {
+  /// Answers its own paths.
+  var input: (any HTTPInput)?
+  /// Only the other input's paths are there: the connection came over TCP.
+  var isAlone = false
+
+  /// A record in JSON and its report take about as much again as it does in protobuf, each.
+  private static let growth = 4
+  /// What compressed bodies mostly become; past it, they are taken one at a time (`InputRequest.reservedBytes`).
+  private static let unpackedGrowth = 8
+
+  /// Bytes of memory that a request of another input needs in all.
+  static func memoryBytes(_ request: InputRequest, bodyBytes: Int, _ rules: AdmissionRules) -> Int {
+    let bytes = bodyBytes * growth * (request.isGzip ? unpackedGrowth : 1)
+    return bytes > Limits.lineBytesMax ? min(bytes + Limits.lineBytesMax, rules.requestBytesMax) : 0
+  }
+
+  /// - Returns: the request without its body; nil if it is not for another input.
+  func inputRequest(_ head: HTTPHead) -> InputRequest? {
+    guard let input, input.paths.contains(head.path) else { return nil }
+    return InputRequest(
+      path: head.path, contentType: head.contentType, isGzip: head.contentEncoding == "gzip", body: [], reservedBytes: 0
+    )
+  }
+
+  /// Judges a request by its head. - Throws: the refusal.
+  func check(_ head: HTTPHead, _ request: InputRequest?) throws(HTTPHead.Fault) {
+    if isAlone, !Self.isLocal(head.host) {
+      throw HTTPHead.Fault(421, "the header Host must be localhost or an address of loopback")
+    }
+    guard let request else { return try checkOwn(head) }
+    guard head.method == "POST" else { throw HTTPHead.Fault(405, "\(head.path) takes POST") }
+    guard request.isGzip || head.contentEncoding == "identity" else {
+      throw HTTPHead.Fault(415, "the only Content-Encoding is gzip")
+    }
+    if let (status, message) = input?.refusal(of: request) { throw HTTPHead.Fault(status, message) }
+  }
+
+  private func checkOwn(_ head: HTTPHead) throws(HTTPHead.Fault) {
+    let (reports, limits, common) = (HTTPExchange.reports, HTTPExchange.limits, HTTPExchange.common)
+    if isAlone { throw HTTPHead.Fault(404, "there are POST \((input?.paths ?? []).joined(separator: ", POST "))") }
+    guard head.contentEncoding == "identity" else { throw HTTPHead.Fault(415, "bodies are not taken compressed") }
+    switch (head.path, head.method) {
+    case (reports, "POST"), (limits, "GET"), (common, "GET"): return
+    case (reports, _): throw HTTPHead.Fault(405, "\(reports) takes POST")
+    case (limits, _), (common, _): throw HTTPHead.Fault(405, "\(head.path) takes GET")
+    default:
+      let others = (input?.paths ?? []).map { ", POST \($0)" }.joined()
+      throw HTTPHead.Fault(404, "there are POST \(reports), GET \(limits), GET \(common)\(others)")
+    }
+  }
+
+  /// A page of a browser that made its own name point to loopback sends that name.
+  private static func isLocal(_ host: String) -> Bool {
+    guard let (name, _) = HostAndPort.split(host) else { return false }
+    return HostAndPort.isLoopback(name)
+  }
+}

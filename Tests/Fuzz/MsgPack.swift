@@ -1,0 +1,54 @@
+import FuzzSupport
+import PrismProtocol
+
+@testable import PrismAdmission
+@testable import PrismInputs
+@testable import PrismPacket
+
+/// A connection of Fluent's forward protocol, whole and in pieces: both ways must find the same messages.
+@main
+enum MsgPackHarness {
+  static func main() { Fuzz.run(repeatsInput: false) { run($0) } }
+
+  private static func run(_ input: ArraySlice<UInt8>) {
+    let whole = messages(input, pieceBytes: max(1, input.count))
+    precondition(whole == messages(input, pieceBytes: 7), "messages that come in pieces are others")
+    for message in whole { read(message) }
+  }
+
+  private static func messages(_ input: ArraySlice<UInt8>, pieceBytes: Int) -> [[UInt8]] {
+    var (stream, rest, found): (ForwardStream, ArraySlice<UInt8>, [[UInt8]]) = (ForwardStream(key: nil), input, [])
+    while !rest.isEmpty, !stream.mustClose {
+      let piece = Array(rest.prefix(pieceBytes))
+      let used = stream.consume(piece.span, from: 0)
+      precondition(used > 0 || stream.hasMessage, "the stream stands still")
+      rest = rest.dropFirst(used)
+      if let message = stream.takeMessage() { found += split(message) }
+    }
+    return found
+  }
+
+  /// Messages that were taken together.
+  private static func split(_ bytes: [UInt8]) -> [[UInt8]] {
+    var (start, found): (Int, [[UInt8]]) = (0, [])
+    while start < bytes.count {
+      var framer = MsgPackFramer(from: start)
+      guard let isWhole = try? framer.advance(bytes.span), isWhole else { fatalError("a message is not whole") }
+      found.append(Array(bytes[start..<framer.position]))
+      start = framer.position
+    }
+    return found
+  }
+
+  private static func read(_ message: [UInt8]) {
+    let result = try? ForwardMessage(0..<message.count, of: message.span) { bytes, bytesMax in
+      try? gunzip(bytes[...], bytesMax: min(bytesMax, 1 << 20), takesSeveral: true)
+    }
+    for event in result?.events.prefix(50) ?? [] where !event.record.members.isEmpty {
+      precondition(
+        (try? JSONValue(parsing: [0x7B] + event.record.members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
+        "a record is no JSON object")
+    }
+    _ = SharedKey(text: [1]).answer(toPing: message, nonce: [2])
+  }
+}

@@ -1,0 +1,202 @@
+import Glibc
+import PrismAdmission
+import PrismBase
+import PrismConfig
+import PrismEngine
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismInputs
+@testable import PrismLinux
+@testable import PrismPacket
+
+/// Fluent's forward protocol through the ingest server, to a real store (docs/forward.md).
+@Suite("Fluent's forward protocol") struct ForwardServerTests {
+  private static func entry(_ number: Int) -> [UInt8] {
+    var bytes: [UInt8] = [0x92, 0xCE, 0x67, 0x3E, 0x92, 0xE1, 0x81]
+    bytes.append(msgpack: "n")
+    return bytes + [UInt8(number)]
+  }
+
+  private static func chunk(_ name: String?) -> [UInt8] {
+    guard let name else { return [] }
+    var bytes: [UInt8] = [0x81]
+    bytes.append(msgpack: "chunk")
+    bytes.append(msgpack: name)
+    return bytes
+  }
+
+  enum Mode: CaseIterable { case message, forward, packed, compressed }
+
+  /// Three events, 1 to 3, of the tag `app`, in one message; in the message mode, in three.
+  private static func frames(_ mode: Mode, chunk name: String?) throws -> [[UInt8]] {
+    var head: [UInt8] = [name == nil ? 0x92 : 0x93]
+    head.append(msgpack: "app")
+    let entries = (1...3).flatMap(entry)
+    switch mode {
+    case .message:
+      return (1...3).map { number in
+        var bytes: [UInt8] = [name == nil ? 0x93 : 0x94]
+        bytes.append(msgpack: "app")
+        return bytes + entry(number).dropFirst() + chunk(name.map { "\($0)\(number)" })
+      }
+    case .forward: return [head + [0x93] + entries + chunk(name)]
+    case .packed: return [head + [0xC5, 0, UInt8(entries.count)] + entries + chunk(name)]
+    case .compressed:
+      let packed = try GzipCompressor().compress(entries)
+      var option: [UInt8] = [name == nil ? 0x81 : 0x82]
+      option.append(msgpack: "compressed")
+      option.append(msgpack: "gzip")
+      head[0] = 0x93
+      return [head + [0xC4, UInt8(packed.count)] + packed + option + chunk(name).dropFirst()]
+    }
+  }
+
+  private static func acknowledgement(_ name: String) -> [UInt8] {
+    var bytes: [UInt8] = [0x81]
+    bytes.append(msgpack: "ack")
+    bytes.append(msgpack: name)
+    return bytes
+  }
+
+  private func withForward(
+    _ change: (inout Snapshot) -> Void = { _ in }, _ body: (InputRig, InputClient.Place) async throws -> Void
+  ) async throws {
+    for isTCP in [false, true] {
+      let path = TemporaryFolder.make() + "/f.sock"
+      try await withInputRig {
+        $0.daemon.forward.socket = path
+        $0.daemon.forward.listen = "127.0.0.1:0"
+        change(&$0)
+      } _: { rig in
+        try await body(rig, isTCP ? .tcp(try await rig.port(.forwardTCP)) : .unix(path))
+      }
+    }
+  }
+
+  @Test(
+    "each mode stores its events and acknowledges its chunk after the commit; sent twice it is stored once",
+    arguments: Mode.allCases, [1, Int.max])
+  func modes(mode: Mode, piece: Int) async throws {
+    try await withForward { rig, place in
+      let frames = try Self.frames(mode, chunk: "c")
+      let expected = mode == .message ? (1...3).flatMap { Self.acknowledgement("c\($0)") } : Self.acknowledgement("c")
+      for _ in 0..<2 {
+        let client = try InputClient(place)
+        try await client.send(frames.flatMap { $0 }, piece: piece)
+        #expect(try await client.bytes(expected.count) == expected)
+      }
+      #expect(rig.sink.stored.map { $0.meta["n"]?.int } == [1, 2, 3])
+      let first = try #require(rig.sink.stored.first)
+      #expect((first.namespace, first.type, first.createdTime) == ("logs", "app", 1_732_154_081_000))
+    }
+  }
+
+  @Test("without a chunk nothing is answered, and the events are stored", arguments: Mode.allCases)
+  func noChunk(mode: Mode) async throws {
+    try await withForward { rig, place in
+      let client = try InputClient(place)
+      for frame in try Self.frames(mode, chunk: nil) { try await client.send(frame) }
+      client.finishSending()
+      #expect(try await client.rest() == [])
+      #expect(rig.sink.stored.map { $0.meta["n"]?.int } == [1, 2, 3])
+      #expect(await IngestProbe.eventually { await rig.server.counters.connections == 0 })
+      #expect(await rig.server.counters.memoryBytes == 0)
+    }
+  }
+
+  @Test("no acknowledgement comes before the commit") func afterCommit() async throws {
+    try await withForward { rig, place in
+      rig.sink.fail(Refusal(.diskFull, "no space", retryMilliseconds: 20))
+      let client = try InputClient(place)
+      try await client.send(try Self.frames(.packed, chunk: "c")[0])
+      let answer = Task { try await client.bytes(Self.acknowledgement("c").count) }
+      #expect(await IngestProbe.eventually { await rig.server.counters.tally.refused[.diskFull] ?? 0 >= 6 })
+      #expect(rig.sink.stored.isEmpty)
+      rig.sink.fail(nil)
+      #expect(try await answer.value == Self.acknowledgement("c"))
+      #expect(rig.sink.stored.count == 3)
+    }
+  }
+
+  @Test("what is refused for good does not hold up its sender: it is counted, and the chunk is acknowledged")
+  func refusedForGood() async throws {
+    try await withForward { rig, place in
+      var frame = try Self.frames(.packed, chunk: "c")[0]
+      frame.replaceSubrange(2..<5, with: "abc".utf8)
+      let client = try InputClient(place)
+      try await client.send(frame)
+      #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      #expect(await rig.server.counters.tally.refused == [.unknownType: 3])
+      #expect(await rig.server.counters.inputRequests == [.init(input: "forward", status: 422): 1])
+    }
+  }
+
+  @Test("a tag's type is that of the first glob that matches, and the tag stays in the meta") func types() async throws
+  {
+    try await withForward {
+      $0.daemon.forward.types = [.init(glob: "a?p", type: ReportType("app.web")!), .init(glob: "*", type: .appCrash)]
+    } _: { rig, place in
+      let client = try InputClient(place)
+      try await client.send(try Self.frames(.forward, chunk: "c")[0])
+      _ = try await client.bytes(Self.acknowledgement("c").count)
+      #expect(rig.sink.stored.map(\.type) == ["app.web", "app.web", "app.web"])
+      #expect(rig.sink.stored[0].meta["FLUENT_TAG"]?.string == "app")
+    }
+  }
+
+  @Test(
+    "what is not the protocol ends the connection, and what was whole before it is stored",
+    arguments: [[0x7B, 0x7D], [0xC1], [0x93, 0xC1], [0x92, 0x01, 0x02], [UInt8](repeating: 0x92, count: 2000)])
+  func foreign(bytes: [UInt8]) async throws {
+    try await withForward { rig, place in
+      let client = try InputClient(place)
+      try await client.send(try Self.frames(.forward, chunk: nil)[0] + bytes)
+      client.finishSending()
+      _ = try? await client.rest()
+      #expect(await IngestProbe.eventually { await rig.server.counters.connections == 0 })
+      #expect(await IngestProbe.eventually { await rig.server.counters.memoryBytes == 0 })
+      if bytes.count < 10, bytes != [0x92, 1, 2] { #expect(rig.sink.stored.count == 3) }
+    }
+  }
+
+  @Test("a message over 4 MiB ends the connection before it is read") func tooLarge() async throws {
+    try await withForward { rig, place in
+      let client = try InputClient(place)
+      var head: [UInt8] = [0x92]
+      head.append(msgpack: "app")
+      try await client.send(head + [0xC6, 0, 0x40, 0, 1] + [UInt8](repeating: 0, count: 100))
+      #expect(try await client.rest() == [])
+    }
+  }
+
+  @Test("over TCP a shared key is proven by both ends, and another one is refused", arguments: [true, false])
+  func sharedKey(isKnown: Bool) async throws {
+    try await withForward {
+      $0.daemon.forward.sharedKeyFile = HeldFile(path: "/k", content: Secret(Array("secret".utf8)))
+    } _: { rig, place in
+      guard case .tcp = place else { return }
+      let client = try InputClient(place)
+      let hello = try await client.bytes(SharedKey.hello(nonce: [UInt8](repeating: 0, count: 16)).count)
+      let start = try #require(hello.firstRange(of: [0xC4, 16])).upperBound
+      let nonce = Array(hello[start..<(start + 16)])
+      let (salt, host) = (Array("salt".utf8), Array("host".utf8))
+      let key = isKnown ? "secret" : "other"
+      let digest = Hex.encode(try Hashing.sha512(salt + host + nonce + Array(key.utf8)))
+      var ping: [UInt8] = [0x96]
+      for text in ["PING", "host", "salt", digest, "", ""] { ping.append(msgpack: text) }
+      try await client.send(ping + (try Self.frames(.forward, chunk: "c")[0]))
+      if !isKnown { client.finishSending() }
+      let own = Hex.encode(try Hashing.sha512(salt + Array("prismd".utf8) + nonce + Array(key.utf8)))
+      if isKnown {
+        let pong = try await client.bytes(1 + 5 + 1 + 1 + 7 + 2 + own.utf8.count)
+        #expect(pong.firstRange(of: Array(own.utf8)) != nil)
+        #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      } else {
+        #expect(try await client.rest().firstRange(of: Array("shared key".utf8)) != nil)
+        #expect(rig.sink.stored.isEmpty)
+      }
+    }
+  }
+}

@@ -1,0 +1,279 @@
+import Glibc
+import PrismAdmission
+import PrismConfig
+import PrismEngine
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismInputs
+@testable import PrismLinux
+@testable import PrismPacket
+
+/// OTLP over HTTP through the ingest server, to a real store (docs/otlp.md).
+@Suite("OTLP over HTTP") struct OTLPServerTests {
+  private struct Answer {
+    var status: Int
+    var head: String
+    var body: [UInt8]
+    var json: JSONValue? { try? JSONValue(parsing: body) }
+  }
+
+  private static let json = "application/json", protobuf = "application/x-protobuf"
+
+  private static func request(
+    _ body: [UInt8], to path: String = "/v1/logs", _ type: String = json, method: String = "POST",
+    headers: [String] = [], host: String = "localhost"
+  ) -> [UInt8] {
+    let lines =
+      ["\(method) \(path) HTTP/1.1", "Host: \(host)", "Content-Type: \(type)", "Connection: close"] + headers
+      + ["Content-Length: \(body.count)", "", ""]
+    return Array(lines.joined(separator: "\r\n").utf8) + body
+  }
+
+  private static func exchange(_ request: [UInt8], _ place: InputClient.Place, piece: Int = .max) async throws -> Answer
+  {
+    let client = try InputClient(place)
+    try await client.send(request, piece: piece)
+    let bytes = try await client.rest()
+    let end = bytes.firstRange(of: Array("\r\n\r\n".utf8))?.upperBound ?? bytes.count
+    let head = String(decoding: bytes[..<end], as: UTF8.self)
+    return Answer(
+      status: Int(head.dropFirst("HTTP/1.1 ".count).prefix(3)) ?? 0, head: head.lowercased(), body: Array(bytes[end...])
+    )
+  }
+
+  private static func log(_ number: Int, _ more: String = "") -> String {
+    #"{"timeUnixNano":"17321540810000000\#(number)0","severityNumber":9,"body":{"stringValue":"n \#(number)"}\#(more)}"#
+  }
+
+  private static func logs(_ records: [String], resource: String = "") -> [UInt8] {
+    Array(
+      #"{"resourceLogs":[{"resource":{"attributes":[\#(resource)]},"scopeLogs":[{"scope":{"name":"s"},"logRecords":["#
+        .utf8)
+      + Array(records.joined(separator: ",").utf8) + Array("]}]}]}".utf8)
+  }
+
+  private static func text(_ key: String, _ value: String) -> String {
+    #"{"key":"\#(key)","value":{"stringValue":"\#(value)"}}"#
+  }
+
+  @Test("a request over TCP and over the ingest socket becomes reports, however it is cut", arguments: [7, Int.max])
+  func bothPlaces(piece: Int) async throws {
+    try await withInputRig { rig in
+      let body = Self.logs(
+        [Self.log(1), Self.log(2)], resource: Self.text("service.name", "till") + "," + Self.text("host.id", "h"))
+      for place in [InputClient.Place.tcp(try await rig.port(.otlp)), .unix(rig.path)] {
+        let answer = try await Self.exchange(Self.request(body), place, piece: piece)
+        #expect(answer.status == 200)
+        #expect(answer.json == .object([]))
+      }
+      // The second request is the first one again.
+      #expect(rig.sink.stored.map(\.type) == ["otel.log", "otel.log"])
+      let first = try #require(rig.sink.stored.first)
+      #expect(first.namespace == "otel")
+      #expect(first.meta["body"]?["stringValue"]?.string == "n 1")
+      #expect(first.meta["APP_NAME"]?.string == "till")
+      #expect(first.meta["OTEL_SCOPE"]?["name"]?.string == "s")
+      #expect(first.meta["OTEL_RESOURCE"]?["attributes"]?.array?.count == 2)
+      #expect(first.meta["SYS_PEER_UID"]?.string == String(getuid()))
+      #expect(first.createdTime == 1_732_154_081_000)
+      #expect(await rig.server.counters.inputRequests == [.init(input: "otlp_logs", status: 200): 2])
+    }
+  }
+
+  @Test(
+    "every vector of protobuf is stored, gzip or not, and an identical retry is stored once", arguments: [false, true])
+  func vectors(isGzip: Bool) async throws {
+    for vector in OTLPVectorTests.vectors {
+      let records = try OTLPRequest(protobuf: vector.protobuf, vector.signal)
+      let all = records.groups.flatMap(\.records)
+      let stored = all.filter { !$0.members.isEmpty }
+      try await withInputRig { snapshot in
+        let list = ["otel.log", "otel.span", "otel.metric"].map { MonitoredType(ReportType($0)!) }
+        for name in records.groups.compactMap(\.origin.namespace).compactMap(NamespaceName.init) {
+          snapshot.namespaces[name] = NamespaceConfiguration(name: name, monitorList: list)
+        }
+      } _: { rig in
+        let port = try await rig.port(.otlp)
+        let body = isGzip ? try gzip(vector.protobuf) : vector.protobuf
+        let headers = isGzip ? ["Content-Encoding: gzip"] : []
+        let request = Self.request(body, to: vector.signal.path, Self.protobuf, headers: headers)
+        for _ in 0..<2 {
+          let answer = try await Self.exchange(request, .tcp(port))
+          #expect(answer.status == 200)
+          #expect(answer.body.isEmpty == all.allSatisfy { !$0.members.isEmpty }, "an empty record is refused")
+        }
+        // A record without a time and a span's id can't be recognized.
+        #expect(rig.sink.stored.filter { $0.reportID != nil }.count == stored.filter(\.isIdentified).count)
+        #expect(rig.sink.stored.filter { $0.reportID == nil }.count == 2 * stored.filter { !$0.isIdentified }.count)
+      }
+    }
+  }
+
+  @Test("refused records are a partial success with their count and reason")
+  func partialSuccess() async throws {
+    try await withInputRig { rig in
+      let other = Self.logs([Self.log(3)], resource: Self.text("prism.namespace", "none"))
+      let good = Self.logs([Self.log(1)])
+      let merged =
+        good.dropLast(2) + Array(",".utf8) + other.dropFirst(#"{"resourceLogs":["#.utf8.count)
+      let answer = try await Self.exchange(Self.request(Array(merged)), .tcp(try await rig.port(.otlp)))
+      #expect(answer.status == 200)
+      #expect(answer.json?["partialSuccess"]?["rejectedLogRecords"]?.string == "1")
+      #expect(answer.json?["partialSuccess"]?["errorMessage"]?.string?.contains("namespaces.d") == true)
+      #expect(rig.sink.stored.count == 1)
+    }
+  }
+
+  @Test("a full disk is 503 with Retry-After, and the same request is stored once when there is room")
+  func retry() async throws {
+    try await withInputRig { rig in
+      let (port, request) = (try await rig.port(.otlp), Self.request(Self.logs([Self.log(1)])))
+      rig.sink.fail(Refusal(.diskFull, "no space", retryMilliseconds: 2500))
+      let refused = try await Self.exchange(request, .tcp(port))
+      #expect(refused.status == 503)
+      #expect(refused.head.contains("retry-after: 3\r\n"))
+      rig.sink.fail(nil)
+      for _ in 0..<3 { #expect(try await Self.exchange(request, .tcp(port)).status == 200) }
+      #expect(rig.sink.stored.count == 1)
+    }
+  }
+
+  @Test(
+    "what is no OTLP request is refused with the status that says why",
+    arguments: [
+      (request([], to: "/v1/traces", method: "GET"), 405), (request([], to: "/v1/logz"), 404),
+      (request([], to: "/v1/reports"), 404), (request(Array("{}".utf8), "text/plain"), 415),
+      (request(Array("{}".utf8), headers: ["Content-Encoding: zstd"]), 415),
+      (request(Array("{}".utf8), headers: ["Content-Encoding: gzip"]), 400), (request(Array("[]".utf8)), 400),
+      (request(Array("{".utf8)), 400), (request([0xFF, 0xFF], protobuf), 400),
+      (request(Array("{}".utf8), host: "attacker.test"), 421), (request(Array("{}".utf8)), 200),
+    ])
+  func refusals(request: [UInt8], status: Int) async throws {
+    try await withInputRig { rig in
+      let answer = try await Self.exchange(request, .tcp(try await rig.port(.otlp)))
+      #expect(answer.status == status)
+      if status != 200 { #expect(answer.body.count > 10, "an answer says why") }
+      #expect(await IngestProbe.eventually { await rig.server.counters.connections == 0 })
+    }
+  }
+
+  @Test("a body over the limit is 413, and so is one that unpacks to more")
+  func tooLarge() async throws {
+    try await withInputRig { rig in
+      let port = try await rig.port(.otlp)
+      var head = Self.request([], headers: ["X: y"])
+      head = Array(
+        String(decoding: head, as: UTF8.self).replacing("Content-Length: 0", with: "Content-Length: 4194305").utf8)
+      #expect(try await Self.exchange(head, .tcp(port)).status == 413)
+      let bomb = try gzip([UInt8](repeating: 0x20, count: OTLPLimits.bodyBytesMax + 1))
+      let answer = try await Self.exchange(Self.request(bomb, headers: ["Content-Encoding: gzip"]), .tcp(port))
+      #expect(answer.status == 413)
+      #expect(rig.sink.stored.isEmpty)
+    }
+  }
+
+  @Test("a record over the meta's limit is cut at its longest string and says so")
+  func cut() async throws {
+    try await withInputRig { rig in
+      let long = String(repeating: "x", count: 30_000)
+      let record = Self.log(1, #","attributes":[\#(Self.text("message", long)),\#(Self.text("kept", "short"))]"#)
+      #expect(try await Self.exchange(Self.request(Self.logs([record])), .tcp(try await rig.port(.otlp))).status == 200)
+      let meta = try #require(rig.sink.stored.first?.meta)
+      #expect((meta["TRUNCATED"]?.int ?? 0) > 15_000)
+      #expect(meta["attributes"]?.array?.last?["value"]?["stringValue"]?.string == "short")
+    }
+  }
+
+  @Test("`event.name` is the type where the list has it, and an error with an exception is a crash too")
+  func types() async throws {
+    try await withInputRig { snapshot in
+      snapshot.daemon.otlp.exceptions = true
+      snapshot.namespaces[NamespaceName("otel")!]?.monitorList.append(MonitoredType(ReportType("login")!))
+    } _: { rig in
+      let crash =
+        #"{"timeUnixNano":"1732154081000000000","severityNumber":17,"attributes":["#
+        + Self.text("exception.type", "E") + "," + Self.text("exception.stacktrace", "at f") + "]}"
+      let records = [Self.log(1, #","eventName":"login""#), Self.log(2, #","eventName":"other""#), crash]
+      #expect(try await Self.exchange(Self.request(Self.logs(records)), .unix(rig.path)).json == .object([]))
+      #expect(rig.sink.stored.map(\.type).sorted() == ["appCrash", "login", "otel.log", "otel.log"])
+      let stored = try #require(rig.sink.stored.first { $0.type == "appCrash" })
+      #expect(stored.payload == Array("at f".utf8))
+      #expect(stored.meta["exception.type"]?.string == "E")
+    }
+  }
+
+  @Test("off, the paths are not there; a reload opens and closes the address, without the connections that are there")
+  func reload() async throws {
+    try await withInputRig({ $0.daemon.otlp = .init() }) { rig in
+      let off = try await Self.exchange(Self.request(Array("{}".utf8)), .unix(rig.path))
+      #expect(off.status == 404)
+      #expect(off.json?["message"]?.string?.contains("otlp.listen") == true)
+      var daemon = rig.engine.hub.current.daemon
+      daemon.otlp.listen = "127.0.0.1:0"
+      try await rig.server.listen(daemon)
+      let port = try await rig.port(.otlp)
+      try await rig.server.listen(daemon)
+      #expect(try await rig.port(.otlp) == port)
+      let taken = await #expect(throws: EntranceFault.self) {
+        daemon.otlp.listen = "127.0.0.1:\(port)"
+        try await rig.server.listen(daemon)
+      }
+      #expect(taken?.key == "otlp.listen")
+      #expect(try await rig.port(.otlp) == port)
+      daemon.otlp.listen = nil
+      try await rig.server.listen(daemon)
+      #expect(throws: InputClient.Failure.self) { try InputClient(.tcp(port)) }
+    }
+  }
+
+  @Test("a connection whose other end is closed has no user: the kernel would say root")
+  func closedPeer() async throws {
+    try await withInputRig { rig in
+      let port = try await rig.port(.otlp)
+      let client = try InputClient(.tcp(port))
+      #expect(await IngestProbe.eventually { await rig.server.counters.connections == 1 })
+      let listener = try TCPListener(address: "127.0.0.1:0")
+      defer { listener.close() }
+      do {
+        let gone = try InputClient(.tcp(listener.port))
+        _ = gone.descriptor
+      }
+      guard case .connection(let descriptor) = listener.accept(refuse: { _ in }) else {
+        throw InputClient.Failure(code: 0)
+      }
+      defer { close(descriptor) }
+      #expect(Entrance.otlp.userID(of: descriptor) == nil)
+      _ = client.descriptor
+    }
+  }
+
+  @Test("nothing is held after any end of a request: no connection, no memory", arguments: 0..<12)
+  func ends(part: Int) async throws {
+    try await withInputRig { rig in
+      let request = Self.request(Self.logs([Self.log(1), Self.log(2)]))
+      let length = request.count * part / 11
+      let client = try InputClient(.tcp(try await rig.port(.otlp)))
+      try await client.send(Array(request.prefix(length)))
+      client.finishSending()
+      _ = try await client.rest()
+      #expect(await IngestProbe.eventually { await rig.server.counters.connections == 0 })
+      #expect(await IngestProbe.eventually { await rig.server.counters.memoryBytes == 0 })
+      #expect(rig.sink.stored.count == (part == 11 ? 2 : 0))
+    }
+  }
+
+  private func gzip(_ bytes: [UInt8]) throws -> [UInt8] { try GzipCompressor().compress(bytes) }
+}
+
+/// Waits for what another thread does.
+enum IngestProbe {
+  static func eventually(_ condition: () async -> Bool) async -> Bool {
+    for _ in 0..<60_000 {
+      if await condition() { return true }
+      try? await Task.sleep(for: .milliseconds(1))
+    }
+    return false
+  }
+}
