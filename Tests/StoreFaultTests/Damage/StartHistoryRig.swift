@@ -105,14 +105,16 @@ final class StartHistoryRig {
     time.advance(by: .seconds(1))
     let store = try await open(folder, nil, marker)
     await store.markReady()?.value
-    for _ in 0..<5 {
+    // Each of these may be the first to find the damage: it fails then, and the next try meets another database.
+    var held: [Int?] = []
+    for attempt in 1...5 {
       do {
         while try await store.maintain() {}
+        _ = try await store.requeue(.all(nil))
+        held = try await store.held()
         break
-      } catch { continue }
+      } catch { if attempt == 5 { throw error } }
     }
-    _ = try await store.requeue(.all(nil))
-    let held = try await store.held()
     let health = store.health
     let corrupt = try await store.status().values.reduce(0) { $0 + $1.values.reduce(0) { $0 + $1.ledger[.corrupt] } }
     let isBalanced = try await store.isBalanced()

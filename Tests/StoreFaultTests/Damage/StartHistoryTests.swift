@@ -16,17 +16,19 @@ extension StoreFaults {
       for number in 0..<histories {
         var random = SeededRandom(seed: seed &+ UInt64(number))
         let rig = StartHistoryRig()
-        try await rig.begin()
-        // One history in four has a damaged file in it; one in four dies of the same again and again.
-        let isDamaged = random.oneIn(4)
-        let only = random.oneIn(4) ? StartHistoryRig.End.killed : nil
-        let ends = StartHistoryRig.End.allCases.filter { $0 != .corrupted || isDamaged }
-        for _ in 0..<Int.random(in: 1...10, using: &random) {
-          try await rig.start(endingBy: only ?? random.pick(ends), using: &random)
-        }
-        if let wrong = try await rig.verdict() {
-          Issue.record("seed \(seed), history \(number): \(wrong); \(rig.story); \(rig.log.suffix(6))")
-        }
+        do {
+          try await rig.begin()
+          // One history in four has a damaged file in it; one in four dies of the same again and again.
+          let isDamaged = random.oneIn(4)
+          let only = random.oneIn(4) ? StartHistoryRig.End.killed : nil
+          let ends = StartHistoryRig.End.allCases.filter { $0 != .corrupted || isDamaged }
+          for _ in 0..<Int.random(in: 1...10, using: &random) {
+            try await rig.start(endingBy: only ?? random.pick(ends), using: &random)
+          }
+          if let wrong = try await rig.verdict() {
+            Issue.record("seed \(seed), history \(number): \(wrong); \(rig.story); \(rig.log.suffix(6))")
+          }
+        } catch { Issue.record("seed \(seed), history \(number): \(error); \(rig.story); \(rig.log.suffix(6))") }
       }
       print("histories of starts: \(histories)")
     }
