@@ -71,8 +71,8 @@ let package = Package(
     library(
       "PrismCollector",
       [
-        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismHTTP", "PrismConfig", "CPostgreSQL", "CCurl",
-        "CZstd",
+        "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismHTTP", "PrismConfig",
+        "CPostgreSQL", "CCurl", "CZstd",
       ]),
     program(
       "prismd",

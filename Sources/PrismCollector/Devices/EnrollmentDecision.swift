@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// Whether a device gets its key.
 enum EnrollmentDecision: Sendable, Equatable {
   case enroll(keyID: String)

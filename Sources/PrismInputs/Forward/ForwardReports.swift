@@ -1,4 +1,5 @@
 import PrismAdmission
+import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol

@@ -136,6 +136,61 @@ struct SQLiteStoreTests {
     #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 9") && "\($0)".contains("install the newer") }
   }
 
+  @Test("a fourth damaged database within an hour is not replaced: packets are refused with the cause, for the hour")
+  func damagedAgain() async throws {
+    let rig = StoreRig()
+    for _ in 0..<3 {
+      let store = try rig.sqlite()
+      _ = try await store.take(StoreRig.packet([1]))
+      await store.close()
+      try rig.ruin()
+    }
+    let asides = { rig.names.filter { $0.contains("damaged-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") } }
+    var store = try rig.sqlite()
+    #expect(asides().count == 3)
+    _ = try await store.take(StoreRig.packet([2]))
+    await store.close()
+    try rig.ruin()
+    store = try rig.sqlite()
+    for _ in 0..<2 {
+      await #expect { try await store.take(StoreRig.packet([3])) } throws: {
+        "\($0)".contains("4th time within an hour")
+      }
+      #expect(store.failure?.contains("4th time within an hour") == true)
+      rig.time.advance(by: .seconds(70))
+    }
+    #expect(asides().count == 3)
+    rig.time.advance(by: .seconds(3600))
+    #expect(try await store.take(StoreRig.packet([4])) == .stored(chainIsBroken: false))
+    #expect(store.failure == nil && asides().count == 4)
+    await store.close()
+  }
+
+  @Test(
+    "a large database is checked while packets are taken: a damaged one is set aside and brought over, a sound one stays",
+    arguments: [true, false])
+  func checkedLater(isDamaged: Bool) async throws {
+    let rig = StoreRig()
+    let packets = try (0..<200).map { try StoreRig.packet(Array($0 * 20..<$0 * 20 + 20)) }
+    var store = try rig.sqlite()
+    for packet in packets { _ = try await store.take(packet) }
+    await store.close()
+    if isDamaged { try rig.ruinLeaf() }
+    try "running\n".write(toFile: rig.path + "/collector.run", atomically: true, encoding: .utf8)
+    store = try rig.sqlite { $0.checkedAtOnceBytesMax = 0 }
+    #expect(!rig.names.contains { $0.contains("damaged-") }, "it is not checked before the start")
+    await store.waitForCheck()
+    #expect(rig.names.contains { $0.contains("damaged-") } == isDamaged)
+    #expect(rig.logged.contains { $0.contains("database is damaged") } == isDamaged)
+    try await Self.maintain(store)
+    for packet in packets { #expect(try await store.take(packet) == .duplicate) }
+    let found = try await store.numbers().count
+    #expect(isDamaged ? (3000..<4000).contains(found) : found == 4000, "\(found)")
+    #expect(rig.logged.contains { $0.contains("not all reports") } == isDamaged)
+    #expect(store.failure == nil)
+    await store.close()
+  }
+
   @Test("its files are the owner's only")
   func modes() async throws {
     let rig = StoreRig()
@@ -150,5 +205,23 @@ struct SQLiteStoreTests {
 }
 
 extension StoreRig {
+  /// Writes something else over the database, which then was not closed in order.
+  func ruin() throws {
+    try String(repeating: "not a database at all\n", count: 2000)
+      .write(toFile: path + "/collector.db", atomically: false, encoding: .utf8)
+    try "running\n".write(toFile: path + "/collector.run", atomically: true, encoding: .utf8)
+  }
+
+  /// Makes a page of reports one that is none.
+  func ruinLeaf() throws {
+    let file = open(path + "/collector.db", O_RDWR | O_CLOEXEC)
+    defer { close(file) }
+    var kind: UInt8 = 0
+    let leaves = (20..<100).filter { pread(file, &kind, 1, off_t($0 * PacketSchema.pageBytes)) == 1 && kind == 13 }
+    let noise = [UInt8](repeating: 0xA5, count: 4000)
+    pwrite(
+      file, noise, noise.count, off_t(try #require(leaves.dropFirst(leaves.count / 2).first) * PacketSchema.pageBytes))
+  }
+
   var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] }
 }

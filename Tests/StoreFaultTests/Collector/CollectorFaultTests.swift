@@ -2,6 +2,7 @@ import CFaultVFS
 import Foundation
 import Glibc
 import PrismProtocol
+import PrismSQLite
 import PrismStore
 import PrismTestSupport
 import Testing
@@ -30,6 +31,10 @@ extension StoreFaults {
       return verdict
     }
 
+    private static func isSetAside(_ rig: PacketStoreFolder) -> Bool {
+      rig.folder.names.contains { $0.hasPrefix("collector.db.damaged-") }
+    }
+
     @Test("after a power loss at any point every answered packet is there once and whole, and known")
     func powerLoss() async throws {
       #expect(fvfs_register() == 0)
@@ -52,6 +57,7 @@ extension StoreFaults {
         let store = try rebuilt.open()
         let verdict = try await Self.verdict(store, points.last { $0.point <= point }?.known ?? PacketWorkload())
         #expect(verdict.isClean, "after event \(point): \(verdict)")
+        #expect(!Self.isSetAside(rebuilt), "after event \(point): a sound database is set aside")
         await store.close()
       }
       print("power loss of the collector: \(states) states")
@@ -81,6 +87,7 @@ extension StoreFaults {
         let again = try rig.open()
         let verdict = try await Self.verdict(again, workload)
         #expect(verdict.isClean, "\(fault.testDescription), call \(call): \(verdict)")
+        #expect(!Self.isSetAside(rig), "\(fault.testDescription), call \(call): a sound database is set aside")
         await again.close()
         if isOver { break }
         // Syncs are few.
@@ -119,6 +126,7 @@ extension StoreFaults {
         let what = "round \(round), \(moment): \(file) \(damage): \(verdict)"
         #expect(verdict.doubled == 0, "\(what)")
         #expect(verdict.lost <= workload.acknowledged.count)
+        if verdict.lost > 0 || verdict.forgotten > 0 { print("damage of the collector: \(what)") }
         lost += verdict.lost
         forgotten += verdict.forgotten
         setAside +=
@@ -129,6 +137,56 @@ extension StoreFaults {
         "damage of the collector: \(rounds) rounds, \(setAside) set aside, \(lost) reports lost, \(forgotten) ids forgotten"
       )
       #expect(setAside > 0)
+    }
+
+    @Test("one byte of the log is wrong: the commits behind it stay, and at most the reports of one page are lost")
+    func damagedLog() async throws {
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("a damaged log of the collector"))
+      for round in 0..<15 * soakFactor {
+        let rig = PacketStoreFolder()
+        var workload = PacketWorkload()
+        var store = try rig.open()
+        await workload.run(store, rounds: 30, using: &random)
+        try await Self.end(&store, rig, isKilled: true)
+        let path = rig.folder.path + "/collector.db-wal"
+        // Behind it are commits for certain.
+        let damage = FileDamage.flip(at: Int.random(in: 0..<FaultFolder.size(path) / 2, using: &random), bit: round % 8)
+        damage.apply(to: path, using: &random)
+        store = try rig.open()
+        let verdict = try await Self.verdictAfterDamage(store, workload)
+        let what = "round \(round): \(damage): \(verdict)"
+        #expect(verdict.lost <= 60 && verdict.doubled == 0 && verdict.forgotten == 0, "\(what)")
+        #expect(Self.isSetAside(rig), "\(what)")
+        await store.close()
+      }
+    }
+
+    @Test("a commit that failed, and a shorter one after it, leave nothing in the log that looks like damage")
+    func failedCommit() async throws {
+      #expect(fvfs_register() == 0)
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("a failed commit of the collector"))
+      for _ in 0..<5 {
+        let rig = PacketStoreFolder()
+        var workload = PacketWorkload()
+        var store = try rig.open(vfs: String(cString: fvfs_name))
+        await workload.run(store, rounds: 3, using: &random)
+        // With another reader SQLite does not read the log again when the store opens it again.
+        var reader: SQLiteConnection? = try SQLiteConnection(
+          .init(path: rig.folder.path + "/collector.db", isReadOnly: true))
+        try reader?.execute("BEGIN; SELECT count(*) FROM reports")
+        fvfs_arm(FVFS_SYNC_FAILS, 1, 0)
+        #expect(await !workload.send(store, packets: 40, using: &random))
+        fvfs_heal()
+        #expect(await workload.send(store, packets: 1, using: &random))
+        withExtendedLifetime(reader) {}
+        reader = nil
+        try await Self.end(&store, rig, isKilled: true)
+        store = try rig.open()
+        #expect(!Self.isSetAside(rig))
+        let verdict = try await Self.verdict(store, workload)
+        #expect(verdict.isClean, "\(verdict)")
+        await store.close()
+      }
     }
 
     /// What is damaged is never shown as whole; a read that finds the damage may fail once.

@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismSalvage
 
 /// The files of `collector.db` in the state folder, and those that were set aside.
 struct DatabaseFiles: Sendable {
@@ -12,6 +13,9 @@ struct DatabaseFiles: Sendable {
   var path: String { folder + "/collector.db" }
   private var mark: String { folder + "/collector.run" }
   private static let asidePrefix = "collector.db."
+
+  private static let bootID = SideFile.text("/proc/sys/kernel/random/boot_id")
+  private static let runningMark = "running \(bootID ?? "\n")"
 
   init(folder: String) { self.folder = folder }
 
@@ -33,20 +37,25 @@ struct DatabaseFiles: Sendable {
 
   /// The last run ended in order; nil: there was none.
   var wasClean: Bool? { SideFile.text(mark).map { $0 == "clean\n" } }
-  func markRunning() { SideFile.write("running\n", to: mark) }
+  /// The last run was within this boot: no power was lost since.
+  var isSameBoot: Bool { Self.bootID != nil && SideFile.text(mark) == Self.runningMark }
+  func markRunning() { SideFile.write(Self.runningMark, to: mark) }
   func markClean() { SideFile.write("clean\n", to: mark) }
 
   // MARK: Setting aside
 
   /// Moves the database and its log. - Returns: its new name.
   func setAside(_ cause: Cause, unixMilliseconds: Int64) -> String {
-    let name = "\(Self.asidePrefix)\(cause.rawValue)-\(unixMilliseconds)"
-    move(to: name)
-    return name
+    let prefix = "\(Self.asidePrefix)\(cause.rawValue)-"
+    var time = unixMilliseconds
+    while Self.bytes(path(of: "\(prefix)\(time)")) != nil { time += 1 }
+    move(to: "\(prefix)\(time)")
+    return "\(prefix)\(time)"
   }
 
   /// What was begun before the process was killed: the log was moved, the file was not.
   func finishSettingAside() {
+    for copy in names where copy.hasSuffix(LogRepair.copySuffix) { unlink(path(of: copy)) }
     for log in names where log.hasSuffix("-wal") && log.hasPrefix(Self.asidePrefix) {
       let name = String(log.dropLast(4))
       if name != "collector.db", Self.bytes(path(of: name)) == nil { move(to: name) }
@@ -57,9 +66,15 @@ struct DatabaseFiles: Sendable {
   var asideNames: [String] {
     names.filter { name in
       [Cause.damaged, .version1].contains { name.hasPrefix("\(Self.asidePrefix)\($0.rawValue)-") }
-        && ["-wal", "-shm"].allSatisfy { !name.hasSuffix($0) }
+        && ["-wal", "-shm", LogRepair.copySuffix].allSatisfy { !name.hasSuffix($0) }
     }
     .sorted { ($0.split(separator: "-").last ?? "") < ($1.split(separator: "-").last ?? "") }
+  }
+
+  /// When damaged databases were set aside, in milliseconds since 1970.
+  var damagedTimes: [Int64] {
+    asideNames.filter { $0.hasPrefix("\(Self.asidePrefix)\(Cause.damaged.rawValue)-") }
+      .compactMap { $0.split(separator: "-").last.flatMap { Int64($0) } }
   }
 
   func remove(_ name: String) {
@@ -78,8 +93,8 @@ struct DatabaseFiles: Sendable {
   /// (https://www.sqlite.org/fileformat2.html#the_database_header)
   private func writeHead(_ path: String) {
     guard let log = SideFile.bytes(path + "-wal", bytesMax: 32), log.count == 32 else { return }
-    let pageBytes = log[8..<12].reduce(0) { $0 << 8 | Int($1) }
-    guard (512...65536).contains(pageBytes), pageBytes & (pageBytes - 1) == 0 else { return }
+    let named = log[8..<12].reduce(0) { $0 << 8 | Int($1) }
+    let pageBytes = (512...65536).contains(named) && named & (named - 1) == 0 ? named : PacketSchema.pageBytes
     var page = [UInt8](repeating: 0, count: pageBytes)
     page.replaceSubrange(0..<16, with: Array("SQLite format 3\0".utf8))
     (page[16], page[17]) = (UInt8(truncatingIfNeeded: pageBytes >> 8), pageBytes == 65536 ? 1 : 0)

@@ -1,34 +1,40 @@
 import PrismBase
 import PrismProtocol
 import PrismSQLite
+import PrismSalvage
 
 /// Opens `collector.db` in whatever state it is. One that can't be used is set aside, and a new one begun that knows its
 /// packet ids before it takes a packet; its reports are brought over later, in slices.
 struct DatabaseOpening {
-  /// A larger file is checked while packets are taken.
-  private static let checkedAtOnceBytesMax = 256 * 1_048_576
+  /// Damaged databases that are replaced within an hour.
+  private static let replacedMax = 3
+  private static let replacedWithinMilliseconds: Int64 = 3_600_000
 
   let files: DatabaseFiles
   let vfs: String?
   let time: any TimeSource
   let log: Logger
+  /// A larger file is checked while packets are taken.
+  let checkedAtOnceBytesMax: Int
   /// What the process knows of the database that it had open.
   var newestReport: Int64 = 0
   var servedSeconds: Int64 = 0
 
   /// - Parameter isChecked: the last run did not end in order: the file's structure is checked first.
-  /// - Returns: nil in `leftUnchecked` where nothing is left to be checked.
+  /// - Throws: `damagedAgain`; what is not the file's fault.
   func open(isChecked: Bool) throws(SQLiteError) -> (database: PacketDatabase, isLeftUnchecked: Bool) {
     files.finishSettingAside()
     if files.isEmptied { return (try replace(.damaged, for: "the file is empty"), false) }
     if !files.isThere && files.wasClean != nil {
       log.warning("the collector's database was removed since the last run; a new one is begun", ["path": files.path])
     }
-    let isLarge = files.bytes > Self.checkedAtOnceBytesMax
+    if let fault = logFault(isFirst: isChecked) { return (try replace(.damaged, for: fault), false) }
+    let isLarge = files.bytes > checkedAtOnceBytesMax
     do throws(SQLiteError) {
       if files.isThere, try Self.version(files.path, vfs) == 1 { return (try replace(.version1, for: ""), false) }
       if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
+      try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
       try adoptAside(into: database)
       return (database, isChecked && isLarge)
     } catch {
@@ -38,9 +44,32 @@ struct DatabaseOpening {
     }
   }
 
-  /// Sets the database aside and begins another.
+  /// Reads the log before SQLite does, which ends at the first frame that is damaged and would leave out the commits
+  /// behind it without a word. Each commit is synced before the next begins, so a loss of power tears the last one only.
+  /// - Returns: the fault; nil: SQLite reads all of it that was answered.
+  private func logFault(isFirst: Bool) -> String? {
+    guard files.isThere, let read = WriteAheadLog(path: files.path + "-wal", pageBytes: PacketSchema.pageBytes) else {
+      return nil
+    }
+    guard read.commitsBehindDamage > (files.isSameBoot ? 0 : 1) else {
+      if read.hasDamagedFrame && isFirst {
+        log.warning(
+          "the last commit in the log is not whole and is left out: it was being written when the last run ended, or, if it "
+            + "had been answered, it was damaged since")
+      }
+      return nil
+    }
+    return "its log is damaged before \(read.commitsBehindDamage) whole commits"
+  }
+
+  /// Sets the database aside and begins another. - Throws: `damagedAgain`: then nothing was done.
   func replace(_ cause: DatabaseFiles.Cause, for reason: String) throws(SQLiteError) -> PacketDatabase {
-    let name = files.setAside(cause, unixMilliseconds: time.unixMilliseconds)
+    let now = time.unixMilliseconds
+    if cause == .damaged {
+      let lately = files.damagedTimes.count { abs(now - $0) < Self.replacedWithinMilliseconds }
+      if lately >= Self.replacedMax { throw .damagedAgain(reason, times: lately + 1, folder: files.folder) }
+    }
+    let name = files.setAside(cause, unixMilliseconds: now)
     let place: Logger.Fields = ["cause": reason, "set_aside": files.path(of: name)]
     if cause == .damaged {
       log.error("the collector's database is damaged: it is set aside, and what can be read is brought over", place)
@@ -83,6 +112,14 @@ struct DatabaseOpening {
   }
 
   private func adopt(_ name: String, into database: PacketDatabase) throws(SQLiteError) {
+    if let repair = LogRepair.run(database: files.path(of: name), pageBytes: PacketSchema.pageBytes) {
+      log.warning(
+        "the log of the database that was set aside is read over its damaged frames",
+        [
+          "file": name, "frames": String(repair.frames), "damaged": String(repair.damagedFrames),
+          "left_out": String(repair.missingFrames),
+        ])
+    }
     let source: DatabaseSource
     do { source = try DatabaseSource(path: files.path(of: name)) } catch {
       log.error(
@@ -90,27 +127,34 @@ struct DatabaseOpening {
         ["file": files.path(of: name), "cause": error.description])
       return try note(name, isDone: true, in: database)
     }
-    var ids = 0
+    var unreadable: Int64 = 0
     try database.connection.transaction { () throws(SQLiteError) in
-      ids = try Self.adopt(source, into: database)
+      try Self.adopt(source, into: database)
+      unreadable = try database.missingIDs()
       try note(name, isDone: false, in: database)
     }
-    log.info("the packet ids of a database that was set aside are known", ["file": name, "ids": String(ids)])
+    let ids = try database.connection.firstInt("SELECT count(*) FROM packets") ?? 0
+    log.log(
+      unreadable == 0 ? .info : .error,
+      unreadable == 0
+        ? "the packet ids of a database that was set aside are known"
+        : "packet ids of a database that was set aside can't be read: such a packet that is sent again is stored again, "
+          + "unless a report of it is brought over before",
+      ["file": name, "ids": String(ids), "unreadable": String(unreadable)])
   }
 
   private func note(_ name: String, isDone: Bool, in database: PacketDatabase) throws(SQLiteError) {
     try database.connection.execute("REPLACE INTO imports VALUES ('\(name)', 0, 0, 0, \(isDone ? 1 : 0))")
   }
 
-  private static func adopt(_ source: DatabaseSource, into database: PacketDatabase) throws(SQLiteError) -> Int {
+  private static func adopt(_ source: DatabaseSource, into database: PacketDatabase) throws(SQLiteError) {
     for known in source.streams.values { try database.adopt(known) }
-    var (ids, failure) = (0, SQLiteError?.none)
+    var failure = SQLiteError?.none
     source.forEachPacket { stream, packet, number, day in
       guard failure == nil else { return }
       do throws(SQLiteError) {
         let found = try database.streamOrNew(stream)
         try database.add(packet, of: found.id, number: number, day: day)
-        ids += 1
       } catch { failure = error }
     }
     if let failure { throw failure }
@@ -122,13 +166,24 @@ struct DatabaseOpening {
     try database.skipReports(upTo: source.newestReport ?? 1 << 40)
     let served = max(source.servedSeconds, try database.fact("served_seconds") ?? 0)
     try database.set("served_seconds", served)
-    return ids
   }
 }
 
 extension SQLiteError {
+  /// The database was damaged too often to be replaced once more.
+  static func damagedAgain(_ reason: String, times: Int, folder: String) -> SQLiteError {
+    SQLiteError(
+      code: -2,
+      message:
+        "the database is damaged for the \(times)th time within an hour (\(reason)): it is not replaced any more; "
+        + "replace the disk, or move the databases that were set aside out of \(folder)")
+  }
+  var isDamagedAgain: Bool { code == -2 }
+
   /// The file is not what was written.
   var isDamage: Bool { isCorruption || isShortRead }
+  /// In prism's own words where it is prism's error.
+  var cause: String { code < 0 ? message : "SQLite \(code): \(message)" }
   /// A value is too large or of the wrong kind.
   var isRejection: Bool { (18...20).contains(primaryCode) }
 }

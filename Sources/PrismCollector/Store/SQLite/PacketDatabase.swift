@@ -261,4 +261,15 @@ extension PacketDatabase {
     update.bind(":forgotten_time", known.forgottenTime)
     try update.run()
   }
+
+  /// How many of the packets that streams count have no id here. A stream's packets are numbered without gaps, and the
+  /// oldest are forgotten first.
+  func missingIDs() throws(SQLiteError) -> Int64 {
+    try connection.firstInt(
+      """
+      SELECT sum(max(0, s.packets - coalesce(p.first, 1) + 1 - coalesce(p.ids, 0)))
+      FROM streams s LEFT JOIN (SELECT stream, min(number) AS first, count(*) AS ids FROM packets GROUP BY stream) p
+        ON p.stream = s.id
+      """) ?? 0
+  }
 }

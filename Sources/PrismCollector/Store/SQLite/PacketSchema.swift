@@ -8,6 +8,7 @@ import PrismSQLite
 enum PacketSchema {
   static let version = 2
   static let blockBits: Int64 = 12
+  static let pageBytes = 8192
 
   static let sql = """
     CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -40,7 +41,7 @@ enum PacketSchema {
     """
 
   static let settings = """
-    PRAGMA page_size = 8192;
+    PRAGMA page_size = \(pageBytes);
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
     PRAGMA secure_delete = OFF;
@@ -49,6 +50,7 @@ enum PacketSchema {
     PRAGMA mmap_size = 0;
     PRAGMA temp_store = MEMORY;
     PRAGMA cache_size = -16384;
+    PRAGMA cache_spill = OFF;
     PRAGMA wal_autocheckpoint = 4000;
     PRAGMA journal_size_limit = 67108864;
     """

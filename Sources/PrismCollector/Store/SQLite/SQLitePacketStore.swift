@@ -20,6 +20,8 @@ actor SQLitePacketStore: PacketStore {
     var outputs: [String] = []
     /// Of reports past `retentionDays` that wait for an output; past it the oldest are deleted.
     var outputLagBytes: Int64 = 10_240 * 1_048_576
+    /// A larger database is checked after an unclean end while packets are taken, a smaller one before.
+    var checkedAtOnceBytesMax = 256 * 1_048_576
     /// A VFS that was registered under this name; nil: the system's.
     var vfs: String?
     var time: any TimeSource = SystemTime()
@@ -44,10 +46,16 @@ actor SQLitePacketStore: PacketStore {
   /// Remembered for a database that must be replaced.
   private var newestReport: Int64 = 0
   private var maintenance = SQLiteMaintenance()
-  /// When a damaged database was replaced lately.
-  private var replacedAt: [Duration] = []
-  /// In an hour.
-  private static let replacedMax = 3
+  /// How often the database was replaced: a check that began before says nothing of the new one.
+  private var replacements = 0
+  /// The database is damaged and was replaced too often: until then, in uptime, no packet is taken.
+  private var refusal: (error: SQLiteError, until: Duration)?
+  /// Until it is opened again.
+  private var isRefused = false
+  /// A database was opened in this process.
+  private var hasBegun = false
+  private static let refusalDuration = Duration.seconds(60)
+  private let laterCheck = Mutex<Task<Void, Never>?>(nil)
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
@@ -60,24 +68,37 @@ actor SQLitePacketStore: PacketStore {
     files = DatabaseFiles(folder: options.folder)
     reader = ReportReader(path: files.path, vfs: options.vfs)
     files.protect()
-    let opening = DatabaseOpening(files: files, vfs: options.vfs, time: options.time, log: options.log)
-    let opened = try opening.open(isChecked: files.wasClean != true)
+    let opening = DatabaseOpening(
+      files: files, vfs: options.vfs, time: options.time, log: options.log,
+      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax)
+    let opened: (database: PacketDatabase, isLeftUnchecked: Bool)
+    do throws(SQLiteError) { opened = try opening.open(isChecked: files.wasClean != true) } catch {
+      guard error.isDamagedAgain else { throw error }
+      failureNow.withLock { $0 = error.message }
+      options.log.error("the collector takes no packets", ["cause": error.message])
+      return
+    }
     database = opened.database
     files.protect()
     files.markRunning()
     let seconds = try opened.database.fact("served_seconds") ?? 0
     served = (seconds, options.time.uptime, seconds)
     newestReport = opened.database.nextReport - 1
-    if opened.isLeftUnchecked { Task { await checkLater() } }
+    hasBegun = true
+    if opened.isLeftUnchecked {
+      let check = Task { await checkLater() }
+      laterCheck.withLock { $0 = check }
+    }
   }
 
   func close() {
     guard !isClosed else { return }
     isClosed = true
+    let isOpen = database != nil
     if let database { try? database.set("served_seconds", servedSeconds) }
     reader.closeLater()
     database = nil
-    files.markClean()
+    if isOpen { files.markClean() }
     lock = nil
   }
 
@@ -171,10 +192,20 @@ actor SQLitePacketStore: PacketStore {
   }
 
   /// SQLite's check of a file that is too large to be checked before the start.
-  private func checkLater() {
-    let check = IntegrityCheck(path: files.path, vfs: options.vfs)
-    Task { if case .success(let faults) = await check.runInBackground(), let found = faults.first { replace(found) } }
+  private func checkLater() async {
+    let before = replacements
+    let found = await IntegrityCheck(path: files.path, vfs: options.vfs).runInBackground()
+    guard !isClosed, replacements == before else { return }
+    switch found {
+    case .success(let faults):
+      if let fault = faults.first { replace(fault) }
+    case .failure(let error):
+      options.log.warning("the collector's database could not be checked", ["cause": error.description])
+    }
   }
+
+  /// Waits until the check of a large database is over, if there is one.
+  nonisolated func waitForCheck() async { await laterCheck.withLock { $0 }?.value }
 
   // MARK: Failures
 
@@ -196,15 +227,33 @@ actor SQLitePacketStore: PacketStore {
 
   private func opened() throws(SQLiteError) -> PacketDatabase {
     if let database { return database }
-    let opened = try opening.open(isChecked: false).database
+    if let refusal {
+      guard options.time.uptime >= refusal.until else { throw refusal.error }
+      (self.refusal, isRefused) = (nil, true)
+    }
+    // A database that was refused, or never opened, is checked first.
+    let isChecked = isRefused || !hasBegun
+    let opened = try opening.open(isChecked: isChecked).database
+    isRefused = false
+    if !hasBegun { try begin(opened) }
     database = opened
     return opened
   }
 
+  /// The first database of this process, where the start was refused.
+  private func begin(_ opened: PacketDatabase) throws(SQLiteError) {
+    files.protect()
+    files.markRunning()
+    let seconds = try opened.fact("served_seconds") ?? 0
+    served = (seconds, options.time.uptime, seconds)
+    newestReport = opened.nextReport - 1
+    hasBegun = true
+  }
+
   private var opening: DatabaseOpening {
     DatabaseOpening(
-      files: files, vfs: options.vfs, time: options.time, log: options.log, newestReport: newestReport,
-      servedSeconds: servedSeconds)
+      files: files, vfs: options.vfs, time: options.time, log: options.log,
+      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax, newestReport: newestReport, servedSeconds: servedSeconds)
   }
 
   private func failed(_ error: SQLiteError, _ fault: String) -> StoreFailure {
@@ -214,9 +263,10 @@ actor SQLitePacketStore: PacketStore {
     if error.isRejection { return .rejected("SQLite \(error.code)") }
     if error.isDamage {
       replace(error.description)
-      return .unavailable("its database was damaged and is replaced")
+      return .unavailable(refusal?.error.message ?? "its database was damaged and is replaced")
     }
-    let cause = error.isDiskFull ? "no space is left on its disk" : "SQLite \(error.code): \(error.message)"
+    if error.isDamagedAgain { refusal = refusal ?? (error, options.time.uptime + Self.refusalDuration) }
+    let cause = error.isDiskFull ? "no space is left on its disk" : error.cause
     note(failure: cause, fault)
     return .unavailable(cause)
   }
@@ -230,12 +280,10 @@ actor SQLitePacketStore: PacketStore {
     guard !isClosed else { return }
     reader.closeLater()
     database = nil
-    replacedAt = (replacedAt + [options.time.uptime]).suffix(Self.replacedMax + 1)
-    if let first = replacedAt.first, replacedAt.count > Self.replacedMax, options.time.uptime - first < .seconds(3600) {
-      return note(failure: cause, "the collector's database is damaged again and again: replace its disk")
-    }
+    replacements += 1
     do throws(SQLiteError) { database = try opening.replace(.damaged, for: cause) } catch {
-      note(failure: error.description, "the collector's database is damaged, and no new one can be begun")
+      refusal = (error, options.time.uptime + Self.refusalDuration)
+      note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
     }
   }
 }

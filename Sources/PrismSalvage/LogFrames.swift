@@ -1,0 +1,100 @@
+import Glibc
+
+/// The frames of a write-ahead log, one after the other, without SQLite.
+///
+/// Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+struct LogFrames {
+  static let headerBytes = 32
+  static let frameHeaderBytes = 24
+
+  struct Frame {
+    /// Header and page.
+    var bytes: [UInt8]
+    /// In the file.
+    var offset: Int
+    /// It belongs to this round through the file: frames of an earlier one have other salts.
+    var hasSalts: Bool
+    /// Its checksum, which goes on from the frame before it, fits. The salts are not part of it.
+    var isSummed: Bool
+
+    /// The checksum of all before it.
+    fileprivate var seed: LogChecksum
+
+    var isWhole: Bool { hasSalts && isSummed }
+    var page: Int { bytes.bigEndian32(0) }
+    /// It ends a transaction.
+    var isCommit: Bool { bytes.bigEndian32(4) != 0 }
+  }
+
+  let isHeaderWhole: Bool
+  let pageBytes: Int
+  let salts: [UInt8]
+  let fileBytes: Int
+  private let descriptor: Int32
+  private let isBigEndian: Bool
+  private let firstSeed: LogChecksum
+  private var seed: LogChecksum
+  private(set) var offset = Self.headerBytes
+
+  var frameBytes: Int { Self.frameHeaderBytes + pageBytes }
+
+  /// nil: there is no frame in it.
+  init?(_ descriptor: Int32, pageBytes: Int) {
+    (self.descriptor, self.pageBytes) = (descriptor, pageBytes)
+    guard let header = Self.read(descriptor, at: 0, Self.headerBytes),
+      let first = Self.read(descriptor, at: Self.headerBytes, Self.frameHeaderBytes + pageBytes)
+    else { return nil }
+    isHeaderWhole = Self.isWhole(header, pageBytes: pageBytes)
+    salts = Array(isHeaderWhole ? header[16..<24] : first[8..<16])
+    isBigEndian = isHeaderWhole && header[3] & 1 == 1
+    firstSeed = LogChecksum(header, at: 24)
+    seed = firstSeed
+    var facts = stat()
+    fileBytes = fstat(descriptor, &facts) == 0 ? Int(facts.st_size) : 0
+  }
+
+  /// nil: the file ends.
+  mutating func next() -> Frame? {
+    guard let bytes = Self.read(descriptor, at: offset, frameBytes) else { return nil }
+    let before = seed
+    defer { (seed, offset) = (LogChecksum(bytes, at: 16), offset + frameBytes) }
+    return Frame(
+      bytes: bytes, offset: offset, hasSalts: Array(bytes[8..<16]) == salts, isSummed: isSummed(bytes, before),
+      seed: before)
+  }
+
+  private func isSummed(_ bytes: [UInt8], _ seed: LogChecksum) -> Bool {
+    var sum = seed
+    sum.add(bytes[0..<8], isBigEndian: isBigEndian)
+    sum.add(bytes[Self.frameHeaderBytes...], isBigEndian: isBigEndian)
+    return sum == LogChecksum(bytes, at: 16)
+  }
+
+  /// The frame with the one bit of its page number, or of its mark of a commit, that makes the checksum fit; nil: the
+  /// damage is elsewhere.
+  func corrected(_ frame: Frame) -> Frame? {
+    var bytes = frame.bytes
+    for bit in 0..<64 {
+      bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+      if isSummed(bytes, frame.seed) {
+        return Frame(bytes: bytes, offset: frame.offset, hasSalts: true, isSummed: true, seed: frame.seed)
+      }
+      bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+    }
+    return nil
+  }
+
+  mutating func rewind() { (seed, offset) = (firstSeed, Self.headerBytes) }
+
+  private static func isWhole(_ header: [UInt8], pageBytes: Int) -> Bool {
+    guard header.bigEndian32(0) & ~1 == 0x377F_0682, header.bigEndian32(8) == pageBytes else { return false }
+    var sum = LogChecksum()
+    sum.add(header[0..<24], isBigEndian: header[3] & 1 == 1)
+    return sum == LogChecksum(header, at: 24)
+  }
+
+  private static func read(_ descriptor: Int32, at offset: Int, _ count: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0, count: count)
+    return pread(descriptor, &bytes, count, off_t(offset)) == count ? bytes : nil
+  }
+}
