@@ -85,8 +85,9 @@ final class ContextHistory {
       case ...9: .dead(id, cause: cause)
       default: .split(id, first: first, second: second)
       }
-    if case .split = disposition { inFlight += [first, second] }
     try await (try opened).settle(disposition)
+    // A packet of one row is not split.
+    if case .split = disposition { inFlight += try await (try opened).read(id) == nil ? [first, second] : [id] }
     return "settle \(disposition)"
   }
 
