@@ -21,7 +21,7 @@ enum MsgPackHarness {
     while !rest.isEmpty, !stream.mustClose {
       let piece = Array(rest.prefix(pieceBytes))
       let used = stream.consume(piece.span, from: 0)
-      precondition(used > 0 || stream.hasMessage, "the stream stands still")
+      precondition(used > 0 || stream.hasMessage, "the stream takes nothing")
       rest = rest.dropFirst(used)
       if let message = stream.takeMessage() { found += split(message) }
     }

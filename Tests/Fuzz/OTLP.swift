@@ -5,7 +5,7 @@ import PrismProtocol
 
 /// Requests of OTLP in both encodings. The first byte says the signal and the encoding.
 ///
-/// What is read must fit its limits, and each record must be JSON that this program reads again.
+/// A request must fit its limits, and each record must be JSON that this program reads again.
 @main
 enum OTLPHarness {
   static func main() { Fuzz.run { run($0) } }

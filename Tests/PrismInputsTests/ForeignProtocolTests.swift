@@ -21,7 +21,7 @@ import Testing
     (nil, "{\"a:1|c\n"),
   ]
 
-  @Test("a protocol is told by its first bytes", arguments: openings)
+  @Test("a protocol is recognized by its first bytes", arguments: openings)
   func recognized(expected: ForeignProtocol?, opening: String) {
     #expect(ForeignProtocol(Array(opening.utf8)[...]) == expected)
   }
@@ -30,7 +30,7 @@ import Testing
   func msgpack(byte: UInt8) { #expect(ForeignProtocol([byte]) == .msgpack) }
 
   @Test(
-    "on the ingest socket it is answered in one line, counted, and told with its peer to those who follow",
+    "on the ingest socket it is answered in one line, counted, and shown with its peer to those who follow",
     arguments: openings.filter { $0.0 != nil }, [1, Int.max])
   func answered(opening: (ForeignProtocol?, String), piece: Int) async throws {
     try await withInputRig { rig in

@@ -206,7 +206,9 @@ import Testing
 
   @Test("off, the paths are not there; a reload opens and closes the address, without the connections that are there")
   func reload() async throws {
-    try await withInputRig({ $0.daemon.otlp = .init() }) { rig in
+    try await withInputRig {
+      $0.daemon.otlp = .init()
+    } _: { rig in
       let off = try await Self.exchange(Self.request(Array("{}".utf8)), .unix(rig.path))
       #expect(off.status == 404)
       #expect(off.json?["message"]?.string?.contains("otlp.listen") == true)
@@ -224,7 +226,7 @@ import Testing
       #expect(try await rig.port(.otlp) == port)
       daemon.otlp.listen = nil
       try await rig.server.listen(daemon)
-      #expect(throws: InputClient.Failure.self) { try InputClient(.tcp(port)) }
+      #expect((try? InputClient(.tcp(port))) == nil, "nothing listens there any more")
     }
   }
 

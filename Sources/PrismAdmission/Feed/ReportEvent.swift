@@ -22,9 +22,9 @@ public struct ReportEvent: Sendable, Equatable {
   /// nil: no payload, or refused before.
   public var payloadBytes: Int?
 
-  /// What a client spoke in place of a report, for people; nil for a report.
+  /// The protocol that a client spoke in place of a report, for people; nil for a report.
   public var foreign: String?
-  /// Who spoke it, for people.
+  /// The client's user and process, for people.
   public var peer: String?
 
   /// An event at `time`.

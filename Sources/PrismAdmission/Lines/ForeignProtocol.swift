@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// A protocol that a client speaks where it is not taken, told by its first bytes; the raw value is a metric's label. Pure.
+/// A protocol that a client speaks where it is not taken, recognized by its first bytes; the raw value is a metric's label. Pure.
 public enum ForeignProtocol: String, CaseIterable, Sendable {
   case tls, http2, msgpack, syslog, statsd, http, lines, other
 
@@ -71,7 +71,7 @@ public enum ForeignProtocol: String, CaseIterable, Sendable {
     }
   }
 
-  /// What a client reads: what was met, what is allowed, and what to do. It has nothing of the input.
+  /// The answer: the protocol that was met, those that are allowed, and what to do. It has nothing of the input.
   public var refusal: Refusal { Refusal(.badRequest, "this is \(title); \(allowed)") }
 
   private var allowed: String {

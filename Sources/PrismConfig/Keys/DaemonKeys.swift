@@ -63,10 +63,10 @@ package enum DaemonKeys {
       "the namespace of Fluent's events"),
     Key(
       "forward.types", .tagRules, at: \.forward.types,
-      "the type of each tag, by a glob; the first that matches decides, and a tag that none matches is the type"),
+      "the type of each tag, by a glob; the first that matches decides, and a tag without a match is the type"),
     Key(
       "forward.sharedKeyFile", .tokenFile, optional: \.forward.sharedKeyFile,
-      "a file with the shared key that senders over TCP must know; a socket needs none"),
+      "a file with the shared key that senders over TCP must know; a socket does without"),
   ]
 
   private static let storage: [Key] = [

@@ -61,11 +61,11 @@ public struct DaemonConfiguration: Sendable, Equatable {
 
   /// The keys under `otlp`.
   public struct OTLP: Sendable, Equatable {
-    /// The namespace where none is named.
+    /// The namespace if the configuration names no other.
     public static let namespaceDefault = "otel"
     /// `ADDRESS:PORT` on loopback; nil: not served over TCP.
     public var listen: String?
-    /// The namespace of records whose resource names none; nil: `otel`.
+    /// The namespace of records whose resource has no `prism.namespace`; nil: `otel`.
     public var namespace: String?
     /// An error with an exception is also reported as `appCrash`.
     public var exceptions = false
@@ -76,15 +76,15 @@ public struct DaemonConfiguration: Sendable, Equatable {
 
   /// The keys under `forward`.
   public struct Forward: Sendable, Equatable {
-    /// The namespace where none is configured.
+    /// The namespace if the configuration names no other.
     public static let namespaceDefault = "logs"
-    /// The path of a Unix socket, at most 107 bytes, with the mode and the group of the ingest socket; nil: there is none.
+    /// The path of a Unix socket, at most 107 bytes, with the mode and the group of the ingest socket; nil: it is not opened.
     public var socket: String?
     /// `ADDRESS:PORT` on loopback; nil: not served over TCP.
     public var listen: String?
     /// The namespace of the events; nil: `logs`.
     public var namespace: String?
-    /// Types of tags, in the order of the file; the first that matches decides. A tag that none matches is the type.
+    /// Types of tags, in the order of the file; the first that matches decides. A tag without a match is the type.
     public var types: [TagRule] = []
     /// The secret that both ends must know over TCP; nil: no handshake.
     public var sharedKeyFile: HeldFile?

@@ -10,6 +10,7 @@ import PrismProtocol
 /// Messages are decoded on a queue of its own, one at a time.
 public actor ForwardInput: StreamInput {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.forward")
+  /// The queue that decodes.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// How often events that may be taken later are tried before the connection ends without their acknowledgement.
@@ -27,13 +28,16 @@ public actor ForwardInput: StreamInput {
     (self.time, self.snapshot) = (time, snapshot)
   }
 
+  /// As `StreamInput` says.
   public nonisolated var name: String { "forward" }
 
+  /// As `StreamInput` says.
   public nonisolated func makeStream(isTCP: Bool) -> any MessageStream {
     let key = isTCP ? snapshot().daemon.forward.sharedKey : nil
     return ForwardStream(key: key.map { SharedKey(text: $0.bytes) })
   }
 
+  /// Answers a request, after the commit of its reports.
   public func answer(
     _ request: InputRequest, from peer: ReportingPeer, to sink: any SubmissionSink
   ) async -> InputAnswer {

@@ -10,6 +10,7 @@ import PrismProtocol
 /// Requests are decoded on a queue of its own, one at a time.
 public actor OTLPInput: HTTPInput {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.otlp")
+  /// The queue that decodes.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Reports that one commit takes together.
@@ -21,13 +22,17 @@ public actor OTLPInput: HTTPInput {
   /// - Parameter snapshot: the configuration in force, asked for each request.
   public init(snapshot: @escaping @Sendable () -> Snapshot) { self.snapshot = snapshot }
 
+  /// As `HTTPInput` says.
   public nonisolated var paths: [String] { OTLPSignal.allCases.map(\.path) }
+  /// As `HTTPInput` says.
   public nonisolated var bodyBytesMax: Int { OTLPLimits.bodyBytesMax }
 
+  /// As `HTTPInput` says.
   public nonisolated func name(of request: InputRequest) -> String {
     "otlp_" + (OTLPSignal(path: request.path)?.rawValue ?? "")
   }
 
+  /// As `HTTPInput` says.
   public nonisolated func refusal(of request: InputRequest) -> (status: Int, message: String)? {
     guard snapshot().daemon.otlp.isOn else {
       return (404, "OTLP is off here; set otlp.listen or otlp.namespace in prismd.yaml")
@@ -36,6 +41,7 @@ public actor OTLPInput: HTTPInput {
     return (415, "Content-Type must be application/x-protobuf or application/json")
   }
 
+  /// Answers a request, after the commit of its reports.
   public nonisolated func answer(
     to request: InputRequest, status: Int, message: String, retrySeconds: Int?
   ) -> InputAnswer {
@@ -43,6 +49,7 @@ public actor OTLPInput: HTTPInput {
     return InputAnswer(OTLPAnswer(fault: OTLPFault(status, message), encoding, retrySeconds: retrySeconds))
   }
 
+  /// Answers a request, after the commit of its reports.
   public func answer(
     _ request: InputRequest, from peer: ReportingPeer, to sink: any SubmissionSink
   ) async -> InputAnswer {

@@ -40,7 +40,7 @@ struct OTLPReports {
     return parts.filter { !$0.isEmpty }
   }
 
-  /// What the records of a scope have in common.
+  /// The common part of a scope's records.
   private struct Place {
     let namespace: String
     let source: SubmissionSource

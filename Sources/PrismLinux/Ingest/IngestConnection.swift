@@ -30,7 +30,7 @@ final class IngestConnection {
   /// Bytes of memory for a message that another input has.
   private var handedBytes: Int?
   private var isStreamEnded = false, hasSpoken = false
-  /// What the client speaks, if it is not taken here: nothing more is read of it.
+  /// The client's protocol, if it is not taken here: nothing more is read of it.
   private(set) var foreign: ForeignProtocol?
   /// It was counted, and shown to those who follow.
   var isForeignTold = false

@@ -39,9 +39,9 @@ public actor IngestServer {
   var state = State.idle
   var rules: AdmissionRules
   var accepting: SocketLoop.Watch
-  /// What answers the HTTP paths of another input.
+  /// Answers the HTTP paths of another input.
   let httpInput: (any HTTPInput)?
-  /// What speaks on connections of `forward.socket` and `forward.listen`.
+  /// Speaks on connections of `forward.socket` and `forward.listen`.
   let streamInput: (any StreamInput)?
   /// Further listening sockets, by their number in the loop.
   var entrances: [Int: OpenEntrance] = [:]
@@ -66,7 +66,7 @@ public actor IngestServer {
   /// - Parameter snapshot: the configuration in force; asked whenever something arrives.
   /// - Parameter version: of the daemon, for the answer to a greeting.
   /// - Parameter feed: gets reports that are refused before they reach `sink`.
-  /// - Parameter httpInput: answers the HTTP paths of another input; nil: there are none.
+  /// - Parameter httpInput: answers the HTTP paths of another input; nil: there are no such paths.
   /// - Parameter streamInput: speaks the protocol of `forward.socket` and `forward.listen`; nil: they are not opened.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.

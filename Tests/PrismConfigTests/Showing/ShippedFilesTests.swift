@@ -80,7 +80,8 @@ struct ShippedFilesTests {
     }
     let folder = try ConfigurationFolder([
       "prismd.yaml": uncomment(Self.daemonSample), "namespaces.d/prism.yaml": uncomment(Self.namespaceSample),
-      "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t", "ca.pem": FilesTests.certificate,
+      "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t",
+      "ca.pem": FilesTests.certificate,
       "client.pem": FilesTests.certificate, "client.key": FilesTests.privateKey,
     ])
     #expect(folder.faultLines().isEmpty)

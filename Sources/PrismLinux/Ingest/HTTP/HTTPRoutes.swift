@@ -11,7 +11,7 @@ struct HTTPRoutes {
 
   /// A record in JSON and its report take about as much again as it does in protobuf, each.
   private static let growth = 4
-  /// What compressed bodies mostly become; past it, they are taken one at a time (`InputRequest.reservedBytes`).
+  /// The usual growth of compressed bodies; past it, they are taken one at a time (`InputRequest.reservedBytes`).
   private static let unpackedGrowth = 8
 
   /// Bytes of memory that a request of another input needs in all.

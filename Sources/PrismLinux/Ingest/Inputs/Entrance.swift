@@ -1,7 +1,7 @@
 import CLinux
 import PrismConfig
 
-/// What a listening socket takes.
+/// The purpose of a listening socket.
 enum Entrance: Hashable {
   /// The ingest socket: lines or HTTP.
   case reports

@@ -47,7 +47,7 @@ extension IngestServer {
 
   func endEntrance(_ id: Int) { entrances.removeValue(forKey: id)?.close() }
 
-  /// Accepts connections at all entrances, or at none for a while.
+  /// Accepts connections at all entrances, or pauses them for a while.
   func watchEntrances(reads: Bool) {
     accepting.set(reads: reads, writes: false)
     for id in entrances.keys { entrances[id]?.watch.set(reads: reads, writes: false) }

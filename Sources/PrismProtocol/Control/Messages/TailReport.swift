@@ -10,7 +10,7 @@ public struct TailReport: ControlMessage {
   public var namespace: String?, type: String?, reportId: String?
   /// nil: it was refused before it had any.
   public var metaBytes: Int?, payloadBytes: Int?
-  /// What a client spoke in place of a report; nil for a report.
+  /// The protocol that a client spoke in place of a report; nil for a report.
   public var foreign: String?
   /// The user and the process of that client; nil for a report.
   public var peer: String?
