@@ -33,7 +33,7 @@ public final class Collector: Sendable {
   }
 
   /// Where devices are enrolled and revoked: beside the reports.
-  public static func deviceStore(_ options: CollectorOptions) throws(DeviceStoreFailure) -> any DeviceStore {
+  package static func deviceStore(_ options: CollectorOptions) throws(DeviceStoreFailure) -> any DeviceStore {
     if let target = options.store { return PostgreSQLDeviceStore(target) }
     return try SQLiteDeviceStore(folder: options.state)
   }

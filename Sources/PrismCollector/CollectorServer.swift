@@ -71,7 +71,7 @@ extension Collector {
     }
   }
 
-  /// A store that is away now refuses packets; nobody has to be let in gradually then.
+  /// A store that is away now refuses packets; then no device has to be let in gradually.
   fileprivate func beginAdmission() async {
     guard let devices = try? await store.deviceCount() else { return }
     admission.begin(devices: devices)

@@ -5,8 +5,8 @@ extension SQLiteConnection {
   private static let logHeaderBytes = 32
   private static let frameHeaderBytes = 24
 
-  /// Copies the log into the database, as far as no reader prevents it, and cuts off what the log's file has behind the last
-  /// commit: frames of a commit that failed, or of an earlier round. The next commit may be shorter, and then the frames
+  /// Copies the log into the database, as far as no reader prevents it. Then it cuts off what the log's file has behind the
+  /// last commit: frames of a commit that failed, or of an earlier round. The next commit may be shorter, and then the frames
   /// behind it would look like commits behind damage.
   /// - Parameter pageBytes: of the database.
   public func settleLog(path: String, pageBytes: Int) throws(SQLiteError) {

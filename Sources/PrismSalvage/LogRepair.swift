@@ -5,7 +5,7 @@ import Glibc
 /// Each frame of the copy has a checksum that fits. A frame whose own checksum fails is copied if its content may be a
 /// page: nearly all of it may be as it was. Any other is left out, and its page is as the commit before left it.
 public struct LogRepair {
-  /// What the name of the copy ends in, behind the log's, while it is written.
+  /// The end of the copy's name, behind the log's, while it is written.
   public static let copySuffix = "-wal.repaired"
 
   /// Frames of the copy.

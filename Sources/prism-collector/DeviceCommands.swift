@@ -15,7 +15,7 @@ struct DeviceCommands {
       token KEY-ID COUNT DAYS prints an enrollment token for COUNT devices within DAYS days, whose keys are made from the
                               master KEY-ID (`derive: device`). It is printed once, and kept as a hash
       tokens                  every enrollment token: name, key, devices, when it expires
-      remove-token NAME       nobody enrolls with it any more
+      remove-token NAME       no device enrolls with it any more
 
     Exit codes: 0, 1 there is no such device or token, 64 usage, 69 the store can't be reached, 78 configuration.
     """

@@ -153,7 +153,7 @@ struct PrismClientTests {
     #expect(try await PrismClient(socket: daemon.path).common() == ["APP_NAME": "pos"])
   }
 
-  @Test("the gather switch is answered from memory, and asked for once in 30 s", .timeLimit(.minutes(1)))
+  @Test("the gather switch is answered from memory, and asked for once in 30 s", .timeLimit(.minutes(10)))
   func gathers() async throws {
     let daemon = ScriptedDaemon([
       [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(#"{"isGather":false}"# + "\n")]

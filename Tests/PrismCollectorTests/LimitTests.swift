@@ -72,7 +72,7 @@ struct LimitTests {
     #expect(refusal.status == 400 && refusal.code == .countMismatch)
   }
 
-  @Test("memory is given back however a packet ends, and to those who wait first", .timeLimit(.minutes(1)))
+  @Test("memory is given back however a packet ends, and to those who wait first", .timeLimit(.minutes(10)))
   func memory() async throws {
     let budget = MemoryBudget(bytesMax: 100)
     var first = await budget.take(80)
@@ -89,7 +89,7 @@ struct LimitTests {
     #expect(leases.0 != nil && leases.1 != nil && budget.usedBytes == 100)
   }
 
-  @Test("too many packets that wait for memory: the next one is told to come again", .timeLimit(.minutes(1)))
+  @Test("too many packets that wait for memory: the next one is told to come again", .timeLimit(.minutes(10)))
   func waiting() async throws {
     let budget = MemoryBudget(bytesMax: 10)
     let lease = try #require(await budget.take(10))

@@ -75,7 +75,7 @@ struct ReadingTests {
   }
 
   @Test(
-    "without a reader's tokens only the owner's socket reads, which no other user can open", .timeLimit(.minutes(1)))
+    "without a reader's tokens only the owner's socket reads, which no other user can open", .timeLimit(.minutes(10)))
   func socket() async throws {
     let server = try collector(readers: false).serve()
     #expect(server.readerPort == nil)

@@ -7,7 +7,7 @@ import Testing
 @Suite("Every command")
 struct CommandTests {
   /// Those whose output is not the daemon's answer: a file, a script, a screen, another program's, or NDJSON in any case.
-  private static let withoutJSON = ["run", "export", "keys new", "decode", "completion", "top"]
+  private static let withoutJSON = ["run", "export", "keys new", "enroll", "decode", "completion", "top"]
 
   @Test("has --json, unless its output is none of that kind")
   func json() {

@@ -46,7 +46,7 @@ struct CompletionTests {
     #expect(answer.exitCode == 0 && Set(answer.lines) == Set(expected), "\(answer.output)")
   }
 
-  /// What every shell must offer.
+  /// The words that every shell must offer.
   private static let lines: [(String, [String])] = [
     ("prismctl ", Array(Set(commands.compactMap(\.words.first)))),
     ("prismctl fl", ["flush"]),
@@ -86,7 +86,7 @@ struct CompletionTests {
     esac
     """
 
-  /// What a shell offers after `line`, with the stub as `prismctl`. Of files the last part of their path.
+  /// The words that a shell offers after `line`, with the stub as `prismctl`. Of files the last part of their path.
   private static func offers(_ shell: String, after line: String) throws -> Set<String> {
     let folder = TemporaryFolder()
     try folder.write(stub, to: "prismctl")
@@ -125,7 +125,7 @@ struct CompletionTests {
 
   private static let zshProbe = HeldFile.root.appending(path: "Tests/PrismctlTests/complete.zsh").path
 
-  @Test("an option's name takes the same kind of value wherever it stands")
+  @Test("an option's name takes the same kind of value in each command")
   func optionsAgree() {
     var kinds: [String: CompletionTable.Value?] = [:]
     for option in commands.flatMap(Self.table.options) {

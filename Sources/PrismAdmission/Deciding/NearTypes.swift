@@ -31,6 +31,6 @@ struct NearTypes {
 
   /// Upper and lower case are equal.
   private static func folded(_ name: String) -> [UInt8] {
-    name.utf8.prefix(bytesMax).map { 0x41...0x5A ~= $0 ? $0 + 0x20 : $0 }
+    name.utf8.prefix(bytesMax).map { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0 ? $0 | UInt8(ascii: " ") : $0 }
   }
 }

@@ -49,7 +49,7 @@ public enum ForeignProtocol: String, CaseIterable, Sendable {
       let bar = line[colon...].firstIndex(of: UInt8(ascii: "|")), bar > colon + 1
     else { return false }
     let isName = line[..<colon].allSatisfy {
-      $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "{") && $0 != UInt8(ascii: "\"")
+      $0 > UInt8(ascii: " ") && $0 <= UInt8(ascii: "~") && $0 != UInt8(ascii: "{") && $0 != UInt8(ascii: "\"")
     }
     let isValue = line[(colon + 1)..<bar].allSatisfy { isDigit($0) || "+-.eE".utf8.contains($0) }
     return isName && isValue && line[(bar + 1)...].first.map { "cgmhsd".utf8.contains($0) } == true

@@ -9,8 +9,8 @@ extension Collector {
   private static let enrollBytesMax = 4096
   private static let infoBytesMax = 1024
 
-  /// - Throws: 400 for a body that is no request, 401 without a good token, 403 and 409 for the device, 404 where no key is
-  ///   derived for devices, 503 where it can't be stored.
+  /// - Throws: 400 for a bad body, 401 without a good token, 403 and 409 for the device. 404 if no key is derived for devices,
+  ///   503 if the device can't be stored.
   func enroll(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
       let answer = try await enrolled(request)
@@ -25,7 +25,7 @@ extension Collector {
 
   private func enrolled(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     guard options.keyRules.values.contains(where: \.derivesForDevice) else {
-      throw CollectorRefusal(404, "this collector enrolls no devices: none of its keys has `derive: device`")
+      throw CollectorRefusal(404, "this collector enrolls no devices: no key of it has `derive: device`")
     }
     guard options.tls != nil || options.allowsPlainEnrollment || request.peer.isLocal else {
       throw CollectorRefusal(
@@ -63,20 +63,16 @@ extension Collector {
     guard let master = options.keys[keyID], let rule = options.keyRules[keyID], rule.derivesForDevice,
       let key = try? DeviceKey.derived(master: master, keyID: keyID, deviceID: device, cipher: .aes256GCM)
     else { throw CollectorRefusal(503, "the key that the token is for is not in the collector's configuration") }
-    var answer: [JSONValue.Member] = [
-      .init("deviceId", .string(device)), .init("keyId", .string(keyID)), .init("key", .string(Hex.encode(key.bytes))),
-    ]
-    if let namespaces = rule.namespaces {
-      answer.append(.init("namespaces", .array(namespaces.sorted().map { .string($0) })))
-    }
+    let answer = EnrolledKey(
+      deviceID: device, keyID: keyID, digits: Hex.encode(key.bytes), namespaces: rule.namespaces?.sorted())
     return HTTPResponse(
       status: 200, contentType: "application/json", headers: [("Cache-Control", "no-store")],
-      text: JSONValue.object(answer).text + "\n")
+      text: answer.json.text + "\n")
   }
 }
 
 extension EnrollmentRequest {
-  /// - Throws: 400 for what is none.
+  /// - Throws: 400 for a body that is no enrollment.
   init(_ body: [UInt8], bytesMax: Int, infoBytesMax: Int) throws(CollectorRefusal) {
     guard body.count <= bytesMax, let json = try? JSONValue(parsing: body), let members = json.object,
       members.allSatisfy({ ["deviceId", "info"].contains($0.key) })
@@ -84,9 +80,9 @@ extension EnrollmentRequest {
       throw CollectorRefusal(
         400, "an enrollment is a JSON object of at most \(bytesMax) bytes with deviceId and, if wanted, info")
     }
-    guard let device = json["deviceId"]?.string, (1...128).contains(device.utf8.count),
-      device.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-    else { throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters") }
+    guard let device = json["deviceId"]?.string, EnrolledKey.isDeviceID(device) else {
+      throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters")
+    }
     let info = json["info"].map { OutputText.line($0.string ?? $0.text) }
     guard info?.utf8.count ?? 0 <= infoBytesMax else {
       throw CollectorRefusal(400, "info must have at most \(infoBytesMax) bytes")

@@ -9,7 +9,7 @@ final class DeviceAdmission: Sendable {
     var uses: [String: DeviceUse] = [:]
   }
 
-  /// Devices that are counted; of more, those that sent longest ago begin anew.
+  /// Devices that are counted; of more, those that sent longest ago begin again.
   private static let devicesMax = 200_000
   /// A sender asks again after this time at the latest, so that a mended limit is noticed.
   private static let retryMax: Duration = .seconds(3600)
@@ -65,7 +65,7 @@ final class DeviceAdmission: Sendable {
     uses = uses.filter { $0.value.lastUsed > middle }
   }
 
-  /// Jitter of a quarter: many that are told the same time come back at different ones.
+  /// Jitter of a quarter: many that get the same time come back at different ones.
   private static func refusal(_ message: String, _ wait: Duration) -> CollectorRefusal {
     let seconds = min(wait, retryMax) / .seconds(1)
     let spread = seconds * (1 + Double.random(in: 0...0.25))

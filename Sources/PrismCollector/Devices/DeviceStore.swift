@@ -1,9 +1,9 @@
-/// Remembers enrolled and revoked devices, and enrollment tokens. What a call wrote is at rest when it returns.
-public protocol DeviceStore: Sendable {
+/// Remembers enrolled and revoked devices, and enrollment tokens. A write is at rest when its call returns.
+package protocol DeviceStore: Sendable {
   func add(_ token: EnrollmentToken) async throws(DeviceStoreFailure)
   /// All tokens, those that expire first before the others.
   func tokens() async throws(DeviceStoreFailure) -> [EnrollmentToken]
-  /// Lets nobody enroll with the token any more. - Returns: whether there was one of that name.
+  /// Lets no device enroll with the token any more. - Returns: whether there was one of that name.
   func removeToken(_ name: String) async throws(DeviceStoreFailure) -> Bool
 
   /// Decides by what is stored, and stores the device if it is enrolled, in one transaction.
@@ -25,18 +25,18 @@ public protocol DeviceStore: Sendable {
 }
 
 /// Why devices can't be read or written: one line.
-public struct DeviceStoreFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  public let description: String
+package struct DeviceStoreFailure: Error, Sendable, Equatable, CustomStringConvertible {
+  package let description: String
   init(_ description: String) { self.description = description }
 }
 
-/// What a device says of itself.
-public struct EnrollmentRequest: Sendable, Equatable {
+/// A device that asks for its key, and what it says of itself.
+package struct EnrollmentRequest: Sendable, Equatable {
   let deviceID: String
   let info: String?
 }
 
 /// Hides the decision, which is of no use outside.
-public struct EnrollmentAnswer: Sendable, Equatable {
+package struct EnrollmentAnswer: Sendable, Equatable {
   let decision: EnrollmentDecision
 }

@@ -1,24 +1,24 @@
-public import PrismProtocol
+package import PrismProtocol
 
 /// A device that was enrolled or revoked.
-public struct EnrolledDevice: Sendable, Equatable {
+package struct EnrolledDevice: Sendable, Equatable {
   /// As in its packets.
-  public let id: String
+  package let id: String
   /// The key that it was given; nil: it was not enrolled here.
-  public var keyID: String?
+  package var keyID: String?
   /// Milliseconds since 1970; nil: it was not enrolled here.
-  public var enrolledTime: Int64?
+  package var enrolledTime: Int64?
   /// The name of the token that enrolled it.
-  public var token: String?
+  package var token: String?
   /// What it said of itself.
-  public var info: String?
+  package var info: String?
   /// Milliseconds since 1970; nil: its packets are taken.
-  public var revokedTime: Int64?
+  package var revokedTime: Int64?
 
   init(id: String) { self.id = id }
 
   /// One line of `prism-collector device list`.
-  public var json: JSONValue {
+  package var json: JSONValue {
     let times = [("enrolledTime", enrolledTime), ("revokedTime", revokedTime)]
     let texts = [("keyId", keyID), ("token", token), ("info", info)]
     var members = [JSONValue.Member("deviceId", .string(id))]

@@ -1,24 +1,24 @@
 import PrismBase
 
 /// Devices and tokens in PostgreSQL, for all replicas.
-public actor PostgreSQLDeviceStore: DeviceStore {
+actor PostgreSQLDeviceStore: DeviceStore {
   private static let deadline: Duration = .seconds(10)
   private static let deviceColumns =
     "device, key_id, (extract(epoch FROM enrolled) * 1000)::bigint, token, info, "
     + "(extract(epoch FROM revoked) * 1000)::bigint"
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let setup: PostgreSQLSetup
   private var connection: PostgreSQLConnection?
 
   /// Connects with the first call.
-  public init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
+  init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
 
   // MARK: Tokens
 
-  public func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
+  func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
     try write { (connection, by) throws(PostgreSQLError) in
       _ = try connection.query(
         "INSERT INTO enrollment_tokens VALUES ($1, $2, $3, $4, \(Self.time("$5")))",
@@ -26,18 +26,18 @@ public actor PostgreSQLDeviceStore: DeviceStore {
     }
   }
 
-  public func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
+  func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
     try write { (connection, by) throws(PostgreSQLError) in try Self.tokens(connection, nil, by) }
   }
 
-  public func removeToken(_ name: String) throws(DeviceStoreFailure) -> Bool {
+  func removeToken(_ name: String) throws(DeviceStoreFailure) -> Bool {
     try write { (connection, by) throws(PostgreSQLError) in
       try connection.query("DELETE FROM enrollment_tokens WHERE left(hash, 8) = $1 RETURNING hash", [name], by: by)
         .count > 0
     }
   }
 
-  public func enroll(
+  func enroll(
     _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
   ) throws(DeviceStoreFailure) -> EnrollmentAnswer {
     try write { (connection, by) throws(PostgreSQLError) in
@@ -82,7 +82,7 @@ public actor PostgreSQLDeviceStore: DeviceStore {
 
   // MARK: Devices
 
-  public func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
+  func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
     try write { (connection, by) throws(PostgreSQLError) in
       let rows = try connection.query(
         "SELECT \(Self.deviceColumns) FROM enrolled_devices WHERE device > $1 ORDER BY device LIMIT $2::bigint",
@@ -91,11 +91,11 @@ public actor PostgreSQLDeviceStore: DeviceStore {
     }
   }
 
-  public func device(_ id: String) throws(DeviceStoreFailure) -> EnrolledDevice? {
+  func device(_ id: String) throws(DeviceStoreFailure) -> EnrolledDevice? {
     try write { (connection, by) throws(PostgreSQLError) in try Self.device(connection, id, locked: false, by) }
   }
 
-  public func setRevoked(_ id: String, at time: Int64?) throws(DeviceStoreFailure) {
+  func setRevoked(_ id: String, at time: Int64?) throws(DeviceStoreFailure) {
     try write { (connection, by) throws(PostgreSQLError) in
       _ = try connection.query(
         """
@@ -106,7 +106,7 @@ public actor PostgreSQLDeviceStore: DeviceStore {
     }
   }
 
-  public func forget(_ id: String) throws(DeviceStoreFailure) -> Bool {
+  func forget(_ id: String) throws(DeviceStoreFailure) -> Bool {
     try write { (connection, by) throws(PostgreSQLError) in
       let forgotten = try connection.query(
         """
@@ -118,7 +118,7 @@ public actor PostgreSQLDeviceStore: DeviceStore {
     }
   }
 
-  public func revoked() throws(DeviceStoreFailure) -> Set<String> {
+  func revoked() throws(DeviceStoreFailure) -> Set<String> {
     try write { (connection, by) throws(PostgreSQLError) in
       let rows = try connection.query("SELECT device FROM enrolled_devices WHERE revoked IS NOT NULL", by: by)
       return Set((0..<rows.count).map { rows.text($0, 0) })

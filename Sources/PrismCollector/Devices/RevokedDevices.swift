@@ -10,6 +10,7 @@ actor RevokedDevices {
   private let log: Logger
   private var devices: Set<String>?
   private var readAt: Duration?
+  private var reading: Task<Void, Never>?
 
   init(_ store: any DeviceStore, time: any TimeSource, log: Logger) {
     (self.store, self.time, self.log) = (store, time, log)
@@ -17,7 +18,11 @@ actor RevokedDevices {
 
   /// - Throws: 403 for a revoked device, 503 while nothing is known.
   func check(_ device: String) async throws(CollectorRefusal) {
-    if readAt.map({ time.uptime - $0 >= Self.interval }) ?? true { await read() }
+    if readAt.map({ time.uptime - $0 >= Self.interval }) ?? true {
+      readAt = time.uptime
+      reading = Task { await read() }
+    }
+    await reading?.value
     guard let devices else {
       throw CollectorRefusal(503, "the collector can't read which devices are revoked", retryAfterSeconds: 5)
     }
@@ -26,9 +31,7 @@ actor RevokedDevices {
     }
   }
 
-  /// Others that ask meanwhile go on with what is known, unless nothing is.
   private func read() async {
-    readAt = time.uptime
     do throws(DeviceStoreFailure) {
       devices = try await store.revoked()
       log.faultEnded("collector.revoked", "the revoked devices can be read again")
@@ -36,5 +39,6 @@ actor RevokedDevices {
       if devices == nil { readAt = nil }
       log.fault("collector.revoked", "the revoked devices can't be read", ["cause": error.description])
     }
+    reading = nil
   }
 }

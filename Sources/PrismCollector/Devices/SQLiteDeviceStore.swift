@@ -4,7 +4,7 @@ import PrismSQLite
 
 /// Devices and tokens in `enrollment.db`, beside the collector's database: they are few, and outlive its damage. The
 /// collector and its commands open it at the same time.
-public actor SQLiteDeviceStore: DeviceStore {
+actor SQLiteDeviceStore: DeviceStore {
   private static let schema = """
     CREATE TABLE IF NOT EXISTS tokens (
       hash TEXT PRIMARY KEY, key_id TEXT NOT NULL, devices_max INTEGER NOT NULL, devices INTEGER NOT NULL,
@@ -16,11 +16,11 @@ public actor SQLiteDeviceStore: DeviceStore {
     """
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let connection: SQLiteConnection
 
   /// - Parameter folder: the state folder; the file is made if it is missing.
-  public init(folder: String) throws(DeviceStoreFailure) {
+  init(folder: String) throws(DeviceStoreFailure) {
     connection = try Self.failing { () throws(SQLiteError) in
       let connection = try SQLiteConnection(.init(path: folder + "/enrollment.db"))
       try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
@@ -31,13 +31,13 @@ public actor SQLiteDeviceStore: DeviceStore {
 
   // MARK: Tokens
 
-  public func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
+  func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
     try Self.failing { () throws(SQLiteError) in
       try connection.prepare(TokenRow.insert(into: "tokens")).run(inserting: TokenRow(token: token))
     }
   }
 
-  public func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
+  func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
     try Self.failing { () throws(SQLiteError) in
       var result: [EnrollmentToken] = []
       try connection.prepare("SELECT \(TokenColumn.list) FROM tokens ORDER BY expire_time, hash")
@@ -46,7 +46,7 @@ public actor SQLiteDeviceStore: DeviceStore {
     }
   }
 
-  public func removeToken(_ name: String) throws(DeviceStoreFailure) -> Bool {
+  func removeToken(_ name: String) throws(DeviceStoreFailure) -> Bool {
     try Self.failing { () throws(SQLiteError) in
       let statement = try connection.prepare("DELETE FROM tokens WHERE substr(hash, 1, 8) = :name")
       statement.bind(":name", name)
@@ -55,7 +55,7 @@ public actor SQLiteDeviceStore: DeviceStore {
     }
   }
 
-  public func enroll(
+  func enroll(
     _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
   ) throws(DeviceStoreFailure) -> EnrollmentAnswer {
     try Self.failing { () throws(SQLiteError) in
@@ -83,7 +83,7 @@ public actor SQLiteDeviceStore: DeviceStore {
 
   // MARK: Devices
 
-  public func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
+  func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
     try Self.failing { () throws(SQLiteError) in
       let statement = try connection.prepare(
         "SELECT \(DeviceColumn.list) FROM enrolled WHERE device > :after ORDER BY device LIMIT :limit")
@@ -95,11 +95,11 @@ public actor SQLiteDeviceStore: DeviceStore {
     }
   }
 
-  public func device(_ id: String) throws(DeviceStoreFailure) -> EnrolledDevice? {
+  func device(_ id: String) throws(DeviceStoreFailure) -> EnrolledDevice? {
     try Self.failing { () throws(SQLiteError) in try find(id) }
   }
 
-  public func setRevoked(_ id: String, at time: Int64?) throws(DeviceStoreFailure) {
+  func setRevoked(_ id: String, at time: Int64?) throws(DeviceStoreFailure) {
     try Self.failing { () throws(SQLiteError) in
       try connection.transaction { () throws(SQLiteError) in
         var device = try find(id) ?? EnrolledDevice(id: id)
@@ -109,7 +109,7 @@ public actor SQLiteDeviceStore: DeviceStore {
     }
   }
 
-  public func forget(_ id: String) throws(DeviceStoreFailure) -> Bool {
+  func forget(_ id: String) throws(DeviceStoreFailure) -> Bool {
     try Self.failing { () throws(SQLiteError) in
       let statement = try connection.prepare(
         """
@@ -122,7 +122,7 @@ public actor SQLiteDeviceStore: DeviceStore {
     }
   }
 
-  public func revoked() throws(DeviceStoreFailure) -> Set<String> {
+  func revoked() throws(DeviceStoreFailure) -> Set<String> {
     try Self.failing { () throws(SQLiteError) in
       var result: Set<String> = []
       try connection.prepare("SELECT \(DeviceColumn.list) FROM enrolled WHERE revoked_time IS NOT NULL")

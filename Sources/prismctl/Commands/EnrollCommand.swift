@@ -12,7 +12,7 @@ extension Command {
       Option("--token", "TOKEN", "the enrollment token; others on this machine may see it while the command runs"),
       Option("--token-file", "FILE", "a file with the token, instead of --token"),
       Option("--device", "ID", "the device's id (as prismd derives it from the machine id)"),
-      Option("--info", "TEXT", "what people shall see of the device in the collector's list"),
+      Option("--info", "TEXT", "a name or place of the device, for the collector's list"),
       Option("--bits", "128|256", "the key's length, as the cipher needs it (128)"),
       Option("--ca", "FILE", "certificates that the collector's is checked with, PEM"),
     ],
@@ -33,13 +33,10 @@ extension Command {
     let answer = try EnrollmentPost(
       url: try enrollURL(invocation), token: try token(invocation), authorities: invocation["--ca"]
     ).send(.object(question))
-    guard let key = answer["key"]?.string, key.utf8.count == 64, Hex.decode(key.utf8) != nil,
-      let keyID = answer["keyId"]?.string
-    else { throw Failure(Failure.unavailable, "the collector's answer holds no key") }
-    try Files.create(path, mode: 0o600, Array((key.prefix(digits) + "\n").utf8))
+    try Files.create(path, mode: 0o600, Array((answer.digits.prefix(digits) + "\n").utf8))
     let setID = invocation["--device"] == nil ? "" : "device: {id: \(device)}\n"
     print("enrolled as \(device); the key is in \(path). Put this into prismd.yaml:\n")
-    print("\(setID)keys: [{id: \(OutputText.line(keyID)), file: \(path)}]")
+    print("\(setID)keys: [{id: \(OutputText.line(answer.keyID)), file: \(path)}]")
   }
 
   private static func enrollURL(_ invocation: Invocation) throws(Failure) -> String {
@@ -61,15 +58,15 @@ extension Command {
       text = String(decoding: try Files.read(path).filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)
     default: throw .usage("enroll: give --token or --token-file")
     }
-    guard !text.isEmpty, text.utf8.count <= 200, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      throw .usage("the token must be 1 to 200 visible ASCII characters")
+    guard EnrolledKey.isDeviceID(text) else {
+      throw .usage("the token must be 1 to 128 visible ASCII characters")
     }
     return text
   }
 
   private static func deviceID(_ invocation: Invocation) throws(Failure) -> String {
     if let id = invocation["--device"] {
-      guard (1...128).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+      guard EnrolledKey.isDeviceID(id) else {
         throw .usage("--device: must be 1 to 128 visible ASCII characters")
       }
       return id

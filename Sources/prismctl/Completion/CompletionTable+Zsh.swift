@@ -66,7 +66,7 @@ extension CompletionTable {
     switch value {
     case .file: "_files"
     case .folder: "_files -/"
-    case .keyFile: "_files -g *.key"
+    case .keyFile: #"_files -g "*.key""#
     case .names(let kind):
       "{ local -a names=(${(f)\"$(prismctl __complete \(kind) ${(z)LBUFFER} 2>/dev/null)\"}); "
         + "compadd -a names }"

@@ -12,9 +12,9 @@ struct EnrollmentPost {
   private static let answerBytesMax = 65_536
   private static let timeoutMilliseconds = 30_000
 
-  /// - Returns: the answer to a status of 200.
+  /// - Returns: the key.
   /// - Throws: 69 if there is no answer, 77 for an answer that refuses the device or the token.
-  func send(_ body: JSONValue) throws(Failure) -> JSONValue {
+  func send(_ body: JSONValue) throws(Failure) -> EnrolledKey {
     guard let easy = curl_easy_init() else { throw Failure(Failure.software, "libcurl has no memory") }
     defer { curl_easy_cleanup(easy) }
     var answer = [CChar](repeating: 0, count: Self.answerBytesMax)
@@ -25,13 +25,13 @@ struct EnrollmentPost {
     let text = answer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
     let json = try? JSONValue(parsing: text)
     let status = prism_curl_status(easy)
-    guard status == 200, let json else {
-      let message = json?["message"]?.string ?? "this is no collector of prism"
+    guard status == 200, let key = json.flatMap({ EnrolledKey($0) }) else {
+      let message = json.flatMap { EnrolledKey.reason($0) } ?? "this is no collector of prism"
       throw Failure(
         [401, 403, 409].contains(status) ? Failure.notPermitted : Failure.unavailable,
         "\(url) answers \(status): \(message)")
     }
-    return json
+    return key
   }
 
   private func perform(

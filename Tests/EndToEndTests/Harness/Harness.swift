@@ -11,7 +11,7 @@ final class Harness: Sendable {
   let folder: String
   /// Of the collector, on loopback unless it lives in a network of its own.
   let collectorAddress: String
-  /// What stands before the program's name: `ip netns exec …`, say.
+  /// Words before the program's name: `ip netns exec …`, say.
   private let daemonPrefix: [String]
   private let collectorPrefix: [String]
   private let daemon = Mutex<Child?>(nil)
@@ -26,7 +26,7 @@ final class Harness: Sendable {
   let isTLS: Bool
   var url: String { "\(isTLS ? "https" : "http")://\(collectorAddress)" }
 
-  /// - Parameter namespaces: name to YAML; `URL` stands for the collector's address.
+  /// - Parameter namespaces: name to YAML; `URL` is the collector's address.
   /// - Parameter extra: more lines of prismd.yaml.
   init(
     namespaces: [String: String], extra: String = "", collectorAddress: String? = nil, daemonPrefix: [String] = [],
@@ -185,7 +185,7 @@ final class Harness: Sendable {
   }
 }
 
-/// Runs `body` with a harness that is gone afterwards, whatever came.
+/// Runs `body` with a harness that is gone afterwards, even after an error.
 func withHarness<T>(
   namespaces: [String: String], extra: String = "", daemonPrefix: [String] = [], isTLS: Bool = false,
   _ body: (Harness) async throws -> T

@@ -25,7 +25,7 @@ struct PostgreSQLStoreTests {
       for _ in 0..<4 { group.addTask { try rig.store() } }
       return try await group.reduce(into: []) { $0.append($1) }
     }
-    #expect(try await rig.value("SELECT version FROM prism_schema") == "1")
+    #expect(try await rig.value("SELECT version FROM prism_schema") == "\(PostgreSQLSchema.version)")
     #expect(try await rig.value("SELECT count(*) FROM pg_inherits WHERE inhparent = 'reports'::regclass") == "4")
     #expect(try await rig.value("SELECT count(*) FROM pg_inherits WHERE inhparent = 'packets'::regclass") == "35")
     for store in stores { await store.close() }

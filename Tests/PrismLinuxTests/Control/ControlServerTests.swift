@@ -7,7 +7,7 @@ import Testing
 
 @testable import PrismLinux
 
-@Suite("The control socket", .timeLimit(.minutes(1)))
+@Suite("The control socket", .timeLimit(.minutes(10)))
 struct ControlServerTests {
   private let folder = TemporaryFolder()
   private let log = Logger(level: .error)

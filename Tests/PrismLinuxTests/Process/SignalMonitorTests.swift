@@ -4,7 +4,7 @@ import Testing
 
 @testable import PrismLinux
 
-@Suite("Signals", .serialized, .timeLimit(.minutes(1)))
+@Suite("Signals", .serialized, .timeLimit(.minutes(10)))
 struct SignalMonitorTests {
   @Test("SIGHUP reloads, the first SIGTERM or SIGINT stops, the second ends the process at once; SIGPIPE does nothing")
   func signals() async throws {

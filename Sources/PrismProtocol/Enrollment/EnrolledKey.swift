@@ -1,0 +1,42 @@
+/// The answer to `POST /prism/enroll`: the key of one device.
+public struct EnrolledKey: Sendable, Equatable {
+  /// The device that the key is for.
+  public let deviceID: String
+  /// The master key that it was made from: `Prism-Key-Id` of the device's packets.
+  public let keyID: String
+  /// 64 hexadecimal digits; the first 32 are the key of a cipher with 16 bytes.
+  public let digits: String
+  /// The namespaces that are taken under the key; nil: all.
+  public let namespaces: [String]?
+
+  /// An answer as a collector makes it.
+  public init(deviceID: String, keyID: String, digits: String, namespaces: [String]?) {
+    (self.deviceID, self.keyID, self.digits, self.namespaces) = (deviceID, keyID, digits, namespaces)
+  }
+
+  /// - Returns: nil for JSON that is not such an answer.
+  public init?(_ json: JSONValue) {
+    guard let device = json["deviceId"]?.string, let key = json["keyId"]?.string, let digits = json["key"]?.string,
+      digits.utf8.count == 64, digits.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit })
+    else { return nil }
+    self.init(
+      deviceID: device, keyID: key, digits: digits, namespaces: json["namespaces"]?.array?.compactMap(\.string))
+  }
+
+  /// The answer's body.
+  public var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("deviceId", .string(deviceID)), .init("keyId", .string(keyID)), .init("key", .string(digits)),
+    ]
+    if let namespaces { members.append(.init("namespaces", .array(namespaces.map { .string($0) }))) }
+    return .object(members)
+  }
+
+  /// The reason that a collector gives for refusing; nil: the answer gives no reason.
+  public static func reason(_ answer: JSONValue) -> String? { answer["message"]?.string }
+
+  /// Whether packets may have this device id: 1 to 128 visible ASCII characters.
+  public static func isDeviceID(_ id: String) -> Bool {
+    (1...128).contains(id.utf8.count) && id.utf8.allSatisfy { $0 > UInt8(ascii: " ") && $0 <= UInt8(ascii: "~") }
+  }
+}
