@@ -83,7 +83,7 @@ import Testing
     try "url: http://127.0.0.1:9\nmonitorList: [{type: order}]\n"
       .write(toFile: "\(folder)/namespaces.d/shop.yaml", atomically: true, encoding: .utf8)
     #expect(try await prismctl("reload").exitCode == 0)
-    let words = ["send", "--namespace", "shop", "--type", "order", "--meta", "{}", "--report-id", "that-waits"]
+    let words = ["send", "--namespace", "shop", "--type", "order", "--meta", #"{"n":1}"#, "--report-id", "that-waits"]
     #expect(try await Programs.run(Programs.prismctl, words, environment: environment).exitCode == 0)
     for (kind, names) in ["namespaces": ["prism", "shop"], "report-ids": ["that-waits"], "dead-ids": []] {
       #expect(try await prismctl("__complete", kind, "prismctl").lines.sorted() == names, "\(kind)")
