@@ -34,10 +34,11 @@ extension Delivery {
     /// Answered with `built` or `notBuilt`.
     case build([ClaimedPacket], PacketSeal, wifiOnly: Set<ReportType>)
     /// Answered with `answered`.
-    case post(BuiltPacket, dependsOn: PacketID?, needsNewConnection: Bool)
+    /// - Parameter pending: packets before it that have no receipt yet.
+    case post(BuiltPacket, dependsOn: PacketID?, pending: Int, needsNewConnection: Bool)
     /// The note of its failures, to be written with the next commit; nil removes it.
     case rememberRetry([UInt8]?)
-    case accepted(DeliveryOutcome)
+    case accepted(PacketID, DeliveryOutcome)
     case circuit(CircuitEvent)
     case log(Message)
     /// A drain ended. `isOver`: no other one follows at once.
@@ -59,6 +60,12 @@ extension Delivery {
     var random: Randomness
     var verdict: Gates.Verdict
     var isMetered: Bool
+    /// What is left of the budget on metered networks, without what is on its way; nil: nothing counts.
+    var flowRestBytes: Int?
+    /// The circuit is open: one packet goes at a time.
+    var isProbe = false
+    /// Packets that one namespace and kind may have on their way, of all that the transport carries.
+    var packetsMax = ReceiverFeatures.windowMax
     var isStopping: Bool
     /// Notes of the namespace wait for a commit.
     var hasNotes: Bool
