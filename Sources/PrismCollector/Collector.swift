@@ -159,7 +159,8 @@ public final class Collector: Sendable {
       case .tooOld:
         throw CollectorRefusal(
           410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
-      case .predecessorMissing: throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
+      case .predecessorMissing:
+        throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
       }
     } catch {
       var refusal = error

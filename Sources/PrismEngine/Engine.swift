@@ -36,13 +36,13 @@ public actor Engine {
 
   /// - Parameter deviceID: the derived one, used where the configuration names none.
   /// - Parameter output: where packets go; nil: to each namespace's `url` over `transport`.
-  /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, whatever it is configured to;
-  ///   1 to 64. So one that is slow does not take all transfers.
+  /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, whatever it is
+  ///   configured to; 1 to 64. So one that is slow does not take all transfers.
   /// - Parameter rest: called whenever the store has come to rest, after the start more than once.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, output: (any Output)? = nil,
-    network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64, time: any TimeSource = SystemTime(), random: Randomness = .system,
-    log: Logger, rest: @escaping @Sendable () -> Void = {}
+    network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64, time: any TimeSource = SystemTime(),
+    random: Randomness = .system, log: Logger, rest: @escaping @Sendable () -> Void = {}
   ) {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     announcedVersions = versions

@@ -116,7 +116,9 @@ struct OrderTests {
     #expect(try await held.value.status == 503)
   }
 
-  @Test("a packet whose predecessor its sender will send is never taken without it: 425 after 30 s", .timeLimit(.minutes(1)))
+  @Test(
+    "a packet whose predecessor its sender will send is never taken without it: 425 after 30 s",
+    .timeLimit(.minutes(1)))
   func pending() async throws {
     defer { remove() }
     let (first, second, third) = (
@@ -153,7 +155,9 @@ struct OrderTests {
     #expect(try await brokenChains() == [])
   }
 
-  @Test("a packet behind one that was refused for good is told so at once, whichever comes first", .timeLimit(.minutes(1)))
+  @Test(
+    "a packet behind one that was refused for good is told so at once, whichever comes first",
+    .timeLimit(.minutes(1)))
   func stranded() async throws {
     defer { remove() }
     let (first, bad, third, fourth) = (
@@ -169,7 +173,8 @@ struct OrderTests {
     let answer = try await held.value
     #expect(answer.status == 409 && missing(answer) == bad.packetID.description)
     #expect(try await post(fourth, n: 4, after: bad.packetID, pending: 1).status == 409)
-    #expect(try await isDuplicate(post(third, n: 3, after: first.packetID)) == false, "it comes again with another name")
+    #expect(
+      try await isDuplicate(post(third, n: 3, after: first.packetID)) == false, "it comes again with another name")
     #expect(try await brokenChains() == [])
   }
 

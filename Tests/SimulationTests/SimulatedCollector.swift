@@ -74,7 +74,8 @@ struct SimulatedCollector {
       refused(packet)
       return .refused(422)
     }
-    if packet.pending > 0, let dependsOn = packet.dependsOn, dependsOn != last[packet.line], !taken.contains(dependsOn) {
+    if packet.pending > 0, let dependsOn = packet.dependsOn, dependsOn != last[packet.line], !taken.contains(dependsOn)
+    {
       return refusedPackets.contains(dependsOn) ? .stranded : .held
     }
     guard packet.dependsOn == last[packet.line] else {

@@ -49,7 +49,7 @@ package enum NamespaceKeys {
       "the most rows in one packet"),
     Key(
       "window", .integer(1...64, unit: "packets"), at: \.value.window, remote: .standard,
-      "the most packets of metas, and of payloads, that are on their way at a time to a receiver that takes several"),
+      "the most packets of one kind on their way at a time, to a receiver that takes several"),
     Key(
       "maxFlowMByte", .mebibytes(1...100, raisedBy: .maxFlow), at: \.value.maxFlowBytes, remote: .standard,
       "the most bytes on metered networks in 24 h, in both directions"),
