@@ -115,6 +115,7 @@ test-package: deb ## the package on a clean Debian with systemd: the operator's 
 test-images: images ## the OCI images: what is in them, and a report from one to the other
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_images
 
+# `make test-package` is apart: with the release build that it needs, CI would take more than its 40 minutes.
 test: bootstrap lint ## everything that CI runs
 	swift build --build-tests
 	# Four at a time: of 160 suites at once, none gets a core before its deadlines pass.
@@ -131,7 +132,6 @@ test: bootstrap lint ## everything that CI runs
 	scripts/fuzz
 	# Every mutant is killed.
 	scripts/mutants
-	$(MAKE) --no-print-directory test-package
 
 unit: ## the suites that need no root, no network and no started program
 	swift build --build-tests
