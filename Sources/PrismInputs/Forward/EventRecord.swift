@@ -37,11 +37,13 @@ struct EventRecord: Equatable {
 struct MsgPackJSON {
   private var scratch: [UInt8] = []
 
-  /// A map's key as a JSON string; a key that is no string as its JSON text.
+  /// A map's key as a JSON string; a number, a bool and nil as their JSON text. A map or an array as a key is malformed: keys
+  /// within keys would double their escapes at each level.
   mutating func key(_ reader: inout MsgPackReader, _ input: Span<UInt8>) throws(MsgPackReader.Fault) -> [UInt8] {
     var result: [UInt8] = []
     switch try reader.next(input) {
     case .string(let range), .binary(let range): result.appendQuoted(input.extracting(range))
+    case .map, .array: throw .malformed(offset: reader.position)
     case let token:
       var text: [UInt8] = []
       try append(token, &reader, input, to: &text, depth: 1)
