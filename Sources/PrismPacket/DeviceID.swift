@@ -3,6 +3,9 @@ import PrismProtocol
 
 /// The id by which a collector knows this machine.
 public enum DeviceID {
+  /// Whether a device may have this id: 1 to 128 visible ASCII characters, as `device.id` takes them.
+  public static func isValid(_ id: String) -> Bool { (1...128).contains(id.utf8.count) && id.isVisibleASCII }
+
   /// Derived from this machine's id, as `device.id: auto` does. - Returns: nil if the machine has no id.
   public static func ofThisMachine() throws(PacketError) -> String? {
     for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {

@@ -52,7 +52,7 @@ extension Collector {
     }
     let hash = EnrollmentToken.hash(of: String(given.dropFirst("Bearer ".count)))
     do throws(DeviceStoreFailure) {
-      return try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds).decision
+      return try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds)
     } catch {
       log.fault("collector.enroll", "devices can't be enrolled", ["cause": error.description])
       throw CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
@@ -80,7 +80,7 @@ extension EnrollmentRequest {
       throw CollectorRefusal(
         400, "an enrollment is a JSON object of at most \(bytesMax) bytes with deviceId and, if wanted, info")
     }
-    guard let device = json["deviceId"]?.string, EnrolledKey.isDeviceID(device) else {
+    guard let device = json["deviceId"]?.string, DeviceID.isValid(device) else {
       throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters")
     }
     let info = json["info"].map { OutputText.line($0.string ?? $0.text) }

@@ -11,7 +11,7 @@ package protocol DeviceStore: Sendable {
   ///   - hash: of the token.
   ///   - now: milliseconds since 1970.
   func enroll(_ request: EnrollmentRequest, tokenHash hash: String, now: Int64) async throws(DeviceStoreFailure)
-    -> EnrollmentAnswer
+    -> EnrollmentDecision
 
   /// Devices in the order of their ids.
   func page(after id: String, limit: Int) async throws(DeviceStoreFailure) -> [EnrolledDevice]
@@ -34,9 +34,4 @@ package struct DeviceStoreFailure: Error, Sendable, Equatable, CustomStringConve
 package struct EnrollmentRequest: Sendable, Equatable {
   let deviceID: String
   let info: String?
-}
-
-/// Hides the decision, which is of no use outside.
-package struct EnrollmentAnswer: Sendable, Equatable {
-  let decision: EnrollmentDecision
 }

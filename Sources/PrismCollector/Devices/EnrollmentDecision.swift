@@ -1,13 +1,13 @@
 import PrismProtocol
 
 /// Whether a device gets its key.
-enum EnrollmentDecision: Sendable, Equatable {
+package enum EnrollmentDecision: Sendable, Equatable {
   case enroll(keyID: String)
   /// It has the key, and asks once more because the answer was lost.
   case answerAgain(keyID: String)
   case refuse(Reason)
 
-  enum Reason: String, Sendable, CaseIterable {
+  package enum Reason: String, Sendable, CaseIterable {
     case unknownToken, expiredToken, usedUpToken, revokedDevice, knownDevice
   }
 

@@ -19,7 +19,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
   // MARK: Tokens
 
   func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
-    try write { (connection, by) throws(PostgreSQLError) in
+    try perform { (connection, by) throws(PostgreSQLError) in
       _ = try connection.query(
         "INSERT INTO enrollment_tokens VALUES ($1, $2, $3, $4, \(Self.time("$5")))",
         [token.hash, token.keyID, String(token.devicesMax), String(token.devices), String(token.expireTime)], by: by)
@@ -27,11 +27,11 @@ actor PostgreSQLDeviceStore: DeviceStore {
   }
 
   func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
-    try write { (connection, by) throws(PostgreSQLError) in try Self.tokens(connection, nil, by) }
+    try perform { (connection, by) throws(PostgreSQLError) in try Self.tokens(connection, nil, by) }
   }
 
   func removeToken(_ name: String) throws(DeviceStoreFailure) -> Bool {
-    try write { (connection, by) throws(PostgreSQLError) in
+    try perform { (connection, by) throws(PostgreSQLError) in
       try connection.query("DELETE FROM enrollment_tokens WHERE left(hash, 8) = $1 RETURNING hash", [name], by: by)
         .count > 0
     }
@@ -39,15 +39,16 @@ actor PostgreSQLDeviceStore: DeviceStore {
 
   func enroll(
     _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
-  ) throws(DeviceStoreFailure) -> EnrollmentAnswer {
-    try write { (connection, by) throws(PostgreSQLError) in
-      let token = try Self.tokens(connection, hash, by).first
+  ) throws(DeviceStoreFailure) -> EnrollmentDecision {
+    try perform { (connection, by) throws(PostgreSQLError) in
+      // Who has no token causes no write.
+      guard let token = try Self.tokens(connection, hash, by).first else { return .refuse(.unknownToken) }
       // Two replicas that are asked for one device at once decide one after the other.
       _ = try connection.query(
         "INSERT INTO enrolled_devices (device) VALUES ($1) ON CONFLICT DO NOTHING", [request.deviceID], by: by)
       let device = try Self.device(connection, request.deviceID, locked: true, by)
       let decision = EnrollmentDecision(token: token, device: device, now: now)
-      if case .enroll(let keyID) = decision, let token {
+      if case .enroll(let keyID) = decision {
         _ = try connection.query(
           """
           UPDATE enrolled_devices SET key_id = $2, enrolled = \(Self.time("$3")), token = $4, info = $5
@@ -58,7 +59,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
       } else {
         try Self.dropUnused(connection, request.deviceID, by)
       }
-      return EnrollmentAnswer(decision: decision)
+      return decision
     }
   }
 
@@ -83,7 +84,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
   // MARK: Devices
 
   func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
-    try write { (connection, by) throws(PostgreSQLError) in
+    try perform { (connection, by) throws(PostgreSQLError) in
       let rows = try connection.query(
         "SELECT \(Self.deviceColumns) FROM enrolled_devices WHERE device > $1 ORDER BY device LIMIT $2::bigint",
         [id, String(limit)], by: by)
@@ -92,11 +93,11 @@ actor PostgreSQLDeviceStore: DeviceStore {
   }
 
   func device(_ id: String) throws(DeviceStoreFailure) -> EnrolledDevice? {
-    try write { (connection, by) throws(PostgreSQLError) in try Self.device(connection, id, locked: false, by) }
+    try perform { (connection, by) throws(PostgreSQLError) in try Self.device(connection, id, locked: false, by) }
   }
 
   func setRevoked(_ id: String, at time: Int64?) throws(DeviceStoreFailure) {
-    try write { (connection, by) throws(PostgreSQLError) in
+    try perform { (connection, by) throws(PostgreSQLError) in
       _ = try connection.query(
         """
         INSERT INTO enrolled_devices (device, revoked) VALUES ($1, \(Self.time("$2")))
@@ -107,7 +108,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
   }
 
   func forget(_ id: String) throws(DeviceStoreFailure) -> Bool {
-    try write { (connection, by) throws(PostgreSQLError) in
+    try perform { (connection, by) throws(PostgreSQLError) in
       let forgotten = try connection.query(
         """
         UPDATE enrolled_devices SET key_id = NULL, enrolled = NULL, token = NULL, info = NULL
@@ -119,7 +120,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
   }
 
   func revoked() throws(DeviceStoreFailure) -> Set<String> {
-    try write { (connection, by) throws(PostgreSQLError) in
+    try perform { (connection, by) throws(PostgreSQLError) in
       let rows = try connection.query("SELECT device FROM enrolled_devices WHERE revoked IS NOT NULL", by: by)
       return Set((0..<rows.count).map { rows.text($0, 0) })
     }
@@ -154,7 +155,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
   private static func time(_ parameter: String) -> String { "to_timestamp(\(parameter)::float8 / 1000)" }
 
   /// Runs one transaction.
-  private func write<Result>(
+  private func perform<Result>(
     _ body: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Result
   ) throws(DeviceStoreFailure) -> Result {
     do throws(PostgreSQLSetup.Refusal) {

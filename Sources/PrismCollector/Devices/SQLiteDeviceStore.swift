@@ -57,7 +57,7 @@ actor SQLiteDeviceStore: DeviceStore {
 
   func enroll(
     _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
-  ) throws(DeviceStoreFailure) -> EnrollmentAnswer {
+  ) throws(DeviceStoreFailure) -> EnrollmentDecision {
     try Self.failing { () throws(SQLiteError) in
       try connection.transaction { () throws(SQLiteError) in
         let token = try token(hash)
@@ -70,7 +70,7 @@ actor SQLiteDeviceStore: DeviceStore {
           count.bind(":hash", hash)
           try count.run()
         }
-        return EnrollmentAnswer(decision: decision)
+        return decision
       }
     }
   }

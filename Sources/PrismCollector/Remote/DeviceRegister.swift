@@ -147,8 +147,7 @@ actor DeviceRegister {
 extension DeviceRegister.Question {
   /// - Throws: 400 for what is none.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
-    guard let device = request.parameter("deviceId"), (1...128).contains(device.utf8.count),
-      device.utf8.allSatisfy({ (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) })
+    guard let device = request.parameter("deviceId"), DeviceID.isValid(device)
     else { throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters") }
     self.device = device
     updateTime = try Self.number(request, "updateTime")

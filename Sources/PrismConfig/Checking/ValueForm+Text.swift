@@ -138,8 +138,6 @@ extension String {
     (1...bytesMax).contains(utf8.count) && printable == self
   }
 
-  var isVisibleASCII: Bool { utf8.allSatisfy { (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) } }
-
   /// Of an address: a user, or a query with a token, has no place in it.
   fileprivate var holdsNoPassword: Bool { !contains { $0 == "@" || $0 == "?" || $0 == "#" } }
 

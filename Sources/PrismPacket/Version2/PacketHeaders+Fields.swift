@@ -1,3 +1,4 @@
+import PrismBase
 public import PrismProtocol
 
 /// Why headers are those of no packet.
@@ -42,14 +43,14 @@ extension PacketHeaders {
     _ = try reader.required("prism-version") { $0 == Self.version ? $0 : nil }
     self.init(
       deviceID: try reader.required("prism-device-id") { text in
-        (1...256).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isVisible } ? text : nil
+        (1...256).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
       },
       namespace: try reader.required("prism-namespace") { NamespaceName($0) },
       packetID: try reader.required("prism-packet-id", Self.packetID), kind: kind,
       dependsOn: try reader.optional("prism-depends-on", Self.packetID),
       itemCount: try reader.required("prism-item-count") { Self.number($0) { $0 > 0 } },
       ledger: try reader.optional("prism-ledger") { text in
-        (1...1024).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isVisible } ? text : nil
+        (1...1024).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
       } ?? "",
       sentTime: try reader.required("prism-sent-time") { Self.number($0) { $0 >= 0 } },
       format: BlockFormat(
@@ -82,8 +83,4 @@ private struct FieldReader {
     guard found.count == 1, let value = parse(found[0]) else { throw PacketHeaderFault(name: name, isMissing: false) }
     return value
   }
-}
-
-extension UInt8 {
-  fileprivate var isVisible: Bool { self > UInt8(ascii: " ") && self <= UInt8(ascii: "~") }
 }

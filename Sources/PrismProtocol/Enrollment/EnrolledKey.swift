@@ -34,9 +34,4 @@ public struct EnrolledKey: Sendable, Equatable {
 
   /// The reason that a collector gives for refusing; nil: the answer gives no reason.
   public static func reason(_ answer: JSONValue) -> String? { answer["message"]?.string }
-
-  /// Whether packets may have this device id: 1 to 128 visible ASCII characters.
-  public static func isDeviceID(_ id: String) -> Bool {
-    (1...128).contains(id.utf8.count) && id.utf8.allSatisfy { $0 > UInt8(ascii: " ") && $0 <= UInt8(ascii: "~") }
-  }
 }

@@ -58,7 +58,7 @@ extension Command {
       text = String(decoding: try Files.read(path).filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)
     default: throw .usage("enroll: give --token or --token-file")
     }
-    guard EnrolledKey.isDeviceID(text) else {
+    guard (1...128).contains(text.utf8.count), text.isVisibleASCII else {
       throw .usage("the token must be 1 to 128 visible ASCII characters")
     }
     return text
@@ -66,7 +66,7 @@ extension Command {
 
   private static func deviceID(_ invocation: Invocation) throws(Failure) -> String {
     if let id = invocation["--device"] {
-      guard EnrolledKey.isDeviceID(id) else {
+      guard DeviceID.isValid(id) else {
         throw .usage("--device: must be 1 to 128 visible ASCII characters")
       }
       return id
