@@ -57,7 +57,7 @@ public final class Collector: Sendable {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
     openers = PacketOpeners(
       keys: options.keys, rules: options.keyRules, memoryBytesMax: options.memoryBytesMax)
-    queue = PacketQueue(store: store, time: time)
+    queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
     devices = try Self.deviceStore(options)
     revoked = RevokedDevices(devices, time: time, log: log)
     admission = DeviceAdmission(options.deviceLimits, time: time)
@@ -153,10 +153,19 @@ public final class Collector: Sendable {
       counts.count(
         error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
       refusals.add(.init(refusal: error, from: request.peer.address, sender: error.sender))
+      if error.isForGood { await noteRefused(request, kind) }
       var refusal = error
       refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
       throw refusal
     }
+  }
+
+  /// Packets that name this one are not held for it.
+  private func noteRefused(_ request: HTTPRequest, _ kind: RowKind) async {
+    // Headers that can't be read name no packet.
+    guard let headers = try? PacketHeaders(kind: kind, { request.headers($0) }) else { return }
+    await queue.refuse(
+      headers.packetID, of: StreamID(device: headers.deviceID, namespace: headers.namespace, kind: kind))
   }
 
   /// - Returns: whether it was stored before.
@@ -168,7 +177,8 @@ public final class Collector: Sendable {
       case .tooOld:
         throw CollectorRefusal(
           410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
-      case .predecessorMissing: throw PacketQueue.predecessorMissing
+      case .predecessorMissing:
+        throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
       }
     } catch {
       var refusal = error

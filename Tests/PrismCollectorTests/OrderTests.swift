@@ -28,10 +28,26 @@ struct OrderTests {
   private func remove() { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
 
   private func post(
-    _ context: PacketContext, n: Int, after predecessor: PacketID? = nil, to other: Collector? = nil
+    _ context: PacketContext, n: Int, after predecessor: PacketID? = nil, pending: Int = 0, to other: Collector? = nil
   ) async throws -> HTTPResponse {
     await (other ?? collector).answer(
-      try CollectorTests.request(context, metas: [#"{"n":\#(n)}"#], dependsOn: predecessor))
+      try CollectorTests.request(
+        context, metas: [#"{"n":\#(n)}"#], dependsOn: predecessor,
+        changing: pending > 0 ? ["prism-pending": String(pending)] : [:]))
+  }
+
+  private func missing(_ answer: HTTPResponse) -> String? { answer.headers.first { $0.name == "Prism-Missing" }?.value }
+
+  /// Moves the time until `task` ends.
+  private func end<Value: Sendable>(_ task: Task<Value, any Error>) async throws -> Value {
+    let clock = Task {
+      while !Task.isCancelled {
+        time.advance(by: .seconds(1))
+        do { try await Task.sleep(for: .milliseconds(1)) } catch { return }  // it ended
+      }
+    }
+    defer { clock.cancel() }
+    return try await task.value
   }
 
   private func isDuplicate(_ answer: HTTPResponse) throws -> Bool? {
@@ -100,6 +116,67 @@ struct OrderTests {
     #expect(try await held.value.status == 503)
   }
 
+  @Test(
+    "a packet whose predecessor its sender will send is never taken without it: 425 after 30 s", .timeLimit(.minutes(1))
+  )
+  func pending() async throws {
+    defer { remove() }
+    let (first, second, third) = (
+      CollectorTests.context(.meta), CollectorTests.context(.meta), CollectorTests.context(.meta)
+    )
+    _ = try await post(first, n: 1)
+    let held = Task { try await post(third, n: 3, after: second.packetID, pending: 1) }
+    let answer = try await end(held)
+    #expect(answer.status == 425 && missing(answer) == second.packetID.description)
+    #expect(!answer.headers.contains { $0.name == "Retry-After" })
+    #expect(try await isDuplicate(post(second, n: 2, after: first.packetID)) == false)
+    #expect(try await isDuplicate(post(third, n: 3, after: second.packetID, pending: 1)) == false)
+    #expect(try await brokenChains() == [])
+  }
+
+  @Test("64 packets that come in any order are stored once each, in theirs", .timeLimit(.minutes(1)))
+  func window() async throws {
+    defer { remove() }
+    let seed = SeededRandom.announcedSeed("a window at the collector")
+    var random = SeededRandom(seed: seed)
+    let contexts = (0...64).map { _ in CollectorTests.context(.meta) }
+    _ = try await post(contexts[0], n: 0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for n in (1...64).shuffled(using: &random) {
+        group.addTask {
+          let answer = try await post(contexts[n], n: n, after: contexts[n - 1].packetID, pending: n - 1)
+          #expect(answer.status == 200)
+          #expect(try isDuplicate(answer) == false)
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await reports(of: collector).map { $0["meta"]?["n"]?.int } == Array(0...64))
+    #expect(try await brokenChains() == [])
+  }
+
+  @Test(
+    "a packet behind one that was refused for good is told so at once, whichever comes first", .timeLimit(.minutes(1)))
+  func stranded() async throws {
+    defer { remove() }
+    let (first, bad, third, fourth) = (
+      CollectorTests.context(.meta), CollectorTests.context(.meta), CollectorTests.context(.meta),
+      CollectorTests.context(.meta)
+    )
+    _ = try await post(first, n: 1)
+    let held = Task { try await post(third, n: 3, after: bad.packetID, pending: 1) }
+    while await collector.queue.heldCount == 0 { await Task.yield() }
+    let refused = await collector.answer(
+      try CollectorTests.request(bad, metas: ["{no object"], dependsOn: first.packetID))
+    #expect(refused.status == 422)
+    let answer = try await held.value
+    #expect(answer.status == 409 && missing(answer) == bad.packetID.description)
+    #expect(try await post(fourth, n: 4, after: bad.packetID, pending: 1).status == 409)
+    #expect(
+      try await isDuplicate(post(third, n: 3, after: first.packetID)) == false, "it comes again with another name")
+    #expect(try await brokenChains() == [])
+  }
+
   @Test("a wall clock that is stepped by 40 days and back makes nothing older: the packet is a duplicate")
   func steppedClock() async throws {
     defer { remove() }
@@ -132,7 +209,9 @@ struct OrderTests {
       greedy.append(Task<Int, any Error> { await collector.answer(request).status })
       while await collector.queue.heldCount < count { await Task.yield() }
     }
-    #expect(await collector.answer(try orphan("greedy")).status == 503)
+    let refused = await collector.answer(try orphan("greedy"))
+    #expect(refused.status == 425)
+    #expect(missing(refused) != nil)
     let request = try orphan("other")
     let other = Task<Int, any Error> { await collector.answer(request).status }
     while await collector.queue.heldCount <= PacketQueue.heldOfDeviceMax { await Task.yield() }

@@ -7,6 +7,8 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   let code: PacketRefusal?
   let message: String
   var retryAfterSeconds: Int?
+  /// The predecessor that is missing.
+  var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
   /// Who sent the packet, where its decryption proved that.
@@ -19,12 +21,22 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)
   }
 
+  /// The packet itself is refused, now and later.
+  var isForGood: Bool {
+    switch status {
+    case 410, 413: true
+    case 400, 415, 422: code?.isOfConfiguration != true
+    default: false
+    }
+  }
+
   var response: HTTPResponse {
-    let retry = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
+    var headers = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
+    if let missing { headers.append((name: "Prism-Missing", value: missing.description)) }
     var members = [JSONValue.Member("message", .string(message))]
     if let code { members.append(.init("code", .string(code.rawValue))) }
     if let packetID { members.append(.init("packetId", .string(packetID.description))) }
     return HTTPResponse(
-      status: status, contentType: "application/json", headers: retry, text: JSONValue.object(members).text + "\n")
+      status: status, contentType: "application/json", headers: headers, text: JSONValue.object(members).text + "\n")
   }
 }

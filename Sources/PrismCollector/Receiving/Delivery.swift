@@ -14,6 +14,9 @@ struct Delivery: Sendable {
   let mac: String?
   /// Milliseconds to add to the device's times: its clock was so far behind when it sent the packet.
   let clockCorrection: Int64
+  /// Its sender has no receipt yet for a packet before it, and will send that one again if it has to: this packet is never
+  /// taken without its predecessor.
+  let hasPendingPredecessor: Bool
 
   var context: PacketContext {
     PacketContext(
@@ -43,6 +46,7 @@ struct Delivery: Sendable {
         "the packet is too large: it has \(headers.itemCount) rows; at most \(Self.itemsMax) are taken")
     }
     mac = request.header("prism-mac")
+    hasPendingPredecessor = headers.dependsOn != nil && request.header("prism-pending").flatMap { Int($0) } ?? 0 > 0
     let behind = now.subtractingReportingOverflow(headers.sentTime).partialValue
     clockCorrection = behind.magnitude > UInt64(Self.clockToleranceMilliseconds) ? behind : 0
   }

@@ -12,6 +12,7 @@ final class MemoryBudget: Sendable {
       self.budget = budget
       self.bytes = Mutex(bytes)
     }
+    var bytesTaken: Int { bytes.withLock { $0 } }
     deinit { budget.giveBack(bytes.withLock { $0 }) }
 
     /// Takes more, if it is there; never waits. - Returns: false: it is not, and the share stays as it is.

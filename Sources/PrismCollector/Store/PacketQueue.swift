@@ -9,9 +9,9 @@ actor PacketQueue {
   static let groupBytesMax = 16 * 1_048_576
   /// How long a packet waits for its predecessor.
   static let heldTime: Duration = .seconds(30)
-  static let heldMax = 256
+  static let heldMax = 512
   /// Of one device, so that others find room.
-  static let heldOfDeviceMax = 32
+  static let heldOfDeviceMax = 64
 
   typealias Answer = Result<PacketOutcome, CollectorRefusal>
 
@@ -19,9 +19,16 @@ actor PacketQueue {
     let number: Int
     var submission: PacketSubmission
     let answer: CheckedContinuation<Answer, Never>
+    /// When it is held no longer; nil: it never was.
+    var heldUntil: Duration?
 
     var context: PacketContext { submission.packet.delivery.context }
     var dependsOn: PacketID? { submission.packet.delivery.dependsOn }
+    var stream: StreamID { StreamID(context) }
+    var isPending: Bool { submission.packet.delivery.hasPendingPredecessor }
+    var predecessor: RefusedPackets.Key? { dependsOn.map { .init(stream: stream, packet: $0) } }
+    /// What it takes of the memory of all packets.
+    var leasedBytes: Int { submission.packet.lease?.bytesTaken ?? bytes }
     var bytes: Int { submission.packet.payloads.reduce(submission.packet.bytes.count) { $0 + $1.count } }
   }
 
@@ -32,13 +39,18 @@ actor PacketQueue {
 
   private let store: any PacketStore
   private let time: any TimeSource
+  /// What held packets may take of the memory of all packets: the others must find room.
+  private let heldBytesMax: Int
   private var waiting: [Entry] = []
   private var held: [Int: Held] = [:]
+  private var refused = RefusedPackets()
   private var lastNumber = 0
   private var isRunning = false
   private var isClosed = false
 
-  init(store: any PacketStore, time: any TimeSource) { (self.store, self.time) = (store, time) }
+  init(store: any PacketStore, time: any TimeSource, heldBytesMax: Int = 32 * 1_048_576) {
+    (self.store, self.time, self.heldBytesMax) = (store, time, heldBytesMax)
+  }
 
   var heldCount: Int { held.count }
 
@@ -50,12 +62,20 @@ actor PacketQueue {
     }
   }
 
+  /// A packet was refused for good: those that wait for it are told so, now and from now on.
+  func refuse(_ packet: PacketID, of stream: StreamID) {
+    refused.insert(.init(stream: stream, packet: packet))
+    for entry in takeHeld(after: packet, of: stream) {
+      entry.answer.resume(returning: .failure(Self.neverComes(packet)))
+    }
+  }
+
   /// Refuses packets that are held, now and from now on, so that a stop does not wait for them.
   func close() {
     isClosed = true
     for (_, held) in held {
       held.timer.cancel()
-      held.entry.answer.resume(returning: .failure(Self.predecessorMissing))
+      held.entry.answer.resume(returning: .failure(Self.stopping))
     }
     held = [:]
   }
@@ -121,56 +141,72 @@ actor PacketQueue {
   }
 
   private func settle(_ entry: Entry, _ outcome: PacketOutcome) {
-    guard outcome == .predecessorMissing else {
+    // Only its predecessor tells whether a packet is too old.
+    guard outcome == .predecessorMissing || outcome == .tooOld && entry.isPending else {
       entry.answer.resume(returning: .success(outcome))
+      if outcome == .tooOld { return refuse(entry.context.packetID, of: entry.stream) }
+      refused.remove(.init(stream: entry.stream, packet: entry.context.packetID))
       return release(after: entry.context)
     }
-    hold(entry)
+    if let refusal = hold(entry) { entry.answer.resume(returning: .failure(refusal)) }
   }
 
   // MARK: Held packets
 
-  private func hold(_ entry: Entry) {
-    let ofDevice = held.values.count { $0.entry.context.deviceID == entry.context.deviceID }
-    guard !isClosed, held.count < Self.heldMax, ofDevice < Self.heldOfDeviceMax else {
-      return entry.answer.resume(returning: .failure(Self.predecessorMissing))
+  /// - Returns: why it can't be held.
+  private func hold(_ entry: Entry) -> CollectorRefusal? {
+    if isClosed { return Self.stopping }
+    if let predecessor = entry.predecessor, refused.contains(predecessor) {
+      return Self.neverComes(predecessor.packet)
     }
-    let (time, number) = (time, entry.number)
-    let (interval, deadline) = (store.recheckInterval, time.uptime + Self.heldTime)
-    let timer = Task {
-      // Cancelled: its predecessor came, or the collector stops.
-      while let interval, time.uptime + interval < deadline {
-        do { try await time.sleep(for: interval) } catch { return }
-        self.recheck(number)
-      }
-      do { try await time.sleep(until: deadline) } catch { return }
-      self.giveUp(number)
-    }
+    guard entry.heldUntil != nil || hasRoom(for: entry) else { return Self.missing(entry) }
+    var entry = entry
+    let deadline = entry.heldUntil ?? time.uptime + Self.heldTime
+    entry.heldUntil = deadline
+    let number = entry.number
+    let timer = timer(number, wakesAt: wakeTime(deadline))
     held[number] = Held(entry: entry, timer: timer)
+    return nil
   }
 
-  private func recheck(_ number: Int) {
-    guard let entry = held[number]?.entry else { return }
-    let submission = entry.submission
-    Task {
-      guard let outcome = try? await store.take([submission]).first, outcome != .predecessorMissing else { return }
-      if remove(number) != nil { settle(entry, outcome) }
+  private func wakeTime(_ deadline: Duration) -> Duration {
+    guard let interval = store.recheckInterval else { return deadline }
+    return min(deadline, time.uptime + interval)
+  }
+
+  private func timer(_ number: Int, wakesAt: Duration) -> Task<Void, Never> {
+    let time = time
+    return Task {
+      do { try await time.sleep(until: wakesAt) } catch { return }  // its predecessor came, or the collector stops
+      self.wake(number)
     }
   }
 
-  private func giveUp(_ number: Int) {
+  private func hasRoom(for entry: Entry) -> Bool {
+    guard held.count < Self.heldMax else { return false }
+    let ofDevice = held.values.count { $0.entry.context.deviceID == entry.context.deviceID }
+    let bytes = held.values.reduce(entry.leasedBytes) { $0 + $1.entry.leasedBytes }
+    return ofDevice < Self.heldOfDeviceMax && bytes <= heldBytesMax
+  }
+
+  /// Another process may have stored its predecessor; or it was held for long enough.
+  private func wake(_ number: Int) {
     guard var entry = remove(number) else { return }
-    entry.submission.isLate = true
+    if let heldUntil = entry.heldUntil, time.uptime >= heldUntil {
+      guard !entry.isPending else { return entry.answer.resume(returning: .failure(Self.missing(entry))) }
+      entry.submission.isLate = true
+    }
     offer(entry)
   }
 
   private func release(after packet: PacketContext) {
-    guard !held.isEmpty else { return }
-    let stream = StreamID(packet)
-    let released = held.filter { _, held in
-      held.entry.dependsOn == packet.packetID && StreamID(held.entry.context) == stream
-    }
-    for number in released.keys.sorted() { remove(number).map { offer($0) } }
+    for entry in takeHeld(after: packet.packetID, of: StreamID(packet)) { offer(entry) }
+  }
+
+  private func takeHeld(after packet: PacketID, of stream: StreamID) -> [Entry] {
+    guard !held.isEmpty else { return [] }
+    let numbers = held.filter { $0.value.entry.dependsOn == packet && $0.value.entry.stream == stream }.keys.sorted()
+    return numbers.compactMap { remove($0) }
   }
 
   private func remove(_ number: Int) -> Entry? {
@@ -179,8 +215,24 @@ actor PacketQueue {
     return held.entry
   }
 
-  static let predecessorMissing = CollectorRefusal(
-    503, "the packet before this one is missing; try again", retryAfterSeconds: 5)
+  // MARK: Refusals
+
+  private static let stopping = CollectorRefusal(
+    503, "the packet before this one is missing, and the collector stops; try again", retryAfterSeconds: 5)
+
+  /// Its sender sends the one before it again; it says when only where there is none to send.
+  private static func missing(_ entry: Entry) -> CollectorRefusal {
+    var refusal = CollectorRefusal(425, "the packet before this one is missing; send that one first")
+    refusal.missing = entry.dependsOn
+    if !entry.isPending { refusal.retryAfterSeconds = 5 }
+    return refusal
+  }
+
+  private static func neverComes(_ packet: PacketID) -> CollectorRefusal {
+    var refusal = CollectorRefusal(409, "the packet before this one was refused; name the one that was accepted last")
+    refusal.missing = packet
+    return refusal
+  }
 
   private static func unavailable(_ cause: String) -> CollectorRefusal {
     CollectorRefusal(503, "the collector's store takes no packets now: \(cause)", retryAfterSeconds: 5)
