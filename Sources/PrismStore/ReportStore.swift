@@ -51,8 +51,9 @@ public actor ReportStore {
   /// Tells how the store is, at once, also while it is busy.
   public nonisolated var health: StoreHealth { healthState.current }
 
-  /// The program serves: crashes from now on are not the database's fault. After a run that did not end in order the file
-  /// is checked, while the store works. - Returns: ends with the check; nil: there is none.
+  /// Marks that the program serves: crashes from now on are not the database's fault. After a run that did not end in
+  /// order the file is checked, while the store works. - Returns: a task that ends with the check; nil if no check is
+  /// needed.
   @discardableResult public func markReady() -> Task<Void, Never>? {
     file.marker.ready()
     guard wantsCheck else { return nil }
@@ -88,7 +89,7 @@ public actor ReportStore {
   }
 
   /// Reads the rows of a packet in flight again: the same plaintext, but for rows that were damaged meanwhile.
-  /// - Returns: nil if there is no such packet, or none of its rows is whole (then it is gone).
+  /// - Returns: nil if there is no such packet, or if it has no whole row (then it is gone).
   public func read(_ id: PacketID) throws(StoreError) -> ClaimedPacket? {
     let found = try read { (transaction) throws(SQLiteError) in try Claims(transaction).read(id) }
     guard let found, found.isDamaged else { return found?.packet }
@@ -129,7 +130,7 @@ public actor ReportStore {
     try write { (transaction) throws(SQLiteError) in try DeadLetters(transaction).drop(selection) }
   }
 
-  /// What is known in memory as of the last commit. Touches no disk.
+  /// The state in memory as of the last commit. Touches no disk.
   var state: StoreState { file.memory.state }
   /// Of the database and its log.
   public func storeBytes() -> Int { file.bytes }
@@ -157,12 +158,12 @@ public actor ReportStore {
   /// The same also while the database can't be read: then as of the last commit, and without the oldest row's time.
   public func lastKnownStatus() -> [NamespaceName: [RowKind: QueueStatus]] { (try? status()) ?? state.status }
 
-  /// What the last run left of every namespace that ever stored something.
+  /// The rows and counts that the last run left, of every namespace that ever stored something.
   public func remains() throws(StoreError) -> [NamespaceName: NamespaceRemains] {
     try read { (transaction) throws(SQLiteError) in try QueueReading(transaction).remains() }
   }
 
-  /// nil if there is none.
+  /// Reads a note; nil if there is no such note.
   public func note(_ namespace: NamespaceName, _ key: String) throws(StoreError) -> [UInt8]? {
     try read { (transaction) throws(SQLiteError) in try transaction.note(namespace, key) }
   }
@@ -191,7 +192,7 @@ public actor ReportStore {
     try read { (t) throws(SQLiteError) in try DeadLetters(t).page(of: namespace, after: after, limit: limit) }
   }
 
-  /// One dead letter with its whole meta and its payload; nil if there is none of this number.
+  /// One dead letter with its whole meta and its payload; nil if no letter has this number.
   public func deadLetter(_ number: Int) throws(StoreError) -> DeadLetterContent? {
     try read { (transaction) throws(SQLiteError) in try DeadLetters(transaction).content(number) }
   }

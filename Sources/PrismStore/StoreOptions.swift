@@ -2,7 +2,7 @@ public import PrismBase
 
 /// How the store is opened.
 public struct StoreOptions: Sendable {
-  /// What a commit outlives.
+  /// The failures that a commit outlives.
   public enum Durability: Sendable, Equatable {
     /// A commit has been synced to the disk when it is answered.
     case full
@@ -12,15 +12,15 @@ public struct StoreOptions: Sendable {
 
   /// The state folder; it exists.
   public var folder: String
-  /// What a commit outlives. Default: a loss of power.
+  /// The failures that a commit outlives. Default: a loss of power.
   public var durability: Durability = .full
   /// The clocks.
   public var time: any TimeSource = SystemTime()
   /// The log.
   public var log: Logger = Logger()
 
-  /// At rest the log is copied into the file this long after the last time, or past 1 MiB: what it holds is on the disk
-  /// already, and each copy writes the same pages once more.
+  /// At rest, the log is copied into the file this long after the last copy, or when it is larger than 1 MiB. The log's
+  /// content is on the disk already, and each copy writes the same pages once more.
   public var checkpointInterval: Duration = .seconds(300)
 
   /// Keeps `prism.run`, for a program that stops a start from outside of the store; nil: the store makes its own.
@@ -33,7 +33,7 @@ public struct StoreOptions: Sendable {
   public var pagesMax: Int?
   /// Called after each step of moving a database away or back.
   public var onMove: (@Sendable () -> Void)?
-  /// The reserve that is cut when the disk is full; 0: none.
+  /// The reserve that is cut when the disk is full; 0 for no reserve.
   public var ballastBytes = 4 * 1024 * 1024
   /// Contexts of a namespace, the least, that are worth a walk over its rows to find which of them are still used.
   public var contextsBeforeSweep = 1024

@@ -17,7 +17,7 @@ struct Appending {
         }
         return outcomes
       }
-      // What is in a file that is not in its place any more may be lost with the process.
+      // A commit to a file that is not in its place any more may be lost with the process.
       return file.restore() ? .committed(outcomes) : .failed(.storeDisplacedUnknown)
     } catch {
       return .failed(refusal(for: error))
@@ -79,7 +79,7 @@ struct Appending {
     return numbers
   }
 
-  /// The id of the batch's context in the database; 0: there is none to splice in; nil: each row of the batch carries it.
+  /// The id of the batch's context in the database; 0 if it has no context; nil if each row carries the members itself.
   private func contextUse(_ batch: ReportBatch, namespace: Int) throws(SQLiteError) -> Int64? {
     if batch.context.members.isEmpty { return 0 }
     let memory = transaction.memory

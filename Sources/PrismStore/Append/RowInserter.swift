@@ -17,7 +17,7 @@ struct RowInserter {
     columnCount = StoredRow.Column.allCases.count - (queue.kind.hasPayload ? 0 : 1)
   }
 
-  /// What the row points to must stay where it is until `flush`.
+  /// The memory that the row points to must stay valid until `flush`.
   mutating func add(_ row: StoredRow) throws(SQLiteError) {
     waiting.append(row)
     if waiting.count == Self.sizes[0] { try flush() }

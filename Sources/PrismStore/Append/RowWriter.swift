@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// Writes the rows of one batch: a report costs a handful of bound integers and pointers into the batch's arena.
 struct RowWriter {
-  /// What was written of one kind.
+  /// Counts of the rows that were written of one kind.
   struct Written {
     var rows = 0
     var bytes = 0
@@ -26,7 +26,7 @@ struct RowWriter {
   private(set) var metas: Written
   private(set) var payloads: Written
   private(set) var outcome: BatchOutcome
-  /// What the quota leaves to this batch.
+  /// The bytes that the quota leaves to this batch.
   var room = Eviction.Room(bytes: .max, userBytes: .max)
 
   init(batch: ReportBatch, namespace: Int, types: [Int64], context: Int64?, _ transaction: StoreTransaction) {

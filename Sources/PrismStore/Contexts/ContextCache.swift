@@ -5,8 +5,8 @@ import PrismProtocol
 /// A context is known by its object, which is held weakly: it goes with its connection, and a new object at the same
 /// address is not mistaken for it.
 struct ContextCache {
-  /// So many rows carry their context themselves before it gets a row of its own: a client that sends one report and leaves
-  /// should not cost the database two rows.
+  /// This number of rows carry their context themselves before the context gets a row of its own. A client that sends
+  /// one report and leaves should not cost the database two rows.
   static let ownRowsMax = 8
   private static let storedMax = 64
   private static let ownersMax = 16_384

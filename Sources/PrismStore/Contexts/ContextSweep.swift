@@ -1,7 +1,7 @@
 import PrismProtocol
 
-/// A walk over all rows of a namespace, in slices, to find the contexts that no row refers to: rows of one user may stay
-/// long after those of thousands of sessions were evicted.
+/// A walk over all rows of a namespace, in slices, to find the contexts that no row refers to. Rows of one user may
+/// stay long after those of thousands of sessions were evicted.
 struct ContextSweep {
   let namespace: Int
   /// Contexts that stay: of sessions that lived when it began, and of rows that it met.
@@ -23,7 +23,7 @@ struct ContextSweep {
 
 /// How far looking for unused contexts has come.
 struct ContextSweeps {
-  /// nil: none runs.
+  /// nil if no sweep runs.
   var current: ContextSweep?
   /// By namespace: how many contexts are worth a sweep.
   var countsBefore: [Int: Int] = [:]

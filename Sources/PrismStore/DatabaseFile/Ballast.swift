@@ -9,7 +9,8 @@ struct Ballast {
 
   init(folder: String, bytes: Int) { (self.folder, self.bytes) = (folder, bytes) }
 
-  /// Takes the space. false: there is not so much, or less than `spare` would be left beside it.
+  /// Takes the space. - Returns: false if the disk has too little space, or if less than `spare` would be left beside
+  /// it.
   func restore(leaving spare: Int = 0) -> Bool {
     guard bytes > 0 else { return true }
     let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
@@ -17,7 +18,7 @@ struct Ballast {
     defer { close(descriptor) }
     let isThere = posix_fallocate(descriptor, 0, off_t(bytes)) == 0
     guard isThere, spare == 0 || (DiskSpace.free(folder) ?? .max) >= spare else {
-      // What was taken before it failed may stay taken.
+      // A call that failed may have taken some space, and may keep it.
       ftruncate(descriptor, 0)
       return false
     }

@@ -4,11 +4,11 @@ import PrismSQLite
 
 // The database or its folder was deleted or replaced while it was open.
 extension DatabaseFile {
-  /// What one call copies before other calls continue: 32 MiB.
+  /// Slices that one call copies before other calls continue: 32 MiB.
   private static let slicesAtOnce = 8
 
-  /// Checks whether the database is in its place, and brings it back if it is not. What the daemon holds open is whole,
-  /// committed reports included, for as long as it runs.
+  /// Checks whether the database is in its place, and brings it back if it is not. While the daemon runs, the file that
+  /// it holds open is whole, committed reports included.
   /// - Returns: whether reports can be taken.
   @discardableResult
   func restore() -> Bool {

@@ -3,8 +3,8 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
-// A disk that is full, or will be. The log's pages become the file's only when they are copied, and that takes space too: a
-// store that let its log grow until the last byte could neither copy it nor delete a row.
+// A disk that is full, or will be. The log's pages become the file's only when they are copied, and that takes space
+// too. If the log could grow until the last byte, the store could neither copy it nor delete a row.
 extension DatabaseFile {
   /// With less free than this the log is copied early, so that copying it fits into the ballast.
   private static let scarceBytes = 64 * 1024 * 1024

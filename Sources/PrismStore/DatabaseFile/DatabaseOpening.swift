@@ -4,8 +4,8 @@ import PrismProtocol
 import PrismSQLite
 import PrismSalvage
 
-/// Opens the database in whatever state it is: makes one where there is none, brings an older one to the newest version,
-/// and sets a damaged one aside for a new one that takes over what can be read of it.
+/// Opens the database in any state that it is in. If there is no database, it makes one; an older one becomes one of
+/// the newest version. A damaged one is set aside for a new one, which takes over the rows that can be read.
 struct DatabaseOpening {
   struct Opened {
     var database: StoreDatabase
@@ -15,9 +15,9 @@ struct DatabaseOpening {
 
   let options: StoreOptions
   let health: HealthState
-  /// What the process knows, where it had the database open before.
+  /// The state that this process kept, if it had the database open before.
   var remembered: Adoption.Remembered?
-  /// What the starts before came to. Where the process had the database open before: none died.
+  /// How the starts before ended. If this process had the database open before, no start died.
   var start = StartHistory.Start(isSameBoot: true)
   private var contentsPath: String { options.databasePath + TableOfContents.suffix }
   private var logPath: String { options.databasePath + "-wal" }
@@ -86,7 +86,7 @@ struct DatabaseOpening {
     }
   }
 
-  /// Sets the database aside, whatever it is, and begins a new one.
+  /// Sets the database aside, with any content, and begins a new one.
   func replace(for cause: String) throws(SQLiteError) -> Opened {
     let source = SalvageSource(path: options.databasePath)
     let kind: SetAside.Cause = source?.database.isOfThisKind == false ? .foreign : .corrupt
@@ -144,7 +144,7 @@ struct DatabaseOpening {
     }
     let epoch = try Epoch.read(database.connection)
     var state = try StoreState(database.connection)
-    // What this process answered already is never given out again.
+    // Ids and sequences that this process gave in an answer are never given out again.
     state.nextSequence = max(state.nextSequence, remembered?.nextSequence ?? 1)
     state.nextContext = max(state.nextContext, remembered?.nextContext ?? 1)
     database.watchPath()
@@ -180,7 +180,7 @@ struct DatabaseOpening {
     }
   }
 
-  /// What a sound file never makes SQLite say.
+  /// Whether a sound file can't cause this error.
   private func isFilesFault(_ error: SQLiteError) -> Bool {
     if error.newerVersion != nil || error.isEnvironment { return false }
     return !error.isReadOnly || access(options.databasePath, W_OK) == 0 && access(options.folder, W_OK) == 0

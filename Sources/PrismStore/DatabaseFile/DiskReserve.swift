@@ -1,6 +1,6 @@
 import PrismBase
 
-/// What is known of the disk's space, and the ballast that keeps some of it for the store.
+/// The known space of the disk, and the ballast that keeps some of it for the store.
 struct DiskReserve {
   private let ballast: Ballast
   private var gauge: SpaceGauge

@@ -3,8 +3,9 @@ import PrismBase
 
 /// Moves a database that can't be used out of the way, and back.
 ///
-/// A file in the state folder (`prism.db.adopt`) names what is being moved, so that a kill between two steps is made good
-/// by the next start; it goes once the new database says what it has to bring over, or the old one is back.
+/// The file `prism.db.adopt` in the state folder names the move that is under way. After a kill between two steps, the
+/// next start finishes the move. The file is removed once the new database records what it has to bring over, or once
+/// the old one is back.
 struct SetAside {
   /// How a file came to be set aside; part of its name.
   enum Cause: String {
@@ -13,7 +14,7 @@ struct SetAside {
     case foreign
   }
 
-  /// What is being moved.
+  /// The move that is under way.
   struct Intent: Equatable {
     enum Direction: String {
       /// Away, because SQLite can't use it.

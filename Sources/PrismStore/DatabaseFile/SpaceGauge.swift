@@ -1,6 +1,6 @@
 /// How much may still be written to the disk of a folder, asked for before every commit.
 struct SpaceGauge {
-  /// Nobody writes so much within `trusted`.
+  /// Other programs can't write this amount within `trusted`.
   private static let plentyBytes = 1 << 30
   private static let trusted: Duration = .milliseconds(10)
 
@@ -9,7 +9,8 @@ struct SpaceGauge {
 
   init(_ folder: String) { self.folder = folder }
 
-  /// The most there can be where nobody knows. Of a disk with plenty it is what it was some milliseconds ago.
+  /// The free bytes; `Int.max` if the system does not say. On a disk with plenty the figure may be some milliseconds
+  /// old.
   mutating func freeBytes(now: Duration) -> Int {
     if let last, last.bytes > Self.plentyBytes, now - last.at < Self.trusted { return last.bytes }
     let bytes = DiskSpace.free(folder) ?? .max

@@ -9,7 +9,7 @@ public enum StoreError: Error, Equatable, CustomStringConvertible {
   case folder(path: String, problem: String)
   /// No space left on the disk.
   case diskFull
-  /// A commit failed in a way that leaves open whether it holds. The store has opened the file anew and shows what it
+  /// A commit failed in a way that leaves open whether it holds. The store has opened the file again and shows what it
   /// found there.
   case uncertain(String)
   /// The database can't be read or written; each later call tries again.

@@ -24,7 +24,7 @@ final class UnlinkedDatabaseBackup {
 
   /// Moves the copy, which is on the disk, to the database's place. A file of others there is set aside, and the rest of the
   /// old log removed.
-  /// - Returns: the name of the file that was set aside; nil: there was none.
+  /// - Returns: the name of the file that was set aside; nil if no file was there.
   func takePlace(of database: String, unixMilliseconds: Int64) throws(SQLiteError) -> String? {
     try backup.finish()
     let foreign = "\(database).\(SetAside.Cause.foreign.rawValue)-\(unixMilliseconds)"

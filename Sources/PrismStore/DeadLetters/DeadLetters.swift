@@ -29,7 +29,7 @@ struct DeadLetters: StoreOperations {
     }
   }
 
-  /// What a letter has besides its row.
+  /// The columns of a letter that its row does not have.
   private struct NewLetter {
     let id: Int64
     let reportID: String
@@ -83,7 +83,7 @@ struct DeadLetters: StoreOperations {
     return letters
   }
 
-  /// One of them with its whole meta and its payload; nil if there is none of this number.
+  /// One of them with its whole meta and its payload; nil if no letter has this number.
   func content(_ number: Int) throws(SQLiteError) -> DeadLetterContent? {
     let select = try transaction.prepare("SELECT \(Column.list) FROM dead WHERE number = :number")
     select.bind(":number", number)
@@ -140,7 +140,7 @@ struct DeadLetters: StoreOperations {
 
   // MARK: Leaving
 
-  /// What becomes of a letter. - Returns: whether it is gone for good.
+  /// Decides on one letter. - Returns: whether it is gone for good.
   private typealias Step = (SQLiteRow<Column>, QueueID) throws(SQLiteError) -> Bool
 
   /// Lets letters wait again in their old place. One that is not what was written is never sent, and counts as corrupt.

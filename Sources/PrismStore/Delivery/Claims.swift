@@ -69,8 +69,8 @@ struct Claims: StoreOperations {
     return true
   }
 
-  /// - Throws: `invalidContent` if the ledger counts waiting rows that no walk over the tree meets, even from its beginning:
-  ///   an id that was changed on the disk ends a walk early, or leads a search past rows.
+  /// - Throws: `invalidContent` if the ledger counts waiting rows that even a walk from the tree's beginning does not
+  ///   meet. The cause is an id that was changed on the disk: it ends a walk early, or leads a search past rows.
   private func expectNone(_ queue: QueueID) throws(SQLiteError) {
     guard state[queue].ledger[.waiting] > 0, state.salvage.files.isEmpty else { return }
     for priority in Priority.allCases {
@@ -104,11 +104,11 @@ struct Claims: StoreOperations {
 
   // MARK: Reading again
 
-  /// What `read` found of a packet in flight.
+  /// The rows that `read` found of a packet in flight.
   struct Found {
     fileprivate let record: PacketRecord
     fileprivate let whole: IDRuns
-    /// nil if none of its rows is whole.
+    /// nil if the packet has no whole row.
     let packet: ClaimedPacket?
     /// Rows of it are damaged or missing.
     var isDamaged: Bool { whole.count < record.members.count }

@@ -57,7 +57,7 @@ struct PacketBuilder {
   }
 }
 
-/// What a row needs from outside to become the lines that leave.
+/// The members and settings that turn a row into the lines that leave.
 ///
 /// A class: as a value, its arrays would be counted up and down for every row.
 final class RowRendering: Sendable {

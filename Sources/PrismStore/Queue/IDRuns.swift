@@ -82,7 +82,7 @@ struct IDRuns: Equatable, Sendable {
   }
 }
 
-// MARK: As it stands in the database: a JSON array of first, last, first, last…, which the views can read too.
+// MARK: In the database: a JSON array of first, last, first, last…, which the views can read too.
 extension IDRuns {
   var text: String {
     "[" + runs.map { "\($0.first),\($0.last)" }.joined(separator: ",") + "]"

@@ -35,7 +35,7 @@ struct QueueReading: StoreOperations {
     return oldest
   }
 
-  /// What the last run left of every namespace that ever stored something.
+  /// The rows and counts that the last run left, of every namespace that ever stored something.
   func remains() throws(SQLiteError) -> [NamespaceName: NamespaceRemains] {
     var notes: [Int64: [String: [UInt8]]] = [:]
     let select = try transaction.prepare("SELECT \(NoteRecord.Column.list) FROM notes")

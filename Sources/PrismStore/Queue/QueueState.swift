@@ -1,7 +1,7 @@
 import PrismProtocol
 
-/// What is known in memory of one queue. It equals the database after every commit; after a transaction failed all of it is
-/// read again.
+/// The known state of one queue, in memory. It equals the database after every commit. After a failed transaction all
+/// of it is read again.
 struct QueueState: Sendable {
   var ledger = Ledger()
   /// Sum of `size` of waiting, claimed and dead rows.
@@ -21,7 +21,7 @@ struct QueueState: Sendable {
     (newestCreated, lastAccepted) = (record.newestCreated, record.lastAccepted)
   }
 
-  /// What the ledger's table says of it.
+  /// The ledger's record of this queue, as its table has it.
   func record(_ queue: QueueID) -> LedgerRecord {
     var record = LedgerRecord(queue: queue)
     (record.ledger, record.bytes, record.lastSequence) = (ledger, bytes, lastSequence)
@@ -60,7 +60,7 @@ struct QueueState: Sendable {
     return nil
   }
 
-  /// The expected bytes of the metas of so many rows, and some more. Of payload rows the metas' share is a guess.
+  /// The expected bytes of the metas of `rows` rows, and some more. Of payload rows the metas' share is a guess.
   func metaBytesExpected(of rows: Int, kind: RowKind) -> Int {
     let held = ledger[.waiting] + ledger[.claimed] + ledger[.dead]
     let each = kind.hasPayload || held == 0 ? 768 : bytes / held + bytes / held / 16

@@ -1,8 +1,8 @@
 import PrismProtocol
 import PrismSQLite
 
-/// What is known in memory of the whole database, besides its rows. It is read from the database at start, and again after
-/// a transaction failed.
+/// The known state of the whole database, in memory, without its rows. It is read from the database at start, and again
+/// after a transaction failed.
 struct StoreState {
   private(set) var names = Names()
   /// By `QueueID.index`.
@@ -10,7 +10,7 @@ struct StoreState {
   /// Unique in the database, and never used again: gaps are left by transactions that failed.
   var nextSequence: Int64 = 1
   var nextContext: Int64 = 1
-  /// What users hold, by namespace. Missing until a quota asks.
+  /// The bytes that users hold, by namespace. Missing until a quota needs them.
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var sweeps = ContextSweeps()
@@ -43,7 +43,7 @@ struct StoreState {
   /// Every queue of every namespace.
   var queueIDs: [QueueID] { names.namespaces.keys.flatMap { QueueID.all(of: $0) } }
 
-  /// What each queue's ledger counts as stored.
+  /// The stored rows that each queue's ledger counts.
   var storedCounts: [QueueID: Int] {
     queueIDs.reduce(into: [:]) { counts, queue in counts[queue] = self[queue].ledger.stored }
   }

@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// Makes room for new reports in a full namespace: users who hold the most give way, the oldest rows first, crashes last.
 struct Eviction: StoreOperations {
-  /// What a commit may still store.
+  /// The bytes that a commit may still store.
   struct Room {
     /// Of the namespace, and of the user.
     var bytes: Int, userBytes: Int
@@ -31,7 +31,7 @@ struct Eviction: StoreOperations {
     if isBounded { try ShareCount(transaction).count(namespace) }
     guard quota.evictsOldest, !room(quota, owner, namespace).fits(needed) else { return room(quota, owner, namespace) }
     try ShareCount(transaction).count(namespace)
-    // Some more than is needed, so that the next commits need none; but no crash for that.
+    // Evicts a little more than is needed, so that the next commits need no eviction; but no crash for that.
     let spare = min(min(quota.bytesMax, quota.userBytesMax) / 256, Self.spareBytesMax)
     let limits = FairShares(held: heldByUser(namespace), newcomer: (owner, needed + spare)).limits(quota)
     for priority in [Priority.rest, .realtime] { try cut(limits, priority, namespace) { true } }
@@ -49,7 +49,7 @@ struct Eviction: StoreOperations {
   }
 
   /// Evicts rows of users who hold too much until the quota is kept, or no row is left that may leave.
-  /// - Parameter newcomer: brings so many bytes; nil: the quota itself is new.
+  /// - Parameter newcomer: the user who brings reports, and their bytes; nil: the quota itself is new.
   /// - Parameter isWanted: asked after each slice.
   func evict(
     _ quota: StoreQuota, for newcomer: (owner: RowOwner, bytes: Int)?, _ namespace: Int, priorities: [Priority],
@@ -140,7 +140,7 @@ struct Eviction: StoreOperations {
 
 /// Rows that are evicted together.
 private struct EvictionCut {
-  /// What each user still has to give.
+  /// The bytes that each user still has to give.
   var excess: [RowOwner: Int]
   /// By kind.
   private var chosen: [(members: IDRuns, bytes: Int)] = RowKind.all.map { _ in (IDRuns(), 0) }

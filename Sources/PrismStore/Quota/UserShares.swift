@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// What each user holds of one namespace, in bytes of metas and payloads together: waiting, claimed and dead.
+/// The bytes that each user holds of one namespace, metas and payloads together: waiting, claimed and dead.
 ///
 /// It is derived from the rows and kept in memory only. The rows are counted when a quota first asks, and the counts
 /// follow each commit from then on; a restart or a failed transaction forgets them. Rows that were not counted yet belong
@@ -66,13 +66,14 @@ struct UserShares: Sendable {
   }
 }
 
-/// Who must give way when a namespace is full: no user holds more than an equal share while another wants its own.
+/// Decides which users lose rows when a namespace is full. No user keeps more than an equal share while another needs
+/// its own.
 struct FairShares {
-  /// What each user holds, in bytes.
+  /// The bytes that each user holds.
   var held: [RowOwner: Int]
   /// Users that hold nothing that can leave: their rows are in flight, or dead.
   var stuck: Set<RowOwner> = []
-  /// Who brings so many bytes; nil: nobody.
+  /// The user who brings reports, and their bytes; nil if the quota itself is new.
   var newcomer: (owner: RowOwner, bytes: Int)?
 
   /// - Returns: the most that each user who holds too much may keep.
@@ -92,7 +93,7 @@ struct FairShares {
     return limits.filter { held[$0.key, default: 0] > $0.value }
   }
 
-  /// A user's own bound is kept when the user brings something; and where nobody does, it is asked what will leave.
+  /// Whether the user's own bound applies: to the newcomer only; to every user if there is no newcomer.
   private func isBounded(_ owner: RowOwner) -> Bool { newcomer == nil || newcomer?.owner == owner }
 
   /// The amount that each of `amounts` has to be cut to so that they fit; `Int.max`: they do. An amount below an equal

@@ -2,8 +2,8 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
-/// What is done while nothing else is: rows expire, old deliveries and contexts are forgotten, pages go back to the disk, and
-/// the log is copied into the file.
+/// The work of quiet times: rows expire, old deliveries and contexts are forgotten, pages go back to the disk, and the
+/// log is copied into the file.
 struct Maintenance {
   /// Pages of 4 KiB that one slice gives back: a few milliseconds.
   private static let vacuumPagesPerSlice = 256
@@ -14,8 +14,8 @@ struct Maintenance {
   private var memory: StoreMemory { file.memory }
 
   /// Does one slice of a few milliseconds. - Returns: whether there is more to do at once.
-  /// - Parameter isIdle: the store was not used since the last slice. Else no more than one slice of pages is given back:
-  ///   that moves the rows at the file's end, and while they are delivered they would be moved before they are deleted.
+  /// - Parameter isIdle: whether the store was not used since the last slice. If it was used, at most one slice of
+  ///   pages is given back: to give pages back moves the rows at the file's end, and a delivery deletes them soon.
   func slice(isIdle: Bool) throws(StoreError) -> Bool {
     file.restore()
     _ = file.refusal()
@@ -43,7 +43,7 @@ struct Maintenance {
       memory.state.sweeps.current = nil
       return false
     }
-    // Since the last look there must be many new ones, wherever they are.
+    // A sweep is due if many contexts are new since the last look, all namespaces together.
     let countMin = file.options.contextsBeforeSweep
     let isDue = memory.state.nextContext - memory.state.sweeps.nextContextSeen >= Int64(countMin)
     guard isDue || memory.state.sweeps.current != nil else { return false }

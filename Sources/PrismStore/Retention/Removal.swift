@@ -92,7 +92,7 @@ struct Removal: StoreOperations {
 }
 
 extension RemovalSelection {
-  /// What is still to be removed after so many reports.
+  /// The selection that is left after `removed` reports were removed.
   fileprivate func rest(after removed: Int) -> RemovalSelection {
     switch self {
     case .oldest(let count): .oldest(count - removed)

@@ -1,13 +1,13 @@
 import PrismProtocol
 import PrismSQLite
 
-/// Rows that leave because of what the configuration says: another version of the app, a smaller limit, their age.
+/// Removes rows that the configuration no longer keeps: another version of the app, a smaller limit, their age.
 struct Retention: StoreOperations {
   /// Rows that one slice looks at and deletes at most, so that nothing waits long for the queue.
   static let sliceRowsMax = 5000
   private static let dayMilliseconds: Int64 = 86_400_000
 
-  /// What is noted of the policy under which a namespace's rows are stored.
+  /// The names of the notes that record the policy under which a namespace's rows were stored.
   private enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays }
 
   let transaction: StoreTransaction
@@ -15,14 +15,14 @@ struct Retention: StoreOperations {
 
   // MARK: A new policy
 
-  /// Clears what another `appVersion` stored, drops payloads over the new limit, and notes the policy.
+  /// Clears rows that another `appVersion` stored, drops payloads over the new limit, and notes the policy.
   func apply(_ policy: RetentionPolicy, _ namespace: Int) throws(SQLiteError) {
     if try isCleared(namespace, policy) { try clear(namespace) }
     try dropLargePayloads(namespace, policy)
     try note(policy, namespace)
   }
 
-  /// Notes for a namespace that is not configured any more when its rows expire: as they would have.
+  /// Notes when the rows of a namespace that is no longer configured expire: at the same age as before.
   /// - Parameter before: the policy until now, if this run knows it.
   func retire(_ namespace: Int, _ before: RetentionPolicy?) throws(SQLiteError) -> RetentionPolicy {
     let noted = try number(.expirationDays, namespace)
@@ -31,7 +31,7 @@ struct Retention: StoreOperations {
     return RetentionPolicy(expirationDays: days, isUpdateClear: false, appVersion: nil, maxBodyBytes: .max)
   }
 
-  /// Notes what the rows that are stored from now on are stored under.
+  /// Notes the policy under which new rows are stored from now on.
   func note(_ policy: RetentionPolicy, _ namespace: Int) throws(SQLiteError) {
     if let version = policy.appVersion, try self.version(namespace) != Array(version.utf8) {
       try write(Array(version.utf8), .appVersion, namespace)
@@ -92,9 +92,9 @@ struct Retention: StoreOperations {
     transaction.unixMilliseconds - Int64(policy.expirationDays) * Self.dayMilliseconds
   }
 
-  /// Drops rows that were created before `cutoff`. Rows are in the order of their age, so each priority is looked at up to
-  /// its first row that is young enough; rows that came late are in an index.
-  /// - Returns: how many.
+  /// Drops rows that were created before `cutoff`. Rows are in the order of their age, so each priority is read up to
+  /// its first row that is young enough. Rows that came late are in an index.
+  /// - Returns: the number of dropped rows.
   func expire(_ queue: QueueID, before cutoff: Int64, rowsMax: Int = sliceRowsMax) throws(SQLiteError) -> Int {
     let waiting = state[queue].ledger[.waiting]
     try dropOldest(queue, rowsMax: rowsMax, to: .expired) { $0.createdTime < cutoff }

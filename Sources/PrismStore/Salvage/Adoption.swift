@@ -8,7 +8,7 @@ import PrismSalvage
 /// A packet in flight keeps its id and its rows. Rows of it that are lost count as `corrupt`, as they do when a row of it is
 /// found damaged otherwise.
 struct Adoption {
-  /// What the process knows, if the database was damaged while it was open.
+  /// The state that the process kept, if the database was damaged while it was open.
   struct Remembered {
     let epoch: Epoch
     let nextSequence: Int64
@@ -21,7 +21,7 @@ struct Adoption {
     }
   }
 
-  /// What was saved and lost, for people.
+  /// Counts of saved and lost rows, for people.
   struct Outcome {
     /// Claimed and dead rows that are lost.
     var lostRows = 0

@@ -3,7 +3,7 @@ import PrismProtocol
 import PrismSQLite
 import PrismSalvage
 
-/// What bringing over keeps in memory between two slices.
+/// The state of the salvage that is kept in memory between two slices.
 struct SalvageWork {
   fileprivate var source: (name: String, database: SalvageSource)?
   /// Rows that were brought over with their packets, and may have left since.

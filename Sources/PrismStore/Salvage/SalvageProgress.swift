@@ -1,8 +1,9 @@
 import PrismProtocol
 import PrismSQLite
 
-/// What is still to be brought over from databases that were set aside. It is kept in the new one's `facts` and changes in
-/// the same transaction as the rows, so that a kill at any point neither loses nor doubles one.
+/// The files and rows that are still to be brought over from databases that were set aside. The new database keeps it
+/// in `facts` and changes it in the same transaction as the rows. So a kill at any point neither loses nor doubles a
+/// row.
 struct SalvageProgress: Equatable, Sendable {
   struct File: Equatable, Sendable {
     /// In the state folder.
@@ -15,7 +16,7 @@ struct SalvageProgress: Equatable, Sendable {
   var files: [File]
   /// By queue: rows that count as waiting and were not found yet.
   var missing: [QueueID: Int]
-  /// Every file that rows came from since the last time that none was left to be looked at.
+  /// Every file that rows came from since the last salvage ended.
   var sources: [String] = []
   /// Some of their reports can't be read.
   var isLossy = false
@@ -65,7 +66,7 @@ struct SalvageProgress: Equatable, Sendable {
   /// Whether rows of this queue may still come.
   func isAwaited(_ queue: QueueID) -> Bool { !files.isEmpty && (isLossy || missing[queue, default: 0] > 0) }
 
-  /// What may still come, by namespace and kind.
+  /// The rows that may still come, by namespace and kind.
   func awaited(_ names: Names) -> [NamespaceName: [RowKind: Int]] {
     var awaited: [NamespaceName: [RowKind: Int]] = [:]
     for (number, namespace) in files.isEmpty ? [:] : names.namespaces {

@@ -2,7 +2,7 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
-// What the salvage of set-aside databases means for the store's health.
+// The effects of a salvage on the store's health.
 extension DatabaseFile {
   /// Does one slice. - Returns: whether there is more to do.
   func salvageSlice() throws(StoreError) -> Bool {

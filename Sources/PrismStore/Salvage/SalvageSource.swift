@@ -5,7 +5,7 @@ import PrismSalvage
 /// A damaged database of the store's: its whole records, and what was noted beside it.
 final class SalvageSource {
   let database: DamagedDatabase
-  /// nil: there is none, or it is damaged too.
+  /// nil if there is no such file, or if it is damaged too.
   let contents: TableOfContents?
 
   /// nil if the file can't be opened.

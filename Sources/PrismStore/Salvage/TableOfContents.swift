@@ -2,8 +2,9 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
-/// A second copy, in a small file beside the database, of what is needed to read it: the first pages of its tables, and the
-/// names behind the numbers in rows. Without it one damaged page of the schema would make every row anonymous.
+/// A second copy of the data that is needed to read the database, in a small file beside it. It has the first pages of
+/// the tables, and the names behind the numbers in rows. Without it one damaged page of the schema would make every row
+/// anonymous.
 ///
 /// Written again with each new name; only used if the database's own copy can't be read.
 struct TableOfContents: Equatable, Sendable {
@@ -27,7 +28,7 @@ struct TableOfContents: Equatable, Sendable {
 
   private enum RootColumn: String, SQLiteColumn { case name, rootpage }
 
-  /// nil if there is none, or it is not what was written.
+  /// nil if there is no such file, or if it is not as it was written.
   init?(path: String) {
     guard let text = SideFile.text(path, bytesMax: Self.bytesMax) else { return nil }
     let lines = text.split(separator: "\n").map { $0.split(separator: " ").map { String($0) } }

@@ -1,7 +1,8 @@
 import PrismProtocol
 
-/// The views `v_meta` and `v_payload`: the rows under the source article's names (docs/store.md), for whoever opens the
-/// database with the `sqlite3` shell. `meta` is what a packet would carry, byte for byte, as `MetaSplicing` says it.
+/// The views `v_meta` and `v_payload`: the rows under the source article's names (docs/store.md), for people who open
+/// the database with the `sqlite3` shell. `meta` is what a packet would carry, byte for byte, as `MetaSplicing` says
+/// it.
 ///
 /// SQLite takes at most 500 tables in one union, so they are united in groups first.
 enum ReportViews {

@@ -28,11 +28,11 @@ enum StoreSchema {
     }
   }
 
-  /// Rows stand in tables of their own, two a namespace (`QueueTables`). Here is what they share:
+  /// Rows are in tables of their own, two a namespace (`QueueTables`). The tables here are shared:
   /// - `ledger`: what `Ledger` counts, `waiting` and `claimed` as of the last disposition (`packets` says what is claimed); `newest_*` the newest `created_time` of each priority; `sequence` the last one used.
   /// - `packets`: claimed rows, as `[first, last, first, last…]` in `members`; `position` is their order of sending.
   /// - `client_ids`: report ids that clients gave (`ClientIDKey`), `delivered_time` once their row was.
-  /// - `dead`, `damaged`: rows laid aside, with everything that they need to be read without any other table.
+  /// - `dead`, `damaged`: rows in quarantine, with everything that they need to be read without any other table.
   private static let firstSchema = """
     CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
     INSERT INTO facts VALUES ('epoch', lower(hex(randomblob(10))));
@@ -78,7 +78,7 @@ enum StoreSchema {
     ALTER TABLE dead ADD COLUMN checksum INTEGER;
     """
 
-  /// Whatever is stored already keeps its bytes, so that an upgrade costs the same with any backlog.
+  /// Stored rows keep their bytes, so that an upgrade costs the same with any backlog.
   private static let owners = """
     ALTER TABLE contexts ADD COLUMN user INTEGER NOT NULL DEFAULT -1;
     ALTER TABLE dead ADD COLUMN user INTEGER NOT NULL DEFAULT -1;

@@ -1,10 +1,10 @@
-/// What `prism.run` says of the starts of this boot: a value that each event changes, and that tells a start how to open
+/// The content of `prism.run`: the starts of this boot. Each event changes it, and a start decides by it how to open
 /// the database (docs/store.md, Starts that die).
 ///
 /// A start that neither became ready nor was asked to stop died. Memory, a slow disk or the service manager may have
 /// killed it as well as the database, so each guess at the database is taken back by the next death.
 struct StartHistory: Equatable, Sendable {
-  /// What is read of a database that is set aside for deaths.
+  /// How much is read of a database that is set aside for deaths.
   enum Reading: Equatable, Sendable {
     case everything
     /// The ledger only: its reports count as `corrupt`, and stay in the file.
@@ -19,7 +19,7 @@ struct StartHistory: Equatable, Sendable {
     case aside(Reading)
   }
 
-  /// What a start finds.
+  /// The facts that a start finds.
   struct Start: Equatable, Sendable {
     /// The last run ended in order.
     var wasClean = true
@@ -54,7 +54,7 @@ struct StartHistory: Equatable, Sendable {
   /// Before the first start, and after one that ended in order.
   init() {}
 
-  /// The content of `prism.run`; a line that is none of its own is the boot id that version 0.1 wrote.
+  /// Reads the content of `prism.run`. A line with an unknown first word is the boot id that version 0.1 wrote.
   init(_ text: String) {
     for line in text.split(separator: "\n") {
       let words = line.split(separator: " ", maxSplits: 1).map { String($0) }

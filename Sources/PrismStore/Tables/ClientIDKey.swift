@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismSQLite
 
-/// A report id that a client gave, as it stands in `client_ids`: `ID:USER`, so that equal ids of two users are two.
+/// A report id that a client gave, in the form of `client_ids`: `ID:USER`, so that equal ids of two users are two.
 ///
 /// A colon is no character of a report id. `ID` alone is what versions before 3 of the database wrote: it is any user's,
 /// so that a report which was sent before an upgrade is still known after it.

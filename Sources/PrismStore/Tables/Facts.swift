@@ -4,7 +4,7 @@ import PrismSQLite
 extension SQLiteConnection {
   enum FactColumn: String, SQLiteColumn { case name, value }
 
-  /// - Returns: nil if there is none.
+  /// - Returns: nil if there is no such fact.
   func fact(_ name: String) throws(SQLiteError) -> String? {
     let read = try prepare("SELECT value FROM facts WHERE name = :name")
     read.bind(":name", name)

@@ -13,7 +13,7 @@ struct PacketRecord: SQLiteRecord, Sendable {
     case members, checksum
   }
 
-  /// What a damaged record may name.
+  /// The most rows that a record may name; a damaged one could name more.
   private static let membersMax = 1 << 20
 
   var id: PacketID

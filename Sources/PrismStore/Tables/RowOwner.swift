@@ -13,7 +13,7 @@ struct RowOwner: Hashable, Comparable, Sendable {
   /// - Parameter contextColumn: the `context` of a row without a context: 0 or less.
   init(contextColumn: Int64) { number = ~contextColumn }
 
-  /// - Parameter stored: as it stands in a `user` column.
+  /// - Parameter stored: the value of a `user` column.
   init(stored: Int64) { number = stored }
 
   /// Reports that a version before 3 of the database stored: they count as one user's.

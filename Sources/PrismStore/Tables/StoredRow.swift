@@ -16,7 +16,7 @@ struct StoredRow: SQLiteRecord {
   var id: Int64
   var type: Int64
   var createdTime: Int64
-  /// The id of its context; 0 or less: it has none, see `RowOwner`.
+  /// The id of its context; 0 or less if it has no context, see `RowOwner`.
   var context: Int64
   var flags: RowFlags
   /// Bytes of meta and payload.
@@ -75,7 +75,7 @@ extension StoredRow {
   }
 }
 
-/// What is known of a row without its body.
+/// The columns of a row without its body.
 struct RowHead {
   enum Column: String, SQLiteColumn {
     case id, size

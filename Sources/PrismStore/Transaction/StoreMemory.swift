@@ -1,13 +1,13 @@
 import PrismBase
 import PrismProtocol
 
-/// What the store keeps in memory while its database is open.
+/// The state that the store keeps in memory while its database is open.
 final class StoreMemory {
   let epoch: Epoch
   let time: any TimeSource
   let log: Logger
   var state: StoreState
-  /// What the configuration says of stored rows, by namespace.
+  /// The configuration's policy for stored rows, by namespace.
   var policies: [NamespaceName: RetentionPolicy] = [:]
   var deliveries = UnwrittenDeliveries()
   var salvage = SalvageWork()

@@ -4,7 +4,7 @@ import PrismSQLite
 /// Every statement that the store keeps prepared.
 enum StoreStatement: Hashable {
   case begin, commit
-  /// So many rows of a queue at once.
+  /// Inserts this number of rows of a queue at once.
   case insertRows(Int, QueueID)
   case rows(RowStatement, QueueID)
   case packets(PacketStatement)
@@ -41,7 +41,7 @@ enum RowStatement {
   case late, largePayloads
   case quarantine, deadLetter, salvage
 
-  /// What `clientIDsInRange` reads.
+  /// The column that `clientIDsInRange` reads.
   enum ClientIDColumn: String, SQLiteColumn {
     case id
     case reportID = "report_id"

@@ -1,9 +1,9 @@
 import PrismProtocol
 import PrismSQLite
 
-// What a row refers to: its context, which says its owner and completes its meta.
+// The context that a row refers to: it says the row's owner and completes its meta.
 extension StoreTransaction {
-  /// What `row` needs to become a meta; nil if its type or context is not what was stored.
+  /// The members and settings that turn `row` into a meta; nil if its type or context is not as it was stored.
   func rendering(of row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> RowRendering? {
     guard let type = names.types[row.type], let namespace = names.namespaces[queue.namespace],
       let context = row.context <= 0 ? [] : try context(row.context, namespace: queue.namespace)?.members

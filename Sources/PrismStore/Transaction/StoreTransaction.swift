@@ -2,10 +2,10 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
-/// One transaction on the open database: its statements, and what is known of it in memory. A reading has one too, without
+/// One transaction on the open database: its statements, and the known state in memory. A reading has one too, without
 /// BEGIN.
 ///
-/// The types beside it (`Claims`, `DeadLetters`, `Retention` and others) work on one. None waits for another task in between.
+/// The types beside it (`Claims`, `DeadLetters`, `Retention` and others) work on one. They never wait for another task.
 struct StoreTransaction {
   let database: StoreDatabase
   let memory: StoreMemory
@@ -61,7 +61,7 @@ struct StoreTransaction {
 
   // MARK: Notes
 
-  /// nil if there is none.
+  /// nil if there is no such note.
   func note(_ namespace: NamespaceName, _ key: String) throws(SQLiteError) -> [UInt8]? {
     guard let number = names.number(of: namespace) else { return nil }
     return try note(number, key)

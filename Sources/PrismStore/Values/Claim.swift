@@ -49,8 +49,8 @@ public struct ClaimedPacket: Sendable {
   /// The value of `Prism-Ledger`: the ledger when the packet was made.
   public var ledgerHeader: String
   /// The lines of the meta block, joined with a line feed: rows, and what they have in common (docs/packet.md, "Common
-  /// information"). Rows that failed their checksum are not in it: they were laid aside
-  /// in the same transaction and counted `corrupt`.
+  /// information"). Rows that failed their checksum are not in it: they were quarantined in the same transaction and
+  /// counted `corrupt`.
   public var metas: [UInt8]
   /// Rows in the packet.
   public var itemCount: Int

@@ -1,6 +1,6 @@
 public import PrismProtocol
 
-/// A report that the collector can't take, laid aside (docs/delivery.md).
+/// A report that the collector can't take, kept for an operator (docs/delivery.md).
 public struct DeadLetter: Sendable, Equatable {
   /// The number that `prismctl dead` shows, and takes to send it again or to drop it.
   public var number: Int
@@ -12,7 +12,7 @@ public struct DeadLetter: Sendable, Equatable {
   public var type: String
   /// The id of the report.
   public var reportID: String
-  /// Who reported it; nil: a version of prism stored it that did not keep that.
+  /// The user who reported it; nil if the version of prism that stored it did not keep that.
   public var userID: UInt32?
   /// Milliseconds since 1970.
   public var createdTime: Int64
@@ -37,10 +37,10 @@ public enum DeadLetterSelection: Sendable, Equatable {
 /// Which stored reports are removed (`prismctl remove`).
 public enum RemovalSelection: Sendable, Equatable {
   case all
-  /// So many reports, with their payloads.
+  /// This number of reports, with their payloads.
   case oldest(Int)
   case latest(Int)
-  /// Created more than so many days ago.
+  /// Created more than this number of days ago.
   case olderThan(days: Int)
   /// The one of this id, made here or given by its client.
   case report(String)

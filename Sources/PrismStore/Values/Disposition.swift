@@ -1,10 +1,10 @@
 public import PrismProtocol
 
-/// What becomes of a claimed packet (docs/delivery.md, "Delivery decision").
+/// The result for a claimed packet (docs/delivery.md, "Delivery decision").
 public enum Disposition: Sendable, Equatable {
   /// Accepted by its receipt: the rows are deleted, its id becomes the next `Prism-Depends-On`.
   case delivered(PacketID, receipt: Receipt)
-  /// Its rows become two packets, the first half and the second, next in order where this one stood.
+  /// Its rows become two packets, the first half and the second. They take its place in the order.
   case split(PacketID, first: PacketID, second: PacketID)
   /// Its rows become dead letters.
   case dead(PacketID, cause: DeadCause)
@@ -57,7 +57,7 @@ public struct Note: Sendable, Equatable {
 
 /// One turn of the upload: everything that one commit does for it.
 public struct UploadCommit: Sendable {
-  /// What becomes of packets that were sent; carried out first.
+  /// The results of packets that were sent; carried out first.
   public var dispositions: [Disposition] = []
   /// The packets to make then.
   public var claims: [Claim] = []

@@ -1,4 +1,4 @@
-/// What is left of a namespace when a program starts.
+/// The rows and counts that are left of a namespace when a program starts.
 public struct NamespaceRemains: Sendable {
   /// By key.
   public var notes: [String: [UInt8]]

@@ -2,11 +2,11 @@ public import PrismProtocol
 
 /// One namespace's rows of one kind, as `prismctl status` shows them.
 public struct QueueStatus: Sendable, Equatable {
-  /// What became of every row that was ever stored.
+  /// The accounts of every row that was ever stored.
   public var ledger: Ledger
   /// On disk, of waiting, claimed and dead rows.
   public var bytes: Int
-  /// `created_time` of the oldest row that waits or is in flight; nil if there is none.
+  /// `created_time` of the oldest row that waits or is in flight; nil if there is no such row.
   public var oldestCreatedTime: Int64?
   public init(ledger: Ledger, bytes: Int, oldestCreatedTime: Int64?) {
     (self.ledger, self.bytes, self.oldestCreatedTime) = (ledger, bytes, oldestCreatedTime)

@@ -1,4 +1,4 @@
-/// What a configuration would do to the rows of a namespace that wait now, metas and payloads together.
+/// The effects of a configuration on the rows of a namespace that wait now, metas and payloads together.
 public struct RetentionEffects: Sendable, Equatable {
   /// Stored under another version of the app.
   public var cleared = 0
@@ -8,7 +8,7 @@ public struct RetentionEffects: Sendable, Equatable {
   public var expired = 0
   /// The oldest rows, where a quota makes room.
   public var evicted = 0
-  /// What stays over the quota, in bytes: new reports are refused until it has left.
+  /// The bytes that stay over the quota. New reports are refused until they have left.
   public var overQuotaBytes = 0
   /// false: there were more rows than could be looked at; the counts are the least.
   public var isComplete = true

@@ -1,9 +1,9 @@
-/// What a namespace's configuration says of its stored rows.
+/// The settings of a namespace's configuration for its stored rows.
 public struct RetentionPolicy: Sendable, Equatable {
   /// Of a namespace of which nothing else is known.
   static let expirationDaysStandard = 15
 
-  /// Rows expire after so many days.
+  /// Rows expire after this number of days.
   public var expirationDays: Int
   /// Whether rows of another version of the app are dropped.
   public var isUpdateClear: Bool

@@ -9,8 +9,8 @@ public struct StoreHealth: Sendable, Equatable {
     case salvaging
     /// Reports are refused, uploads go on.
     case diskFull
-    /// The database was deleted or replaced under the daemon, and is being written anew from what the daemon still holds
-    /// open. Reports are refused, uploads go on.
+    /// The database was deleted or replaced under the daemon, and is written again from the file that the daemon still
+    /// holds open. Reports are refused, uploads go on.
     case displaced
     /// The database can't be read or written; each use tries again. Reports are refused.
     case failing
@@ -20,7 +20,7 @@ public struct StoreHealth: Sendable, Equatable {
   public var state = State.working
   /// Milliseconds since 1970, when it came into this state.
   public var since: Int64
-  /// What the last fault was, in SQLite's or the system's words; nil before the first.
+  /// The last fault, in SQLite's or the system's words; nil before the first.
   public var cause: String?
   // Since the start:
   /// Uses of the database that failed.
@@ -34,13 +34,13 @@ public struct StoreHealth: Sendable, Equatable {
 
   /// Databases in the state folder that were set aside and hold reports which are not brought over, by their names.
   public var leftBehind: [String] = []
-  /// Reports that are still to be brought over, by namespace and kind: until then nothing of it is sent, so that none
-  /// overtakes an older one. 0: how many is not known.
+  /// Reports that are still to be brought over, by namespace and kind. Until then no report of that kind is sent, so
+  /// that an older one is not overtaken. 0: how many is not known.
   public var awaited: [NamespaceName: [RowKind: Int]] = [:]
 
   public init(since: Int64) { self.since = since }
 
-  /// What `/readyz` answers.
+  /// The answer of `/readyz`.
   public var takesReports: Bool {
     switch state {
     case .working, .salvaging: true

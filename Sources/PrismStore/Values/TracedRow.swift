@@ -15,7 +15,7 @@ public struct TracedRow: Sendable, Equatable {
   public var namespace: NamespaceName
   /// The kind of the row.
   public var kind: RowKind
-  /// Who reported it; nil: not known (any more).
+  /// The user who reported it; nil: not known (any more).
   public var userID: UInt32?
   /// The place of the row now.
   public var place: Place
