@@ -94,7 +94,7 @@ public final class Collector: Sendable {
         memoryBytes: openers.memory.usedBytes, outputs: figures, now: time.unixMilliseconds))
   }
 
-  /// What the senders' address answers.
+  /// Answers a request at the senders' address.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
       let kind = RowKind.all.first { $0.path == request.path }

@@ -1,7 +1,7 @@
 import PrismProtocol
 import Synchronization
 
-/// What the collector did, by namespace and outcome: for `/metrics` and `SIGUSR1`.
+/// Counts the collector's results, by namespace and outcome: for `/metrics` and `SIGUSR1`.
 final class CollectorCounts: Sendable {
   private struct Key: Hashable { let namespace: String, outcome: String }
   private struct State {
@@ -26,14 +26,14 @@ final class CollectorCounts: Sendable {
     var now: Int64
   }
 
-  /// How remote configuration stands.
+  /// The state of remote configuration.
   struct RemoteGauges: Sendable, Equatable {
     var version: Int64
     var faults: Int, devices: Int, failed: Int
   }
 
   private let state = Mutex(State())
-  /// Names come from senders: a bounded number of them is told apart.
+  /// Names come from senders, so only a bounded number of them has counts of its own.
   private static let namespacesMax = 1000
 
   /// - Parameter namespace: nil: nothing proves that the packet is of it.

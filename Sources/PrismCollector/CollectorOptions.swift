@@ -20,7 +20,7 @@ public struct CollectorOptions: Sendable {
   public var deviceLimits = DeviceLimits()
   /// Devices are enrolled over plain HTTP, too: a balancer in front ends TLS.
   public var allowsPlainEnrollment = false
-  /// A file of bearer tokens, one a line, of which every sender must give one; nil: none is asked for.
+  /// A file of bearer tokens, one a line, of which every sender must give one; nil: no token is needed.
   public var tokenFile: String?
   /// Where holders of a reader's token read, `ADDRESS:PORT`.
   public var readerListen = "127.0.0.1:8081"
@@ -45,7 +45,7 @@ public struct CollectorOptions: Sendable {
   /// Of all packets, from their decryption until they are stored; also the most that one packet may take.
   public var memoryBytesMax = 64 * 1_048_576
 
-  /// What `GET /prism/config` serves.
+  /// The remote configuration that `GET /prism/config` serves.
   public struct Remote: Sendable {
     /// Of namespace files.
     let folder: String

@@ -2,7 +2,7 @@ import Glibc
 import PrismConfig
 import PrismProtocol
 
-/// What a collector's file says (`--config`), paths not yet opened; a flag of the command line counts before it.
+/// The settings of a collector's file (`--config`), paths not yet opened. A flag of the command line has precedence.
 ///
 ///     listen: 0.0.0.0:8443
 ///     state: /var/lib/prism-collector

@@ -13,13 +13,13 @@ public struct ArgumentOption: Sendable, Equatable {
 
   /// With its dashes: `--config`.
   public let name: String
-  /// What help shows for the value, such as `PATH`; nil for a switch.
+  /// The value's name in the help, such as `PATH`; nil for a switch.
   public let value: String?
-  /// What the option does, in one sentence. A line feed begins a new line of the help.
+  /// The option's effect, in one sentence. A line feed begins a new line of the help.
   public let help: String
   /// Only of an option with a value. Default: `required`.
   public let presence: Presence
-  /// A second name, such as `-h`; nil if there is none.
+  /// A second name, such as `-h`; nil if the option has only one.
   public let shortName: String?
 
   public init(

@@ -35,7 +35,7 @@ public struct Arguments: Sendable {
   /// Whether the option was given, with or without a value.
   public func contains(_ name: String) -> Bool { given.contains { $0.name == name } }
 
-  /// The last value that was given for the option; nil if there is none.
+  /// The last value that was given for the option; nil if no value was given.
   public subscript(name: String) -> String? { given.last { $0.name == name && $0.value != nil }?.value }
 
   private static func option(

@@ -7,7 +7,7 @@ public struct UnixAddress: Sendable {
   private let address: sockaddr_un
   private let size: socklen_t
 
-  /// What `sun_path` holds, its closing zero left out (unix(7)).
+  /// The bytes that `sun_path` holds, its closing zero left out (unix(7)).
   public static let pathBytesMax = 107
 
   /// nil for a path that is empty, has a zero byte in it, or is longer than `pathBytesMax`.

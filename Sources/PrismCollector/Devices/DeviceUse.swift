@@ -1,4 +1,5 @@
-/// What one device has used of its limits. Times are of the `uptime` clock, so a wrong wall clock changes nothing.
+/// The packets and bytes that one device has used of its limits. Times are of the `uptime` clock, so a wrong wall clock
+/// changes nothing.
 struct DeviceUse: Sendable, Equatable {
   private static let day: Duration = .seconds(86_400)
 

@@ -10,7 +10,7 @@ package struct EnrolledDevice: Sendable, Equatable {
   package var enrolledTime: Int64?
   /// The name of the token that enrolled it.
   package var token: String?
-  /// What it said of itself.
+  /// The device's own description.
   package var info: String?
   /// Milliseconds since 1970; nil: its packets are taken.
   package var revokedTime: Int64?

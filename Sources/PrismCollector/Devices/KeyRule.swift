@@ -1,4 +1,4 @@
-/// Who uses a key, and how.
+/// The rule for a key: which senders may use it, and how.
 public struct KeyRule: Sendable, Equatable {
   /// The file holds a master: each device's own key is made from it (docs/packet.md, "Keys").
   public var derivesForDevice = false

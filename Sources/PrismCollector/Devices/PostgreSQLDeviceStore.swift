@@ -41,7 +41,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
     _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
   ) throws(DeviceStoreFailure) -> EnrollmentDecision {
     try perform { (connection, by) throws(PostgreSQLError) in
-      // Who has no token causes no write.
+      // A request without a valid token causes no write.
       guard let token = try Self.tokens(connection, hash, by).first else { return .refuse(.unknownToken) }
       // Two replicas that are asked for one device at once decide one after the other.
       _ = try connection.query(

@@ -35,7 +35,8 @@ extension Collector {
     return HTTPResponse(status: 200, headers: headers, body: body)
   }
 
-  /// What the question may be signed with; none where there is no key of its id. A derived key has a length for each cipher.
+  /// The codes that the question may be signed with; empty if the collector has no key of its id. A derived key has a
+  /// length for each cipher.
   private func codes(of question: ProbeQuestion) -> [ProbeCode] {
     guard let secret = options.keys[question.keyID] else { return [] }
     guard options.keyRules[question.keyID]?.derivesForDevice == true else {

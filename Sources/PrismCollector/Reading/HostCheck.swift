@@ -1,8 +1,8 @@
 import PrismBase
 
-/// Tells whether the `Host` of a request is one that this collector is meant to be asked by. A web page can let its own
-/// name point to this machine (DNS rebinding), and its scripts would then read the answers; the browser still sends that
-/// page's name as the `Host`.
+/// Checks whether the `Host` of a request is one that this collector is meant to be asked by. A web page can let its
+/// own name point to this machine (DNS rebinding), and its scripts would then read the answers. The browser still sends
+/// that page's name as the `Host`.
 struct HostCheck: Sendable {
   /// Names beside `localhost` and addresses in numbers.
   let names: Set<String>

@@ -11,7 +11,7 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
-  /// Who sent the packet, where its decryption proved that.
+  /// The sender of the packet, if the decryption proved it.
   var sender: PacketContext?
 
   /// A word of this program's own: a label and a log field.

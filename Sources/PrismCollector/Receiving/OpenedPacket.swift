@@ -13,8 +13,8 @@ struct UnpackedPacket: Sendable {
 struct OpenedPacket: Sendable {
   struct Row: Sendable {
     var meta: Range<Int>
-    /// The type as the program sent it, which is `MONITOR_TYPE` without the namespace in front; `REPORT_ID`. Empty where
-    /// the meta has none.
+    /// The type as the program sent it, which is `MONITOR_TYPE` without the namespace in front; `REPORT_ID`. Empty if
+    /// the meta has no such member.
     var type: Range<Int>, reportID: Range<Int>
     /// `CREATE_TIME`, corrected by what the device's clock was wrong; milliseconds since 1970. nil if the meta has no time.
     var createdTime: Int64?

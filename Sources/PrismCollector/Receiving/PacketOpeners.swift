@@ -3,10 +3,10 @@ import PrismPacket
 import PrismProtocol
 import Synchronization
 
-/// Opens packets on all cores, within limits that are checked before the work: a packet costs what its own body does until
-/// it is known to be small enough, and no more memory than there is for all packets together.
+/// Opens packets on all cores, within limits that are checked before the work. A packet costs no more than its own body
+/// until it is known to be small enough. All packets together take no more memory than the limit.
 final class PacketOpeners: Sendable {
-  /// What the place of a row takes.
+  /// The memory of one row.
   private static let rowBytes = MemoryLayout<OpenedPacket.Row>.stride
   /// Rows with their common information are mostly no larger than this many times the block that they come in.
   private static let mergedRatio = 8
@@ -29,9 +29,8 @@ final class PacketOpeners: Sendable {
     memory = MemoryBudget(bytesMax: memoryBytesMax)
   }
 
-  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 403 for one that is not for the
-  ///   namespace, 413 over the limits, 422 for a
-  ///   meta that can't be taken, 503 where too much is waiting for memory.
+  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 403 for one that is not for
+  ///   the namespace. Also 413 over the limits, 422 for a meta that can't be taken, 503 if too many packets wait.
   /// - Parameter proven: called once the decryption has proved who the sender is, before the packet is unpacked.
   func open(
     _ delivery: Delivery, body: [UInt8], proven: () async throws(CollectorRefusal) -> Void = {}
@@ -70,7 +69,8 @@ final class PacketOpeners: Sendable {
     guard bytes <= memory.bytesMax else { throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax) }
     guard let lease = await memory.take(bytes) else { throw Self.noMemory }
     let read = try await opener.unpack(packed, of: delivery)
-    // What the rows become with their common information is known only now. Waiting for more would hold what is held.
+    // The size of the rows with their common information is known only now. To wait for more would hold the memory that
+    // this packet has.
     let more = max(0, read.metas.mergedBytesMax - mergedBytes)
     guard bytes + more <= memory.bytesMax else {
       throw Self.tooLarge("its rows take \(bytes + more) bytes of memory", memory.bytesMax)

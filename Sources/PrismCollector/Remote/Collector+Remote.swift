@@ -37,7 +37,7 @@ extension Collector {
     return [("Prism-Config-Version", String(await remote.store.version()))]
   }
 
-  /// What is told of remote configuration beside the counts.
+  /// Updates the figures of remote configuration, beside the counts.
   func refreshGauges() async {
     guard let remote else { return }
     counts.set(

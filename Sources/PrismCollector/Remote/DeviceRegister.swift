@@ -5,8 +5,8 @@ import PrismPacket
 import PrismProtocol
 import PrismSQLite
 
-/// What devices say of their remote configuration when they ask for it: what they have, what they refused or took back,
-/// and why. Kept in `devices.db` for 30 days.
+/// The remote configuration that each device reports when it asks for a new one: the one that it has, those that it
+/// refused or took back, and why. Kept in `devices.db` for 30 days.
 actor DeviceRegister {
   /// One question, as it came.
   struct Question: Sendable, Equatable {
@@ -44,7 +44,7 @@ actor DeviceRegister {
   init(state: String, time: any TimeSource, log: Logger) throws(SQLiteError) {
     (self.time, self.log) = (time, log)
     connection = try SQLiteConnection(.init(path: state + "/devices.db"))
-    // What is lost in a crash is said again with the next question.
+    // A question that a crash loses is repeated with the device's next question.
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
     try connection.execute(Self.schema)
     find = try connection.prepare("SELECT \(Column.list) FROM devices WHERE device = :device")
@@ -145,7 +145,7 @@ actor DeviceRegister {
 }
 
 extension DeviceRegister.Question {
-  /// - Throws: 400 for what is none.
+  /// - Throws: 400 if the request is no question.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
     guard let device = request.parameter("deviceId"), DeviceID.isValid(device)
     else { throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters") }

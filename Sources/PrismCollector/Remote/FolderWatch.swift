@@ -16,7 +16,7 @@ struct FolderWatch: Sendable {
 
   init(folder: String) { self.folder = folder }
 
-  /// What is there was not taken over: it is as good as changed.
+  /// Reports the present files as a change again: they were not taken over.
   mutating func forget() { marks = nil }
 
   mutating func hasChanged(uptime: Duration, unixMilliseconds: Int64) -> Bool {

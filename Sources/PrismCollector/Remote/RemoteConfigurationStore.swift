@@ -6,11 +6,11 @@ import PrismPacket
 import PrismProtocol
 import PrismSQLite
 
-/// What the collector serves as remote configuration: a folder of namespace files, and when each was changed last. The
-/// times are kept in `remote.db`, so that they go on rising over restarts and what was removed is known to be gone.
+/// The remote configuration that the collector serves: a folder of namespace files, and when each was changed last. The
+/// times are kept in `remote.db`, so that they go on rising over restarts, and removed files are known to be gone.
 ///
-/// The version rises by one with every change, whatever the clock does: devices refuse one that jumps. It begins with the
-/// minutes since 1970, so that it still rises after `remote.db` was lost.
+/// The version rises by one with every change, independent of the clock: devices refuse one that jumps. It begins with
+/// the minutes since 1970, so that it still rises after `remote.db` was lost.
 actor RemoteConfigurationStore {
   /// An answer, and what became of the question: a metric's label.
   struct Answer: Sendable {
@@ -25,11 +25,11 @@ actor RemoteConfigurationStore {
     CREATE INDEX IF NOT EXISTS entries_time ON entries (update_time);
     CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     """
-  /// Changes of one answer; whoever is further behind is told to ask for everything.
+  /// Changes of one answer. A device that is further behind gets an answer that makes it ask for everything.
   static let changesMax = 1000
-  /// What was removed is forgotten after this; whoever asks about a time before it gets everything.
+  /// A removed file is forgotten after this. A device that asks about a time before it gets everything.
   private static let removedKept: Int64 = 90 * 86_400_000
-  /// How long a signed answer may be taken. A device whose clock is further ahead takes none.
+  /// How long a signed answer may be taken. A device whose clock is further ahead takes no answer.
   static let validity: Int64 = 86_400_000
   /// The whole answer is signed again after this.
   private static let wholeKept: Int64 = 3_600_000
@@ -73,7 +73,7 @@ actor RemoteConfigurationStore {
     try Self.write(changed, removed, at: updateTime, number: number, to: connection)
   }
 
-  /// What packets' answers name.
+  /// The version that packets' answers name.
   func version() -> Int64 {
     refresh()
     return number
@@ -164,7 +164,7 @@ actor RemoteConfigurationStore {
     (updateTime, number) = (next, number + 1)
   }
 
-  /// What the files say otherwise than the database.
+  /// The differences between the files and the database.
   private static func difference(
     _ files: [RemoteNamespace], _ connection: SQLiteConnection
   ) throws -> (changed: [RemoteNamespace], removed: [RemoteNamespace]) {

@@ -24,7 +24,7 @@ protocol PacketStore: Sendable {
   /// Reports in the order in which they were stored, without their payloads.
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport]
 
-  /// One report with its payload; nil: there is none of this id.
+  /// One report with its payload; nil if no report has this id.
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport?
 
   /// Does one slice of what falls due: forgets packet ids, deletes old reports, brings over what a damaged database held.

@@ -68,7 +68,7 @@ extension IngestServer: SubmissionSink {
 // MARK: - Memory
 
 extension IngestServer {
-  /// The number that a group's memory is known by: that of `room`, or a new one. nil: there is none to be had.
+  /// The number that a group's memory is known by: that of `room`, or a new one; nil if there is no memory for it.
   private func holding(_ group: SubmissionGroup, _ room: MemoryRoom?) async -> Int? {
     guard let room else { return await hold(bytes: group.memoryBytes, userID: group.userID) }
     return room.take() ? room.id : nil

@@ -1,9 +1,9 @@
 /// Puts an HTTP answer together from what arrives, within bounds: the other side may send without end.
 ///
-/// Interim answers (1xx) are skipped, trailers are not headers, a header given more than once is joined by ", "
+/// Interim answers (1xx) are skipped, and trailers are not headers. A header given more than once is joined by ", "
 /// (RFC 9110, 5.2), and an obsolete folded line continues the one before it.
 struct AnswerCollector {
-  /// What is kept of the body; the rest is read and dropped.
+  /// The bytes of the body that are kept; the rest is read and dropped.
   let bodyBytesKept: Int
   let bodyBytesMax: Int
   /// Over all answers of one request, interim ones and trailers included.

@@ -2,8 +2,8 @@ import CCurl
 import PrismEngine
 
 extension PostAnswer.Failure {
-  /// What a failure of libcurl is to the daemon.
-  /// - Parameter mayHaveLeft: the connection stood and the request had begun.
+  /// Makes the daemon's failure from libcurl's code.
+  /// - Parameter mayHaveLeft: the connection was open and the request had begun.
   /// - Parameter detail: curl's own words.
   init(_ code: CURLcode, mayHaveLeft: Bool, detail: String) {
     switch code {

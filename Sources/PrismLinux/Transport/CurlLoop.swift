@@ -10,7 +10,7 @@ final class CurlLoop {
     var transfersMax: Int
   }
 
-  /// What the thread is handed.
+  /// The mailbox and the settings that the thread starts with.
   final class Start: Sendable {
     let mailbox: TransferMailbox
     let settings: Settings
@@ -19,7 +19,7 @@ final class CurlLoop {
       (self.mailbox, self.settings) = (mailbox, settings)
     }
 
-    /// Nothing can be performed: answers whoever waits.
+    /// Nothing can be performed: answers every waiting transfer.
     func fail(_ detail: String) {
       repeat {
         for job in mailbox.take().jobs { job.finish(.unsent(.local, detail)) }

@@ -9,8 +9,8 @@ final class CurlTransfer {
 
   private var collector: AnswerCollector
   private var bodyOffset = 0
-  /// A connection stood and the request was about to be written: from here on a byte may have left. Stays set when curl
-  /// tries again on another connection.
+  /// A connection was open and the request was about to be written: from here on a byte may have left. Stays set when
+  /// curl tries again on another connection.
   private var mayHaveLeft = false
   /// The connection carried other requests before this one.
   private var isOnKeptConnection = false
@@ -128,7 +128,7 @@ final class CurlTransfer {
     }
   }
 
-  /// What came of it, once curl says that it is done.
+  /// The result, once curl says that the transfer is done.
   func answer(_ code: CURLcode) -> PostAnswer {
     var answer = PostAnswer(
       outcome: outcome(code), mayHaveLeft: mayHaveLeft, bytesSent: bytesSent, bytesReceived: bytesReceived,

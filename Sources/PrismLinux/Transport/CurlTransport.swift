@@ -19,8 +19,8 @@ public import PrismEngine
 /// Proxies are taken from the environment as curl does (`https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`), but never
 /// used for loopback.
 ///
-/// A kept connection that turns out to be closed is replaced and the packet sent once more under the same id, as
-/// RFC 9112, 9.3.1 has it; receivers drop what they have already.
+/// If a kept connection turns out to be closed, it is replaced and the packet sent once more under the same id, as
+/// RFC 9112, 9.3.1 has it. Receivers drop packets that they have already.
 public final class CurlTransport: Transport, DocumentSource {
   private let mailbox = TransferMailbox()
   private let settings: CurlLoop.Settings

@@ -1,6 +1,6 @@
 import CCurl
 
-/// What curl itself takes a URL to say.
+/// Reads a URL as curl itself does.
 enum CurlURL {
   /// The host is `localhost`, in 127.0.0.0/8, or `::1`. A URL that curl can't read is not.
   static func isLoopback(_ url: String) -> Bool {

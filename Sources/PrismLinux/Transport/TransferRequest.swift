@@ -1,7 +1,7 @@
 import PrismConfig
 import PrismEngine
 
-/// What curl is to do: a POST of a packet, or a GET of a document.
+/// The order to curl: a POST of a packet, or a GET of a document.
 struct TransferRequest: Sendable {
   let url: String
   let headers: [(name: String, value: String)]
@@ -12,7 +12,7 @@ struct TransferRequest: Sendable {
   let tls: NamespaceConfiguration.TLS
   let connectTimeout: Duration, timeout: Duration
   var needsNewConnection = false
-  /// What is kept of the answer's body, and where the transfer is aborted.
+  /// The bytes of the answer's body that are kept, and the size at which the transfer is aborted.
   let answerBytesKept: Int, answerBytesMax: Int
 
   init(_ request: PostRequest) {

@@ -1,7 +1,7 @@
 import PrismBase
 public import PrismProtocol
 
-/// The codes by which both ends of a probe prove that they have the same key: HMAC-SHA-256 under keys that are derived for
+/// The codes by which both ends of a probe prove that they have the same key: HMAC-SHA-256. The keys are derived for
 /// this purpose alone, so that no probe can be taken for a packet.
 public struct ProbeCode: Sendable {
   private let questionKey: [UInt8], answerKey: [UInt8]

@@ -1,6 +1,6 @@
 extension ScannedReport.Meta {
   /// Passes over the value that `json` comes to next, which should be an object.
-  /// - Parameter reserved: the keys that the caller wants to be told of (`mayCollide`).
+  /// - Parameter reserved: the keys that set `mayCollide`.
   init(_ json: inout JSONScanner, _ text: Span<UInt8>, reserved: ReservedKeys) throws(JSONError) {
     guard json.next(text) == UInt8(ascii: "{") else {
       try json.skipValue(text, depth: 1)

@@ -8,7 +8,7 @@ public struct PostgreSQLSetup: Sendable {
     case noSchema(String)
     case failed(PostgreSQLError)
 
-    /// What is wrong and what to do, in one line.
+    /// The fault and the remedy, in one line.
     public var description: String {
       switch self {
       case .newerSchema(let found):

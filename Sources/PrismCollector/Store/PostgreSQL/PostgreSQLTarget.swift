@@ -5,7 +5,7 @@ import Glibc
 public struct PostgreSQLTarget: Sendable, Equatable {
   /// Why a text is no target.
   public struct Fault: Error, Equatable, CustomStringConvertible {
-    /// What is wrong, without a password.
+    /// The fault, without a password.
     public let description: String
   }
 

@@ -35,7 +35,7 @@ struct DatabaseFiles: Sendable {
 
   // MARK: The mark of a run
 
-  /// The last run ended in order; nil: there was none.
+  /// Whether the last run ended in order; nil if there was no run.
   var wasClean: Bool? { SideFile.text(mark).map { $0 == "clean\n" } }
   /// The last run was within this boot: no power was lost since.
   var isSameBoot: Bool { Self.bootID != nil && SideFile.text(mark) == Self.runningMark }
@@ -53,7 +53,7 @@ struct DatabaseFiles: Sendable {
     return "\(prefix)\(time)"
   }
 
-  /// What was begun before the process was killed: the log was moved, the file was not.
+  /// Finishes a move that a kill interrupted: the log was moved, the file was not.
   func finishSettingAside() {
     for copy in names where copy.hasSuffix(LogRepair.copySuffix) { unlink(path(of: copy)) }
     for log in names where log.hasSuffix("-wal") && log.hasPrefix(Self.asidePrefix) {

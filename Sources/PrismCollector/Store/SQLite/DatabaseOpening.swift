@@ -3,8 +3,8 @@ import PrismProtocol
 import PrismSQLite
 import PrismSalvage
 
-/// Opens `collector.db` in whatever state it is. One that can't be used is set aside, and a new one begun that knows its
-/// packet ids before it takes a packet; its reports are brought over later, in slices.
+/// Opens `collector.db` in any state that it is in. One that can't be used is set aside, and a new one begun. The new
+/// one knows the packet ids of the old one before it takes a packet; the reports are brought over later, in slices.
 struct DatabaseOpening {
   /// Damaged databases that are replaced within an hour.
   private static let replacedMax = 3
@@ -16,7 +16,7 @@ struct DatabaseOpening {
   let log: Logger
   /// A larger file is checked while packets are taken.
   let checkedAtOnceBytesMax: Int
-  /// What the process knows of the database that it had open.
+  /// The state that this process kept of the database that it had open.
   var newestReport: Int64 = 0
   var servedSeconds: Int64 = 0
 

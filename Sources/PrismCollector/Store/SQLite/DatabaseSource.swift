@@ -1,8 +1,8 @@
 import PrismProtocol
 import PrismSQLite
 
-/// A database that was set aside, read by SQLite as far as that goes: around pages that it can't read, and where a table's
-/// page is bad, by the table's index.
+/// A database that was set aside. SQLite reads as much of it as it can: around pages that it can't read, and by the
+/// table's index if a table's page is bad.
 final class DatabaseSource {
   /// Reports of one slice.
   private static let sliceMax = 200
@@ -232,7 +232,7 @@ final class DatabaseSource {
       if isDamaged(from: middle) { bad = middle } else { good = middle }
     }
     slice.cursor = good - 1
-    // Ids are given out without gaps, so behind the last report there are none to be lost.
+    // Ids are given out without gaps, so behind the last report no report can be lost.
     let end = newestReport.map { min($0, good - 1) } ?? good - 1
     slice.lost += Int(max(0, end - start))
   }

@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismSQLite
 
-// What one packet does within a transaction.
+// The steps of one packet within a transaction.
 extension PacketDatabase {
   /// Stores the packet, or says why not.
   /// - Parameter day: on which day of service it came.

@@ -14,7 +14,7 @@ final class PacketDatabase {
   private(set) var nextReport: Int64
   private var types: [TypeName: Int64] = [:]
   private var lastType: (namespace: NamespaceName, name: ArraySlice<UInt8>, id: Int64)?
-  /// What is noted of the block that reports are written to.
+  /// The noted facts of the block that reports are written to.
   private var block: (number: Int64, types: Set<Int64>, streams: Set<Int64>) = (-1, [], [])
   private var notedDay: Int64 = -1
 
@@ -28,7 +28,7 @@ final class PacketDatabase {
     var forgottenTime: Int64?
   }
 
-  /// Opens the file, and makes its tables where there are none.
+  /// Opens the file, and makes its tables if it has no tables.
   /// - Throws: `isCorruption` where it is damaged.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
@@ -138,7 +138,7 @@ final class PacketDatabase {
 
   // MARK: Reports
 
-  /// What all reports of a packet have in common.
+  /// The columns that all reports of a packet have in common.
   struct ReportHead {
     var stream: Int64
     var packet: [UInt8]
@@ -173,7 +173,7 @@ final class PacketDatabase {
     insert.bind(.id, nextReport)
     insert.bind(.type, type)
     insert.bind(.createdTime, row.createdTime)
-    // Copied by nobody: the arrays outlive the step.
+    // Without a copy: the arrays outlive the step.
     let result = packet.bytes.withUnsafeBytes { bytes -> Result<Void, SQLiteError> in
       let (meta, reportID) = (part(bytes, row.meta), part(bytes, row.reportID))
       insert.bind(.reportID, uncopiedText: reportID)

@@ -2,9 +2,9 @@ import PrismSQLite
 
 /// The tables of `collector.db`.
 ///
-/// Reports are written in one ascending row of ids and have no index on themselves: for each block of 4,096 ids the tables
-/// `type_blocks` and `stream_blocks` say which types and streams are in it. So an index costs a few rows a block, and a
-/// page of a rare type reads only blocks that have it.
+/// Reports are written in one ascending row of ids and have no index on themselves. For each block of 4,096 ids the
+/// tables `type_blocks` and `stream_blocks` say which types and streams are in it. So an index costs a few rows a
+/// block, and a page of a rare type reads only blocks that have it.
 enum PacketSchema {
   static let version = 2
   static let blockBits: Int64 = 12

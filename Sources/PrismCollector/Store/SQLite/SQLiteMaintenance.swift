@@ -2,7 +2,7 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
-/// What falls due in a database, one slice a call. Between two slices packets are taken.
+/// The maintenance that is due in a database, one slice a call. Between two slices packets are taken.
 struct SQLiteMaintenance {
   /// Days are those on which the collector ran.
   struct Policy: Sendable {
@@ -10,7 +10,7 @@ struct SQLiteMaintenance {
     /// Ids of packets of earlier days are forgotten, but for the last `idsKept` of a stream.
     var idsBefore: Int64
     var idsKept: Int64
-    /// Reports of earlier days are deleted; nil: none.
+    /// Reports of earlier days are deleted; nil: no reports are deleted.
     var reportsBefore: Int64?
     /// Reports that these outputs have not taken stay, up to as many bytes.
     var outputs: [String] = []
@@ -95,7 +95,7 @@ struct SQLiteMaintenance {
 
   // MARK: Reports
 
-  /// The first report that an output still waits for; nil: there is none, or too much waits.
+  /// The first report that an output still waits for; nil if no output waits, or if too much waits.
   private static func heldReport(in database: PacketDatabase, _ policy: Policy, before end: Int64) throws(SQLiteError)
     -> Int64?
   {
