@@ -7,7 +7,7 @@ struct ArgumentsTests {
     "a program reads its command line where there is no /proc", arguments: ["prismd", "prismctl", "prism-collector"])
   func withoutProc(name: String) async throws {
     let words = [
-      "--mount", "sh", "-c", #"mount -t tmpfs none /proc && exec "$0" --version"#, "\(Programs.folder)/\(name)",
+      "--mount", "sh", "-c", #"mount -t tmpfs tmpfs /proc && exec "$0" --version"#, "\(Programs.folder)/\(name)",
     ]
     let ran = try await Programs.run("unshare", words)
     #expect(ran.exitCode == 0, "\(ran.error)")

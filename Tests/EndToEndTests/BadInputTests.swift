@@ -10,7 +10,7 @@ import Testing
 
   private static let namespaces = [
     "closed": "isGather: false\nmonitorList: [{type: a}]\n",
-    "others": "allow: {users: [nobody]}\nmonitorList: [{type: a}]\n",
+    "others": "allow: {users: [daemon]}\nmonitorList: [{type: a}]\n",
     "small": "onFull: refuse\nmaxStoreMByte: 1\nmonitorList: [{type: a, isUploadPayload: true}]\n",
   ]
   static let deep = String(repeating: #"{"a":"#, count: 80) + "1" + String(repeating: "}", count: 80)

@@ -5,7 +5,7 @@ import PrismPacket
 import PrismProtocol
 import Testing
 
-/// What the holder of a key, or one without, may cost the collector as a program.
+/// The most that a sender, with a key or without one, may cost the collector as a program.
 @Suite(.timeLimit(.minutes(30)))
 struct CollectorBombTests {
   private struct Bomb {

@@ -14,7 +14,7 @@ import Testing
     monitorList: [{type: a}]
     """
 
-  /// What YAML 1.1 did with them, or what it lets one do to its reader.
+  /// Texts that YAML 1.1 read in a surprising way, or that harm their reader.
   private static let traps: [(what: String, text: String, start: String)] = [
     ("a tab", "log:\n\tlevel: info\n", "2: YAML: "), ("an anchor", "state: &here /tmp/a\n", "1: YAML: "),
     ("an alias", "state: *here\n", "1: YAML: "), ("a merge key", "log:\n  <<: {level: info}\n", "2: YAML: "),
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test(
-    "five faults are five lines with file and line, and exit code 78, whoever checks",
+    "five faults are five lines with file and line, and exit code 78, in each program that checks",
     arguments: [
       [Programs.prismd, "--check-config", "--config"], [Programs.prismd, "--config"],
       [Programs.prismctl, "config", "check"],

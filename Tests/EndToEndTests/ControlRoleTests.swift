@@ -4,7 +4,7 @@ import PrismClient
 import PrismProtocol
 import Testing
 
-/// Who may do what over the control socket, as other users of the machine.
+/// The rights of other users of the machine over the control socket.
 @Suite struct ControlRoleTests {
   @Test("a member of control.readers looks and changes nothing; each change of others is a line of the log")
   func roles() async throws {

@@ -38,7 +38,7 @@ import Testing
     let what = try damage(harness.folder + "/state/prism.db", round, &random)
     if !isRunning { try await harness.startDaemon() }
     try await harness.startCollector()
-    // Whoever meets the damage first may be refused; then reports are taken again.
+    // The first client that meets the damage may be refused; then reports are taken again.
     try await waitUntil("reports are taken after \(what)") {
       let answers = try await harness.client().report(contentsOf: [Sample.report(sent, in: "shop", hasPayload: true)])
       sent += 1

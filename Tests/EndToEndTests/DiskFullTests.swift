@@ -92,7 +92,7 @@ import Testing
 
     func leave() { unlink(file) }
 
-    /// What stands on the disk, for a test's message.
+    /// The files on the disk, for a test's message.
     var listing: String {
       let names = (try? FileManager.default.contentsOfDirectory(atPath: disk)) ?? []
       return names.map { name in
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  /// What was answered.
+  /// The answers that the client got.
   private struct Oracle {
     private let client: PrismClient
     private var next = 0

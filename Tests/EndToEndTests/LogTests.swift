@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test("a full pipe that nobody reads keeps neither reports, reloads nor the stop waiting")
+  @Test("a full pipe without a reader keeps neither reports, reloads nor the stop waiting")
   func full() async throws {
     let fill = """
       import os, sys
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test("not a word of a report, a key or a token is in the logs, whatever becomes of the report")
+  @Test("not a word of a report, a key or a token is in the logs, with any result for the report")
   func content() async throws {
     try await withHarness(namespaces: ["shop": Self.shop], extra: "log: {level: debug}") { harness in
       let secret = "s3cr3t-content"

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("tail tells of what is stored and what is refused, as it comes")
+  @Test("tail shows each report that is stored or refused, as it comes")
   func tail() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in
       try await harness.startDaemon()
@@ -56,7 +56,7 @@ import Testing
           "send", "--namespace", "shop", "--meta", #"{"secret":"s3cr3t"}"#, "--report-id", "o-1", "--type", type)
         #expect(sent.exitCode == code, "\(sent.error)")
       }
-      try await waitUntil("both are told") { lines().count == 3 }
+      try await waitUntil("both are shown") { lines().count == 3 }
       let reports = lines().dropFirst().compactMap { $0["report"] }
       #expect(reports.map { $0["outcome"]?.string } == ["stored", "refused"])
       #expect(reports.map { $0["code"]?.string } == [nil, "unknown_type"])
@@ -86,7 +86,7 @@ import Testing
         import os, pty, sys, time, select, termios
         child, terminal = pty.fork()
         if child == 0: os.execv(sys.argv[1], sys.argv[1:])
-        before, seen, sent = None, b"", False
+        seen, sent = b"", False
         while True:
           if select.select([terminal], [], [], 30)[0]:
             try: part = os.read(terminal, 65536)

@@ -1,7 +1,7 @@
 import PrismProtocol
 import Testing
 
-/// What operators do with stored reports, by the programs as they are.
+/// The operations on stored reports that operators have, by the programs as they are.
 @Suite struct StoredReportsTests {
   private static let shop = "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: order}]\n"
 

@@ -1,8 +1,8 @@
 import FuzzSupport
 import PrismProtocol
 
-/// Request lines as they come on a connection: cut by the framer, taken apart by the scanner. What the scanner takes the
-/// JSON parser must take, too, and its ranges must lie in the line.
+/// Request lines as they come on a connection: cut by the framer, taken apart by the scanner. A line that the scanner
+/// takes the JSON parser must take, too, and its ranges must lie in the line.
 @main
 enum RequestLine {
   static func main() { Fuzz.run { run($0) } }

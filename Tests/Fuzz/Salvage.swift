@@ -7,8 +7,8 @@ import PrismSQLite
 
 /// Database files that the salvage reader takes apart, with a write-ahead log beside them.
 ///
-/// A database is mostly zeros, so that the input says what stands in it: the number of pages and of chunks, chunks of
-/// (page, offset, length, bytes), then the log as it is. `Tests/Fuzz/seed-salvage` makes such an input of a real file.
+/// A database is mostly zeros, so the input has only its other bytes. It has the number of pages and of chunks, the
+/// chunks (page, offset, length, bytes), then the log as it is. `Tests/Fuzz/seed-salvage` makes such an input of a real file.
 @main
 enum Salvage {
   static func main() { Fuzz.run(repeatsInput: false, bytesMin: pagesMax * pageBytes / 8) { run($0) } }

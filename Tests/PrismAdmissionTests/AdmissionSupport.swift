@@ -55,7 +55,7 @@ enum AdmissionSupport {
   }
 }
 
-/// Commits whatever a conversation has, and keeps it.
+/// Commits every batch of a conversation, and keeps it.
 struct CommittingStore {
   private(set) var batches: [ReportBatch] = []
   private var sequence: Int64 = 0

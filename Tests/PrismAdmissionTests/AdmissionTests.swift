@@ -44,7 +44,7 @@ struct AdmissionTests {
     #expect(code(line) == expected)
   }
 
-  @Test("a systemd unit lets in whoever runs in it, and nobody else")
+  @Test("a systemd unit lets in the processes that run in it, and no others")
   func allowedUnits() {
     let line = #"{"namespace":"unit","type":"order","meta":{"a":1}}"#
     for (unit, expected) in [("shop-pos.service", nil), ("shop.service", "forbidden"), (nil, "forbidden")] {
@@ -109,7 +109,7 @@ struct AdmissionTests {
     #expect(meta["SYS_DEVICE_ID"]?.string == "device-1")
   }
 
-  @Test("a key that stands twice in a meta stands once in the result, with its last value")
+  @Test("a key that is twice in a meta is once in the result, with its last value")
   func repeatedKey() throws {
     let meta = try store(#"{"type":"net","meta":{"a":1,"b":2,"\u0061":3}}"#)[0].meta
     #expect(meta["a"]?.int == 3)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Which systemd unit a process belongs to")
 struct ControlGroupTests {
   @Test(
-    "the unit is that of the system's manager, whatever stands below it",
+    "the unit is that of the system's manager, with any groups below it",
     arguments: [
       // Version 2
       ("0::/system.slice/shop-pos.service\n", "shop-pos.service"),
@@ -17,7 +17,7 @@ struct ControlGroupTests {
       // Version 1 and both at once: systemd's own hierarchy counts
       ("12:pids:/x.service\n1:name=systemd:/system.slice/shop.service\n0::/other.service\n", "shop.service"),
       ("2:cpu,cpuacct:/\n1:name=systemd:/system.slice/a:b.service\n", "a:b.service"),
-      // What a user names is no unit of the system's
+      // A name that a user gives is no unit of the system's
       ("0::/user.slice/user-1000.slice/user@1000.service/app.slice/shop-pos.service\n", "user@1000.service"),
       ("0::/docker/4711/system.slice/shop-pos.service\n", nil),
       ("0::/../system.slice/shop-pos.service\n", nil),

@@ -3,7 +3,7 @@ import PrismProtocol
 import PrismTestSupport
 import Testing
 
-@Suite("Whatever is sent, and however it is cut")
+@Suite("Any bytes, cut at any point")
 struct ConversationFuzzTests {
   private static let requests = [
     #"{"type":"net","meta":{"ms":12}}"#, #"{"type":"net","meta":{"ms":12,"ms":13,"SYS_BRAND":1},"reportId":"a"}"#,

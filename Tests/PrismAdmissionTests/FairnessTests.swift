@@ -3,7 +3,7 @@ import PrismProtocol
 import PrismTestSupport
 import Testing
 
-@Suite("Nobody crowds out another")
+@Suite("No user crowds out another")
 struct FairnessTests {
   /// A batch whose arena says which one it is.
   private func batch(_ name: String, rows: Int = 1, bytes: Int = 0) -> ReportBatch {
@@ -41,7 +41,7 @@ struct FairnessTests {
     #expect(composer.take(rowsMax: 5, bytesMax: 5000).isEmpty)
   }
 
-  @Test("each connection's order is kept, whatever comes and goes")
+  @Test("each connection's order is kept while connections come and go")
   func order() {
     var (composer, next, seen): (CommitComposer, [Int], [Int: Int]) = (.init(), [0, 0, 0], [:])
     for round in 0..<500 {
@@ -77,7 +77,7 @@ struct FairnessTests {
     #expect(budget.mayWork(1) == true)
   }
 
-  @Test("15 users that hold all they can leave room for one more, and none holds more than a quarter")
+  @Test("15 users that hold all they can leave room for one more, and no user holds more than a quarter")
   func userShare() {
     let users = 1...16
     var budget = budget(Dictionary(uniqueKeysWithValues: (1...64).map { ($0, UInt32($0 / 4)) }))

@@ -46,7 +46,7 @@ struct IngestConversationTests {
     }
   }
 
-  @Test("answers come in the order of the requests, whatever waits for a commit")
+  @Test("answers come in the order of the requests, also while some wait for a commit")
   func order() {
     var conversation = AdmissionSupport.conversation()
     conversation.consume(
@@ -158,7 +158,7 @@ struct IngestConversationTests {
     #expect(try store.reports.map { $0.meta["APP_SESSION_ID"]?.string } == ["s", "session-1"])
   }
 
-  @Test("the common information is told as it would be merged")
+  @Test("the common information is shown as it would be merged")
   func common() {
     var conversation = AdmissionSupport.conversation()
     conversation.consume(#"{"common":true}"# + "\n")

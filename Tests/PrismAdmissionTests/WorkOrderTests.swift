@@ -29,7 +29,7 @@ struct WorkOrderTests {
     #expect(abs(spent[0, default: 0] - total / 2) <= 2 * WorkOrder.userTurn)
   }
 
-  @Test("a user's connections share its turns, whatever each of their turns costs")
+  @Test("a user's connections share its turns, at any cost of each turn")
   func connections() {
     var order = WorkOrder()
     let users: [Int: UInt32] = [1: 1, 2: 1, 3: 1]
@@ -78,7 +78,7 @@ struct WorkOrderTests {
     #expect(abs(spent[1]! - spent[2]!) <= 12 * WorkOrder.userTurn, "\(spent)")
   }
 
-  @Test("whatever comes and goes, each that waits is served, and nothing is left")
+  @Test("while requests come and go, each that waits is served, and nothing is left")
   func anyOrder() {
     let seed = SeededRandom.announcedSeed("work order")
     var random = SeededRandom(seed: seed)

@@ -6,7 +6,7 @@ import Testing
 @testable import PrismBase
 
 @Suite struct LoggerTests {
-  /// What was logged, and whether more is taken.
+  /// The lines that were logged, and whether more are taken.
   private final class Book: Sendable {
     private let state = Mutex((lines: [String](), isOpen: true))
     var lines: [String] { state.withLock { $0.lines } }
@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test(
-    "whatever a value holds, the line stays one line, and can be taken apart again",
+    "with any value the line stays one line, and can be taken apart again",
     arguments: [
       ("plain", "plain"), ("", #""""#), ("a b", #""a b""#), ("a\nerror forged", #""a\nerror forged""#),
       (#"q"\"#, #""q\"\\""#), ("\u{1B}[31m", #""\u001b[31m""#), ("\u{85}\u{2028}", #""\u0085\u2028""#),

@@ -47,7 +47,7 @@ import Testing
       escaped == [0...0x1F, 0x7F...0x9F, 0x61C...0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x206F])
   }
 
-  @Test("the log's lines hold none of them, in either format", arguments: [Logger.Format.text, .json])
+  @Test("the log's lines don't hold them, in either format", arguments: [Logger.Format.text, .json])
   func log(format: Logger.Format) {
     nonisolated(unsafe) var lines: [String] = []
     let log = Logger(format: format, write: { lines.append($0) })

@@ -40,7 +40,7 @@ struct StateFolderTests {
     }
   }
 
-  @Test("is made with the folders above it, for its user alone, whatever the umask")
+  @Test("is made with the folders above it, for its user alone, under any umask")
   func made() throws {
     let place = Place()
     for mask in [mode_t(0o022), 0o077, 0] {

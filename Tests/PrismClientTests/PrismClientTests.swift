@@ -104,7 +104,7 @@ struct PrismClientTests {
     await #expect(throws: lost) { try await PrismClient(socket: daemon.path).report(Report(Self.net, meta: ["ms": 1])) }
   }
 
-  @Test("a socket that nobody listens on is unreachable, and named")
+  @Test("a socket without a listener is unreachable, and named")
   func unreachable() async {
     let client = PrismClient(socket: "/nowhere/ingest.sock")
     await #expect(throws: ClientError.unreachable(socket: "/nowhere/ingest.sock", errno: 2)) {
@@ -135,7 +135,8 @@ struct PrismClientTests {
     #expect(outcome.examples[.unknownType]?.sequence == 4)
   }
 
-  @Test("an answer that is none of the protocol is an error", arguments: ["{}", "nonsense", #"{"status":"perhaps"}"#])
+  @Test(
+    "an answer that the protocol does not have is an error", arguments: ["{}", "nonsense", #"{"status":"perhaps"}"#])
   func violation(answer: String) async {
     let daemon = ScriptedDaemon([[.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(answer + "\n")]])
     let client = PrismClient(socket: daemon.path)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PrismCollector
 
-/// What a key holder may make the collector do: limits are checked before the work.
+/// The work that a key holder can cause at the collector: limits are checked before it.
 @Suite("The collector's limits")
 struct LimitTests {
   private static func openers(memoryBytesMax: Int = 64 << 20) -> PacketOpeners {
@@ -55,7 +55,7 @@ struct LimitTests {
     #expect(try await Self.refusal(of: [0x7B, 0x7D], payloads: [zeros], itemCount: 1) == nil)
   }
 
-  @Test("the largest packet is taken: 10,000 rows; a meta of 10,240 bytes, and none of a byte more")
+  @Test("the largest packet is taken: 10,000 rows; a meta of 10,240 bytes, but not of a byte more")
   func largest() async throws {
     let rows = [UInt8]((0..<10_000).map { #"{"n":\#($0)}"# }.joined(separator: "\n").utf8)
     #expect(try await Self.refusal(of: rows, itemCount: 10_000) == nil)
@@ -89,7 +89,9 @@ struct LimitTests {
     #expect(leases.0 != nil && leases.1 != nil && budget.usedBytes == 100)
   }
 
-  @Test("too many packets that wait for memory: the next one is told to come again", .timeLimit(.minutes(10)))
+  @Test(
+    "too many packets that wait for memory: the next one is refused with a time to come again", .timeLimit(.minutes(10))
+  )
   func waiting() async throws {
     let budget = MemoryBudget(bytesMax: 10)
     let lease = try #require(await budget.take(10))

@@ -220,7 +220,7 @@ struct OrderTests {
     #expect(await collector.answer(try orphan("other")).status == 503, "it stays closed")
   }
 
-  @Test("a stop doesn't wait for what is held: its sender is told to come again", .timeLimit(.minutes(10)))
+  @Test("a stop doesn't wait for held packets: their sender gets a time to come again", .timeLimit(.minutes(10)))
   func stop() async throws {
     defer { remove() }
     _ = try await post(CollectorTests.context(.meta), n: 1)

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The senders' tokens")
 struct TokenFileTests {
-  @Test("a token file that is too large lets nobody in, nor the beginning of a token that it would be cut at")
+  @Test("a token file that is too large lets no sender in, nor the beginning of a token that it would be cut at")
   func tooLarge() async throws {
     let path = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID().uuidString)").path
     defer { try? FileManager.default.removeItem(atPath: path) }  // a left file harms no test

@@ -1,11 +1,11 @@
 import Foundation
 import Glibc
 
-/// A TCP client that sends what it is told and nothing else. What blocks runs on a thread of its own.
+/// A TCP client that sends the given bytes and nothing else. Its blocking calls run on a thread of their own.
 final class RawClient: Sendable {
   private let descriptor: Int32
 
-  /// nil: nobody listens there.
+  /// nil: no server listens there.
   init?(port: UInt16) {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
@@ -31,7 +31,7 @@ final class RawClient: Sendable {
     return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
   }
 
-  /// What comes until `isEnough`, or until the server closes.
+  /// The bytes that come until `isEnough`, or until the server closes.
   func receive(until isEnough: @escaping @Sendable (String) -> Bool = { _ in false }) async -> String {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread { [descriptor] in
@@ -46,6 +46,6 @@ final class RawClient: Sendable {
     }
   }
 
-  /// Answers until there are so many.
+  /// Reads until there are more than `count` answers.
   func answers(_ count: Int) async -> String { await receive { $0.components(separatedBy: "(end)").count > count } }
 }

@@ -64,7 +64,7 @@ struct RemoteEnvelopeTests {
   }
 
   @Test(
-    "a signature that is missing, another one's, none at all or over other data is refused before anything is unpacked",
+    "a signature that is missing, another key's, invalid or over other data is refused before anything is unpacked",
     arguments: [
       (nil, data, RemoteEnvelopeFault.unsigned), ("", data, .wrongSignature), ("not base64", data, .wrongSignature),
       (Base64.encode([UInt8](repeating: 1, count: 64)), data, .wrongSignature),

@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(
-    "what a record binds is read by name: texts, bytes, nothing, and none of it",
+    "the columns that a record binds are read by name: texts, bytes, empty ones, and NULL",
     arguments: [(String?.none, [UInt8]?.none), ("", []), ("ä\u{0}b", [0, 255]), ("a", nil)])
   func records(name: String?, content: [UInt8]?) throws {
     let folder = TemporaryFolder()

@@ -40,7 +40,7 @@ import Testing
     #expect(applied == [1, 2])
   }
 
-  @Test("the integrity check tells a sound file from a damaged one, and from none") func integrity() throws {
+  @Test("the integrity check tells a sound file from a damaged one, and from a missing one") func integrity() throws {
     let folder = TemporaryFolder()
     let path = folder.path + "/a.db"
     #expect(throws: SQLiteError.self) { try IntegrityCheck(path: path, vfs: nil).run() }

@@ -60,7 +60,7 @@ import Testing
     #expect(found < Int(Self.rows) && found > Int(Self.rows) - 300)
   }
 
-  @Test("a file that is no database has no records, and no file none either") func foreign() throws {
+  @Test("a file that is no database has no records, nor has a missing file") func foreign() throws {
     let folder = TemporaryFolder()
     try folder.write(String(repeating: "not a database. ", count: 2000), to: "a.db")
     #expect(try Self.readAll(folder("a.db")) == 0)

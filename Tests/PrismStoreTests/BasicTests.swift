@@ -108,7 +108,7 @@ struct BasicTests {
   }
 
   @Test(
-    "takes an id from every user once, whatever the others send, until each was delivered, given up or dropped",
+    "takes an id from every user once, also if others send it, until each was delivered, given up or dropped",
     arguments: [1, 20])
   func idsOfUsers(rows: Int) async throws {
     let store = try await rig.open()
@@ -155,7 +155,7 @@ struct BasicTests {
     #expect(try await store.claim(rig.claim(Rig.shop, .payload))?.payloads.count == 10)
   }
 
-  @Test("settles: delivered rows are gone, halves stand where the whole stood, released rows wait in their place")
+  @Test("settles: delivered rows are gone, halves are in the place of the whole, released rows wait in their place")
   func settles() async throws {
     let store = try await rig.open()
     _ = await store.append([rig.batch(1...10)])
@@ -195,7 +195,7 @@ struct BasicTests {
     #expect(try await store.status()[Rig.shop]?[.payload]?.oldestCreatedTime == nil)
   }
 
-  @Test("drops what is too old, wherever it stands, and never a row of a packet in flight")
+  @Test("drops every row that is too old, in any place, and never a row of a packet in flight")
   func expiry() async throws {
     let store = try await rig.open()
     try await store.apply([:])

@@ -3,8 +3,8 @@ import PrismStore
 import PrismTestSupport
 import Testing
 
-/// What is told beforehand is what happens then, and telling changes nothing.
-@Suite("Rehearsal of a configuration")
+/// A dry run names the effects that the change has then, and changes nothing itself.
+@Suite("Dry run of a configuration")
 struct DryRunTests {
   private static let roomy = StoreQuota(bytesMax: 1 << 30, evictsOldest: true)
 

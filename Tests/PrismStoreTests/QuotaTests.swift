@@ -36,7 +36,7 @@ struct QuotaTests {
   }
 
   @Test(
-    "whoever floods, with crashes or without, evicts only what is the flood's own", arguments: Priority.allCases,
+    "a user who floods, with crashes or without, evicts only rows of the flood", arguments: Priority.allCases,
     [false, true])
   func floods(priority: Priority, isRestarted: Bool) async throws {
     var store: ReportStore? = try await rig.open()
@@ -154,7 +154,7 @@ struct QuotaTests {
     #expect(try await store.read(packet.id)?.itemCount == 100)
   }
 
-  @Test("what a new quota would evict is told before, and is what it evicts")
+  @Test("the dry run of a new quota names the rows that it then evicts")
   func told() async throws {
     let store = try await rig.open()
     let roomy = StoreQuota(bytesMax: 1 << 30, evictsOldest: true)

@@ -1,7 +1,7 @@
 public import PrismBase
 import Synchronization
 
-/// Both clocks, turned by hand: whoever sleeps wakes when a test moves the time past its deadline, and not before.
+/// Both clocks, turned by hand. A sleeper wakes when a test moves the time past its deadline, and not before.
 public final class ManualTime: TimeSource {
   private struct Sleeper {
     let deadline: Duration
@@ -27,7 +27,7 @@ public final class ManualTime: TimeSource {
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }
 
-  /// When the first of those who sleep wants to be woken; nil: nobody sleeps.
+  /// When the first sleeper is due; nil if there is no sleeper.
   public var nextDeadline: Duration? { state.withLock { $0.sleepers.values.map(\.deadline).min() } }
 
   public func advance(by duration: Duration) {

@@ -3,9 +3,9 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A program that a test started. The kernel kills it when the tests' process ends, however that ends. Foundation's
-/// `Process` can't do that, and two of them that start at once may inherit each other's descriptors: then the end of
-/// one is not seen before the end of the other.
+/// A program that a test started. The kernel kills it when the tests' process ends in any way. Foundation's `Process`
+/// can't do that. Two of them that start at once may also inherit each other's descriptors: then the end of one is not
+/// seen before the end of the other.
 public final class Program: Sendable {
   public struct Streams: Sendable {
     /// Descriptors, which stay the caller's; nil: `/dev/null`.

@@ -3,7 +3,7 @@ import Glibc
 
 /// Prometheus' own checker.
 public enum Promtool {
-  /// What it says of a page of metrics; empty where it finds nothing.
+  /// The faults that it finds in a page of metrics; empty if it finds nothing.
   public static func objections(to page: String) async throws -> String {
     let path = "/tmp/prism-page-\(UUID().uuidString)"
     defer { for suffix in ["", ".out"] { unlink(path + suffix) } }

@@ -15,7 +15,7 @@ public final class RemoteRig: Sendable {
   public let cache = MemoryCache()
   private let folder: String
 
-  /// - Parameter remote: what stands under `remote` in prismd.yaml.
+  /// - Parameter remote: the members under `remote` in prismd.yaml.
   /// - Parameter namespaces: name to YAML.
   public init(
     remote: String = "{url: \"https://config.test/prism\"}", namespaces: [String: String] = ["shop": RemoteRig.shop]
@@ -88,7 +88,7 @@ public final class RemoteRig: Sendable {
     return Running(engine: engine, stack: stack, client: client)
   }
 
-  /// Moves the time until the client's status is as told; false when it does not come.
+  /// Moves the time until the client's status meets the condition; false if it never does.
   public func runs(_ running: Running, until condition: (JSONValue) async throws -> Bool) async rethrows -> Bool {
     try await delivery.runs(step: .seconds(5)) { try await condition(await running.client.status.controlJSON) }
   }
@@ -105,7 +105,7 @@ public final class ScriptedSource: DocumentSource {
 
   public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
   public var requests: [DocumentRequest] { asked.withLock { $0 } }
-  /// What came after the `?`.
+  /// The text after the `?` of each question.
   public var queries: [String] { requests.map { String($0.url.split(separator: "?", maxSplits: 1).last ?? "") } }
 
   public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {

@@ -9,7 +9,7 @@ struct CommandTests {
   /// Those whose output is not the daemon's answer: a file, a script, a screen, another program's, or NDJSON in any case.
   private static let withoutJSON = ["run", "export", "keys new", "enroll", "decode", "completion", "top"]
 
-  @Test("has --json, unless its output is none of that kind")
+  @Test("has --json, unless its output can't be JSON")
   func json() {
     for command in commands where !Self.withoutJSON.contains(command.name) {
       #expect(command.options.contains { $0.name == "--json" }, "\(command.name)")
@@ -25,7 +25,7 @@ struct CommandTests {
     }
   }
 
-  @Test("stands in the document of the control protocol with the request that it makes")
+  @Test("is in the document of the control protocol with the request that it makes")
   func documented() throws {
     let page = try HeldFile.text("docs/control-protocol.md")
     for command in ControlRequest.Command.allCases {

@@ -44,7 +44,7 @@ struct DoctorTests {
     #expect(Self.examine(held, held).map(\.result) == [.fault])
   }
 
-  @Test("no network is told where rows wait for one, and only there")
+  @Test("a missing network is reported if rows wait for one, and only then")
   func network() {
     func told(_ waiting: Int, _ kind: JSONValue) -> Bool {
       let status = Self.status(waiting: waiting).object ?? []
@@ -54,7 +54,7 @@ struct DoctorTests {
     #expect(told(1, "none") && !told(0, "none") && !told(1, "unmetered"))
   }
 
-  @Test("dead letters and a refused reload are told with what to do")
+  @Test("dead letters and a refused reload are reported with what to do")
   func others() {
     let dead = Self.examine(.null, Self.status(dead: 4))
     #expect(dead.map(\.result) == [.warning] && dead[0].advice?.contains("dead list --namespace shop") == true)

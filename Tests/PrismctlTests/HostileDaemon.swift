@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import PrismProtocol
 
-/// Stands in for a daemon on a control socket and answers each request line with what `answer` says.
+/// Takes a daemon's place on a control socket, and answers each request line with the result of `answer`.
 final class HostileDaemon: Sendable {
   let path: String
   private let descriptor: Int32

@@ -35,7 +35,7 @@ struct HostileOutputTests {
   private static let withoutJSON: Set = ["top", "export"]
 
   @Test(
-    "no command prints a control character of what it is told, with --json neither", arguments: commands, [false, true])
+    "no command prints a control character of an answer, with --json neither", arguments: commands, [false, true])
   func everyCommand(command: [String], isJSON: Bool) throws {
     let daemon = try HostileDaemon { request in
       request.command == .deadList && request["after"]?.int != 0 ? #"{"dead":[],"done":true}"# : Self.answer

@@ -33,7 +33,7 @@ struct StatusTests {
     ).map { String($0) }
   }
 
-  @Test("on a terminal nothing is wider than it, whatever the names and figures", arguments: [80, 100, 200])
+  @Test("on a terminal nothing is wider than it, with any names and figures", arguments: [80, 100, 200])
   func fits(columns: Int) {
     for line in Self.lines(Self.status(["shop", Self.longest]), columns: columns) {
       #expect(line.count <= columns, "\(line)")
@@ -89,7 +89,7 @@ struct StatusTests {
     #expect(lines(nil, false).contains { $0.hasPrefix("quiet-14 ") }, "a pipe gets all")
   }
 
-  @Test("a dead letter has its row, whose it is and what the collector said; none is said in words")
+  @Test("a dead letter has its row, whose it is and what the collector said; an empty list is a sentence")
   func dead() {
     let letter: JSONValue = [
       "id": 1_234_567, "namespace": .string(Self.longest), "kind": "payload", "type": .string(Self.longest),

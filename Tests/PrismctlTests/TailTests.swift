@@ -32,7 +32,7 @@ struct TailTests {
   }
 
   @Test(
-    "on a terminal a line with an id of the daemon's is no wider than it, whatever the names",
+    "on a terminal a line with an id of the daemon's is no wider than it, with any names",
     arguments: [80, 103, 200])
   func fits(columns: Int) {
     let report = Self.report([

@@ -29,7 +29,7 @@ struct Tool {
   }
 }
 
-/// A file of the package that is held to the code. `PRISM_REGENERATE=1` writes its generated part anew.
+/// A file of the package that is held to the code. `PRISM_REGENERATE=1` writes its generated part again.
 enum HeldFile {
   static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -38,7 +38,7 @@ enum HeldFile {
     try String(contentsOf: root.appending(path: path), encoding: .utf8)
   }
 
-  /// What stands between the lines `begin` and `.\" end`, after it was written anew where that was asked for.
+  /// The text between the lines `begin` and `.\" end`, after it was written again if that was asked for.
   static func part(of path: String, after begin: String, regeneratedAs expected: String) throws -> String {
     var whole = try text(path)
     guard let start = whole.firstRange(of: begin + "\n")?.upperBound,

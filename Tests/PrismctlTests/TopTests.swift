@@ -50,7 +50,7 @@ struct TopTests {
     #expect(rates?.storedBefore == [500, 500, 500])
   }
 
-  @Test("a daemon that was started anew counts from 0 again, which is no negative rate")
+  @Test("a daemon that was restarted counts from 0 again, which is no negative rate")
   func restart() {
     var history = Self.history()
     history.add(Self.status(["shop"], stored: 5, delivered: 5), now: 8)

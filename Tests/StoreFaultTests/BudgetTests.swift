@@ -56,7 +56,7 @@ extension StoreFaults {
       let folder = FaultFolder()
       try await fill(folder, rows)
       #expect(fvfs_register() == 0)
-      // By a clock that stands still: users' shares are counted in slices of time.
+      // By a clock that does not move: users' shares are counted in slices of time.
       let store = try await folder.open(vfs: String(cString: fvfs_name), time: ManualTime())
       let quota = StoreQuota(bytesMax: 2 * rows * 600, evictsOldest: true)
       var next = 100_000

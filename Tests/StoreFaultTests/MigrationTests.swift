@@ -6,14 +6,14 @@ import PrismStore
 import PrismTestSupport
 import Testing
 
-/// Databases of every released version become the newest, whatever happens on the way.
+/// Databases of every released version become the newest, with any failure on the way.
 extension StoreFaults {
   struct Migrations {
     /// Of each released version of the database.
     private static let released = ["version-1", "version-2"]
     private static var anyRelease: String { released.randomElement()! }
 
-    /// What a database says to whoever reads it by the article's names, and what it has in flight and dead.
+    /// The rows that a database shows by the article's names, and its rows in flight and dead.
     private struct Content: Equatable {
       var rows: [String]
       var packets: [String]
@@ -104,7 +104,7 @@ extension StoreFaults {
         folder.clear()
         let before = try Self.build(folder, Self.anyRelease)
         fvfs_arm(fault.fault, call, fault.isForEver ? 1 : 0)
-        // What it throws is no matter here: what the next start finds is.
+        // Its error does not matter here; only the state that the next start finds does.
         do { await (try folder.open(vfs: String(cString: fvfs_name))).close() } catch {}
         fvfs_heal()
         if fvfs_failures() == 0 { break }

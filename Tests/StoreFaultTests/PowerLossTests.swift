@@ -5,8 +5,8 @@ import PrismStore
 import PrismTestSupport
 import Testing
 
-/// The I/O of a run is recorded, and the disk rebuilt as a power loss at any point would have left it: what was not
-/// synced is there, torn or missing, in any order.
+/// The I/O of a run is recorded, and the disk rebuilt as a power loss at any point would have left it. Writes that were
+/// not synced are there, torn or missing, in any order.
 extension StoreFaults {
   struct PowerLoss {
     /// A recorded run: what was known at which event.
@@ -48,7 +48,7 @@ extension StoreFaults {
       return losses
     }
 
-    /// Three starts of this boot died, and none of them has looked at the log.
+    /// Three starts of this boot died, and they never looked at the log.
     private static func noteDeaths(in folder: FaultFolder) {
       let boot = FaultFolder.read("/proc/sys/kernel/random/boot_id").filter { $0 != "\n" }
       let now = SystemTime().unixMilliseconds
@@ -56,7 +56,7 @@ extension StoreFaults {
       FaultFolder.write("boot \(boot)\nlog before\n\(starts)", to: folder.path + "/prism.run")
     }
 
-    /// What is wrong with a database; nil: nothing.
+    /// The fault of a database; nil: nothing.
     private func loss(_ known: Workload, in folder: FaultFolder, isSalvaged: Bool) async throws -> String? {
       let store = try await folder.open()
       let company = SecondConnections(folder, seed: 0)
@@ -77,7 +77,9 @@ extension StoreFaults {
         + "set aside \(setAside), by another connection \(faults)"
     }
 
-    @Test("after a power loss at any point every acknowledged report is there once and whole, and no packet thaws")
+    @Test(
+      "after any power loss every acknowledged report is there once and whole, and no packet in flight waits again"
+    )
     func full() async throws {
       let seed = SeededRandom.announcedSeed("power loss")
       let folder = FaultFolder()

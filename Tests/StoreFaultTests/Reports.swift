@@ -2,7 +2,7 @@ import PrismBase
 import PrismProtocol
 import PrismStore
 
-/// Numbered reports of one namespace: report `n` can be told apart from every other, and its bytes from damaged ones.
+/// Numbered reports of one namespace: report `n` differs from every other, and its bytes from damaged ones.
 enum Reports {
   static let namespace = NamespaceName("faults")!
   private static let context = CommonContext(members: Array(#""APP_NAME":"faults","APP_UID":"7""#.utf8))
@@ -42,7 +42,7 @@ enum Reports {
     return meta.hasSuffix(text + "}") || meta.contains(text + ",") ? number : nil
   }
 
-  /// A claim of up to `itemsMax` rows of whatever waits.
+  /// A claim of up to `itemsMax` waiting rows of any type.
   static func claim(_ itemsMax: Int = 1000, unixMilliseconds: Int64 = 1_700_000_000_000) -> Claim {
     var random = SystemRandomNumberGenerator()
     return Claim(

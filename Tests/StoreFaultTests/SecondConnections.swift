@@ -4,9 +4,9 @@ import PrismStore
 import PrismTestSupport
 import Synchronization
 
-/// What other programs do with the store's file while it works: a reader keeps a snapshot open, so that checkpoints stop
-/// before it, and another connection checks the file's structure and counts its rows against the ledger. Both use the
-/// system's VFS, so that they see what the store has handed down and nothing else.
+/// The work of other programs on the store's file while it works. A reader keeps a snapshot open, so that checkpoints
+/// stop before it. Another connection checks the file's structure and counts its rows against the ledger. Both use the
+/// system's VFS, so that they see the bytes that the store has handed down and nothing else.
 final class SecondConnections: Sendable {
   private struct State: ~Copyable {
     var reader: SQLiteConnection?
@@ -24,7 +24,7 @@ final class SecondConnections: Sendable {
     state = Mutex(State(random: SeededRandom(seed: seed)))
   }
 
-  /// What a check found wrong; at most five.
+  /// The faults that the checks found; at most five.
   var faults: [String] { state.withLock { $0.faults } }
   /// Checks that could read the file.
   var checks: Int { state.withLock { $0.checks } }
@@ -87,7 +87,7 @@ final class SecondConnections: Sendable {
     }
   }
 
-  /// What is wrong with one snapshot of the file; nil: nothing.
+  /// The fault of one snapshot of the file; nil: nothing.
   private static func faults(_ connection: SQLiteConnection) throws(SQLiteError) -> String? {
     try connection.execute("BEGIN")
     defer { try? connection.execute("ROLLBACK") }  // a failed read may have ended it

@@ -6,7 +6,7 @@ import PrismStore
 import PrismTestSupport
 import Testing
 
-/// A disk that the store itself fills: nobody else will make room on it.
+/// A disk that the store itself fills: no other program will make room on it.
 extension StoreFaults {
   @Suite(.enabled(if: getuid() == 0, "a file system of a test's own needs root")) struct SmallDisk {
     private let time = ManualTime()

@@ -2,13 +2,13 @@ import PrismProtocol
 import PrismStore
 import PrismTestSupport
 
-/// What a store goes through in a fault run: reports come, packets leave, the log is copied into the file.
+/// The life of a store in a fault run: reports come, packets leave, the log is copied into the file.
 struct Workload {
   /// Reports that were answered as stored, as a set of numbers.
   private(set) var acknowledged: Set<Int> = []
   /// Reports whose delivery was begun to be settled: they may be gone.
   private(set) var leaving: Set<Int> = []
-  /// The packet that was handed out, and that nobody has begun to settle.
+  /// The packet that was handed out, and that was not begun to be settled.
   private(set) var frozen: PacketID?
   private var next = 0
   /// Takes its turn after each operation; nil: the store is alone with its file.

@@ -13,7 +13,7 @@ enum Crowd {
   private static let python = "/usr/bin/python3"
   private static let script = URL(filePath: #filePath).deletingLastPathComponent().path + "/attack.py"
 
-  /// What stands before a program to start it as another user; it ends with the tests all the same.
+  /// The command before a program that starts it as another user. The program still ends with the tests.
   static func prefix(_ user: UInt32) -> [String] {
     ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--no-new-privs", "--pdeathsig=KILL"]
   }

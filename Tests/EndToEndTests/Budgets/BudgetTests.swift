@@ -6,7 +6,7 @@ import Testing
 @Suite("Budgets of the daemon") struct BudgetTests {
   private static let reports = 50_000
 
-  /// What the kernel has counted for the daemon.
+  /// The work that the kernel has counted for the daemon.
   private struct Used {
     var calls = 0, writtenBytes = 0, switches = 0
 

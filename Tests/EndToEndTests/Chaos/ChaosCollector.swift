@@ -7,10 +7,12 @@ import Synchronization
 
 @testable import PrismCollector
 
-/// A collector that answers one POST in three wrongly. Behind it stands the real one, which knows what was applied.
+/// A collector that answers one POST in three wrongly. It passes the others to a real one, which knows what was
+/// applied.
 ///
-/// What goes wrong follows from the seed and from how many POSTs the namespace and kind had before, so a seed replays it
-/// however the threads run. One rule binds it: what it took it never rejects later, for nobody could be exactly once then.
+/// The faults follow from the seed and from the number of POSTs that the namespace and kind had before, so a seed
+/// replays them in any order of threads. One rule binds it: a packet that it took it never rejects later. With such a
+/// collector no sender could deliver exactly once.
 final class ChaosCollector: Sendable {
   private struct State {
     var random: [String: SeededRandom] = [:]
@@ -49,7 +51,7 @@ final class ChaosCollector: Sendable {
   var posts: Int { state.withLock { $0.posts } }
   /// How often each misbehaviour came.
   var drawn: [String: Int] { state.withLock { $0.drawn } }
-  /// What a sender may never do: a packet id with another content, a predecessor that was never accepted.
+  /// The acts that a sender must never do: a packet id with another content, a predecessor that was never accepted.
   var violations: [String] { state.withLock { $0.violations } }
 
   func becomeHonest() { state.withLock { $0.isHonest = true } }
@@ -95,8 +97,8 @@ final class ChaosCollector: Sendable {
     return wire.send(Misbehaviour.Case.answer(answer.status, headers, String(decoding: answer.body, as: UTF8.self)))
   }
 
-  /// What it began to take it never rejects, and what it rejected it never takes: of two POSTs of one packet, as after a
-  /// kill, the first may be dealt with last.
+  /// Chooses the fault of a packet. A packet that it began to take is never rejected, and a rejected one is never
+  /// taken. Of two POSTs of one packet, as after a kill, the first may be dealt with last.
   private func decide(_ packet: String, _ wrong: Misbehaviour?) -> Misbehaviour? {
     state.withLock { state in
       if let before = state.rejected[packet] { return before }
@@ -137,7 +139,7 @@ final class ChaosCollector: Sendable {
 
   // MARK: Honestly
 
-  /// What the real collector says, once what came is held to what came before.
+  /// The real collector's answer, after the request was checked against the ones before.
   func take(_ request: HTTPRequest) async -> HTTPResponse {
     guard request.method == .post, let packet = request.header("prism-packet-id") else {
       return await collector.answer(request)
@@ -199,7 +201,7 @@ final class ChaosCollector: Sendable {
   }
 }
 
-/// What a task makes for a thread that waits.
+/// A value that a task makes for a thread that waits.
 private final class Later<R: Sendable>: Sendable {
   private let isThere = DispatchSemaphore(value: 0)
   private let value = Mutex<R?>(nil)

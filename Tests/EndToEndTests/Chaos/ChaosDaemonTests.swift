@@ -11,7 +11,7 @@ struct ChaosDaemonTests {
   private static let names = ["a", "b", "c", "d"]
   private static let reportsPerNamespace = 300
 
-  @Test("one answer in three is wrong, and it is killed thrice: nothing is lost, nothing is applied twice")
+  @Test("one answer in three is wrong, and it is killed three times: nothing is lost, nothing is applied twice")
   func oneInThree() async throws {
     let seed = Seed.next("ChaosDaemonTests")
     try await withHarness(namespaces: [:]) { harness in

@@ -85,7 +85,7 @@ final class ChaosRig: Sendable {
     try await engine.parts.store.status()[NamespaceName(namespace)!]?[kind]?.ledger ?? Ledger()
   }
 
-  /// How delivery stands, for a test's message.
+  /// The state of delivery, for a test's message.
   var diagnosis: String {
     get async throws {
       var lines: [String] = []
@@ -113,7 +113,7 @@ final class ChaosRig: Sendable {
   }
 }
 
-/// Runs `body` with a rig that is gone afterwards, whatever came.
+/// Runs `body` with a rig that is gone afterwards, also after an error.
 func withChaosRig(timeout: Duration = patience, _ body: (ChaosRig) async throws -> Void) async throws {
   let rig = try ChaosRig(timeout: timeout)
   do { try await body(rig) } catch {

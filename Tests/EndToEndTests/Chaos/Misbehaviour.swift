@@ -10,12 +10,12 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
   /// When it begins.
   enum Moment: Sendable { case beforeRequest, afterHead, withinBody, afterRequest }
 
-  /// What `ResponseClass` says of it.
+  /// The class that `ResponseClass` gives it.
   enum Meaning: Equatable, Sendable {
     case accepted, noReceipt, tooLarge, tooOld, unacceptable, misconfigured, unproven, unavailable
   }
 
-  /// What it has to work with.
+  /// The connection and the request that it has to work with.
   struct Case: Sendable {
     let wire: Wire
     /// Of the packet's POST, names in lower case; empty where it hadn't been read.
@@ -24,7 +24,7 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
 
     /// The packet's id; nil where it hadn't been read.
     var packet: String? { headers["prism-packet-id"] }
-    /// What an honest collector would have answered, head and body.
+    /// The answer of an honest collector, head and body.
     var honest: String {
       let body = #"{"duplicate":false}"#
       return Self.answer(200, "Prism-Receipt: \(receipt(body))\r\n", body)
@@ -94,7 +94,7 @@ extension Misbehaviour {
     }
   }
 
-  /// Every class, without a receipt. Redirects point to where nobody may go.
+  /// Every class, without a receipt. Redirects point to a place that no sender may go to.
   private static let statuses: [Misbehaviour] =
     [300, 301, 302, 303, 304, 305, 307, 308].map { status in
       answers("status \(status)", .misconfigured) { _ in Case.answer(status, "Location: http://127.0.0.1:1/trap\r\n") }
@@ -122,7 +122,7 @@ extension Misbehaviour {
     answers("2xx with another packet's receipt", .noReceipt) { _ in
       Case.answer(200, "Prism-Receipt: 018bcfe5-6800-7000-8000-000000000001\r\n")
     },
-    answers("2xx with a receipt that is none", .noReceipt) { _ in Case.answer(200, "Prism-Receipt: ok\r\n") },
+    answers("2xx with an invalid receipt", .noReceipt) { _ in Case.answer(200, "Prism-Receipt: ok\r\n") },
     answers("2xx with a receipt that names the packet and proves nothing", .noReceipt) {
       Case.answer(200, "Prism-Receipt: \($0.packet ?? "")\r\n")
     },
@@ -243,7 +243,7 @@ extension Misbehaviour {
       $0.wire.send(
         "HTTP/1.1 200 X\r\nPrism-Receipt: \($0.receipt("{}"))\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 500 X\r\n\r\n")
     },
-    ends("an encoding that nobody asked for", .accepted, isApplied: true) {
+    ends("an encoding that was not asked for", .accepted, isApplied: true) {
       let headers = "Prism-Receipt: \($0.receipt("not gzip"))\r\nContent-Encoding: gzip\r\n"
       $0.wire.send(Case.answer(200, headers, "not gzip"))
     },
@@ -257,7 +257,7 @@ extension Misbehaviour {
     ) { $0.wire.send(Case.answer(status, "Content-Type: text/html\r\n", "<html>Bad Request</html>")) }
   }
 
-  /// The packet is stored, and the sender isn't told so.
+  /// The packet is stored, and the sender does not learn it.
   private static let applied: [Misbehaviour] = [
     ends("taken, then closed without an answer", isApplied: true) { _ in },
     ends("taken, then reset without an answer", isApplied: true) { $0.wire.reset() },

@@ -6,10 +6,10 @@ import PrismProtocol
 import PrismTestSupport
 import Synchronization
 
-/// What the other side of a TLS connection may do wrong.
+/// Faults of the other side of a TLS connection.
 enum TLSMisbehaviour: Sendable, Hashable, CustomStringConvertible {
   case certificateOfAnotherHost, expiredCertificate, certificateOfAStrangeAuthority
-  /// Of what the server says, handshake included, so many bytes come through.
+  /// Only this number of the server's bytes come through, handshake included.
   case closedAfter(bytes: Int)
   case resetAfter(bytes: Int)
   case silentAfter(bytes: Int)
@@ -38,7 +38,8 @@ enum TLSMisbehaviour: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// Stands before real TLS servers of several identities, and passes bytes on for as long as it is told to.
+/// Accepts connections in front of real TLS servers of several identities, and passes on as many bytes as the test
+/// allows.
 final class TLSFront: Sendable {
   private enum Identity: String, CaseIterable { case good, otherHost, expired, strange }
 

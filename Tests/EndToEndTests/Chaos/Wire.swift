@@ -125,7 +125,7 @@ final class WireServer: Sendable {
     return UInt16(bigEndian: address.sin_port)
   }
 
-  /// nil: nobody listens there.
+  /// nil: no program listens there.
   static func connect(to port: UInt16) -> Wire? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard withLoopback(port: port, { Glibc.connect(descriptor, $0, $1) == 0 }) else {

@@ -36,7 +36,7 @@ final class Child: Sendable {
   }
 }
 
-/// What a program answered that ran to its end.
+/// The output and the exit code of a program that ran to its end.
 struct Ran: Sendable {
   let exitCode: Int32
   let output: String

@@ -10,7 +10,7 @@ extension Harness {
     let payloadHex: String
   }
 
-  /// What the collector holds of a kind (`meta` or `payload`), by the `sqlite3` shell.
+  /// The reports of a kind (`meta` or `payload`) that the collector holds, by the `sqlite3` shell.
   func arrived(_ namespace: String, _ kind: String) async throws -> [Arrived] {
     let rows = try await query(
       """

@@ -11,7 +11,7 @@ extension Harness {
     return try #require(try JSONValue(parsing: Array(ran.output.utf8))["generation"]?.int)
   }
 
-  /// What the daemon works with: a key's value, of a namespace or of the daemon itself.
+  /// The value of a key that the daemon works with, of a namespace or of the daemon itself.
   func inForce(_ key: String, of namespace: String? = nil) async throws -> JSONValue? {
     let ran = try await prismctl("config", "show", "--json")
     guard ran.exitCode == 0 else { throw Failed("prismctl config show: \(ran.error)") }

@@ -2,7 +2,7 @@ import PrismProtocol
 import Testing
 
 extension Harness {
-  /// The rows of a namespace and kind that stand in an account, by `prismctl status --json`.
+  /// The rows of a namespace and kind in an account, by `prismctl status --json`.
   static func rows(_ status: JSONValue, _ namespace: String, _ kind: String, _ account: String) -> Int {
     status["namespaces"]?[namespace]?[kind]?["ledger"]?[account]?.int ?? 0
   }

@@ -74,7 +74,7 @@ final class Harness: Sendable {
 
   private static let nextPort = Mutex(20_000 + UInt16(getpid() % 1_000) * 12)
 
-  /// A port that nobody has, below those that the kernel gives to whoever asks for any: else a client's connection, or
+  /// A free port, below those that the kernel gives to a program that asks for any port. Else a client's connection, or
   /// another test, has it when a program that was killed listens there again.
   static func freePort() throws -> UInt16 {
     for _ in 0..<1_000 {

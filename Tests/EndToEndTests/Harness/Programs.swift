@@ -13,7 +13,7 @@ enum Programs {
   static let prismctl = "\(folder)/prismctl"
   static let collector = "\(folder)/prism-collector"
 
-  /// Runs a program to its end. Its streams are files, so that none can fill up and stop it.
+  /// Runs a program to its end. Its streams are files, which can't fill up and stop it.
   static func run(
     _ program: String, _ arguments: [String] = [], input: String = "", environment: [String: String] = [:]
   ) async throws -> Ran {
@@ -30,7 +30,7 @@ enum Programs {
       error: try String(contentsOfFile: "\(folder)/err", encoding: .utf8))
   }
 
-  /// For appending; made where there is none.
+  /// For appending; made if it is not there.
   static func outputFile(_ path: String) throws -> Int32 {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw Failed("\(path): errno \(errno)") }

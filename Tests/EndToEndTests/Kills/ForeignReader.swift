@@ -5,7 +5,7 @@ import PrismStore
 /// another connection checks its structure.
 struct ForeignReader {
   let path: String
-  /// What a check found wrong.
+  /// The faults that the checks found.
   private(set) var faults: [String] = []
   private(set) var checks = 0
   private var reader: SQLiteConnection?

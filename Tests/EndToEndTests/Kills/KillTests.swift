@@ -20,7 +20,7 @@ import Testing
   ]
   private static let names = namespaces.keys.sorted()
 
-  @Test("whatever is killed at whatever point: what was answered `stored` arrives once, in order, or is accounted for")
+  @Test("after kills at random points a report that was answered `stored` arrives once, in order, or is accounted for")
   func exactlyOnce() async throws {
     let seed = Seed.next("KillTests, \(Self.kills) kills")
     try await withHarness(namespaces: Self.namespaces) { harness in
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  /// No kill makes another program's reads go wrong, and none makes the daemon set a sound database aside.
+  /// A kill never makes another program's reads go wrong, and never makes the daemon set a sound database aside.
   private static func readBeside(_ harness: Harness, _ oracle: Oracle) async throws {
     var reader = ForeignReader(harness.folder + "/state/prism.db")
     try await reader.watch { oracle.isOver }

@@ -3,7 +3,7 @@ import PrismProtocol
 import Synchronization
 import Testing
 
-/// What the clients were answered: it outlives every kill, and knows nothing of the daemon's or collector's files.
+/// The answers that the clients got. It outlives every kill, and knows nothing of the daemon's or collector's files.
 final class Oracle: Sendable {
   struct Account: Sendable {
     /// Ids that were answered `stored`.
@@ -51,7 +51,7 @@ extension Harness {
     let rows = try await arrived(namespace, kind)
     let ids = Set(rows.map(\.reportID))
     let what = Comment(rawValue: "\(namespace) \(kind)")
-    #expect(ids.count == rows.count, "\(what): none arrived twice")
+    #expect(ids.count == rows.count, "\(what): no report arrived twice")
     #expect(rows.count == Self.rows(status, namespace, kind, "delivered"), "\(what): the ledger counts what arrived")
     let named = ["expired", "evicted", "cleared", "dead", "removed", "corrupt"]
       .reduce(0) { $0 + Self.rows(status, namespace, kind, $1) }

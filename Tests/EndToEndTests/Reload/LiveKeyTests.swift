@@ -12,7 +12,7 @@ import Testing
     let key: String
     /// More of prismd.yaml, and namespaces.d/shop.yaml, before and after.
     var before = "", after = "", shopBefore = shop, shopAfter = shop
-    /// What can be seen outside, with `before` and with `after`.
+    /// The effects that can be seen outside, with `before` and with `after`.
     let seen: @Sendable (Harness) async throws -> String
     let expected: [String]
     var testDescription: String { key }
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  /// Of the last report, sent anew.
+  /// The key's value in the meta of one more report.
   private static func lastMeta(_ harness: Harness, _ key: String) async throws -> String {
     _ = try await harness.client().report(Sample.report(5, in: "shop"))
     let rows = try await harness.prismctl("export", "--namespace", "shop").lines

@@ -8,7 +8,7 @@ import Testing
 /// `PRISM_E2E_RELOADS=1000` for the long form, `PRISM_SEED=…` for the same reloads again.
 @Suite struct ReloadLoadTests {
   private static let reloads = Seed.number("PRISM_E2E_RELOADS") ?? 45
-  /// One in so many is followed by a `kill -9` of the daemon.
+  /// After this number of reloads one is followed by a `kill -9` of the daemon.
   private static let reloadsPerKill = 15
   private static let writers = 4
   private static let names = ["live", "loaded", "now", "then"]
@@ -127,7 +127,7 @@ import Testing
     #expect(try await harness.query("SELECT count(*) FROM report WHERE chain_broken") == [["0"]])
     #expect(oracle.storedCount > 0)
     let refusals = oracle.refusals.filter { $0.key != "unknown_namespace" && $0.key != "duplicate" }
-    #expect(refusals.isEmpty, "reloads refuse nobody whose namespace is there")
+    #expect(refusals.isEmpty, "reloads refuse no report whose namespace is there")
     print("ReloadLoadTests: \(oracle.storedCount) answered `stored`, refused \(oracle.refusals)")
   }
 }

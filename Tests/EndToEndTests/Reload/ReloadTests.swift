@@ -4,7 +4,7 @@ import PrismClient
 import PrismProtocol
 import Testing
 
-/// What reloads a daemon, and that it ends with what was written last.
+/// The events that reload a daemon. It always ends with the files that were written last.
 @Suite struct ReloadTests {
   private static let shop = "monitorList: [{type: sample}]\n"
 
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  @Test("files that are written in place, renamed over, linked anew, added and removed are in force by themselves")
+  @Test("files that are written in place, renamed over, linked again, added and removed are in force by themselves")
   func watched() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in
       try await harness.startDaemon()
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("with a fault nothing of it is taken, all faults are told, and a reload after mending takes all")
+  @Test("with a fault nothing of it is taken, all faults are shown, and a reload after mending takes all")
   func allOrNothing() async throws {
     try await withHarness(namespaces: ["shop": Self.shop, "other": Self.shop]) { harness in
       try await harness.startDaemon()

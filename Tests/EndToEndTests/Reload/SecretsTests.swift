@@ -5,7 +5,7 @@ import PrismClient
 import PrismProtocol
 import Testing
 
-/// Nothing that a program prints, logs or serves holds a secret, whatever is asked of it and whatever is wrong.
+/// The output, the logs and the pages of a program never hold a secret, in any question and any failure.
 @Suite struct SecretsTests {
   private static let token = "t0ken-0f-the-shop-8f1c", newToken = "an0ther-t0ken-5d2e"
   private static let environment = "p4ssw0rd-in-the-environment"
@@ -53,7 +53,7 @@ import Testing
       let forms = try Self.forms(harness)
       #expect(outputs.count > 40)
       for (what, text) in outputs {
-        // What was delivered by then is not exported.
+        // A report that was delivered by then is not exported.
         #expect(!text.isEmpty || what == "export", "\(what)")
         for form in forms { #expect(!text.contains(form), "\(what) tells a secret") }
       }
@@ -76,7 +76,7 @@ import Testing
     return try await run(commands, harness)
   }
 
-  /// Each secret stands where a path belongs, in a file that is taken for a configuration, or in one that is broken.
+  /// Each secret is in the place of a path, in a file that is taken for a configuration, or in one that is broken.
   private static func asked(_ harness: Harness, whileWrong: Bool) async throws -> [(String, String)] {
     let key = try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8)
     let digits = key.trimmingCharacters(in: .whitespacesAndNewlines)

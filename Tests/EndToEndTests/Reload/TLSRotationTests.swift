@@ -96,7 +96,7 @@ struct TLSRotationTests {
       try await send(harness, 3)
       try await expectFailure(harness, "401", after: before)
       try install(harness, "client2.pem", as: "client.pem")
-      // Half of it is not taken, and told with both names.
+      // One half of the pair is not taken; the fault names both files.
       try await expectFaults(harness, "client.key beside the certificate \(shownEnd("\(harness.folder)/client.pem"))")
       try install(harness, "client2.key", as: "client.key")
       try await expectArrived(harness, 3)

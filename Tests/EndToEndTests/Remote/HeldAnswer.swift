@@ -38,7 +38,7 @@ final class HeldAnswer: Sendable {
     reply { $0("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n".utf8) && $0(body) }
   }
 
-  /// What sends; answers false once the other side has closed.
+  /// Sends bytes; answers false once the other side has closed.
   typealias Say = (any Collection<UInt8>) -> Bool
 
   /// Says to every request that waits what `script` says, and closes; on threads of their own, for scripts take their time.
@@ -51,7 +51,7 @@ final class HeldAnswer: Sendable {
   }
 
   private static func serve(_ client: Int32, _ script: (Say) -> Bool) {
-    // What is left unread would reset the connection, and take the answer with it.
+    // Bytes that are left unread would reset the connection, and take the answer with it.
     var request = [UInt8](repeating: 0, count: 16_384)
     recv(client, &request, request.count, 0)
     _ = script { send(Array($0), to: client) }

@@ -110,7 +110,7 @@ struct HostileRemoteTests {
     try await asked(server)
     #expect(try await harness.status()["remote"]?["state"] == "asking", "\(hostile.what)")
     var told = ""
-    try await waitUntil("\(hostile.what) is told", otherwise: told) {
+    try await waitUntil("\(hostile.what) is reported", otherwise: told) {
       // After a failure it may ask again before the failure is seen.
       server.reply(hostile.script)
       let remote = try await harness.status()["remote"]

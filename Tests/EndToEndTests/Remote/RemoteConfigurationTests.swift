@@ -82,7 +82,7 @@ struct RemoteConfigurationTests {
       let shown = try await harness.prismctl("config", "show", "--origin")
       #expect(shown.output.contains("maxItem: 7  # remote"))
 
-      // The next start has no server, and what it was told last.
+      // The next start has no server, and the configuration that it got last.
       try await harness.endDaemon(SIGTERM)
       try await harness.endCollector(SIGTERM)
       try await harness.startDaemon()

@@ -63,7 +63,7 @@ public enum Fuzz {
 }
 
 extension ArraySlice<UInt8> {
-  /// Takes one byte off the front; 0 where there is none. Steers a harness.
+  /// Takes one byte off the front; 0 if the input is used up. Steers a harness.
   public mutating func takeByte() -> UInt8 { popFirst() ?? 0 }
 
   /// Takes a number off the front, high byte first.

@@ -16,7 +16,7 @@ struct ReportFeedTests {
       name: ReportName(namespace: "shop", type: type, reportID: "n-\(number)"))
   }
 
-  @Test("who follows is told of each report that is stored, with its id and sizes, and nothing of its content")
+  @Test("a follower gets each report that is stored, with its id and sizes, and nothing of its content")
   func stored() async throws {
     let engine = try await rig.engine()
     let subscription = engine.feed.follow(.init(namespace: "shop"))
@@ -47,7 +47,7 @@ struct ReportFeedTests {
     #expect(seen == numbers)
   }
 
-  @Test("a reader that is behind misses reports, and is told how many where they came")
+  @Test("a reader that is behind misses reports, and gets their number in their place")
   func slowReader() async {
     let feed = ReportFeed()
     let subscription = feed.follow(.init())
@@ -59,7 +59,7 @@ struct ReportFeedTests {
     #expect(await subscription.next() == .report(Self.event(9999)))
   }
 
-  @Test("letting go of the subscription, or cancelling its reader, ends it; then nobody follows")
+  @Test("letting go of the subscription, or cancelling its reader, ends it; then there is no follower")
   func ending() async {
     let feed = ReportFeed()
     #expect(!feed.hasFollowers)

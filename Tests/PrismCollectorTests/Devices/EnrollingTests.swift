@@ -97,14 +97,14 @@ struct EnrollingTests {
     }
   }
 
-  @Test("a collector without a master key enrolls nobody")
+  @Test("a collector without a master key enrolls no device")
   func noMaster() async throws {
     let collector = try collector { $0.keyRules = [:] }
     #expect(await enroll(collector, #"{"deviceId":"d"}"#, token: "t").status == 404)
     await collector.close()
   }
 
-  @Test("a device over its limit is told when to come again, before its packet costs anything")
+  @Test("a device over its limit learns when to come again, before its packet costs anything")
   func limited() async throws {
     let collector = try collector { $0.deviceLimits.packetsPerMinute = 1 }
     let key = try DeviceKey.derived(master: Self.master, keyID: "main", deviceID: "d1", cipher: .aes128GCM)

@@ -82,7 +82,7 @@ struct RemoteConfigurationStoreTests {
     #expect(texts(second) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
     #expect(second.updateTime > first.updateTime && second.version == version + 1)
 
-    // A change that comes while nobody serves, and a clock that was set back meanwhile.
+    // A change while no collector runs, and a clock that was set back meanwhile.
     try folder.write("pay", nil)
     folder.time.stepWallClock(milliseconds: -86_400_000)
     store = try folder.store()
@@ -124,7 +124,7 @@ struct RemoteConfigurationStoreTests {
     #expect(CollectorOptions.Remote(folder: "", signingKey: Secret([1])) == nil)
   }
 
-  @Test("the whole answer is signed anew before it expires, and after the clock was set")
+  @Test("the whole answer is signed again before it expires, and after the clock was set")
   func signedAnew() async throws {
     let folder = try Folder(["shop": "maxItem: 5"])
     let store = try folder.store(signed: true)

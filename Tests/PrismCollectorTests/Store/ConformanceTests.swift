@@ -5,7 +5,7 @@ import Testing
 
 @testable import PrismCollector
 
-/// What any store of packets promises.
+/// The promises of any store of packets.
 @Suite("Stores of packets")
 struct ConformanceTests {
   @Test("a packet is stored once; again it is a duplicate, in the same group, too", arguments: StoreRig.Kind.allCases)

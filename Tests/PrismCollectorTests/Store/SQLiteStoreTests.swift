@@ -8,7 +8,7 @@ import Testing
 
 @testable import PrismCollector
 
-/// What the store on SQLite promises beyond what any store does: time, retention, older versions.
+/// The promises of the store on SQLite beyond those of any store: time, retention, older versions.
 @Suite("The collector's store on SQLite")
 struct SQLiteStoreTests {
   private static let day: Duration = .seconds(86_400)
@@ -212,7 +212,7 @@ extension StoreRig {
     try "running\n".write(toFile: path + "/collector.run", atomically: true, encoding: .utf8)
   }
 
-  /// Makes a page of reports one that is none.
+  /// Makes a page of reports unreadable.
   func ruinLeaf() throws {
     let file = open(path + "/collector.db", O_RDWR | O_CLOEXEC)
     defer { close(file) }

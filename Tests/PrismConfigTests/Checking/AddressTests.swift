@@ -20,7 +20,7 @@ struct AddressTests {
   }
 
   @Test(
-    "an address that is none",
+    "a text that is no address",
     arguments: [
       "collector.example.com", "http:/h", "http://", "http://:80", "http://h:0", "http://h:65536", "http://h:x",
       "http://h:",
@@ -45,7 +45,7 @@ struct AddressTests {
   }
 
   @Test(
-    "metrics are served on loopback unless told otherwise",
+    "metrics are served on loopback unless configured otherwise",
     arguments: [
       ("9464", "127.0.0.1:9464"), (":9464", "127.0.0.1:9464"), ("localhost:9464", "127.0.0.1:9464"),
       ("0.0.0.0:80", "0.0.0.0:80"), ("[::]:80", "[::]:80"),
@@ -55,7 +55,8 @@ struct AddressTests {
     #expect(try folder.load().snapshot.daemon.metricsListen == expected)
   }
 
-  @Test("a listener that is none", arguments: ["", "0", "65536", "host:80", "::1:80", "1.2.3:80", "1.2.3.4", "[::1]"])
+  @Test(
+    "a text that is no listener", arguments: ["", "0", "65536", "host:80", "::1:80", "1.2.3:80", "1.2.3.4", "[::1]"])
   func noListener(text: String) throws {
     let folder = try ConfigurationFolder(["prismd.yaml": "metrics: {listen: \"\(text)\"}\n"])
     #expect(folder.faultLines().count == 1)

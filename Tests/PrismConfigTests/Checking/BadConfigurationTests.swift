@@ -16,7 +16,7 @@ struct BadConfigurationTests {
   }
 
   @Test(
-    "each fault is told in its line, with what is allowed",
+    "each fault is shown with its line, with what is allowed",
     arguments: BadConfiguration.daemon + BadConfiguration.namespace)
   func corpus(bad: BadConfiguration) throws {
     let folder = try Self.folder()

@@ -1,4 +1,4 @@
-/// A configuration with faults, and the lines that they are told in.
+/// A configuration with faults, and the lines in which they are shown.
 struct BadConfiguration: Sendable, CustomStringConvertible {
   let description: String
   let file: String
@@ -236,7 +236,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
         "prismd.yaml:1: remote.allow[0]: is maxItems, must be a namespace's key that may be set remotely; did you mean maxItem?"
       ]),
     BadConfiguration(
-      "a public key that is none", "prismd.yaml", "remote: {publicKey: abc}\n",
+      "a text that is no public key", "prismd.yaml", "remote: {publicKey: abc}\n",
       ["prismd.yaml:1: remote.publicKey: must be an Ed25519 public key: 32 bytes as base64, or 64 hexadecimal digits"]),
     BadConfiguration(
       "a listener that is no address", "prismd.yaml", "metrics: {listen: example.com:80}\n",
@@ -244,7 +244,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
         "prismd.yaml:1: metrics.listen: is example.com:80, must be ADDRESS:PORT, [ADDRESS]:PORT for IPv6, or a PORT on loopback"
       ]),
     BadConfiguration(
-      "a log level that is none", "prismd.yaml", "log: {level: warn}\n",
+      "an unknown log level", "prismd.yaml", "log: {level: warn}\n",
       ["prismd.yaml:1: log.level: is warn, must be debug, info, warning or error; did you mean warning?"]),
   ]
 
@@ -343,7 +343,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
         "namespaces.d/shop.yaml:2: url: is https:///path, must be http:// or https://, a host, and a path at most (no user, query or fragment)"
       ]),
     BadConfiguration(
-      "a url with a port that is none", "namespaces.d/shop.yaml",
+      "a url with an invalid port", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\nurl: https://h:70000\n",
       [
         "namespaces.d/shop.yaml:2: url: is https://h:70000, must be http:// or https://, a host, and a path at most (no user, query or fragment)"
@@ -404,7 +404,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
         "namespaces.d/shop.yaml:2: tls.certFile: is none.pem, which cannot be read in . nor in namespaces.d: No such file or directory"
       ]),
     BadConfiguration(
-      "a cipher that is none for a key that would not fit", "namespaces.d/shop.yaml",
+      "an unknown cipher for a key that would not fit", "namespaces.d/shop.yaml",
       "monitorList: [{type: order}]\nurl: https://h\ncipher: aes\n",
       [
         "namespaces.d/shop.yaml:3: cipher: is aes, must be aes-128-gcm, aes-256-gcm or aes-128-cbc; did you mean aes-128-gcm?"

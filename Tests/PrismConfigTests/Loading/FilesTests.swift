@@ -11,7 +11,7 @@ struct FilesTests {
   static let privateKey = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n"
   static let shop = "monitorList: [{type: order}]\n"
 
-  @Test("a missing file is a fault, a folder or a pipe in its place too, and none blocks")
+  @Test("a missing file is a fault, a folder or a pipe in its place too, and they never block")
   func unreadable() throws {
     let folder = try ConfigurationFolder()
     #expect(folder.faultLines() == ["prismd.yaml:1: file: cannot be read: No such file or directory"])
@@ -44,7 +44,7 @@ struct FilesTests {
       ])
   }
 
-  @Test("an ending in capitals is a fault, not a file that nobody reads")
+  @Test("an ending in capitals is a fault, not a file that is left unread")
   func capitals() throws {
     let folder = try ConfigurationFolder([
       "prismd.yaml": "", "namespaces.d/UP.YAML": Self.shop, "namespaces.d/b.Json": "{}", "namespaces.d/c.YAML.bak": "",
@@ -128,7 +128,7 @@ struct FilesTests {
       ])
   }
 
-  @Test("a broken ceiling, key or daemon's file is told once, not again by each namespace that leans on it")
+  @Test("a broken ceiling, key or daemon's file is shown once, not again by each namespace that leans on it")
   func noEchoes() throws {
     let folder = try ConfigurationFolder([
       "prismd.yaml": "limits: {maxItem: lots}\nkeys: [{id: k1, file: none.key}]\n",

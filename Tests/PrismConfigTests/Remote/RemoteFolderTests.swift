@@ -9,7 +9,7 @@ struct RemoteFolderTests {
     return try withExtendedLifetime(folder) { try RemoteFolder.read(folder.path) }
   }
 
-  @Test("is read as what devices are sent, whatever is written in it: YAML or JSON")
+  @Test("is read as devices get it, from YAML and from JSON")
   func read() throws {
     let entries = try read([
       "shop.yaml": "appVersion: 1.10\nisUpload: true\nmonitorList: [{type: order, onlyWifi: false}]\n",

@@ -90,7 +90,7 @@ struct RemoteTests {
   }
 
   @Test(
-    "an entry that is none",
+    "a text that is no entry",
     arguments: [
       "1", "{}", #"{"name":"a b"}"#, #"{"name":5}"#, #"{"name":"a","delFlag":2}"#, #"{"name":"a","delFlag":true}"#,
     ])

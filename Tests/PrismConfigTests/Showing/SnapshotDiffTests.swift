@@ -15,7 +15,7 @@ struct SnapshotDiffTests {
     #expect(second.reloadFaults(running: first.snapshot) == nil)
   }
 
-  @Test("each key that changes is told with its old and new value, in the file's units; others are not touched")
+  @Test("each key that changes is shown with its old and new value, in the file's units; others are not touched")
   func changes() throws {
     let folder = try ConfigurationFolder([
       "prismd.yaml": "", "namespaces.d/shop.yaml": shop, "namespaces.d/old.yaml": shop, "namespaces.d/same.yaml": shop,

@@ -36,7 +36,7 @@ final class ConfigurationFolder {
     try ConfigurationLoader(path: "\(path)/prismd.yaml", environment: environment, identityCheck: identityCheck).load()
   }
 
-  /// The faults as they are printed, without the folder in front; none for a sound configuration.
+  /// The faults as they are printed, without the folder in front; empty for a sound configuration.
   func faultLines(
     _ environment: [String: String] = [:], identityCheck: ClientIdentityCheck? = nil
   ) -> [String] {

@@ -1,7 +1,7 @@
 import PrismProtocol
 
-/// Just as much of JSON Schema (draft 2020-12) as the shipped schemas use; a keyword that it doesn't know is a failure,
-/// so that none is shipped untested.
+/// Just as much of JSON Schema (draft 2020-12) as the shipped schemas use. A keyword that it doesn't know is a failure,
+/// so that no keyword is shipped untested.
 struct SchemaValidator {
   static func accepts(_ value: JSONValue, _ schema: JSONValue) throws -> Bool {
     for member in schema.object ?? [] where try !accepts(value, member, within: schema) { return false }

@@ -65,7 +65,7 @@ struct YAMLFileTests {
     #expect(try lines(Array(text.utf8)) == ["prismd.yaml:1: YAML: has over 100000 values"])
   }
 
-  @Test("whatever is cut off, turned or repeated in a file, reading it ends in a configuration or in faults")
+  @Test("a file with any part cut off, turned or repeated is read as a configuration or as faults")
   func mutations() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededRandom(seed: seed)

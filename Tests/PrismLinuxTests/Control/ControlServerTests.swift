@@ -189,7 +189,7 @@ struct ControlServerTests {
     #expect(objection(.full, 0, readers + [(.full, 0, 16)])?.contains("64") == true)
   }
 
-  @Test("a stranger is told why he is refused")
+  @Test("another user learns why the connection is refused")
   func stranger() async throws {
     guard geteuid() == 0, Glibc.access("/usr/bin/perl", X_OK) == 0 else {
       Issue.record("SKIPPED, not root, or no perl: another user can't be tried", severity: .warning)

@@ -34,7 +34,7 @@ struct FileWatcherTests {
     try await eventually(what) { [changes] in changes.now > before }
   }
 
-  @Test("writing in place, renaming over, adding and removing are each told")
+  @Test("writing in place, renaming over, adding and removing are each reported")
   func kinds() async throws {
     await watch("prismd.yaml", "token")
     try await expectChange("written in place") { try folder.write("bb", to: "prismd.yaml") }
@@ -50,7 +50,7 @@ struct FileWatcherTests {
     await watcher.stop()
   }
 
-  @Test("a ConfigMap's swap of its links is told, and a change behind a link")
+  @Test("a ConfigMap's swap of its links is reported, and a change behind a link")
   func links() async throws {
     let files = FileManager.default
     for version in ["..1", "..2"] {
@@ -94,7 +94,7 @@ struct FileWatcherTests {
     for text in ["1", "22", "333", "4444"] { try folder.write(text, to: "prismd.yaml") }
     try await eventually("the writes are noticed") { time.sleeperCount == 1 }
     time.advance(by: .seconds(3))
-    try await eventually("they are told") { [changes] in changes.now == 1 }
+    try await eventually("they are reported") { [changes] in changes.now == 1 }
     await watcher.stop()
   }
 
@@ -111,11 +111,11 @@ struct FileWatcherTests {
     try await eventually("the change is seen") { await watcher.isSettling }
     try await eventually("it settles") { time.sleeperCount == 2 }
     time.advance(by: .milliseconds(300))
-    try await eventually("it is told") { [changes] in changes.now == 1 }
+    try await eventually("it is reported") { [changes] in changes.now == 1 }
     await watcher.stop()
   }
 
-  @Test("a change between being told and watching anew is not lost")
+  @Test("a change between a report and the next watch is not lost")
   func between() async throws {
     await watch("prismd.yaml")
     try await expectChange("the first") { try folder.write("bb", to: "prismd.yaml") }

@@ -83,7 +83,7 @@ struct ConnectionEndTests {
       let half = try IngestClient(rig.path)
       try await half.send("{")
       #expect(await IngestRig.eventually { rig.time.sleeperCount == 1 })
-      // What was sent may arrive after a step of the clock: its deadline is later.
+      // The bytes may arrive after a step of the clock: then the deadline is later.
       #expect(
         await IngestRig.eventually {
           rig.time.advance(by: .seconds(31))

@@ -51,7 +51,7 @@ struct DocumentedExamplesTests {
     }
   }
 
-  /// `…` stands for anything.
+  /// `…` matches anything.
   private static func matches(_ line: String, _ pattern: String) -> Bool {
     let parts = pattern.components(separatedBy: "…")
     guard line.hasPrefix(parts[0]), line.hasSuffix(parts[parts.count - 1]) else { return false }

@@ -4,7 +4,7 @@ import PrismLinux
 import PrismTestSupport
 import Testing
 
-@Suite("What the host tells of itself")
+@Suite("The host's own facts")
 struct HostFactsTests {
   private func facts(_ files: [String: String]) throws -> HostFacts {
     let folder = TemporaryFolder()
@@ -36,7 +36,7 @@ struct HostFactsTests {
     #expect(facts.brand == "raspberrypi" && facts.model == "Raspberry Pi 4 Model B")
   }
 
-  @Test("or aren't told")
+  @Test("or are unknown")
   func unknown() throws {
     let facts = try facts([:])
     #expect(facts.brand == nil && facts.model == nil && facts.systemVersion.hasPrefix("Linux "))

@@ -88,7 +88,7 @@ struct IngestHTTPTests {
     }
   }
 
-  @Test("limits and the common information are told")
+  @Test("a client can ask for the limits and the common information")
   func questions() async throws {
     try await withIngestRig { rig in
       let ask = { (path: String) in "GET \(path) HTTP/1.1\r\nHost: prism\r\nConnection: close\r\n\r\n" }
@@ -126,7 +126,7 @@ struct IngestHTTPTests {
     }
   }
 
-  @Test("who asks whether to continue is told to")
+  @Test("a client that asks whether to continue gets 100 Continue")
   func expectContinue() async throws {
     try await withIngestRig { rig in
       let client = try IngestClient(rig.path)

@@ -8,7 +8,7 @@ import PrismProtocol
 import PrismTestSupport
 import Synchronization
 
-/// A store in memory: takes every batch, or holds all of them back until it is told to go on.
+/// A store in memory: takes every batch, or holds all of them back until the test lets it go on.
 final class ScriptedSink: ReportSink {
   private struct State {
     var commits: [[ReportBatch]] = []

@@ -52,7 +52,7 @@ struct IngestServerTests {
   func slipOnTheFirstLine(size: Int) async throws {
     try await withIngestRig { rig in
       let client = try IngestClient(rig.path)
-      try await client.send("nonsense of HTTP/1.1 or so\nnonsense\n" + Self.line, piece: size)
+      try await client.send("rubbish like HTTP/1.1 or so\nrubbish\n" + Self.line, piece: size)
       #expect(try await client.lines(3).map { $0["code"]?.string } == ["bad_request", "bad_request", nil])
       let last = try IngestClient(rig.path)
       try await last.send("nonsense")
@@ -197,7 +197,7 @@ struct IngestServerTests {
     }
   }
 
-  @Test("a payload that is cut short stores nothing, and costs nobody else anything")
+  @Test("a payload that is cut short stores nothing, and costs no other client anything")
   func cutPayload() async throws {
     try await withIngestRig { rig in
       let client = try IngestClient(rig.path)
@@ -223,7 +223,7 @@ struct IngestServerTests {
     }
   }
 
-  /// libdispatch, asked to watch a connection itself, told of such a client's bytes and never of its end.
+  /// When libdispatch itself watched a connection, it reported such a client's bytes and never its end.
   @Test("clients that don't wait for their answers have all read that they sent, and leave no connection behind")
   func carelessClients() async throws {
     try await withIngestRig { rig in
@@ -311,7 +311,7 @@ struct IngestServerTests {
       #expect(try await client.lines(20).allSatisfy { $0["status"] == "stored" })
       close(pipe.writing)
       var byte: UInt8 = 0
-      #expect(read(pipe.reading, &byte, 1) == 0, "nobody else has the writing end: this is the end")
+      #expect(read(pipe.reading, &byte, 1) == 0, "no other process has the writing end: this is the end")
     }
   }
 
@@ -323,7 +323,7 @@ struct IngestServerTests {
   }
 }
 
-/// What Swift needs C for: a control message.
+/// A control message, which Swift needs C for.
 enum FileDescriptors {
   /// Reading never blocks.
   static func pipe() throws -> (reading: Int32, writing: Int32) {

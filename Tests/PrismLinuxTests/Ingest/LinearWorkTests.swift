@@ -6,9 +6,9 @@ import Testing
 
 @testable import PrismLinux
 
-/// Ten times the input costs about ten times the work. The units that turns are paid in are counted: they are the same on
-/// each machine. Work that the units leave out and that grows with the square of the input takes a hundred times as long in
-/// each try; one try that takes less acquits, however busy the machine is.
+/// Ten times the input costs about ten times the work. The units that turns are paid in are counted: they are the same
+/// on each machine. The units leave some work out: if it grows with the square of the input, it takes a hundred times
+/// as long in each try. One try that takes less acquits, however busy the machine is.
 @Suite("No input costs more than linear time", .serialized)
 struct LinearWorkTests {
   struct Input: Sendable, CustomTestStringConvertible {
@@ -78,7 +78,7 @@ struct LinearWorkTests {
   func linear(input: Input) {
     let (few, many) = (input.bytes(16_000), input.bytes(160_000))
     var (once, tenfold) = (take(few, input.chunkBytes), take(many, input.chunkBytes))
-    // What a connection costs once is small beside 16,000 bytes.
+    // The fixed cost of a connection is small beside 16,000 bytes.
     #expect(once.units >= few.count && tenfold.units <= once.units * 11, "\(once.units) units, then \(tenfold.units)")
     for _ in 0..<50 where tenfold.time > once.time * 30 + .milliseconds(1) {
       (once, tenfold) = (take(few, input.chunkBytes), take(many, input.chunkBytes))

@@ -4,7 +4,7 @@ import Testing
 @testable import PrismLinux
 
 /// A folder of processes as the kernel shows them, made by the test.
-@Suite("What /proc tells of a connection's process")
+@Suite("The facts of a connection's process in /proc")
 struct PeerProcessTests {
   private let proc = FileManager.default.temporaryDirectory.appending(path: "prism-proc-\(UUID().uuidString)")
   private var folder: URL { proc.appending(path: "4711") }
@@ -41,7 +41,7 @@ struct PeerProcessTests {
   @Test("nothing of a process that ended, or whose number went to another")
   func ended() throws {
     defer { try? FileManager.default.removeItem(at: proc) }
-    #expect(facts { true } == PeerProcess.Facts(), "there is none")
+    #expect(facts { true } == PeerProcess.Facts(), "there is no process")
     try make()
     #expect(facts { false } == PeerProcess.Facts())
     let stolen = facts {

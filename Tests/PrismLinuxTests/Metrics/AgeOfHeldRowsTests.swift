@@ -11,8 +11,8 @@ import Testing
 
 @testable import PrismLinux
 
-/// A collector that refuses the token for ten minutes, and then for more than an hour: rows that are claimed by a packet are
-/// as old as they are, for people and for alerts.
+/// A collector refuses the token for ten minutes, and then for more than an hour. Rows that are claimed by a packet
+/// keep their age, for people and for alerts.
 @Suite("The age of rows that are held")
 struct AgeOfHeldRowsTests {
   private struct Files: ConfigurationSource {

@@ -65,7 +65,7 @@ struct MetricsServerTests {
     await engine.stop()
   }
 
-  @Test("docs/metrics.md has each metric with its type and its meaning, and none that is not there")
+  @Test("docs/metrics.md has each metric with its type and its meaning, and no other metric")
   func documentation() async throws {
     let (server, engine) = try await server()
     let page = await get("/metrics", of: server).text
@@ -79,7 +79,8 @@ struct MetricsServerTests {
     await engine.stop()
   }
 
-  @Test("it listens where it is told to, and changes that while it runs; a port that is taken leaves all as it was")
+  @Test(
+    "it listens at the configured address, and changes that while it runs; a port that is taken leaves all as it was")
   func listening() async throws {
     let (server, engine) = try await server()
     try await server.listen(on: "127.0.0.1:0")

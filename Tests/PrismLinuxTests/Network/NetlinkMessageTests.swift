@@ -29,7 +29,7 @@ struct NetlinkMessageTests {
     #expect(NetworkFacts.defaultRoute(try parse(route(hops)))?.linkIndex == 5)
   }
 
-  @Test("another table, destination or type of route is none, nor is one without an interface")
+  @Test("a route of another table, destination or type is no default route, nor is one without an interface")
   func otherRoutes() throws {
     let out = bytes(UInt16(8), UInt16(4), Int32(5))
     for other in [route(bits: 24, out), route(table: 255, out), route(type: 7, out), route([])] {
@@ -37,7 +37,7 @@ struct NetlinkMessageTests {
     }
   }
 
-  @Test("lengths that lie end the reading, wherever the bytes are cut")
+  @Test("wrong lengths end the reading, with the bytes cut at any point")
   func lies() {
     let whole = route(bytes(UInt16(8), UInt16(4), Int32(5), UInt16(200), UInt16(6), UInt32(100)))
     for count in 0..<whole.count { #expect(NetlinkMessage.all(in: whole[..<count]).isEmpty) }

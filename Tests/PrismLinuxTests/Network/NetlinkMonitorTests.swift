@@ -5,13 +5,13 @@ import PrismEngine
 import PrismLinux
 import Testing
 
-@Suite("The network as the kernel tells of it", .serialized, .timeLimit(.minutes(2)))
+@Suite("The network as the kernel reports it", .serialized, .timeLimit(.minutes(2)))
 struct NetlinkMonitorTests {
   private static let childVariable = "PRISM_TEST_NETWORK_NAMESPACE"
   private static let log = Logger(level: .error)
 
-  /// A network namespace belongs to a thread, and the monitor has several: so this very program runs the steps below once
-  /// more, as a child in a namespace of its own.
+  /// A network namespace belongs to a thread, and the monitor has several. So this very program runs the steps below
+  /// once more, as a child in a namespace of its own.
   @Test("links and routes that come and go are followed, in a network namespace")
   func namespace() async throws {
     guard geteuid() == 0, try await ChildProcess.run(["unshare", "--net", "ip", "link"]).status == 0 else {
@@ -63,7 +63,7 @@ struct NetlinkMonitorTests {
     ),
   ]
 
-  @Test("a change of configuration decides anew, and tells who listens")
+  @Test("a change of configuration is decided on again, and listeners learn the result")
   func update() async throws {
     let monitor = NetlinkMonitor(.init(), log: Self.log)
     await monitor.start()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PrismLinux
 
-@Suite("The service manager is told")
+@Suite("Messages to the service manager")
 struct ServiceNotifierTests {
   private let folder = TemporaryFolder()
 
@@ -42,7 +42,8 @@ struct ServiceNotifierTests {
   }
 
   @Test(
-    "without a socket, or with one that nobody listens on, nothing happens", arguments: [nil, "", "vsock:2:1", "/no"])
+    "without a socket, or with one that no process listens on, nothing happens",
+    arguments: [nil, "", "vsock:2:1", "/no"])
   func nobody(socket: String?) {
     ServiceNotifier(socket: socket).ready(status: "up")
   }

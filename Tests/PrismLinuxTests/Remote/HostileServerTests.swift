@@ -5,12 +5,12 @@ import PrismProtocol
 import PrismTestSupport
 import Testing
 
-/// The real transport against a server that does what it likes. What was in force stays, and status says why.
+/// The real transport against a hostile server. The configuration in force stays, and status says why.
 @Suite("Remote configuration of a hostile server", .timeLimit(.minutes(2)))
 struct HostileServerTests {
   struct Case: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// What status says.
+    /// The reason that status gives.
     let reason: String
     var timeout: Duration = .seconds(20)
     var publicKey: String?

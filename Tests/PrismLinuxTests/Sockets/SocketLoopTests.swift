@@ -43,7 +43,7 @@ struct SocketLoopTests {
     nonisolated func addHere() { loop.enter { assumeIsolated { $0.count += 1 } } }
   }
 
-  @Test("jobs run one after the other on one thread, which they wake from waiting, whoever asks")
+  @Test("jobs run one after the other on one thread, which they wake from waiting, from any task")
   func jobs() async throws {
     let server = Server(try SocketLoop(for: "test"))
     let threads = await withTaskGroup(of: UInt.self) { group in
@@ -54,7 +54,7 @@ struct SocketLoopTests {
     #expect(!threads.contains(UInt(pthread_self())))
   }
 
-  @Test("whoever takes the thread's turn has the actor to itself")
+  @Test("the taker of the thread's turn has the actor to itself")
   func turns() async throws {
     let server = Server(try SocketLoop(for: "test"))
     let queues = (0..<4).map { DispatchQueue(label: "test.\($0)") }
@@ -77,7 +77,7 @@ struct SocketLoopTests {
     #expect(await server.count == 4000)
   }
 
-  @Test("a socket is told while it is ready for what it is watched for, on the server's thread")
+  @Test("a socket's readiness is reported for the events that are watched, on the server's thread")
   func readiness() async throws {
     var ends: [Int32] = [-1, -1]
     try #require(pipe(&ends) == 0)

@@ -12,7 +12,7 @@ struct UnixListenerTests {
     return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0
   }
 
-  @Test("a socket gets the mode that is asked for, whatever the umask, and goes with its owner")
+  @Test("a socket gets its configured mode under any umask, and goes with its owner")
   func modes() throws {
     for wanted: UInt32 in [0o666, 0o660, 0o600] {
       let listener = try UnixListener(path: folder("s"), mode: wanted)
@@ -24,7 +24,7 @@ struct UnixListenerTests {
     }
   }
 
-  @Test("a socket that somebody listens on is left to him; a stale one is replaced")
+  @Test("a socket with a listener is left to its owner; a stale one is replaced")
   func stale() throws {
     let first = try UnixListener(path: folder("s"), mode: 0o600)
     #expect(throws: SocketError.inUse(path: folder("s"))) { try UnixListener(path: folder("s"), mode: 0o600) }

@@ -54,7 +54,7 @@ struct DocumentSourceTests {
     #expect(failure(await get(server, timeout: .milliseconds(300))) == .timeout)
   }
 
-  @Test("with headers without end is none")
+  @Test("with headers without end is a bad response")
   func headers() async {
     let server = ScriptedServer {
       $0.readRequest()

@@ -180,7 +180,7 @@ struct TLSTests {
     }
   }
 
-  @Test("a CA that is none trusts nobody, and nothing is sent")
+  @Test("a file without a CA certificate trusts no server, and nothing is sent")
   func noCertificate() async throws {
     var request = request("https://127.0.0.1:1")
     request.tls.caFile = HeldFile(path: "/ca.pem", content: Secret(Array("no certificate".utf8)))

@@ -31,7 +31,7 @@ enum V2Vectors {
     return try PacketHeaders(kind: kind) { name in fields[name].map { [$0] } ?? [] }
   }
 
-  /// What a receiver makes of a vector.
+  /// The packet that a receiver reads from a vector.
   static func read(_ value: JSONValue) throws -> ReadPacket {
     let fields = fields(value)
     let headers = try headers(fields)

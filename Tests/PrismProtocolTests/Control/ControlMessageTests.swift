@@ -75,7 +75,7 @@ struct ControlMessageTests {
     #expect(AnswerLine(controlJSON: "no object") == AnswerLine())
   }
 
-  @Test("an error has the daemon's words and exit code, or what stands in for them")
+  @Test("an error has the daemon's words and exit code, or their defaults")
   func errors() {
     let line = AnswerLine(controlJSON: ["error": ["message": "no", "exitCode": 69], "done": true])
     #expect(line.done && line.error?.message == "no" && line.error?.exitCode == 69)

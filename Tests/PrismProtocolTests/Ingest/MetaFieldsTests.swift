@@ -11,7 +11,7 @@ struct MetaFieldsTests {
   }
 
   @Test(
-    "the three keys are found wherever they are written, and nothing else is taken for them",
+    "the three keys are found in any place, and nothing else is taken for them",
     arguments: [
       (#"{"MONITOR_TYPE":"net","REPORT_ID":"r","CREATE_TIME":12}"#, "net", "r", 12),
       (#" { "CREATE_TIME" : -9223372036854775808 , "MONITOR_TYPE" : "größe" } "#, "größe", nil, .min),
@@ -38,7 +38,7 @@ struct MetaFieldsTests {
   @Test("bytes that are not UTF-8 are refused")
   func encoding() { #expect(Self.fields([0x7B, 0x22, 0xFF, 0x22, 0x3A, 0x31, 0x7D]) == nil) }
 
-  @Test("it takes what a parser takes, and reads the same of it, whatever was made of a sound meta")
+  @Test("it takes what a parser takes, and reads the same of it, after any change of a sound meta")
   func agreesWithTrees() {
     let seed = getenv("PRISM_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0...UInt64.max)
     print("metas against trees: seed \(seed) (replay with PRISM_SEED=\(seed))")

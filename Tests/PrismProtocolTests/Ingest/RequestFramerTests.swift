@@ -1,9 +1,9 @@
 import PrismProtocol
 import Testing
 
-@Suite("Lines and payloads are told apart")
+@Suite("The framer separates lines and payloads")
 struct RequestFramerTests {
-  /// What came out, with pieces of a payload joined.
+  /// The output, with pieces of a payload joined.
   enum Piece: Equatable {
     case line(String)
     case payload(String)

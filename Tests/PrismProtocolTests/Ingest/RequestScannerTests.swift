@@ -130,7 +130,7 @@ struct RequestScannerTests {
     #expect(found == mayCollide)
   }
 
-  @Test("members are told apart with their exact text; of a repeated key the last one counts")
+  @Test("members are separated with their exact text; of a repeated key the last one counts")
   func members() throws {
     let text = Array(#" "a" : 1.50 , "\u0062":{"x":[",}"]},"a":"é" "#.utf8)
     let members = MetaMembers(text.span, 0..<text.count)

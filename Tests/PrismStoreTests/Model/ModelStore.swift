@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismStore
 
-/// What the store should hold: the simplest thing that keeps the promises of docs/store.md, in memory.
+/// The rows that the store should hold: the simplest model that keeps the promises of docs/store.md, in memory.
 struct ModelStore {
   struct Row {
     var id: RowID
@@ -67,7 +67,7 @@ extension ModelStore {
 
   enum Answer: Equatable { case stored, duplicate, full }
 
-  /// - Parameter ids: as the store gave them out; which ones they are is its own affair, but none twice.
+  /// - Parameter ids: as the store gave them out. The model does not choose them, but no id may come twice.
   /// - Parameter appVersion: the first report of a namespace is stored under it.
   mutating func append(
     _ offers: [Offer], ids: [RowID], to namespace: NamespaceName, quota: StoreQuota, appVersion: String?
@@ -276,7 +276,7 @@ extension ModelStore {
     drop(metas.isEmpty ? choose(self[namespace, .payload].waiting) : twins, namespace, .payload, to: .removed)
   }
 
-  /// What `maintain` does in the end: expiry, and forgetting ids a day after their delivery.
+  /// The final effects of `maintain`: expiry, and forgetting ids a day after their delivery.
   mutating func maintain(expirationDays: [NamespaceName: Int], now: Int64) {
     for (namespace, days) in expirationDays {
       let cutoff = now - Int64(days) * 86_400_000

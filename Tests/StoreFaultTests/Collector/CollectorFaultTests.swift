@@ -189,7 +189,7 @@ extension StoreFaults {
       }
     }
 
-    /// What is damaged is never shown as whole; a read that finds the damage may fail once.
+    /// A damaged report is never shown as whole; a read that finds the damage may fail once.
     private static func verdictAfterDamage(
       _ store: SQLitePacketStore, _ known: PacketWorkload
     ) async throws -> Verdict {

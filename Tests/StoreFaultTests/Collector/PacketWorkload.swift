@@ -7,7 +7,7 @@ import PrismTestSupport
 
 @testable import PrismCollector
 
-/// What a collector's store goes through in a fault run: chains of packets of three devices, some of them sent again.
+/// The life of a collector's store in a fault run: chains of packets of three devices, some of them sent again.
 struct PacketWorkload {
   /// Numbers of reports whose packets were answered.
   private(set) var acknowledged: Set<Int> = []

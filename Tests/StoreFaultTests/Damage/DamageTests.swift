@@ -6,8 +6,8 @@ import PrismStore
 import PrismTestSupport
 import Testing
 
-/// Files of the store that are not what was written: no damaged row is sent, what is whole is saved, what is lost is
-/// counted or said, and the store works on.
+/// Damaged files of the store: no damaged row is sent, whole rows are saved, lost rows are counted or reported, and the
+/// store works on.
 extension StoreFaults {
   struct Damage {
     private static let rounds = soakFactor > 1 ? 500 : 60
@@ -38,11 +38,11 @@ extension StoreFaults {
         let rig = DamagedStore()
         let store = try await rig.open()
         try await rig.fill(store)
-        // A cut one is SIGBUS for whoever has it mapped: a kill, and those have a rig of their own.
+        // A cut one is SIGBUS for every process that has it mapped: a kill, and those have a rig of their own.
         let start = Int.random(in: 0..<32 * 1024, using: &random)
         let damage = FileDamage.noise(at: start, count: Int.random(in: 1...(32 * 1024 - start), using: &random))
         damage.apply(to: rig.folder.path + "/prism.db-shm", using: &random)
-        // The log is copied by it, begun anew, and copied again.
+        // SQLite copies the log by it, begins the log again, and copies it again.
         for _ in 0..<4 {
           await rig.append(store, 20)
           do { while try await store.maintain() {} } catch { continue }
@@ -53,7 +53,7 @@ extension StoreFaults {
       print("damage of the index: \(tally.held) held, \(tally.lost) lost, \(tally.setAside) set aside")
     }
 
-    /// Words of the schema, the table that they stand in, and what a flipped bit may make of them.
+    /// Words of the schema, the table that has them, and the words that a flipped bit may make of them.
     static let schemaWords = [
       ("m1", "context", "contexu"), ("m1", "report_id", "repors_id"), ("m1", "flags", "fla's"), ("m1", "body", "bodx"),
       ("m1", "INTEGER PRIMARY", "INTEGEB PRIMARY"), ("m1", "TABLE m1", "TABLE m3"), ("packets", "members", "lembers"),
@@ -153,7 +153,7 @@ extension StoreFaults {
       #expect(!held.contains(nil), "\(what): a damaged row would be sent")
       let numbers = held.compactMap { $0 }
       #expect(Set(numbers).count == numbers.count, "\(what): doubled")
-      // A log that was cut takes back what stood in it.
+      // A log that was cut takes back the commits that were in it.
       if damage.isSmall && what.hasSuffix("flipped") && !what.contains("-wal") {
         #expect(rig.delivered.isDisjoint(with: numbers), "\(what): delivered ones come again")
       }
@@ -163,20 +163,20 @@ extension StoreFaults {
       let isSaid = rig.log.contains { line in
         ["is not known", "not a database", "not whole", "was cut"].contains { line.contains($0) }
       }
-      // A log that ends with a whole frame can't be told from one that never went on.
+      // A log that ends with a whole frame looks like one that never went on.
       let isUntold = damage.isCut && what.contains("-wal")
       #expect(lost <= counted || isSaid || isUntold, "\(what): \(lost) lost, \(counted) counted: \(rig.log)")
       if lost > 30 { print("\(what): \(lost) lost, \(counted) counted: \(rig.log)") }
       (tally.lost, tally.held) = (tally.lost + lost, tally.held + numbers.count)
       tally.setAside += store.health.setAside
       await store.close()
-      // Damage that nothing met stays where it is; a file that was begun anew has none.
+      // Damage that nothing met stays where it is. A new file has no damage.
       guard store.health.setAside > 0 else { return }
       let connection = try SQLiteConnection(.init(path: rig.folder.path + "/prism.db"))
       #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(what): the file")
     }
 
-    /// What it holds once everything is brought over; finding damage may take it another try.
+    /// The rows that it holds once everything is brought over; finding damage may take it another try.
     private static func settled(_ rig: DamagedStore, _ store: ReportStore) async throws -> [Int?] {
       for _ in 0..<5 {
         do {

@@ -11,16 +11,16 @@ final class LogBook: Sendable {
   @Sendable func write(_ line: String) { kept.withLock { $0.append(line) } }
 }
 
-/// A store with everything in it that can be damaged, and the memory of what it was told.
+/// A store with everything in it that can be damaged, and the record of the rows that were stored in it.
 final class DamagedStore {
   let folder = FaultFolder()
   private let book = LogBook()
   private(set) var stored: Set<Int> = []
-  /// Answered by the collector: none of these may come back.
+  /// Answered by the collector: these must not come back.
   private(set) var delivered: Set<Int> = []
   private var next = 0
 
-  /// What the log said.
+  /// The lines of the log.
   var log: [String] { book.lines }
 
   /// - Parameter onMove: called at each step of moving a database away or back.
@@ -70,7 +70,7 @@ final class DamagedStore {
     }
   }
 
-  /// What the store holds now, every packet and dead letter among it.
+  /// The rows that the store holds now, every packet and dead letter among them.
   func held(_ store: ReportStore) async throws -> [Int?] {
     _ = try await store.requeue(.all(nil))
     return try await store.held()

@@ -13,7 +13,7 @@ extension StoreFaults {
     }
 
     @Test(
-      "whatever is done to its files under it: nothing answered is lost, and nothing is answered that would be",
+      "after any change of its files under it no answered report is lost, and no report that would be is answered",
       arguments: Deed.allCases)
     func displaced(deed: Deed) async throws {
       let rig = DamagedStore()
@@ -28,13 +28,13 @@ extension StoreFaults {
       var isTaken = false
       for _ in 0..<5 where !isTaken { isTaken = await rig.append(store, 30) }
       #expect(isTaken, "reports are taken again, without a restart: \(rig.log)")
-      // The log is copied, begun anew and copied again.
+      // The log is copied, begun again and copied again.
       for _ in 0..<3 {
         while try await store.maintain() {}
         await rig.append(store, 30)
       }
       #expect(store.health.state == .working)
-      // What counts is what the next start finds.
+      // Only the state that the next start finds counts.
       rig.folder.keepAsKilled()
       await store.close()
       rig.folder.restoreKilled()
@@ -86,7 +86,7 @@ extension StoreFaults {
       await store.close()
     }
 
-    @Test("files that are gone when they are opened again: whoever finds out is told, and work goes on")
+    @Test("files that are gone when they are opened again: the call that finds out fails, and work goes on")
     func goneWhileClosed() async throws {
       let rig = DamagedStore()
       let store = try await rig.open()
@@ -117,7 +117,7 @@ extension StoreFaults {
       try await rig.fill(store)
       rig.folder.clear()
       rmdir(rig.folder.path)
-      // A file stands where the folder was.
+      // A file is in the folder's place.
       FaultFolder.write("in the way", to: rig.folder.path)
       #expect(await !rig.append(store, 5))
       #expect(await !rig.append(store, 5))

@@ -10,7 +10,7 @@ final class KillPoint: Sendable {
   }
 
   private let folder: FaultFolder
-  /// What is left.
+  /// The files that are left.
   let remains = FaultFolder()
   private let step: Int
   private let atIt: @Sendable () -> Void

@@ -7,7 +7,7 @@ import PrismTestSupport
 /// One life of a state folder: starts that end in every way there is, and the memory of what was answered.
 final class StartHistoryRig {
   enum End: String, CaseIterable {
-    /// By memory, an impatient service manager's SIGKILL, a crash.
+    /// By memory, a service manager's SIGKILL after its timeout, a crash.
     case killed
     case stopped
     case powerLost, powerLostInContainer
@@ -100,7 +100,7 @@ final class StartHistoryRig {
     _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
   }
 
-  /// What is lost or wrong once a start lives; nil: nothing.
+  /// The loss or fault that is found once a start lives; nil: nothing.
   func verdict() async throws -> String? {
     time.advance(by: .seconds(1))
     let store = try await open(folder, nil, marker)

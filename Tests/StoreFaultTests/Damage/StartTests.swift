@@ -56,7 +56,8 @@ extension StoreFaults {
     }
 
     @Test(
-      "if the start without it dies, too, the database is put back, wherever that start was killed", arguments: 1...4)
+      "if the start without it dies, too, the database is put back, with a kill at each point of that start",
+      arguments: 1...4)
     func putBack(step: Int) async throws {
       let rig = DamagedStore()
       do {
