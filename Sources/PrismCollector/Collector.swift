@@ -10,19 +10,13 @@ public final class Collector: Sendable {
   let openers: PacketOpeners
   let store: any PacketStore
   let queue: PacketQueue
-  /// nil: no token is asked for.
-  let tokens: TokenAuthenticator?
-  /// nil: nothing is read but over the Unix socket.
-  let readerTokens: TokenAuthenticator?
-  let hosts: HostCheck
+  let access: CollectorAccess
   let counts = CollectorCounts()
   let refusals: RefusalLog
   /// nil: remote configuration is not served.
   let remote: (store: RemoteConfigurationStore, devices: DeviceRegister)?
   let outputs: [OutputRunner]
-  let devices: any DeviceStore
-  let revoked: RevokedDevices
-  let admission: DeviceAdmission
+  let devices: DeviceGate
   let time: any TimeSource
   let log: Logger
 
@@ -58,11 +52,9 @@ public final class Collector: Sendable {
     openers = PacketOpeners(
       keys: options.keys, rules: options.keyRules, memoryBytesMax: options.memoryBytesMax)
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
-    devices = try Self.deviceStore(options)
-    revoked = RevokedDevices(devices, time: time, log: log)
-    admission = DeviceAdmission(options.deviceLimits, time: time)
+    access = CollectorAccess(options, time: time, log: log)
+    devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)
     refusals = RefusalLog(time: time, log: log)
-    hosts = HostCheck(names: options.readerHosts)
     remote = try options.remote.map {
       (
         try RemoteConfigurationStore($0, state: options.state, time: time, log: log),
@@ -72,8 +64,6 @@ public final class Collector: Sendable {
     outputs = options.outputs.map {
       OutputRunner($0.name, from: store.outputSource($0.name), to: $0.output(time), time: time, log: log)
     }
-    tokens = options.tokenFile.map { TokenAuthenticator(path: $0, time: time, log: log) }
-    readerTokens = options.readerTokenFile.map { TokenAuthenticator(path: $0, time: time, log: log) }
   }
 
   /// Prometheus' text format; `SIGUSR1` prints it too.
@@ -105,9 +95,7 @@ public final class Collector: Sendable {
       case (.post, Self.enrollPath): return try await enroll(request)
       case (.get, "/healthz"), (.get, "/readyz"): return health(request)
       case (.get, "/metrics"):
-        guard request.peer.isLocal, hosts.isLocal(request.header("host")) else {
-          throw CollectorRefusal(403, "metrics are shown to this machine only, and at the reader's address")
-        }
+        try access.checkLocal(request)
         return await metricsPage()
       case _ where kind != nil, (_, "/prism/config"), (_, ProbeQuestion.path), (_, Self.enrollPath), (_, "/healthz"),
         (_, "/readyz"), (_, "/metrics"):
@@ -127,20 +115,19 @@ public final class Collector: Sendable {
 
   private func receive(_ request: HTTPRequest, _ kind: RowKind) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
-      try await checkToken(request)
+      try await access.checkSender(request)
       let delivery = try Delivery(request, kind: kind, now: time.unixMilliseconds)
       let device = delivery.context.deviceID
-      try admission.check(device)
+      try devices.check(device)
       let packet = try await openers.open(delivery, body: request.body) { () async throws(CollectorRefusal) in
-        admission.count(device, bytes: request.body.count)
-        try await revoked.check(device)
+        try await devices.checkProven(device, bytes: request.body.count)
       }
       let isDuplicate = try await store(packet)
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
         reports: isDuplicate ? 0 : packet.rows.count, bytes: request.body.count)
       if !isDuplicate, let print = options.print {
-        for index in packet.rows.indices { print(Self.line(packet, index)) }
+        for index in packet.rows.indices { print(packet.printedLine(index)) }
       }
       let body: JSONValue = ["duplicate": .bool(isDuplicate)]
       return HTTPResponse(
@@ -185,23 +172,6 @@ public final class Collector: Sendable {
       refusal.sender = packet.delivery.context
       throw refusal
     }
-  }
-
-  func checkToken(_ request: HTTPRequest) async throws(CollectorRefusal) {
-    guard let tokens, await !tokens.accepts(request.header("authorization")) else { return }
-    throw CollectorRefusal(401, code: .token, "the bearer token is missing or wrong")
-  }
-
-  /// A report as `--print` writes it.
-  private static func line(_ packet: OpenedPacket, _ index: Int) -> String {
-    let context = packet.delivery.context
-    let head: JSONValue = [
-      "device": .string(context.deviceID), "namespace": .string(context.namespace.text),
-      "kind": .string(context.kind.name), "packetId": .string(context.packetID.description),
-      "payloadBytes": packet.payload(index).map { .int($0.count) } ?? .null,
-    ]
-    let meta = String(decoding: packet.meta(packet.rows[index]), as: UTF8.self).printableJSON
-    return head.text.dropLast() + ",\"meta\":" + meta + "}"
   }
 
   // MARK: How it is

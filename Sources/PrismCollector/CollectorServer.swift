@@ -74,7 +74,7 @@ extension Collector {
   /// A store that is away now refuses packets; then no device has to be let in gradually.
   fileprivate func beginAdmission() async {
     guard let devices = try? await store.deviceCount() else { return }
-    admission.begin(devices: devices)
+    self.devices.admission.begin(devices: devices)
   }
 
   /// Once a minute, and at once where more is due.

@@ -156,7 +156,7 @@ struct OrderTests {
   }
 
   @Test(
-    "a packet behind one that was refused for good is told so at once, whichever comes first", .timeLimit(.minutes(1)))
+    "a packet behind one that was refused for good is refused at once, whichever comes first", .timeLimit(.minutes(1)))
   func stranded() async throws {
     defer { remove() }
     let (first, bad, third, fourth) = (

@@ -23,15 +23,3 @@ package protocol DeviceStore: Sendable {
   /// The ids of all revoked devices.
   func revoked() async throws(DeviceStoreFailure) -> Set<String>
 }
-
-/// Why devices can't be read or written: one line.
-package struct DeviceStoreFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  package let description: String
-  init(_ description: String) { self.description = description }
-}
-
-/// A device that asks for its key, and what it says of itself.
-package struct EnrollmentRequest: Sendable, Equatable {
-  let deviceID: String
-  let info: String?
-}

@@ -33,15 +33,15 @@ actor SQLiteDeviceStore: DeviceStore {
 
   func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
     try Self.failing { () throws(SQLiteError) in
-      try connection.prepare(TokenRow.insert(into: "tokens")).run(inserting: TokenRow(token: token))
+      try connection.prepare(SQLiteTokenRow.insert(into: "tokens")).run(inserting: SQLiteTokenRow(token: token))
     }
   }
 
   func tokens() throws(DeviceStoreFailure) -> [EnrollmentToken] {
     try Self.failing { () throws(SQLiteError) in
       var result: [EnrollmentToken] = []
-      try connection.prepare("SELECT \(TokenColumn.list) FROM tokens ORDER BY expire_time, hash")
-        .forEachRow(of: TokenColumn.self) { result.append(TokenRow.token($0)) }
+      try connection.prepare("SELECT \(SQLiteTokenRow.Column.list) FROM tokens ORDER BY expire_time, hash")
+        .forEachRow(of: SQLiteTokenRow.Column.self) { result.append(SQLiteTokenRow.token($0)) }
       return result
     }
   }
@@ -76,9 +76,9 @@ actor SQLiteDeviceStore: DeviceStore {
   }
 
   private func token(_ hash: String) throws(SQLiteError) -> EnrollmentToken? {
-    let statement = try connection.prepare("SELECT \(TokenColumn.list) FROM tokens WHERE hash = :hash")
+    let statement = try connection.prepare("SELECT \(SQLiteTokenRow.Column.list) FROM tokens WHERE hash = :hash")
     statement.bind(":hash", hash)
-    return try statement.first(of: TokenColumn.self) { TokenRow.token($0) }
+    return try statement.first(of: SQLiteTokenRow.Column.self) { SQLiteTokenRow.token($0) }
   }
 
   // MARK: Devices
@@ -86,11 +86,11 @@ actor SQLiteDeviceStore: DeviceStore {
   func page(after id: String, limit: Int) throws(DeviceStoreFailure) -> [EnrolledDevice] {
     try Self.failing { () throws(SQLiteError) in
       let statement = try connection.prepare(
-        "SELECT \(DeviceColumn.list) FROM enrolled WHERE device > :after ORDER BY device LIMIT :limit")
+        "SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE device > :after ORDER BY device LIMIT :limit")
       statement.bind(":after", id)
       statement.bind(":limit", limit)
       var result: [EnrolledDevice] = []
-      try statement.forEachRow(of: DeviceColumn.self) { result.append(DeviceRow.device($0)) }
+      try statement.forEachRow(of: SQLiteDeviceRow.Column.self) { result.append(SQLiteDeviceRow.device($0)) }
       return result
     }
   }
@@ -125,20 +125,21 @@ actor SQLiteDeviceStore: DeviceStore {
   func revoked() throws(DeviceStoreFailure) -> Set<String> {
     try Self.failing { () throws(SQLiteError) in
       var result: Set<String> = []
-      try connection.prepare("SELECT \(DeviceColumn.list) FROM enrolled WHERE revoked_time IS NOT NULL")
-        .forEachRow(of: DeviceColumn.self) { result.insert($0.text(.device)) }
+      try connection.prepare("SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE revoked_time IS NOT NULL")
+        .forEachRow(of: SQLiteDeviceRow.Column.self) { result.insert($0.text(.device)) }
       return result
     }
   }
 
   private func find(_ id: String) throws(SQLiteError) -> EnrolledDevice? {
-    let statement = try connection.prepare("SELECT \(DeviceColumn.list) FROM enrolled WHERE device = :device")
+    let statement = try connection.prepare("SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE device = :device")
     statement.bind(":device", id)
-    return try statement.first(of: DeviceColumn.self) { DeviceRow.device($0) }
+    return try statement.first(of: SQLiteDeviceRow.Column.self) { SQLiteDeviceRow.device($0) }
   }
 
   private func write(_ device: EnrolledDevice) throws(SQLiteError) {
-    try connection.prepare(DeviceRow.insert(into: "enrolled", "OR REPLACE")).run(inserting: DeviceRow(device: device))
+    try connection.prepare(SQLiteDeviceRow.insert(into: "enrolled", "OR REPLACE")).run(
+      inserting: SQLiteDeviceRow(device: device))
   }
 
   private static func failing<Result>(
@@ -147,65 +148,5 @@ actor SQLiteDeviceStore: DeviceStore {
     do throws(SQLiteError) { return try body() } catch {
       throw DeviceStoreFailure("enrollment.db: \(error.description)")
     }
-  }
-}
-
-private enum TokenColumn: String, SQLiteColumn {
-  case hash
-  case keyID = "key_id"
-  case devicesMax = "devices_max"
-  case devices
-  case expireTime = "expire_time"
-}
-
-private struct TokenRow: SQLiteRecord {
-  typealias Column = TokenColumn
-  let token: EnrollmentToken
-
-  func bind(to insert: SQLiteInsert<TokenColumn>) {
-    insert.bind(.hash, token.hash)
-    insert.bind(.keyID, token.keyID)
-    insert.bind(.devicesMax, token.devicesMax)
-    insert.bind(.devices, token.devices)
-    insert.bind(.expireTime, token.expireTime)
-  }
-
-  static func token(_ row: SQLiteRow<TokenColumn>) -> EnrollmentToken {
-    var token = EnrollmentToken(
-      hash: row.text(.hash), keyID: row.text(.keyID), devicesMax: row.int(.devicesMax),
-      expireTime: row.int64(.expireTime))
-    token.devices = row.int(.devices)
-    return token
-  }
-}
-
-private enum DeviceColumn: String, SQLiteColumn {
-  case device
-  case keyID = "key_id"
-  case enrolledTime = "enrolled_time"
-  case token
-  case info
-  case revokedTime = "revoked_time"
-}
-
-private struct DeviceRow: SQLiteRecord {
-  typealias Column = DeviceColumn
-  let device: EnrolledDevice
-
-  func bind(to insert: SQLiteInsert<DeviceColumn>) {
-    insert.bind(.device, device.id)
-    insert.bind(.keyID, device.keyID)
-    insert.bind(.enrolledTime, device.enrolledTime)
-    insert.bind(.token, device.token)
-    insert.bind(.info, device.info)
-    insert.bind(.revokedTime, device.revokedTime)
-  }
-
-  static func device(_ row: SQLiteRow<DeviceColumn>) -> EnrolledDevice {
-    func text(_ column: DeviceColumn) -> String? { row.isNull(column) ? nil : row.text(column) }
-    var device = EnrolledDevice(id: row.text(.device))
-    (device.keyID, device.enrolledTime) = (text(.keyID), row.integer(.enrolledTime))
-    (device.token, device.info, device.revokedTime) = (text(.token), text(.info), row.integer(.revokedTime))
-    return device
   }
 }

@@ -55,7 +55,7 @@ extension Collector {
     var answer = ProbeAnswer()
     (answer.collector, answer.versions) = ("prism-collector \(PrismVersion.current)", Self.packetVersions)
     answer.time = Int(time.unixMilliseconds)
-    answer.token = await tokenVerdict(request)
+    answer.token = await access.verdict(on: request)
     if isSigned {
       answer.key = .ok
     } else if answer.token == .ok || answer.token == .notAsked {
@@ -64,11 +64,5 @@ extension Collector {
     let allowed = isSigned ? options.keyRules[question.keyID]?.namespaces : nil
     answer.refusedNamespaces = question.namespaces.filter { NamespaceName($0) == nil || allowed?.contains($0) == false }
     return answer
-  }
-
-  private func tokenVerdict(_ request: HTTPRequest) async -> ProbeAnswer.Verdict {
-    guard let tokens else { return .notAsked }
-    guard let given = request.header("authorization") else { return .missing }
-    return await tokens.accepts(given) ? .ok : .wrong
   }
 }

@@ -7,7 +7,7 @@ extension Collector {
   /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
   func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
     do throws(CollectorRefusal) {
-      if !isOwner { try await checkReader(request) }
+      if !isOwner { try await access.checkReader(request) }
       guard request.method == .get else { throw CollectorRefusal(405, "only GET is answered here") }
       switch request.path {
       case "/reports": return try await reports(request)
@@ -25,16 +25,6 @@ extension Collector {
   private static let nothingThere = CollectorRefusal(
     404,
     "there is nothing at this path; there are /reports, /reports/ID, /reports/ID/payload, /devices, /metrics, /healthz")
-
-  private func checkReader(_ request: HTTPRequest) async throws(CollectorRefusal) {
-    guard hosts.allows(request.header("host")) else {
-      throw CollectorRefusal(
-        403, "the Host is no name of this collector; ask by its address, or list the name under reader.hosts")
-    }
-    guard let readerTokens, await readerTokens.accepts(request.header("authorization")) else {
-      throw CollectorRefusal(401, code: .token, "the reader's bearer token is missing or wrong")
-    }
-  }
 
   private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let filter = try ReportFilter(request)

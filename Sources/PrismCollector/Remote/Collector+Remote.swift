@@ -4,7 +4,7 @@ import PrismProtocol
 // Remote configuration: `GET /prism/config`, and what devices say of it at `GET /devices`.
 extension Collector {
   func configuration(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    try await checkToken(request)
+    try await access.checkSender(request)
     guard let remote else {
       throw CollectorRefusal(404, "remote configuration is not served here; --remote-config names its folder")
     }
@@ -12,7 +12,7 @@ extension Collector {
       let question = try DeviceRegister.Question(request)
       let answer = try await remote.store.answer(since: question.updateTime)
       // Without a token or a certificate anybody could make rows and log lines of any device's.
-      if tokens != nil || options.tls?.clientAuthorities != nil { await remote.devices.asked(question) }
+      if access.senders != nil || options.tls?.clientAuthorities != nil { await remote.devices.asked(question) }
       counts.countQuestion(answer.outcome)
       return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: answer.body)
     } catch {

@@ -27,7 +27,7 @@ actor PacketQueue {
     var stream: StreamID { StreamID(context) }
     var isPending: Bool { submission.packet.delivery.hasPendingPredecessor }
     var predecessor: RefusedPackets.Key? { dependsOn.map { .init(stream: stream, packet: $0) } }
-    /// What it takes of the memory of all packets.
+    /// Its part of the memory of all packets.
     var leasedBytes: Int { submission.packet.lease?.bytesTaken ?? bytes }
     var bytes: Int { submission.packet.payloads.reduce(submission.packet.bytes.count) { $0 + $1.count } }
   }
@@ -39,7 +39,7 @@ actor PacketQueue {
 
   private let store: any PacketStore
   private let time: any TimeSource
-  /// What held packets may take of the memory of all packets: the others must find room.
+  /// The most that held packets may take of the memory of all packets: the others must find room.
   private let heldBytesMax: Int
   private var waiting: [Entry] = []
   private var held: [Int: Held] = [:]
@@ -62,7 +62,7 @@ actor PacketQueue {
     }
   }
 
-  /// A packet was refused for good: those that wait for it are told so, now and from now on.
+  /// A packet was refused for good: those that wait for it are refused with that reason, now and from now on.
   func refuse(_ packet: PacketID, of stream: StreamID) {
     refused.insert(.init(stream: stream, packet: packet))
     for entry in takeHeld(after: packet, of: stream) {
@@ -220,7 +220,7 @@ actor PacketQueue {
   private static let stopping = CollectorRefusal(
     503, "the packet before this one is missing, and the collector stops; try again", retryAfterSeconds: 5)
 
-  /// Its sender sends the one before it again; it says when only where there is none to send.
+  /// Its sender sends the one before it again; the answer gives a time only if there is no such packet to send.
   private static func missing(_ entry: Entry) -> CollectorRefusal {
     var refusal = CollectorRefusal(425, "the packet before this one is missing; send that one first")
     refusal.missing = entry.dependsOn

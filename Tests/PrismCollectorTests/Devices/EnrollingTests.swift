@@ -25,7 +25,7 @@ struct EnrollingTests {
   private func token(_ collector: Collector) async throws -> String {
     let (text, token) = EnrollmentToken.new(
       keyID: "main", devicesMax: 10, expireTime: rig.time.unixMilliseconds + 60_000)
-    try await collector.devices.add(token)
+    try await collector.devices.store.add(token)
     return text
   }
 
@@ -57,10 +57,10 @@ struct EnrollingTests {
     let key = Secret(Array(try #require(json["key"]?.string.flatMap { Hex.decode($0.utf8) }).prefix(16)))
     #expect(try await send(collector, device: "d1", key: key) == 200)
     #expect(try await send(collector, device: "d2", key: key) == 400, "the key is for one device")
-    try await collector.devices.setRevoked("d1", at: 1)
+    try await collector.devices.store.setRevoked("d1", at: 1)
     rig.time.advance(by: .seconds(3))
     #expect(try await send(collector, device: "d1", key: key) == 403)
-    try await collector.devices.setRevoked("d1", at: nil)
+    try await collector.devices.store.setRevoked("d1", at: nil)
     rig.time.advance(by: .seconds(3))
     #expect(try await send(collector, device: "d1", key: key) == 200)
     #expect(await collector.metrics.contains(#"prism_collector_enrollments_total{outcome="enrolled"} 1"#))
@@ -82,7 +82,7 @@ struct EnrollingTests {
     let good = try await self.token(collector)
     let answer = await enroll(collector, body, token: token == "good" ? good : token)
     #expect(answer.status == status && String(decoding: answer.body, as: UTF8.self).contains(word))
-    #expect(try await collector.devices.page(after: "", limit: 10) == [])
+    #expect(try await collector.devices.store.page(after: "", limit: 10) == [])
     await collector.close()
   }
 

@@ -153,8 +153,8 @@ struct DatabaseOpening {
     source.forEachPacket { stream, packet, number, day in
       guard failure == nil else { return }
       do throws(SQLiteError) {
-        let found = try database.streamOrNew(stream)
-        try database.add(packet, of: found.id, number: number, day: day)
+        let found = try database.streams.findOrAdd(stream)
+        try database.streams.add(packet, of: found.id, number: number, day: day)
       } catch { failure = error }
     }
     if let failure { throw failure }

@@ -8,10 +8,10 @@ extension PacketDatabase {
   func take(_ submission: PacketSubmission, receivedTime: Int64, day: Int64) throws(SQLiteError) -> PacketOutcome {
     let delivery = submission.packet.delivery
     let (id, name) = (delivery.context.packetID, StreamID(delivery.context))
-    let found = try stream(name)
-    if let found, try has(id, of: found.id) { return .duplicate }
+    let found = try streams.find(name)
+    if let found, try streams.has(id, of: found.id) { return .duplicate }
     var isPredecessorKnown = false
-    if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try has(dependsOn, of: found.id) }
+    if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try streams.has(dependsOn, of: found.id) }
     if !isPredecessorKnown {
       // A recorded packet names a predecessor that is forgotten, too; a device with a wrong clock names its last one.
       if let forgotten = found?.forgottenTime, id.unixMilliseconds <= forgotten { return .tooOld }
@@ -23,12 +23,12 @@ extension PacketDatabase {
   }
 
   private func store(
-    _ packet: OpenedPacket, _ found: Stream?, chainIsBroken: Bool, receivedTime: Int64, day: Int64
+    _ packet: OpenedPacket, _ found: StreamTable.Stream?, chainIsBroken: Bool, receivedTime: Int64, day: Int64
   ) throws(SQLiteError) -> PacketOutcome {
     let context = packet.delivery.context
-    let stream = if let found { found } else { try streamOrNew(StreamID(context), receivedTime: receivedTime) }
-    try add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
-    try note(packet.delivery, of: stream.id, receivedTime: receivedTime)
+    let stream = if let found { found } else { try streams.findOrAdd(StreamID(context), receivedTime: receivedTime) }
+    try streams.add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
+    try streams.note(packet.delivery, of: stream.id, receivedTime: receivedTime)
     let head = ReportHead(
       stream: stream.id, packet: context.packetID.bytes, namespace: context.namespace, chainIsBroken: chainIsBroken,
       receivedTime: receivedTime)
@@ -37,7 +37,7 @@ extension PacketDatabase {
   }
 
   func state(of name: StreamID) throws(SQLiteError) -> StreamState? {
-    guard let stream = try stream(name) else { return nil }
+    guard let stream = try streams.find(name) else { return nil }
     let statement = try connection.prepare("SELECT \(StateColumn.list) FROM streams WHERE id = \(stream.id)")
     return try statement.first(of: StateColumn.self) { row in
       StreamState(

@@ -5,28 +5,13 @@ import PrismSQLite
 /// An open `collector.db`, for the one queue that owns it: what is done within its transactions.
 final class PacketDatabase {
   let connection: SQLiteConnection
-  private let findStream: SQLiteStatement, insertStream: SQLiteStatement, updateStream: SQLiteStatement
-  private let findPacket: SQLiteStatement, insertPacket: SQLiteStatement
-  private let findType: SQLiteStatement, insertType: SQLiteStatement
-  private let insertReport: SQLiteStatement, noteType: SQLiteStatement, noteStream: SQLiteStatement
-  private let noteDay: SQLiteStatement
+  let streams: StreamTable
+  private var types: TypeTable
+  private var blocks: BlockIndex
+  private let insertReport: SQLiteStatement, noteDay: SQLiteStatement
   /// Of the next report. Ids only rise, over a database that replaces a damaged one too.
   private(set) var nextReport: Int64
-  private var types: [TypeName: Int64] = [:]
-  private var lastType: (namespace: NamespaceName, name: ArraySlice<UInt8>, id: Int64)?
-  /// The noted facts of the block that reports are written to.
-  private var block: (number: Int64, types: Set<Int64>, streams: Set<Int64>) = (-1, [], [])
   private var notedDay: Int64 = -1
-
-  private struct TypeName: Hashable { let namespace: NamespaceName, name: String }
-  private static let typesMax = 10_000
-
-  struct Stream {
-    var id: Int64
-    var packets: Int64
-    /// Packets up to this time may be of those that are forgotten.
-    var forgottenTime: Int64?
-  }
 
   /// Opens the file, and makes its tables if it has no tables.
   /// - Throws: `isCorruption` where it is damaged.
@@ -37,31 +22,10 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
-    let prepare = { (sql: String) throws(SQLiteError) in try connection.prepare(sql) }
-    findStream = try prepare(
-      """
-      SELECT \(StreamColumn.list) FROM streams
-      WHERE device = :device AND namespace = :namespace AND kind = :kind
-      """)
-    insertStream = try prepare(
-      """
-      INSERT INTO streams (device, namespace, kind, packets, received_time)
-      VALUES (:device, :namespace, :kind, 0, :received_time) RETURNING id
-      """)
-    updateStream = try prepare(
-      """
-      UPDATE streams SET last_packet = :packet, packets = packets + 1, ledger = coalesce(:ledger, ledger),
-        received_time = :received_time WHERE id = :id
-      """)
-    findPacket = try prepare("SELECT 1 FROM packets WHERE stream = :stream AND packet = :packet")
-    insertPacket = try prepare(
-      "INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES (:stream, :packet, :number, :day)")
-    findType = try prepare("SELECT id FROM types WHERE namespace = :namespace AND type = :type")
-    insertType = try prepare("INSERT INTO types (namespace, type) VALUES (:namespace, :type) RETURNING id")
-    insertReport = try prepare(ReportRow.insert(into: "reports", "OR IGNORE"))
-    noteType = try prepare("INSERT OR IGNORE INTO type_blocks VALUES (:key, :block)")
-    noteStream = try prepare("INSERT OR IGNORE INTO stream_blocks VALUES (:key, :block)")
-    noteDay = try prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")
+    (streams, types) = (try StreamTable(connection), try TypeTable(connection))
+    blocks = try BlockIndex(connection)
+    insertReport = try connection.prepare(ReportRow.insert(into: "reports", "OR IGNORE"))
+    noteDay = try connection.prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")
     let newest = try connection.firstInt("SELECT max(id) FROM reports") ?? 0
     nextReport = max(newest, try connection.firstInt("SELECT value FROM facts WHERE name = 'newest_report'") ?? 0) + 1
   }
@@ -79,61 +43,6 @@ final class PacketDatabase {
     guard id >= nextReport else { return }
     nextReport = id + 1
     try set("newest_report", id)
-  }
-
-  // MARK: Streams and packets
-
-  func stream(_ name: StreamID) throws(SQLiteError) -> Stream? {
-    bind(findStream, name)
-    return try findStream.first(of: StreamColumn.self) { row in
-      Stream(
-        id: row.int64(.id), packets: row.int64(.packets), forgottenTime: row.integer(.forgottenTime))
-    }
-  }
-
-  private enum StreamColumn: String, SQLiteColumn {
-    case id, packets
-    case forgottenTime = "forgotten_time"
-  }
-
-  private func addStream(_ name: StreamID, receivedTime: Int64) throws(SQLiteError) -> Stream {
-    bind(insertStream, name)
-    insertStream.bind(":received_time", receivedTime)
-    return Stream(id: try insertStream.firstInt() ?? 0, packets: 0)
-  }
-
-  /// Of a sender that is new, or not.
-  func streamOrNew(_ name: StreamID, receivedTime: Int64 = 0) throws(SQLiteError) -> Stream {
-    if let known = try stream(name) { return known }
-    return try addStream(name, receivedTime: receivedTime)
-  }
-
-  private func bind(_ statement: SQLiteStatement, _ stream: StreamID) {
-    statement.bind(":device", stream.device)
-    statement.bind(":namespace", stream.namespace.text)
-    statement.bind(":kind", stream.kind.name)
-  }
-
-  func has(_ packet: PacketID, of stream: Int64) throws(SQLiteError) -> Bool {
-    findPacket.bind(":stream", stream)
-    findPacket.bind(":packet", packet.bytes)
-    return try findPacket.hasRow()
-  }
-
-  func add(_ packet: PacketID, of stream: Int64, number: Int64, day: Int64) throws(SQLiteError) {
-    insertPacket.bind(":stream", stream)
-    insertPacket.bind(":packet", packet.bytes)
-    insertPacket.bind(":number", number)
-    insertPacket.bind(":day", day)
-    try insertPacket.run()
-  }
-
-  func note(_ delivery: Delivery, of stream: Int64, receivedTime: Int64) throws(SQLiteError) {
-    updateStream.bind(":id", stream)
-    updateStream.bind(":packet", delivery.context.packetID.bytes)
-    updateStream.bind(":ledger", delivery.ledger)
-    updateStream.bind(":received_time", receivedTime)
-    try updateStream.run()
   }
 
   // MARK: Reports
@@ -155,14 +64,14 @@ final class PacketDatabase {
       notedDay = day
     }
     head.bind(to: SQLiteInsert(insertReport))
-    lastType = nil
+    types.forgetLast()
     for (index, row) in packet.rows.enumerated() {
-      let type = try self.type(packet.bytes[row.type], head.namespace)
+      let type = try types.number(of: packet.bytes[row.type], head.namespace)
       try add(packet, index, row, head, type: type)
-      try note(type: type, stream: head.stream, of: nextReport)
+      try blocks.note(type: type, stream: head.stream, ofNewest: nextReport)
       nextReport += 1
     }
-    lastType = nil  // it refers to the packet's bytes
+    types.forgetLast()
   }
 
   private func add(
@@ -197,48 +106,12 @@ final class PacketDatabase {
       ? UnsafeRawBufferPointer(start: bytes.baseAddress, count: 0) : UnsafeRawBufferPointer(rebasing: bytes[range])
   }
 
-  private func type(_ name: ArraySlice<UInt8>, _ namespace: NamespaceName) throws(SQLiteError) -> Int64 {
-    if let lastType, lastType.name == name, lastType.namespace == namespace { return lastType.id }
-    let id = try type(String(decoding: name, as: UTF8.self), namespace)
-    lastType = (namespace, name, id)
-    return id
-  }
-
-  func type(_ name: String, _ namespace: NamespaceName) throws(SQLiteError) -> Int64 {
-    let key = TypeName(namespace: namespace, name: name)
-    if let id = types[key] { return id }
-    if types.count >= Self.typesMax { types = [:] }
-    var id: Int64?
-    for statement in [findType, insertType] where id == nil {
-      statement.bind(":namespace", namespace.text)
-      statement.bind(":type", name)
-      id = try statement.firstInt()
-    }
-    types[key] = id
-    return id ?? 0
-  }
-
-  private func note(type: Int64, stream: Int64, of report: Int64) throws(SQLiteError) {
-    let number = report >> PacketSchema.blockBits
-    if number != block.number { block = (number, [], []) }
-    if block.types.insert(type).inserted { try note(noteType, type, number) }
-    if block.streams.insert(stream).inserted { try note(noteStream, stream, number) }
-  }
-
-  private func note(_ statement: SQLiteStatement, _ key: Int64, _ block: Int64) throws(SQLiteError) {
-    statement.bind(":key", key)
-    statement.bind(":block", block)
-    try statement.run()
-  }
-
   /// A report of another database, under the id that it has there. - Returns: false: there is one of this id.
   func add(_ report: StoredReport, _ head: ReportHead) throws(SQLiteError) -> Bool {
-    let type = try type(report.type, head.namespace)
+    let type = try types.number(of: report.type, head.namespace)
     try insertReport.run(inserting: ReportRow(report: report, head: head, type: type))
     guard connection.changes == 1 else { return false }
-    let number = report.id >> PacketSchema.blockBits
-    try note(noteType, type, number)
-    try note(noteStream, head.stream, number)
+    try blocks.note(type: type, stream: head.stream, of: report.id)
     return true
   }
 }
@@ -247,7 +120,7 @@ final class PacketDatabase {
 
 extension PacketDatabase {
   func adopt(_ known: DatabaseSource.KnownStream) throws(SQLiteError) {
-    let stream = try streamOrNew(known.name)
+    let stream = try streams.findOrAdd(known.name)
     let update = try connection.prepare(
       """
       UPDATE streams SET packets = max(packets, :packets), last_packet = coalesce(last_packet, :last_packet),

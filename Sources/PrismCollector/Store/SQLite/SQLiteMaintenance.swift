@@ -157,14 +157,14 @@ struct SQLiteMaintenance {
     try database.connection.transaction { () throws(SQLiteError) in
       var saved = 0
       for found in slice.reports {
-        let stream = try database.streamOrNew(found.stream)
+        let stream = try database.streams.findOrAdd(found.stream)
         let head = PacketDatabase.ReportHead(
           stream: stream.id, packet: found.packet, namespace: found.stream.namespace,
           chainIsBroken: found.report.chainIsBroken, receivedTime: found.report.receivedTime)
         if try database.add(found.report, head) { saved += 1 }
         // Its id may be among those that could not be read.
-        if let packet = PacketID(bytes: found.packet), try !database.has(packet, of: stream.id) {
-          try database.add(packet, of: stream.id, number: stream.packets, day: 0)
+        if let packet = PacketID(bytes: found.packet), try !database.streams.has(packet, of: stream.id) {
+          try database.streams.add(packet, of: stream.id, number: stream.packets, day: 0)
         }
       }
       try database.connection.execute(

@@ -38,23 +38,9 @@ actor SQLitePacketStore: PacketStore {
   private let reader: ReportReader
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
-  /// nil: it was closed after a failure, or for good.
-  private var database: PacketDatabase?
+  private var database: CollectorDatabase
   private var isClosed = false
-  /// At the opening; what is served since then comes on top.
-  private var served: (seconds: Int64, at: Duration, noted: Int64) = (0, .zero, 0)
-  /// Remembered for a database that must be replaced.
-  private var newestReport: Int64 = 0
   private var maintenance = SQLiteMaintenance()
-  /// How often the database was replaced: a check that began before says nothing of the new one.
-  private var replacements = 0
-  /// The database is damaged and was replaced too often: until then, in uptime, no packet is taken.
-  private var refusal: (error: SQLiteError, until: Duration)?
-  /// Until it is opened again.
-  private var isRefused = false
-  /// A database was opened in this process.
-  private var hasBegun = false
-  private static let refusalDuration = Duration.seconds(60)
   private let laterCheck = Mutex<Task<Void, Never>?>(nil)
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
@@ -68,24 +54,15 @@ actor SQLitePacketStore: PacketStore {
     files = DatabaseFiles(folder: options.folder)
     reader = ReportReader(path: files.path, vfs: options.vfs)
     files.protect()
-    let opening = DatabaseOpening(
-      files: files, vfs: options.vfs, time: options.time, log: options.log,
-      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax)
-    let opened: (database: PacketDatabase, isLeftUnchecked: Bool)
-    do throws(SQLiteError) { opened = try opening.open(isChecked: files.wasClean != true) } catch {
+    database = CollectorDatabase(files, options)
+    let isLeftUnchecked: Bool
+    do throws(SQLiteError) { isLeftUnchecked = try database.openAtStart() } catch {
       guard error.isDamagedAgain else { throw error }
       failureNow.withLock { $0 = error.message }
       options.log.error("the collector takes no packets", ["cause": error.message])
       return
     }
-    database = opened.database
-    files.protect()
-    files.markRunning()
-    let seconds = try opened.database.fact("served_seconds") ?? 0
-    served = (seconds, options.time.uptime, seconds)
-    newestReport = opened.database.nextReport - 1
-    hasBegun = true
-    if opened.isLeftUnchecked {
+    if isLeftUnchecked {
       let check = Task { await checkLater() }
       laterCheck.withLock { $0 = check }
     }
@@ -94,31 +71,28 @@ actor SQLitePacketStore: PacketStore {
   func close() {
     guard !isClosed else { return }
     isClosed = true
-    let isOpen = database != nil
-    if let database { try? database.set("served_seconds", servedSeconds) }
+    let wasOpen = database.isOpen
     reader.closeLater()
-    database = nil
-    if isOpen { files.markClean() }
+    database.close()
+    if wasOpen { files.markClean() }
     lock = nil
   }
-
-  private var servedSeconds: Int64 { served.seconds + (options.time.uptime - served.at).components.seconds }
 
   // MARK: Taking
 
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     let started = options.time.uptime
     return try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
-      let (day, now) = (servedSeconds / 86_400, options.time.unixMilliseconds)
+      let (day, now) = (self.database.servedSeconds / 86_400, options.time.unixMilliseconds)
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
-        try noteServed(in: database)
+        try self.database.noteServed(in: database)
         var outcomes: [PacketOutcome] = []
         for submission in group {
           outcomes.append(try database.take(submission, receivedTime: now, day: day))
         }
         return outcomes
       }
-      newestReport = database.nextReport - 1
+      self.database.noteNewest(of: database)
       counts.withLock { $0.add(packets: group.count, lasted: options.time.uptime - started) }
       return outcomes
     }
@@ -134,14 +108,6 @@ actor SQLitePacketStore: PacketStore {
     try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
       Int(try database.connection.firstInt("SELECT count(DISTINCT device) FROM streams") ?? 0)
     }
-  }
-
-  /// Once a minute is enough.
-  private func noteServed(in database: PacketDatabase) throws(SQLiteError) {
-    let seconds = servedSeconds
-    guard seconds - served.noted >= 60 else { return }
-    try database.set("served_seconds", seconds)
-    served.noted = seconds
   }
 
   // MARK: Reading
@@ -179,23 +145,23 @@ actor SQLitePacketStore: PacketStore {
   // MARK: Maintaining
 
   func maintain() async throws(StoreFailure) -> Bool {
-    let today = servedSeconds / 86_400
+    let today = database.servedSeconds / 86_400
     let policy = SQLiteMaintenance.Policy(
       today: today, idsBefore: today - options.idDays, idsKept: options.idsKept,
       reportsBefore: options.retentionDays.map { today - Int64($0) }, outputs: options.outputs,
       outputLagBytes: options.outputLagBytes)
     return try perform("old reports can't be deleted", "old reports are deleted again") {
       database throws(SQLiteError) in
-      try database.connection.transaction { () throws(SQLiteError) in try noteServed(in: database) }
+      try database.connection.transaction { () throws(SQLiteError) in try self.database.noteServed(in: database) }
       return try maintenance.slice(of: database, policy, files, options)
     }
   }
 
   /// SQLite's check of a file that is too large to be checked before the start.
   private func checkLater() async {
-    let before = replacements
+    let before = database.replacements
     let found = await IntegrityCheck(path: files.path, vfs: options.vfs).runInBackground()
-    guard !isClosed, replacements == before else { return }
+    guard !isClosed, database.replacements == before else { return }
     switch found {
     case .success(let faults):
       if let fault = faults.first { replace(fault) }
@@ -214,7 +180,7 @@ actor SQLitePacketStore: PacketStore {
   ) throws(StoreFailure) -> Result {
     guard !isClosed else { throw .unavailable("the collector stops") }
     do throws(SQLiteError) {
-      let result = try body(try opened())
+      let result = try body(try database.opened())
       if failure != nil {
         failureNow.withLock { $0 = nil }
         options.log.faultEnded("collector.store", end)
@@ -225,47 +191,15 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
-  private func opened() throws(SQLiteError) -> PacketDatabase {
-    if let database { return database }
-    if let refusal {
-      guard options.time.uptime >= refusal.until else { throw refusal.error }
-      (self.refusal, isRefused) = (nil, true)
-    }
-    // A database that was refused, or never opened, is checked first.
-    let isChecked = isRefused || !hasBegun
-    let opened = try opening.open(isChecked: isChecked).database
-    isRefused = false
-    if !hasBegun { try begin(opened) }
-    database = opened
-    return opened
-  }
-
-  /// The first database of this process, where the start was refused.
-  private func begin(_ opened: PacketDatabase) throws(SQLiteError) {
-    files.protect()
-    files.markRunning()
-    let seconds = try opened.fact("served_seconds") ?? 0
-    served = (seconds, options.time.uptime, seconds)
-    newestReport = opened.nextReport - 1
-    hasBegun = true
-  }
-
-  private var opening: DatabaseOpening {
-    DatabaseOpening(
-      files: files, vfs: options.vfs, time: options.time, log: options.log,
-      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax, newestReport: newestReport, servedSeconds: servedSeconds)
-  }
-
   private func failed(_ error: SQLiteError, _ fault: String) -> StoreFailure {
-    // Whether a commit that failed holds is seen by opening the file again.
-    database = nil
+    database.letGo()
     maintenance = SQLiteMaintenance()
     if error.isRejection { return .rejected("SQLite \(error.code)") }
     if error.isDamage {
       replace(error.description)
-      return .unavailable(refusal?.error.message ?? "its database was damaged and is replaced")
+      return .unavailable(database.refusal?.error.message ?? "its database was damaged and is replaced")
     }
-    if error.isDamagedAgain { refusal = refusal ?? (error, options.time.uptime + Self.refusalDuration) }
+    if error.isDamagedAgain { database.refuse(error) }
     let cause = error.isDiskFull ? "no space is left on its disk" : error.cause
     note(failure: cause, fault)
     return .unavailable(cause)
@@ -279,10 +213,7 @@ actor SQLitePacketStore: PacketStore {
   private func replace(_ cause: String) {
     guard !isClosed else { return }
     reader.closeLater()
-    database = nil
-    replacements += 1
-    do throws(SQLiteError) { database = try opening.replace(.damaged, for: cause) } catch {
-      refusal = (error, options.time.uptime + Self.refusalDuration)
+    do throws(SQLiteError) { try database.replace(for: cause) } catch {
       note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
     }
   }

@@ -1,0 +1,23 @@
+import PrismBase
+
+/// The checks of a packet's device: its rate, and whether it is revoked.
+struct DeviceGate: Sendable {
+  /// Where devices are enrolled and revoked.
+  let store: any DeviceStore
+  let admission: DeviceAdmission
+  private let revoked: RevokedDevices
+
+  init(_ store: any DeviceStore, _ limits: DeviceLimits, time: any TimeSource, log: Logger) {
+    (self.store, revoked) = (store, RevokedDevices(store, time: time, log: log))
+    admission = DeviceAdmission(limits, time: time)
+  }
+
+  /// Before the work for a packet, by the device that its headers name.
+  func check(_ device: String) throws(CollectorRefusal) { try admission.check(device) }
+
+  /// Once the decryption has proved the device: counts the packet, and refuses it from a revoked one.
+  func checkProven(_ device: String, bytes: Int) async throws(CollectorRefusal) {
+    admission.count(device, bytes: bytes)
+    try await revoked.check(device)
+  }
+}

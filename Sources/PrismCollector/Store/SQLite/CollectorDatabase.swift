@@ -1,0 +1,108 @@
+import PrismBase
+import PrismSQLite
+
+/// The database of a store: opened when it is used, opened again after a failure, replaced after damage.
+struct CollectorDatabase {
+  private static let refusalDuration = Duration.seconds(60)
+
+  private let options: SQLitePacketStore.Options
+  private let files: DatabaseFiles
+  /// nil: it was closed after a failure, or for good.
+  private var open: PacketDatabase?
+  private var service = ServiceTime()
+  /// Remembered for a database that must be replaced.
+  private var newestReport: Int64 = 0
+  /// How often the database was replaced: a check that began before says nothing of the new one.
+  private(set) var replacements = 0
+  /// The database is damaged and was replaced too often: until then, in uptime, no packet is taken.
+  private(set) var refusal: (error: SQLiteError, until: Duration)?
+  /// Until it is opened again.
+  private var isRefused = false
+  /// A database was opened in this process.
+  private var hasBegun = false
+
+  init(_ files: DatabaseFiles, _ options: SQLitePacketStore.Options) { (self.files, self.options) = (files, options) }
+
+  var isOpen: Bool { open != nil }
+
+  // MARK: Opening
+
+  /// Opens the database at the start, checked if the last run did not end in order.
+  /// - Returns: whether it is so large that its check is left for later.
+  /// - Throws: `damagedAgain`; then the next use tries again.
+  mutating func openAtStart() throws(SQLiteError) -> Bool {
+    let opened = try opening.open(isChecked: files.wasClean != true)
+    open = opened.database
+    try begin(opened.database)
+    return opened.isLeftUnchecked
+  }
+
+  mutating func opened() throws(SQLiteError) -> PacketDatabase {
+    if let open { return open }
+    if let refusal {
+      guard options.time.uptime >= refusal.until else { throw refusal.error }
+      (self.refusal, isRefused) = (nil, true)
+    }
+    // A database that was refused, or never opened, is checked first.
+    let database = try opening.open(isChecked: isRefused || !hasBegun).database
+    isRefused = false
+    if !hasBegun { try begin(database) }
+    open = database
+    return database
+  }
+
+  /// The first database of this process.
+  private mutating func begin(_ database: PacketDatabase) throws(SQLiteError) {
+    files.protect()
+    files.markRunning()
+    service = try ServiceTime(of: database, now: options.time.uptime)
+    newestReport = database.nextReport - 1
+    hasBegun = true
+  }
+
+  private var opening: DatabaseOpening {
+    DatabaseOpening(
+      files: files, vfs: options.vfs, time: options.time, log: options.log,
+      checkedAtOnceBytesMax: options.checkedAtOnceBytesMax, newestReport: newestReport, servedSeconds: servedSeconds)
+  }
+
+  // MARK: Using
+
+  /// Seconds in which the collector ran.
+  var servedSeconds: Int64 { service.seconds(now: options.time.uptime) }
+
+  /// Notes the seconds, once a minute.
+  mutating func noteServed(in database: PacketDatabase) throws(SQLiteError) {
+    try service.note(servedSeconds, in: database)
+  }
+
+  /// After a commit that may have added reports.
+  mutating func noteNewest(of database: PacketDatabase) { newestReport = database.nextReport - 1 }
+
+  // MARK: Failing
+
+  /// Closes the file after a failure: opening it again shows whether a commit that failed holds.
+  mutating func letGo() { open = nil }
+
+  /// Refuses packets for a while. A refusal that holds already is not prolonged.
+  mutating func refuse(_ error: SQLiteError) {
+    refusal = refusal ?? (error, options.time.uptime + Self.refusalDuration)
+  }
+
+  /// Sets the database aside and begins another. - Throws: if that fails; then no packet is taken for a while.
+  mutating func replace(for cause: String) throws(SQLiteError) {
+    open = nil
+    replacements += 1
+    do throws(SQLiteError) { open = try opening.replace(.damaged, for: cause) } catch {
+      refusal = (error, options.time.uptime + Self.refusalDuration)
+      throw error
+    }
+  }
+
+  /// Notes the time of service, and closes the file for good.
+  mutating func close() {
+    guard let open else { return }
+    try? open.set(ServiceTime.fact, servedSeconds)
+    self.open = nil
+  }
+}
