@@ -71,6 +71,10 @@ final class Daemon: Sendable {
         ingest: ingest, control: control, metrics: metrics, network: network, log: log,
         hasAutomaticDeviceID: !deviceID.isEmpty),
       notifier: notifier, watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
+    try await listen(daemon)
+  }
+
+  private func listen(_ daemon: DaemonConfiguration) async throws(StartFailure) {
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)

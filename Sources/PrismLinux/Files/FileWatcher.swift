@@ -14,7 +14,6 @@ public actor FileWatcher {
   /// A folder that never becomes quiet is looked at so often nevertheless.
   static let unrestMax: Duration = .seconds(3)
   static let pollInterval: Duration = .seconds(2)
-  private static let foldersMax = 1024
 
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.files")
   private let time: any TimeSource
@@ -23,11 +22,9 @@ public actor FileWatcher {
   private let onChange: @Sendable () -> Void
   private let makeDescriptor: @Sendable () -> Int32
 
-  private var files: Set<String> = [], folders: Set<String> = []
-  private var known: [String: FileFingerprint?] = [:]
-  private var descriptor: Int32 = -1
+  private var watched = WatchedFiles()
+  private var inotify = FolderWatches()
   private var source: (any DispatchSourceRead)?
-  private var watches: [String: Int32] = [:]
   private var lastEvent: Duration = .zero
   private var settling: Task<Void, Never>?
   private var polling: Task<Void, Never>?
@@ -65,12 +62,10 @@ public actor FileWatcher {
   /// - Parameter files: need not exist yet.
   /// - Parameter folders: every file in them counts, but for names that begin with a dot.
   public func watch(files: Set<String>, folders: Set<String>) {
-    (self.files, self.folders) = (files, folders)
     open()
-    let now = fingerprints()
-    known = now.merging(known) { _, before in before }.filter { now[$0.key] != nil || isInWatchedFolder($0.key) }
+    let isChanged = watched.watch(files: files, folders: folders)
     placeWatches()
-    if known != now { noteEvent() }
+    if isChanged { noteEvent() }
   }
 
   /// Ends the watch; no change is reported afterwards.
@@ -78,17 +73,17 @@ public actor FileWatcher {
     settling?.cancel()
     polling?.cancel()
     source?.cancel()
-    (settling, polling, source, watches) = (nil, nil, nil, [:])
+    (settling, polling, source, inotify) = (nil, nil, nil, FolderWatches())
   }
 
   private func open() {
     guard source == nil else { return }
-    descriptor = makeDescriptor()
+    let descriptor = makeDescriptor()
     guard descriptor >= 0 else { return poll(because: String(cString: strerror(errno))) }
     let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
     source.setEventHandler { [weak self] in self?.assumeIsolated { $0.drain() } }
-    source.setCancelHandler { [descriptor] in close(descriptor) }
-    self.source = source
+    source.setCancelHandler { close(descriptor) }
+    (self.source, inotify) = (source, FolderWatches(descriptor: descriptor))
     source.activate()
   }
 
@@ -106,13 +101,12 @@ public actor FileWatcher {
   }
 
   private func look() {
-    if fingerprints() != known { noteEvent() }
+    if watched.haveChanged { noteEvent() }
   }
 
   /// The kind of event doesn't matter, nor that some of them were lost (an overflow): the files are checked.
   private func drain() {
-    var buffer = [UInt8](repeating: 0, count: 16 * 1024)
-    while read(descriptor, &buffer, buffer.count) > 0 {}
+    inotify.readEvents()
     noteEvent()
   }
 
@@ -134,39 +128,11 @@ public actor FileWatcher {
 
   private func compare() {
     placeWatches()
-    let now = fingerprints()
-    guard now != known else { return }
-    known = now
-    onChange()
+    if watched.update() { onChange() }
   }
 
-  private func fingerprints() -> [String: FileFingerprint?] {
-    var result: [String: FileFingerprint?] = [:]
-    for file in files.union(filesInFolders()) { result.updateValue(FileFingerprint(file), forKey: file) }
-    return result
-  }
-
-  private func filesInFolders() -> [String] {
-    folders.flatMap { folder in FilePaths.entries(of: folder).map { folder + "/" + $0 } }
-  }
-
-  private func isInWatchedFolder(_ path: String) -> Bool { folders.contains(FilePath.folder(of: path)) }
-
-  /// A folder may have been replaced by another of its name: adding its watch again gives that one's.
   private func placeWatches() {
     guard source != nil else { return }
-    let wanted = FilePaths.foldersToWatch(for: files.union(filesInFolders()).union(folders.map { $0 + "/." }))
-    var placed: [String: Int32] = [:]
-    for folder in wanted.sorted().prefix(Self.foldersMax) {
-      let watch = prism_inotify_watch_folder(descriptor, folder)
-      if watch >= 0 {
-        placed[folder] = watch
-      } else if errno == ENOSPC {
-        poll(because: String(cString: strerror(errno)))
-      }
-    }
-    let kept = Set(placed.values)
-    for watch in Set(watches.values).subtracting(kept) { inotify_rm_watch(descriptor, watch) }
-    watches = placed
+    if inotify.place(on: watched.foldersToWatch) == .exhausted { poll(because: String(cString: strerror(ENOSPC))) }
   }
 }

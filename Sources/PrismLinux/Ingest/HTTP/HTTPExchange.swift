@@ -322,33 +322,4 @@ extension HTTPExchange {
     output += Self.render(status, body, keepAlive: head.isKeptAlive, retryMilliseconds: retryMilliseconds)
     state = head.isKeptAlive ? .head : .closing
   }
-
-  private static func render(_ answer: InputAnswer, keepAlive: Bool) -> [UInt8] {
-    render(
-      answer.status, answer.body, contentType: answer.contentType, keepAlive: keepAlive,
-      retryMilliseconds: answer.retrySeconds.map { $0 * 1000 })
-  }
-
-  private static func render(
-    _ status: Int, _ body: [UInt8], contentType: String = "application/json", keepAlive: Bool,
-    retryMilliseconds: Int? = nil
-  ) -> [UInt8] {
-    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(contentType)\r\n"
-    head += "Content-Length: \(body.count)\r\n"
-    if status == 405 { head += "Allow: GET, POST\r\n" }
-    if let retryMilliseconds { head += "Retry-After: \((retryMilliseconds + 999) / 1000)\r\n" }
-    if !keepAlive { head += "Connection: close\r\n" }
-    return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + body
-  }
-
-  private static func reason(_ status: Int) -> String {
-    let reasons = [
-      200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-      413: "Content Too Large", 415: "Unsupported Media Type", 417: "Expectation Failed",
-      421: "Misdirected Request", 429: "Too Many Requests",
-      431: "Request Header Fields Too Large", 501: "Not Implemented", 503: "Service Unavailable",
-      505: "HTTP Version Not Supported",
-    ]
-    return reasons[status] ?? "Refused"
-  }
 }

@@ -1,0 +1,167 @@
+import PrismBase
+import PrismProtocol
+
+/// One pass over all files. A key with a fault keeps its default and the pass continues, so that all faults are found
+/// at once.
+struct LoadingRun {
+  private static let namespaceFilesMax = 10_000
+
+  let path: String
+  let environment: [String: String]
+  /// As faults name it, and from the root.
+  let folder: String, absoluteFolder: String
+
+  var daemon = DaemonConfiguration()
+  var origins = Origins()
+  var drafts: [NamespaceName: NamespaceDraft] = [:]
+  var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
+  var files: [String] = []
+  var faults: [ConfigurationFault] = []
+  private var shared: SharedChecks
+
+  init(path: String, environment: [String: String], identityCheck: ClientIdentityCheck?) {
+    (self.path, self.environment) = (path, environment)
+    shared = SharedChecks(identityCheck: identityCheck)
+    folder = FilePath.folder(of: path)
+    absoluteFolder = FilePath.absolute(folder)
+  }
+
+  private var namespaceFolder: String { FilePath.joined(folder, "namespaces.d") }
+
+  var result: LoadedConfiguration {
+    LoadedConfiguration(
+      snapshot: Snapshot(generation: 1, daemon: daemon, namespaces: namespaces), origins: origins, files: files,
+      namespaceFolder: FilePath.absolute(namespaceFolder), path: path, drafts: drafts)
+  }
+
+  mutating func loadDaemon() {
+    var checker = checker(of: path)
+    if let root = tree(of: path, &checker) {
+      let lines = DaemonKeys.table.read(root, into: &daemon, &checker)
+      checkRemoteCertificate(lines, &checker)
+      checkSockets(lines, &checker)
+      if lines["remote.allow"] == nil, daemon.remoteValues.publicKey != nil {
+        daemon.remoteValues.allow = NamespaceKeys.remoteSigned
+      }
+      checker.checkIdentity(daemon.remoteValues.tls, keyLine: lines["remote.keyFile"] ?? 1, "remote.keyFile")
+      origins.daemon = lines.mapValues { .file(path, line: $0) }
+    } else {
+      checker.keyRing.isComplete = false
+      daemon.limits = .furthest
+    }
+    if daemon.remoteURL == nil { daemon.remote = nil }
+    shared.take(daemon, checker)
+    close(checker)
+  }
+
+  private func checkSockets(_ lines: [String: Int], _ checker: inout Checker) {
+    guard FilePath.plain(daemon.ingest.socket) == FilePath.plain(daemon.control.socket) else { return }
+    let (line, key) =
+      lines["control.socket"].map { ($0, "control.socket") } ?? (lines["ingest.socket"] ?? 1, "ingest.socket")
+    checker.fault(line, key, "is \(daemon.control.socket.shownInFault), the path of both sockets; give each its own")
+  }
+
+  private func checkRemoteCertificate(_ lines: [String: Int], _ checker: inout Checker) {
+    for (given, missing) in [("remote.certFile", "remote.keyFile"), ("remote.keyFile", "remote.certFile")] {
+      guard let line = lines[given], lines[missing] == nil else { continue }
+      checker.fault(line, missing, "is missing; a client certificate needs it beside \(given)")
+    }
+  }
+
+  mutating func loadNamespaces() {
+    for (name, file) in namespaceFiles() { loadNamespace(name, file) }
+    if namespaces[.prism] == nil, drafts[.prism] == nil {
+      var checker = checker(of: path)
+      let draft = NamespaceDraft(defaultsOf: .prism)
+      drafts[.prism] = draft
+      origins.namespaces[.prism] = draft.origins
+      namespaces[.prism] = draft.settled(lines: [:], &checker)
+    }
+  }
+
+  private mutating func loadNamespace(_ name: NamespaceName, _ file: String) {
+    var checker = checker(of: file)
+    defer { close(checker) }
+    var draft = NamespaceDraft(defaultsOf: name)
+    defer { drafts[name] = draft }
+    guard let root = tree(of: file, &checker) else { return }
+    let lines = NamespaceKeys.table.read(root, into: &draft, &checker)
+    draft.origins = lines.mapValues { .file(file, line: $0) }
+    origins.namespaces[name] = draft.origins
+    // An empty file has no keys, but a first line.
+    namespaces[name] = draft.settled(lines: lines.isEmpty ? ["": 1] : lines, &checker)
+  }
+
+  private func checker(of file: String) -> Checker {
+    let own = FilePath.absolute(FilePath.folder(of: file))
+    let search = FileSearch(
+      credentials: environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 },
+      folders: own == absoluteFolder ? [own] : [absoluteFolder, own])
+    return shared.checker(of: file, search)
+  }
+
+  /// The file's values with the environment put in; nil when there is nothing to go on with.
+  private mutating func tree(of file: String, _ checker: inout Checker) -> YAMLNode? {
+    let bytes: [UInt8]
+    checker.filesRead.append(FilePath.absolute(file))
+    do throws(FileFault) {
+      bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
+    } catch {
+      checker.fault(1, "file", "cannot be read: \(error.reason)")
+      return nil
+    }
+    let (root, faults) = YAMLParser.parse(bytes)
+    for fault in faults { checker.fault(fault.line, "YAML", fault.message) }
+    guard let root else {
+      return faults.isEmpty ? YAMLNode(line: 1, .mapping([])) : nil
+    }
+    var substitution = EnvironmentText(environment: environment)
+    let resolved = substitution.resolved(root)
+    for fault in substitution.faults { checker.fault(fault.line, fault.key, fault.message) }
+    return resolved
+  }
+
+  private mutating func close(_ checker: Checker) {
+    faults += checker.faults.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
+      .map(\.element)
+    files += checker.filesRead
+    shared.keepFiles(of: checker)
+  }
+
+  /// The namespaces' files by name. Other files in the folder are ignored; hidden ones belong to editors.
+  private mutating func namespaceFiles() -> [(NamespaceName, String)] {
+    var result: [NamespaceName: String] = [:]
+    let names: [String]
+    do throws(FileFault) {
+      names = try FileReading.names(in: namespaceFolder) ?? []
+    } catch {
+      refuse(namespaceFolder, "cannot be read: \(error.reason)")
+      return []
+    }
+    for name in names where !name.hasPrefix(".") {
+      let file = FilePath.joined(namespaceFolder, name)
+      guard let stem = FilePath.namespaceStem(name) else {
+        if let objection = FilePath.objection(toEndingOf: name) { refuse(file, objection) }
+        continue
+      }
+      guard let namespace = NamespaceName(stem) else {
+        refuse(file, "is named \(stem.shownInFault), must be a namespace's name: 1 to 64 of A-Z a-z 0-9 _ -")
+        continue
+      }
+      if let other = result[namespace] {
+        refuse(file, "configures \(stem), which \(other) does already; remove one")
+      } else {
+        result[namespace] = file
+      }
+    }
+    guard result.count <= Self.namespaceFilesMax else {
+      refuse(namespaceFolder, "has \(result.count) namespaces, must be at most \(Self.namespaceFilesMax)")
+      return []
+    }
+    return result.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
+
+  private mutating func refuse(_ file: String, _ message: String) {
+    faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: message))
+  }
+}
