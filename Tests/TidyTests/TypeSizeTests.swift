@@ -1,0 +1,78 @@
+import Testing
+
+/// A type owns few properties and fits a few screens, so that a reader can hold it in mind.
+@Suite struct TypeSizeTests {
+  private static let storedPropertiesMax = 12
+  private static let linesMax = 400
+
+  /// Types that may be larger, each with its reason. The figures are only ever lowered.
+  private static let exceptions: [(type: String, storedProperties: Int, lines: Int, reason: String)] = [
+    ("PrismConfig.NamespaceConfiguration", 23, 0, "a configuration record: a property for each key of a namespace"),
+    ("PrismConfig.DaemonConfiguration", 16, 0, "a configuration record: a property for each key of the daemon"),
+    ("PrismCollector.CollectorSettings", 22, 0, "a configuration record: a property for each key of the file"),
+    (
+      "PrismCollector.CollectorOptions", 20, 0,
+      "a configuration record: the checked settings and what was read for them"
+    ),
+    ("PrismProtocol.AnswerLine", 20, 0, "a message: a property for each member of an answer"),
+    ("PrismProtocol.TraceReport", 16, 0, "a message: a property for each member of a traced report"),
+    ("PrismProtocol.RemoteReport", 14, 0, "a message: a property for each member of the remote status"),
+    ("PrismProtocol.DeadLetterReport", 14, 0, "a message: a property for each member of a dead letter"),
+    ("PrismStore.DeadLetterRecord", 14, 0, "a row: a property for each column of `dead`"),
+    ("PrismCollector.StoredReport", 14, 0, "a row: a property for each column of a stored report"),
+    ("PrismStore.RowWriter", 14, 0, "the counts and buffers of one batch, which each of its rows changes"),
+    ("PrismEngine.NamespacePipeline", 17, 418, "it carries out what one namespace's deliveries decide"),
+    ("prismctl.Command", 8, 761, "a table: a declaration for each command"),
+    ("PrismEngine.ControlHandler", 6, 467, "a method for each request of the control protocol"),
+    ("PrismConfig.ValueForm", 5, 489, "a table: a form for each kind of value"),
+    ("PrismLinux.IngestServer", 30, 780, "one thread's state; a split must be measured with the ingest figures"),
+    ("PrismLinux.IngestConnection", 28, 0, "one connection's state; a split must be measured with the ingest figures"),
+  ]
+
+  private static let sizes = SourceTree.modules.reduce(into: [String: TypeSizes.Size]()) { sizes, module in
+    for file in SourceTree.sources(of: module) {
+      for (type, size) in TypeSizes(of: file.code).sizes {
+        sizes["\(module).\(type)", default: .init()].storedProperties += size.storedProperties
+        sizes["\(module).\(type)", default: .init()].lines += size.lines
+      }
+    }
+  }
+
+  @Test("a type stores at most 12 properties and has at most 400 lines, or a reason") func typesAreSmall() throws {
+    try #require(Self.sizes.count > 500, "the types were not found")
+    for (type, size) in Self.sizes {
+      let exception = Self.exceptions.first { $0.type == type }
+      #expect(
+        size.storedProperties <= max(Self.storedPropertiesMax, exception?.storedProperties ?? 0),
+        "\(type) stores \(size.storedProperties) properties")
+      #expect(size.lines <= max(Self.linesMax, exception?.lines ?? 0), "\(type) has \(size.lines) lines")
+    }
+  }
+
+  @Test("an exception is still needed, is no larger than its type, and has a reason") func exceptionsAreUsed() {
+    for exception in Self.exceptions {
+      let size = Self.sizes[exception.type] ?? .init()
+      #expect(!exception.reason.isEmpty)
+      #expect(
+        size.storedProperties == exception.storedProperties || exception.storedProperties <= Self.storedPropertiesMax,
+        "\(exception.type) stores \(size.storedProperties) properties")
+      #expect(exception.storedProperties > Self.storedPropertiesMax || exception.lines > Self.linesMax)
+      #expect(exception.lines == 0 || size.lines > Self.linesMax, "\(exception.type) has \(size.lines) lines")
+    }
+  }
+
+  @Test(
+    "stored properties are counted, computed and static ones are not",
+    arguments: [
+      ("struct A {\n  let a: Int, b = 1\n  var c: [Int: Int] { [:] }\n  static let d = 1\n}", ["A": 2]),
+      ("struct A {\n  let (a, b) = c\n  var d = 1 {\n    didSet { let e = 1 }\n  }\n}", ["A": 3]),
+      ("actor A {\n  let a = Mutex<[Int: B]>([:]), b: () -> C\n  func c() { var d = 1 }\n}", ["A": 2]),
+      ("final class A { let a: Int }\nextension A {\n  struct B { var a: Int\n  }\n}", ["A": 1, "A.B": 1]),
+      ("struct A {\n  let a = 0..<1, b = 2 < 3\n  var c = d, e: () -> [F: G]\n}", ["A": 4]),
+      ("protocol A { var a: Int { get } }\nenum B {\n  case a\n  var b: Int { 1 }\n}", [:]),
+    ] as [(String, [String: Int])])
+  func counts(code: String, expected: [String: Int]) {
+    let found = TypeSizes(of: code).sizes.mapValues(\.storedProperties).filter { $0.value > 0 }
+    #expect(found == expected)
+  }
+}
