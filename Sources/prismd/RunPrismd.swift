@@ -38,7 +38,7 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
     if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
     entry += 1
   }
-  return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
+  return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.fault)
 }
 
 /// - Parameter onStart: called once the sockets are there.

@@ -26,6 +26,6 @@ done
 
 pivot_root . mnt
 umount -l /mnt
-# Credentials are mounted aside and moved in from there; in a container systemd leaves this to whoever made it.
+# Credentials are mounted aside and moved in from there; in a container this is the work of the container's maker.
 mount --make-rshared /
 exec env -i container=machine PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system

@@ -38,7 +38,7 @@ class Guide:
         self.assertGreaterEqual(len(found), least, "the page's commands were not found")
         for heading, commands, answer in found:
             with self.subTest(step=heading, commands=commands.strip()):
-                # Whoever follows a guide types its lines one by one: one that fails doesn't keep the next from running.
+                # A reader of a guide types its lines one by one: one that fails doesn't keep the next from running.
                 script = 'cd /root; set +eu; exec 2>&1; sudo() { "$@"; }\n' + commands
                 ran = self.machine.try_run(script, seconds=300)
                 if answer is None:

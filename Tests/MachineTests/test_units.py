@@ -193,7 +193,7 @@ systemctl reload prismd""")
         self.machine.run(f"mkdir -p {folder}; printf '[Service]\\nWatchdogSec=4\\n' >{folder}/fast.conf")
         self.machine.run("systemctl daemon-reload; systemctl restart prismd")
         inner = self.machine.property("prismd", "MainPID")
-        # A disk that hangs: whoever syncs waits, all other threads go on.
+        # A disk that hangs: a thread that syncs waits, all other threads go on.
         status = self.outer_status(inner)
         hanging = subprocess.Popen(
             ["strace", "--follow-forks", "--quiet=all", "--attach", status.parent.name, "--output", "/dev/null",

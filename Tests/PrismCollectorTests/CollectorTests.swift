@@ -76,7 +76,7 @@ struct CollectorTests {
       #"prism_collector_packets_total{namespace="prism",outcome="duplicate"} 2"#,
       #"prism_collector_reports_total{namespace="prism"} 1"#,
     ] { #expect(page.split(separator: "\n").contains { $0 == line }, "\(line)") }
-    #expect(try await Promtool.objections(to: page) == "")
+    #expect(try await Promtool.faults(in: page) == "")
   }
 
   @Test("answers with the receipt once the reports are at rest; the same packet again is a duplicate, stored once")

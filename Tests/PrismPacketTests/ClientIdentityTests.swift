@@ -36,7 +36,7 @@ struct ClientIdentityTests {
     -----END CERTIFICATE-----
     """
 
-  static let cases: [(certificate: String, key: String, objection: String?)] = [
+  static let cases: [(certificate: String, key: String, fault: String?)] = [
     (certificate, key, nil), ("a comment\n" + certificate + "\n" + otherCertificate, key, nil),
     (otherCertificate, key, "the key is not that of the first certificate there"),
     (otherCertificate + "\n" + certificate, key, "the key is not that of the first certificate there"),
@@ -45,7 +45,7 @@ struct ClientIdentityTests {
   ]
 
   @Test("belong together, or it is said why not", arguments: cases)
-  func objection(certificate: String, key: String, objection: String?) {
-    #expect(ClientIdentity.objection(certificate: Array(certificate.utf8), key: Array(key.utf8)) == objection)
+  func fault(certificate: String, key: String, fault: String?) {
+    #expect(ClientIdentity.fault(certificate: Array(certificate.utf8), key: Array(key.utf8)) == fault)
   }
 }

@@ -4,7 +4,7 @@ import Glibc
 /// Prometheus' own checker.
 public enum Promtool {
   /// The faults that it finds in a page of metrics; empty if it finds nothing.
-  public static func objections(to page: String) async throws -> String {
+  public static func faults(in page: String) async throws -> String {
     let path = "/tmp/prism-page-\(UUID().uuidString)"
     defer { for suffix in ["", ".out"] { unlink(path + suffix) } }
     try Data(page.utf8).write(to: URL(fileURLWithPath: path))

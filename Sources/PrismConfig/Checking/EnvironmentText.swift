@@ -25,7 +25,7 @@ struct EnvironmentText {
         })
     case .scalar(let scalar):
       guard scalar.text.contains("$") else { break }
-      do throws(Objection) {
+      do throws(SubstitutionFault) {
         let text = try replaced(scalar.text)
         result.value = .scalar(YAMLScalar(text: text, isPlain: scalar.isPlain, written: scalar.text))
       } catch {
@@ -36,9 +36,9 @@ struct EnvironmentText {
     return result
   }
 
-  private struct Objection: Error { let message: String }
+  private struct SubstitutionFault: Error { let message: String }
 
-  private func replaced(_ text: String) throws(Objection) -> String {
+  private func replaced(_ text: String) throws(SubstitutionFault) -> String {
     var result = ""
     var rest = text[...]
     while let dollar = rest.firstIndex(of: "$") {
@@ -49,7 +49,7 @@ struct EnvironmentText {
         rest = rest.dropFirst()
       } else if rest.first == "{" {
         guard let end = rest.firstIndex(of: "}") else {
-          throw Objection(message: "has a ${ without its }; write $$ for a dollar")
+          throw SubstitutionFault(message: "has a ${ without its }; write $$ for a dollar")
         }
         result += try value(of: String(rest[rest.index(after: rest.startIndex)..<end]))
         rest = rest[rest.index(after: end)...]
@@ -59,27 +59,29 @@ struct EnvironmentText {
     }
     result += rest
     guard result.utf8.count <= YAMLParser.scalarBytesMax else {
-      throw Objection(message: "is over \(YAMLParser.scalarBytesMax) bytes with the environment's value in it")
+      throw SubstitutionFault(message: "is over \(YAMLParser.scalarBytesMax) bytes with the environment's value in it")
     }
     return result
   }
 
-  private func value(of reference: String) throws(Objection) -> String {
+  private func value(of reference: String) throws(SubstitutionFault) -> String {
     let parts = reference.firstRange(of: ":-").map { (reference[..<$0.lowerBound], reference[$0.upperBound...]) }
     let name = String(parts?.0 ?? reference[...])
     let isName =
       name.utf8.allSatisfy { $0.isASCIIAlphanumeric || $0 == UInt8(ascii: "_") } && name.first?.isNumber == false
     guard isName else {
-      throw Objection(message: "has ${\(name.shownInFault)}, which names no environment variable: A-Z a-z 0-9 _")
+      throw SubstitutionFault(
+        message: "has ${\(name.shownInFault)}, which names no environment variable: A-Z a-z 0-9 _")
     }
     let value = environment[name]
     if parts?.1.contains("${") == true {
-      throw Objection(
+      throw SubstitutionFault(
         message: "has a ${ within ${\(name):-…}, which is not taken; the fallback is plain text up to the }")
     }
     if let fallback = parts?.1 { return value.flatMap { $0.isEmpty ? nil : $0 } ?? String(fallback) }
     guard let value else {
-      throw Objection(message: "has ${\(name)}, which the environment does not set; set it or write ${\(name):-other}")
+      throw SubstitutionFault(
+        message: "has ${\(name)}, which the environment does not set; set it or write ${\(name):-other}")
     }
     return value
   }

@@ -71,7 +71,7 @@ extension ValueForm where Value == HeldFile {
 
 extension [UInt8] {
   fileprivate func asPEM(_ content: PEM.Content) throws(FileFault) -> [UInt8] {
-    if let objection = PEM.objection(to: self, as: content) { throw FileFault(objection) }
+    if let fault = PEM.fault(in: self, as: content) { throw FileFault(fault) }
     return self
   }
 }

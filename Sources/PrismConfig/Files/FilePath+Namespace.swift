@@ -7,7 +7,7 @@ extension FilePath {
   }
 
   /// Why a file is not read though its name looks like a namespace's; nil for all others.
-  static func objection(toEndingOf name: String) -> String? {
+  static func fault(inEndingOf name: String) -> String? {
     guard namespaceStem(name) == nil, namespaceStem(name.lowercased()) != nil else { return nil }
     let ending = name[name.lastIndex(of: ".")!...]
     return "ends in \(ending), and is not read; rename it to end in \(ending.lowercased())"

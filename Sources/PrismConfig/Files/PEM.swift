@@ -7,7 +7,7 @@ enum PEM {
   enum Content: Sendable { case certificates, privateKey }
 
   /// Why `bytes` can't be what they should; nil when they can. Nothing of the file is in it.
-  static func objection(to bytes: [UInt8], as content: Content) -> String? {
+  static func fault(in bytes: [UInt8], as content: Content) -> String? {
     guard let blocks = blocks(String(decoding: bytes, as: UTF8.self)) else {
       return "holds a PEM block that is cut off or damaged"
     }

@@ -141,7 +141,7 @@ struct LoadingRun {
     for name in names where !name.hasPrefix(".") {
       let file = FilePath.joined(namespaceFolder, name)
       guard let stem = FilePath.namespaceStem(name) else {
-        if let objection = FilePath.objection(toEndingOf: name) { refuse(file, objection) }
+        if let fault = FilePath.fault(inEndingOf: name) { refuse(file, fault) }
         continue
       }
       guard let namespace = NamespaceName(stem) else {

@@ -39,8 +39,8 @@ extension LoadedConfiguration {
     guard let keys else { return draft }
     let allowed = snapshot.daemon.remoteValues.allow
     let granted = keys.filter { member in
-      guard let objection = Self.objection(to: member.key, allowed: allowed) else { return true }
-      checker.fault(0, member.key.shownInFault, objection)
+      guard let fault = Self.fault(in: member.key, allowed: allowed) else { return true }
+      checker.fault(0, member.key.shownInFault, fault)
       return false
     }
     let lines = NamespaceKeys.table.read(YAMLNode(.object(granted)), into: &draft, &checker)
@@ -49,7 +49,7 @@ extension LoadedConfiguration {
   }
 
   /// Why remote configuration may not set `key`.
-  static func objection(to key: String, allowed: Set<String>) -> String? {
+  static func fault(in key: String, allowed: Set<String>) -> String? {
     let table = NamespaceKeys.table
     if table.isGroup(key) { return "can never be set remotely" }
     guard let known = table[key] else { return table.unknown(key) }

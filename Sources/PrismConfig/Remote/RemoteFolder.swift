@@ -13,8 +13,8 @@ public enum RemoteFolder {
     for name in try names(in: folder) {
       let file = FilePath.joined(folder, name)
       guard let stem = FilePath.namespaceStem(name) else {
-        if let objection = FilePath.objection(toEndingOf: name) {
-          faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: objection))
+        if let fault = FilePath.fault(inEndingOf: name) {
+          faults.append(ConfigurationFault(file: file, line: 1, key: "file", message: fault))
         }
         continue
       }
@@ -60,10 +60,10 @@ public enum RemoteFolder {
     guard let root, !root.isNull else { return [] }
     guard let entries = checker.entries(root, "file", mustBe: "a map of keys") else { return [] }
     let granted = entries.filter { entry in
-      guard let objection = LoadedConfiguration.objection(to: entry.key, allowed: NamespaceKeys.remoteListable) else {
+      guard let fault = LoadedConfiguration.fault(in: entry.key, allowed: NamespaceKeys.remoteListable) else {
         return true
       }
-      checker.fault(entry.line, entry.key.shownInFault, objection)
+      checker.fault(entry.line, entry.key.shownInFault, fault)
       return false
     }
     var draft = NamespaceDraft(defaultsOf: .prism)

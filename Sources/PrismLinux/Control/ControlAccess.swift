@@ -25,7 +25,7 @@ enum ControlPlaces {
   static let readersMax = 48, perReaderMax = 16
 
   /// - Returns: why there is no place; nil: there is one.
-  static func objection(to caller: ControlCaller, among open: some Collection<ControlCaller>) -> String? {
+  static func refusal(of caller: ControlCaller, among open: some Collection<ControlCaller>) -> String? {
     if open.count >= connectionsMax { return "\(connectionsMax) control connections are open already; try again" }
     guard caller.role == .reader else { return nil }
     let readers = open.filter { $0.role == .reader }

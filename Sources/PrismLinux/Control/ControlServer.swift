@@ -141,8 +141,8 @@ public actor ControlServer {
     }
     log.faultEnded("control.refused.\(peer.userID)", "the user may control the daemon now", fields)
     let caller = ControlCaller(userID: peer.userID, processID: peer.processID, role: role)
-    if let objection = ControlPlaces.objection(to: caller, among: connections.values.map(\.caller)) {
-      throw Refused(message: objection, exitCode: .unavailable)
+    if let refusal = ControlPlaces.refusal(of: caller, among: connections.values.map(\.caller)) {
+      throw Refused(message: refusal, exitCode: .unavailable)
     }
     return caller
   }

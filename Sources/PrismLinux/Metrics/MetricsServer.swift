@@ -22,7 +22,7 @@ public actor MetricsServer {
   }
 
   /// If the store does not answer within this time, the page says so and is sent without its figures.
-  public static let storePatience: Duration = .seconds(2)
+  public static let storeTimeout: Duration = .seconds(2)
 
   /// Reading `/proc` has a queue of its own.
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.metrics")
@@ -110,7 +110,7 @@ public actor MetricsServer {
     let asker = lastAsker
     if !isAskingStore { askStore() }
     let limit = Task {
-      do { try await SystemTime().sleep(for: Self.storePatience) } catch { return }  // it answered
+      do { try await SystemTime().sleep(for: Self.storeTimeout) } catch { return }  // it answered
       askers.removeValue(forKey: asker)?.resume(returning: nil)
     }
     defer { limit.cancel() }

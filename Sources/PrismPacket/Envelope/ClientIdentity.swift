@@ -6,7 +6,7 @@ public enum ClientIdentity {
   ///
   /// - Parameter certificate: the client's own first, then those that lead to its authority.
   /// - Parameter key: without a passphrase.
-  public static func objection(certificate: [UInt8], key: [UInt8]) -> String? {
+  public static func fault(certificate: [UInt8], key: [UInt8]) -> String? {
     guard let first = read(certificate, { PEM_read_bio_X509($0, nil, nil, nil) }) else {
       return "the first certificate there cannot be read"
     }

@@ -48,7 +48,7 @@ struct Eviction: StoreOperations {
     return Room(bytes: quota.bytesMax - held, userBytes: quota.userBytesMax - heldByUser)
   }
 
-  /// Evicts rows of users who hold too much until the quota is kept, or no row is left that may leave.
+  /// Evicts rows of users over their limit until the quota is kept, or until no more row may leave.
   /// - Parameter newcomer: the user who brings reports, and their bytes; nil: the quota itself is new.
   /// - Parameter isWanted: asked after each slice.
   func evict(

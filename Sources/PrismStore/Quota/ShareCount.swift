@@ -1,7 +1,8 @@
 import PrismProtocol
 import PrismSQLite
 
-/// Counts what each user holds of a namespace: when a quota first asks; from then on the counts follow each commit.
+/// Counts the bytes that each user holds of a namespace when a quota first needs them. The counts then follow each
+/// commit.
 struct ShareCount: StoreOperations {
   /// After this time the count is continued by the next commit that needs it, or by `maintain`.
   private static let durationMax: Duration = .milliseconds(200)
@@ -10,7 +11,7 @@ struct ShareCount: StoreOperations {
   let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
 
-  /// Counts what was not counted yet: once a run, a walk over the namespace's rows without their bodies.
+  /// Counts the rows that are not counted yet: once a run, in a walk over the namespace's rows without their bodies.
   func count(_ namespace: Int) throws(SQLiteError) {
     guard state.shares[namespace]?.isComplete != true else { return }
     var shares: UserShares

@@ -16,7 +16,7 @@ struct UserShares: Sendable {
 
   private static let basesOfKinds = RowKind.all.map { _ in PriorityValues.bases }
 
-  /// - Parameter held: what the namespace holds.
+  /// - Parameter held: the bytes of the whole namespace.
   func held(by owner: RowOwner, of held: Int) -> Int {
     owner == .uncounted ? held - bytes.values.reduce(0, +) : bytes[owner, default: 0]
   }
@@ -76,7 +76,7 @@ struct FairShares {
   /// The user who brings reports, and their bytes; nil if the quota itself is new.
   var newcomer: (owner: RowOwner, bytes: Int)?
 
-  /// - Returns: the most that each user who holds too much may keep.
+  /// - Returns: the bytes that each user may keep, for users over their limit.
   func limits(_ quota: StoreQuota) -> [RowOwner: Int] {
     var wanted = held
     if let newcomer { wanted[newcomer.owner, default: 0] += newcomer.bytes }

@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismSQLite
 
-/// Tells what a configuration would do to the rows that are stored: applies it in a transaction, counts, and rolls back.
+/// Counts the effects of a configuration on the stored rows: applies it in a transaction, and rolls that back.
 struct DryRun: StoreOperations {
   /// Other calls wait meanwhile: after this no further slice is begun. That is enough for about 100,000 rows on a fast disk.
   static let durationMax: Duration = .milliseconds(200)

@@ -12,7 +12,7 @@ struct Removal: StoreOperations {
 
   private typealias Chosen = (id: Int64, size: Int)
 
-  /// Removes what is selected, in slices of a transaction each. - Returns: how many reports, with their payloads.
+  /// Removes the selected reports, in slices of a transaction each. - Returns: how many reports, with their payloads.
   static func remove(
     _ selection: RemovalSelection, of namespace: NamespaceName, in file: DatabaseFile
   ) throws(StoreError) -> Int {

@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// Removes rows that the configuration no longer keeps: another version of the app, a smaller limit, their age.
 struct Retention: StoreOperations {
-  /// Rows that one slice looks at and deletes at most, so that nothing waits long for the queue.
+  /// Rows that one slice looks at and deletes at most, so that other work on the store's queue does not wait long.
   static let sliceRowsMax = 5000
   private static let dayMilliseconds: Int64 = 86_400_000
 

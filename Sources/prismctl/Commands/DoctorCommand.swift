@@ -36,7 +36,7 @@ private struct Examination {
     self.invocation = invocation
     var running: String?
     if invocation["--config"] == nil {
-      try? ControlConnection(invocation, patienceSeconds: 10).ask(ControlRequest(.configShow)) {
+      try? ControlConnection(invocation, timeoutSeconds: 10).ask(ControlRequest(.configShow)) {
         running = $0.line.path
       }
     }
@@ -98,7 +98,7 @@ private struct Examination {
   private func ask(_ command: ControlRequest.Command, _ arguments: [JSONValue.Member] = []) -> Asked {
     var line: AnswerLine?
     do throws(Failure) {
-      try ControlConnection(invocation, patienceSeconds: 120).ask(ControlRequest(command, arguments)) {
+      try ControlConnection(invocation, timeoutSeconds: 120).ask(ControlRequest(command, arguments)) {
         line = $0.line
       }
     } catch { return (nil, error.message, error.exitCode) }

@@ -61,7 +61,7 @@ extension Command {
   /// A daemon that hangs must not hang what shows it.
   private static func currentStatus(_ invocation: Invocation) throws(Failure) -> StatusReport {
     var status = StatusReport()
-    try ControlConnection(invocation, patienceSeconds: 2).ask(ControlRequest(.status)) { answer in
+    try ControlConnection(invocation, timeoutSeconds: 2).ask(ControlRequest(.status)) { answer in
       status = answer.line.status ?? status
     }
     return status

@@ -60,7 +60,7 @@ struct Suggestions {
 
   private func ask(_ request: ControlRequest, _ onAnswer: (ControlConnection.Answer) throws(Failure) -> Void) {
     // A completion says nothing of what goes wrong: the command itself will.
-    try? ControlConnection(path: path, patienceSeconds: 1, isExact: true).ask(request, onAnswer)
+    try? ControlConnection(path: path, timeoutSeconds: 1, isExact: true).ask(request, onAnswer)
   }
 
   private var path: String {

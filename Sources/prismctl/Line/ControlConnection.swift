@@ -7,19 +7,19 @@ import PrismProtocol
 struct ControlConnection {
   private let path: String
   /// How long each part of an answer may take; nil: as long as it takes.
-  private let patienceSeconds: Int?
+  private let timeoutSeconds: Int?
   /// Answers become JSON output, which escapes control characters by itself. Else all their strings are made printable
   /// here, for every command.
   private let isExact: Bool
 
   /// - Parameter isExact: nil: with `--json`.
-  init(_ invocation: Invocation, patienceSeconds: Int? = nil, isExact: Bool? = nil) {
-    (path, self.patienceSeconds) = (invocation.controlSocket, patienceSeconds)
+  init(_ invocation: Invocation, timeoutSeconds: Int? = nil, isExact: Bool? = nil) {
+    (path, self.timeoutSeconds) = (invocation.controlSocket, timeoutSeconds)
     self.isExact = isExact ?? invocation.has("--json")
   }
 
-  init(path: String, patienceSeconds: Int, isExact: Bool) {
-    (self.path, self.patienceSeconds, self.isExact) = (path, patienceSeconds, isExact)
+  init(path: String, timeoutSeconds: Int, isExact: Bool) {
+    (self.path, self.timeoutSeconds, self.isExact) = (path, timeoutSeconds, isExact)
   }
 
   /// One line of an answer.
@@ -75,8 +75,8 @@ struct ControlConnection {
         "\(path): \(Files.reason()); is prismd running (`systemctl status prismd`), and are you root or in its control "
           + "group?")
     }
-    if let patienceSeconds {
-      var limit = timeval(tv_sec: patienceSeconds, tv_usec: 0)
+    if let timeoutSeconds {
+      var limit = timeval(tv_sec: timeoutSeconds, tv_usec: 0)
       setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
     return descriptor

@@ -116,6 +116,6 @@ struct Invocation: Sendable {
   }
 
   static func configurationLoader(_ path: String) -> ConfigurationLoader {
-    ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.objection)
+    ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.fault)
   }
 }

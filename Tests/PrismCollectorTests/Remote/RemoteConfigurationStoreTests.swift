@@ -210,7 +210,7 @@ struct RemoteConfigurationStoreTests {
       "prism_collector_config_devices_failed 1", "prism_collector_config_faults 0",
       "prism_collector_config_version \(document.version ?? 0)",
     ] { #expect(metrics.contains(line + "\n"), "\(line)") }
-    #expect(try await Promtool.objections(to: metrics) == "")
+    #expect(try await Promtool.faults(in: metrics) == "")
   }
 
   @Test(

@@ -176,17 +176,17 @@ struct ControlServerTests {
         Array(repeating: ControlCaller(userID: user, processID: 1, role: role), count: count)
       }
     }
-    func objection(_ role: ControlRole, _ user: UInt32, _ counts: [(ControlRole, UInt32, Int)]) -> String? {
-      ControlPlaces.objection(to: ControlCaller(userID: user, processID: 1, role: role), among: open(counts))
+    func refusal(_ role: ControlRole, _ user: UInt32, _ counts: [(ControlRole, UInt32, Int)]) -> String? {
+      ControlPlaces.refusal(of: ControlCaller(userID: user, processID: 1, role: role), among: open(counts))
     }
-    #expect(objection(.reader, 7, [(.reader, 7, 15)]) == nil)
-    #expect(objection(.reader, 7, [(.reader, 7, 16)])?.contains("16") == true)
-    #expect(objection(.reader, 8, [(.reader, 7, 16)]) == nil)
+    #expect(refusal(.reader, 7, [(.reader, 7, 15)]) == nil)
+    #expect(refusal(.reader, 7, [(.reader, 7, 16)])?.contains("16") == true)
+    #expect(refusal(.reader, 8, [(.reader, 7, 16)]) == nil)
     let readers: [(ControlRole, UInt32, Int)] = [(.reader, 7, 16), (.reader, 8, 16), (.reader, 9, 16)]
-    #expect(objection(.reader, 10, readers)?.contains("48") == true)
-    #expect(objection(.full, 0, readers) == nil)
-    #expect(objection(.full, 0, readers + [(.full, 0, 15)]) == nil)
-    #expect(objection(.full, 0, readers + [(.full, 0, 16)])?.contains("64") == true)
+    #expect(refusal(.reader, 10, readers)?.contains("48") == true)
+    #expect(refusal(.full, 0, readers) == nil)
+    #expect(refusal(.full, 0, readers + [(.full, 0, 15)]) == nil)
+    #expect(refusal(.full, 0, readers + [(.full, 0, 16)])?.contains("64") == true)
   }
 
   @Test("another user learns why the connection is refused")

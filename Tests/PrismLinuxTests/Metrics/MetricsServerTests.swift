@@ -48,7 +48,7 @@ struct MetricsServerTests {
       "prism_commit_rows_count 2", "prism_commit_rows_sum 7.0", #"prism_commit_rows_bucket{le="4.0"} 1"#,
       #"prism_build_info{version="1.2.3"} 1"#, #"prism_store_state{state="working"} 1"#, "prism_store_answers 1",
     ] { #expect(text.split(separator: "\n").contains { $0 == line }, "\(line)") }
-    #expect(try await Promtool.objections(to: text) == "")
+    #expect(try await Promtool.faults(in: text) == "")
     await engine.stop()
   }
   private static let delivered = #"prism_settled_rows_total{namespace="shop",kind="payload",result="delivered"} 2"#
