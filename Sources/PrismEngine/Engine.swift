@@ -37,18 +37,20 @@ public actor Engine {
 
   /// - Parameter deviceID: the derived one, used where the configuration names none.
   /// - Parameter output: where packets go; nil: to each namespace's `url` over `transport`.
+  /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, also where its
+  ///   `window` is larger; 1 to 64. So one that is slow does not take all transfers.
   /// - Parameter rest: called whenever the store has come to rest, after the start more than once.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, output: (any Output)? = nil,
-    network: any NetworkMonitor, deviceID: String, time: any TimeSource = SystemTime(), random: Randomness = .system,
-    log: Logger, rest: @escaping @Sendable () -> Void = {}
+    network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64, time: any TimeSource = SystemTime(),
+    random: Randomness = .system, log: Logger, rest: @escaping @Sendable () -> Void = {}
   ) {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     announcedVersions = versions
     parts = PipelineParts(
       store: store, output: output ?? HTTPOutput(transport: transport, time: time), network: network,
-      builder: PacketBuilder(), time: time, random: random,
-      log: log, announcements: announcements)
+      builder: PacketBuilder(), packetsMax: packetsMax, time: time, random: random, log: log,
+      announcements: announcements)
     (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
     ingest = IngestSink(store: store, time: time, feed: feed, log: log)
   }

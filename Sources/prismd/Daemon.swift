@@ -40,11 +40,13 @@ final class Daemon: Sendable {
     let start = await RemoteStart.recall(files: loaded, cache: cache, time: SystemTime(), log: log)
     let openFilesMax = DescriptorLimit.raise()
     let hub = ConfigurationHub(start.current.snapshot)
-    let transport = CurlTransport(transfersMax: DescriptorLimit.uploadsMax(of: openFilesMax))
+    let transfersMax = DescriptorLimit.uploadsMax(of: openFilesMax)
+    let transport = CurlTransport(transfersMax: transfersMax)
     network = NetlinkMonitor(daemon.network, log: log)
     await network.start()
     engine = Engine(
-      store: store, hub: hub, transport: transport, network: network, deviceID: deviceID, log: log,
+      store: store, hub: hub, transport: transport, network: network, deviceID: deviceID,
+      packetsMax: max(1, min(64, transfersMax / 4)), log: log,
       rest: ResidentMemory.giveBack)
     let stack = ConfigurationStack(engine: engine, start: start)
     remote = RemoteConfigurationClient(

@@ -48,6 +48,9 @@ package enum NamespaceKeys {
       "maxItem", .integer(1...1000, unit: "rows", raisedBy: .maxItem), at: \.value.maxItem, remote: .standard,
       "the most rows in one packet"),
     Key(
+      "window", .integer(1...64, unit: "packets"), at: \.value.window, remote: .standard,
+      "the most packets of one kind on their way at a time, to a receiver that takes several"),
+    Key(
       "maxFlowMByte", .mebibytes(1...100, raisedBy: .maxFlow), at: \.value.maxFlowBytes, remote: .standard,
       "the most bytes on metered networks in 24 h, in both directions"),
     Key(

@@ -25,6 +25,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var uploadInterval: Duration = .seconds(5)
   /// The most rows in one packet.
   public var maxItem = 1000
+  /// The most packets of one kind that are on their way at a time, 1 to 64.
+  public var window = 16
   /// The most bytes sent on metered networks in 24 h.
   public var maxFlowBytes = 20 * 1_048_576
   /// The age at which a row is dropped, 1 to 30 days.

@@ -4,19 +4,39 @@ import PrismProtocol
 import PrismStore
 
 extension Delivery {
-  /// What happened.
+  /// The one thing at a time that the store does for the delivery.
+  enum StoreWork: Sendable, Equatable {
+    case recovery, look
+    case reading(PacketID)
+    case commit(dispositions: Int, claims: Int)
+  }
+
+  struct Drain: Sendable {
+    /// Rows wait, as the store said: the first claim of a device may be written down.
+    var hasLooked = false
+    /// The pause that a failure asks for. It begins when the drain's last commit is done; no other drain begins before.
+    var failure: UploadState.Pause?
+    /// The packets in flight must be read from the store again.
+    var storeFailed = false
+    /// The drain posted a packet: claims go on while the next one is built.
+    var hasPosted = false
+  }
+}
+
+extension Delivery {
+  /// An event that the delivery answers with actions.
   enum Event: Sendable {
     /// A request, a trigger or a stop.
     case upload(UploadState.Event)
-    /// What an earlier run knew of its failures.
+    /// The failures that an earlier run noted.
     case restored(RetryRecord)
-    /// What was counted against the collector before is void.
+    /// Failures that were counted against the collector before are void.
     case otherCollector
     case recovered([PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity?)
     case looked(hasRows: Bool)
     /// The commit is done; these are the packets that its claims made.
     case committed([ClaimedPacket])
-    /// nil: the store has no such packet, or none of its rows is whole.
+    /// nil: the store has no such packet, or no row of it is whole.
     case read(PacketID, ClaimedPacket?)
     case storeFailed
     case built([BuiltPacket])
@@ -24,7 +44,7 @@ extension Delivery {
     case answered(PacketID, DeliveryOutcome)
   }
 
-  /// What to do. An action that has an answer is answered with one event; until then no other of its kind is asked for.
+  /// Something to do. An action that has an answer is answered with one event; until then no other of its kind is asked for.
   enum Action: Sendable {
     /// Answered with `recovered` or `storeFailed`, as are the next three with theirs.
     case recover
@@ -34,10 +54,11 @@ extension Delivery {
     /// Answered with `built` or `notBuilt`.
     case build([ClaimedPacket], PacketSeal, wifiOnly: Set<ReportType>)
     /// Answered with `answered`.
-    case post(BuiltPacket, dependsOn: PacketID?, needsNewConnection: Bool)
+    /// - Parameter pending: packets before it that have no receipt yet.
+    case post(BuiltPacket, dependsOn: PacketID?, pending: Int, needsNewConnection: Bool)
     /// The note of its failures, to be written with the next commit; nil removes it.
     case rememberRetry([UInt8]?)
-    case accepted(DeliveryOutcome)
+    case accepted(PacketID, DeliveryOutcome)
     case circuit(CircuitEvent)
     case log(Message)
     /// A drain ended. `isOver`: no other one follows at once.
@@ -53,12 +74,18 @@ extension Delivery {
     case deliveredAgain
   }
 
-  /// What decisions depend on besides the value itself, as it is when the event comes.
+  /// Everything that decisions depend on besides the value itself, as it is when the event comes.
   struct Conditions: Sendable {
     var instant: Instant
     var random: Randomness
     var verdict: Gates.Verdict
     var isMetered: Bool
+    /// The rest of the budget on metered networks, without the packets on their way; nil if traffic costs nothing.
+    var flowRestBytes: Int?
+    /// The circuit is open: one packet goes at a time.
+    var isProbe = false
+    /// Packets that one namespace and kind may have on their way, of all that the transport carries.
+    var packetsMax = ReceiverFeatures.windowMax
     var isStopping: Bool
     /// Notes of the namespace wait for a commit.
     var hasNotes: Bool

@@ -6,31 +6,11 @@ import PrismStore
 /// How one namespace and kind delivers. A value that takes what happened and says what to do: it knows no store, no
 /// network, no clock and no task. `NamespacePipeline` does what it says and tells it what came of it.
 ///
-/// A drain lasts from the first request until nothing waits, a gate shuts, or a failure asks for a pause. While a packet is
-/// on its way, the next ones are claimed, in the commit that settles those before, and built.
+/// A drain lasts from the first request until nothing waits, a gate shuts, or a failure asks for a pause. While packets are
+/// on their way, the next ones are claimed, in the commit that settles those before, and built. Packets that the receiver
+/// holds, because one before them failed, stay on their way over the pause.
 struct Delivery: Sendable {
-  /// Packets that may be on their way at one time.
-  static let window = 1
   private static let pauseAfterStoreFailure: Duration = .seconds(2)
-
-  /// What the store does for the drain; one thing at a time.
-  enum StoreWork: Sendable, Equatable {
-    case recovery, look
-    case reading(PacketID)
-    case commit(dispositions: Int, claims: Int)
-  }
-
-  struct Drain: Sendable {
-    var storeWork: StoreWork?
-    /// Rows wait, as the store said: the first claim of a device may be written down.
-    var hasLooked = false
-    /// What the drain has failed with. It pauses when its last commit is done, and no other drain begins before.
-    var failure: UploadState.Pause?
-    /// What the store has in flight is not known any more.
-    var storeFailed = false
-    /// The drain posted a packet: claims go on while the next one is built.
-    var hasPosted = false
-  }
 
   let kind: RowKind
   private(set) var upload = UploadState.idle
@@ -43,6 +23,12 @@ struct Delivery: Sendable {
   private(set) var lastSuccess: Int64?
   /// nil: no drain runs.
   private(set) var drain: Drain?
+  private(set) var storeWork: StoreWork?  // it may outlive a drain
+  private(set) var window = SendWindow()
+  private var owesCommit = false  // an answer came while no drain ran
+
+  /// Nothing failed since the drain began.
+  var maySend: Bool { drain != nil && drain?.failure == nil }
 
   init(kind: RowKind) { self.kind = kind }
 
@@ -62,20 +48,20 @@ struct Delivery: Sendable {
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
     case .otherCollector:
       retry.forget()
-      receiver = ReceiverFeatures()
+      (receiver, window) = (ReceiverFeatures(), SendWindow())
     case .recovered(let inFlight, let lastAccepted, let sender):
-      drain?.storeWork = nil
+      storeWork = nil
       queue.recover(inFlight, lastAccepted: lastAccepted, sender: sender)
     case .looked(let hasRows):
-      drain?.storeWork = nil
+      storeWork = nil
       if hasRows { drain?.hasLooked = true } else { queue.isExhausted = true }
     case .committed(let claimed): committed(claimed)
     case .read(let id, let packet):
-      drain?.storeWork = nil
+      storeWork = nil
       if let packet { queue.fill(packet) } else { queue.drop(id) }
     case .storeFailed:
-      drain?.storeWork = nil
-      drain?.storeFailed = true
+      storeWork = nil
+      if drain == nil { queue.lose() } else { drain?.storeFailed = true }
     case .built(let packets): keep(packets)
     case .notBuilt(let ids, let error): return notBuilt(ids, error, now)
     case .answered(let id, let outcome): return answered(id, outcome, now)
@@ -85,13 +71,13 @@ struct Delivery: Sendable {
 
   private mutating func begin() {
     drain = Drain()
-    // What earlier claims found says nothing of types that may leave since.
+    // The result of earlier claims says nothing of types that may leave since.
     queue.isExhausted = false
   }
 
   private mutating func committed(_ claimed: [ClaimedPacket]) {
-    guard case .commit(let dispositions, let claims) = drain?.storeWork else { return }
-    drain?.storeWork = nil
+    guard case .commit(let dispositions, let claims) = storeWork else { return }
+    storeWork = nil
     queue.committed(dispositions)
     queue.add(claimed)
     if claims > 0 { queue.isExhausted = claimed.count < claims }
@@ -109,8 +95,12 @@ struct Delivery: Sendable {
 
   /// Packets that are built ahead say what is wrong with them when it is their turn.
   private mutating func notBuilt(_ ids: [PacketID], _ error: String, _ now: Conditions) -> [Action] {
-    for id in ids { queue.empty(id) }
-    guard queue.sendingCount == 0 else { return [] }
+    let isFirst = queue.entries.first.map { ids.contains($0.id) } ?? false
+    for id in ids {
+      queue.empty(id)
+      queue.wait(id)
+    }
+    guard isFirst else { return [] }
     return fail(.init(cause: "the packet can't be built: \(error)"), reason: .held, now: now)
   }
 }
@@ -119,15 +109,24 @@ struct Delivery: Sendable {
 
 extension Delivery {
   private mutating func proceed(_ now: Conditions) -> [Action] {
-    guard drain != nil else { return [] }
+    guard let drain else { return settle(now) }
     var actions: [Action] = []
     if let types = openTypes(now) {
-      refreshNext(now)
       actions += send(now) + build(now)
-      if let work = storeWork(types, now) { actions += begin(work, types, now) }
+      if let work = nextWork(types, now) { actions += begin(work, types, now) }
     }
-    let isIdle = drain?.storeWork == nil && queue.sendingCount == 0 && !queue.isBuilding
-    return actions.isEmpty && isIdle ? finish(now) : actions
+    // After a failure the others that are on their way may be held for long by a receiver that waits for the one that failed.
+    let isQuiet = queue.sendingCount == 0 || drain.failure != nil
+    return actions.isEmpty && storeWork == nil && isQuiet && !queue.isBuilding ? finish(now) : actions
+  }
+
+  /// Commits the answers that came during a pause.
+  private mutating func settle(_ now: Conditions) -> [Action] {
+    guard owesCommit, storeWork == nil else { return [] }
+    owesCommit = false
+    guard !queue.dispositions.isEmpty || now.hasNotes else { return [] }
+    storeWork = .commit(dispositions: queue.dispositions.count, claims: 0)
+    return [.commit(UploadCommit(dispositions: queue.dispositions))]
   }
 
   /// nil: nothing more may leave in this drain.
@@ -135,12 +134,6 @@ extension Delivery {
     guard upload.isDraining, let drain, drain.failure == nil, !drain.storeFailed, case .open(let types) = now.verdict
     else { return nil }
     return types
-  }
-
-  /// A reload or another network since it was built: it is built again.
-  private mutating func refreshNext(_ now: Conditions) {
-    guard let next = queue.next, case .built(let packet) = next.content, !isCurrent(packet, now) else { return }
-    queue.empty(next.id)
   }
 
   private func isCurrent(_ packet: BuiltPacket, _ now: Conditions) -> Bool {
@@ -154,24 +147,60 @@ extension Delivery {
     return seal
   }
 
-  /// Rows that leave on unmetered networks only don't leave on another because they were claimed before it changed.
-  private mutating func send(_ now: Conditions) -> [Action] {
-    guard queue.sendingCount < Self.window, let next = queue.next, case .built(let packet) = next.content else {
-      return []
-    }
-    guard !(now.isMetered && packet.hasWifiOnlyRows) else {
-      queue.release()
-      return []
-    }
-    let predecessor = queue.predecessor(of: next.id)
-    queue.began(next.id)
-    drain?.hasPosted = true
-    return [.post(packet, dependsOn: predecessor, needsNewConnection: next.needsNewConnection)]
+  /// Several packets of a namespace may be on their way at a time where its receiver announced that, and knows it. No packet
+  /// is sent behind one that is being split.
+  private func packetsMax(_ now: Conditions) -> Int {
+    guard queue.lastAccepted != nil, retry.isClean, !now.isProbe, !queue.isSplitting else { return 1 }
+    return min(window.packets, most(now))
   }
 
-  /// Before a packet is on its way, only the next one is built, so that it leaves soon; then all that are claimed.
+  private func most(_ now: Conditions) -> Int { min(receiver.window, now.configuration?.window ?? 1, now.packetsMax) }
+
+  /// The first may always go: those behind it that are on their way wait for it.
+  private func hasRoom(for next: InFlightQueue.Entry, _ now: Conditions) -> Bool {
+    queue.sendingCount < packetsMax(now) || queue.entries.first?.id == next.id
+  }
+
+  private mutating func send(_ now: Conditions) -> [Action] {
+    var actions: [Action] = []
+    var flowRest = now.flowRestBytes
+    while let action = sendNext(now, &flowRest) { actions.append(action) }
+    return actions
+  }
+
+  /// Rows that leave on unmetered networks only don't leave on another because they were claimed before it changed.
+  private mutating func sendNext(_ now: Conditions, _ flowRest: inout Int?) -> Action? {
+    guard let next = queue.next, case .built(let packet) = next.content else { return nil }
+    // A reload or another network since it was built: it is built again.
+    guard isCurrent(packet, now) else {
+      queue.empty(next.id)
+      return nil
+    }
+    guard hasRoom(for: next, now) else { return nil }
+    guard !(now.isMetered && packet.hasWifiOnlyRows) else {
+      queue.release()
+      return nil
+    }
+    let bodyBytes = packet.contents.bodyBytes
+    let cost = OutgoingPacket.estimatedBytes(bodyBytes: bodyBytes)
+    if queue.sendingCount > 0 {
+      guard queue.sendingBytes + bodyBytes <= SendWindow.bodyBytesMax, flowRest.map({ cost <= $0 }) ?? true else {
+        return nil
+      }
+    }
+    flowRest = flowRest.map { $0 - cost }
+    let predecessor = queue.predecessor(of: next.id)
+    queue.began(next.id, bodyBytes: bodyBytes)
+    drain?.hasPosted = true
+    return .post(
+      packet, dependsOn: predecessor, pending: queue.pendingCount(before: next.id),
+      needsNewConnection: next.needsNewConnection)
+  }
+
+  /// Before a packet is on its way, only the next one is built, so that it leaves soon; then all that are claimed. No packet
+  /// is built behind one that is being split.
   private mutating func build(_ now: Conditions) -> [Action] {
-    guard !queue.isBuilding, let seal = seal(now) else { return [] }
+    guard !queue.isBuilding, !queue.hasUncommittedSplit, let seal = seal(now) else { return [] }
     var packets = queue.claimed
     if queue.sendingCount == 0 { packets = packets.filter { $0.id == queue.next?.id } }
     guard !packets.isEmpty else { return [] }
@@ -179,12 +208,12 @@ extension Delivery {
     return [.build(packets, seal, wifiOnly: now.wifiOnlyTypes)]
   }
 
-  private func storeWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {
-    guard let drain, drain.storeWork == nil else { return nil }
+  private func nextWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {
+    guard let drain, storeWork == nil else { return nil }
     let dispositions = queue.dispositions.count
     if !queue.isRecovered { return dispositions == 0 ? .recovery : .commit(dispositions: dispositions, claims: 0) }
     if queue.hasUncommittedSplit { return .commit(dispositions: dispositions, claims: 0) }
-    if let next = queue.next, case .stored = next.content, queue.sendingCount < Self.window { return .reading(next.id) }
+    if let next = queue.next, case .stored = next.content, hasRoom(for: next, now) { return .reading(next.id) }
     guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID), wantsMore else {
       return nil
     }
@@ -202,7 +231,7 @@ extension Delivery {
   }
 
   private mutating func begin(_ work: StoreWork, _ types: Claim.TypeFilter, _ now: Conditions) -> [Action] {
-    drain?.storeWork = work
+    storeWork = work
     switch work {
     case .recovery: return [.recover]
     case .look: return [.look]
@@ -225,10 +254,10 @@ extension Delivery {
   private mutating func finish(_ now: Conditions) -> [Action] {
     if drain?.storeFailed == true {
       queue.lose()
-      drain?.failure = UploadState.Pause(
-        until: now.instant.uptime + Self.pauseAfterStoreFailure, reason: .store)
+      let pause = UploadState.Pause(until: now.instant.uptime + Self.pauseAfterStoreFailure, reason: .store)
+      if drain?.failure.map({ $0.until < pause.until }) ?? true { drain?.failure = pause }
     } else if !queue.dispositions.isEmpty || now.hasNotes {
-      drain?.storeWork = .commit(dispositions: queue.dispositions.count, claims: 0)
+      storeWork = .commit(dispositions: queue.dispositions.count, claims: 0)
       return [.commit(UploadCommit(dispositions: queue.dispositions))]
     }
     queue.rest()
@@ -247,16 +276,19 @@ extension Delivery {
     guard let entry = queue[id], entry.isSending else { return [] }
     queue.answered(id, mayHaveLeft: outcome.mayHaveLeft)
     let milliseconds = now.instant.unixMilliseconds
+    owesCommit = drain == nil
     counters.answered(outcome, attempt: entry.attempts)
     if let announced = outcome.receiver { receiver = announced }
     // Another one may have answered, which takes less.
     if case .misconfigured = outcome.verdict { receiver = ReceiverFeatures() }
     let attempt = DeliveryDecision.Attempt(
-      packet: id, itemCount: entry.itemCount, attempts: entry.attempts, now: milliseconds)
+      packet: id, itemCount: entry.itemCount, attempts: entry.attempts, isPending: entry.pendingAtAttempt > 0,
+      now: milliseconds)
     switch DeliveryDecision(outcome.verdict, attempt, newID: now.newID) {
     case .settled(let disposition):
       queue.settle(id, disposition)
-      return succeeded(disposition, outcome, milliseconds)
+      if case .delivered = disposition { window.open(most: most(now)) }
+      return succeeded(id, disposition, outcome, milliseconds)
     case .split(let disposition, let first, let second):
       queue.split(id, disposition, first: first, second: second)
       return []
@@ -265,6 +297,10 @@ extension Delivery {
     case .confirm:
       queue.doubt(id)
       return []
+    case .afterPredecessor(let isOverload):
+      queue.wait(id)
+      if isOverload { window.shrink() }
+      return []
     case .kept:
       // Only a stop gives up a POST. Anything else that does so is a failure, or the packet would be sent at once for ever.
       return now.isStopping ? [] : fail(.init(cause: "given up by this side"), reason: .failure, now: now)
@@ -272,15 +308,17 @@ extension Delivery {
   }
 
   private mutating func succeeded(
-    _ disposition: Disposition, _ outcome: DeliveryOutcome, _ unixMilliseconds: Int64
+    _ id: PacketID, _ disposition: Disposition, _ outcome: DeliveryOutcome, _ unixMilliseconds: Int64
   ) -> [Action] {
     var actions: [Action] = []
     if case .dead(_, let cause) = disposition {
       actions.append(.log(.deadLetter(status: cause.status)))
     } else {
       lastSuccess = unixMilliseconds
-      actions.append(.accepted(outcome))
+      actions.append(.accepted(id, outcome))
     }
+    // It left before what failed.
+    guard let drain, drain.failure == nil else { return actions }
     actions.append(.circuit(.succeeded))
     guard !retry.isClean else { return actions }
     retry.succeeded()
@@ -290,13 +328,23 @@ extension Delivery {
   private mutating func fail(
     _ problem: DeliveryDecision.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil, now: Conditions
   ) -> [Action] {
+    window.shrink()
+    defer { queue.release() }
+    guard let drain, drain.failure == nil else { return failAgain(retryAfter, now) }
     let failure = RetryRecord.Failure(
       unixMilliseconds: now.instant.unixMilliseconds, status: problem.status, code: problem.code, cause: problem.cause)
-    drain?.failure = retry.failed(
+    self.drain?.failure = retry.failed(
       failure, reason: reason, retryAfter: retryAfter, random: now.random.next(), now: now.instant.uptime)
-    queue.release()
     return [
       .circuit(.failed), .rememberRetry(retry.note(now: now.instant)), .log(.notDelivered(cause: problem.cause)),
     ]
+  }
+
+  /// Packets that were on their way together fail once; the longest wait that the collector asks for holds.
+  private mutating func failAgain(_ retryAfter: Duration?, _ now: Conditions) -> [Action] {
+    guard let retryAfter, let pause = retry.asked(for: retryAfter, random: now.random.next(), now: now.instant.uptime)
+    else { return [] }
+    if drain == nil { _ = upload.handle(.failed(pause), now: now.instant.uptime) } else { drain?.failure = pause }
+    return [.rememberRetry(retry.note(now: now.instant))]
   }
 }

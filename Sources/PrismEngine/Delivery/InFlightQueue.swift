@@ -13,9 +13,18 @@ struct InFlightQueue: Sendable {
     var mayHaveLeft: Bool
     /// An answer to it could not be believed: it goes on a new connection.
     var needsNewConnection = false
+    /// The receiver missed its predecessor: it goes again once that one has its receipt.
+    var waitsForReceipt = false
+    /// Of a packet that was split.
+    var isHalf = false
+    /// Packets before it that had no receipt when its last attempt began.
+    var pendingAtAttempt = 0
+    /// Of its last attempt.
+    var bodyBytes = 0
     var content: Content
 
     var isSending: Bool { if case .sending = content { true } else { false } }
+    var isAccepted: Bool { if case .accepted = content { true } else { false } }
   }
 
   /// Where a packet is on its way from the store to the collector.
@@ -25,8 +34,10 @@ struct InFlightQueue: Sendable {
     case claimed(ClaimedPacket)
     case building
     case built(BuiltPacket)
-    /// Its POST has not been answered. Whatever happens meanwhile, its rows stay its own.
+    /// Its POST has not been answered. Its rows stay its own until it is answered.
     case sending
+    /// It has its receipt, and a packet before it still waits for its own: they are settled in their order.
+    case accepted(Disposition)
   }
 
   private(set) var entries: [Entry] = []
@@ -41,11 +52,16 @@ struct InFlightQueue: Sendable {
   var isExhausted = false
   private(set) var lastPacketBytes: Int?
 
-  /// The packet that may leave next; nil: none, or all are on their way.
-  var next: Entry? { entries.first { !$0.isSending } }
+  /// The packet that may leave next; nil if all are on their way.
+  var next: Entry? {
+    guard isRecovered, let index = entries.firstIndex(where: { !$0.isSending && !$0.isAccepted }) else { return nil }
+    return entries[index].waitsForReceipt && pendingCount(before: index) > 0 ? nil : entries[index]
+  }
+  /// Bytes of the bodies that are on their way.
+  var sendingBytes: Int { entries.reduce(0) { $0 + ($1.isSending ? $1.bodyBytes : 0) } }
   var sendingCount: Int { entries.count { $0.isSending } }
   /// Packets behind those that are on their way.
-  var aheadCount: Int { entries.count - sendingCount }
+  var aheadCount: Int { entries.count { !$0.isSending && !$0.isAccepted } }
   var isBuilding: Bool { entries.contains { if case .building = $0.content { true } else { false } } }
   /// Packets whose rows are at hand, in order.
   var claimed: [ClaimedPacket] {
@@ -53,22 +69,35 @@ struct InFlightQueue: Sendable {
   }
   /// Halves of a split can be read only once the split is committed.
   var hasUncommittedSplit: Bool { dispositions.contains { if case .split = $0 { true } else { false } } }
+  /// A packet was split to find the row that the receiver refuses.
+  var isSplitting: Bool { entries.contains(where: \.isHalf) }
   /// Nothing is left to send, as far as the last claim saw.
   var isDone: Bool { entries.isEmpty && isExhausted }
 
   subscript(id: PacketID) -> Entry? { entries.first { $0.id == id } }
 
-  /// The packet before `id`; nil: there is none.
+  /// The packet before `id`; nil for the first of the chain.
   func predecessor(of id: PacketID) -> PacketID? {
     guard let index = index(id), index > 0 else { return lastAccepted }
     return entries[index - 1].id
   }
 
+  /// How many packets before `id` have no receipt. The receiver keeps the order: a receipt is one for all before it, too.
+  func pendingCount(before id: PacketID) -> Int { index(id).map { pendingCount(before: $0) } ?? 0 }
+
+  private func pendingCount(before index: Int) -> Int {
+    entries[..<index].reversed().prefix { !$0.isAccepted }.count
+  }
+
   // MARK: The store
 
-  /// Begins with what the store has in flight; all of it may have left.
+  /// Begins with what the store has in flight; all of it may have left. Everything known of packets that are on their
+  /// way still, or have their receipts, stays.
   mutating func recover(_ inFlight: [PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity? = nil) {
-    entries = inFlight.map { Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, content: .stored) }
+    let known = Dictionary(uniqueKeysWithValues: entries.map { ($0.id, $0) })
+    entries = inFlight.map {
+      known[$0.id] ?? Entry(id: $0.id, itemCount: $0.itemCount, mayHaveLeft: true, content: .stored)
+    }
     self.lastAccepted = sender.map { $0.predecessor(lastAccepted) } ?? lastAccepted
     self.sender = sender
     isRecovered = true
@@ -98,18 +127,24 @@ struct InFlightQueue: Sendable {
   /// The first `count` of `dispositions` are committed.
   mutating func committed(_ count: Int) { dispositions.removeFirst(count) }
 
-  /// The store failed: what it has in flight must be read again. What was decided stays decided.
+  /// The store failed: what it has in flight must be read again. Decisions stay.
   mutating func lose() {
-    entries = []
+    entries.removeAll { !$0.mayHaveLeft && !$0.isSending }
+    rest()
     (isRecovered, isExhausted) = (false, false)
   }
 
   /// The store has no packet `id`.
-  mutating func drop(_ id: PacketID) { entries.removeAll { $0.id == id } }
+  mutating func drop(_ id: PacketID) {
+    entries.removeAll { $0.id == id }
+    settleFirst()
+  }
 
   /// Nothing is sent for a while: the ids are enough.
   mutating func rest() {
-    for index in entries.indices { entries[index].content = .stored }
+    for index in entries.indices where !entries[index].isSending && !entries[index].isAccepted {
+      entries[index].content = .stored
+    }
   }
 
   // MARK: Content
@@ -131,9 +166,12 @@ struct InFlightQueue: Sendable {
   // MARK: On its way
 
   /// The packet is about to be sent: its bytes are good for one attempt.
-  mutating func began(_ id: PacketID) {
+  mutating func began(_ id: PacketID, bodyBytes: Int = 0) {
     guard let index = index(id) else { return }
     entries[index].attempts += 1
+    entries[index].waitsForReceipt = false
+    entries[index].pendingAtAttempt = pendingCount(before: index)
+    entries[index].bodyBytes = bodyBytes
     entries[index].content = .sending
   }
 
@@ -143,23 +181,42 @@ struct InFlightQueue: Sendable {
     if mayHaveLeft { entries[index].mayHaveLeft = true }
   }
 
-  /// What came of the last attempt may be no answer to it.
+  /// The answer to the last attempt may be meant for another one.
   mutating func doubt(_ id: PacketID) {
     guard let index = index(id) else { return }
     entries[index].needsNewConnection = true
   }
 
-  /// The packet is delivered, or its rows are dead letters.
-  mutating func settle(_ id: PacketID, _ disposition: Disposition) {
-    drop(id)
-    dispositions.append(disposition)
-    if case .delivered = disposition { lastAccepted = id }
+  /// The receiver missed the packet before it.
+  mutating func wait(_ id: PacketID) {
+    guard let index = index(id) else { return }
+    entries[index].waitsForReceipt = true
   }
 
-  /// The halves stand where their whole stood.
+  /// The packet is delivered, or its rows are dead letters. Receipts come in any order; the chain has one.
+  mutating func settle(_ id: PacketID, _ disposition: Disposition) {
+    guard let index = index(id) else { return }
+    if case .delivered = disposition {
+      entries[index].content = .accepted(disposition)
+    } else {
+      entries.remove(at: index)
+      dispositions.append(disposition)
+    }
+    settleFirst()
+  }
+
+  private mutating func settleFirst() {
+    while let first = entries.first, case .accepted(let disposition) = first.content {
+      lastAccepted = first.id
+      dispositions.append(disposition)
+      entries.removeFirst()
+    }
+  }
+
+  /// The halves take the place of their whole.
   mutating func split(_ id: PacketID, _ disposition: Disposition, first: PacketID, second: PacketID) {
     guard let index = index(id) else { return }
-    let halves = [first, second].map { Entry(id: $0, itemCount: 0, mayHaveLeft: false, content: .stored) }
+    let halves = [first, second].map { Entry(id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, content: .stored) }
     entries.replaceSubrange(index...index, with: halves)
     dispositions.append(disposition)
   }
@@ -167,7 +224,7 @@ struct InFlightQueue: Sendable {
   /// Gives back the rows of all that can't have left, unless a packet behind them may have: half of a packet would else
   /// come after what was claimed later.
   mutating func release() {
-    let lastKept = entries.lastIndex { $0.mayHaveLeft || $0.isSending }
+    let lastKept = entries.lastIndex { $0.mayHaveLeft || $0.isSending || $0.isAccepted }
     let released = entries[(lastKept.map { $0 + 1 } ?? 0)...]
     guard !released.isEmpty else { return }
     dispositions += released.map { .released($0.id) }

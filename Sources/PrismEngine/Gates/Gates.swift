@@ -35,6 +35,14 @@ struct Gates: Sendable {
   /// Nothing but a failure of the last try keeps rows back.
   var mayTry: Bool { configurationGate == nil && salvageGate == nil && networkGate == nil }
 
+  /// The rest of the budget; nil if traffic costs nothing.
+  var flowRestBytes: Int? {
+    guard isMetered else { return nil }
+    var window = flow
+    window.roll(now)
+    return max(0, (settings.configuration?.maxFlowBytes ?? 0) - window.usedBytes)
+  }
+
   /// Traffic costs on the way to this namespace's collector.
   var isMetered: Bool { network.kind == .metered && settings.collector?.isLoopback != true }
 

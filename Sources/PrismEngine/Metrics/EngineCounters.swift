@@ -6,6 +6,7 @@ public struct EngineCounters: Sendable, Equatable {
     case noReceipt = "no_receipt"
     case tooLarge = "too_large"
     case tooOld = "too_old"
+    case outOfOrder = "out_of_order"
     case unacceptable, misconfigured, unproven, unavailable, cancelled
   }
 
@@ -41,6 +42,7 @@ extension DeliveryOutcome.Verdict {
     case .noReceipt: .noReceipt
     case .tooLarge: .tooLarge
     case .tooOld: .tooOld
+    case .outOfOrder: .outOfOrder
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
     case .unproven: .unproven

@@ -14,7 +14,8 @@ extension NamespacePipeline {
     let gates = gates(kind)
     return Delivery.Conditions(
       instant: Instant(uptime: now, unixMilliseconds: parts.time.unixMilliseconds), random: parts.random,
-      verdict: gates.verdict, isMetered: gates.isMetered, isStopping: isStopping, hasNotes: !notes.isEmpty,
+      verdict: gates.verdict, isMetered: gates.isMetered, flowRestBytes: gates.flowRestBytes, isProbe: circuit.isOpen,
+      packetsMax: parts.packetsMax, isStopping: isStopping, hasNotes: !notes.isEmpty,
       configuration: settings.configuration, seal: settings.seal(isMetered: gates.isMetered),
       wifiOnlyTypes: settings.wifiOnlyTypes)
   }
@@ -32,10 +33,10 @@ extension NamespacePipeline {
     case .commit(let turn):
       begin { await $0.askStore(kind) { pipeline throws(StoreError) in try await pipeline.commit(turn, kind) } }
     case .build(let packets, let seal, let wifiOnly): begin { await $0.build(packets, seal, wifiOnly, kind) }
-    case .post(let packet, let predecessor, let needsNewConnection):
-      post(packet, dependsOn: predecessor, needsNewConnection, kind)
+    case .post(let packet, let predecessor, let pending, let needsNewConnection):
+      post(packet, dependsOn: predecessor, pending, needsNewConnection, kind)
     case .rememberRetry(let note): notes[Self.retryKey(kind)] = .some(note)
-    case .accepted(let outcome): accepted(kind, outcome)
+    case .accepted(let packet, let outcome): accepted(packet, outcome)
     case .circuit(.succeeded):
       if circuit.isOpen { requestUpload(.rows) }  // the other kind waited for this probe
       circuit.succeeded()
@@ -100,34 +101,39 @@ extension NamespacePipeline {
   }
 
   private func post(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ needsNewConnection: Bool, _ kind: RowKind
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ pending: Int, _ needsNewConnection: Bool,
+    _ kind: RowKind
   ) {
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : 0
-    postedEdition[kind] = edition
+    postedEditions[packet.context.packetID] = edition
     circuit.started(kind)
     let (configuration, trace) = (settings.configuration, PacketLog(parts.log))
     trace.sent(packet)
     begin { pipeline in
       let outcome = await pipeline.attempt(
-        packet, dependsOn: predecessor, needsNewConnection: needsNewConnection, configuration)
+        packet, dependsOn: predecessor, pending, needsNewConnection: needsNewConnection, configuration)
       trace.answered(packet.context, outcome)
       if isMetered { _ = pipeline.book(outcome.bytesSent + outcome.bytesReceived - booked) }
       pipeline.tell(kind, .answered(packet.context.packetID, outcome))
+      pipeline.postedEditions[packet.context.packetID] = nil
     }
   }
 
   private func attempt(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, needsNewConnection: Bool,
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, _ pending: Int, needsNewConnection: Bool,
     _ configuration: NamespaceConfiguration?
   ) async -> DeliveryOutcome {
     guard let configuration else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
     let sentTime = parts.time.unixMilliseconds
     do throws(PacketError) {
       let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, sentTime: sentTime)
+      // Another packet may have been answered meanwhile: wait.
+      guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
       return await parts.output.deliver(
         OutgoingPacket(
-          headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
+          headers: sealed.headers, body: sealed.body, mac: sealed.mac, pending: pending,
+          needsNewConnection: needsNewConnection,
           configuration: configuration, key: packet.seal.key))
     } catch {
       let cause = "the packet can't be encrypted: \(error.rawValue)"
@@ -142,8 +148,8 @@ extension NamespacePipeline {
     return bytes
   }
 
-  private func accepted(_ kind: RowKind, _ outcome: DeliveryOutcome) {
-    provenEdition = postedEdition[kind]
+  private func accepted(_ packet: PacketID, _ outcome: DeliveryOutcome) {
+    if let posted = postedEditions[packet] { provenEdition = max(provenEdition ?? posted, posted) }
     if let version = outcome.configurationVersion { parts.announcements.yield(version) }
   }
 

@@ -16,9 +16,9 @@ actor NamespacePipeline {
   var circuit = Circuit()
   var flow: FlowWindow
   var isStopping = false
-  /// Of `settings`; the one that the packet on its way left under; the last one under which a packet was accepted.
+  /// Of `settings`; those that the packets on their way left under; the last one under which a packet was accepted.
   var edition = 0
-  var postedEdition = PerKind(0)
+  var postedEditions: [PacketID: Int] = [:]
   var provenEdition: Int?
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]

@@ -83,6 +83,7 @@ struct PacketLog: Sendable {
     case .tooLarge(let status, _): ("tooLarge", status)
     case .unacceptable(let status, _): ("unacceptable", status)
     case .tooOld: ("tooOld", nil)
+    case .outOfOrder(let status, _, _): ("outOfOrder", status)
     case .misconfigured(let status, _, _): ("misconfigured", status)
     case .unproven(let status): ("unproven", status)
     case .unavailable(let status, _, _): ("unavailable", status)

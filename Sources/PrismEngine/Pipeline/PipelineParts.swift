@@ -7,6 +7,8 @@ struct PipelineParts: Sendable {
   var output: any Output
   var network: any NetworkMonitor
   var builder: PacketBuilder
+  /// Packets that one namespace and kind may have on their way at a time.
+  var packetsMax: Int
   var time: any TimeSource
   var random: Randomness
   var log: Logger

@@ -11,6 +11,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case again(UploadState.Pause.Reason, Problem, retryAfter: Duration? = nil)
   /// The same packet at once, on a new connection.
   case confirm
+  /// The same packet, once the one before it has its receipt. - Parameter isOverload: fewer at a time would be better.
+  case afterPredecessor(isOverload: Bool)
   /// As it is, for the next start.
   case kept
 
@@ -27,6 +29,8 @@ enum DeliveryDecision: Sendable, Equatable {
     var itemCount: Int
     /// This one counted.
     var attempts: Int
+    /// A packet before it had no receipt when the attempt began.
+    var isPending = false
     /// Milliseconds since 1970.
     var now: Int64
   }
@@ -41,7 +45,12 @@ enum DeliveryDecision: Sendable, Equatable {
     case .noReceipt(let status): self = .again(.failure, Problem(cause: "no receipt", status: status))
     case .tooLarge(let status, let message), .unacceptable(let status, let message):
       self = Self.halve(attempt, status: status, message, newID)
+    // The answer to its predecessor decides.
+    case .tooOld where attempt.isPending: self = .afterPredecessor(isOverload: false)
     case .tooOld(let message): self = .settled(Self.dead(attempt, status: 410, message))
+    case .outOfOrder(let status, _, _) where attempt.isPending: self = .afterPredecessor(isOverload: status == 425)
+    case .outOfOrder(let status, let cause, let retryAfter):
+      self = .again(.failure, Problem(cause: cause, status: status), retryAfter: retryAfter)
     case .misconfigured(let status, let code, let message):
       let cause = "status \(status), a fault of configuration" + (message.isEmpty ? "" : ": \(message)")
       self = .again(.held, Problem(cause: cause, status: status, code: code))

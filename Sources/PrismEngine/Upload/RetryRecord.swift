@@ -27,16 +27,25 @@ struct RetryRecord: Sendable, Equatable {
     failuresInRow += 1
     lastFailure = failure
     let backoff = Backoff.pause(afterFailures: failuresInRow, isConfiguration: reason == .held, random: random)
-    var length = backoff
-    var reason = reason
-    if let retryAfter, retryAfter > .zero {
-      // A little more, and not all at once, when a date was given to a whole fleet; never less.
-      length = retryAfter + min(retryAfter / 10, .seconds(5)).share(random)
-      reason = .asked
-    }
-    let pause = UploadState.Pause(until: now + length, reason: reason)
+    let pause =
+      retryAfter.flatMap { Self.pause(asked: $0, random, now) }
+      ?? UploadState.Pause(until: now + backoff, reason: reason)
     self.pause = pause
     return pause
+  }
+
+  /// A little more than what was asked for, and not all at once, when a date was given to a whole fleet; never less.
+  private static func pause(asked: Duration, _ random: UInt64, _ now: Duration) -> UploadState.Pause? {
+    guard asked > .zero else { return nil }
+    return UploadState.Pause(until: now + asked + min(asked / 10, .seconds(5)).share(random), reason: .asked)
+  }
+
+  /// Another packet that was on its way when one failed is answered so. - Returns: nil: the pause stays as it is.
+  mutating func asked(for retryAfter: Duration, random: UInt64, now: Duration) -> UploadState.Pause? {
+    guard let asked = Self.pause(asked: retryAfter, random, now) else { return nil }
+    if let pause, pause.reason == .asked, pause.until >= asked.until { return nil }
+    (pause, failuresInRow) = (asked, max(1, failuresInRow))
+    return asked
   }
 
   /// The collector took a packet.

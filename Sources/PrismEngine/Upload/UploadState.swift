@@ -80,13 +80,14 @@ enum UploadState: Sendable, Equatable {
       if triggers.contains(where: pause.reason.ends(by:)) { pause.until = min(pause.until, now) }
       self = .paused(pause)
       return .wait(until: pause.until)
-    case (.idle, .failed(let pause)):  // taken up again after a restart
+    // Taken up again after a restart; or another packet was answered during the pause, and made it longer.
+    case (.idle, .failed(let pause)), (.paused, .failed(let pause)):
       self = .paused(pause)
       return .wait(until: pause.until)
     case (.idle, .stop), (.draining, .stop), (.paused, .stop), (.stopped, _):
       self = .stopped
       return .nothing
-    case (.idle, .ended), (.idle, .trigger), (.paused, .ended), (.paused, .failed):
+    case (.idle, .ended), (.idle, .trigger), (.paused, .ended):
       return .nothing  // late or merged requests are normal
     }
   }

@@ -41,6 +41,7 @@ struct MisbehaviourTests {
     case .tooOld: .tooOld
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
+    case .outOfOrder: .unavailable
     case .unproven: .unproven
     case .unavailable: .unavailable
     case .cancelled: nil

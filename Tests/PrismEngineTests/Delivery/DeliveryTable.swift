@@ -45,8 +45,14 @@ struct DeliveryTable {
   private static let contents = try! PacketWriter(cipher: .aes128GCM, keyID: "main", key: DeliveryRig.key).pack(
     metas: Array("{}".utf8), payloads: nil)
 
-  static func accepts(_ number: Int) -> Delivery.Event {
-    .answered(id(number), DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true))
+  /// - Parameter window: that the receiver announces; nil if it announces nothing.
+  static func accepts(_ number: Int, window: Int? = nil) -> Delivery.Event {
+    var outcome = DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true)
+    if let window {
+      outcome.receiver = ReceiverFeatures()
+      outcome.receiver?.window = window
+    }
+    return .answered(id(number), outcome)
   }
   static func answers(_ number: Int, _ verdict: DeliveryOutcome.Verdict, mayHaveLeft: Bool = true) -> Delivery.Event {
     .answered(id(number), DeliveryOutcome(verdict, mayHaveLeft: mayHaveLeft))
@@ -66,7 +72,7 @@ struct DeliveryTable {
     case .read(let id): "read \(number(id))"
     case .commit(let turn): words(turn)
     case .build(let packets, _, _): "build " + packets.map { number($0.id) }.joined(separator: " ")
-    case .post(let packet, let predecessor, let isNew):
+    case .post(let packet, let predecessor, _, let isNew):
       "post \(number(packet.context.packetID))" + (predecessor.map { " after \(number($0))" } ?? "")
         + (isNew ? ", new connection" : "")
     case .rememberRetry(let note): note == nil ? "forget" : "remember"

@@ -1,3 +1,4 @@
+import PrismConfig
 import PrismProtocol
 import PrismStore
 import PrismTestSupport
@@ -16,12 +17,14 @@ struct DeliveryWalkTests {
     var open: [Delivery.Action] = []
     var posted: [PacketID] = []
     var waiting = 0
+    /// That the receiver announces; nil if it announces nothing.
+    var window: Int?
 
     mutating func tell(_ event: Delivery.Event) {
       for action in table.delivery.handle(event, table.conditions) {
         switch action {
         case .recover, .look, .read, .commit, .build: open.append(action)
-        case .post(let packet, _, _):
+        case .post(let packet, _, _, _):
           posted.append(packet.context.packetID)
           open.append(action)
         case .rememberRetry, .accepted, .circuit, .log, .ended: break
@@ -33,7 +36,10 @@ struct DeliveryWalkTests {
       let action = open.remove(at: Int.random(in: 0..<open.count, using: &random))
       if random.oneIn(12), action.isOfStore { return tell(.storeFailed) }
       switch action {
-      case .recover: tell(.recovered([], lastAccepted: nil, sender: nil))
+      // Packets on their way are in flight at the store, too.
+      case .recover:
+        let inFlight = posts.map { PacketInFlight(id: $0, createdTime: 0, itemCount: 2) }
+        tell(.recovered(inFlight, lastAccepted: nil, sender: nil))
       case .look: tell(.looked(hasRows: waiting > 0))
       case .read(let id): tell(.read(id, random.oneIn(10) ? nil : claimed(id)))
       case .commit(let turn):
@@ -43,7 +49,7 @@ struct DeliveryWalkTests {
       case .build(let packets, _, _):
         tell(
           random.oneIn(15) ? .notBuilt(packets.map(\.id), "internal") : .built(packets.map { DeliveryTable.built($0) }))
-      case .post(let packet, _, _): tell(.answered(packet.context.packetID, outcome()))
+      case .post(let packet, _, _, _): tell(.answered(packet.context.packetID, outcome()))
       case .rememberRetry, .accepted, .circuit, .log, .ended: break
       }
     }
@@ -63,8 +69,19 @@ struct DeliveryWalkTests {
       case 0: return DeliveryOutcome(DeliveryTable.lost, mayHaveLeft: true)
       case 1: return DeliveryOutcome(DeliveryTable.lost, mayHaveLeft: false)
       case 2: return DeliveryOutcome(random.pick(verdicts), mayHaveLeft: true)
-      default: return DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true)
+      case 3 where window != nil:
+        let status = random.pick([409, 425])
+        return DeliveryOutcome(.outOfOrder(status: status, cause: "", retryAfter: nil), mayHaveLeft: true)
+      default:
+        var outcome = DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true)
+        outcome.receiver = ReceiverFeatures()
+        outcome.receiver?.window = window ?? 1
+        return outcome
       }
+    }
+
+    var posts: [PacketID] {
+      open.compactMap { if case .post(let packet, _, _, _) = $0 { packet.context.packetID } else { nil } }
     }
 
     mutating func event() {
@@ -87,18 +104,23 @@ struct DeliveryWalkTests {
     func next() -> UInt64 { random.withLock { $0.next() } }
   }
 
-  @Test("one packet is on its way and one thing is asked of the store at a time, and every drain ends")
-  func walks() {
+  @Test(
+    "no more packets than announced are on their way, each once, one thing is asked of the store, and every drain ends",
+    arguments: [nil, 1, 8, 64])
+  func walks(window: Int?) {
     let seed = SeededRandom.announcedSeed("delivery walks")
     for walk in 0..<300 {
-      var world = World(random: SeededRandom(seed: seed &+ UInt64(walk)))
+      var world = World(random: SeededRandom(seed: seed &+ UInt64(walk)), window: window)
+      world.table.conditions.configuration?.window = 64
       let draws = Draws(seed: seed &+ UInt64(walk))
       world.table.conditions.random = Randomness { draws.next() }
       for _ in 0..<200 {
         if world.open.isEmpty || world.random.oneIn(3) { world.event() } else { world.answerOne() }
         #expect(world.open.count { $0.isOfStore } <= 1, "seed \(seed), walk \(walk)")
-        #expect(world.open.count { if case .post = $0 { true } else { false } } <= Delivery.window)
-        #expect(world.table.delivery.queue.sendingCount <= Delivery.window)
+        // The one that the others wait for may always go.
+        #expect(world.posts.count <= (window.map { $0 == 1 ? 1 : $0 + 1 } ?? 1), "seed \(seed), walk \(walk)")
+        #expect(Set(world.posts).count == world.posts.count, "seed \(seed), walk \(walk)")
+        #expect(world.table.delivery.queue.sendingCount == world.posts.count, "seed \(seed), walk \(walk)")
       }
       var steps = 0
       world.tell(.upload(.stop))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PrismEngine
 
-@Suite("Where an upload stands")
+@Suite("The state of an upload")
 struct UploadStateTests {
   typealias State = UploadState
   static let now: Duration = .seconds(100)
@@ -30,7 +30,9 @@ struct UploadStateTests {
     (paused(.failure, until: 100), .wanted, .draining(), .drain),
     (paused(.held, until: 99), .wanted, .draining(), .drain),
     (paused(.failure), .ended, paused(.failure), .nothing),
-    (paused(.failure), .failed(pause(.held)), paused(.failure), .nothing),
+    (
+      paused(.failure), .failed(pause(.asked, until: 500)), paused(.asked, until: 500), .wait(until: .seconds(500))
+    ),
     (paused(.failure), .stop, .stopped, .nothing),
     (.stopped, .wanted, .stopped, .nothing), (.stopped, .failed(pause(.held)), .stopped, .nothing),
     (.stopped, .trigger(.newCollector, tryAt: now), .stopped, .nothing), (.stopped, .ended, .stopped, .nothing),

@@ -25,13 +25,14 @@ enum ResponseClass {
     switch verdict {
     case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
     case .accepted: return origin != .beforeRequestEnd
-    case .noReceipt, .misconfigured, .unavailable, .unproven, .cancelled: return true
+    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unproven, .cancelled: return true
     }
   }
 
   private static func classify(
     _ status: Int, _ headers: [String: String], _ body: AnswerBody, isAccepted: Bool, _ now: Int64
   ) -> Verdict {
+    let retryAfter = headers["retry-after"].flatMap { RetryAfter.parse($0, serverDate: headers["date"], now: now) }
     switch status {
     case 200...299: return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
     case 413: return .tooLarge(status: status, message: body.message)
@@ -39,10 +40,9 @@ enum ResponseClass {
     case 400, 415, 422:
       guard body.code?.isOfConfiguration == true else { return .unacceptable(status: status, message: body.message) }
       return .misconfigured(status: status, code: body.code, message: body.message)
+    case 409 where headers["prism-missing"] != nil, 425 where headers["prism-missing"] != nil:
+      return .outOfOrder(status: status, cause: cause(status, body), retryAfter: retryAfter)
     case 408, 425, 429, 500...599:
-      let retryAfter = headers["retry-after"].flatMap {
-        RetryAfter.parse($0, serverDate: headers["date"], now: now)
-      }
       return .unavailable(status: status, cause: cause(status, body), retryAfter: retryAfter)
     // Every other 3xx and 4xx says that this request, whatever is in it, is at the wrong door.
     case 300...499: return .misconfigured(status: status, code: body.code, message: body.message)
