@@ -88,8 +88,9 @@ final class Incarnation {
 final class SimulatedTransport: Transport {
   /// Sees a packet leave, and says what becomes of it; nil: nothing, the world is over.
   typealias Begin = @Sendable (PostRequest) -> Deed?
-  /// The packet is at the collector.
-  typealias Arrive = @Sendable (PostRequest, Deed) -> (status: Int, headers: [String: String], body: String)
+  typealias Said = (status: Int, headers: [String: String], body: String)
+  /// The packet is at the collector; nil: it is held there. Since when it is there decides for how long.
+  typealias Arrive = @Sendable (PostRequest, Deed, _ waited: Duration) -> Said?
   typealias End = @Sendable (PostRequest, PostAnswer) -> Void
 
   let time = Mutex<ManualTime?>(nil)
@@ -117,11 +118,19 @@ final class SimulatedTransport: Transport {
     guard let time = time.withLock({ $0 }) else { return Self.failure(.local, mayHaveLeft: false, sent: 0) }
     let (start, sent) = (time.uptime, request.body.count + 500)
     let deadline = start + request.timeout
-    var said: (status: Int, headers: [String: String], body: String)?
+    var said: Said?
     do {
       try await time.sleep(until: min(deadline, start + deed.before))
       if isDead.withLock({ $0 }) { return Self.failure(.cancelled, mayHaveLeft: true, sent: sent) }
-      if start + deed.before < deadline, deed.reaches { said = arrive(request, deed) }
+      if start + deed.before < deadline, deed.reaches {
+        let arrived = time.uptime
+        said = arrive(request, deed, .zero)
+        while said == nil, time.uptime < deadline {
+          try await time.sleep(until: time.uptime + .milliseconds(500))
+          if isDead.withLock({ $0 }) { return Self.failure(.cancelled, mayHaveLeft: true, sent: sent) }
+          said = arrive(request, deed, time.uptime - arrived)
+        }
+      }
       try await time.sleep(until: min(deadline, time.uptime + deed.after))
     } catch { return Self.failure(.cancelled, mayHaveLeft: true, sent: sent) }
     guard time.uptime < deadline else { return Self.failure(.timeout, mayHaveLeft: true, sent: sent) }

@@ -78,7 +78,7 @@ final class Life: @unchecked Sendable {
 
   func start(in folder: String, uptime: Duration, unixMilliseconds: Int64) throws {
     let transport = SimulatedTransport(
-      begin: { [unowned self] in begins($0) }, arrive: { [unowned self] in arrives($0, $1) },
+      begin: { [unowned self] in begins($0) }, arrive: { [unowned self] in arrives($0, $1, waited: $2) },
       end: { [unowned self] in ends($0, $1) })
     incarnation = try Incarnation(
       stage, folder: folder, uptime: uptime, unixMilliseconds: unixMilliseconds, network: FixedNetwork(networkKind),
@@ -199,13 +199,22 @@ final class Life: @unchecked Sendable {
     }
   }
 
-  private func arrives(_ request: PostRequest, _ deed: Deed) -> (status: Int, headers: [String: String], body: String) {
+  private static let heldTime: Duration = .seconds(30)
+
+  private func arrives(_ request: PostRequest, _ deed: Deed, waited: Duration) -> SimulatedTransport.Said? {
     do {
       let packet = try open(request)
-      let answer = { (body: String) in (200, self.receipt(request, body), body) }
+      let window = deed.window.map { ["prism-window": String($0)] } ?? [:]
+      let answer = { (body: String) -> SimulatedTransport.Said in
+        (200, self.receipt(request, body).merging(window) { $1 }, body)
+      }
+      let missing = ["prism-missing": packet.dependsOn?.description ?? ""]
       switch try collector.take(packet, rowsMax: deed.rowsMax) {
       case .accepted: return answer(#"{"duplicate":false}"#)
       case .duplicate: return answer(#"{"duplicate":true}"#)
+      case .held where !deed.holdsNone && waited < Self.heldTime: return nil
+      case .held: return (425, missing, #"{"message":"send the one before it"}"#)
+      case .stranded: return (409, missing, #"{"message":"the one before it was refused"}"#)
       case .refused(let status):
         let name = deed.namesPacket ? #","packetId":"\#(packet.id)""# : ""
         return (status, [:], #"{"message":"can't take it"\#(name)}"#)
@@ -218,13 +227,14 @@ final class Life: @unchecked Sendable {
 
   private func ends(_ request: PostRequest, _ answer: PostAnswer) {
     guard let line = Self.line(request) else { return }
-    rules.ends(line, answer, now: Instant(time))
+    let packet = request.header("Prism-Packet-Id") ?? ""
+    rules.ends(line, packet, answer, now: Instant(time))
     let outcome =
       switch answer.outcome {
       case .response(let status, _, _): String(status)
       case .failure(let failure, _): failure.rawValue
       }
-    note("\(line) \(request.header("Prism-Packet-Id") ?? "") \(outcome) \(answer.bytesSent)")
+    note("\(line) \(packet) \(outcome) \(answer.bytesSent)")
   }
 
   private static func line(_ request: PostRequest) -> Line? {
@@ -248,7 +258,8 @@ final class Life: @unchecked Sendable {
     var digest: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in opened.metas.text { digest = (digest ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
     return SimulatedCollector.Packet(
-      id: headers.packetID, line: line, dependsOn: headers.dependsOn, reports: reports, digest: digest)
+      id: headers.packetID, line: line, dependsOn: headers.dependsOn,
+      pending: request.header("Prism-Pending").flatMap { Int($0) } ?? 0, reports: reports, digest: digest)
   }
 
   /// An honest answer to a packet that is at rest.

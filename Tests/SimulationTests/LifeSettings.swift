@@ -70,7 +70,10 @@ struct LifeSettings {
   private static func change(_ namespace: inout NamespaceConfiguration, _ random: inout SeededRandom) -> String {
     let type = Int.random(in: 0..<namespace.monitorList.count, using: &random)
     let typeName = namespace.monitorList[type].type.text
-    switch Int.random(in: 0..<14, using: &random) {
+    switch Int.random(in: 0..<15, using: &random) {
+    case 14:
+      namespace.window = random.pick([1, 8, 16, 64])
+      return "window \(namespace.window)"
     case 0:
       namespace.maxItem = random.pick([1, 3, 10, 40, 100])
       return "maxItem \(namespace.maxItem)"

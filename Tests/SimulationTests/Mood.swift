@@ -30,6 +30,10 @@ struct Deed {
   var before: Duration = .milliseconds(20), after: Duration = .milliseconds(20)
   /// The packet gets through to the collector.
   var reaches = true
+  /// The collector has no place for packets that wait for another.
+  var holdsNone = false
+  /// What the collector announces in an answer that takes the packet; nil: nothing.
+  var window: Int?
   /// The collector takes no more rows in one packet.
   var rowsMax = Int.max
   var answer = Answer.honest
@@ -45,6 +49,10 @@ struct Deed {
   ) {
     origin = onNewConnection ? .newConnection : random.pick(PostAnswer.Origin.allCases)
     namesPacket = random.oneIn(2)
+    holdsNone = random.oneIn(20)
+    window = random.oneIn(30) ? nil : random.pick([1, 8, 8, 64, 64, 64])
+    // Connections have their own pace: packets come in another order than they left in.
+    (before, after) = (.milliseconds(random.pick([20, 20, 20, 300])), .milliseconds(random.pick([20, 20, 300])))
     switch mood {
     case .healthy: break
     case .unreachable:

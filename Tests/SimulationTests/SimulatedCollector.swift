@@ -14,6 +14,8 @@ struct SimulatedCollector {
     let id: PacketID
     let line: Line
     let dependsOn: PacketID?
+    /// Packets before it that its sender has no receipt for.
+    let pending: Int
     let reports: [ArrivedReport]
     /// Of everything that was encrypted.
     let digest: UInt64
@@ -22,6 +24,10 @@ struct SimulatedCollector {
   enum Verdict: Equatable {
     case accepted, duplicate
     case refused(Int)
+    /// Its predecessor may come.
+    case held
+    /// Its predecessor was refused for good.
+    case stranded
   }
 
   /// Every packet that was ever seen on its way: what was in it.
@@ -31,6 +37,8 @@ struct SimulatedCollector {
   private var applied: [Line: [Int: PacketID]] = [:]
   /// The newest number of each type and priority that was accepted.
   private var newest: [String: Int] = [:]
+  /// Packets that were refused for good.
+  private var refusedPackets: Set<PacketID> = []
   /// Reports that were stored as realtime ones: they leave before others of their type.
   var realtime: Set<Int> = []
   /// Numbers of reports that were alone in a packet that was refused, by their ids: these may be dead letters, though
@@ -52,15 +60,23 @@ struct SimulatedCollector {
   }
 
   mutating func refused(_ packet: Packet) {
+    if !taken.contains(packet.id) { refusedPackets.insert(packet.id) }
     if packet.reports.count == 1 { refusedAlone[packet.reports[0].reportID] = packet.reports[0].number }
   }
 
   mutating func take(_ packet: Packet, rowsMax: Int) throws -> Verdict {
     if taken.contains(packet.id) { return .duplicate }
-    if packet.reports.count > rowsMax { return .refused(413) }
+    if packet.reports.count > rowsMax {
+      refusedPackets.insert(packet.id)
+      return .refused(413)
+    }
     if packet.reports.contains(where: { LifeReport.isPoison($0.number) }) {
       refused(packet)
       return .refused(422)
+    }
+    if packet.pending > 0, let dependsOn = packet.dependsOn, dependsOn != last[packet.line], !taken.contains(dependsOn)
+    {
+      return refusedPackets.contains(dependsOn) ? .stranded : .held
     }
     guard packet.dependsOn == last[packet.line] else {
       let (said, due) = (packet.dependsOn?.description ?? "nothing", last[packet.line]?.description ?? "nothing")
@@ -68,6 +84,7 @@ struct SimulatedCollector {
     }
     for report in packet.reports { try apply(report, of: packet) }
     taken.insert(packet.id)
+    refusedPackets.remove(packet.id)
     last[packet.line] = packet.id
     return .accepted
   }

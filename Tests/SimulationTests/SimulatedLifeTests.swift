@@ -9,6 +9,8 @@ struct SimulatedLifeTests {
     let traceHash: UInt64
     let happenings: Int
     let reports: Int
+    /// The most packets of one namespace and kind that were on their way at a time.
+    let mostInFlight: Int
     let broken: String?
     let tail: String
     let seconds: Double
@@ -34,7 +36,8 @@ struct SimulatedLifeTests {
       let simulated = life.time.uptime - start
       life.end()
       return Outcome(
-        traceHash: life.trace.hash, happenings: life.trace.count, reports: life.oracle.lastNumber, broken: broken,
+        traceHash: life.trace.hash, happenings: life.trace.count, reports: life.oracle.lastNumber,
+        mostInFlight: life.rules.mostInFlight, broken: broken,
         tail: life.trace.tail, seconds: Date().timeIntervalSince(began), simulated: simulated)
     }
   }
@@ -46,9 +49,10 @@ struct SimulatedLifeTests {
       let life = try await Self.live(seed: seed, hours: 48)
       let speed = Double(life.simulated.components.seconds) / life.seconds
       print(
-        "simulated life \(seed): \(life.reports) reports, \(life.happenings) happenings in \(life.seconds) s, \(Int(speed)) times real time"
+        "simulated life \(seed): \(life.reports) reports, \(life.happenings) happenings, \(life.mostInFlight) packets at a time in \(life.seconds) s, \(Int(speed)) times real time"
       )
       try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")
+      #expect(life.mostInFlight > 8, "seed \(seed): hardly a window opened")
     }
   }
 

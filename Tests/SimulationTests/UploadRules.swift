@@ -30,21 +30,33 @@ struct UploadRules {
     var estimatedBytes: Int
   }
 
-  private var inFlight: [Line: InFlight] = [:]
+  /// By packet.
+  private var inFlight: [Line: [String: InFlight]] = [:]
+  /// The windows that the collector announced lately: packets leave beside the answers.
+  private var announced: [Line: [Int]] = [:]
+  /// The most packets of one line that were on their way at a time.
+  private(set) var mostInFlight = 0
   private(set) var windows: [NamespaceName: Window] = [:]
   /// A collector asked to be left alone until then.
-  private var notBefore: [Line: Duration] = [:]
+  private var notBefore: [Line: (until: Duration, saidAt: Duration)] = [:]
 
   mutating func begins(
     _ packet: SimulatedCollector.Packet, estimatedBytes: Int, network: NetworkStatus.Kind, settings: LifeSettings,
     now: Instant
   ) throws {
     let (line, name) = (packet.line, packet.line.namespace)
-    guard inFlight[line] == nil else { throw Broken(description: "two uploads of \(line) at once") }
-    guard settings.isPresent(name), settings[name].isUpload else {
-      throw Broken(description: "\(line) is uploaded, and nobody wants that")
+    let others = inFlight[line, default: [:]]
+    guard others[packet.id.description] == nil else { throw Broken(description: "\(packet.id) is sent twice at once") }
+    // The one that all others wait for may always go.
+    guard packet.pending == 0 || others.count < min(announced[line]?.max() ?? 1, settings[name].window) else {
+      throw Broken(description: "\(others.count) packets of \(line) are on their way, and another one leaves")
     }
-    if let until = notBefore[line], now.uptime < until {
+    mostInFlight = max(mostInFlight, others.count + 1)
+    guard settings.isPresent(name), settings[name].isUpload else {
+      throw Broken(description: "\(line) is uploaded, though isUpload is off")
+    }
+    // A packet that leaves in the moment of the answer did not wait for it.
+    if let (until, saidAt) = notBefore[line], now.uptime < until, now.uptime > saidAt {
       throw Broken(description: "\(line) was asked to wait until \(until), and is sent at \(now.uptime)")
     }
     let isLoopback = settings[name].url?.contains("127.0.0.1") == true
@@ -52,9 +64,14 @@ struct UploadRules {
     guard isLoopback || network != .none else { throw Broken(description: "\(line) is sent without a network") }
     if isMetered {
       try beginsMetered(packet, settings, now)
+      let used = windows[name]!.usedBytes + estimatedBytes
+      guard others.isEmpty || used <= settings[name].maxFlowBytes else {
+        throw Broken(description: "what is on its way of \(name) may use \(used) bytes of its flow")
+      }
       windows[name]!.usedBytes += estimatedBytes
     }
-    inFlight[line] = InFlight(isMetered: isMetered, estimatedBytes: estimatedBytes)
+    inFlight[line, default: [:]][packet.id.description] = InFlight(
+      isMetered: isMetered, estimatedBytes: estimatedBytes)
   }
 
   private mutating func beginsMetered(
@@ -71,18 +88,20 @@ struct UploadRules {
     }
   }
 
-  mutating func ends(_ line: Line, _ answer: PostAnswer, now: Instant) {
-    if let upload = inFlight[line], upload.isMetered {
+  mutating func ends(_ line: Line, _ packet: String, _ answer: PostAnswer, now: Instant) {
+    if let upload = inFlight[line]?[packet], upload.isMetered {
       roll(line.namespace, now)
       let used = windows[line.namespace]!.usedBytes + answer.bytesSent + answer.bytesReceived - upload.estimatedBytes
       windows[line.namespace]!.usedBytes = max(0, used)
     }
-    inFlight[line] = nil
-    notBefore[line] = nil
-    guard case .response(let status, let headers, _) = answer.outcome, [429, 503].contains(status),
-      let seconds = headers["retry-after"].flatMap({ Int($0) })
-    else { return }
-    notBefore[line] = now.uptime + .seconds(seconds)
+    inFlight[line]?[packet] = nil
+    guard case .response(let status, let headers, _) = answer.outcome else { return }
+    if headers["prism-receipt"]?.hasPrefix(packet) == true {
+      announced[line] = (announced[line, default: []] + [headers["prism-window"].flatMap { Int($0) } ?? 1]).suffix(16)
+    }
+    guard [429, 503].contains(status), let seconds = headers["retry-after"].flatMap({ Int($0) }) else { return }
+    let until = max(notBefore[line]?.until ?? .zero, now.uptime + .seconds(seconds))
+    notBefore[line] = (until, now.uptime)
   }
 
   private mutating func roll(_ name: NamespaceName, _ now: Instant) {
@@ -101,10 +120,10 @@ struct UploadRules {
   /// What was not written down yet is lost.
   mutating func wasKilled() {
     for name in windows.keys { windows[name]!.isUncertain = true }
-    (notBefore, inFlight) = ([:], [:])
+    (notBefore, inFlight, announced) = ([:], [:], [:])
   }
 
-  mutating func wasStopped() { inFlight = [:] }
+  mutating func wasStopped() { (inFlight, announced) = ([:], [:]) }
 
   /// The daemon's count is taken over. - Throws: where nothing happened to it, and it is another one than before.
   /// - Parameter startedUnixMilliseconds: as it was put down; nil: nothing was.

@@ -8,7 +8,8 @@ import Testing
 /// `MisbehavingCollectorTests`.
 @Suite("The daemon before a misbehaving collector", .timeLimit(.minutes(30)))
 struct ChaosDaemonTests {
-  private static let names = ["a", "b", "c", "d"]
+  private static let windows = ["a": 1, "b": 8, "c": 64, "d": 64]
+  private static let names = windows.keys.sorted()
   private static let reportsPerNamespace = 300
 
   @Test("one answer in three is wrong, and it is killed three times: nothing is lost, nothing is applied twice")
@@ -25,7 +26,8 @@ struct ChaosDaemonTests {
           """
           url: \(server.url)
           periodicTimerSecond: 1
-          maxItem: 30
+          maxItem: 10
+          window: \(Self.windows[name] ?? 16)
           monitorList: [{type: sample, isUploadPayload: true}]
           """, namespace: name)
       }

@@ -63,6 +63,9 @@ final class ChaosRig: Sendable {
     try? FileManager.default.removeItem(atPath: folder)  // a left folder harms no test
   }
 
+  /// Of the namespaces that misbehaviour is tried on.
+  private static let windows = ["a": 1, "b": 8, "c": 64, "d": 64]
+
   /// - Parameter urls: of each namespace; `https` ones trust `caFile`.
   static func snapshot(
     _ urls: [String: String], caFile: HeldFile? = nil, _ change: (inout NamespaceConfiguration) -> Void = { _ in }
@@ -74,6 +77,7 @@ final class ChaosRig: Sendable {
         name: NamespaceName(name)!,
         monitorList: [MonitoredType(ReportType("order")!), MonitoredType(ReportType("scan")!, isUploadPayload: true)])
       (namespace.url, namespace.keyId, namespace.maxItem) = (url, "main", 12)
+      namespace.window = windows[name] ?? 16
       if url.hasPrefix("https") { namespace.tls.caFile = caFile }
       change(&namespace)
       snapshot.namespaces[namespace.name] = namespace

@@ -11,11 +11,13 @@ import Testing
   private static let writers = 16
   private static let kills = Seed.number("PRISM_E2E_KILLS") ?? 10
 
-  /// A kind each: metas only, payloads too, a quota that drops the oldest, a quota that refuses.
+  /// A kind each: metas only, payloads too, a quota that drops the oldest, a quota that refuses; with windows of 8, 64, 1
+  /// and 16 packets.
   private static let namespaces = [
-    "live": "{url: URL, periodicTimerSecond: 1, monitorList: [{type: sample}]}",
-    "loaded": "{url: URL, periodicTimerSecond: 1, monitorList: [{type: sample, isUploadPayload: true}]}",
-    "evicting": "{url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, monitorList: [{type: sample}]}",
+    "live": "{url: URL, periodicTimerSecond: 1, maxItem: 50, window: 8, monitorList: [{type: sample}]}",
+    "loaded":
+      "{url: URL, periodicTimerSecond: 1, maxItem: 20, window: 64, monitorList: [{type: sample, isUploadPayload: true}]}",
+    "evicting": "{url: URL, periodicTimerSecond: 3, maxStoreMByte: 1, window: 1, monitorList: [{type: sample}]}",
     "refusing": "{url: URL, maxStoreMByte: 1, onFull: refuse, maxItem: 20, monitorList: [{type: sample}]}",
   ]
   private static let names = namespaces.keys.sorted()
