@@ -135,6 +135,7 @@ public final class Collector: Sendable {
         headers: [
           ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
           ("Prism-Accept", PacketEncoding.zstd.rawValue),
+          ("Prism-Window", String(PacketQueue.heldOfDeviceMax)),
         ] + (await versionHeaders()), text: body.text + "\n")
     } catch {
       counts.count(
@@ -147,9 +148,8 @@ public final class Collector: Sendable {
     }
   }
 
-  /// Packets that name this one are not held for it.
+  /// Packets that name this one are not held for it. Headers that can't be read name no packet.
   private func noteRefused(_ request: HTTPRequest, _ kind: RowKind) async {
-    // Headers that can't be read name no packet.
     guard let headers = try? PacketHeaders(kind: kind, { request.headers($0) }) else { return }
     await queue.refuse(
       headers.packetID, of: StreamID(device: headers.deviceID, namespace: headers.namespace, kind: kind))
