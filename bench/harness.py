@@ -17,9 +17,10 @@ TOOLS = ROOT / ".build" / "bench"
 
 def build_tools():
     TOOLS.mkdir(parents=True, exist_ok=True)
-    for name in ("load", "sink"):
+    for name in ("load", "sink", "wanlink"):
         source = ROOT / "bench" / f"{name}.c"
-        subprocess.run(["clang", "-O2", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source], check=True)
+        subprocess.run(
+            ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source], check=True)
 
 
 def free_port():
@@ -67,17 +68,18 @@ class Cost:
 class Sink:
     """The receiver of bench/sink.c."""
 
-    def __init__(self, expect=None, lines=False, port=None):
+    def __init__(self, expect=None, lines=False, port=None, link=None, window=0):
         self.port = port or free_port()
-        command = [TOOLS / "sink", "--port", str(self.port)]
+        command = [*(link.far if link else ()), TOOLS / "sink", "--port", str(self.port), "--window", str(window)]
+        command += ["--any"] if link else []
         command += ["--expect", str(expect)] if expect else []
         command += ["--lines"] if lines else []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         wait_until(self._listens, "the sink")
 
     def _listens(self):
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        listeners = pathlib.Path(f"/proc/{self.process.pid}/net/tcp").read_text()
+        return f":{self.port:04X} 00000000:0000 0A" in listeners
 
     def result(self, seconds=300):
         out, _ = self.process.communicate(timeout=seconds)
@@ -89,11 +91,42 @@ class Sink:
         return self.result()
 
 
+class Link:
+    """Two network namespaces, joined by a line with delay, loss and rate (bench/wanlink.c). Needs root."""
+
+    FAR_ADDRESS = "10.99.0.2"
+
+    def __init__(self, round_trip_milliseconds, loss_percent, rate_mbit=0):
+        self.names = [f"prism-{side}-{os.getpid()}" for side in ("near", "far")]
+        self.near, self.far = (["ip", "netns", "exec", name] for name in self.names)
+        for name in self.names:
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        self.line = subprocess.Popen(
+            [TOOLS / "wanlink", self.names[0], "wan0", self.names[1], "wan0", str(round_trip_milliseconds / 2),
+             str(loss_percent), str(rate_mbit)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.line.stdout.readline()
+        for number, command in enumerate((self.near, self.far), start=1):
+            for words in ("link set lo up", f"addr add 10.99.0.{number}/24 dev wan0", "link set wan0 up"):
+                subprocess.run([*command, "ip", *words.split()], check=True)
+        # The kind of the network is that of the interface with the default route.
+        subprocess.run([*self.near, "ip", "route", "add", "default", "via", Link.FAR_ADDRESS], check=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.line.terminate()
+        self.line.wait()
+        for name in self.names:
+            subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
 class Daemon:
     """prismd with a folder of its own."""
 
-    def __init__(self, programs, namespaces=("bench",), url=None, daemon_keys="", namespace_keys=""):
+    def __init__(self, programs, namespaces=("bench",), url=None, daemon_keys="", namespace_keys="", link=None):
         self.programs = programs
+        self.command = link.near if link else ()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
         self.ingest = self.folder / "ingest.sock"
         (self.folder / "namespaces.d").mkdir()
@@ -115,7 +148,7 @@ class Daemon:
         began = time.monotonic()
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [self.programs / "prismd", "--config", self.folder / "prismd.yaml"], stderr=log,
+                [*self.command, self.programs / "prismd", "--config", self.folder / "prismd.yaml"], stderr=log,
                 env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
         wait_until(self._serves, f"prismd ({self.folder}/log)")
         self.start_seconds = time.monotonic() - began

@@ -1,10 +1,10 @@
-"""S1 to S8: each is a function that runs once and answers its figures by name."""
+"""S1 to S9: each is a function that runs once and answers its figures by name."""
 
 import json
 import subprocess
 import time
 
-from harness import Collector, Daemon, Sink
+from harness import Collector, Daemon, Link, Sink
 
 
 def ingest(programs, events, *load, **daemon):
@@ -50,6 +50,22 @@ def end_to_end(programs, events, rows_per_packet):
             "wireBytesPerEvent": received["bytes"] / events,
             "peakMiB": cost.peak_bytes / 2**20,
         }
+
+
+def over_link(programs, events, rows_per_packet, window, round_trip_milliseconds, loss_percent):
+    """S9: in at the socket, out over a line with delay and loss, to a receiver that takes several packets at a time."""
+    with Link(round_trip_milliseconds, loss_percent) as link:
+        sink = Sink(expect=events, link=link, window=64)
+        keys = f"maxItem: {rows_per_packet}\nwindow: {window}\nperiodicTimerSecond: 1\n"
+        url = f"http://{Link.FAR_ADDRESS}:{sink.port}"
+        with Daemon(programs, url=url, daemon_keys="allowPlain: true\n", namespace_keys=keys, link=link) as prism:
+            prism.load("stream", "--events", events)
+            received = sink.result()
+            return {
+                "eventsPerSecond": events / received["seconds"],
+                "eventsPerPacket": events / received["requests"],
+                "cpuSecondsPerMillion": prism.cost.cpu_seconds * 1e6 / events,
+            }
 
 
 def backlog(programs, events):

@@ -1,8 +1,9 @@
 /* sink: the cheapest receiver: takes packets over HTTP, or lines over TCP, counts them, and keeps nothing.
  *
- *   sink --port PORT [--lines] [--expect N]
+ *   sink --port PORT [--lines] [--expect N] [--window N] [--any]
  *
  * HTTP: every POST is accepted with its Prism-Receipt; Prism-Item-Count is what it counts. --lines: line feeds are.
+ * --window: what it announces as Prism-Window; it counts, so the order is nothing to it. --any: not on loopback only.
  * It ends when --expect have come, or on SIGTERM, and prints one line of JSON: items, requests, bytes, seconds from the
  * first byte to the last, cpuSeconds. SIGUSR1 prints it without ending.
  */
@@ -33,7 +34,8 @@ struct client {
 
 static uint64_t items, requests, bytes;
 static double first, last;
-static bool counts_lines;
+static bool counts_lines, is_public;
+static int window;
 static volatile sig_atomic_t is_over, is_asked;
 
 static void on_signal(int number) {
@@ -63,7 +65,9 @@ static const char *header(const char *head, const char *name) {
 
 static void answer(struct client *client) {
   char text[256];
-  int count = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Receipt: %s\r\nContent-Length: 0\r\n\r\n", client->receipt);
+  int count = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Receipt: %s\r\n", client->receipt);
+  if (window) count += snprintf(text + count, sizeof text - (size_t)count, "Prism-Window: %d\r\n", window);
+  count += snprintf(text + count, sizeof text - (size_t)count, "Content-Length: 0\r\n\r\n");
   if (write(client->descriptor, text, (size_t)count) != count) perror("sink: write");
   items += client->items;
   requests++;
@@ -116,7 +120,7 @@ static void take(struct client *client, const char *data, size_t count) {
 
 static int listen_on(int port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_addr.s_addr = htonl(is_public ? INADDR_ANY : INADDR_LOOPBACK);
   int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(listener, (void *)&address, sizeof address) || listen(listener, 512)) {
@@ -131,6 +135,8 @@ int main(int argc, char **argv) {
   uint64_t expected = UINT64_MAX;
   for (int index = 1; index < argc; index++) {
     if (!strcmp(argv[index], "--lines")) counts_lines = true;
+    else if (!strcmp(argv[index], "--any")) is_public = true;
+    else if (!strcmp(argv[index], "--window") && index + 1 < argc) window = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--port") && index + 1 < argc) port = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--expect") && index + 1 < argc) expected = strtoull(argv[++index], NULL, 10);
     else { fprintf(stderr, "sink: %s: unknown\n", argv[index]); return 64; }
