@@ -17,7 +17,7 @@ public actor Engine {
   /// Where the ingest socket hands its batches to.
   public nonisolated var sink: any ReportSink { ingest }
 
-  /// Who follows reports as they come.
+  /// Passes reports to their followers as they come.
   public nonisolated let feed = ReportFeed()
 
   nonisolated let parts: PipelineParts
@@ -28,14 +28,14 @@ public actor Engine {
   /// For probes of collectors; packets go by `parts.output`.
   nonisolated let transport: any Transport
   private let deviceID: String
-  /// The derived one, used where the configuration names none.
+  /// The derived one, used if the configuration names no id.
   var automaticDeviceID: String { deviceID }
   private let rest: @Sendable () -> Void
   private(set) var pipelines: [NamespaceName: NamespacePipeline] = [:]
   private var loops: [Task<Void, Never>] = []
   private var adoption: Task<Void, Never>?
 
-  /// - Parameter deviceID: the derived one, used where the configuration names none.
+  /// - Parameter deviceID: the derived one, used if the configuration names no id.
   /// - Parameter output: where packets go; nil: to each namespace's `url` over `transport`.
   /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, also where its
   ///   `window` is larger; 1 to 64. So one that is slow does not take all transfers.
@@ -97,8 +97,8 @@ public actor Engine {
     await refreshPipelines(changed: change.namespaces)
   }
 
-  /// The files were read again, whatever came of it: what a fault of configuration holds is tried at once. The fault may
-  /// have been at the collector.
+  /// The files were read again, with any result: rows that a fault of configuration holds are tried at once. The fault
+  /// may have been at the collector.
   public func reloaded() async {
     for pipeline in pipelines.values { await pipeline.reloaded() }
   }
@@ -125,7 +125,7 @@ public actor Engine {
   /// How the store is: what `/readyz` and the metrics tell. Never waits.
   public nonisolated var storeHealth: StoreHealth { parts.store.health }
 
-  /// - Returns: false for a namespace that nobody knows.
+  /// - Returns: false for an unknown namespace.
   func flush(_ namespace: NamespaceName?) async -> Bool {
     guard let namespace else {
       for pipeline in inOrder { await pipeline.flush() }
@@ -159,7 +159,7 @@ public actor Engine {
     }
   }
 
-  /// What can't be read is taken for a namespace with reports and without notes.
+  /// Notes that can't be read: the namespace is taken for one with reports and without notes.
   private func remains() async -> [NamespaceName: NamespaceRemains] {
     do { return try await parts.store.remains() } catch {
       parts.log.warning("what was known of the namespaces' retries can't be read", ["cause": error.description])

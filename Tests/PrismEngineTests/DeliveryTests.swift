@@ -339,7 +339,7 @@ struct DeliveryTests {
     await next.stop()
   }
 
-  @Test("a POST that this side gave up, though nobody stops, is tried again after a pause")
+  @Test("a POST that this side gave up without a stop is tried again after a pause")
   func strayCancel() async throws {
     let rig = DeliveryRig(ScriptedTransport { _ in ScriptedTransport.failure(.cancelled, mayHaveLeft: true) })
     let engine = try await rig.engine()

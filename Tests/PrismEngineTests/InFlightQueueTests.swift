@@ -31,7 +31,7 @@ struct InFlightQueueTests {
     #expect(!queue.isExhausted && !queue.isDone, "their rows wait again")
   }
 
-  @Test("a packet whose POST was not answered yet is never released, whatever fails meanwhile") func onItsWay() {
+  @Test("a packet whose POST was not answered yet is never released, with any failure meanwhile") func onItsWay() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
     queue.release()
@@ -61,7 +61,7 @@ struct InFlightQueueTests {
     #expect(queue.entries.map(\.id) == [Self.ids[2], Self.ids[3], Self.ids[1]] && queue.dispositions.isEmpty)
   }
 
-  @Test("halves stand where their whole stood, and are read once that is committed") func split() {
+  @Test("halves take the place of their whole, and are read once that is committed") func split() {
     var queue = threeClaimed()
     queue.began(Self.ids[0])
     queue.answered(Self.ids[0], mayHaveLeft: true)

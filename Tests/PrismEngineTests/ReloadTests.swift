@@ -6,7 +6,7 @@ import Testing
 
 @testable import PrismEngine
 
-/// Who notices a new configuration, and what ends a pause.
+/// The parts that notice a new configuration, and the end of a pause.
 @Suite("Reload")
 struct ReloadTests {
   private static let shop = NamespaceName("shop")!

@@ -79,7 +79,7 @@ struct SenderTests {
     #expect(taken.map { $0.header("Prism-Depends-On") } == [nil, nil])
   }
 
-  @Test("its note is read as it was written, and a damaged one is none")
+  @Test("its note is read as it was written, and a damaged one is ignored")
   func note() {
     for former in [nil, PacketID("01932e6a-7c00-7abc-8def-0123456789ab")] {
       let sender = StreamIdentity(deviceID: "kiosk-7", former: former)

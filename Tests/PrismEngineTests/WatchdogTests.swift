@@ -7,10 +7,10 @@ import Testing
 
 @testable import PrismEngine
 
-/// What the daemon feeds its watchdog on.
+/// The turns that feed the daemon's watchdog.
 @Suite("The turns that a watchdog is fed on")
 struct WatchdogTests {
-  /// Keeps the thread of whoever draws while it is shut.
+  /// Keeps the thread of its caller while it is shut.
   private final class Gate: Sendable {
     private let opened = DispatchSemaphore(value: 0)
     private let state = Mutex((isShut: false, isHolding: false))

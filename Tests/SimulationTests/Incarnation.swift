@@ -7,7 +7,7 @@ import Synchronization
 @testable import PrismEngine
 @testable import PrismStore
 
-/// One run of the engine over the store in a folder: from its start to a clean stop, or to being abandoned as by a
+/// One run of the engine over the store in a folder, from its start to a clean stop. Or to being abandoned as by a
 /// `kill -9`, after which nothing that it does matters any more.
 final class Incarnation {
   let folder: String
@@ -101,7 +101,7 @@ final class SimulatedTransport: Transport {
     (self.begin, self.arrive, self.end) = (begin, arrive, end)
   }
 
-  /// From now on nothing gets through, and nobody is told of it.
+  /// From now on nothing gets through, and there is no answer.
   func die() { isDead.withLock { $0 = true } }
 
   func post(_ request: PostRequest) async -> PostAnswer {

@@ -45,7 +45,7 @@ extension Life {
     }
   }
 
-  /// What the file says, against what the ledger in it says.
+  /// Compares the rows of the file with the ledger in it.
   func checkFile() throws {
     let connection = try SQLiteConnection(.init(path: incarnation.folder + "/prism.db", isReadOnly: true))
     func number(_ sql: String) throws -> Int { Int(try connection.firstInt(sql) ?? 0) }
@@ -88,7 +88,7 @@ extension Life {
     try checkDeadLetters()
   }
 
-  /// What the engine says of each type.
+  /// The engine's explanation for each type.
   private func explained(_ line: Line) -> String {
     let (engine, types) = (engine, settings[line.namespace].monitorList.map(\.type))
     return stage.perform {
@@ -101,7 +101,7 @@ extension Life {
     }
   }
 
-  /// Only what was refused alone is laid aside.
+  /// Only reports that were refused alone become dead letters.
   private func checkDeadLetters() throws {
     for letter in try deadLetters() {
       guard collector.refusedAlone[letter.reportID] != nil else {

@@ -11,8 +11,8 @@ import Synchronization
 @testable import PrismEngine
 @testable import PrismStore
 
-/// Days of a daemon in seconds: the real engine over the real store, in a world of clients, networks, collectors, clocks
-/// and operators that one seed drives. Whatever is promised is checked whenever anything happened.
+/// Days of a daemon in seconds: the real engine over the real store, in a world of clients, networks, collectors,
+/// clocks and operators that one seed drives. Every promise is checked whenever anything happened.
 ///
 /// `@unchecked Sendable`: it lives on its stage's one thread.
 final class Life: @unchecked Sendable {
@@ -27,7 +27,7 @@ final class Life: @unchecked Sendable {
   var settings = LifeSettings()
   var moods: [NamespaceName: Mood] = [:]
   var networkKind = NetworkStatus.Kind.unmetered
-  /// The first promise that was broken, where nobody could throw.
+  /// The first promise that was broken, in a place that can't throw.
   var broken: Broken?
   private(set) var incarnation: Incarnation!
   /// By namespace and user.
@@ -90,7 +90,7 @@ final class Life: @unchecked Sendable {
     }
   }
 
-  /// What the store knows of the namespaces' use of metered networks, before the engine works on it.
+  /// Takes over the namespaces' use of metered networks from the store, before the engine works on it.
   private func takeUpFlow() throws {
     let store = incarnation.store
     let notes = stage.perform { () -> [NamespaceName: [UInt8]] in

@@ -4,7 +4,7 @@ import PrismProtocol
 /// A report of the simulation: everything about it follows from its number, so that one that is damaged, mixed up or
 /// made up is seen at the collector.
 struct LifeReport {
-  /// Who reports in the simulation.
+  /// The users that report in the simulation.
   static let users: [UInt32] = [1000, 1001]
 
   let number: Int
@@ -16,7 +16,7 @@ struct LifeReport {
   /// The client's own; nil: the daemon makes one.
   let clientID: String?
 
-  /// The collector can't take it, whatever it comes with.
+  /// The collector can't take it, alone or with others.
   var isPoison: Bool { Self.isPoison(number) }
   static func isPoison(_ number: Int) -> Bool { number % 211 == 17 }
 
@@ -53,7 +53,7 @@ struct ArrivedReport {
     guard let type = Self.value("MONITOR_TYPE", in: text), let id = Self.value("REPORT_ID", in: text),
       let start = text.range(of: #","n":"#, last: true),
       let number = Int(text[start.upperBound...].prefix { $0 != "," })
-    else { throw Broken(description: "a meta that nobody wrote: \(text)") }
+    else { throw Broken(description: "a meta that no client wrote: \(text)") }
     let prefix = namespace.isBusiness ? "\(namespace)-" : ""
     guard type.hasPrefix(prefix), namespace.isBusiness || !type.contains("-") else {
       throw Broken(description: "a report of \(type) is in a packet of \(namespace)")

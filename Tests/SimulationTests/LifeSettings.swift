@@ -3,7 +3,7 @@ import PrismPacket
 import PrismProtocol
 import PrismTestSupport
 
-/// What the simulated operator has configured.
+/// The settings of the simulated operator.
 struct LifeSettings {
   static let names = ["prism", "shop", "lab", "home"].map { NamespaceName($0)! }
   static let keys: [DaemonConfiguration.Key] = [

@@ -2,11 +2,11 @@ import PrismEngine
 import PrismProtocol
 import PrismTestSupport
 
-/// How a collector, or what stands before it, behaves for a while.
+/// How a collector, or a proxy before it, behaves for a while.
 enum Mood: String, CaseIterable {
   case healthy, unreachable, hanging, slow, resetting, forgetful, failing, asking, misconfigured, portal, narrow
   case rejecting
-  /// What comes on a kept connection is not for the packet: it was sent by a server or a proxy beside its answers.
+  /// Bytes on a kept connection are not for the packet: a server or a proxy sent them beside its answers.
   case straying
   /// Has another key under the id.
   case foreignKey
@@ -14,10 +14,10 @@ enum Mood: String, CaseIterable {
   case moody
 }
 
-/// What becomes of one POST.
+/// The treatment of one POST.
 struct Deed {
   enum Answer {
-    /// What the collector says of the packet.
+    /// The collector's answer to the packet.
     case honest
     case status(Int, [String: String], body: String)
     case failure(PostAnswer.Failure, mayHaveLeft: Bool)
@@ -32,7 +32,7 @@ struct Deed {
   var reaches = true
   /// The collector has no place for packets that wait for another.
   var holdsNone = false
-  /// What the collector announces in an answer that takes the packet; nil: nothing.
+  /// The window that the collector announces in an answer that takes the packet; nil: no window.
   var window: Int?
   /// The collector takes no more rows in one packet.
   var rowsMax = Int.max
@@ -70,7 +70,7 @@ struct Deed {
       let headers = random.oneIn(2) ? [:] : ["prism-receipt": "01890000-0000-7000-8000-000000000000"]
       answer = .status(random.pick([200, 204]), headers, body: "<html>Welcome to the hotel</html>")
     case .narrow: rowsMax = 3
-    // Whoever says that of a packet that was taken before lies, and no sender can know: the sane ones don't.
+    // A collector that says that of a packet that it took before lies, and no sender can know: the sane ones don't.
     case .rejecting:
       guard !isKnown else { break }
       refuse(random.pick([400, 413, 415, 422]))

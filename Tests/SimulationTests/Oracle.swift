@@ -3,7 +3,8 @@ import PrismProtocol
 import PrismStore
 import PrismTestSupport
 
-/// What the clients were told, kept apart from the daemon: what must be at the collector, or under a name in the ledger.
+/// The answers that the clients got, kept apart from the daemon: reports that must be at the collector, or in the
+/// ledger.
 struct Oracle {
   typealias Line = SimulatedCollector.Line
 

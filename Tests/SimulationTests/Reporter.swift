@@ -5,7 +5,7 @@ import PrismTestSupport
 /// A client's connection: its bytes go through the real conversation, admission and batches, its answers are read as a
 /// client reads them.
 struct Reporter {
-  /// What a report was answered.
+  /// The answer to a report.
   enum Answer: Equatable {
     case stored(id: String, isDuplicate: Bool)
     case refused(RefusalCode)
@@ -22,7 +22,7 @@ struct Reporter {
 
   mutating func take(_ rules: AdmissionRules) { conversation.take(rules) }
 
-  /// What goes to the next commit.
+  /// The batches of the next commit.
   mutating func batches(of reports: [LifeReport], unixMilliseconds: Int64) -> [ReportBatch] {
     for report in reports {
       var turn = WorkTurn.unbounded

@@ -2,7 +2,7 @@ import PrismPacket
 import PrismProtocol
 import PrismTestSupport
 
-/// A collector that remembers packet ids, and sees whatever is promised of what comes to it (docs/delivery.md).
+/// A collector that remembers packet ids, and checks each promise on the packets that it gets (docs/delivery.md).
 struct SimulatedCollector {
   struct Line: Hashable {
     let namespace: NamespaceName
@@ -41,8 +41,8 @@ struct SimulatedCollector {
   private var refusedPackets: Set<PacketID> = []
   /// Reports that were stored as realtime ones: they leave before others of their type.
   var realtime: Set<Int> = []
-  /// Numbers of reports that were alone in a packet that was refused, by their ids: these may be dead letters, though
-  /// nobody was told the id.
+  /// Numbers of reports that were alone in a packet that was refused, by their ids. These may be dead letters, though
+  /// no client got the id.
   private(set) var refusedAlone: [String: Int] = [:]
   /// Reports that wait out of their order, because somebody put them back.
   var outOfOrder: Set<Int> = []
@@ -51,7 +51,7 @@ struct SimulatedCollector {
   func hasApplied(_ number: Int, _ line: Line) -> Bool { applied[line]?[number] != nil }
   func appliedCount(_ line: Line) -> Int { applied[line]?.count ?? 0 }
 
-  /// A packet is on its way: wherever it gets to, it says what it always said.
+  /// A packet is on its way: it always says the same, at any place that it gets to.
   mutating func saw(_ packet: Packet) throws {
     let before = seen.updateValue(packet.digest, forKey: packet.id)
     guard before == nil || before == packet.digest else {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Simulated life", .serialized)
 struct SimulatedLifeTests {
-  /// What a life came to.
+  /// The result of a life.
   struct Outcome: Sendable {
     let traceHash: UInt64
     let happenings: Int

@@ -5,16 +5,16 @@ import PrismBase
 import PrismTestSupport
 import Synchronization
 
-/// Runs Swift's concurrency on one thread, one job at a time, in an order drawn from a seed: whoever may run next is
-/// chosen at random, so that a seed is a schedule, and the same seed is the same schedule again.
+/// Runs Swift's concurrency on one thread, one job at a time, in an order drawn from a seed. The next job is chosen at
+/// random from those that may run. So a seed is a schedule, and the same seed is the same schedule again.
 ///
-/// Tasks, and actors without an executor of their own, are taken from the runtime by its hook. Actors on dispatch queues
-/// (the store, the packet builder) run there; the stage lets their queues run in turn after every job, so that they too
-/// are one at a time.
+/// Tasks, and actors without an executor of their own, are taken from the runtime by its hook. Actors on dispatch
+/// queues (the store, the packet builder) run there. The stage lets their queues run in turn after every job, so that
+/// they too are one at a time.
 ///
 /// `@unchecked Sendable`: everything but `ready` is touched on the stage's own thread only.
 final class Stage: @unchecked Sendable {
-  /// What was enqueued and has not run.
+  /// Jobs that were enqueued and have not run.
   private let ready = Mutex<[Job]>([])
   private struct Job: @unchecked Sendable { let pointer: UnsafeMutableRawPointer }
   private var random: SeededRandom
@@ -117,7 +117,7 @@ final class Stage: @unchecked Sendable {
     return value
   }
 
-  /// Runs `work` on the process's own executor, while the stage stands still.
+  /// Runs `work` on the process's own executor, while the stage waits.
   func outside<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) throws -> Value {
     job_hook_bind(nil)
     defer { job_hook_bind(Unmanaged.passUnretained(self).toOpaque()) }

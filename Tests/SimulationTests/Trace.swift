@@ -1,7 +1,7 @@
 import Glibc
 
-/// What happened, in order: hashed as it comes, so that two runs can be compared, the last lines kept for who has to
-/// understand a failure.
+/// The events, in order: hashed as they come, so that two runs can be compared. The last lines are kept for the reader
+/// of a failure.
 struct Trace {
   private static let linesMax = 120
 

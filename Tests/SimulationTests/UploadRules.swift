@@ -4,7 +4,8 @@ import PrismTestSupport
 
 @testable import PrismEngine
 
-/// What must hold whenever a POST begins, kept from outside of the engine (docs/delivery.md, "Gates" and "DeliveryDecision").
+/// The rules that must hold whenever a POST begins, kept outside of the engine (docs/delivery.md, "Gates" and
+/// "DeliveryDecision").
 struct UploadRules {
   typealias Line = SimulatedCollector.Line
 
@@ -12,7 +13,7 @@ struct UploadRules {
   struct Window {
     var began: Duration
     var usedBytes = 0
-    /// Whatever was put down of it may be lost or misread: the daemon's own count is taken over at its next start.
+    /// Its notes may be lost or misread: the daemon's own count is taken over at its next start.
     var isUncertain = false
     /// The wall clock was behind this at the last start, and ends the window should it be set right.
     var startedUnixMilliseconds: Int64?
@@ -117,7 +118,7 @@ struct UploadRules {
     notBefore = [:]
   }
 
-  /// What was not written down yet is lost.
+  /// Counts that were not written down yet are lost.
   mutating func wasKilled() {
     for name in windows.keys { windows[name]!.isUncertain = true }
     (notBefore, inFlight, announced) = ([:], [:], [:])

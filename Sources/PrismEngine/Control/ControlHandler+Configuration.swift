@@ -3,7 +3,7 @@ import PrismConfig
 import PrismProtocol
 import PrismStore
 
-// `reload`, `config-show` and `config-diff`. Nothing of what a key, token or certificate file holds is ever told.
+// `reload`, `config-show` and `config-diff`. They never show the content of a key, token or certificate file.
 extension ControlHandler {
   func reload() async throws(Refused) -> [JSONValue.Member] {
     switch await configuration.reload() {

@@ -25,7 +25,7 @@ public struct ControlHandler: Sendable {
 
   /// - Parameter caller: decides what is answered, and is named in the log with what changes something.
   public func handle(_ request: ControlRequest, from caller: ControlCaller) -> AsyncStream<JSONValue> {
-    if let refused = objection(to: request.command, from: caller) {
+    if let refused = refusal(of: request.command, from: caller) {
       return AsyncStream {
         $0.yield(refused.json)
         $0.finish()
@@ -60,7 +60,7 @@ public struct ControlHandler: Sendable {
     var json: JSONValue { ["error": ["message": .string(message), "exitCode": .int(exitCode)], "done": true] }
   }
 
-  private func objection(to command: ControlRequest.Command, from caller: ControlCaller) -> Refused? {
+  private func refusal(of command: ControlRequest.Command, from caller: ControlCaller) -> Refused? {
     guard caller.role < command.role else { return nil }
     engine.parts.log.fault(
       "control.role.\(caller.userID)", "refused a control command",

@@ -17,7 +17,7 @@ struct Delivery: Sendable {
   private(set) var queue = InFlightQueue()
   private(set) var retry = RetryRecord()
   private(set) var counters = EngineCounters()
-  /// What the collector announced last.
+  /// The features that the collector announced last.
   private(set) var receiver = ReceiverFeatures()
   /// When a packet was accepted last, in milliseconds since 1970.
   private(set) var lastSuccess: Int64?

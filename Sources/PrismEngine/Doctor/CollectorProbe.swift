@@ -36,7 +36,7 @@ struct CollectorProbe: Sendable {
     return (question, request)
   }
 
-  /// What the answer says, each thing a finding of its own.
+  /// The facts of the answer, each a finding of its own.
   /// - Parameter now: this machine's clock when the answer came, in milliseconds since 1970.
   func findings(_ outcome: PostAnswer.Outcome, to question: ProbeQuestion, now: Int64) -> [Finding] {
     switch outcome {
@@ -99,10 +99,10 @@ struct CollectorProbe: Sendable {
     let check = "token of \(names)"
     switch verdict {
     case .ok: return Finding(check, .ok, "the collector takes it")
-    case .notAsked: return Finding(check, .ok, "the collector asks for none")
+    case .notAsked: return Finding(check, .ok, "the collector needs no token")
     case .missing:
       return Finding(
-        check, .fault, "the collector at \(url) asks for a token, and none is configured",
+        check, .fault, "the collector at \(url) asks for a token, and no token is configured",
         advice: "set tokenFile to a token that the collector accepts, then `prismctl reload`")
     case .wrong, .unknown, .hidden:
       return Finding(

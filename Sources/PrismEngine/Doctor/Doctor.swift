@@ -4,8 +4,8 @@ import PrismPacket
 import PrismProtocol
 import PrismStore
 
-/// What only the daemon can look at for `prismctl doctor`: its database, and its collectors as it reaches them, with its
-/// own user, sandbox and CA files.
+/// The checks of `prismctl doctor` that only the daemon can do: of its database, and of its collectors as it reaches
+/// them, with its own user, sandbox and CA files.
 struct Doctor: Sendable {
   static let probeTimeout: Duration = .seconds(10)
   /// Collectors that are probed at one time.

@@ -9,12 +9,12 @@ struct Gates: Sendable {
   var kind: RowKind
   var network: NetworkStatus
   var flow: FlowWindow
-  /// nil: none, or it is just being ended by this upload.
+  /// nil if there is no pause, or if this upload is just ending it.
   var pause: UploadState.Pause?
   var lastFailure: RetryRecord.Failure?
   var circuit: Circuit
   var isStopping: Bool
-  /// Reports of this namespace and kind that are still to be brought over; nil: none is waited for.
+  /// Reports of this namespace and kind that are still to be brought over; nil if no report is waited for.
   var awaited: Int?
   var now: Instant
 
@@ -53,7 +53,7 @@ struct Gates: Sendable {
     }
     if settings.collector == nil { return ShutGate(.url, "no url is configured: rows are stored and nothing is sent") }
     if !configuration.isUpload { return ShutGate(.isUpload, "isUpload is off in the configuration") }
-    if settings.key == nil { return ShutGate(.key, "keyId names none of the daemon's keys") }
+    if settings.key == nil { return ShutGate(.key, "the daemon has no key of this keyId") }
     if kind.hasPayload && settings.payloadTypes.isEmpty {
       return ShutGate(.isUploadPayload, "no type of the monitor list has isUploadPayload")
     }
@@ -95,7 +95,7 @@ struct Gates: Sendable {
   }
 
   /// Why rows of `type` are not leaving, though they may be waiting; nil when they are on their way.
-  /// - Parameter due: when the next upload is; nil: none is wished for.
+  /// - Parameter due: when the next upload is; nil if no upload is requested.
   /// - Parameter isSpaced: the metered interval holds it back.
   func shutGate(for type: ReportType, due: Duration?, isSpaced: Bool) -> ShutGate? {
     if let shut = configurationGate ?? salvageGate { return shut }

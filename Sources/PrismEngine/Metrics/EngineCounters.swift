@@ -1,6 +1,6 @@
-/// What delivery did since the daemon started, of one namespace and kind.
+/// Counts the deliveries since the daemon started, of one namespace and kind.
 public struct EngineCounters: Sendable, Equatable {
-  /// What an attempt came to; the raw value is a metric's label.
+  /// The result of an attempt; the raw value is a metric's label.
   public enum Result: String, Sendable, CaseIterable {
     case accepted, duplicate
     case noReceipt = "no_receipt"

@@ -1,9 +1,9 @@
 public import PrismProtocol
 
-/// What came of one attempt to deliver a packet.
+/// The result of one attempt to deliver a packet.
 public struct DeliveryOutcome: Sendable, Equatable {
-  /// What decides over the packet (docs/delivery.md, "Delivery decision"). A `status` is the receiver's own number, for
-  /// people: dead letters and `prismctl status` show it.
+  /// The part of the answer that decides over the packet (docs/delivery.md, "Delivery decision"). A `status` is the
+  /// receiver's own number, for people: dead letters and `prismctl status` show it.
   public enum Verdict: Sendable, Equatable {
     /// It is at rest at the receiver.
     case accepted(wasDuplicate: Bool)
@@ -28,7 +28,7 @@ public struct DeliveryOutcome: Sendable, Equatable {
     case cancelled
   }
 
-  /// What the answer means for the packet.
+  /// The answer's meaning for the packet.
   public var verdict: Verdict
   /// A byte of the packet may have reached the other side: it keeps its id and its rows until it is settled.
   public var mayHaveLeft: Bool
@@ -36,9 +36,9 @@ public struct DeliveryOutcome: Sendable, Equatable {
   public var bytesSent: Int, bytesReceived: Int
   /// From the attempt's begin to its end.
   public var duration: Duration
-  /// What the receiver says of itself; nil: no receiver answered, or nothing is known of it.
+  /// The receiver's announcements; nil: no receiver answered, or nothing is known of it.
   public var receiver: ReceiverFeatures?
-  /// The version of the remote configuration that the receiver has; nil: it names none.
+  /// The version of the remote configuration that the receiver has; nil if it names no version.
   public var configurationVersion: Int64?
 
   public init(
@@ -49,7 +49,7 @@ public struct DeliveryOutcome: Sendable, Equatable {
   }
 }
 
-/// What a receiver announces in its answers.
+/// The features that a receiver announces in its answers.
 public struct ReceiverFeatures: Sendable, Equatable {
   /// `Prism-Accept: zstd`
   public var takesZstd = false

@@ -211,13 +211,13 @@ extension RemoteState {
     _ document: RemoteDocument, since: Int64?, _ now: Instant, _ random: UInt64
   ) -> Action {
     (failuresInRow, cause) = (0, nil)
-    if let objection = objection(to: document, since: since, now.unixMilliseconds) {
-      return refuse(document.number, objection, now, random)
+    if let refusal = refusal(of: document, since: since, now.unixMilliseconds) {
+      return refuse(document.number, refusal, now, random)
     }
     if since != nil, document.isFull || document.namespaces.count > Self.changesMax { return ask(since: nil) }
     var next = layer.with(document, isWhole: since == nil)
     if source?.publicKey != nil {
-      if let objection = objection(to: next) { return refuse(document.number, objection, now, random) }
+      if let refusal = refusal(of: next) { return refuse(document.number, refusal, now, random) }
       next.noteTimes(of: document, now: now.unixMilliseconds)
     }
     let cause = Cause.document(number: document.number)
@@ -227,7 +227,7 @@ extension RemoteState {
     return .apply(next)
   }
 
-  private func objection(to document: RemoteDocument, since: Int64?, _ now: Int64) -> String? {
+  private func refusal(of document: RemoteDocument, since: Int64?, _ now: Int64) -> String? {
     if let answers = document.since, answers != since {
       let asked = since.map { "what changed since \($0)" } ?? "everything"
       return "since: is \(answers), but \(asked) was asked for"
@@ -236,7 +236,7 @@ extension RemoteState {
     guard let version = document.version else {
       return "version: is missing; with remote.publicKey every answer needs one"
     }
-    if let objection = objection(toVersion: version) { return objection }
+    if let refusal = refusal(ofVersion: version) { return refusal }
     guard let expireTime = document.expireTime else {
       return "expireTime: is missing; with remote.publicKey every answer needs one"
     }
@@ -246,7 +246,7 @@ extension RemoteState {
     return "expireTime: is \(then), and it is \(here) here; an old answer is played back, or a clock is wrong"
   }
 
-  private func objection(toVersion version: Int64) -> String? {
+  private func refusal(ofVersion version: Int64) -> String? {
     guard let floor = layer.version else { return nil }
     if version < floor { return "version: is \(version), older than \(floor), which was taken already" }
     guard version - floor > Self.versionStepMax else { return nil }
@@ -254,7 +254,7 @@ extension RemoteState {
   }
 
   /// Under one version the server says one thing; but everything may be said again where it was forgotten here.
-  private func objection(to next: RemoteLayer) -> String? {
+  private func refusal(of next: RemoteLayer) -> String? {
     guard let version = next.version, version == layer.version, layer.updateTime != nil,
       next.offered != layer.offered
     else { return nil }

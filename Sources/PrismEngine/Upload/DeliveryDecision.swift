@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismStore
 
-/// What becomes of a packet after an attempt (docs/delivery.md, "Delivery decision").
+/// The decision on a packet after an attempt (docs/delivery.md, "Delivery decision").
 enum DeliveryDecision: Sendable, Equatable {
   /// It is done with: delivered, or its rows are dead letters.
   case settled(Disposition)
@@ -16,7 +16,7 @@ enum DeliveryDecision: Sendable, Equatable {
   /// As it is, for the next start.
   case kept
 
-  /// What went wrong, for people and for what advises them.
+  /// The fault of an attempt, for people and for advice.
   struct Problem: Sendable, Equatable {
     var cause: String
     /// nil where no whole answer came.

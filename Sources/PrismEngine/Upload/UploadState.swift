@@ -1,10 +1,10 @@
-/// Where the upload of one namespace and kind stands. A value that decides; `NamespacePipeline` does what it says.
+/// The state of the upload of one namespace and kind. A value that decides; `NamespacePipeline` does what it says.
 enum UploadState: Sendable, Equatable {
   /// Next: draining, when rows may wait and the gates are open.
   case idle
   /// Packet after packet leaves. Next, when the last of them is dealt with and committed: idle, when nothing waits or a
-  /// gate shut; draining, when an upload was wished for meanwhile, which may be for rows that this one has passed; paused,
-  /// after a failure. `triggers` came meanwhile: the failure may be of before.
+  /// gate shut. Draining, when an upload was requested meanwhile, which may be for rows that this one has passed.
+  /// Paused, after a failure. `triggers` came meanwhile: the failure may be of before.
   case draining(isWanted: Bool = false, triggers: Set<RetryTrigger> = [])
   /// A failure asked for a pause; the same packet goes first after it. Next: draining.
   case paused(Pause)
@@ -29,7 +29,7 @@ enum UploadState: Sendable, Equatable {
   }
 
   enum Event: Sendable, Equatable {
-    /// An upload is wished for, or a pause may be over.
+    /// An upload is requested, or a pause may be over.
     case wanted
     /// The drain found nothing more to send, or a gate shut.
     case ended
@@ -94,7 +94,7 @@ enum UploadState: Sendable, Equatable {
 }
 
 extension UploadState.Pause.Reason {
-  /// What a collector asked for is waited for whatever happens here, unless it is another collector now.
+  /// A pause that a collector asked for is kept, unless it is another collector now.
   func ends(by trigger: UploadState.RetryTrigger) -> Bool {
     switch (self, trigger) {
     case (_, .newCollector): true

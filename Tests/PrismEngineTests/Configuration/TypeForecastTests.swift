@@ -30,7 +30,7 @@ struct TypeForecastTests {
     ([wifi], [plain], ["1,204 rows of order would be sent on metered networks too"]),
   ]
 
-  @Test("is told by type and kind, with counts", arguments: cases)
+  @Test("is shown by type and kind, with counts", arguments: cases)
   func words(old: [MonitoredType], new: [MonitoredType], words: [String]) {
     var counts = TypeCounts()
     (counts.metas, counts.payloads) = ([Self.order: 1204], [Self.order: 1])

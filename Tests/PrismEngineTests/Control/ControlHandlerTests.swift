@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Control: roles and the log of changes")
 struct ControlHandlerTests {
-  /// What the daemon logged.
+  /// The lines that the daemon logged.
   private final class Book: Sendable {
     private let state = Mutex<[String]>([])
     var lines: [String] { state.withLock { $0 } }
@@ -79,7 +79,7 @@ struct ControlHandlerTests {
     await rig.engine.stop()
   }
 
-  @Test("each change is one line with who, what and how many, whatever the log's level; looking is none")
+  @Test("each change is one line with who, what and how many, at any level of the log; looking is no change")
   func changes() async throws {
     let rig = try await Rig()
     await rig.delivery.report(1...5, to: rig.engine)

@@ -8,9 +8,9 @@ import Testing
 @testable import PrismEngine
 
 /// Random walks: what is asked for is answered in any order, well or badly.
-@Suite("Delivery, whatever comes in whatever order")
+@Suite("Delivery, with any events in any order")
 struct DeliveryWalkTests {
-  /// What the actor would have under way.
+  /// The work that the actor would have under way.
   private struct World {
     var table = DeliveryTable()
     var random: SeededRandom

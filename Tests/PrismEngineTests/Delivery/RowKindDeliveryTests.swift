@@ -7,7 +7,7 @@ import Testing
 @testable import PrismEngine
 
 /// Holds without a third kind of row, and with the one of Tests/Extending/thirdRowKind.patch (docs/extending.md, "Add a
-/// row kind"), which takes the rows with payloads in place of the kind `payload`.
+/// row kind"). That kind takes the rows with payloads in place of the kind `payload`.
 @Suite struct RowKindDeliveryTests {
   /// The kinds in which a report with a payload has a row.
   private static let stored: [RowKind] = [RowKind.all[0], RowKind.all[RowKind.all.count - 1]]

@@ -52,7 +52,7 @@ struct CollectorProbeTests {
     arguments: [
       (ProbeAnswer.Verdict.unknown, ProbeAnswer.Verdict.ok, "no key of the id `main`"),
       (.wrong, .ok, "the key `main` here and the collector's of that id differ"),
-      (.ok, .wrong, "does not take the token"), (.ok, .missing, "asks for a token, and none is configured"),
+      (.ok, .wrong, "does not take the token"), (.ok, .missing, "asks for a token, and no token is configured"),
     ])
   func wrong(key: ProbeAnswer.Verdict, token: ProbeAnswer.Verdict, text: String) throws {
     let faults = try findings(answer(key, token)).filter { $0.result == .fault }

@@ -11,7 +11,7 @@ struct FlowWindowTests {
     Instant(uptime: .seconds(hours * 3600), unixMilliseconds: Self.wall + Int64(hours) * 3_600_000 + wallStep)
   }
 
-  @Test("bytes are counted until 24 h have gone by, then anew from nothing") func rolls() {
+  @Test("bytes are counted until 24 h have gone by, then again from 0") func rolls() {
     var window = FlowWindow(now: at(0))
     window.book(700)
     window.book(300)
@@ -45,7 +45,7 @@ struct FlowWindowTests {
     #expect(window.usedBytes == 0)
   }
 
-  /// The daemon stops after 6 h; uptime begins anew, as after a boot.
+  /// The daemon stops after 6 h; uptime begins at 0 again, as after a boot.
   private func restarted(wallMillisecondsLater: Int64) throws -> (FlowWindow, Instant) {
     var window = FlowWindow(now: at(0))
     window.book(500)
@@ -84,7 +84,7 @@ struct FlowWindowTests {
   }
 
   @Test(
-    "a damaged note is none",
+    "a damaged note is ignored",
     arguments: [
       "", "x", "[]", "{}", #"{"usedBytes":5}"#, #"{"usedBytes":-5,"startedUnixMs":1}"#,
       #"{"usedBytes":1.5,"startedUnixMs":1}"#,

@@ -124,7 +124,7 @@ struct GatesTests {
   }
 
   @Test(
-    "where the verdict is shut for the kind, every type of it is told so",
+    "where the verdict is shut for the kind, every type of it has that verdict",
     arguments: [
       NetworkStatus.Kind.none, .metered, .unmetered,
     ])

@@ -61,7 +61,7 @@ struct ProbationTests {
     #expect(
       walk.state.lastFailed?.reason == "shop: no packet was accepted for 10 min; its previous one is taken back")
     walk.offer([], 8)
-    #expect(walk.state.lastFailed != nil, "as long as it is taken back, the server is told")
+    #expect(walk.state.lastFailed != nil, "as long as it is taken back, the server gets the reason")
     walk.offer([Self.entry(2)], 9)
     #expect(walk.state.layer.entries == [Self.shop: Self.entry(1)], "the same again is not tried again")
     walk.offer([Self.entry(3)], 10)

@@ -12,7 +12,7 @@ struct RemoteConfigurationClientTests {
 
   private func reason(_ status: JSONValue) -> String? { status["lastFailed"]?["reason"]?.string }
 
-  @Test("a namespace comes, changes and goes; what was refused leaves all as it was and is told to the server")
+  @Test("a namespace comes, changes and goes; a refused change leaves all as it was and is reported to the server")
   func lifeOfANamespace() async throws {
     let rig = RemoteRig()
     rig.source.answer(Self.full(7, #"{"name":"pay","monitorList":[{"type":"paid"}],"maxItem":9}"#))
@@ -118,7 +118,7 @@ struct RemoteConfigurationClientTests {
     await running.stop()
   }
 
-  @Test("a collector that nobody reaches is left again after 10 minutes, and the rows leave by the old one")
+  @Test("a collector that can't be reached is left again after 10 minutes, and the rows leave by the old one")
   func probation() async throws {
     let rig = RemoteRig(remote: "{url: \"https://config.test/prism\", allow: [url, maxItem]}")
     rig.delivery.transport.set { request in
@@ -233,7 +233,9 @@ struct RemoteConfigurationClientTests {
     }
   }
 
-  @Test("when the last signed answer expires and none comes, status and log say so, and what is in force stays")
+  @Test(
+    "when the last signed answer expires and no other comes, status and log say so, and the configuration in force stays"
+  )
   func stale() async throws {
     let rig = RemoteRig(remote: "{url: \"https://config.test/prism\", publicKey: \"\(ScriptedSource.publicKey)\"}")
     let end = rig.delivery.time.unixMilliseconds + 3_600_000

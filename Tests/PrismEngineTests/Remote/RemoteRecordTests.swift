@@ -28,7 +28,7 @@ struct RemoteRecordTests {
     #expect(try RemoteRecord(bytes: try least.bytes()) == least)
   }
 
-  @Test("is never read otherwise: no byte of it may change, and none may be missing")
+  @Test("is never read otherwise: no byte of it may change or be missing")
   func damage() throws {
     let bytes = try Self.record.bytes()
     for index in bytes.indices {

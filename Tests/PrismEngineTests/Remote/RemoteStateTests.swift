@@ -29,7 +29,7 @@ struct RemoteStateTests {
       expireTime: expires)
   }
 
-  /// What was asked for first is everything.
+  /// The first question asks for everything.
   private static func asking(key: [UInt8]? = nil) -> RemoteState {
     var state = RemoteState()
     #expect(state.handle(.configured(source(key: key)), now: noon, random: 0) == .ask(since: nil))
@@ -96,7 +96,7 @@ struct RemoteStateTests {
     #expect(state.layer.offered.count == 1001, "a thousand changes are changes yet")
   }
 
-  @Test("a failure is followed by growing pauses, and by none of them once it is over")
+  @Test("a failure is followed by growing pauses, and by no pause once it is over")
   func backoff() {
     var state = Self.asking()
     for seconds in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
@@ -200,12 +200,12 @@ struct RemoteStateTests {
       ),
       (document([entry(maxItem: 2)], 8, version: 6, expires: 5_000_001), nil),
     ])
-  func versions(document: RemoteDocument, objection: String?) {
+  func versions(document: RemoteDocument, refusal: String?) {
     var state = Self.resting(Self.document([Self.entry()], 7, version: 5), key: [1])
     _ = Self.ask(&state)
     Self.settle(&state, document)
-    #expect(state.lastFailed?.reason == objection)
-    #expect(state.layer.offered[Self.shop] == (objection == nil ? document.namespaces[0] : Self.entry()))
+    #expect(state.lastFailed?.reason == refusal)
+    #expect(state.layer.offered[Self.shop] == (refusal == nil ? document.namespaces[0] : Self.entry()))
   }
 
   /// At `unixMilliseconds`, answers the question for what changed. - Returns: the reason of a refusal.

@@ -36,7 +36,7 @@ struct BackoffTests {
   }
 
   @Test(
-    "a wait is told in whole seconds, rounded up",
+    "a wait is given in whole seconds, rounded up",
     arguments: [
       (Duration.zero, 0), (.milliseconds(200), 1), (.seconds(1), 1), (.milliseconds(1001), 2),
     ] as [(Duration, Int64)])
@@ -57,7 +57,7 @@ struct CircuitTests {
     #expect(circuit == Circuit())
   }
 
-  @Test("a success in between begins the count anew") func interrupted() {
+  @Test("a success in between begins the count again") func interrupted() {
     var circuit = Circuit(failuresInRow: 4)
     circuit.succeeded()
     circuit.failed(.meta)

@@ -51,10 +51,10 @@ struct ResponseClassTests {
     #expect(classify(status, receiptIsOptional: true) == .accepted(wasDuplicate: false))
     #expect(classify(status, ["prism-receipt": id], receiptIsOptional: true) == .accepted(wasDuplicate: false))
     let wrong = classify(status, ["prism-receipt": Self.other], receiptIsOptional: true)
-    #expect(wrong == .noReceipt(status: status), "another packet's receipt is none, even where none is asked for")
+    #expect(wrong == .noReceipt(status: status), "another packet's receipt is not valid, even if no receipt is needed")
   }
 
-  @Test("a receipt without the key, of another attempt, or for another answer is none")
+  @Test("a receipt without the key, of another attempt, or for another answer is not valid")
   func forgedReceipts() throws {
     let foreign = Secret([UInt8](repeating: 9, count: 16))
     for headers in [
@@ -102,7 +102,7 @@ struct ResponseClassTests {
     }
   }
 
-  @Test("the collector's message comes along, cut between characters at 512 bytes")
+  @Test("the collector's message is kept, cut between characters at 512 bytes")
   func messages() {
     let long = String(repeating: "é", count: 300)
     #expect(classify(422, body: #"{"message":"no"}"#) == .unacceptable(status: 422, message: "no"))
@@ -146,7 +146,7 @@ struct ResponseClassTests {
   }
 
   @Test(
-    "a code of keys or headers is a fault of configuration, whatever the connection", arguments: PacketRefusal.allCases)
+    "a code of keys or headers is a fault of configuration, over any connection", arguments: PacketRefusal.allCases)
   func codes(code: PacketRefusal) {
     for status in [400, 415, 422] {
       let answer = classify(status, body: #"{"code":"\#(code.rawValue)","message":"m"}"#)

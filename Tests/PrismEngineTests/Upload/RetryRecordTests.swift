@@ -26,11 +26,11 @@ struct RetryRecordTests {
     #expect(record.failuresInRow == 7 && !record.isClean)
     record.succeeded()
     #expect(record.isClean && record.pause == nil)
-    #expect(record.lastFailure == failure, "status still tells of it")
+    #expect(record.lastFailure == failure, "status still shows it")
   }
 
   @Test(
-    "what the collector asks for is waited for, and a little more, whatever the backoff says",
+    "the pause that the collector asks for is kept, and a little more, with any backoff",
     arguments: [
       (Duration.seconds(1), Duration.milliseconds(100)), (.seconds(40), .seconds(4)), (.seconds(3600), .seconds(5)),
     ])
@@ -59,7 +59,7 @@ struct RetryRecordTests {
   }
 
   @Test(
-    "a clock that was stepped makes no pause longer, and ends none that a step back did not",
+    "a clock that was stepped makes no pause longer, and ends no pause that a step back did not",
     arguments: [
       (Int64(-86_400_000 * 365), 50), (-1, 50), (0, 50), (49_000, 1), (50_000, 0), (86_400_000 * 3650, 0),
       (Int64.max / 2, 0),
@@ -72,7 +72,7 @@ struct RetryRecordTests {
   }
 
   @Test(
-    "a damaged note is as good as none, and holds nothing up for longer than an hour",
+    "a damaged note is ignored, and holds nothing up for longer than an hour",
     arguments: [
       "", "{}", "[]", "x", #"{"failures":0}"#, #"{"failures":-4,"pauseMs":5}"#, #"{"failures":"6"}"#,
     ])

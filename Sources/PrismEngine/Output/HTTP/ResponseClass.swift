@@ -1,7 +1,7 @@
 import PrismPacket
 import PrismProtocol
 
-/// What the answer to a POST means for the packet that it was for: the table "Delivery decision" of docs/delivery.md.
+/// The meaning of an answer to a POST for its packet: the table "Delivery decision" of docs/delivery.md.
 enum ResponseClass {
   typealias Verdict = DeliveryOutcome.Verdict
 
@@ -44,7 +44,7 @@ enum ResponseClass {
       return .outOfOrder(status: status, cause: cause(status, body), retryAfter: retryAfter)
     case 408, 425, 429, 500...599:
       return .unavailable(status: status, cause: cause(status, body), retryAfter: retryAfter)
-    // Every other 3xx and 4xx says that this request, whatever is in it, is at the wrong door.
+    // Every other 3xx and 4xx says that any such request is at the wrong door.
     case 300...499: return .misconfigured(status: status, code: body.code, message: body.message)
     default: return .unavailable(status: status, cause: cause(status, body), retryAfter: nil)
     }
@@ -55,19 +55,19 @@ enum ResponseClass {
   }
 }
 
-/// What a collector may say beside its status: a JSON object with `duplicate`, `message`, `code` and `packetId`
+/// The body of a collector's answer beside its status: a JSON object with `duplicate`, `message`, `code` and `packetId`
 /// (docs/packet.md, What to answer).
 private struct AnswerBody {
   var isDuplicate = false
-  /// nil: none, or one that this version does not know.
+  /// nil if there is no code, or one that this version does not know.
   var code: PacketRefusal?
   /// The packet that the answer is for.
   var packetID: PacketID?
-  /// Cut at 512 bytes; empty where there is none.
+  /// Cut at 512 bytes; empty if there is no message.
   var message = ""
 
   init(_ bytes: [UInt8]) {
-    // Anything may stand in an answer's body; what is no such object just says nothing.
+    // An answer's body may hold anything; one that is no such object just says nothing.
     guard bytes.first == UInt8(ascii: "{"), let value = try? JSONValue(parsing: bytes) else { return }
     isDuplicate = value["duplicate"]?.bool ?? false
     code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }

@@ -5,10 +5,10 @@ import Testing
 
 @testable import PrismEngine
 
-/// Rows may leave again: whatever was going on when that happened, they do. Found by the simulated life.
+/// Rows may leave again: they do, with any work under way when that happened. Found by the simulated life.
 @Suite("No request to send is lost")
-struct LostWishTests {
-  @Test("a type whose payloads are switched on leaves, though a packet in flight stood before it")
+struct LostRequestTests {
+  @Test("a type whose payloads are switched on leaves, though a packet in flight was before it")
   func behindFrozenPacket() async throws {
     let rig = DeliveryRig(ScriptedTransport { _ in ScriptedTransport.failure(.reset, mayHaveLeft: true) })
     let engine = try await rig.engine()
