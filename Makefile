@@ -7,6 +7,7 @@ PROGRAMS := prismd prismctl prism-collector
 # `-z now`: all symbols are bound at the start, and their table is read-only from then on.
 # The names of this folder stay out: the same sources give the same bytes wherever they are built (`make reproducible`).
 RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static -Xlinker -z -Xlinker now \
+  -Xswiftc -cross-module-optimization \
   -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.
 BINARIES := .build/static/release
 

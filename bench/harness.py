@@ -13,14 +13,15 @@ import time
 TICKS = os.sysconf("SC_CLK_TCK")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".build" / "bench"
+KEY = "00112233445566778899aabbccddeeff"
 
 
 def build_tools():
     TOOLS.mkdir(parents=True, exist_ok=True)
     for name in ("load", "sink", "wanlink"):
         source = ROOT / "bench" / f"{name}.c"
-        subprocess.run(
-            ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source], check=True)
+        command = ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source, "-lcrypto"]
+        subprocess.run(command, check=True)
 
 
 def free_port():
@@ -71,7 +72,7 @@ class Sink:
     def __init__(self, expect=None, lines=False, port=None, link=None, window=0):
         self.port = port or free_port()
         command = [*(link.far if link else ()), TOOLS / "sink", "--port", str(self.port), "--window", str(window)]
-        command += ["--any"] if link else []
+        command += ["--key", KEY, *(["--any"] if link else [])]
         command += ["--expect", str(expect)] if expect else []
         command += ["--lines"] if lines else []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -132,7 +133,7 @@ class Daemon:
         (self.folder / "namespaces.d").mkdir()
         (self.folder / "state").mkdir(mode=0o700)
         key = self.folder / "key"
-        key.write_text("00112233445566778899aabbccddeeff")
+        key.write_text(KEY)
         key.chmod(0o600)
         (self.folder / "prismd.yaml").write_text(
             f"ingest: {{socket: {self.ingest}}}\ncontrol: {{socket: {self.folder}/control.sock}}\n"
@@ -141,7 +142,7 @@ class Daemon:
         for name in namespaces:
             (self.folder / "namespaces.d" / f"{name}.yaml").write_text(
                 "monitorList: [{type: event, isUploadPayload: true}]\nmaxStoreMByte: 65536\n"
-                + (f"url: {url}\nreceipt: optional\n" if url else "") + namespace_keys)
+                + (f"url: {url}\n" if url else "") + namespace_keys)
         self.start()
 
     def start(self):
@@ -199,7 +200,7 @@ class Collector:
         self.programs = programs
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
         self.key = self.folder / "key"
-        self.key.write_text("00112233445566778899aabbccddeeff")
+        self.key.write_text(KEY)
         self.key.chmod(0o600)
         self.port = free_port()
         with open(self.folder / "log", "ab") as log:

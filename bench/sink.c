@@ -1,8 +1,9 @@
 /* sink: the cheapest receiver: takes packets over HTTP, or lines over TCP, counts them, and keeps nothing.
  *
- *   sink --port PORT [--lines] [--expect N] [--window N] [--any]
+ *   sink --port PORT [--lines] [--expect N] [--key HEX] [--window N] [--any]
  *
  * HTTP: every POST is accepted with its Prism-Receipt; Prism-Item-Count is what it counts. --lines: line feeds are.
+ * --key makes the receipts of packets of version 2 (docs/packet.md, "The receipt"); the packets are not opened.
  * --window: what it announces as Prism-Window; it counts, so the order is nothing to it. --any: not on loopback only.
  * It ends when --expect have come, or on SIGTERM, and prints one line of JSON: items, requests, bytes, seconds from the
  * first byte to the last, cpuSeconds. SIGUSR1 prints it without ending.
@@ -11,6 +12,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,13 +31,14 @@ struct client {
   char head[16384];
   size_t head_bytes;
   uint64_t body_left, items;
-  char receipt[64];
+  char receipt[128];
   bool is_within_body;
 };
 
 static uint64_t items, requests, bytes;
 static double first, last;
-static bool counts_lines, is_public;
+static bool counts_lines, is_public, has_key;
+static unsigned char receipt_key[32];
 static int window;
 static volatile sig_atomic_t is_over, is_asked;
 
@@ -74,15 +78,59 @@ static void answer(struct client *client) {
   client->is_within_body = false;
 }
 
+/* HKDF-SHA-256 of the packets' key, which is given in hexadecimal. */
+static void set_key(const char *text) {
+  unsigned char key[32];
+  size_t size = strlen(text) / 2, derived = sizeof receipt_key;
+  if (size > sizeof key) size = sizeof key;
+  for (size_t n = 0; n < size; n++) sscanf(text + 2 * n, "%2hhx", &key[n]);
+  EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, NULL);
+  has_key = EVP_PKEY_derive_init(context) > 0 && EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) > 0 &&
+            EVP_PKEY_CTX_set1_hkdf_key(context, key, (int)size) > 0 &&
+            EVP_PKEY_CTX_add1_hkdf_info(context, (const unsigned char *)"prism2 receipt", 14) > 0 &&
+            EVP_PKEY_derive(context, receipt_key, &derived) > 0;
+  EVP_PKEY_CTX_free(context);
+  if (!has_key) {
+    fprintf(stderr, "sink: --key: no key can be derived\n");
+    exit(1);
+  }
+}
+
+/* Appends " CODE": of the packet's context and the empty body of the answer. */
+static void add_code(struct client *client) {
+  static const char *const names[] = {"Device-Id:", "Namespace:", "Packet-Id:", NULL,
+                                      "Depends-On:", "Item-Count:", "Ledger:", "Sent-Time:"};
+  unsigned char text[4096], code[32];
+  size_t size = (size_t)sprintf((char *)text, "prism2\n"), code_size;
+  for (int index = 0; index < 8; index++) {
+    char name[64];
+    snprintf(name, sizeof name, "\r\nPrism-%s", names[index] ? names[index] : "");
+    const char *value = names[index] ? header(client->head, name) : strstr(client->head, ".prism.payload") ? "payload" : "meta";
+    while (*value == ' ') value++;
+    size_t length = strcspn(value, "\r");
+    if (length > 1024) length = 1024;
+    if (size + length + 1 + 32 > sizeof text) return;
+    memcpy(text + size, value, length);
+    text[size + length] = '\n';
+    size += length + 1;
+  }
+  EVP_Digest("", 0, text + size, NULL, EVP_sha256(), NULL);
+  EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, receipt_key, sizeof receipt_key, text, size + 32, code, 32, &code_size);
+  char *at = client->receipt + strlen(client->receipt);
+  *at++ = ' ';
+  for (int index = 0; index < 32; index++) sprintf(at + 2 * index, "%02x", code[index]);
+}
+
 static void begin_body(struct client *client) {
   client->body_left = strtoull(header(client->head, "\r\nContent-Length:"), NULL, 10);
   client->items = strtoull(header(client->head, "\r\nPrism-Item-Count:"), NULL, 10);
   const char *id = header(client->head, "\r\nPrism-Packet-Id:");
   while (*id == ' ') id++;
   size_t length = strcspn(id, "\r");
-  if (length >= sizeof client->receipt) length = sizeof client->receipt - 1;
+  if (length > 36) length = 36;  /* a UUID */
   memcpy(client->receipt, id, length);
   client->receipt[length] = 0;
+  if (has_key && *header(client->head, "\r\nPrism-Version: 2\r")) add_code(client);
   client->is_within_body = true;
 }
 
@@ -139,6 +187,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[index], "--window") && index + 1 < argc) window = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--port") && index + 1 < argc) port = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--expect") && index + 1 < argc) expected = strtoull(argv[++index], NULL, 10);
+    else if (!strcmp(argv[index], "--key") && index + 1 < argc) set_key(argv[++index]);
     else { fprintf(stderr, "sink: %s: unknown\n", argv[index]); return 64; }
   }
   struct sigaction action = {.sa_handler = on_signal};

@@ -117,9 +117,8 @@ extension Intake {
     _ admitted: Admission.Admitted, _ session: Session, _ body: (inout BatchWriter) -> Result
   ) -> Result {
     var writer =
-      open
+      open.take()
       ?? BatchWriter(namespace: admitted.namespace, userID: session.peer.userID, context: session.context)
-    open = nil
     defer { open = writer }
     return body(&writer)
   }
@@ -135,8 +134,7 @@ extension Intake {
 
 extension Intake {
   private mutating func seal() {
-    guard incoming == nil, let writer = open else { return }
-    open = nil
+    guard incoming == nil, let writer = open.take() else { return }
     guard !writer.batch.rows.isEmpty else { return }
     sealedBytes += writer.bytes
     sealed.append(writer.batch)

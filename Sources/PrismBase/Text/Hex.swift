@@ -2,8 +2,13 @@
 public enum Hex {
   /// Two digits for each byte.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    var text: [UInt8] = []
+    text.reserveCapacity(2 * bytes.underestimatedCount)
+    for byte in bytes {
+      text.append(digit(of: byte >> 4))
+      text.append(digit(of: byte))
+    }
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// nil for an odd number of digits or anything that is not one.
@@ -26,6 +31,13 @@ public enum Hex {
 
   /// The bytes of hexadecimal digits; nil if invalid.
   public static func decode(_ text: String) -> [UInt8]? { decode(Array(text.utf8)) }
+
+  /// The digit of the four low bits.
+  @inlinable
+  public static func digit(of bits: UInt8) -> UInt8 {
+    let value = bits & 15
+    return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+  }
 
   /// The value of one digit, in either case; nil if `character` is not a digit.
   public static func digit(_ character: UInt8) -> UInt8? {

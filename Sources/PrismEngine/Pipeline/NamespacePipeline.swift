@@ -69,8 +69,8 @@ actor NamespacePipeline {
   /// Rows were committed, as `signal` tells.
   func wake() {
     let fresh = signal.takeFresh()
-    if fresh.crash { requestUpload(.crash) } else if fresh.realtime { requestUpload(.realtime) }
-    if fresh.rows.contains(where: { $0 }) { requestUpload(.rows) }
+    if fresh.contains(.crash) { requestUpload(.crash) } else if fresh.contains(.realtime) { requestUpload(.realtime) }
+    if fresh.hasRows { requestUpload(.rows) }
     arm()
   }
 

@@ -4,19 +4,21 @@ import Synchronization
 /// Signals to a namespace's pipeline that a commit added rows. It signals once until the pipeline acts on it, so that
 /// ingest costs the pipeline nothing while it works or its timer runs.
 final class UploadSignal: Sendable {
-  struct Requests: Sendable, Equatable {
-    var rows = PerKind(false)
-    var realtime = false
-    var crash = false
+  /// What the stored rows ask for. A set of bits, because it is looked at for each batch of each commit.
+  struct Requests: OptionSet, Sendable {
+    let rawValue: UInt64
+    static let realtime = Requests(rawValue: 1)
+    static let crash = Requests(rawValue: 2)
+    static func rows(_ kind: RowKind) -> Requests { Requests(rawValue: 4 << kind.number) }
 
-    var isEmpty: Bool { !realtime && !crash && !rows.contains { $0 } }
+    var hasRows: Bool { rawValue >= 4 }
   }
 
-  fileprivate struct State {
+  private struct State {
     /// Said, and not acted on yet.
-    var told = Requests()
+    var told: Requests = []
     /// Of these, what the pipeline has not seen.
-    var fresh = Requests()
+    var fresh: Requests = []
   }
 
   private let state = Mutex(State())
@@ -25,14 +27,15 @@ final class UploadSignal: Sendable {
   func post(_ batch: ReportBatch) -> Bool {
     state.withLock { state in
       let wasFresh = !state.fresh.isEmpty
-      state.tell(\.rows[.meta])
-      if !state.told.rows[.payload] && batch.rows.contains(where: { $0.payload != nil }) {
-        state.tell(\.rows[.payload])
+      var news: Requests = .rows(.meta)
+      if !state.told.contains(.rows(.payload)) && batch.rows.contains(where: { $0.payload != nil }) {
+        news.insert(.rows(.payload))
       }
       for type in batch.types where type.isRealtime {
-        state.tell(\.realtime)
-        if type.priority == .crash { state.tell(\.crash) }
+        news.formUnion(type.priority == .crash ? [.realtime, .crash] : .realtime)
       }
+      state.fresh.formUnion(news.subtracting(state.told))
+      state.told.formUnion(news)
       return !wasFresh && !state.fresh.isEmpty
     }
   }
@@ -40,25 +43,17 @@ final class UploadSignal: Sendable {
   /// The changes since the last call.
   func takeFresh() -> Requests {
     state.withLock { state in
-      defer { state.fresh = Requests() }
+      defer { state.fresh = [] }
       return state.fresh
     }
   }
 
   /// A claim of this kind follows: rows stored from now on are news.
-  func willClaim(_ kind: RowKind) { state.withLock { $0.told.rows[kind] = false } }
+  func willClaim(_ kind: RowKind) { state.withLock { _ = $0.told.remove(.rows(kind)) } }
 
   /// An upload begins: realtime reports stored from now on ask for another one.
-  func willUpload() { state.withLock { ($0.told.realtime, $0.told.crash) = (false, false) } }
+  func willUpload() { state.withLock { $0.told.subtract([.realtime, .crash]) } }
 
   /// Rows were stored since `willClaim`.
-  func hasRows(_ kind: RowKind) -> Bool { state.withLock { $0.told.rows[kind] } }
-}
-
-extension UploadSignal.State {
-  mutating func tell(_ request: WritableKeyPath<UploadSignal.Requests, Bool>) {
-    guard !told[keyPath: request] else { return }
-    told[keyPath: request] = true
-    fresh[keyPath: request] = true
-  }
+  func hasRows(_ kind: RowKind) -> Bool { state.withLock { $0.told.contains(.rows(kind)) } }
 }

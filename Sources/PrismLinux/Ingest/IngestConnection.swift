@@ -48,6 +48,11 @@ final class IngestConnection {
   var inputDeadline: Duration?
   /// When it is closed unless the client reads before.
   private(set) var outputDeadline: Duration?
+  /// When it is closed, whichever comes first.
+  var deadline: Duration? {
+    guard let inputDeadline, let outputDeadline else { return inputDeadline ?? outputDeadline }
+    return min(inputDeadline, outputDeadline)
+  }
   var isWaitingForBudget = false
   /// It has reports that the next commit may take.
   var isUnsealed = false
@@ -136,8 +141,8 @@ extension IngestConnection {
       withConversation { http?.collect(from: &$0) }
       outbound += http?.takeOutput() ?? []
       updateExchange()
-    } else if outbound.isEmpty {
-      withConversation { swap(&outbound, &$0.output) }
+    } else if conversation != nil, outbound.isEmpty {
+      swap(&outbound, &conversation!.output)
     } else {
       outbound += conversation?.output ?? []
       conversation?.output.removeAll(keepingCapacity: true)
@@ -147,8 +152,7 @@ extension IngestConnection {
   /// Lets `body` change the conversation without a copy; nothing happens before there is one.
   @discardableResult
   private func withConversation<Result>(_ body: (inout IngestConversation) -> Result) -> Result? {
-    guard var talk = conversation else { return nil }
-    conversation = nil
+    guard var talk = conversation.take() else { return nil }
     defer { conversation = talk }
     return body(&talk)
   }
@@ -191,8 +195,7 @@ extension IngestConnection {
     guard http != nil else {
       return conversation?.consume(chunk, from: start, within: &turn, unixMilliseconds: now) ?? chunk.count
     }
-    guard var talk = conversation else { return chunk.count }
-    conversation = nil  // so that nothing of it is copied
+    guard var talk = conversation.take() else { return chunk.count }  // so that nothing of it is copied
     defer {
       conversation = talk
       updateExchange()
@@ -304,27 +307,29 @@ extension IngestConnection {
     let text =
       opening.count + held.count + outbound.count + (http?.heldBytes ?? 0) + (stream?.heldBytes ?? 0)
       + (handedBytes ?? 0)
-    return text + (conversation.map { $0.partialBytes + $0.unreadBytes + $0.session.memoryBytes } ?? 0)
+    return text + (conversation?.memoryBytes ?? 0)
   }
 
-  /// The memory that an incomplete large request needs in all.
+  /// The memory that an incomplete large request needs in all. The conversation is not unwrapped: that would copy it.
   var requestBytes: Int {
-    guard let conversation else { return 0 }
-    if let stream {
+    if stream != nil, let stream {  // a look first: to unwrap it costs a copy
       let isLarge = stream.heldBytes > Limits.lineBytesMax && !stream.hasMessage
-      return isLarge || handedBytes ?? 0 > 0 ? conversation.session.rules.requestBytesMax : 0
+      return isLarge || handedBytes ?? 0 > 0 ? conversation?.session.rules.requestBytesMax ?? 0 : 0
     }
-    return http?.requestBytes(conversation.session.rules) ?? conversation.requestBytes
+    guard http != nil, let rules = conversation?.session.rules else { return conversation?.requestBytes ?? 0 }
+    return http?.requestBytes(rules) ?? 0
   }
 
   var isWithinRequest: Bool {
     if foreign != nil { return false }
-    if let stream { return stream.heldBytes > 0 && !stream.hasMessage && handedBytes == nil }
+    if stream != nil, let stream { return stream.heldBytes > 0 && !stream.hasMessage && handedBytes == nil }
     return !opening.isEmpty || http?.isWithinRequest ?? conversation?.isWithinRequest ?? false
   }
   var mustClose: Bool {
     if foreign != nil { return true }
-    if let stream { return (stream.mustClose || isStreamEnded) && handedBytes == nil && !stream.hasMessage }
+    if stream != nil, let stream {
+      return (stream.mustClose || isStreamEnded) && handedBytes == nil && !stream.hasMessage
+    }
     return conversation?.mustClose == true || http?.mustClose == true
   }
   /// Nothing is owed to the client, and nothing of it is on its way.

@@ -13,17 +13,13 @@ extension IngestServer {
     } else {
       connection.inputDeadline = connection.isWithinRequest ? time.uptime + Self.stallMax : nil
     }
-    if deadline(of: connection) != nil, !isReaping { reap() }
-  }
-
-  private func deadline(of connection: IngestConnection) -> Duration? {
-    [connection.inputDeadline, connection.outputDeadline].compactMap { $0 }.min()
+    if connection.deadline != nil, !isReaping { reap() }
   }
 
   private func reap() {
     isReaping = true
     Task {
-      while let earliest = connections.values.compactMap({ deadline(of: $0) }).min() {
+      while let earliest = connections.values.compactMap(\.deadline).min() {
         // Not more than once a second, however many connections there are.
         try? await time.sleep(until: max(earliest, time.uptime + .seconds(1)))  // cancelled: looks at once
         for connection in connections.values { closeOverdue(connection) }

@@ -41,7 +41,13 @@ public struct PacketHeaders: Sendable, Equatable {
       "prism2", deviceID, namespace.text, packetID.description, kind.name, dependsOn?.description ?? "",
       String(itemCount), ledger, String(sentTime),
     ]
-    return Array(lines.map { $0 + "\n" }.joined().utf8)
+    var text: [UInt8] = []
+    text.reserveCapacity(512)
+    for line in lines {
+      text += line.utf8
+      text.append(UInt8(ascii: "\n"))
+    }
+    return text
   }
 }
 

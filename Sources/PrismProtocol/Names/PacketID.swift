@@ -23,11 +23,19 @@ public struct PacketID: Hashable, Sendable, CustomStringConvertible {
 
   /// nil unless `text` is a UUID in its 36-character form, in either case.
   public init?(_ text: some StringProtocol) {
-    let bytes = Array(text.utf8)
-    guard bytes.count == 36, [8, 13, 18, 23].allSatisfy({ bytes[$0] == UInt8(ascii: "-") }) else { return nil }
-    guard let binary = Hex.decode(bytes.enumerated().filter { ![8, 13, 18, 23].contains($0.offset) }.map(\.element))
-    else { return nil }
-    self.init(bytes: binary)
+    var halves: (high: UInt64, low: UInt64) = (0, 0)
+    var position = 0
+    for character in text.utf8 {
+      if Self.isHyphen(at: position) {
+        guard character == UInt8(ascii: "-") else { return nil }
+      } else {
+        guard let digit = Hex.digit(character) else { return nil }
+        halves = (halves.high << 4 | halves.low >> 60, halves.low << 4 | UInt64(digit))
+      }
+      position += 1
+    }
+    guard position == Self.characters else { return nil }
+    self.init(high: halves.high, low: halves.low)
   }
 
   /// nil unless there are 16.
@@ -43,8 +51,23 @@ public struct PacketID: Hashable, Sendable, CustomStringConvertible {
   }
 
   public var description: String {
-    let hex = Array(Hex.encode(bytes).utf8)
-    return [hex[..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20...]]
-      .map { String(decoding: $0, as: UTF8.self) }.joined(separator: "-")
+    String(unsafeUninitializedCapacity: Self.characters) { text in
+      var shift = 128
+      for position in 0..<Self.characters {
+        if Self.isHyphen(at: position) {
+          text[position] = UInt8(ascii: "-")
+        } else {
+          shift -= 4
+          text[position] = Hex.digit(of: UInt8(truncatingIfNeeded: shift < 64 ? low >> shift : high >> (shift - 64)))
+        }
+      }
+      return Self.characters
+    }
+  }
+
+  private static let characters = 36
+
+  private static func isHyphen(at position: Int) -> Bool {
+    position == 8 || position == 13 || position == 18 || position == 23
   }
 }

@@ -19,7 +19,7 @@ struct StoreState {
   var hasOwnerlessIDs = false
 
   subscript(queue: QueueID) -> QueueState {
-    get { queues[queue.index] }
+    _read { yield queues[queue.index] }
     _modify { yield &queues[queue.index] }
   }
 
@@ -57,13 +57,6 @@ struct StoreState {
       }
     }
     return nil
-  }
-
-  /// Bytes of a namespace's rows of all kinds.
-  func bytesHeld(_ namespace: Int) -> Int {
-    var sum = 0
-    for kind in RowKind.all { sum += self[QueueID(namespace: namespace, kind: kind)].bytes }
-    return sum
   }
 }
 

@@ -42,7 +42,7 @@ struct Eviction: StoreOperations {
   }
 
   private func room(_ quota: StoreQuota, _ owner: RowOwner, _ namespace: Int) -> Room {
-    let held = state.bytesHeld(namespace)
+    let held = bytesHeld(namespace)
     guard quota.userBytesMax < .max else { return Room(bytes: quota.bytesMax - held, userBytes: .max) }
     let heldByUser = state.shares[namespace]?.held(by: owner, of: held) ?? 0
     return Room(bytes: quota.bytesMax - held, userBytes: quota.userBytesMax - heldByUser)
@@ -71,7 +71,7 @@ struct Eviction: StoreOperations {
   private func heldByUser(_ namespace: Int) -> [RowOwner: Int] {
     guard let shares = state.shares[namespace] else { return [:] }
     var held = shares.bytes
-    if !shares.isComplete { held[.uncounted] = shares.held(by: .uncounted, of: state.bytesHeld(namespace)) }
+    if !shares.isComplete { held[.uncounted] = shares.held(by: .uncounted, of: bytesHeld(namespace)) }
     return held
   }
 

@@ -53,7 +53,7 @@ struct DryRun: StoreOperations {
     let after = counts(namespace)
     func gained(_ account: Ledger.Account) -> Int { (after[account] ?? 0) - (before[account] ?? 0) }
     (effects.removed, effects.expired, effects.evicted) = (gained(.removed), gained(.expired), gained(.evicted))
-    effects.overQuotaBytes = max(0, state.bytesHeld(namespace) - quota.bytesMax)
+    effects.overQuotaBytes = max(0, bytesHeld(namespace) - quota.bytesMax)
     return effects
   }
 

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// Operations of the store that work on one transaction. The types that conform own no state.
 protocol StoreOperations {
   var transaction: StoreTransaction { get }
@@ -8,5 +10,12 @@ extension StoreOperations {
   var state: StoreState {
     _read { yield transaction.memory.state }
     nonmutating _modify { yield &transaction.memory.state }
+  }
+
+  /// Bytes of a namespace's rows of all kinds.
+  func bytesHeld(_ namespace: Int) -> Int {
+    var sum = 0
+    for kind in RowKind.all { sum += state[QueueID(namespace: namespace, kind: kind)].bytes }
+    return sum
   }
 }
