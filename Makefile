@@ -122,14 +122,14 @@ test-images: images ## the OCI images: what is in them, and a report from one to
 test: bootstrap lint ## everything that CI runs
 	swift build --build-tests
 	# Four at a time: of 160 suites at once, none gets a core before its deadlines pass.
-	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=4 swift test --skip-build --skip 'EndToEndTests|PrismLinuxTests'
+	scripts/run-suites 4 --skip 'EndToEndTests|PrismLinuxTests'
 	# Apart: their sockets have deadlines, and tests that load both cores would starve them.
-	swift test --skip-build --filter PrismLinuxTests
+	scripts/run-suites 4 --filter PrismLinuxTests
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec. Three at a time: of
 	# thirty, none would get a core for minutes.
-	SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=3 swift test --skip-build --filter EndToEndTests --skip AdversaryTests
+	scripts/run-suites 3 --filter EndToEndTests --skip AdversaryTests
 	# Apart: an attack takes all that it gets.
-	swift test --skip-build --filter EndToEndTests.AdversaryTests
+	scripts/run-suites 1 --filter EndToEndTests.AdversaryTests
 	$(MAKE) --no-print-directory test-clients
 	# What reads bytes from outside, for 20 s each.
 	scripts/fuzz

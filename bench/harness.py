@@ -69,7 +69,7 @@ class Cost:
 class Sink:
     """The receiver of bench/sink.c."""
 
-    def __init__(self, expect=None, lines=False, port=None, link=None, window=0):
+    def __init__(self, expect=None, lines=False, port=None, link=None, window=64):
         self.port = port or free_port()
         command = [*(link.far if link else ()), TOOLS / "sink", "--port", str(self.port), "--window", str(window)]
         command += ["--key", KEY, *(["--any"] if link else [])]

@@ -3,6 +3,7 @@
  *   sink --port PORT [--lines] [--expect N] [--key HEX] [--window N] [--any]
  *
  * HTTP: every POST is accepted with its Prism-Receipt; Prism-Item-Count is what it counts. --lines: line feeds are.
+ * Like prism-collector it announces that it takes zstd.
  * --key makes the receipts of packets of version 2 (docs/packet.md, "The receipt"); the packets are not opened.
  * --window: what it announces as Prism-Window; it counts, so the order is nothing to it. --any: not on loopback only.
  * It ends when --expect have come, or on SIGTERM, and prints one line of JSON: items, requests, bytes, seconds from the
@@ -69,7 +70,8 @@ static const char *header(const char *head, const char *name) {
 
 static void answer(struct client *client) {
   char text[256];
-  int count = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Receipt: %s\r\n", client->receipt);
+  int count = snprintf(
+      text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Accept: zstd\r\nPrism-Receipt: %s\r\n", client->receipt);
   if (window) count += snprintf(text + count, sizeof text - (size_t)count, "Prism-Window: %d\r\n", window);
   count += snprintf(text + count, sizeof text - (size_t)count, "Content-Length: 0\r\n\r\n");
   if (write(client->descriptor, text, (size_t)count) != count) perror("sink: write");

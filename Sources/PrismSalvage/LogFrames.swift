@@ -70,11 +70,12 @@ struct LogFrames {
     return sum == LogChecksum(bytes, at: 16)
   }
 
-  /// The frame with the one bit of its page number, or of its mark of a commit, that makes the checksum fit; nil: the
-  /// damage is elsewhere.
+  /// The frame with the one bit of its page number that makes the checksum fit; nil: the damage is elsewhere.
+  ///
+  /// The checksum is weak: of a flipped bit in the page, too, it may say that it is a bit of the number.
   func corrected(_ frame: Frame) -> Frame? {
     var bytes = frame.bytes
-    for bit in 0..<64 {
+    for bit in 0..<32 {
       bytes[bit / 8] ^= 1 << UInt8(bit % 8)
       if isSummed(bytes, frame.seed) {
         return Frame(bytes: bytes, offset: frame.offset, hasSalts: true, isSummed: true, seed: frame.seed)
@@ -83,6 +84,9 @@ struct LogFrames {
     }
     return nil
   }
+
+  /// The page of the frame at `offset`.
+  func page(at offset: Int) -> [UInt8]? { Self.read(descriptor, at: offset + Self.frameHeaderBytes, pageBytes) }
 
   mutating func rewind() { (seed, offset) = (firstSeed, Self.headerBytes) }
 

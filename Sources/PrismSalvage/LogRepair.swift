@@ -18,6 +18,9 @@ public struct LogRepair {
   private let pageBytes: Int
   private let pagesMax: Int
   private let target: Int32
+  private let database: Int32
+  /// By page: the offset of its newest frame so far.
+  private var newest: [Int: Int] = [:]
   private let salts: [UInt8]
   private var sum = LogChecksum()
 
@@ -36,9 +39,11 @@ public struct LogRepair {
     let target = open(copy, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard target >= 0 else { return nil }
     defer { close(target) }
+    let file = open(database, O_RDONLY | O_CLOEXEC)
+    defer { if file >= 0 { close(file) } }
     var facts = stat()
-    let filePages = stat(database, &facts) == 0 ? Int(facts.st_size) / pageBytes : 0
-    var repair = LogRepair(frames, target, pagesMax: filePages + frames.fileBytes / pageBytes + 1)
+    let filePages = fstat(file, &facts) == 0 ? Int(facts.st_size) / pageBytes : 0
+    var repair = LogRepair(frames, target, file, pagesMax: filePages + frames.fileBytes / pageBytes + 1)
     guard repair.write(&frames), fsync(target) == 0, rename(copy, path) == 0 else {
       unlink(copy)
       return nil
@@ -46,8 +51,9 @@ public struct LogRepair {
     return repair
   }
 
-  private init(_ frames: LogFrames, _ target: Int32, pagesMax: Int) {
-    (pageBytes, salts, self.target, self.pagesMax) = (frames.pageBytes, frames.salts, target, pagesMax)
+  private init(_ frames: LogFrames, _ target: Int32, _ database: Int32, pagesMax: Int) {
+    (pageBytes, salts, self.pagesMax) = (frames.pageBytes, frames.salts, pagesMax)
+    (self.target, self.database) = (target, database)
   }
 
   private mutating func write(_ frames: inout LogFrames) -> Bool {
@@ -58,11 +64,12 @@ public struct LogRepair {
     frames.rewind()
     guard writeHeader() else { return false }
     while frames.offset < end, let found = frames.next() {
-      let frame = found.isSummed ? found : frames.corrected(found) ?? found
+      let frame = found.isSummed ? found : likeliest(found, in: frames)
       guard frame.isSummed || isLikely(frame) else {
         missingFrames += 1
         continue
       }
+      newest[frame.page] = found.offset
       guard write(frame) else { return false }
     }
     return true
@@ -92,6 +99,24 @@ public struct LogRepair {
     sum.put(into: &bytes, at: 16)
     frames += 1
     return Glibc.write(target, bytes, bytes.count) == bytes.count
+  }
+
+  /// The frame as it is, or with another page number: whichever page was more like this one before.
+  private func likeliest(_ found: LogFrames.Frame, in frames: LogFrames) -> LogFrames.Frame {
+    guard let other = frames.corrected(found), (1...pagesMax).contains(other.page) else { return found }
+    guard (1...pagesMax).contains(found.page) else { return other }
+    let page = found.bytes[LogFrames.frameHeaderBytes...]
+    func equalBytes(_ number: Int) -> Int {
+      zip(page, before(number, in: frames) ?? []).count { $0 == $1 }
+    }
+    return equalBytes(other.page) > equalBytes(found.page) ? other : found
+  }
+
+  /// The page as it was before this frame; nil: it is new.
+  private func before(_ number: Int, in frames: LogFrames) -> [UInt8]? {
+    if let offset = newest[number] { return frames.page(at: offset) }
+    var bytes = [UInt8](repeating: 0, count: pageBytes)
+    return pread(database, &bytes, pageBytes, off_t((number - 1) * pageBytes)) == pageBytes ? bytes : nil
   }
 
   /// Whether a damaged frame may hold its page: of a tree whose pages exist, or one of a chain.

@@ -17,25 +17,23 @@ struct DeficitRing<Key: Hashable & Sendable>: Sendable {
 
   var isEmpty: Bool { waiting == 0 }
 
-  func contains(_ key: Key) -> Bool { entries[key]?.isWaiting == true }
-
   /// A new key waits behind all others.
   mutating func add(_ key: Key) {
-    guard !contains(key) else { return }
-    waiting += 1
-    if entries[key] != nil {
-      entries[key]?.isWaiting = true
+    if let place = entries.index(forKey: key) {
+      guard !entries.values[place].isWaiting else { return }
+      entries.values[place].isWaiting = true
     } else {
       entries[key] = Entry(credit: quantum)
       order.append(key)
     }
+    waiting += 1
   }
 
   /// The key stops waiting; a debt stays.
   mutating func remove(_ key: Key) {
-    guard contains(key) else { return }
+    guard let place = entries.index(forKey: key), entries.values[place].isWaiting else { return }
     waiting -= 1
-    entries[key]?.isWaiting = false
+    entries.values[place].isWaiting = false
     guard isEmpty else { return }
     // No other key waits: a debt would make no difference.
     (entries, order) = ([:], Ring())

@@ -103,6 +103,7 @@ extension IngestConnection {
   /// Sends what the conversation has ready, as far as the client takes it.
   /// - Parameter timeout: the time within which the client must read some of it.
   func send(now: Duration, timeout: Duration) {
+    if isQuiet { return }
     collect()
     guard !isGone else {
       outbound = []
@@ -116,6 +117,11 @@ extension IngestConnection {
     }
     let isBehind = unreadBytes > Limits.unreadBytesMax
     if isBehind != pauses.contains(.output) { pauses.formSymmetricDifference(.output) } else { updateWatch() }
+  }
+
+  /// There is nothing to send, and there was nothing when it last sent.
+  private var isQuiet: Bool {
+    stream == nil && http == nil && outputDeadline == nil && unreadBytes == 0 && !pauses.contains(.output)
   }
 
   /// - Returns: whether the client took any.

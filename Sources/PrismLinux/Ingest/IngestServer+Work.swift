@@ -13,6 +13,7 @@ extension IngestServer {
   /// reading is paused is ignored: what was received is committed all the same.
   /// - Returns: whether there is more to do.
   func serve(_ ready: [Int]) -> Bool {
+    takeRules()
     for id in ready {
       guard let connection = connections[id] else { continue }
       if connection.wantsToRead || connection.wantsToWrite { work.add(id, user: connection.userID) }
@@ -45,7 +46,6 @@ extension IngestServer {
   /// - Returns: whether more is there to be read.
   private func takeInput(of connection: IngestConnection, within turn: inout WorkTurn) -> Bool {
     guard !connection.isGone else { return false }
-    takeRules()
     guard budget.mayWork(connection.id, requestBytes: connection.requestBytes) else {
       waitForBudget(connection)
       return false

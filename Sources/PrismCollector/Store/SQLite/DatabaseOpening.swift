@@ -20,7 +20,8 @@ struct DatabaseOpening {
   var newestReport: Int64 = 0
   var servedSeconds: Int64 = 0
 
-  /// - Parameter isChecked: the last run did not end in order: the file's structure is checked first.
+  /// Checks the file's structure first, unless it is large: a look-up in a damaged index finds no fault, and no packet id.
+  /// - Parameter isChecked: the last run did not end in order: a large file, too, must be checked.
   /// - Throws: `damagedAgain`; what is not the file's fault.
   func open(isChecked: Bool) throws(SQLiteError) -> (database: PacketDatabase, isLeftUnchecked: Bool) {
     files.finishSettingAside()
@@ -32,7 +33,7 @@ struct DatabaseOpening {
     let isLarge = files.bytes > checkedAtOnceBytesMax
     do throws(SQLiteError) {
       if files.isThere, try Self.version(files.path, vfs) == 1 { return (try replace(.version1, for: ""), false) }
-      if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
+      if files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
       try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
       try adoptAside(into: database)
