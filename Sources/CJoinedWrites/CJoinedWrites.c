@@ -17,6 +17,7 @@ typedef struct JoinedFile {
   unsigned char *joined;
   struct JoinedFile *other; /* a log's database, a database's log; NULL: it is not open */
   int begins;               /* a log: the next write is the first of a transaction */
+  sqlite3_int64 end;        /* a log: where the last write ended */
 } JoinedFile;
 
 typedef struct {
@@ -53,8 +54,8 @@ static int may_wait(const JoinedFile *self, int count, sqlite3_int64 offset) {
 
 /* Cuts the log where a transaction begins over the frames of one that was given up. Behind fewer new frames the rest of
  * the old ones would look like commits behind a damaged frame. Frames of an earlier round through the log may stay.
- * The log's size is not asked for: after a look at a file's times Linux gives its next write a time of its own
- * (docs.kernel.org/filesystems/multigrain-ts.html), and each sync would then write the inode, too. */
+ * Do not ask for the log's size: that reads its times, too, and Linux then gives the next write a time of its own. Each
+ * sync would write the inode. See docs.kernel.org/filesystems/multigrain-ts.html. */
 static int cut_given_up(sqlite3_file *file, const unsigned char *bytes, int count, sqlite3_int64 offset) {
   unsigned char old[FRAME_HEADER];
   if (count != FRAME_HEADER || offset < LOG_HEADER) return SQLITE_OK;
@@ -68,10 +69,12 @@ static int file_write(sqlite3_file *file, const void *bytes, int count, sqlite3_
   JoinedFile *self = joined(file);
   if (self->begins) {
     self->count = 0; /* of the transaction that was given up */
-    int code = cut_given_up(file, bytes, count, offset);
+    /* Behind the end of the last transaction there is no other. */
+    int code = offset == self->end ? SQLITE_OK : cut_given_up(file, bytes, count, offset);
     if (code != SQLITE_OK) return code;
     self->begins = 0;
   }
+  self->end = offset + count;
   if (self->count > 0 && (offset != self->start + self->count || count > JOINED_MAX - self->count)) {
     int code = flush(file);
     if (code != SQLITE_OK) return code;

@@ -4,7 +4,7 @@ import Synchronization
 /// Signals to a namespace's pipeline that a commit added rows. It signals once until the pipeline acts on it, so that
 /// ingest costs the pipeline nothing while it works or its timer runs.
 final class UploadSignal: Sendable {
-  /// What the stored rows ask for. A set of bits, because it is looked at for each batch of each commit.
+  /// Uploads that stored rows ask for. It is a set of bits, because each batch of each commit adds to it.
   struct Requests: OptionSet, Sendable {
     let rawValue: UInt64
     static let realtime = Requests(rawValue: 1)

@@ -88,7 +88,7 @@ struct FileWatcherTests {
     await watcher.watch(files: [folder("prismd.yaml")], folders: [])
     try folder.write("z", to: "other")
     try await eventually("it is noticed") { time.sleeperCount == 1 }
-    // One write is several events, and each begins the pause anew.
+    // One write is several events, and each restarts the pause.
     try await eventually("it is looked at") {
       time.advance(by: .milliseconds(300))
       return await !watcher.isSettling

@@ -27,11 +27,13 @@ struct CollectorDatabase {
 
   // MARK: Opening
 
-  /// Opens the database at the start, checked if the last run did not end in order.
+  /// Opens the database at the start. A file that is not large is checked, because a look-up in a damaged index finds no
+  /// fault, and no packet id. A large one is checked if the last run did not end in order.
   /// - Returns: whether it is so large that its check is left for later.
   /// - Throws: `damagedAgain`; then the next use tries again.
   mutating func openAtStart() throws(SQLiteError) -> Bool {
-    let opened = try opening.open(isChecked: files.wasClean != true)
+    let isSmall = files.bytes <= options.checkedAtOnceBytesMax
+    let opened = try opening.open(isChecked: isSmall || files.wasClean != true)
     open = opened.database
     try begin(opened.database)
     return opened.isLeftUnchecked
@@ -80,6 +82,14 @@ struct CollectorDatabase {
   mutating func noteNewest(of database: PacketDatabase) { newestReport = database.nextReport - 1 }
 
   // MARK: Failing
+
+  /// Whether the tables are gone from the file that is open: it was emptied, or its first page is damaged. Statements on a
+  /// new connection fail then, and nothing else does.
+  var hasLostTables: Bool {
+    do throws(SQLiteError) {
+      return try DatabaseOpening.version(files.path, options.vfs) != Int64(PacketSchema.version)
+    } catch { return error.isDamage }
+  }
 
   /// Closes the file after a failure: opening it again shows whether a commit that failed holds.
   mutating func letGo() { open = nil }

@@ -20,8 +20,7 @@ struct DatabaseOpening {
   var newestReport: Int64 = 0
   var servedSeconds: Int64 = 0
 
-  /// Checks the file's structure first, unless it is large: a look-up in a damaged index finds no fault, and no packet id.
-  /// - Parameter isChecked: the last run did not end in order: a large file, too, must be checked.
+  /// - Parameter isChecked: the file's structure is checked first.
   /// - Throws: `damagedAgain`; what is not the file's fault.
   func open(isChecked: Bool) throws(SQLiteError) -> (database: PacketDatabase, isLeftUnchecked: Bool) {
     files.finishSettingAside()
@@ -33,7 +32,7 @@ struct DatabaseOpening {
     let isLarge = files.bytes > checkedAtOnceBytesMax
     do throws(SQLiteError) {
       if files.isThere, try Self.version(files.path, vfs) == 1 { return (try replace(.version1, for: ""), false) }
-      if files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
+      if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
       try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
       try adoptAside(into: database)
@@ -86,7 +85,7 @@ struct DatabaseOpening {
   }
 
   /// 1 and 2; 0: an empty database. - Throws: code −1 for a newer version.
-  private static func version(_ path: String, _ vfs: String?) throws(SQLiteError) -> Int64 {
+  static func version(_ path: String, _ vfs: String?) throws(SQLiteError) -> Int64 {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
     let version = Int64(try connection.version())
     if version > PacketSchema.version {

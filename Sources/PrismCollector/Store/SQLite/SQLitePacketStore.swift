@@ -121,7 +121,7 @@ actor SQLitePacketStore: PacketStore {
   }
 
   private func failed(reading error: SQLiteError) -> StoreFailure {
-    if error.isDamage { replace(error.description) }
+    if error.isDamage || (error.isStatementError && database.hasLostTables) { replace(error.description) }
     return .unavailable("the database can't be read")
   }
 
