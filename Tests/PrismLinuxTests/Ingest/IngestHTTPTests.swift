@@ -132,7 +132,8 @@ struct IngestHTTPTests {
       let client = try IngestClient(rig.path)
       let head = Self.post(Self.good, headers: Self.close + "Expect: 100-continue\r\n").dropLast(Self.good.utf8.count)
       try await client.send(String(head))
-      #expect(await IngestRig.eventually { await rig.server.counters.connections == 1 })
+      // The head was read: a body that comes with it is asked for no more.
+      #expect(await IngestRig.eventually { await rig.server.counters.memoryBytes > 0 })
       try await client.send(Self.good)
       #expect(try await client.rest().hasPrefix("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"))
     }
