@@ -7,11 +7,15 @@ public enum NearestName {
     if let same = names.first(where: { $0.lowercased().utf8.elementsEqual(wanted) }) { return same }
     if wanted.count >= 3, let whole = names.first(where: { $0.lowercased().utf8.starts(with: wanted) }) { return whole }
     let farthest = min(3, max(1, wanted.count / 3))
-    let measured = names.map { (name: $0, distance: distance(wanted, Array($0.lowercased().utf8))) }
-    guard let nearest = measured.min(by: { $0.distance < $1.distance }), nearest.distance <= farthest else {
-      return nil
+    var nearest: (name: String, distance: Int)?
+    for name in names {
+      let letters = Array(name.lowercased().utf8)
+      // The distance is at least the difference in length: most names need no table.
+      guard abs(letters.count - wanted.count) <= farthest else { continue }
+      let distance = distance(wanted, letters)
+      if distance <= farthest, distance < nearest?.distance ?? .max { nearest = (name, distance) }
     }
-    return nearest.name
+    return nearest?.name
   }
 
   /// Letters inserted, left out, replaced, or swapped with their neighbour (optimal string alignment).
