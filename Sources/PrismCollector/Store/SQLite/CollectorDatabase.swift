@@ -32,11 +32,11 @@ struct CollectorDatabase {
   /// - Returns: whether it is so large that its check is left for later.
   /// - Throws: `damagedAgain`; then the next use tries again.
   mutating func openAtStart() throws(SQLiteError) -> Bool {
-    let isSmall = files.bytes <= options.checkedAtOnceBytesMax
-    let opened = try opening.open(isChecked: isSmall || files.wasClean != true)
+    let wasClean = files.wasClean == true
+    let opened = try opening.open(isChecked: true)
     open = opened.database
     try begin(opened.database)
-    return opened.isLeftUnchecked
+    return opened.isLeftUnchecked && !wasClean
   }
 
   mutating func opened() throws(SQLiteError) -> PacketDatabase {
