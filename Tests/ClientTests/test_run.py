@@ -51,12 +51,14 @@ class RunTests(unittest.TestCase):
         self.assertGreater(meta["maxMemoryKByte"], 100)
 
     def test_a_program_that_fails(self) -> None:
-        ran = self.run_program("--name", "nightly", "--", "sh", "-c", "seq 1 5000; echo last >&2; exit 7")
+        ran = self.run_program("--name", "nightly", "--", "sh", "-c", "echo cause >&2; seq 1 5000; echo last >&2; exit 7")
         self.assertEqual(ran.returncode, 7)
         self.assertEqual(ran.stdout, "".join(f"{n}\n" for n in range(1, 5001)).encode())
         meta, = self.reports(1)
         self.assertEqual((meta["command"], meta["exitCode"], len(meta["payload"])), ("nightly", 7, 8192))
         self.assertIn(b"5000\n", meta["payload"])
+        # What the other stream writes does not push it out.
+        self.assertIn(b"cause\n", meta["payload"])
         self.assertIn(b"last\n", meta["payload"])
 
     def test_signals(self) -> None:

@@ -4,16 +4,13 @@ import Synchronization
 
 /// The result of a program that was run to its end.
 struct ChildProgram {
-  /// Of the output that a report takes along.
-  static let lastOutputBytesMax = 8 * 1024
-
   /// The program's own; 128 and the signal's number if a signal ended it, as a shell says it.
   private(set) var exitCode: Int32 = 0
   private(set) var signal: Int32?
   private(set) var duration: Duration = .zero
   private(set) var usage = rusage()
-  /// Standard output and standard error, as they came.
-  private(set) var lastOutput: [UInt8] = []
+  /// What a report takes along of standard output and standard error.
+  private(set) var lastOutput = LastOutput(bytesMax: 8 * 1024)
 
   func meta(name: String) -> JSONValue {
     var members: [JSONValue.Member] = [
@@ -111,7 +108,7 @@ struct ChildProgram {
     let count = read(from, &chunk, chunk.count)
     guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
     Terminal.write(to, bytes: chunk[..<count])
-    lastOutput = (lastOutput + chunk[..<count]).suffix(Self.lastOutputBytesMax)
+    lastOutput.append(chunk[..<count], of: from)
     return true
   }
 

@@ -27,7 +27,7 @@ extension Command {
     let program = invocation.operands[0]
     let ran = try ChildProgram.run(invocation.operands)
     var report = Report(type, in: namespace, meta: ran.meta(name: invocation["--name"] ?? fileName(program)))
-    if ran.exitCode != 0 { report.payload = ran.lastOutput }
+    if ran.exitCode != 0 { report.payload = ran.lastOutput.bytes }
     await deliver(report, invocation, seconds)
     if ran.exitCode != 0 { throw Failure(ran.exitCode, "") }
   }
