@@ -12,7 +12,7 @@ struct WorkOrderTests {
     var (spent, sum): ([Int: Int], Int) = ([:], 0)
     while sum < total, let (connection, credit) = order.next() {
       let turn = cost(connection, credit)
-      order.charge(connection, user: users[connection]!, cost: turn)
+      order.endTurn(connection, user: users[connection]!, cost: turn, waits: true)
       spent[connection, default: 0] += turn
       sum += turn
     }
@@ -53,7 +53,7 @@ struct WorkOrderTests {
     order.add(1000, user: 99)
     var before = 0
     while let (connection, credit) = order.next(), connection != 1000 {
-      order.charge(connection, user: users[connection]!, cost: credit)
+      order.endTurn(connection, user: users[connection]!, cost: credit, waits: true)
       before += credit
     }
     #expect(before <= 17 * WorkOrder.userTurn)
@@ -68,12 +68,9 @@ struct WorkOrderTests {
     for _ in 0..<4000 {
       guard let (connection, credit) = order.next() else { break }
       let cost = connection == 1 ? 10 * WorkOrder.userTurn : min(credit, 8192)
-      order.charge(connection, user: users[connection]!, cost: cost)
+      order.endTurn(connection, user: users[connection]!, cost: cost, waits: connection != 1)
       spent[connection]! += cost
-      if connection == 1 {
-        order.remove(1, user: 1)
-        order.add(1, user: 1)
-      }
+      if connection == 1 { order.add(1, user: 1) }
     }
     #expect(abs(spent[1]! - spent[2]!) <= 12 * WorkOrder.userTurn, "\(spent)")
   }
@@ -93,11 +90,9 @@ struct WorkOrderTests {
           Issue.record("seed \(seed): \(next) does not wait")
           return
         }
-        order.charge(next, user: UInt32(next % 7), cost: Int.random(in: 0...600_000, using: &random))
-        if Int.random(in: 0..<3, using: &random) > 0 {
-          order.remove(next, user: UInt32(next % 7))
-          waiting.remove(next)
-        }
+        let waits = Int.random(in: 0..<3, using: &random) == 0
+        order.endTurn(next, user: UInt32(next % 7), cost: Int.random(in: 0...600_000, using: &random), waits: waits)
+        if !waits { waiting.remove(next) }
       }
       #expect(order.isEmpty == waiting.isEmpty, "seed \(seed)")
     }

@@ -15,6 +15,12 @@ public struct Ring<Element> {
   /// Adds an element behind all others.
   public mutating func append(_ element: Element) { elements.append(element) }
 
+  /// Drops all elements, and keeps the memory of few.
+  public mutating func removeAll() {
+    elements.removeAll(keepingCapacity: elements.capacity <= 64)
+    head = 0
+  }
+
   /// Takes the oldest element. - Returns: nil if there is no element.
   @discardableResult
   public mutating func removeFirst() -> Element? {

@@ -8,6 +8,9 @@ struct DeficitRing<Key: Hashable & Sendable>: Sendable {
     var isWaiting = true
   }
 
+  /// Keys that an empty ring keeps its memory for.
+  private static var keptMax: Int { 64 }
+
   private let quantum: Int
   private var entries: [Key: Entry] = [:]
   private var order = Ring<Key>()
@@ -31,16 +34,25 @@ struct DeficitRing<Key: Hashable & Sendable>: Sendable {
 
   /// The key stops waiting; a debt stays.
   mutating func remove(_ key: Key) {
-    guard let place = entries.index(forKey: key), entries.values[place].isWaiting else { return }
-    waiting -= 1
-    entries.values[place].isWaiting = false
-    guard isEmpty else { return }
-    // No other key waits: a debt would make no difference.
-    (entries, order) = ([:], Ring())
+    endTurn(key, cost: 0, waits: false)
   }
 
   /// Charges a key that waits for what its work cost.
-  mutating func charge(_ key: Key, _ cost: Int) { entries[key]?.credit -= cost }
+  /// - Parameter waits: it waits for another turn.
+  mutating func endTurn(_ key: Key, cost: Int, waits: Bool) {
+    guard let place = entries.index(forKey: key) else { return }
+    entries.values[place].credit -= cost
+    guard !waits, entries.values[place].isWaiting else { return }
+    waiting -= 1
+    entries.values[place].isWaiting = false
+    if isEmpty { forgetDebts() }
+  }
+
+  /// No key waits: a debt would make no difference. A small ring is emptied in place, since it is filled again soon.
+  private mutating func forgetDebts() {
+    entries.removeAll(keepingCapacity: entries.capacity <= Self.keptMax)
+    order.removeAll()
+  }
 
   /// The key whose turn it is, and how much it may cost; nil if no key waits.
   mutating func next() -> (key: Key, credit: Int)? {

@@ -8,6 +8,8 @@ public struct WorkOrder: Sendable {
 
   private var users = DeficitRing<UInt32>(quantum: userTurn)
   private var connections: [UInt32: DeficitRing<Int>] = [:]
+  /// The empty ring of the user who stopped waiting last: the next one takes its memory.
+  private var spare: DeficitRing<Int>?
 
   /// No connection waits.
   public init() {}
@@ -17,16 +19,13 @@ public struct WorkOrder: Sendable {
 
   /// A connection waits for a turn; nothing happens where it does already.
   public mutating func add(_ connection: Int, user: UInt32) {
-    connections[user, default: DeficitRing(quantum: Self.connectionTurn)].add(connection)
+    connections[user, default: spare.take() ?? DeficitRing(quantum: Self.connectionTurn)].add(connection)
     users.add(user)
   }
 
   /// A connection stops waiting.
   public mutating func remove(_ connection: Int, user: UInt32) {
-    connections[user]?.remove(connection)
-    guard connections[user]?.isEmpty != false else { return }
-    connections[user] = nil
-    users.remove(user)
+    endTurn(connection, user: user, cost: 0, waits: false)
   }
 
   /// The connection whose turn it is, and how many cost units it may spend; nil if no connection waits.
@@ -35,9 +34,13 @@ public struct WorkOrder: Sendable {
     return (turn.key, min(turn.credit, user.credit))
   }
 
-  /// Ends a turn of a connection that may have stopped waiting within it.
-  public mutating func charge(_ connection: Int, user: UInt32, cost: Int) {
-    connections[user]?.charge(connection, cost)
-    users.charge(user, cost)
+  /// Ends a turn of a connection, which may have stopped waiting within it.
+  /// - Parameter waits: it waits for another turn.
+  public mutating func endTurn(_ connection: Int, user: UInt32, cost: Int, waits: Bool) {
+    guard let place = connections.index(forKey: user) else { return users.endTurn(user, cost: cost, waits: false) }
+    connections.values[place].endTurn(connection, cost: cost, waits: waits)
+    let userWaits = !connections.values[place].isEmpty
+    if !userWaits { spare = connections.remove(at: place).value }
+    users.endTurn(user, cost: cost, waits: userWaits)
   }
 }

@@ -22,11 +22,11 @@ final class IngestConnection {
   let userID: UInt32
   let descriptor: SharedDescriptor
   /// nil until the first bytes come: a connection that is only open costs little.
-  var conversation: IngestConversation?
+  var conversation: InPlace<IngestConversation>?
   /// nil: the line protocol, or not decided yet.
-  private(set) var http: HTTPExchange?
+  private var http: InPlace<HTTPExchange>?
   /// Another input's protocol; nil: lines or HTTP.
-  private var stream: (any MessageStream)?
+  private var stream: InPlace<any MessageStream>?
   /// Bytes of memory for a message that another input has.
   private var handedBytes: Int?
   private var isStreamEnded = false, hasSpoken = false
@@ -71,7 +71,7 @@ final class IngestConnection {
   }
 
   /// Speaks another input's protocol. Call it before anything is read.
-  func speak(_ stream: any MessageStream) { (self.stream, isProtocolKnown) = (stream, true) }
+  func speak(_ stream: any MessageStream) { (self.stream, isProtocolKnown) = (InPlace(stream), true) }
 
   /// Begins to be watched. Call it once; `close` ends it. - Returns: false where the kernel has no room for it.
   func activate(in loop: SocketLoop) -> Bool {
@@ -98,7 +98,7 @@ final class IngestConnection {
 extension IngestConnection {
   var unsentBytes: Int { outbound.count - sentBytes }
   /// Answers that the client has not taken yet.
-  var unreadBytes: Int { unsentBytes + (http == nil ? conversation?.unreadBytes ?? 0 : 0) }
+  var unreadBytes: Int { unsentBytes + (http == nil ? conversation?.value.unreadBytes ?? 0 : 0) }
 
   /// Sends what the conversation has ready, as far as the client takes it.
   /// - Parameter timeout: the time within which the client must read some of it.
@@ -130,7 +130,7 @@ extension IngestConnection {
     while unsentBytes > 0 && !peerClosedRead {
       guard let count = descriptor.write(outbound[sentBytes...]) else {
         peerClosedRead = true
-        conversation?.isRead = false
+        conversation?.value.isRead = false
         break
       }
       if count == 0 { break }
@@ -141,26 +141,20 @@ extension IngestConnection {
   }
 
   private func collect() {
-    if stream != nil {
-      outbound += stream?.takeOutput() ?? []
-    } else if http != nil {
-      withConversation { http?.collect(from: &$0) }
-      outbound += http?.takeOutput() ?? []
+    if let stream {
+      outbound += stream.value.takeOutput()
+    } else if let http {
+      if let conversation { http.value.collect(from: &conversation.value) }
+      outbound += http.value.takeOutput()
       updateExchange()
-    } else if conversation != nil, outbound.isEmpty {
-      swap(&outbound, &conversation!.output)
-    } else {
-      outbound += conversation?.output ?? []
-      conversation?.output.removeAll(keepingCapacity: true)
+    } else if let conversation {
+      if outbound.isEmpty {
+        swap(&outbound, &conversation.value.output)
+      } else {
+        outbound += conversation.value.output
+        conversation.value.output.removeAll(keepingCapacity: true)
+      }
     }
-  }
-
-  /// Lets `body` change the conversation without a copy; nothing happens before there is one.
-  @discardableResult
-  private func withConversation<Result>(_ body: (inout IngestConversation) -> Result) -> Result? {
-    guard var talk = conversation.take() else { return nil }
-    defer { conversation = talk }
-    return body(&talk)
   }
 
   /// Says to the client that no more answers come.
@@ -175,7 +169,7 @@ extension IngestConnection {
 
 extension IngestConnection {
   /// Something was read, or arrived in a body, that is to be taken.
-  var hasInput: Bool { heldStart < held.count || http?.isFeeding == true }
+  var hasInput: Bool { heldStart < held.count || http?.value.isFeeding == true }
 
   /// Takes what was read, as far as `turn` goes, and holds the rest.
   func consume(_ chunk: Span<UInt8>, within turn: inout WorkTurn, unixMilliseconds now: Int64) {
@@ -197,16 +191,13 @@ extension IngestConnection {
 
   private func take(_ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn, _ now: Int64) -> Int {
     if foreign != nil { return chunk.count }
-    if stream != nil { return takeMessages(chunk, from: start, &turn) }
-    guard http != nil else {
-      return conversation?.consume(chunk, from: start, within: &turn, unixMilliseconds: now) ?? chunk.count
+    if let stream { return takeMessages(stream, chunk, from: start, &turn) }
+    guard let conversation else { return chunk.count }
+    guard let http else {
+      return conversation.value.consume(chunk, from: start, within: &turn, unixMilliseconds: now)
     }
-    guard var talk = conversation.take() else { return chunk.count }  // so that nothing of it is copied
-    defer {
-      conversation = talk
-      updateExchange()
-    }
-    return http?.consume(chunk, from: start, &talk, within: &turn, unixMilliseconds: now) ?? chunk.count
+    defer { updateExchange() }
+    return http.value.consume(chunk, from: start, &conversation.value, within: &turn, unixMilliseconds: now)
   }
 
   /// The first byte decides the protocol, except that a letter may also begin a line that is no JSON. Then the end of
@@ -223,7 +214,9 @@ extension IngestConnection {
     if first.isASCIILetter || first == UInt8(ascii: "<") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= first {
       let end = opening[before...].firstIndex(of: UInt8(ascii: "\n"))
       guard end != nil || opening.count > HTTPHead.bytesMax else { return false }
-      if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false { http = HTTPExchange(routes: routes) }
+      if end.map({ HTTPHead.isRequestLine(opening[..<$0]) }) != false {
+        http = InPlace(HTTPExchange(routes: routes))
+      }
     }
     if routes.isAlone, http == nil {
       refuse(.other)
@@ -254,31 +247,35 @@ extension IngestConnection {
     }
     if stream != nil {
       isStreamEnded = true
-    } else if http == nil {
-      conversation?.end(unixMilliseconds: now)
-    } else {
-      withConversation { http?.end(&$0, unixMilliseconds: now) }
+    } else if let conversation {
+      if let http {
+        http.value.end(&conversation.value, unixMilliseconds: now)
+      } else {
+        conversation.value.end(unixMilliseconds: now)
+      }
     }
     pauses.insert(.ended)
   }
 
-  private func takeMessages(_ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn) -> Int {
+  private func takeMessages(
+    _ stream: InPlace<any MessageStream>, _ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn
+  ) -> Int {
     guard handedBytes == nil else { return start }
     if isStreamEnded { return chunk.count }
-    let end = stream?.consume(chunk, from: start) ?? chunk.count
+    let end = stream.value.consume(chunk, from: start)
     turn.spend(2 * (end - start) + WorkTurn.Cost.line)
-    if stream?.mustClose == true, !hasSpoken {
+    if stream.value.mustClose, !hasSpoken {
       var opening: [UInt8] = []
       opening.append(copying: chunk, start..<min(chunk.count, start + ForeignProtocol.openingBytesMax))
       refuse(ForeignProtocol(opening[...]).flatMap { $0 == .msgpack ? nil : $0 } ?? .other)
     }
-    if stream?.hasMessage == true { hasSpoken = true }
+    if stream.value.hasMessage { hasSpoken = true }
     return end
   }
 
   /// Takes the request that another input is to answer.
   func takeRequest(_ rules: AdmissionRules) -> InputRequest? {
-    guard handedBytes == nil, let message = stream?.takeMessage() else { return http?.takeRequest() }
+    guard handedBytes == nil, let message = stream?.value.takeMessage() else { return http?.value.takeRequest() }
     var request = InputRequest(body: message, reservedBytes: 0)
     request.reservedBytes = HTTPRoutes.memoryBytes(request, bodyBytes: message.count, rules)
     handedBytes = request.reservedBytes
@@ -287,7 +284,7 @@ extension IngestConnection {
   }
 
   /// Another input has a request of the connection.
-  var isHanded: Bool { handedBytes != nil || http?.isHanded == true }
+  var isHanded: Bool { handedBytes != nil || http?.value.isHanded == true }
 
   /// The answer of another input is here.
   func finish(_ answer: InputAnswer) {
@@ -296,51 +293,49 @@ extension IngestConnection {
       outbound += answer.body
       isStreamEnded = isStreamEnded || answer.mustClose
     }
-    http?.finish(answer)
+    http?.value.finish(answer)
     updateExchange()
   }
 
   /// A request of another input that was refused before it was whole; the connection ends with it.
-  var refusedRequest: IngestCounters.InputResult? { http?.refusedRequest }
+  var refusedRequest: IngestCounters.InputResult? { http?.value.refusedRequest }
 
   private func updateExchange() {
-    let isAwaiting = handedBytes != nil || http?.isAwaitingAnswers == true
+    let isAwaiting = handedBytes != nil || http?.value.isAwaitingAnswers == true
     if isAwaiting != pauses.contains(.exchange) { pauses.formSymmetricDifference(.exchange) }
   }
 
   /// Its memory beside reports before their commit.
   var heldBytes: Int {
     let text =
-      opening.count + held.count + outbound.count + (http?.heldBytes ?? 0) + (stream?.heldBytes ?? 0)
-      + (handedBytes ?? 0)
-    return text + (conversation?.memoryBytes ?? 0)
+      opening.count + held.count + outbound.count + (http?.value.heldBytes ?? 0)
+      + (stream?.value.heldBytes ?? 0) + (handedBytes ?? 0)
+    return text + (conversation?.value.memoryBytes ?? 0)
   }
 
-  /// The memory that an incomplete large request needs in all. The conversation is not unwrapped: that would copy it.
+  /// The memory that an incomplete large request needs in all.
   var requestBytes: Int {
-    if stream != nil, let stream {  // a look first: to unwrap it costs a copy
-      let isLarge = stream.heldBytes > Limits.lineBytesMax && !stream.hasMessage
-      return isLarge || handedBytes ?? 0 > 0 ? conversation?.session.rules.requestBytesMax ?? 0 : 0
+    guard let conversation else { return 0 }
+    if let stream {
+      let isLarge = stream.value.heldBytes > Limits.lineBytesMax && !stream.value.hasMessage
+      return isLarge || handedBytes ?? 0 > 0 ? conversation.value.session.rules.requestBytesMax : 0
     }
-    guard http != nil, let rules = conversation?.session.rules else { return conversation?.requestBytes ?? 0 }
-    return http?.requestBytes(rules) ?? 0
+    return http?.value.requestBytes(conversation.value.session.rules) ?? conversation.value.requestBytes
   }
 
   var isWithinRequest: Bool {
     if foreign != nil { return false }
-    if stream != nil, let stream { return stream.heldBytes > 0 && !stream.hasMessage && handedBytes == nil }
-    return !opening.isEmpty || http?.isWithinRequest ?? conversation?.isWithinRequest ?? false
+    if let stream { return stream.value.heldBytes > 0 && !stream.value.hasMessage && handedBytes == nil }
+    return !opening.isEmpty || http?.value.isWithinRequest ?? conversation?.value.isWithinRequest ?? false
   }
   var mustClose: Bool {
     if foreign != nil { return true }
-    if stream != nil, let stream {
-      return (stream.mustClose || isStreamEnded) && handedBytes == nil && !stream.hasMessage
-    }
-    return conversation?.mustClose == true || http?.mustClose == true
+    if let stream { return (stream.value.mustClose || isStreamEnded) && handedBytes == nil && !stream.value.hasMessage }
+    return conversation?.value.mustClose == true || http?.value.mustClose == true
   }
   /// Nothing is owed to the client, and nothing of it is on its way.
   var isSettled: Bool {
-    let isIdle = !isHanded && stream?.hasMessage != true && http?.isAwaitingAnswers != true && (mustClose || !hasInput)
-    return isIdle && conversation?.isSettled != false && unsentBytes == 0
+    let isIdle = !isHanded && stream?.value.hasMessage != true && http?.value.isAwaitingAnswers != true
+    return isIdle && (mustClose || !hasInput) && conversation?.value.isSettled != false && unsentBytes == 0
   }
 }

@@ -72,8 +72,8 @@ extension IngestServer {
   func prepare(_ connection: IngestConnection) {
     guard connection.conversation == nil, let peer = peer(of: connection) else { return }
     let session = Session(rules: rules, host: facts, peer: peer, sessionID: Self.sessionID())
-    connection.conversation = IngestConversation(session: session, version: version)
-    connection.conversation?.isStopping = state == .stopping
+    connection.conversation = InPlace(IngestConversation(session: session, version: version))
+    connection.conversation?.value.isStopping = state == .stopping
   }
 
   /// nil: it is gone. Over TCP the user was found when the connection came, and stays.

@@ -39,7 +39,7 @@ extension IngestServer {
     for id in ready {
       guard let connection = connections[id] else { continue }
       connection.isUnsealed = false
-      for batch in connection.conversation?.takeBatches() ?? [] {
+      for batch in connection.conversation?.value.takeBatches() ?? [] {
         composer.add(batch, connection: id, user: connection.userID)
       }
     }
@@ -59,12 +59,12 @@ extension IngestServer {
         settleGroup(entry.connection, own, failure)
         continue
       }
-      connection.conversation?.settle(own.first, failure: failure)
+      connection.conversation?.value.settle(own.first, failure: failure)
       if touched.last != entry.connection { touched.append(entry.connection) }
     }
     for id in Set(touched).sorted() {
       guard let connection = connections[id] else { continue }
-      connection.conversation?.flushAnswers()
+      connection.conversation?.value.flushAnswers()
       advance(connection)
     }
   }

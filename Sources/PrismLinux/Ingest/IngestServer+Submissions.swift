@@ -136,10 +136,9 @@ extension IngestServer {
     let before = turn.credit
     let isDone = pending.group.admit(within: &turn, rules, facts, unixMilliseconds: time.unixMilliseconds)
     let cost = before - turn.credit + WorkTurn.Cost.turn
-    work.charge(id, user: pending.group.userID, cost: cost)
+    work.endTurn(id, user: pending.group.userID, cost: cost, waits: !isDone)
     tell(pending.group.takeRefused())
     if isDone {
-      work.remove(id, user: pending.group.userID)
       finishAdmitting(id, pending)
     } else {
       groups[id] = pending

@@ -36,8 +36,7 @@ extension IngestServer {
     let before = turn.credit
     let hasMore = connection.pauses.isEmpty && takeInput(of: connection, within: &turn)
     let cost = before - turn.credit + WorkTurn.Cost.turn
-    work.charge(connection.id, user: connection.userID, cost: cost)
-    if !hasMore { work.remove(connection.id, user: connection.userID) }
+    work.endTurn(connection.id, user: connection.userID, cost: cost, waits: hasMore)
     advance(connection)
     if let request = connection.takeRequest(rules) { hand(request, of: connection) }
     return cost
@@ -72,8 +71,8 @@ extension IngestServer {
   }
 
   private func makeReady(_ connection: IngestConnection) {
-    connection.conversation?.take(rules)
-    connection.conversation?.isFollowed = feed.hasFollowers
+    connection.conversation?.value.take(rules)
+    connection.conversation?.value.isFollowed = feed.hasFollowers
   }
 
   private func waitForBudget(_ connection: IngestConnection) {
@@ -117,11 +116,11 @@ extension IngestServer {
     if connection.isGone, !connection.pauses.contains(.ended) {
       connection.endInput(unixMilliseconds: time.unixMilliseconds)
     }
-    if let tally = connection.conversation?.takeTally() { counts.tally.add(tally) }
-    if connection.conversation?.isFollowed == true { tellRefused(connection) }
+    if let tally = connection.conversation?.value.takeTally() { counts.tally.add(tally) }
+    if connection.conversation?.value.isFollowed == true { tellRefused(connection) }
     if let foreign = connection.foreign, !connection.isForeignTold { tell(foreign, of: connection) }
     account(connection)
-    if connection.conversation?.batchBytes ?? 0 > 0, !connection.isUnsealed {
+    if connection.conversation?.value.batchBytes ?? 0 > 0, !connection.isUnsealed {
       connection.isUnsealed = true
       unsealed.append(connection.id)
     }
@@ -138,7 +137,7 @@ extension IngestServer {
   }
 
   private func tellRefused(_ connection: IngestConnection) {
-    tell(connection.conversation?.takeRefused() ?? [])
+    tell(connection.conversation?.value.takeRefused() ?? [])
   }
 
   /// Shows refused reports to those who follow the feed.
@@ -149,7 +148,7 @@ extension IngestServer {
   }
 
   private func account(_ connection: IngestConnection) {
-    let batchBytes = connection.conversation?.batchBytes ?? 0
+    let batchBytes = connection.conversation?.value.batchBytes ?? 0
     budget.set(
       connection.id, bytes: connection.heldBytes + batchBytes, batchBytes: batchBytes,
       requestBytes: connection.requestBytes)
@@ -159,7 +158,7 @@ extension IngestServer {
     guard connection.isGone || connection.isSettled else { return }
     let isOver = connection.pauses.contains(.ended) || state == .stopping
     if connection.isHanded { return }  // its memory is in use
-    if connection.isGone ? connection.conversation?.isSettled != false : isOver { return remove(connection) }
+    if connection.isGone ? connection.conversation?.value.isSettled != false : isOver { return remove(connection) }
     if connection.mustClose && !connection.isWriteShut {
       connection.shutWriting()  // and what still comes is read away, or closing would take the answer from the client
       watch(connection)

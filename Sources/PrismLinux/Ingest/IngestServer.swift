@@ -141,7 +141,7 @@ extension IngestServer {
     for id in entrances.keys.sorted() { endEntrance(id) }
     state = .stopping
     refuseRoom()
-    for connection in connections.values { connection.conversation?.isStopping = true }
+    for connection in connections.values { connection.conversation?.value.isStopping = true }
     for id in connections.keys.sorted() {
       if let connection = connections[id] { _ = turn(connection, Self.stopTurn) }  // what came before is answered too
     }

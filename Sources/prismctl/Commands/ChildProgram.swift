@@ -9,7 +9,7 @@ struct ChildProgram {
   private(set) var signal: Int32?
   private(set) var duration: Duration = .zero
   private(set) var usage = rusage()
-  /// What a report takes along of standard output and standard error.
+  /// The end of standard output and standard error, for the report.
   private(set) var lastOutput = LastOutput(bytesMax: 8 * 1024)
 
   func meta(name: String) -> JSONValue {

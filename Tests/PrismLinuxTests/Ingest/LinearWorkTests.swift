@@ -55,7 +55,7 @@ struct LinearWorkTests {
     let host = HostFacts(deviceID: "d", systemVersion: "Linux")
     let session = Session(rules: rules, host: host, peer: peer, sessionID: "s")
     let connection = IngestConnection(id: 1, userID: 1, descriptor: SharedDescriptor(-1))
-    connection.conversation = IngestConversation(session: session, version: "1")
+    connection.conversation = InPlace(IngestConversation(session: session, version: "1"))
     let begun = Self.processorTime
     var units = 0
     for start in stride(from: 0, to: bytes.count, by: min(chunkBytes, bytes.count)) {

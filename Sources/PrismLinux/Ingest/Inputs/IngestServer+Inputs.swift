@@ -64,7 +64,7 @@ extension IngestServer {
 extension IngestServer {
   /// Has another input answer a request; the connection waits for it.
   func hand(_ request: InputRequest, of connection: IngestConnection) {
-    guard let peer = connection.conversation?.session.peer else { return }
+    guard let peer = connection.conversation?.value.session.peer else { return }
     let (id, sink, http, stream) = (connection.id, RequestSink(server: self), httpInput, streamInput)
     let isForward = connection.entrance.isForward
     Task {
@@ -84,7 +84,7 @@ extension IngestServer {
     let name = ReportName(namespace: nil, type: nil, reportID: nil)
     var event = ReportEvent(time: time.unixMilliseconds, outcome: .refused(foreign.refusal.code), name: name)
     event.foreign = foreign.title
-    event.peer = connection.conversation?.session.peer.title ?? "user \(connection.userID)"
+    event.peer = connection.conversation?.value.session.peer.title ?? "user \(connection.userID)"
     feed.publish([event])
   }
 
