@@ -4,6 +4,8 @@ public import PrismProtocol
 public enum ReportAnswer: Sendable, Equatable {
   /// On disk, as the daemon's `durability` says. `isDuplicate`: it was there already under this id.
   case stored(reportID: String, isDuplicate: Bool)
+  /// Left out by the `sample` of its type: there is nothing to send again.
+  case sampled
   /// Not stored; the code says whether sending it again makes sense.
   case refused(Refusal)
 
@@ -14,10 +16,12 @@ public enum ReportAnswer: Sendable, Equatable {
     }
     if status == "stored", let id = value["reportId"]?.string {
       self = .stored(reportID: id, isDuplicate: value["duplicate"]?.bool ?? false)
+    } else if status == "sampled" {
+      self = .sampled
     } else if let refusal = Refusal(value) {
       self = .refused(refusal)
     } else {
-      throw .protocolViolation("an answer that is neither stored nor refused")
+      throw .protocolViolation("an answer that is neither stored nor sampled nor refused")
     }
   }
 }

@@ -36,6 +36,7 @@ final class Daemon: Sendable {
     (self.signals, tell) = (signals, { continuation.yield($0) })
     let deviceID = try Self.deviceID(configured: daemon.deviceId)
     let store = try await Self.openStore(daemon, signals, log)
+    let filters = FilterTools(hash: try FilterSecret.keyedHash(folder: daemon.state))
     let cache = StateFile(folder: daemon.state, name: "remote.json")
     let start = await RemoteStart.recall(files: loaded, cache: cache, time: SystemTime(), log: log)
     let openFilesMax = DescriptorLimit.raise()
@@ -57,8 +58,8 @@ final class Daemon: Sendable {
         listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
-        streamInput: ForwardInput { hub.current }, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log),
-        log: log)
+        streamInput: ForwardInput { hub.current }, filters: filters,
+        connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       let (ingest, remote) = (ingest, remote)
       metrics = MetricsServer(
         .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { await remote.figures }),

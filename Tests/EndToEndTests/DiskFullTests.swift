@@ -121,6 +121,7 @@ import Testing
       for (number, answer) in zip(numbers, answers) {
         switch answer {
         case .stored: stored.insert(number)
+        case .sampled: continue
         case .refused(let refusal):
           refused += 1
           codes.insert(refusal.code.rawValue)

@@ -74,6 +74,15 @@ struct BasicTests {
     #expect(try await store.claim(rig.claim())?.numbers == [9, 10])
   }
 
+  @Test("chooses by patterns among the types that are stored")
+  func patterns() async throws {
+    let store = try await rig.open()
+    _ = await store.append([rig.batch(1...3, of: Rig.click), rig.batch(4...6)])
+    let others = TypeSet([(Rig.click, false), (.any, true)])
+    #expect(try await store.claim(rig.claim(types: .only(others)))?.numbers == [4, 5, 6])
+    #expect(try await store.claim(rig.claim(types: .except(others)))?.numbers == [1, 2, 3])
+  }
+
   @Test("leaves types that may not go where they are, and finds them when they may")
   func filters() async throws {
     let store = try await rig.open()

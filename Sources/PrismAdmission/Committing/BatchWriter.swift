@@ -7,15 +7,18 @@ public struct BatchWriter: Sendable {
   public private(set) var batch: ReportBatch
   /// Indices in the namespace's monitor list, one for each of `batch.types`.
   private var monitored: [Int] = []
+  /// The rules that the indices are of.
+  private let rules: AdmissionRules.Namespace
 
   /// Begins an empty batch. - Parameter userID: the sender's.
   public init(namespace: AdmissionRules.Namespace, userID: UInt32, context: CommonContext) {
+    rules = namespace
     batch = ReportBatch(namespace: namespace.name, userID: userID, context: context, quota: namespace.quota)
   }
 
   /// Whether `admitted` of a session with `context` belongs in this batch.
   public func takes(_ admitted: Admission.Admitted, context: CommonContext) -> Bool {
-    batch.context === context && batch.namespace == admitted.namespace.name && batch.quota == admitted.namespace.quota
+    batch.context === context && rules === admitted.namespace
   }
 
   /// It is closed at this many rows or bytes, so that one connection's turn in a commit is short.
@@ -32,6 +35,7 @@ public struct BatchWriter: Sendable {
   public static func bytes(of batch: ReportBatch) -> Int {
     batchBytes + batch.context.members.count + batch.arena.count
       + batch.rows.count * MemoryLayout<ReportBatch.Row>.stride
+      + batch.marks.count * MemoryLayout<(row: Int, mark: ReportBatch.Mark)>.stride
   }
 
   /// The cost of a batch beside its content.
@@ -52,7 +56,7 @@ public struct BatchWriter: Sendable {
         throw error
       }
     }
-    batch.rows.append(row)
+    add(row, admitted.mark)
   }
 
   /// Begins a report whose payload follows: `appendPayload` brings it, `finish` makes it a row.
@@ -90,9 +94,22 @@ public struct BatchWriter: Sendable {
   }
 
   /// - Parameter payloadBytes: the number of bytes at the end of the arena that are `row`'s payload.
-  public mutating func finish(_ row: ReportBatch.Row, payloadBytes: Int) {
+  /// - Parameter mark: what a filter decided about the report.
+  public mutating func finish(_ row: ReportBatch.Row, payloadBytes: Int, mark: ReportBatch.Mark? = nil) {
     var row = row
     row.payload = batch.arena.count - payloadBytes..<batch.arena.count
+    add(row, mark)
+  }
+
+  private mutating func add(_ row: ReportBatch.Row, _ mark: ReportBatch.Mark?) {
+    guard let mark else { return batch.rows.append(row) }
+    var row = row
+    if mark == .sampledOut {  // nothing of it is stored
+      batch.arena.removeSubrange(row.body.lowerBound...)
+      row.body = batch.arena.count..<batch.arena.count
+      (row.payload, row.clientReportID) = (nil, nil)
+    }
+    batch.marks.append((batch.rows.count, mark))
     batch.rows.append(row)
   }
 
@@ -102,7 +119,7 @@ public struct BatchWriter: Sendable {
   private mutating func slot(of admitted: Admission.Admitted) -> Int {
     if let slot = monitored.firstIndex(of: admitted.type) { return slot }
     monitored.append(admitted.type)
-    batch.types.append(admitted.namespace.types[admitted.type])
+    batch.types.append(admitted.namespace.rowType(admitted.type))
     return monitored.count - 1
   }
 

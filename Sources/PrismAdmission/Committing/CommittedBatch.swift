@@ -36,6 +36,8 @@ public struct CommittedBatch: Sendable {
       switch exceptions.first?.row == row ? exceptions.removeFirst().what : nil {
       case .refused(let refusal): return .refused(refusal)
       case .duplicate: return .duplicate(reportID: reportID(row))
+      case .sampledOut: return .sampled
+      case .collapsed(let given): return .stored(reportID: firstID(row, given))
       case nil: return .stored(reportID: reportID(row))
       }
     }
@@ -45,6 +47,12 @@ public struct CommittedBatch: Sendable {
     var bytes: [UInt8] = []
     append(reportIDOf: row, to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Of the report on whose row this one was counted.
+  private func firstID(_ row: Int, _ given: [UInt8]?) -> String {
+    given.map { String(decoding: $0, as: UTF8.self) }
+      ?? ids[row].reportID(epoch: String(decoding: epoch, as: UTF8.self))
   }
 
   private func append(reportIDOf row: Int, to output: inout [UInt8]) {
@@ -61,6 +69,9 @@ public struct CommittedBatch: Sendable {
     return exceptions.compactMap { if case .refused(let refusal) = $0.what { refusal } else { nil } }
   }
 
+  /// Rows that were counted and not stored.
+  var sampledCount: Int { batch.marks.isEmpty ? 0 : exceptions.count { $0.what == .sampledOut } }
+
   /// One line a row.
   func render(
     _ rows: Range<Int>, exceptions: ArraySlice<(row: Int, what: BatchOutcome.Exception)>, into output: inout [UInt8]
@@ -76,6 +87,9 @@ public struct CommittedBatch: Sendable {
       switch exception {
       case .refused(let refusal): output.append(contentsOf: AnswerText.refused(refusal))
       case .duplicate: renderStored(row, isDuplicate: true, into: &output)
+      case .sampledOut: output.append(contentsOf: AnswerText.sampled)
+      case .collapsed(let given):
+        AnswerText.appendCollapsed(to: &output) { $0.append(contentsOf: firstID(row, given).utf8) }
       case nil: renderStored(row, isDuplicate: false, into: &output)
       }
     }

@@ -9,7 +9,8 @@ public struct Intake: Sendable {
   public struct Taken: Sendable {
     /// false: its payload is still to come, by `appendPayload`.
     public let isWhole: Bool
-    /// Bytes of a meta that had to be written again, because it collided with the common information; 0 in most cases.
+    /// Bytes of a meta that had to be read by a filter or written again, because it collided with the common information; 0
+    /// in most cases.
     public let rewrittenBytes: Int
   }
 
@@ -17,6 +18,7 @@ public struct Intake: Sendable {
   private struct Incoming {
     let row: ReportBatch.Row
     let payloadBytes: Int
+    let mark: ReportBatch.Mark?
   }
 
   private var open: BatchWriter?
@@ -61,14 +63,14 @@ extension Intake {
     _ report: ScannedReport, in text: Span<UInt8>, available: Int, session: inout Session, unixMilliseconds now: Int64
   ) throws(Refusal) -> Taken {
     let admitted = try Admission.decide(report, in: text, session: &session, unixMilliseconds: now)
-    var rewrittenBytes = 0
-    if case .rewritten = admitted.body { rewrittenBytes = admitted.metaBytes }
+    var rewrittenBytes = admitted.filteredBytes
+    if case .rewritten = admitted.body { rewrittenBytes += admitted.metaBytes }
     if open?.takes(admitted, context: session.context) == false { seal() }
     switch report.payload {
     case .following(let bytes):
       if bytes > available { seal() }
       let row = writing(admitted, session) { $0.begin(admitted, report, in: text, payloadBytes: bytes) }
-      incoming = Incoming(row: row, payloadBytes: bytes)
+      incoming = Incoming(row: row, payloadBytes: bytes, mark: admitted.mark)
       return Taken(isWhole: false, rewrittenBytes: rewrittenBytes)
     case .none, .base64:
       let result = writing(admitted, session) { writer -> Result<Void, Refusal> in
@@ -89,7 +91,7 @@ extension Intake {
   /// The payload is whole. - Returns: false if no report waited for one.
   public mutating func finishPayload() -> Bool {
     guard let incoming else { return false }
-    open?.finish(incoming.row, payloadBytes: incoming.payloadBytes)
+    open?.finish(incoming.row, payloadBytes: incoming.payloadBytes, mark: incoming.mark)
     self.incoming = nil
     countRow()
     return true
@@ -162,7 +164,8 @@ extension Intake {
     }
     let refusals = settled.refusals
     tally.count(refusals)
-    tally.stored += batch.rows.count - refusals.count
+    tally.sampled += settled.sampledCount
+    tally.stored += batch.rows.count - refusals.count - settled.sampledCount
     return settled
   }
 }

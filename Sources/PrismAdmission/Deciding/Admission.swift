@@ -24,6 +24,26 @@ public enum Admission {
     public let body: Body
     /// Bytes of the merged meta.
     public let metaBytes: Int
+    /// The decision of a filter of its type; nil in most cases.
+    public var mark: ReportBatch.Mark?
+    /// Bytes of a meta that a filter read; 0 in most cases.
+    var filteredBytes = 0
+
+    init(_ accepted: Accepted, body: Body, metaBytes: Int) {
+      (createdTime, namespace, type) = (accepted.createdTime, accepted.namespace, accepted.type)
+      (self.body, self.metaBytes) = (body, metaBytes)
+    }
+  }
+
+  /// A report whose names were accepted.
+  struct Accepted {
+    let namespace: AdmissionRules.Namespace
+    let type: Int
+    let createdTime: Int64
+    /// Milliseconds since 1970.
+    let now: Int64
+
+    var isCrash: Bool { namespace.rowType(type).priority == .crash }
   }
 
   /// Members that were put together again.
@@ -47,17 +67,30 @@ public enum Admission {
       throw Refusal(.gatherOff, "\(namespace.name) has `isGather` off: nothing is taken")
     }
     let type = try session.type(report.type, of: namespace, in: line)
-    let body = try merge(report.meta, in: line, isCrash: namespace.types[type].priority == .crash, session: session)
     let created = try createdTime(report.createdTime, unixMilliseconds: unixMilliseconds)
-    let metaBytes = mergedBytes(
-      body, report: report, in: line, type: namespace.monitorTypeBytes[type],
-      isBusiness: namespace.name.isBusiness, contextBytes: session.context.members.count, createdTime: created)
-    guard metaBytes <= Limits.metaBytesMax else {
-      throw Refusal(
-        .metaTooLarge, "the merged meta has \(metaBytes) bytes; at most \(Limits.metaBytesMax) are taken")
+    let accepted = Accepted(namespace: namespace, type: type, createdTime: created, now: unixMilliseconds)
+    if let filter = namespace.filter(of: type) {
+      return try decide(report, in: line, filter, accepted, session: session)
     }
+    return try admit(report, in: line, merge(report.meta, in: line, accepted, session), accepted, session)
+  }
+
+  /// Steps 7 and 8.
+  static func admit(
+    _ report: ScannedReport, in line: Span<UInt8>, _ body: Admitted.Body, _ accepted: Accepted, _ session: Session
+  ) throws(Refusal) -> Admitted {
+    let namespace = accepted.namespace
+    let metaBytes = mergedBytes(
+      body, report: report, in: line, type: namespace.monitorTypeBytes(accepted.type),
+      isBusiness: namespace.name.isBusiness, contextBytes: session.context.members.count,
+      createdTime: accepted.createdTime)
+    guard metaBytes <= Limits.metaBytesMax else { throw metaTooLarge(metaBytes) }
     try check(report.payload, max: namespace.payloadBytesMax)
-    return Admitted(createdTime: created, namespace: namespace, type: type, body: body, metaBytes: metaBytes)
+    return Admitted(accepted, body: body, metaBytes: metaBytes)
+  }
+
+  static func metaTooLarge(_ bytes: Int) -> Refusal {
+    Refusal(.metaTooLarge, "the merged meta has \(bytes) bytes; at most \(Limits.metaBytesMax) are taken")
   }
 
   /// Whether a namespace gathers, for a client that asks before it reports. - Throws: `forbidden`, `unknown_namespace`.
@@ -74,7 +107,7 @@ public enum Admission {
   }
 
   /// Step 8: of base64 the length that it decodes to.
-  private static func check(_ payload: ScannedReport.Payload, max: Int) throws(Refusal) {
+  static func check(_ payload: ScannedReport.Payload, max: Int) throws(Refusal) {
     let bytes: Int
     switch payload {
     case .none: return
@@ -95,8 +128,8 @@ public enum Admission {
 
 extension Admission {
   /// Steps 5 and 6.
-  private static func merge(
-    _ meta: ScannedReport.Meta, in line: Span<UInt8>, isCrash: Bool, session: Session
+  static func merge(
+    _ meta: ScannedReport.Meta, in line: Span<UInt8>, _ accepted: Accepted, _ session: Session
   ) throws(Refusal) -> Admitted.Body {
     switch meta {
     case .missing: throw Refusal(.badRequest, "`meta` is missing")
@@ -107,7 +140,7 @@ extension Admission {
       let members = MetaMembers(line, range)
       let keys = Set(members.members.map(\.key))
       let collides = !keys.isDisjoint(with: session.reserved.keys)
-      if collides && isCrash { return .rewritten(crash(members, keys, line, session)) }
+      if collides && accepted.isCrash { return .rewritten(crash(members, keys, line, session)) }
       let kept = members.joined(line) { !session.reserved.keys.contains($0) }
       return .rewritten(Rewritten(members: kept))
     }

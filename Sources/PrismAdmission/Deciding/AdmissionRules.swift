@@ -11,11 +11,11 @@ public final class AdmissionRules: Sendable {
     let nameBytes: [UInt8]
     let isGather: Bool
     let allow: NamespaceConfiguration.Allow?
-    let types: [ReportBatch.RowType]
-    let typeBytes: [[UInt8]]
-    /// Bytes of each type's `MONITOR_TYPE`.
-    let monitorTypeBytes: [Int]
+    private let types: [ListedType]
+    private let hasFilters: Bool
     private let indexByType: [String: Int]
+    /// nil without patterns.
+    private let metTypes: MetTypes?
     private let nearTypes: NearTypes
     /// The largest payload that it takes.
     public let payloadBytesMax: Int
@@ -23,24 +23,20 @@ public final class AdmissionRules: Sendable {
     public let quota: StoreQuota
 
     /// - Parameter requestBytesMax: what a request may hold in memory.
-    init(_ configuration: NamespaceConfiguration, requestBytesMax: Int) {
+    init(_ configuration: NamespaceConfiguration, requestBytesMax: Int, _ tools: FilterTools) {
       name = configuration.name
       nameBytes = Array(name.text.utf8)
       (isGather, allow) = (configuration.isGather, configuration.allow)
-      types = configuration.monitorList.map(Self.rowType)
-      typeBytes = types.map { Array($0.type.text.utf8) }
-      let namespace = configuration.name
-      monitorTypeBytes = types.map { MetaSplicing.monitorType($0.type, in: namespace).utf8.count }
+      types = configuration.monitorList.map { ListedType($0, in: configuration.name, tools) }
+      hasFilters = types.contains { $0.filter != nil }
       indexByType = Dictionary(
-        types.enumerated().map { ($0.element.type.text, $0.offset) }, uniquingKeysWith: { first, _ in first })
-      nearTypes = NearTypes(types.map(\.type.text))
+        types.enumerated().filter { !$0.element.rowType.type.isPattern }
+          .map { ($0.element.rowType.type.text, $0.offset) },
+        uniquingKeysWith: { first, _ in first })
+      metTypes = MetTypes(configuration.monitorList)
+      nearTypes = NearTypes(types.map(\.rowType.type.text))
       payloadBytesMax = min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax)
       quota = StoreQuota(configuration)
-    }
-
-    private static func rowType(_ entry: MonitoredType) -> ReportBatch.RowType {
-      let priority: Priority = entry.type == .appCrash ? .crash : entry.isRealtime ? .realtime : .rest
-      return ReportBatch.RowType(type: entry.type, priority: priority, isRealtime: entry.isRealtime)
     }
 
     func allows(_ peer: ReportingPeer) -> Bool {
@@ -49,12 +45,41 @@ public final class AdmissionRules: Sendable {
       return peer.unit.map { unit in allow.units.contains { $0.matches(unit) } } ?? false
     }
 
-    func index(ofType type: String) -> Int? { indexByType[type] }
+    /// Whether `name` is that of an entry. A type that a pattern means has no entry of its name.
+    func isName(_ name: ScannedString, of type: Int, in line: Span<UInt8>) -> Bool {
+      type < types.count && name.equals(types[type].bytes, in: line)
+    }
+
+    func rowType(_ type: Int) -> ReportBatch.RowType {
+      if type < types.count { return types[type].rowType }
+      guard let met = metTypes?[type - types.count] else { preconditionFailure("type \(type) is of other rules") }
+      return met.rowType
+    }
+
+    func monitorTypeBytes(_ type: Int) -> Int {
+      if type < types.count { return types[type].monitorTypeBytes }
+      return MetaSplicing.monitorType(rowType(type).type, in: name).utf8.count
+    }
+
+    func filter(of type: Int) -> TypeFilter? {
+      guard hasFilters else { return nil }
+      return types[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0].filter
+    }
+
+    /// - Returns: nil if neither a name nor a pattern of the monitor list means it, or too many types came by patterns.
+    func index(ofType type: String) -> Int? {
+      indexByType[type] ?? metTypes?.index(of: type).map { types.count + $0 }
+    }
 
     /// The refusal of a type that is not in the list; it names the known types nearest to it.
     func unknownType(_ type: String) -> Refusal {
       let known = nearTypes.nearest(to: type).joined(separator: ", ")
       let more = types.count > NearTypes.namedMax ? ", …" : ""
+      if metTypes?.isFull == true {
+        return Refusal(
+          .unknownType,
+          "\(name) took \(MetTypes.typesMax) types by patterns of its monitorList, and takes no further ones")
+      }
       return Refusal(.unknownType, "the type is not in the monitorList of \(name); known are \(known)\(more)")
     }
   }
@@ -62,6 +87,8 @@ public final class AdmissionRules: Sendable {
   /// The snapshot's number.
   public let generation: Int
   private let namespaces: [String: Namespace]
+  /// The state that the filters of types share, for the rules after these.
+  public let tools: FilterTools
   /// The keys that a meta may collide with.
   public let reserved: ReservedKeys
   /// `common` of the configuration.
@@ -79,15 +106,16 @@ public final class AdmissionRules: Sendable {
   /// The largest request with all that it becomes.
   public let requestBytesMax: Int
 
-  /// Prepares the rules of `snapshot`.
-  public init(_ snapshot: Snapshot) {
+  /// Prepares the rules of `snapshot`. - Parameter tools: the same ones as for the rules before these.
+  public init(_ snapshot: Snapshot, tools: FilterTools = FilterTools()) {
     generation = snapshot.generation
+    self.tools = tools
     memoryBytesMax = snapshot.daemon.ingest.memoryBytes
     let requestBytesMax = PendingBudget.requestBytesMax(bytesMax: memoryBytesMax)
     self.requestBytesMax = requestBytesMax
     namespaces = Dictionary(
       uniqueKeysWithValues: snapshot.namespaces.values.map {
-        ($0.name.text, Namespace($0, requestBytesMax: requestBytesMax))
+        ($0.name.text, Namespace($0, requestBytesMax: requestBytesMax, tools))
       })
     (configured, deviceID) = (snapshot.daemon.common, snapshot.daemon.deviceId)
     reserved = ReservedKeys(CommonInformation.reservedKeys(configured: configured))

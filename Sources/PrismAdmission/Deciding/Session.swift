@@ -97,9 +97,7 @@ public struct Session: Sendable {
   mutating func type(
     _ name: ScannedString, of namespace: AdmissionRules.Namespace, in line: Span<UInt8>
   ) throws(Refusal) -> Int {
-    if recentType < namespace.typeBytes.count, name.equals(namespace.typeBytes[recentType], in: line) {
-      return recentType
-    }
+    if namespace.isName(name, of: recentType, in: line) { return recentType }
     let text = name.string(in: line)
     guard let index = namespace.index(ofType: text) else { throw namespace.unknownType(text) }
     recentType = index

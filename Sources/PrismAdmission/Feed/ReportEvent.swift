@@ -8,6 +8,10 @@ public struct ReportEvent: Sendable, Equatable {
     case stored
     /// Its client gave an id that is known.
     case duplicate
+    /// The `sample` of its type leaves it out.
+    case sampled
+    /// Counted on the row of an equal report.
+    case collapsed
     case refused(RefusalCode)
   }
 
@@ -40,6 +44,8 @@ public struct ReportEvent: Sendable, Equatable {
     switch outcome {
     case .stored: report.outcome = "stored"
     case .duplicate: report.outcome = "duplicate"
+    case .sampled: report.outcome = "sampled"
+    case .collapsed: report.outcome = "collapsed"
     case .refused(let code): (report.outcome, report.code) = ("refused", code.rawValue)
     }
     (report.namespace, report.type, report.reportId) = (name.namespace, name.type, name.reportID)

@@ -15,7 +15,7 @@ public final class ReportFeed: Sendable {
     }
 
     func takes(_ event: ReportEvent) -> Bool {
-      if isRefusedOnly, event.outcome == .stored || event.outcome == .duplicate { return false }
+      if isRefusedOnly, [.stored, .duplicate, .sampled, .collapsed].contains(event.outcome) { return false }
       return (namespace == nil || namespace == event.name.namespace) && (type == nil || type == event.name.type)
     }
   }
@@ -76,6 +76,8 @@ public final class ReportFeed: Sendable {
       }
       switch exception.what {
       case .duplicate: return event(row, of: batch, .duplicate, id, now)
+      case .collapsed: return event(row, of: batch, .collapsed, id, now)
+      case .sampledOut: return event(row, of: batch, .sampled, nil, now)
       case .refused(let refusal): return event(row, of: batch, .refused(refusal.code), nil, now)
       }
     }

@@ -6,6 +6,8 @@ public struct IngestTally: Sendable, Equatable {
   public var received = 0
   /// Reports answered `stored`, duplicates included.
   public var stored = 0
+  /// Reports that the `sample` of their type left out.
+  public var sampled = 0
   /// Refused reports by code.
   public var refused: [RefusalCode: Int] = [:]
 
@@ -16,6 +18,7 @@ public struct IngestTally: Sendable, Equatable {
   public mutating func add(_ other: IngestTally) {
     received += other.received
     stored += other.stored
+    sampled += other.sampled
     refused.merge(other.refused, uniquingKeysWith: +)
   }
 

@@ -6,6 +6,8 @@ public enum SubmissionAnswer: Sendable, Equatable {
   case stored(reportID: String)
   /// The id that the input gave is known: the report is stored once, now or before.
   case duplicate(reportID: String)
+  /// Left out by the `sample` of its type, and counted: there is nothing to hand over again.
+  case sampled
   /// Not taken. `retryMilliseconds` says whether it makes sense to hand it over again.
   case refused(Refusal)
 

@@ -7,10 +7,12 @@ package struct MonitoredTypeDraft: Sendable, Equatable {
   var onlyWifi: Bool?
   var isRealtime = false
   var isUploadPayload = false
+  var filters = TypeFilters()
 
   func settled(onlyWifi fallback: Bool) -> MonitoredType? {
     type.map {
-      MonitoredType($0, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload)
+      MonitoredType(
+        $0, onlyWifi: onlyWifi ?? fallback, isRealtime: isRealtime, isUploadPayload: isUploadPayload, filters: filters)
     }
   }
 }
@@ -18,22 +20,44 @@ package struct MonitoredTypeDraft: Sendable, Equatable {
 extension MonitoredTypeDraft {
   init(_ type: MonitoredType) {
     self.init(
-      type: type.type, onlyWifi: type.onlyWifi, isRealtime: type.isRealtime, isUploadPayload: type.isUploadPayload)
+      type: type.type, onlyWifi: type.onlyWifi, isRealtime: type.isRealtime, isUploadPayload: type.isUploadPayload,
+      filters: type.filters)
   }
 
   private typealias Key = ConfigurationKey<MonitoredTypeDraft>
 
   static let keys = KeyTable(
     [
-      Key("type", .reportType, optional: \.type, isRequired: true, "the type's name"),
+      Key("type", .monitoredType, optional: \.type, isRequired: true, "the type's name, or a pattern of names"),
       Key(
         "onlyWifi", .bool, optional: \.onlyWifi, default: "the namespace's", "stays on unmetered networks"),
       Key("isRealtime", .bool, at: \.isRealtime, "is uploaded at once, within a window of 2 seconds"),
       Key("isUploadPayload", .bool, at: \.isUploadPayload, "its payloads are uploaded too"),
+      Key(
+        "redact", .redactions, at: \.filters.redact, default: "none",
+        "fields of its metas that are removed, masked or hashed before the report is stored"),
+      Key(
+        "sample", .share, optional: \.filters.sample, default: "all", "the share of its reports that is kept"),
+      Key(
+        "sampleBy", .fieldPath, optional: \.filters.sampleBy, default: "the report id",
+        "the field that decides whether a report is kept: equal values are kept or left out together"),
+      Key(
+        "perMinute", .integer(1...1_000_000, unit: "reports"), optional: \.filters.perMinute,
+        "the most reports of one user in a minute; more are refused with `rate_limited`"),
+      Key(
+        "collapse", .collapse, optional: \.filters.collapse,
+        "reports of one user that are equal in `by` become one row, with their count, within `second`"),
     ], defaults: MonitoredTypeDraft())
 }
 
 extension ValueForm where Value == ReportType {
+  static var monitoredType: Self {
+    let allowed =
+      "a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit; or a pattern with * and ?"
+    return ValueForm<String>.string(allowed) { ReportType(entry: $0) != nil }
+      .converted({ ReportType(entry: $0) ?? .appCrash }, back: { $0.text })
+  }
+
   static var reportType: Self {
     let allowed = "a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit"
     return ValueForm<String>.string(allowed) { ReportType($0) != nil }

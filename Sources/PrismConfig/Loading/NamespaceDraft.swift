@@ -37,6 +37,28 @@ package struct NamespaceDraft: Sendable {
     set { allow { $0.units = newValue ?? [] } }
   }
 
+  /// Remote configuration may tighten the filters of this machine's files, not loosen them.
+  mutating func keepFilters(of local: [MonitoredTypeDraft]) {
+    let own = local.compactMap { $0.settled(onlyWifi: false) }
+    let patterns = own.filter { $0.type.isPattern }
+    for index in types.indices {
+      guard let type = types[index].type else { continue }
+      // Which of this machine's patterns meet with another pattern is not asked: all of them hold.
+      let holding = type.isPattern ? patterns : [own.entry(for: type)].compactMap(\.self)
+      types[index].filters = holding.reduce(TypeFilters()) { $0.tightened(by: $1.filters) }
+        .tightened(by: types[index].filters)
+    }
+    let given = types.compactMap { $0.settled(onlyWifi: false) }
+    for entry in own where !entry.type.isPattern && !entry.filters.isEmpty {
+      // Only a pattern means it: it gets an entry of its own, with its filters.
+      guard let pattern = given.entry(for: entry.type)?.type, pattern.isPattern,
+        var draft = types.first(where: { $0.type == pattern })
+      else { continue }
+      (draft.type, draft.filters) = (entry.type, entry.filters.tightened(by: draft.filters))
+      types.append(draft)
+    }
+  }
+
   private static func given<Element>(_ set: Set<Element>?) -> Set<Element>? { set?.isEmpty == true ? nil : set }
 
   private mutating func allow(_ change: (inout NamespaceConfiguration.Allow) -> Void) {

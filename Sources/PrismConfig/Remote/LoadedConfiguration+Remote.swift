@@ -43,7 +43,9 @@ extension LoadedConfiguration {
       checker.fault(0, member.key.shownInFault, fault)
       return false
     }
+    let local = draft.types
     let lines = NamespaceKeys.table.read(YAMLNode(.object(granted)), into: &draft, &checker)
+    if lines["monitorList"] != nil { draft.keepFilters(of: local) }
     draft.origins.merge(lines.mapValues { _ in .remote }) { $1 }
     return draft
   }

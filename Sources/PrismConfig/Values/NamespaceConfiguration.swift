@@ -89,14 +89,29 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   }
 }
 
+extension [MonitoredType] {
+  /// The entry that `type` is taken by: the one of its name, else the first pattern that means it, `*` last.
+  public func entry(for type: ReportType) -> MonitoredType? {
+    if let own = first(where: { $0.type == type }) { return own }
+    let pattern = ReportType.patterns(of: map(\.type)).first { $0.matches(type) }
+    return pattern.flatMap { pattern in first { $0.type == pattern } }
+  }
+}
+
 /// One entry of a namespace's monitor list.
 public struct MonitoredType: Sendable, Equatable {
-  /// The type's name.
+  /// The type's name, or a pattern.
   public var type: ReportType
   /// The switches of the type.
   public var onlyWifi: Bool, isRealtime: Bool, isUploadPayload: Bool
+  /// The rules that hold before a report is stored; no rule by default.
+  public var filters: TypeFilters
 
-  public init(_ type: ReportType, onlyWifi: Bool = false, isRealtime: Bool = false, isUploadPayload: Bool = false) {
+  public init(
+    _ type: ReportType, onlyWifi: Bool = false, isRealtime: Bool = false, isUploadPayload: Bool = false,
+    filters: TypeFilters = TypeFilters()
+  ) {
     (self.type, self.onlyWifi, self.isRealtime, self.isUploadPayload) = (type, onlyWifi, isRealtime, isUploadPayload)
+    self.filters = filters
   }
 }

@@ -1,3 +1,5 @@
+import PrismBase
+
 /// Names of systemd units, where `*` is any text and `?` any character: `shop-*.service`.
 public struct UnitPattern: Hashable, Comparable, Sendable {
   /// The longest pattern.

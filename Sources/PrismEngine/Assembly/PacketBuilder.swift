@@ -11,7 +11,7 @@ struct BuiltPacket: Sendable {
   var seal: PacketSeal
   var contents: PackedContents
   /// Types that left on unmetered networks only when it was built, and whether it has rows of them.
-  var wifiOnlyTypes: Set<ReportType>
+  var wifiOnlyTypes: TypeSet
   var hasWifiOnlyRows: Bool
 }
 
@@ -27,7 +27,7 @@ actor PacketBuilder {
 
   /// Several in one go: a hop between queues costs as much as a small packet.
   func build(
-    _ packets: [ClaimedPacket], _ seal: PacketSeal, wifiOnly: Set<ReportType>
+    _ packets: [ClaimedPacket], _ seal: PacketSeal, wifiOnly: TypeSet
   ) throws(PacketError) -> [BuiltPacket] {
     var built: [BuiltPacket] = []
     for packet in packets { built.append(try build(packet, seal, wifiOnly: wifiOnly)) }
@@ -35,8 +35,7 @@ actor PacketBuilder {
   }
 
   /// - Throws: `keyLength`, `frameOverflow`, `internal`.
-  func build(_ packet: ClaimedPacket, _ seal: PacketSeal, wifiOnly: Set<ReportType>) throws(PacketError) -> BuiltPacket
-  {
+  func build(_ packet: ClaimedPacket, _ seal: PacketSeal, wifiOnly: TypeSet) throws(PacketError) -> BuiltPacket {
     let context = PacketContext(
       deviceID: seal.deviceID, namespace: packet.namespace, packetID: packet.id, kind: packet.kind)
     let contents = try writer(for: seal).pack(

@@ -12,9 +12,11 @@ struct PipelineSettings: Sendable, Equatable {
   var key: DaemonConfiguration.Key?
   var collector: CollectorAddress?
   /// Types whose rows leave on unmetered networks only. Asked for with every packet.
-  let wifiOnlyTypes: Set<ReportType>
+  let wifiOnlyTypes: TypeSet
   /// Types whose payloads are uploaded.
-  let payloadTypes: Set<ReportType>
+  let payloadTypes: TypeSet
+  /// Those of them that leave on metered networks too.
+  let meteredPayloadTypes: TypeSet
 
   init(namespace: NamespaceName, snapshot: Snapshot, automaticDeviceID: String) {
     self.namespace = namespace
@@ -22,8 +24,10 @@ struct PipelineSettings: Sendable, Equatable {
     configuration = snapshot.namespaces[namespace]
     key = configuration?.keyId.flatMap { id in snapshot.daemon.keys.first { $0.id == id } }
     collector = configuration?.url.map(CollectorAddress.init)
-    wifiOnlyTypes = Set(configuration?.monitorList.filter(\.onlyWifi).map(\.type) ?? [])
-    payloadTypes = Set(configuration?.monitorList.filter(\.isUploadPayload).map(\.type) ?? [])
+    let list = configuration?.monitorList ?? []
+    wifiOnlyTypes = TypeSet(list.map { ($0.type, $0.onlyWifi) })
+    payloadTypes = TypeSet(list.map { ($0.type, $0.isUploadPayload) })
+    meteredPayloadTypes = TypeSet(list.map { ($0.type, $0.isUploadPayload && !$0.onlyWifi) })
   }
 
   /// The parameters with which a packet is encoded. If they change, the packet must be encoded again.

@@ -5,18 +5,13 @@ import PrismStore
 /// The effect of another `monitorList` on the stored rows. It drops no rows. Metas of a type that is no longer accepted
 /// are still sent, and payloads of types without upload stay until they expire.
 struct TypeForecast {
-  let old: [ReportType: MonitoredType], new: [ReportType: MonitoredType]
+  private let old: [MonitoredType], new: [MonitoredType]
 
-  init(from old: [MonitoredType], to new: [MonitoredType]) {
-    func byName(_ list: [MonitoredType]) -> [ReportType: MonitoredType] {
-      Dictionary(list.map { ($0.type, $0) }) { first, _ in first }
-    }
-    (self.old, self.new) = (byName(old), byName(new))
-  }
+  init(from old: [MonitoredType], to new: [MonitoredType]) { (self.old, self.new) = (old, new) }
 
   func entries(of namespace: NamespaceName, _ counts: TypeCounts) -> [RowForecast.Entry] {
     var entries: [RowForecast.Entry] = []
-    for type in Set(old.keys).union(new.keys).sorted() {
+    for type in Set(counts.metas.keys).union(counts.payloads.keys).sorted() {
       for fate in fates(of: type) {
         let count = (fate.isOfPayloads ? counts.payloads : counts.metas)[type] ?? 0
         guard count > 0 else { continue }
@@ -39,16 +34,17 @@ struct TypeForecast {
 
   private func fates(of type: ReportType) -> [Fate] {
     var fates: [Fate] = []
-    if old[type] != nil, new[type] == nil {
+    let (before, now) = (old.entry(for: type), new.entry(for: type))
+    if before != nil, now == nil {
       fates.append(Fate(name: "sent", words: "still be sent, and no new ones be taken"))
     }
-    if let before = old[type], let now = new[type], before.onlyWifi != now.onlyWifi {
+    if let before, let now, before.onlyWifi != now.onlyWifi {
       fates.append(
         now.onlyWifi
           ? Fate(name: "kept", words: "stay while the network is metered")
           : Fate(name: "sent", words: "be sent on metered networks too"))
     }
-    let (uploaded, uploads) = (old[type]?.isUploadPayload ?? false, new[type]?.isUploadPayload ?? false)
+    let (uploaded, uploads) = (before?.isUploadPayload ?? false, now?.isUploadPayload ?? false)
     if uploaded != uploads {
       fates.append(
         uploads

@@ -8,7 +8,8 @@ extension ControlHandler {
   func explain(_ request: ControlRequest) async throws(Refused) -> String {
     guard let namespace = try namespace(request) else { throw Refused(64, "explain: which namespace?") }
     guard let pipeline = await engine.pipelines[namespace] else { throw unknown(namespace) }
-    let (types, counts) = (try types(request, of: namespace), try await counts(of: namespace))
+    let counts = try await counts(of: namespace)
+    let types = try types(request, of: namespace, counts)
     var lines: [String] = []
     for type in types {
       if let unknown = unlisted(type, in: namespace) { lines.append(unknown) }
@@ -22,9 +23,15 @@ extension ControlHandler {
     return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
   }
 
-  private func types(_ request: ControlRequest, of namespace: NamespaceName) throws(Refused) -> [ReportType] {
+  /// Those of the monitor list; where it has patterns, also those that are held.
+  private func types(
+    _ request: ControlRequest, of namespace: NamespaceName, _ held: TypeCounts
+  ) throws(Refused) -> [ReportType] {
     guard let text = request["type"]?.string else {
-      return engine.hub.current.namespaces[namespace]?.monitorList.map(\.type) ?? []
+      let listed = engine.hub.current.namespaces[namespace]?.monitorList.map(\.type) ?? []
+      guard listed.contains(where: \.isPattern) else { return listed }
+      let named = listed.filter { !$0.isPattern }
+      return named + Set(held.metas.keys).union(held.payloads.keys).subtracting(named).sorted()
     }
     guard let type = ReportType(text) else { throw Refused(64, "`\(text)` is no type's name") }
     return [type]
@@ -32,10 +39,10 @@ extension ControlHandler {
 
   /// nil: the type is in the namespace's monitorList, or the namespace is not configured any more.
   private func unlisted(_ type: ReportType, in namespace: NamespaceName) -> String? {
-    guard let listed = engine.hub.current.namespaces[namespace]?.monitorList.map(\.type), !listed.contains(type) else {
+    guard let list = engine.hub.current.namespaces[namespace]?.monitorList, list.entry(for: type) == nil else {
       return nil
     }
-    let nearest = NearestName.of(type.text, among: listed.map(\.text))
+    let nearest = NearestName.of(type.text, among: list.map(\.type.text))
     let hint = nearest.map { "; did you mean `\($0)`?" } ?? "; add it there, then `prismctl reload`"
     return "\(type): is not in monitorList, so reports of it are refused with unknown_type\(hint)"
   }

@@ -52,7 +52,7 @@ extension Delivery {
     case read(PacketID)
     case commit(UploadCommit)
     /// Answered with `built` or `notBuilt`.
-    case build([ClaimedPacket], PacketSeal, wifiOnly: Set<ReportType>)
+    case build([ClaimedPacket], PacketSeal, wifiOnly: TypeSet)
     /// Answered with `answered`.
     /// - Parameter pending: packets before it that have no receipt yet.
     case post(BuiltPacket, dependsOn: PacketID?, pending: Int, needsNewConnection: Bool)
@@ -93,7 +93,7 @@ extension Delivery {
     var configuration: NamespaceConfiguration?
     /// With the device of the configuration; nil: there is no key.
     var seal: PacketSeal?
-    var wifiOnlyTypes: Set<ReportType>
+    var wifiOnlyTypes: TypeSet
 
     func newID() -> PacketID {
       var random = random

@@ -27,9 +27,8 @@ struct Gates: Sendable {
   /// For the whole of the kind.
   var verdict: Verdict {
     if let shut = configurationGate ?? salvageGate ?? networkGate ?? retryGate { return .shut(shut) }
-    let stays = isMetered ? settings.wifiOnlyTypes : []
-    if kind.hasPayload { return .open(.only(settings.payloadTypes.subtracting(stays))) }
-    return .open(stays.isEmpty ? .all : .except(stays))
+    if kind.hasPayload { return .open(.only(isMetered ? settings.meteredPayloadTypes : settings.payloadTypes)) }
+    return .open(isMetered && !settings.wifiOnlyTypes.isEmpty ? .except(settings.wifiOnlyTypes) : .all)
   }
 
   /// Nothing but a failure of the last try keeps rows back.

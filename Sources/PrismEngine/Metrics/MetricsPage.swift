@@ -132,6 +132,14 @@ extension MetricsText {
         sample(queue.ledger[result], ["namespace": namespace, "kind": kind, "result": result.rawValue])
       }
     }
+    begin("prism_sampled_reports_total", .counter, "Reports that sample left out, through restarts.")
+    for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
+      sample(queue.filtered.sampled, ["namespace": namespace])
+    }
+    begin("prism_collapsed_reports_total", .counter, "Reports that collapse counted on a row, through restarts.")
+    for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
+      sample(queue.filtered.collapsed, ["namespace": namespace])
+    }
     begin("prism_queue_bytes", .gauge, "Size of the rows in the store.")
     for (namespace, kind, queue) in queues { sample(queue.bytes, ["namespace": namespace, "kind": kind]) }
     begin(

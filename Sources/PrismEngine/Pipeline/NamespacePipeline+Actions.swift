@@ -93,7 +93,7 @@ extension NamespacePipeline {
   // MARK: Packets
 
   private func build(
-    _ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: Set<ReportType>, _ kind: RowKind
+    _ packets: [ClaimedPacket], _ seal: PacketSeal, _ wifiOnly: TypeSet, _ kind: RowKind
   ) async {
     do {
       tell(kind, .built(try await parts.builder.build(packets, seal, wifiOnly: wifiOnly)))

@@ -14,15 +14,21 @@ struct PacketLog: Sendable {
   func admitted(_ batches: [ReportBatch], _ outcomes: [BatchOutcome]) {
     guard log.writes(.debug) else { return }
     for (batch, outcome) in zip(batches, outcomes) {
-      var (duplicates, refused) = (0, 0)
+      var (duplicates, sampled, collapsed, refused) = (0, 0, 0, 0)
       for exception in outcome.exceptions {
-        if exception.what == .duplicate { duplicates += 1 } else { refused += 1 }
+        switch exception.what {
+        case .duplicate: duplicates += 1
+        case .sampledOut: sampled += 1
+        case .collapsed: collapsed += 1
+        case .refused: refused += 1
+        }
       }
       log.debug(
         "reports admitted",
         [
           "namespace": batch.namespace.text, "user": String(batch.userID), "rows": String(batch.rows.count),
-          "duplicates": String(duplicates), "refused": String(refused),
+          "duplicates": String(duplicates), "sampled": String(sampled), "collapsed": String(collapsed),
+          "refused": String(refused),
           "first": outcome.ids.first?.reportID(epoch: outcome.epoch) ?? "",
         ])
     }

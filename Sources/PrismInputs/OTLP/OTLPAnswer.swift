@@ -84,7 +84,7 @@ extension Refusal {
   var otlpStatus: Int {
     switch code {
     case .gatherOff, .forbidden: 403
-    case .storeFull: 429
+    case .storeFull, .rateLimited: 429
     case .busy, .diskFull, .unknown, .internal: 503
     case .payloadTooLarge, .metaTooLarge: 413
     default: 400

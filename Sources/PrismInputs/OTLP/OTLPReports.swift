@@ -46,13 +46,13 @@ struct OTLPReports {
     let source: SubmissionSource
     let commonBytes: Int
     /// Of the namespace.
-    let types: Set<String>
+    private let list: [MonitoredType]
 
     init(_ group: OTLPRequest.Group, _ snapshot: Snapshot, _ peer: ReportingPeer) {
       let origin = group.origin
       namespace = origin.namespace ?? snapshot.daemon.otlp.namespace ?? DaemonConfiguration.OTLP.namespaceDefault
       let list = NamespaceName(namespace).flatMap { snapshot.namespaces[$0]?.monitorList } ?? []
-      types = Set(list.map(\.type.text))
+      self.list = list
       var members: [CommonMember] = []
       let resource = OTLPReports.cut(origin.resource, OTLPReports.resourceBytesMax)
       let scope = OTLPReports.cut(group.scope, OTLPReports.scopeBytesMax)
@@ -64,6 +64,14 @@ struct OTLPReports {
       let hash = (try? Hashing.sha256(origin.resource)) ?? []
       source = SubmissionSource(peer: peer, app: app, members: members, sessionID: Hex.encode(hash.prefix(8)))
     }
+
+    /// Whether an entry other than `*` means the type.
+    func lists(_ type: String) -> Bool {
+      guard let type = ReportType(type), let entry = list.entry(for: type) else { return false }
+      return entry.type != .any
+    }
+
+    var takesCrashes: Bool { list.entry(for: .appCrash) != nil }
   }
 
   private static func cut(_ object: [UInt8], _ bytesMax: Int) -> [UInt8] {
@@ -73,7 +81,7 @@ struct OTLPReports {
   }
 
   private func report(_ record: OTLPRecord, _ index: Int, _ place: Place) -> InputReport {
-    let eventType = record.eventName.flatMap { place.types.contains($0) ? $0 : nil }
+    let eventType = record.eventName.flatMap { place.lists($0) ? $0 : nil }
     let type = signal == .logs ? eventType ?? signal.type : signal.type
     let id = record.isIdentified ? ReportID(idPrefix + String(index)) : nil
     let time = record.time
@@ -87,7 +95,7 @@ struct OTLPReports {
   private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> [InputReport] {
     let exception = record.exception
     guard snapshot.daemon.otlp.exceptions, signal == .logs, record.isError, !exception.isEmpty,
-      place.types.contains(ReportType.appCrash.text)
+      place.takesCrashes
     else { return [] }
     var meta: [JSONValue.Member] = []
     if let type = exception.type { meta.append(.init("exception.type", .string(type))) }

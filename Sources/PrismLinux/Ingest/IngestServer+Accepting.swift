@@ -103,7 +103,7 @@ extension IngestServer {
   func takeRules() {
     let current = snapshot()
     guard current.generation != rules.generation else { return }
-    rules = AdmissionRules(current)
+    rules = AdmissionRules(current, tools: rules.tools)
     budget.bytesMax = rules.memoryBytesMax
   }
 }

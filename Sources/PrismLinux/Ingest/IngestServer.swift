@@ -68,19 +68,21 @@ public actor IngestServer {
   /// - Parameter feed: gets reports that are refused before they reach `sink`.
   /// - Parameter httpInput: answers the HTTP paths of another input; nil: there are no such paths.
   /// - Parameter streamInput: speaks the protocol of `forward.socket` and `forward.listen`; nil: they are not opened.
+  /// - Parameter filters: what the filters of types share.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
     version: String, feed: ReportFeed = ReportFeed(), httpInput: (any HTTPInput)? = nil,
-    streamInput: (any StreamInput)? = nil, connectionsMax: Int = .max, time: any TimeSource = SystemTime(), log: Logger
+    streamInput: (any StreamInput)? = nil, filters: FilterTools = FilterTools(), connectionsMax: Int = .max,
+    time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
     (self.feed, self.httpInput, self.streamInput) = (feed, httpInput, streamInput)
     loop = try SocketLoop(for: listener.path)
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
     (self.version, self.connectionsMax, self.time, self.log) = (version, connectionsMax, time, log)
-    rules = AdmissionRules(snapshot())
+    rules = AdmissionRules(snapshot(), tools: filters)
     budget = PendingBudget(bytesMax: rules.memoryBytesMax)
   }
 

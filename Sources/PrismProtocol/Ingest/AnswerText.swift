@@ -9,6 +9,16 @@ public enum AnswerText {
     result.append(contentsOf: isDuplicate ? "\",\"duplicate\":true}\n".utf8 : "\"}\n".utf8)
   }
 
+  /// The answer to a report that was counted on the row of an equal one. - Parameter appendReportID: of that row.
+  public static func appendCollapsed(to result: inout [UInt8], appendReportID: (inout [UInt8]) -> Void) {
+    result.append(contentsOf: #"{"status":"stored","reportId":""#.utf8)
+    appendReportID(&result)
+    result.append(contentsOf: "\",\"collapsed\":true}\n".utf8)
+  }
+
+  /// The answer to a report that its type's `sample` leaves out.
+  public static let sampled = Array("{\"status\":\"sampled\"}\n".utf8)
+
   /// The answer to a refused report.
   public static func refused(_ refusal: Refusal) -> [UInt8] {
     var result = Array(#"{"status":"refused","#.utf8)

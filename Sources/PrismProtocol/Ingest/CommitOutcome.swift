@@ -20,6 +20,11 @@ public struct BatchOutcome: Sendable {
   public enum Exception: Sendable, Equatable {
     /// The client's id is known: the report is stored once (now or before).
     case duplicate
+    /// Counted on the row of an equal report, which `ids` has in its place. - Parameter reportID: that the client of that
+    /// report gave; nil: it is made of the row's.
+    case collapsed(reportID: [UInt8]?)
+    /// Left out by the type's `sample`, and counted.
+    case sampledOut
     /// `store_full`.
     case refused(Refusal)
   }

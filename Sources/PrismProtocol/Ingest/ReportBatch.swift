@@ -39,6 +39,32 @@ public struct ReportBatch: Sendable {
     }
   }
 
+  /// The decision of a filter of the row's type. The commit carries it out, so that it is counted with it.
+  public enum Mark: Sendable, Equatable {
+    /// The row is counted, and not stored.
+    case sampledOut
+    /// The row is counted on an equal one that still waits, or else begins to count.
+    case repeatable(Repeat)
+  }
+
+  /// The hash by which a report is equal to others (`collapse`), and its time.
+  public struct Repeat: Sendable, Equatable {
+    /// Bytes that counting may add to a meta.
+    public static let membersBytesMax = 96
+
+    /// A hash of 128 bits, of the type and the fields.
+    public var high: UInt64, low: UInt64
+    /// Milliseconds since 1970.
+    public var arrivedTime: Int64
+    /// How long the first one counts others.
+    public var windowMilliseconds: Int64
+
+    public init(high: UInt64, low: UInt64, arrivedTime: Int64, windowMilliseconds: Int64) {
+      (self.high, self.low) = (high, low)
+      (self.arrivedTime, self.windowMilliseconds) = (arrivedTime, windowMilliseconds)
+    }
+  }
+
   /// The namespace of all rows.
   public let namespace: NamespaceName
   /// The sender's, by the kernel's word (`SO_PEERCRED`): report ids and quotas are this user's own.
@@ -51,6 +77,8 @@ public struct ReportBatch: Sendable {
   public var types: [RowType] = []
   /// The reports in the order in which they arrived.
   public var rows: [Row] = []
+  /// Of rows that a filter marked, by their index, ascending; empty in the ordinary case.
+  public var marks: [(row: Int, mark: Mark)] = []
   /// The bytes of all rows.
   public var arena: [UInt8] = []
 

@@ -7,6 +7,8 @@ public enum RefusalCode: String, Sendable, CaseIterable, Hashable {
   case forbidden
   case metaTooLarge = "meta_too_large"
   case payloadTooLarge = "payload_too_large"
+  /// The type's `perMinute` is used up by this user.
+  case rateLimited = "rate_limited"
   case storeFull = "store_full"
   case busy
   case diskFull = "disk_full"

@@ -52,6 +52,7 @@ struct Appending {
     writer.room = try Eviction(transaction).makeRoom(for: batch, namespace)
     try writer.writeAll(scratch: &memory.scratch)
     memory.state.nextSequence = writer.nextSequence
+    try Filtered(transaction).count(writer.filtering.counts, namespace: namespace)
     count(writer.metas, QueueID(namespace: namespace, kind: .meta))
     count(writer.payloads, QueueID(namespace: namespace, kind: .payload))
     if memory.state.shares[namespace]?.isComplete == true {
@@ -62,8 +63,12 @@ struct Appending {
   }
 
   private func count(_ written: RowWriter.Written, _ queue: QueueID) {
-    guard written.rows > 0 else { return }
     let memory = transaction.memory
+    guard written.rows > 0 else {
+      guard written.bytes != 0 else { return }
+      memory.state[queue].bytes += written.bytes
+      return transaction.touch(queue)
+    }
     memory.state[queue].ledger.stored += written.rows
     memory.state[queue].ledger[.waiting] += written.rows
     memory.state[queue].bytes += written.bytes

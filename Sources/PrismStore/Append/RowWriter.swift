@@ -10,11 +10,10 @@ struct RowWriter {
     var newestCreated: PriorityValues
   }
 
-  private let batch: ReportBatch
-  private let namespace: Int
+  let batch: ReportBatch
+  let namespace: Int
   private let types: [Int64]
-  private let owner: RowOwner
-  private let transaction: StoreTransaction
+  let transaction: StoreTransaction
   /// Of the report that is being written; kept so that it is allocated once.
   private var idKey: [UInt8] = []
   /// nil: rows carry the context's members themselves.
@@ -25,19 +24,22 @@ struct RowWriter {
   private(set) var nextSequence: Int64
   private(set) var metas: Written
   private(set) var payloads: Written
-  private(set) var outcome: BatchOutcome
+  var outcome: BatchOutcome
+  /// The rows of the batch that filters keep from the tables, and those that count others.
+  var filtering: BatchFiltering
   /// The bytes that the quota leaves to this batch.
   var room = Eviction.Room(bytes: .max, userBytes: .max)
 
   init(batch: ReportBatch, namespace: Int, types: [Int64], context: Int64?, _ transaction: StoreTransaction) {
     (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
-    (owner, self.transaction) = (RowOwner(userID: batch.userID), transaction)
+    self.transaction = transaction
     let (meta, payload) = (
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
     metaRows = RowInserter(meta, transaction.database)
     payloadRows = RowInserter(payload, transaction.database)
     nextSequence = transaction.memory.state.nextSequence
+    filtering = BatchFiltering(firstSequence: nextSequence)
     metas = Written(newestCreated: transaction.memory.state[meta].newestCreated)
     payloads = Written(newestCreated: transaction.memory.state[payload].newestCreated)
     outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
@@ -51,6 +53,14 @@ struct RowWriter {
       for index in rows.indices { try write(rows[index], at: index, UnsafeRawBufferPointer(bytes), &scratch) }
       try flush()
     }
+    if !filtering.counted.isEmpty { try writeCounts() }
+  }
+
+  /// Counts bytes that were added to a row. - Parameter bytes: may be negative.
+  mutating func grow(_ kind: RowKind, by bytes: Int) {
+    if kind == .meta { metas.bytes += bytes } else { payloads.bytes += bytes }
+    room.bytes -= bytes
+    room.userBytes -= bytes
   }
 
   private mutating func flush() throws(SQLiteError) {
@@ -62,12 +72,18 @@ struct RowWriter {
     _ row: ReportBatch.Row, at index: Int, _ arena: UnsafeRawBufferPointer, _ scratch: inout [UInt8]
   ) throws(SQLiteError) {
     let id = RowID(priority: batch.types[row.type].priority, sequence: nextSequence)
+    var repeated: ReportBatch.Repeat?
+    if let mark = filtering.mark(of: index, in: batch) {
+      guard case .repeatable(let repeatable) = mark else { return leaveOut(id, at: index) }
+      repeated = repeatable
+    }
     let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
     if let reportID, let known = try knownRow(reportID) {
       outcome.ids.append(known)
       return outcome.exceptions.append((index, .duplicate))
     }
-    let bytes = row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
+    if let repeated, try countOn(row, at: index, repeated, hasID: reportID != nil) { return }
+    let bytes = RepeatedRows.bytes(of: row)
     guard room.fits(bytes) else {
       outcome.ids.append(id)
       return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
@@ -78,6 +94,14 @@ struct RowWriter {
     outcome.ids.append(id)
     if reportID != nil { try claimID(for: id) }
     try insert(row, id: id, reportID: reportID, arena, &scratch)
+    if let repeated { beginCounting(row, id, repeated, reportID: reportID) }
+  }
+
+  /// By the type's `sample`.
+  private mutating func leaveOut(_ id: RowID, at index: Int) {
+    filtering.counts.sampled += 1
+    outcome.ids.append(id)
+    outcome.exceptions.append((index, .sampledOut))
   }
 
   private static let storeFull = Refusal(
@@ -157,6 +181,19 @@ struct RowWriter {
     find.bind(":namespace", namespace)
     find.bind(":key", uncopiedText: key)
     return try find.firstInt().map { RowID(value: $0) }
+  }
+
+  /// The id that `knownRow` did not find is of a report that was counted on `row`: it is known for a day at least, and as long
+  /// as the row is held.
+  mutating func claimID(ofRepeated row: RowID) throws(SQLiteError) {
+    try claimID(for: row)
+    let settle = try transaction.statement(.clientIDs(.deliver))
+    settle.bind(":namespace", namespace)
+    settle.bind(":time", transaction.unixMilliseconds)
+    try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
+      settle.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
+      try settle.run()
+    }
   }
 
   /// The id that `knownRow` did not find is the row's.

@@ -154,9 +154,14 @@ private struct TypeChoice {
   init(_ filter: Claim.TypeFilter, _ names: Names) {
     switch filter {
     case .all: (numbers, takesListed) = ([], false)
-    case .only(let types): (numbers, takesListed) = (Set(types.compactMap(names.number(of:))), true)
-    case .except(let types): (numbers, takesListed) = (Set(types.compactMap(names.number(of:))), false)
+    case .only(let types): (numbers, takesListed) = (Self.numbers(of: types, names), true)
+    case .except(let types): (numbers, takesListed) = (Self.numbers(of: types, names), false)
     }
+  }
+
+  private static func numbers(of types: TypeSet, _ names: Names) -> Set<Int64> {
+    if let listed = types.names { return Set(listed.compactMap(names.number(of:))) }
+    return Set(names.types.filter { types.contains($0.value) }.keys)
   }
 
   func contains(_ type: Int64) -> Bool { numbers.contains(type) == takesListed }

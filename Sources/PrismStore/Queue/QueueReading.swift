@@ -15,7 +15,9 @@ struct QueueReading: StoreOperations {
     var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
     for (number, namespace) in state.names.namespaces {
       for queue in QueueID.all(of: number) {
-        result[namespace, default: [:]][queue.kind] = state[queue].status(oldestCreatedTime: try oldestHeld(queue))
+        var status = state[queue].status(oldestCreatedTime: try oldestHeld(queue))
+        if queue.kind == .meta { status.filtered = state.filtered[number] ?? FilterCounts() }
+        result[namespace, default: [:]][queue.kind] = status
       }
     }
     return result
@@ -130,7 +132,9 @@ extension StoreState {
     var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
     for (number, namespace) in names.namespaces {
       for queue in QueueID.all(of: number) {
-        result[namespace, default: [:]][queue.kind] = self[queue].status(oldestCreatedTime: nil)
+        var status = self[queue].status(oldestCreatedTime: nil)
+        if queue.kind == .meta { status.filtered = filtered[number] ?? FilterCounts() }
+        result[namespace, default: [:]][queue.kind] = status
       }
     }
     return result

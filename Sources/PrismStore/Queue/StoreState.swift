@@ -13,6 +13,9 @@ struct StoreState {
   /// The bytes that users hold, by namespace. Missing until a quota needs them.
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
+  var repeats = RepeatedRows()
+  /// What filters kept from becoming rows, by namespace.
+  var filtered: [Int: FilterCounts] = [:]
   var sweeps = ContextSweeps()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
@@ -69,6 +72,7 @@ extension StoreState {
     try readLedgers(connection)
     try readPackets(connection)
     try countClaimed()
+    try readFiltered(connection)
     let floors = try NumberFloors(connection)
     names.floors = floors
     hasOwnerlessIDs = try connection.hasOwnerlessIDs()
@@ -102,6 +106,14 @@ extension StoreState {
       }
       self[record.queue] = QueueState(record)
       nextSequence = max(nextSequence, record.lastSequence + 1)
+    }
+  }
+
+  private mutating func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key")
+    select.bind(":key", FilterCounts.key)
+    try select.forEachRow(of: NoteRecord.Column.self) { row in
+      filtered[row.int(.namespace)] = FilterCounts(note: row.bytes(.value))
     }
   }
 

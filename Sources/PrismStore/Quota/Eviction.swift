@@ -24,10 +24,7 @@ struct Eviction: StoreOperations {
     let (quota, owner) = (batch.quota, RowOwner(userID: batch.userID))
     let isBounded = quota.userBytesMax < .max
     guard quota.evictsOldest || isBounded else { return room(quota, owner, namespace) }
-    // A row with a payload is stored as two, each with the meta.
-    let needed = batch.rows.reduce(0) { sum, row in
-      sum + row.metaBytes + (row.payload.map { row.metaBytes + $0.count } ?? 0)
-    }
+    let needed = state.repeats.bytesNeeded(for: batch, namespace)
     if isBounded { try ShareCount(transaction).count(namespace) }
     guard quota.evictsOldest, !room(quota, owner, namespace).fits(needed) else { return room(quota, owner, namespace) }
     try ShareCount(transaction).count(namespace)

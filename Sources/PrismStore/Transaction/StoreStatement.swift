@@ -40,6 +40,7 @@ enum RowStatement {
   case readRange, headsInRange, clientIDsInRange, sizeOfRange, deleteRange
   case late, largePayloads
   case quarantine, deadLetter, salvage
+  case changeBody
 
   /// The column that `clientIDsInRange` reads.
   enum ClientIDColumn: String, SQLiteColumn {
@@ -77,6 +78,7 @@ enum RowStatement {
       created_time, flags, size, :report_id, :packet, :status, :message, :time, :attempts, :body,
       \(queue.payloadColumn), :checksum, :user FROM \(table) WHERE id = :id
       """
+    case .changeBody: "UPDATE \(table) SET body = :body, size = :size, checksum = :checksum WHERE id = :id"
     case .salvage: StoredRow.insert(into: table, "OR IGNORE", columns: queue.columns)
     }
   }

@@ -5,8 +5,8 @@ public struct Claim: Sendable {
   /// Types that may leave now. Rows of other types stay where they are and cost a claim nothing.
   public enum TypeFilter: Sendable, Equatable {
     case all
-    case only(Set<ReportType>)
-    case except(Set<ReportType>)
+    case only(TypeSet)
+    case except(TypeSet)
   }
 
   /// The namespace of the rows.

@@ -8,6 +8,8 @@ public struct QueueStatus: Sendable, Equatable {
   public var bytes: Int
   /// `created_time` of the oldest row that waits or is in flight; nil if there is no such row.
   public var oldestCreatedTime: Int64?
+  /// Reports of the namespace that filters kept from becoming rows; of metas only.
+  public var filtered = FilterCounts()
   public init(ledger: Ledger, bytes: Int, oldestCreatedTime: Int64?) {
     (self.ledger, self.bytes, self.oldestCreatedTime) = (ledger, bytes, oldestCreatedTime)
   }

@@ -15,7 +15,7 @@ extension Command {
     sockets: [.ingest],
     example: "prismctl run --type backup -- backup.sh --all"
   ) { invocation async throws(Failure) in
-    guard let type = invocation["--type"].flatMap(ReportType.init) else {
+    guard let type = invocation["--type"].flatMap({ ReportType($0) }) else {
       throw .usage("run: --type is missing or not a type: 1 to 128 of A-Z a-z 0-9 _ . : -")
     }
     guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {

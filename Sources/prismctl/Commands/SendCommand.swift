@@ -34,6 +34,7 @@ extension Command {
     case .stored(let id, let isDuplicate):
       let json: JSONValue = ["status": "stored", "reportId": .string(id), "duplicate": .bool(isDuplicate)]
       print(invocation.has("--json") ? json.text : id)
+    case .sampled: print(invocation.has("--json") ? (["status": "sampled"] as JSONValue).text : "sampled: not stored")
     case .refused(let refusal):
       let json: JSONValue = [
         "status": "refused", "code": .string(refusal.code.rawValue), "message": .string(refusal.message),

@@ -36,6 +36,7 @@ final class Oracle: Sendable {
         case .stored(let id, _):
           state.accounts[namespace, default: Account()].stored.insert(id)
           state.storedCount += 1
+        case .sampled: continue
         case .refused(let refusal):
           state.refusals[refusal.code.rawValue, default: 0] += 1
           if let numbers { state.accounts[namespace, default: Account()].refused.insert(numbers.lowerBound + index) }

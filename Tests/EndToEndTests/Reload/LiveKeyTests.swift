@@ -154,6 +154,7 @@ import Testing
   private static func word(_ answer: ReportAnswer) -> String {
     switch answer {
     case .stored: "stored"
+    case .sampled: "sampled"
     case .refused(let refusal): refusal.code.rawValue
     }
   }

@@ -72,6 +72,58 @@ struct RemoteTests {
         ])
   }
 
+  @Test("may tighten the filters of a type and not loosen them")
+  func filters() throws {
+    let file = """
+      monitorList:
+        - type: order
+          redact: [{field: user.email, action: hash}, {field: card, action: drop}]
+          sample: 0.5
+          perMinute: 60
+          collapse: {by: [reason]}
+        - {type: net}
+      """
+    let loaded = try ConfigurationFolder([
+      "prismd.yaml": "remote: {url: \"https://h\"}\n", "namespaces.d/shop.yaml": file + "\n",
+    ]).load()
+    func filters(_ order: String, _ net: String = "") throws -> [TypeFilters] {
+      let list = #"[{"type":"order"\#(order)},{"type":"net"\#(net)}]"#
+      let under = try loaded.applying(remote: [try entry(#"{"name":"shop","monitorList":\#(list)}"#)])
+      return try #require(under.snapshot.namespaces[Self.shop]).monitorList.map(\.filters)
+    }
+    let own = try #require(loaded.snapshot.namespaces[Self.shop]).monitorList[0].filters
+    #expect(own.collapse == .init(by: [try #require(FieldPath("reason"))], seconds: 60))
+    #expect(try filters("")[0] == own)
+    let looser = #","redact":[{"field":"card","action":"hash"}],"sample":1,"perMinute":600,"collapse":{"by":["n"]}"#
+    #expect(try filters(looser)[0] == own)
+    let stricter = try filters(
+      #","redact":[{"field":"user.email","action":"mask"},{"field":"n","action":"drop"}],"sample":0.1,"perMinute":6"#)[
+        0]
+    #expect(stricter.redact.map(\.field.text) == ["user.email", "card", "n"])
+    #expect(stricter.redact.map(\.action) == [.mask, .drop, .drop])
+    #expect(stricter.sample == 0.1 && stricter.perMinute == 6 && stricter.collapse == own.collapse)
+    #expect(try filters("", #","perMinute":6"#)[1].perMinute == 6)
+  }
+
+  @Test(
+    "a pattern takes no filter away from the types that it means",
+    arguments: [
+      ("order", #"{"type":"order.new"}"#, "order.new", false), ("order.*", #"{"type":"order.new"}"#, "order.new", true),
+      ("order.new", #"{"type":"order.*"}"#, "order.new", true), ("order.*", #"{"type":"*"}"#, "order.new", true),
+      ("order.new", #"{"type":"*"}"#, "click", false), ("*", #"{"type":"click"},{"type":"*"}"#, "click", true),
+    ])
+  func patternFilters(own: String, remote: String, type: String, isRedacted: Bool) throws {
+    let file = #"monitorList: [{type: "\#(own)", redact: [{field: card, action: drop}]}]"#
+    let loaded = try ConfigurationFolder([
+      "prismd.yaml": "remote: {url: \"https://h\"}\n", "namespaces.d/shop.yaml": file + "\n",
+    ]).load()
+    let under = try loaded.applying(remote: [try entry(#"{"name":"shop","monitorList":[\#(remote)]}"#)])
+    let list = try #require(under.snapshot.namespaces[Self.shop]).monitorList
+    let reported = try #require(ReportType(type))
+    let taken = try #require(list.entry(for: reported))
+    #expect(taken.filters.redact.isEmpty == !isRedacted)
+  }
+
   @Test("may set what the operator lists, and then nothing else")
   func allowList() throws {
     #expect(

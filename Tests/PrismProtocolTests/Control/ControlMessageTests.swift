@@ -15,8 +15,8 @@ struct ControlMessageTests {
   ]
   private static let namespace: JSONValue = [
     "state": "held", "circuit": "open", "lastSuccess": .null, "lastFailure": failure, "nextTryInSeconds": .null,
-    "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true, "meta": queue,
-    "payload": queue,
+    "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true, "sampled": 4,
+    "collapsed": 5, "meta": queue, "payload": queue,
   ]
   private static let remote: JSONValue = [
     "url": "https://h", "state": "resting", "updateTime": 7, "version": .null,

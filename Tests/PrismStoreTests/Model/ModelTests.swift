@@ -106,7 +106,7 @@ final class ModelRun {
   }
 
   private func claim(_ namespace: NamespaceName, _ kind: RowKind) async throws -> String {
-    let chosen = Set(Self.types.map(\.0).filter { _ in chance(50) })
+    let chosen = TypeSet(Set(Self.types.map(\.0).filter { _ in chance(50) }))
     let filter: Claim.TypeFilter = chance(50) ? .all : chance(50) ? .only(chosen) : .except(chosen)
     let items = draw(1...40)
     let claim = rig.claim(namespace, kind, types: filter, items: items)

@@ -295,7 +295,7 @@ extension HTTPExchange {
     case .badRequest, .unknownNamespace, .unknownType: 400
     case .gatherOff, .forbidden: 403
     case .metaTooLarge, .payloadTooLarge: 413
-    case .storeFull: 429
+    case .storeFull, .rateLimited: 429
     case .busy, .diskFull, .unknown, .internal: 503
     }
   }

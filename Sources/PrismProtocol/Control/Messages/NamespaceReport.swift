@@ -14,6 +14,10 @@ public struct NamespaceReport: ControlMessage {
   public var flow = FlowReport()
   /// True if packets leave this machine over plain http.
   public var isPlain = false
+  /// Reports that the `sample` of their type left out, ever.
+  public var sampled = 0
+  /// Reports that were counted on the row of an equal one, ever.
+  public var collapsed = 0
   /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
 
@@ -27,7 +31,8 @@ public struct NamespaceReport: ControlMessage {
   public static let fields: [ControlField<NamespaceReport>] = [
     .init("state", \.state), .init("circuit", \.circuit), .init("lastSuccess", \.lastSuccess),
     .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
-    .init("isPlain", \.isPlain), .init("meta", \.meta), .init("payload", \.payload),
+    .init("isPlain", \.isPlain), .init("sampled", \.sampled), .init("collapsed", \.collapsed), .init("meta", \.meta),
+    .init("payload", \.payload),
   ]
 }
 
