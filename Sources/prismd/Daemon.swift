@@ -47,8 +47,7 @@ final class Daemon: Sendable {
     await network.start()
     engine = Engine(
       store: store, hub: hub, transport: transport, network: network, deviceID: deviceID,
-      packetsMax: max(1, min(64, transfersMax / 4)), log: log,
-      rest: ResidentMemory.giveBack)
+      packetsMax: max(1, min(64, transfersMax / 4)), log: log, rest: ResidentMemory.giveBack)
     let stack = ConfigurationStack(engine: engine, start: start)
     remote = RemoteConfigurationClient(
       start, engine: engine, stack: stack, parts: .init(source: transport, cache: cache, deviceID: deviceID))

@@ -2,7 +2,7 @@ import Foundation
 import PrismProtocol
 import Testing
 
-/// What filters leave out is nowhere: not in the state, not in the logs, not on its way, not at the collector.
+/// Values that filters leave out are nowhere: not in the state, not in the logs, not on its way, not at the collector.
 @Suite struct PrivacyTests {
   private static let secrets = ["ada.lovelace@example.com", "4929-1234-5678-9012", "+44 20 7946 0958"]
   private static let shop = """

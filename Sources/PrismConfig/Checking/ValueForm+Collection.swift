@@ -26,7 +26,7 @@ extension ValueForm {
     ValueForm<[Element]>.list(of: form, allowed, atLeast: atLeast).converted({ Set($0) }, back: { $0.sorted() })
   }
 
-  /// A map with the keys of `table`.
+  /// A map with the keys of `table`. Values that it does not have are not shown.
   static func object(_ table: KeyTable<Value>, _ allowed: String) -> Self {
     ValueForm(allowed: allowed, schema: Schema.object(table)) { node, key, checker in
       guard case .mapping = node.value else {
@@ -41,7 +41,7 @@ extension ValueForm {
       _ = table.read(node, into: &value, &checker)
       return checker.faults.count == faultsBefore ? value : nil
     } show: { value in
-      .object(table.keys.map { JSONValue.Member($0.name, $0.show(value)) })
+      .object(table.keys.map { .init($0.name, $0.show(value)) }.filter { $0.value != .null && $0.value != .array([]) })
     }
   }
 

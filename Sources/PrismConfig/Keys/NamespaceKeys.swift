@@ -60,7 +60,7 @@ package enum NamespaceKeys {
     Key(
       "monitorList", .monitorList, at: \.types, default: "none; `prism` has its own, see below",
       remote: .standard,
-      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above), and what happens to its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
+      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). What happens to its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
     ),
     Key(
       "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,

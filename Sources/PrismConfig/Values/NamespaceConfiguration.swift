@@ -90,6 +90,12 @@ public struct NamespaceConfiguration: Sendable, Equatable {
 }
 
 extension [MonitoredType] {
+  /// The types of the list; where it has patterns, the named ones and those of `held`.
+  public func types(and held: Set<ReportType>) -> [ReportType] {
+    let named = map(\.type).filter { !$0.isPattern }
+    return named.count == count ? named : named + held.subtracting(named).sorted()
+  }
+
   /// The entry that `type` is taken by: the one of its name, else the first pattern that means it, `*` last.
   public func entry(for type: ReportType) -> MonitoredType? {
     if let own = first(where: { $0.type == type }) { return own }

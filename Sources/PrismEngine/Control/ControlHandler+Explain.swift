@@ -23,15 +23,11 @@ extension ControlHandler {
     return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
   }
 
-  /// Those of the monitor list; where it has patterns, also those that are held.
-  private func types(
-    _ request: ControlRequest, of namespace: NamespaceName, _ held: TypeCounts
-  ) throws(Refused) -> [ReportType] {
+  private func types(_ request: ControlRequest, of name: NamespaceName, _ held: TypeCounts) throws(Refused) -> [ReportType]
+  {
     guard let text = request["type"]?.string else {
-      let listed = engine.hub.current.namespaces[namespace]?.monitorList.map(\.type) ?? []
-      guard listed.contains(where: \.isPattern) else { return listed }
-      let named = listed.filter { !$0.isPattern }
-      return named + Set(held.metas.keys).union(held.payloads.keys).subtracting(named).sorted()
+      let held = Set(held.metas.keys).union(held.payloads.keys)
+      return engine.hub.current.namespaces[name]?.monitorList.types(and: held) ?? []
     }
     guard let type = ReportType(text) else { throw Refused(64, "`\(text)` is no type's name") }
     return [type]

@@ -37,8 +37,9 @@ extension ControlHandler {
       let status = await pipeline.status
       var report = NamespaceReport(status)
       report.isPlain = engine.hub.current.namespaces[namespace]?.isPlain ?? false
-      let filtered = queues[namespace]?[.meta]?.filtered ?? FilterCounts()
-      (report.sampled, report.collapsed) = (filtered.sampled, filtered.collapsed)
+      if let filtered = queues[namespace]?[.meta]?.filtered {
+        (report.sampled, report.collapsed) = (filtered.sampled, filtered.collapsed)
+      }
       for kind in RowKind.all {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
       }

@@ -183,8 +183,8 @@ struct RowWriter {
     return try find.firstInt().map { RowID(value: $0) }
   }
 
-  /// The id that `knownRow` did not find is of a report that was counted on `row`: it is known for a day at least, and as long
-  /// as the row is held.
+  /// The id that `knownRow` did not find is of a report that was counted on `row`: it is known for a day at least.
+  /// It stays known as long as the row is held.
   mutating func claimID(ofRepeated row: RowID) throws(SQLiteError) {
     try claimID(for: row)
     let settle = try transaction.statement(.clientIDs(.deliver))

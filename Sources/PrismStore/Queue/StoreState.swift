@@ -14,7 +14,7 @@ struct StoreState {
   var shares: [Int: UserShares] = [:]
   var contexts = ContextCache()
   var repeats = RepeatedRows()
-  /// What filters kept from becoming rows, by namespace.
+  /// Reports that filters kept from becoming rows, by namespace.
   var filtered: [Int: FilterCounts] = [:]
   var sweeps = ContextSweeps()
   var salvage: SalvageProgress

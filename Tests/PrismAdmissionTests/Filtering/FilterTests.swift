@@ -104,7 +104,7 @@ struct FilterTests {
       kept.append(reports.compactMap { $0["n"]?.int })
     }
     #expect(kept[0] == kept[1] && (800...1200).contains(kept[0].count))
-    #expect(Set(kept[0].map { $0 / 2 }).count * 2 == kept[0].count, "both reports of a session, or none")
+    #expect(Set(kept[0].map { $0 / 2 }).count * 2 == kept[0].count, "both reports of a session, or neither")
   }
 
   @Test("a user's reports of a type are bounded in a minute, and another user's are not", arguments: [1, 600])

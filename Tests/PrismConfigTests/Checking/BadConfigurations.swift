@@ -369,7 +369,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a type without its name", "namespaces.d/shop.yaml", "monitorList:\n  - isRealtime: true\n",
       [
-        "namespaces.d/shop.yaml:2: monitorList[0].type: is missing, must be a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit"
+        "namespaces.d/shop.yaml:2: monitorList[0].type: is missing, must be a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit; or a pattern with * and ?"
       ]),
     BadConfiguration(
       "a type that is no map", "namespaces.d/shop.yaml", "monitorList:\n  - order\n",
@@ -377,7 +377,7 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
     BadConfiguration(
       "a type with a bad name", "namespaces.d/shop.yaml", "monitorList:\n  - type: a b\n",
       [
-        "namespaces.d/shop.yaml:2: monitorList[0].type: is a b, must be a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit"
+        "namespaces.d/shop.yaml:2: monitorList[0].type: is a b, must be a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit; or a pattern with * and ?"
       ]),
     BadConfiguration(
       "a type twice", "namespaces.d/shop.yaml", "monitorList:\n  - type: order\n  - type: net\n  - type: order\n",
