@@ -49,8 +49,7 @@ public final class Collector: Sendable {
 
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
-    openers = PacketOpeners(
-      keys: options.keys, rules: options.keyRules, memoryBytesMax: options.memoryBytesMax)
+    openers = PacketOpeners(options, counts)
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
     access = CollectorAccess(options, time: time, log: log)
     devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)

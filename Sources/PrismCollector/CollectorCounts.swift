@@ -12,6 +12,7 @@ final class CollectorCounts: Sendable {
     var questions: [String: Int] = [:]
     var probes: [String: Int] = [:]
     var enrollments: [String: Int] = [:]
+    var sealed: [String: Int] = [:]
     var gauges: RemoteGauges?
     var service: ServiceGauges?
   }
@@ -51,6 +52,7 @@ final class CollectorCounts: Sendable {
 
   func countProbe(_ outcome: String) { state.withLock { $0.probes[outcome, default: 0] += 1 } }
   func countEnrollment(_ outcome: String) { state.withLock { $0.enrollments[outcome, default: 0] += 1 } }
+  func countSealed(_ outcome: String) { state.withLock { $0.sealed[outcome, default: 0] += 1 } }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
@@ -73,18 +75,21 @@ final class CollectorCounts: Sendable {
     page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
     page.sample(state.bytes)
     if let service = state.service { Self.add(service, to: &page) }
-    if !state.probes.isEmpty {
-      page.begin("prism_collector_probes_total", .counter, "Probes of `prismctl doctor`, by outcome.")
-      for (outcome, count) in state.probes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
-    }
-    if !state.enrollments.isEmpty {
-      page.begin("prism_collector_enrollments_total", .counter, "Devices that asked for their key, by outcome.")
-      for (outcome, count) in state.enrollments.sorted(by: { $0.key < $1.key }) {
-        page.sample(count, ["outcome": outcome])
-      }
-    }
+    Self.add(state.probes, "prism_collector_probes_total", "Probes of `prismctl doctor`, by outcome.", to: &page)
+    Self.add(
+      state.enrollments, "prism_collector_enrollments_total", "Devices that asked for their key, by outcome.", to: &page
+    )
+    Self.add(
+      state.sealed, "prism_collector_sealed_payloads_total", "Sealed payloads: opened, or kept for want of their key.",
+      to: &page)
     if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text
+  }
+
+  private static func add(_ outcomes: [String: Int], _ name: String, _ meaning: String, to page: inout MetricsText) {
+    if outcomes.isEmpty { return }
+    page.begin(name, .counter, meaning)
+    for (outcome, count) in outcomes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
   }
 
   private static func add(_ service: ServiceGauges, to page: inout MetricsText) {

@@ -1,5 +1,5 @@
 public import PrismHTTP
-import PrismPacket
+public import PrismPacket
 public import PrismProtocol
 
 /// How a collector is started.
@@ -16,6 +16,8 @@ public struct CollectorOptions: Sendable {
   public var keys: [String: Secret]
   /// By id; of keys that are not for all devices and namespaces alike.
   public var keyRules: [String: KeyRule] = [:]
+  /// They open payloads that devices sealed to them; without one such a payload is stored sealed.
+  public var sealKeys: [SealingPrivateKey] = []
   /// How much devices may send.
   public var deviceLimits = DeviceLimits()
   /// Devices are enrolled over plain HTTP, too: a balancer in front ends TLS.

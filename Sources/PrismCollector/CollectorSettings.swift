@@ -15,6 +15,7 @@ import PrismProtocol
 ///     remoteConfig: /etc/prism/remote.d
 ///     signingKey: /etc/prism/signing.pem
 ///     keys: [{id: main, file: /etc/prism/keys/main.key}]
+///     sealKeys: [/etc/prism/keys/seal.pem]
 ///     tls: {certFile: cert.pem, keyFile: key.pem, clientCAFile: clients.pem}
 public struct CollectorSettings: Sendable, Equatable {
   /// Every fault of a file.
@@ -53,6 +54,8 @@ public struct CollectorSettings: Sendable, Equatable {
   public var certFile: String?, keyFile: String?, clientCAFile: String?
   /// Id and file, in their order.
   public var keys: [(id: String, file: String)] = []
+  /// `sealKeys`: files of private keys (PEM) to which payloads are sealed.
+  public var sealKeys: [String] = []
   /// By the key's id.
   public var keyRules: [String: KeyRule] = [:]
 
@@ -91,6 +94,7 @@ public struct CollectorSettings: Sendable, Equatable {
       self[keyPath: path] = self[keyPath: path].map(located)
     }
     keys = keys.map { ($0.id, located($0.file)) }
+    sealKeys = sealKeys.map(located)
   }
 
   private mutating func take(_ entry: YAMLEntry, under prefix: String, _ file: String, _ faults: inout [String]) {
@@ -112,14 +116,8 @@ public struct CollectorSettings: Sendable, Equatable {
       } else {
         faults.append("\(place): is \(scalar.text), must be true or false")
       }
-    case ("reader.hosts", .sequence(let nodes)):
-      for node in nodes {
-        if case .scalar(let scalar) = node.value, !scalar.text.isEmpty {
-          readerHosts.append(scalar.text)
-        } else {
-          faults.append("\(place): must be a list of names")
-        }
-      }
+    case ("reader.hosts", .sequence(let nodes)): readerHosts += Self.texts(nodes, "names", place, &faults)
+    case ("sealKeys", .sequence(let nodes)): sealKeys += Self.texts(nodes, "files", place, &faults)
     case ("outputs", .sequence(let nodes)):
       for node in nodes { takeOutput(node, place, &faults) }
     case ("outputLagMByte", .scalar(let scalar)):
@@ -136,10 +134,21 @@ public struct CollectorSettings: Sendable, Equatable {
     case ("tls", _), ("reader", _), ("enroll", _): faults.append("\(place): must be a mapping")
     case ("keys", _): faults.append("\(place): must be a list of {id, file}")
     case ("reader.hosts", _): faults.append("\(place): must be a list of names")
+    case ("sealKeys", _): faults.append("\(place): must be a list of files")
     case (_, .scalar(let scalar)) where !scalar.text.isEmpty:
       guard let path = Self.texts[key] else { return faults.append("\(place): \(Self.unknown)") }
       self[keyPath: path] = scalar.text
     default: faults.append(Self.texts[key] == nil ? "\(place): \(Self.unknown)" : "\(place): must be a text")
+    }
+  }
+
+  private static func texts(
+    _ nodes: [YAMLNode], _ what: String, _ place: String, _ faults: inout [String]
+  ) -> [String] {
+    nodes.compactMap { node in
+      if case .scalar(let scalar) = node.value, !scalar.text.isEmpty { return scalar.text }
+      faults.append("\(place): must be a list of \(what)")
+      return nil
     }
   }
 
@@ -214,7 +223,7 @@ public struct CollectorSettings: Sendable, Equatable {
   }
 
   private static let unknown =
-    "unknown key; known are listen, state, store, storePasswordFile, commitDeadlineMs, keys, tokenFile, readerTokenFile, reader.listen, reader.hosts, retentionDay, outputs, outputLagMByte, "
+    "unknown key; known are listen, state, store, storePasswordFile, commitDeadlineMs, keys, sealKeys, tokenFile, readerTokenFile, reader.listen, reader.hosts, retentionDay, outputs, outputLagMByte, "
     + "memoryMByte, devicePacketPerMinute, deviceMBytePerDay, packetPerMinute, startDevicePerSecond, enroll.allowPlain, remoteConfig, signingKey, tls.certFile, tls.keyFile, tls.clientCAFile"
 
   private static var texts: [String: WritableKeyPath<CollectorSettings, String?>] {
@@ -229,7 +238,7 @@ public struct CollectorSettings: Sendable, Equatable {
 
   public static func == (a: Self, b: Self) -> Bool {
     texts.values.allSatisfy { a[keyPath: $0] == b[keyPath: $0] } && a.keys.elementsEqual(b.keys, by: ==)
-      && a.keyRules == b.keyRules
+      && a.keyRules == b.keyRules && a.sealKeys == b.sealKeys
       && a.store == b.store && a.outputs == b.outputs && a.outputLagBytes == b.outputLagBytes
       && a.deviceLimits == b.deviceLimits && a.allowsPlainEnrollment == b.allowsPlainEnrollment
       && a.commitDeadlineMilliseconds == b.commitDeadlineMilliseconds

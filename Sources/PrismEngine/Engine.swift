@@ -52,7 +52,8 @@ public actor Engine {
       builder: PacketBuilder(), packetsMax: packetsMax, time: time, random: random, log: log,
       announcements: announcements)
     (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
-    ingest = IngestSink(store: store, time: time, feed: feed, log: log)
+    let sealing = PayloadSealing { hub.current.daemon.deviceId ?? deviceID }
+    ingest = IngestSink(store: store, sealing: sealing, time: time, feed: feed, log: log)
   }
 
   /// Takes up what the last run left, and begins to deliver.

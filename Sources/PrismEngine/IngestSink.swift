@@ -13,9 +13,10 @@ final class IngestSink: ReportSink {
   private let counts = Mutex(CommitCounters())
   private let feed: ReportFeed
   private let trace: PacketLog
+  private let sealing: PayloadSealing
 
-  init(store: ReportStore, time: any TimeSource, feed: ReportFeed, log: Logger) {
-    (self.store, self.time, self.feed, trace) = (store, time, feed, PacketLog(log))
+  init(store: ReportStore, sealing: PayloadSealing, time: any TimeSource, feed: ReportFeed, log: Logger) {
+    (self.store, self.sealing, self.time, self.feed, trace) = (store, sealing, time, feed, PacketLog(log))
   }
 
   var counters: CommitCounters { counts.withLock { $0 } }
@@ -23,6 +24,19 @@ final class IngestSink: ReportSink {
   func set(_ pipelines: [NamespaceName: NamespacePipeline]) { self.pipelines.withLock { $0 = pipelines } }
 
   func append(
+    _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
+  ) {
+    sealing.prepare(batches) { [self] prepared in
+      switch prepared {
+      case .success(let batches): commit(batches, notes: notes, whenDone: whenDone)
+      case .failure:
+        counts.withLock { $0.failed() }
+        whenDone(.failed(.notSealed))
+      }
+    }
+  }
+
+  private func commit(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
   ) {
     store.inTurn { [self] store in
@@ -46,4 +60,9 @@ final class IngestSink: ReportSink {
       Task { await pipeline.wake() }
     }
   }
+}
+
+extension Refusal {
+  fileprivate static let notSealed = Refusal(
+    .internal, "a payload could not be sealed, and nothing was stored; try again", retryMilliseconds: 1000)
 }

@@ -2,6 +2,7 @@ import Glibc
 import PrismBase
 import PrismCollector
 import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
 /// The command line, and the files that it names.
@@ -11,6 +12,7 @@ struct Flags {
       "--config", "PATH", "a file with listen, state, keys, tokens and tls (docs/collector.md); flags count first"),
     ArgumentOption("--listen", "ADDR:PORT", "where packets are taken (127.0.0.1:8080); port 0 takes any that is free"),
     ArgumentOption("--key", "ID=FILE", "a key of the senders: 32 or 64 hexadecimal digits, not readable by others"),
+    ArgumentOption("--seal-key", "FILE", "a private key (prismctl keys new --seal) that opens sealed payloads"),
     ArgumentOption("--state", "DIR", "the folder of the database, made when it is missing"),
     ArgumentOption(
       "--store", "URI",
@@ -72,6 +74,7 @@ struct Flags {
     case "--state": settings.state = value
     case "--store":
       if let fault = settings.takeStore(value) { throw Fault(exitCode: 64, message: "--store: \(fault)") }
+    case "--seal-key": settings.sealKeys.append(value)
     case "--token-file": settings.tokenFile = value
     case "--reader-listen": settings.readerListen = value
     case "--reader-token-file": settings.readerTokenFile = value
@@ -101,6 +104,7 @@ struct Flags {
     file.remoteConfig = settings.remoteConfig ?? file.remoteConfig
     file.signingKey = settings.signingKey ?? file.signingKey
     file.keys += settings.keys
+    file.sealKeys += settings.sealKeys
     settings = file
   }
 
@@ -121,6 +125,12 @@ struct Flags {
       else { throw Fault(exitCode: 78, message: "\(path): a key file holds 32 or 64 hexadecimal digits") }
       options.keys[id] = Secret(key)
       options.keyRules[id] = settings.keyRules[id]
+    }
+    for path in settings.sealKeys {
+      guard let key = SealingPrivateKey(pem: try Self.read(path, isSecret: true)) else {
+        throw Fault(exitCode: 78, message: "\(path): is no X25519 key in PEM; prismctl keys new --seal makes one")
+      }
+      options.sealKeys.append(key)
     }
     if let certFile = settings.certFile, let keyFile = settings.keyFile {
       let authorities = try settings.clientCAFile.map { (path) throws(Fault) in try Self.read(path, isSecret: false) }

@@ -5,6 +5,7 @@ import PrismProtocol
 let commands: [Command] = [
   .send, .run, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow,
   .deadRequeue, .deadDrop, .remove, .export, .configCheck, .configShow, .configDiff, .keysNew, .enroll, .decode,
+  .unseal,
   .completion,
 ]
 

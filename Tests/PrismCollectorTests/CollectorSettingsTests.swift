@@ -17,6 +17,7 @@ struct CollectorSettingsTests {
       retentionDay: 90
       memoryMByte: 16
       keys: [{id: main, file: /k}, {id: old, file: /o}]
+      sealKeys: [/s1, /s2]
       tls: {certFile: /c, keyFile: /p, clientCAFile: /a}
       """
     let settings = try CollectorSettings(file: "c.yaml", bytes: Array(text.utf8))
@@ -25,6 +26,7 @@ struct CollectorSettingsTests {
     #expect(settings.readerHosts == ["a.example", "b.example"])
     #expect(settings.retentionDays == 90 && settings.memoryBytes == 16 << 20)
     #expect(settings.keys.map(\.id) == ["main", "old"] && settings.keys.map(\.file) == ["/k", "/o"])
+    #expect(settings.sealKeys == ["/s1", "/s2"])
     #expect(settings.certFile == "/c" && settings.keyFile == "/p" && settings.clientCAFile == "/a")
   }
 

@@ -7,7 +7,7 @@ import Testing
 @Suite("Every command")
 struct CommandTests {
   /// Those whose output is not the daemon's answer: a file, a script, a screen, another program's, or NDJSON in any case.
-  private static let withoutJSON = ["run", "export", "keys new", "enroll", "decode", "completion", "top"]
+  private static let withoutJSON = ["run", "export", "keys new", "enroll", "decode", "unseal", "completion", "top"]
 
   @Test("has --json, unless its output can't be JSON")
   func json() {

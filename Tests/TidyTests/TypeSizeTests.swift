@@ -14,7 +14,7 @@ import Testing
     ("PrismEngine.NamespacePipeline", 17, 424, "it carries out what one namespace's deliveries decide"),
     ("PrismEngine.Delivery", 0, 435, "one state machine; its states and its window are types of their own"),
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
-    ("PrismEngine.ControlHandler", 0, 471, "a method for each request of the control protocol"),
+    ("PrismEngine.ControlHandler", 0, 474, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     ("PrismLinux.IngestServer", 30, 780, "one thread's state; a split must be measured with the ingest figures"),
     ("PrismLinux.IngestConnection", 28, 0, "one connection's state; a split must be measured with the ingest figures"),

@@ -13,7 +13,8 @@ public struct BatchWriter: Sendable {
   /// Begins an empty batch. - Parameter userID: the sender's.
   public init(namespace: AdmissionRules.Namespace, userID: UInt32, context: CommonContext) {
     rules = namespace
-    batch = ReportBatch(namespace: namespace.name, userID: userID, context: context, quota: namespace.quota)
+    batch = ReportBatch(
+      namespace: namespace.name, userID: userID, context: context, quota: namespace.quota, sealKey: namespace.sealKey)
   }
 
   /// Whether `admitted` of a session with `context` belongs in this batch.
@@ -84,8 +85,17 @@ public struct BatchWriter: Sendable {
     if let id = report.reportID {
       id.append(from: line, to: &batch.arena)
       row.clientReportID = row.body.upperBound..<batch.arena.count
+    } else if batch.sealKey != nil, report.payload != .none {
+      batch.arena.append(contentsOf: Self.randomReportID)
+      row.clientReportID = row.body.upperBound..<batch.arena.count
     }
     return row
+  }
+
+  /// A payload is sealed for its report's id, which the store would give too late.
+  private static var randomReportID: [UInt8] {
+    var random = SystemRandomNumberGenerator()
+    return Array(Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }).utf8)
   }
 
   /// Appends a piece of the payload that `begin` announced.

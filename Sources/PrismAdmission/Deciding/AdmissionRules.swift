@@ -21,6 +21,8 @@ public final class AdmissionRules: Sendable {
     public let payloadBytesMax: Int
     /// The most that it may hold on disk.
     public let quota: StoreQuota
+    /// The public key to which payloads are sealed; nil: they are not.
+    let sealKey: [UInt8]?
 
     /// - Parameter requestBytesMax: what a request may hold in memory.
     init(_ configuration: NamespaceConfiguration, requestBytesMax: Int, _ tools: FilterTools) {
@@ -36,7 +38,7 @@ public final class AdmissionRules: Sendable {
       metTypes = MetTypes(configuration.monitorList)
       nearTypes = NearTypes(types.map(\.rowType.type.text))
       payloadBytesMax = min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax)
-      quota = StoreQuota(configuration)
+      (quota, sealKey) = (StoreQuota(configuration), configuration.sealKey)
     }
 
     func allows(_ peer: ReportingPeer) -> Bool {

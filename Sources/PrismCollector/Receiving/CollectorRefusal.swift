@@ -40,3 +40,7 @@ struct CollectorRefusal: Error, Sendable, Equatable {
       status: status, contentType: "application/json", headers: headers, text: JSONValue.object(members).text + "\n")
   }
 }
+
+extension CollectorRefusal {
+  static let noMemory = CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
+}

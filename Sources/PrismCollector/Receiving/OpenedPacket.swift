@@ -25,7 +25,7 @@ struct OpenedPacket: Sendable {
   let bytes: [UInt8]
   let rows: [Row]
   /// One a row for the kind `payload`; empty for `meta`.
-  let payloads: [[UInt8]]
+  var payloads: [[UInt8]]
   /// Its share of the memory of all packets; nil: it is not counted.
   let lease: MemoryBudget.Lease?
 

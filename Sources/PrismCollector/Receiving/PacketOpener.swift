@@ -11,9 +11,10 @@ actor PacketOpener {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let keys: SenderKeys
+  private let sealed: SealedPayloads
   private var readers: [String: PacketReader] = [:]
 
-  init(keys: SenderKeys) { self.keys = keys }
+  init(keys: SenderKeys, sealed: SealedPayloads) { (self.keys, self.sealed) = (keys, sealed) }
 
   /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 503.
   func decrypt(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> PackedPacket {
@@ -27,14 +28,15 @@ actor PacketOpener {
     do throws(PacketError) { return try reader(delivery).unpack(packet) } catch { throw Self.refusal(error) }
   }
 
-  /// Puts the common information into the rows.
-  /// - Throws: 413 for a row that gets too long by it; 422 for a meta that can't be taken.
+  /// Puts the common information into the rows, and opens sealed payloads.
+  /// - Throws: 413 for a row that gets too long by it; 422 for a meta that can't be taken; 503 without memory.
   func merge(
     _ packet: ReadPacket, of delivery: Delivery, lease: MemoryBudget.Lease
   ) throws(CollectorRefusal) -> OpenedPacket {
     let metas: [UInt8]
     do throws(PacketError) { metas = try packet.metas.mergedText() } catch { throw Self.refusal(error) }
-    return try OpenedPacket(delivery, UnpackedPacket(metas: metas, payloads: packet.payloads), lease: lease)
+    let opened = try OpenedPacket(delivery, UnpackedPacket(metas: metas, payloads: packet.payloads), lease: lease)
+    return try sealed.opened(opened, lease: lease)
   }
 
   private static func refusal(_ error: PacketError) -> CollectorRefusal {

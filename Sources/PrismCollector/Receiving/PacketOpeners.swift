@@ -19,14 +19,21 @@ final class PacketOpeners: Sendable {
 
   /// - Parameter memoryBytesMax: of all packets, from their decryption until they are stored.
   init(
-    keys: [String: Secret], rules: [String: KeyRule] = [:], memoryBytesMax: Int,
+    keys: [String: Secret], rules: [String: KeyRule] = [:], sealed: SealedPayloads = SealedPayloads(),
+    memoryBytesMax: Int,
     count: Int = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
   ) {
     let keys = SenderKeys(keys, rules: rules)
     self.keys = keys
-    openers = (0..<count).map { _ in PacketOpener(keys: keys) }
+    openers = (0..<count).map { _ in PacketOpener(keys: keys, sealed: sealed) }
     loads = Mutex([Int](repeating: 0, count: count))
     memory = MemoryBudget(bytesMax: memoryBytesMax)
+  }
+
+  convenience init(_ options: CollectorOptions, _ counts: CollectorCounts) {
+    self.init(
+      keys: options.keys, rules: options.keyRules, sealed: SealedPayloads(keys: options.sealKeys, counts: counts),
+      memoryBytesMax: options.memoryBytesMax)
   }
 
   /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 403 for one that is not for
@@ -67,7 +74,7 @@ final class PacketOpeners: Sendable {
     let bytes =
       packed.packedBytes + packed.metaBytes + mergedBytes + payloadBytes + delivery.itemCount * Self.rowBytes
     guard bytes <= memory.bytesMax else { throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax) }
-    guard let lease = await memory.take(bytes) else { throw Self.noMemory }
+    guard let lease = await memory.take(bytes) else { throw .noMemory }
     let read = try await opener.unpack(packed, of: delivery)
     // The size of the rows with their common information is known only now. To wait for more would hold the memory that
     // this packet has.
@@ -75,12 +82,9 @@ final class PacketOpeners: Sendable {
     guard bytes + more <= memory.bytesMax else {
       throw Self.tooLarge("its rows take \(bytes + more) bytes of memory", memory.bytesMax)
     }
-    guard lease.grow(by: more) else { throw Self.noMemory }
+    guard lease.grow(by: more) else { throw .noMemory }
     return try await opener.merge(read, of: delivery, lease: lease)
   }
-
-  private static let noMemory = CollectorRefusal(
-    503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
 
   /// The opener that has the least to do.
   private func begin() -> Int {

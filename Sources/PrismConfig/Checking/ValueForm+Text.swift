@@ -133,6 +133,21 @@ extension ValueForm where Value == [UInt8] {
   }
 }
 
+extension ValueForm where Value == [UInt8] {
+  /// An X25519 public key: base64 of 32 bytes.
+  static var sealingKey: Self {
+    let allowed = "an X25519 public key: 32 bytes as base64, as prismctl keys new --seal prints it"
+    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      if let bytes = Base64.decode(Array(text.utf8)), bytes.count == 32, !X25519.isOfSmallOrder(bytes) { return bytes }
+      checker.fault(node.line, key, "must be \(allowed)")
+      return nil
+    } show: {
+      .string(Base64.encode($0))
+    }
+  }
+}
+
 extension String {
   func isPrintable(bytesMax: Int) -> Bool {
     (1...bytesMax).contains(utf8.count) && printable == self

@@ -60,7 +60,7 @@ package enum NamespaceKeys {
     Key(
       "monitorList", .monitorList, at: \.types, default: "none; `prism` has its own, see below",
       remote: .standard,
-      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). What happens to its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
+      "the accepted types: `type`, `onlyWifi`, `isRealtime`, `isUploadPayload` (each false when left out, `onlyWifi` as above). Rules for its reports before they are stored: `redact`, `sample`, `sampleBy`, `perMinute`, `collapse`"
     ),
     Key(
       "maxStoreMByte", .mebibytes(1...65_536), at: \.value.maxStoreBytes, remote: .ifSigned,
@@ -82,6 +82,10 @@ package enum NamespaceKeys {
     Key(
       "authorization.tokenFile", .tokenFile, optional: \.value.token,
       "a file with a bearer token, read again when it changes"),
+    Key(
+      "seal.publicKey", .sealingKey, optional: \.value.sealKey,
+      "payloads are sealed to this key before they are stored, so that only the holder of its private key reads them (`prismctl keys new --seal` makes both)"
+    ),
     Key("tls.caFile", .certificates, optional: \.value.tls.caFile, default: "the system's", "a private CA, PEM"),
     Key("tls.certFile", .certificates, optional: \.value.tls.certFile, "a client certificate, PEM"),
     Key("tls.keyFile", .privateKey, optional: \.value.tls.keyFile, "the client certificate's key, PEM"),

@@ -49,6 +49,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var token: HeldFile?
   /// Certificates for the collector.
   public var tls = TLS()
+  /// The X25519 public key to which payloads are sealed before they are stored; nil: they are stored as they come.
+  public var sealKey: [UInt8]?
   /// nil: everyone who may open the socket.
   public var allow: Allow?
   /// Whether a 2xx needs a receipt, default `required`.

@@ -23,8 +23,9 @@ extension ControlHandler {
     return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
   }
 
-  private func types(_ request: ControlRequest, of name: NamespaceName, _ held: TypeCounts) throws(Refused) -> [ReportType]
-  {
+  private func types(
+    _ request: ControlRequest, of name: NamespaceName, _ held: TypeCounts
+  ) throws(Refused) -> [ReportType] {
     guard let text = request["type"]?.string else {
       let held = Set(held.metas.keys).union(held.payloads.keys)
       return engine.hub.current.namespaces[name]?.monitorList.types(and: held) ?? []

@@ -45,14 +45,32 @@ public enum SealedPayload {
   public static func open(
     _ sealed: [UInt8], with key: SealingPrivateKey, of report: SealedReport, bytesMax: Int
   ) throws(PacketError) -> [UInt8] {
+    let contents = try contents(of: sealed, with: key, of: report)
+    guard contents.byteCount <= bytesMax else { throw .tooLarge }
+    return try contents.unpacked()
+  }
+
+  /// The payload that was sealed, still packed, so that its size is known before the memory is taken.
+  public struct Contents {
+    fileprivate let packed: [UInt8]
+    /// Bytes of the payload, as its last four bytes say (RFC 1952, ISIZE); more are not unpacked.
+    public var byteCount: Int { packed.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) } }
+
+    /// - Throws: `unpackFailed`, `tooLarge` past `byteCount`.
+    public func unpacked() throws(PacketError) -> [UInt8] { try gunzip(packed[...], bytesMax: byteCount) }
+  }
+
+  /// - Throws: `shortHeader`, `decryptionFailed` for another key, another report or a changed byte.
+  public static func contents(
+    of sealed: [UInt8], with key: SealingPrivateKey, of report: SealedReport
+  ) throws(PacketError) -> Contents {
     guard sealed.count >= overheadBytes, sealed.starts(with: magic),
       let ephemeral = SealingPublicKey(Array(sealed.dropFirst(magic.count).prefix(SealingPublicKey.byteCount)))
     else { throw .shortHeader }
     let shared = try key.shared(with: ephemeral)
     let (cipher, nonce) = try parts(shared, ephemeral: ephemeral, receiver: key.publicKey)
     let block = nonce + sealed.dropFirst(magic.count + SealingPublicKey.byteCount)
-    let packed = try cipher.open(block[...], associated: report.associated)
-    return try gunzip(packed[...], bytesMax: bytesMax)
+    return Contents(packed: try cipher.open(block[...], associated: report.associated))
   }
 
   private static func parts(

@@ -73,6 +73,9 @@ public struct ReportBatch: Sendable {
   public let context: CommonContext
   /// The most bytes that the namespace may hold, and what happens past them.
   public let quota: StoreQuota
+  /// The public key to which payloads are sealed before they are stored; nil: they are stored as they are. Each row with a
+  /// payload has a `clientReportID` then.
+  public let sealKey: [UInt8]?
   /// The types of the rows; a row refers to one by its index.
   public var types: [RowType] = []
   /// The reports in the order in which they arrived.
@@ -82,8 +85,11 @@ public struct ReportBatch: Sendable {
   /// The bytes of all rows.
   public var arena: [UInt8] = []
 
-  public init(namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota) {
+  public init(
+    namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota, sealKey: [UInt8]? = nil
+  ) {
     (self.namespace, self.userID, self.context, self.quota) = (namespace, userID, context, quota)
+    self.sealKey = sealKey
   }
 }
 

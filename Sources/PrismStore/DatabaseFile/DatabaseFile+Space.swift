@@ -60,9 +60,11 @@ extension DatabaseFile {
     checkpoints.isDue(logBytes: open?.log.bytes, now: options.time.uptime, interval: options.checkpointInterval)
   }
 
-  func checkpoint() {
+  /// - Parameter cuts: the log is cut then, since it holds rows that were delivered. A reader may prevent that.
+  func checkpoint(cuts: Bool = false) {
     checkpoints.begin(now: options.time.uptime)
     do { try opened().log.checkpoint() } catch { recover(from: error) }
+    if cuts { open?.log.empty() }
   }
 }
 

@@ -3,7 +3,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// The work of quiet times: rows expire, old deliveries and contexts are forgotten, pages go back to the disk, and the
-/// log is copied into the file.
+/// log is copied into the file and cut.
 struct Maintenance {
   /// Pages of 4 KiB that one slice gives back: a few milliseconds.
   private static let vacuumPagesPerSlice = 256
@@ -29,7 +29,7 @@ struct Maintenance {
     let isMoreFree = try file.read { (transaction) throws(SQLiteError) in
       try giveBackPages(transaction.database.connection)
     }
-    if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint() }
+    if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint(cuts: true) }
     return isMore || (isMoreFree && isIdle)
   }
 

@@ -25,7 +25,7 @@ final class StoreDatabase {
       PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = \(options.durability == .full ? "FULL" : "NORMAL");
-      PRAGMA secure_delete = OFF;
+      PRAGMA secure_delete = FAST;
       PRAGMA trusted_schema = OFF;
       PRAGMA cell_size_check = ON;
       PRAGMA mmap_size = 0;

@@ -163,7 +163,9 @@ final class Harness: Sendable {
 
   func client() -> PrismClient { PrismClient(socket: ingest, answerTimeout: patience) }
 
-  func prismctl(_ words: String...) async throws -> Ran {
+  func prismctl(_ words: String...) async throws -> Ran { try await prismctl(words) }
+
+  func prismctl(_ words: [String]) async throws -> Ran {
     try await Programs.run(
       Programs.prismctl, words, environment: ["PRISM_CONTROL": control, "PRISM_INGEST": ingest])
   }

@@ -45,10 +45,11 @@ struct OutputTests {
     let first = OutputRunner("test", from: source, to: sink, time: SystemTime(), log: rig.log)
     sink.fail(2)
     let running = Task { await first.run() }
-    while sink.numbers.count < 60 { await Task.yield() }
-    while (try? await source.cursor()) == 0 { await Task.yield() }
+    // The cursor follows what was delivered.
+    while (try? await source.cursor()) ?? 0 < 60 { await Task.yield() }
     running.cancel()
     await running.value
+    #expect(sink.numbers.count == 60)
     #expect(await first.figures.failures == 2)
     for number in 30..<40 { _ = try await store.take(StoreRig.packet([number * 2, number * 2 + 1])) }
     let again = OutputRunner(

@@ -379,6 +379,8 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       [
         "namespaces.d/shop.yaml:2: monitorList[0].type: is a b, must be a type's name: 1 to 128 of A-Z a-z 0-9 _ . : -, the first a letter or digit; or a pattern with * and ?"
       ]),
+    sealing("a sealing key that is too short", "AAEC"),
+    sealing("a sealing key whose secrets are known", "7P///////////////////////////////////////38="),
     BadConfiguration(
       "a type twice", "namespaces.d/shop.yaml", "monitorList:\n  - type: order\n  - type: net\n  - type: order\n",
       ["namespaces.d/shop.yaml:4: monitorList[2].type: is order, which monitorList[0] has already"]),
@@ -437,4 +439,11 @@ struct BadConfiguration: Sendable, CustomStringConvertible {
       ]),
   ]
 
+  private static func sealing(_ name: String, _ key: String) -> BadConfiguration {
+    BadConfiguration(
+      name, "namespaces.d/shop.yaml", "monitorList: [{type: a}]\nseal: {publicKey: \"\(key)\"}\n",
+      [
+        "namespaces.d/shop.yaml:2: seal.publicKey: must be an X25519 public key: 32 bytes as base64, as prismctl keys new --seal prints it"
+      ])
+  }
 }

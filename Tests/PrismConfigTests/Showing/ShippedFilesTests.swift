@@ -122,7 +122,8 @@ struct ShippedFilesTests {
     examples: [
       "url": "https://collector.example.com", "appVersion": "1.0.0",
       "monitorList": "[{type: appCrash, isRealtime: true, isUploadPayload: true}, {type: net, onlyWifi: true}]",
-      "keyId": "k1", "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
+      "keyId": "k1", "seal.publicKey": "3p7bfXt9wbTTW2HC7OQ1Nz+DQ8hbeGdNrfx+FG+IK08=",
+      "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
     ])
