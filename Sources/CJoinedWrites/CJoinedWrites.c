@@ -7,17 +7,21 @@
 enum { LOG_HEADER = 32, FRAME_HEADER = 24, FRAME = FRAME_HEADER + 4096, JOINED_MAX = 16 * FRAME };
 /* In a frame's header: what all frames have in common until the log begins again. */
 enum { SALTS = 8, SALTS_SIZE = 8 };
+enum { WRITE_LOCK = 0, CHECKPOINT_LOCK = 1, FIRST_READ_LOCK = 3 };
 
 /* Behind it in memory: the file of the VFS below. */
 typedef struct JoinedFile {
   sqlite3_file file;
-  int joins;           /* a write-ahead log; writes to any other file go straight down */
+  int joins;           /* a log, or a database while a checkpoint copies; else writes go straight down */
+  int is_log;
   sqlite3_int64 start; /* where `joined` belongs */
   int count;           /* bytes in it */
   unsigned char *joined;
   struct JoinedFile *other; /* a log's database, a database's log; NULL: it is not open */
   int begins;               /* a log: the next write is the first of a transaction */
   sqlite3_int64 end;        /* a log: where the last write ended */
+  int held_back;            /* a database: a reader holds the checkpoint back */
+  int failed;               /* a database: the last copies of a checkpoint; the next call reports it */
 } JoinedFile;
 
 typedef struct {
@@ -34,9 +38,10 @@ static sqlite3_vfs *base(sqlite3_vfs *vfs) { return ((JoinedVFS *)vfs)->base; }
 /* A failed write is dropped: SQLite gives the transaction up, and a later write would bring it back. */
 static int flush(sqlite3_file *file) {
   JoinedFile *self = joined(file);
-  int count = self->count;
+  int count = self->count, failed = self->failed;
   self->count = 0;
-  if (count == 0) return SQLITE_OK;
+  self->failed = SQLITE_OK;
+  if (count == 0 || failed != SQLITE_OK) return failed;
   return below(file)->pMethods->xWrite(below(file), self->joined, count, self->start);
 }
 
@@ -49,7 +54,7 @@ static int begins_frame(sqlite3_int64 offset) {
 
 static int may_wait(const JoinedFile *self, int count, sqlite3_int64 offset) {
   if (!self->joins || count > JOINED_MAX) return 0;
-  return self->count > 0 || begins_frame(offset);
+  return self->count > 0 || !self->is_log || begins_frame(offset);
 }
 
 /* Cuts the log where a transaction begins over the frames of one that was given up. Behind fewer new frames the rest of
@@ -75,6 +80,7 @@ static int file_write(sqlite3_file *file, const void *bytes, int count, sqlite3_
     self->begins = 0;
   }
   self->end = offset + count;
+  if (self->failed != SQLITE_OK) return flush(file);
   if (self->count > 0 && (offset != self->start + self->count || count > JOINED_MAX - self->count)) {
     int code = flush(file);
     if (code != SQLITE_OK) return code;
@@ -119,7 +125,16 @@ static int file_lock(sqlite3_file *file, int level) { return below(file)->pMetho
 static int file_check_reserved(sqlite3_file *file, int *result) {
   return below(file)->pMethods->xCheckReservedLock(below(file), result);
 }
+/* SQLite calls with CKPT_DONE after the copies of a checkpoint, before other connections may read them in the database. It
+ * ignores the result. Where it copied all of the log, it truncates the file next, and that reports the failure. */
+static void copies_end(JoinedFile *self) {
+  self->joins = 0;
+  self->failed = flush(&self->file);
+}
+
 static int file_control(sqlite3_file *file, int operation, void *argument) {
+  if (operation == SQLITE_FCNTL_CKPT_START) joined(file)->joins = !joined(file)->held_back;
+  if (operation == SQLITE_FCNTL_CKPT_DONE) copies_end(joined(file));
   return below(file)->pMethods->xFileControl(below(file), operation, argument);
 }
 static int file_sector_size(sqlite3_file *file) { return below(file)->pMethods->xSectorSize(below(file)); }
@@ -131,9 +146,11 @@ static int file_shm_map(sqlite3_file *file, int page, int size, int extend, void
 }
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
   int code = below(file)->pMethods->xShmLock(below(file), offset, count, flags);
-  /* sqlite.org/walformat.html, WAL Locks: the first one, exclusive, is a writer's. */
-  int begins = code == SQLITE_OK && offset == 0 && flags == (SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE);
-  if (begins && joined(file)->other) joined(file)->other->begins = 1;
+  /* sqlite.org/walformat.html, WAL Locks. A checkpoint asks for each reader's lock before it begins to copy. */
+  if (flags != (SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE)) return code;
+  if (code == SQLITE_OK && offset == WRITE_LOCK && joined(file)->other) joined(file)->other->begins = 1;
+  if (code == SQLITE_OK && offset == CHECKPOINT_LOCK) joined(file)->held_back = 0;
+  if (code == SQLITE_BUSY && offset > FIRST_READ_LOCK) joined(file)->held_back = 1;
   return code;
 }
 static void file_shm_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBarrier(below(file)); }
@@ -154,8 +171,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
   memset(file, 0, sizeof(JoinedFile));
   int code = base(vfs)->xOpen(base(vfs), name, below(file), flags, out_flags);
   if (below(file)->pMethods) file->pMethods = &methods;
-  joined(file)->joins = (flags & SQLITE_OPEN_WAL) != 0;
-  if (code == SQLITE_OK && (flags & SQLITE_OPEN_WAL)) {
+  joined(file)->joins = joined(file)->is_log = (flags & SQLITE_OPEN_WAL) != 0;
+  if (code == SQLITE_OK && joined(file)->is_log) {
     joined(file)->other = joined(sqlite3_database_file_object(name));
     joined(file)->other->other = joined(file);
   }

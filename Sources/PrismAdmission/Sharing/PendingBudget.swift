@@ -76,22 +76,27 @@ public struct PendingBudget: Sendable {
   /// - Parameter batchBytes: how much of it is reports before their commit.
   /// - Parameter requestBytes: what a large request that is not whole yet needs in all; what was reserved for it stays so.
   public mutating func set(_ connection: Int, bytes held: Int, batchBytes: Int, requestBytes: Int = 0) {
-    guard var holding = holdings[connection], var user = users[holding.user] else { return }
-    let before = holding
+    guard let place = holdings.index(forKey: connection) else { return }
+    let before = holdings.values[place]
+    guard let owner = users.index(forKey: before.user) else { return }
+    var holding = before
     (holding.bytes, holding.batchBytes) = (held, batchBytes)
     let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
     holding.reserved = requestBytes > 0 && before.reserved >= wanted ? wanted : 0
+    holdings.values[place] = holding
     bytes += holding.charged - before.charged
-    user.bytes += holding.charged - before.charged
-    user.batchBytes += batchBytes - before.batchBytes
-    if requestBytes == 0, user.privileged == connection { user.privileged = nil }
-    (holdings[connection], users[holding.user]) = (holding, user)
+    users.values[owner].bytes += holding.charged - before.charged
+    users.values[owner].batchBytes += batchBytes - before.batchBytes
+    if requestBytes == 0, users.values[owner].privileged == connection { users.values[owner].privileged = nil }
   }
 
   /// Reserves what a turn of `connection` can add, or the whole of its large request, `requestBytes`.
   /// - Returns: false where there is no room: the connection asks again after the next commit.
   public mutating func mayWork(_ connection: Int, requestBytes: Int = 0) -> Bool {
-    guard let holding = holdings[connection], let user = users[holding.user] else { return false }
+    guard let place = holdings.index(forKey: connection) else { return false }
+    let holding = holdings.values[place]
+    guard let owner = users.index(forKey: holding.user) else { return false }
+    let user = users.values[owner]
     let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
     let more = wanted - holding.charged
     // One connection leaves half of the share to the user's others.
@@ -100,12 +105,12 @@ public struct PendingBudget: Sendable {
       guard requestBytes == 0, user.batchBytes == 0, user.privileged ?? connection == connection,
         more <= min(userBytesMax - user.bytes, (bytesMax - bytes) / 2)
       else { return false }
-      users[holding.user]?.privileged = connection
+      users.values[owner].privileged = connection
     }
     guard more > 0 else { return true }
-    holdings[connection]?.reserved = wanted
+    holdings.values[place].reserved = wanted
     bytes += more
-    users[holding.user]?.bytes += more
+    users.values[owner].bytes += more
     return true
   }
 

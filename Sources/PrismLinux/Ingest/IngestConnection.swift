@@ -102,7 +102,7 @@ extension IngestConnection {
 
   /// Sends what the conversation has ready, as far as the client takes it.
   /// - Parameter timeout: the time within which the client must read some of it.
-  func send(now: Duration, timeout: Duration) {
+  func send(now: @autoclosure () -> Duration, timeout: Duration) {
     if isQuiet { return }
     collect()
     guard !isGone else {
@@ -113,7 +113,7 @@ extension IngestConnection {
     if unsentBytes == 0 {
       outputDeadline = nil
     } else if isTaken || outputDeadline == nil {
-      outputDeadline = now + timeout
+      outputDeadline = now() + timeout
     }
     let isBehind = unreadBytes > Limits.unreadBytesMax
     if isBehind != pauses.contains(.output) { pauses.formSymmetricDifference(.output) } else { updateWatch() }

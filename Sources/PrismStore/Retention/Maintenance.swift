@@ -29,7 +29,7 @@ struct Maintenance {
     let isMoreFree = try file.read { (transaction) throws(SQLiteError) in
       try giveBackPages(transaction.database.connection)
     }
-    if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint(cuts: true) }
+    if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint(cuts: isIdle) }
     return isMore || (isMoreFree && isIdle)
   }
 
