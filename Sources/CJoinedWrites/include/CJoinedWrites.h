@@ -1,8 +1,8 @@
 #pragma once
 
-/// Registers a VFS over the one named `base` (NULL: the system's) that joins writes to neighbouring places into one: of a
-/// write-ahead log, and of a database while a checkpoint copies the log into it. SQLite writes each frame of its log in two
-/// calls, and each page of a checkpoint in one. Returns the name of the VFS; NULL without memory or without such a base.
+/// Registers a VFS over the one named `base` (NULL: the system's) that joins writes to neighbouring places into one. It does so
+/// in a write-ahead log, and in a database while a checkpoint copies the log into it. SQLite writes each frame of its log in
+/// two calls, and each page of a checkpoint in one. Returns the name of the VFS; NULL without memory or without such a base.
 ///
 /// Joined writes are handed down before a sync, a read of the same place, a truncation, the question for the size, an
 /// unlock and the close. Other connections read a frame only after the commit that wrote it. With `synchronous = FULL` a
