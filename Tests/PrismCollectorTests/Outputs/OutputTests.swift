@@ -49,7 +49,7 @@ struct OutputTests {
     while (try? await source.cursor()) ?? 0 < 60 { await Task.yield() }
     running.cancel()
     await running.value
-    #expect(sink.numbers.count == 60)
+    try #require(sink.numbers.count == 60)
     #expect(await first.figures.failures == 2)
     for number in 30..<40 { _ = try await store.take(StoreRig.packet([number * 2, number * 2 + 1])) }
     let again = OutputRunner(
