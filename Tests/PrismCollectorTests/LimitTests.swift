@@ -55,6 +55,19 @@ struct LimitTests {
     #expect(try await Self.refusal(of: [0x7B, 0x7D], payloads: [zeros], itemCount: 1) == nil)
   }
 
+  @Test("a sealed payload that is larger than all memory stays sealed, and its packet is taken", arguments: [4, 64])
+  func sealed(memoryMByte: Int) async throws {
+    let (key, context) = (try SealingPrivateKey(), CollectorTests.context(.payload))
+    let payload = [UInt8](repeating: 0, count: 8 << 20)
+    let report = SealedReport(deviceID: context.deviceID, namespace: context.namespace, reportID: "r")
+    let sealed = try SealedPayload.seal(payload, to: key.publicKey, of: report)
+    let openers = PacketOpeners(
+      keys: ["main": CollectorTests.key], sealed: SealedPayloads(keys: [key]), memoryBytesMax: memoryMByte << 20)
+    let request = try CollectorTests.request(context, metas: [#"{"REPORT_ID":"r"}"#], payloads: [sealed])
+    let packet = try await openers.open(try Delivery(request, kind: .payload, now: 0), body: request.body)
+    #expect(packet.payloads == [memoryMByte == 4 ? sealed : payload])
+  }
+
   @Test("the largest packet is taken: 10,000 rows; a meta of 10,240 bytes, but not of a byte more")
   func largest() async throws {
     let rows = [UInt8]((0..<10_000).map { #"{"n":\#($0)}"# }.joined(separator: "\n").utf8)

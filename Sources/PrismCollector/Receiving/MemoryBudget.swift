@@ -15,6 +15,9 @@ final class MemoryBudget: Sendable {
     var bytesTaken: Int { bytes.withLock { $0 } }
     deinit { budget.giveBack(bytes.withLock { $0 }) }
 
+    /// Whether as much more may be there some day.
+    func mayGrow(by more: Int) -> Bool { bytesTaken + more <= budget.bytesMax }
+
     /// Takes more, if it is there; never waits. - Returns: false: it is not, and the share stays as it is.
     func grow(by more: Int) -> Bool {
       guard more > 0 else { return true }

@@ -8,7 +8,8 @@ struct SealedPayloads: Sendable {
 
   init(keys: [SealingPrivateKey] = [], counts: CollectorCounts? = nil) { (self.keys, self.counts) = (keys, counts) }
 
-  /// The packet with its payloads opened. One that no key opens stays as it came, for a holder of its key.
+  /// The packet with its payloads opened. One that no key opens, or that is too large for all memory, stays as it came, for a
+  /// holder of its key.
   /// - Throws: 503 without memory.
   func opened(_ packet: OpenedPacket, lease: MemoryBudget.Lease) throws(CollectorRefusal) -> OpenedPacket {
     if keys.isEmpty { return packet }
@@ -30,6 +31,8 @@ struct SealedPayloads: Sendable {
       reportID: String(decoding: packet.bytes[row.reportID], as: UTF8.self))
     for key in keys {
       guard let contents = try? SealedPayload.contents(of: payload, with: key, of: report) else { continue }
+      // A sender who says more than can ever be taken would send the packet for ever.
+      guard lease.mayGrow(by: contents.byteCount) else { return nil }
       guard lease.grow(by: contents.byteCount) else { throw .noMemory }
       return try? contents.unpacked()
     }
