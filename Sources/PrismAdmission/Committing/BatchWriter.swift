@@ -86,16 +86,11 @@ public struct BatchWriter: Sendable {
       id.append(from: line, to: &batch.arena)
       row.clientReportID = row.body.upperBound..<batch.arena.count
     } else if batch.sealKey != nil, report.payload != .none {
-      batch.arena.append(contentsOf: Self.randomReportID)
+      // The payload is sealed for its report's id, which the store would give too late.
+      batch.arena.append(contentsOf: Hex.random(byteCount: 16).utf8)
       row.clientReportID = row.body.upperBound..<batch.arena.count
     }
     return row
-  }
-
-  /// A payload is sealed for its report's id, which the store would give too late.
-  private static var randomReportID: [UInt8] {
-    var random = SystemRandomNumberGenerator()
-    return Array(Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }).utf8)
   }
 
   /// Appends a piece of the payload that `begin` announced.

@@ -11,6 +11,12 @@ public enum Hex {
     return String(decoding: text, as: UTF8.self)
   }
 
+  /// Digits of random bytes, for keys, tokens and ids. Swift's system generator is the kernel's getrandom(2) on Linux.
+  public static func random(byteCount: Int) -> String {
+    var random = SystemRandomNumberGenerator()
+    return encode((0..<byteCount).map { _ in UInt8.random(in: 0...255, using: &random) })
+  }
+
   /// nil for an odd number of digits or anything that is not one.
   public static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count.isMultiple(of: 2) else { return nil }

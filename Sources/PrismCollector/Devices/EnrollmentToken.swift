@@ -27,8 +27,7 @@ package struct EnrollmentToken: Sendable, Equatable {
   package static func new(
     keyID: String, devicesMax: Int, expireTime: Int64
   ) -> (text: String, token: EnrollmentToken) {
-    var random = SystemRandomNumberGenerator()  // the kernel's getrandom(2) on Linux
-    let text = Hex.encode((0..<24).map { _ in UInt8.random(in: 0...255, using: &random) })
+    let text = Hex.random(byteCount: 24)
     return (text, EnrollmentToken(hash: hash(of: text), keyID: keyID, devicesMax: devicesMax, expireTime: expireTime))
   }
 

@@ -19,9 +19,7 @@ extension Command {
     guard let bits = Int(invocation["--bits"] ?? "128"), [128, 256].contains(bits) else {
       throw .usage("--bits: 128 or 256")
     }
-    var random = SystemRandomNumberGenerator()  // the kernel's getrandom(2) on Linux
-    let key = (0..<(bits / 8)).map { _ in UInt8.random(in: 0...255, using: &random) }
-    try Files.create(invocation.operands[0], mode: 0o600, Array((Hex.encode(key) + "\n").utf8))
+    try Files.create(invocation.operands[0], mode: 0o600, Array((Hex.random(byteCount: bits / 8) + "\n").utf8))
   }
 
   private static func newSealingKey(_ path: String) throws(Failure) {

@@ -34,8 +34,7 @@ struct DevelopmentFiles {
     let namespaces = folder.path + "/namespaces.d"
     guard mkdir(namespaces, 0o700) == 0 || errno == EEXIST else { throw Self.failure(namespaces) }
     let port = try port()
-    var random = SystemRandomNumberGenerator()  // the kernel's getrandom(2)
-    try write("main.key", Hex.encode((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }) + "\n")
+    try write("main.key", Hex.random(byteCount: 16) + "\n")
     try write("prismd.yaml", daemonText)
     try write("namespaces.d/prism.yaml", "url: http://127.0.0.1:\(port)\nperiodicTimerSecond: 1\n")
     try write("collector.yaml", collectorText(port))
