@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 2
+  static let version = 3
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -16,7 +16,7 @@ enum PostgreSQLSchema {
   }
 
   /// From version 0, which is an empty schema.
-  static let migrations = [tables + functions + views, devices]
+  static let migrations = [tables + functions + views, devices, notParallel]
 
   private static let tables = """
     CREATE TABLE prism_schema (version integer NOT NULL);
@@ -47,6 +47,9 @@ enum PostgreSQLSchema {
     CREATE INDEX enrolled_devices_revoked ON enrolled_devices (revoked) WHERE revoked IS NOT NULL;
 
     """
+
+  /// It catches errors, and a plan with several processes forbids that wherever it is called.
+  private static let notParallel = "ALTER FUNCTION prism_json(text) PARALLEL UNSAFE"
 
   private static let functions = """
     CREATE FUNCTION prism_day_start(day date) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
