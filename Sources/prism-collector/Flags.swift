@@ -52,6 +52,12 @@ struct Flags {
   struct Fault: Error {
     var exitCode: Int32
     var message: String
+
+    /// The exit code, once the message is said.
+    var said: Int32 {
+      StandardStreams.say("prism-collector: \(message)\n")
+      return exitCode
+    }
   }
 
   var options = CollectorOptions(state: "", keys: [:])

@@ -5,27 +5,33 @@ import PrismCollector
 import PrismConfig
 import PrismProtocol
 
-/// The program: serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
-func runCollector(_ words: [String]) async -> Int32 {
+/// Ends the program unless a collector is to serve, or devices are asked for: what needs no thread is answered before
+/// there is one, since libdispatch ends a program that has no /proc.
+func argumentsOrExit(_ words: [String]) -> Arguments {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)
-    if arguments.operands.first == "device" { return try await DeviceCommands.run(arguments) }
+    if arguments.operands.first == "device" { return arguments }
     if arguments.contains("--help") {
       print(Flags.usage)
     } else if arguments.contains("--version") {
       print("prism-collector \(PrismVersion.current)")
-    } else if !arguments.operands.isEmpty {
-      try runCommand(arguments)
+    } else if arguments.operands.isEmpty {
+      return arguments
     } else {
-      var flags = try Flags(arguments)
-      if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
-      return await serve(flags.options, Logger())
+      try runCommand(arguments)
     }
-    return 0
-  } catch {
-    StandardStreams.say("prism-collector: \(error.message)\n")
-    return error.exitCode
-  }
+    exit(0)
+  } catch { exit(error.said) }
+}
+
+/// Serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
+func runCollector(_ arguments: Arguments) async -> Int32 {
+  do throws(Flags.Fault) {
+    if !arguments.operands.isEmpty { return try await DeviceCommands.run(arguments) }
+    var flags = try Flags(arguments)
+    if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
+    return await serve(flags.options, Logger())
+  } catch { return error.said }
 }
 
 private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {

@@ -8,5 +8,6 @@ StandardStreams.prepare()
 // Files that it makes are the owner's only: reports are read with a token, not from the disk.
 umask(0o077)
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
-Task { exit(await runCollector(words)) }
+let arguments = argumentsOrExit(words)
+Task { exit(await runCollector(arguments)) }
 dispatchMain()

@@ -7,27 +7,37 @@ import PrismProtocol
 
 let version = PrismVersion.current
 
-/// The program: what the command line asks for. Answers the exit code.
-func runPrismd(_ words: [String], signals: SignalRoute) async -> Int32 {
-  let flags: Flags
-  do throws(ArgumentFault) { flags = try Flags(words) } catch {
-    StandardStreams.say("prismd: \(error.description)\n\(Flags.usage)\n")
-    return ExitCode.usage.rawValue
-  }
-  switch flags.purpose {
-  case .help: print(Flags.usage)
-  case .version: print("prismd \(version)")
-  case .develop: return await develop(in: flags.folder, signals)
-  case .checkConfig, .run:
-    do throws(ConfigurationFaults) {
-      let loaded = try configurationLoader(flags.configPath).load()
-      if flags.purpose == .run { return await run(loaded, path: flags.configPath, signals) }
-    } catch {
-      StandardStreams.say(error.description + "\n")
-      return ExitCode.configuration.rawValue
+/// Ends the program unless a daemon is to run: what needs no thread is answered before there is one, since libdispatch
+/// ends a program that has no /proc.
+func flagsOrExit(_ words: [String]) -> Flags {
+  do throws(ArgumentFault) {
+    let flags = try Flags(words)
+    switch flags.purpose {
+    case .help: print(Flags.usage)
+    case .version: print("prismd \(version)")
+    case .checkConfig: exit(configuration(flags.configPath) == nil ? ExitCode.configuration.rawValue : 0)
+    case .develop, .run: return flags
     }
+    exit(0)
+  } catch {
+    StandardStreams.say("prismd: \(error.description)\n\(Flags.usage)\n")
+    exit(ExitCode.usage.rawValue)
   }
-  return ExitCode.ok.rawValue
+}
+
+/// The daemon that the command line asks for. Answers the exit code.
+func runPrismd(_ flags: Flags, signals: SignalRoute) async -> ExitCode {
+  if flags.purpose == .develop { return await develop(in: flags.folder, signals) }
+  guard let loaded = configuration(flags.configPath) else { return .configuration }
+  return await run(loaded, path: flags.configPath, signals)
+}
+
+/// - Returns: nil: its faults are said.
+func configuration(_ path: String) -> LoadedConfiguration? {
+  do throws(ConfigurationFaults) { return try configurationLoader(path).load() } catch {
+    StandardStreams.say(error.description + "\n")
+    return nil
+  }
 }
 
 func configurationLoader(_ path: String) -> ConfigurationLoader {
@@ -45,15 +55,15 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
 func run(
   _ loaded: LoadedConfiguration, path: String, _ signals: SignalRoute, log: Logger = Logger(),
   onStart: () -> Void = {}
-) async -> Int32 {
+) async -> ExitCode {
   do throws(StartFailure) {
     let daemon = try await Daemon(loaded, configPath: path, signals: signals, log: log)
     onStart()
     await daemon.runUntilStopped()
-    return ExitCode.ok.rawValue
+    return .ok
   } catch {
     log.error("prismd can't start", ["cause": error.message])
-    return error.exitCode.rawValue
+    return error.exitCode
   }
 }
 

@@ -7,10 +7,11 @@ import PrismLinux
 // Before anything opens a descriptor, which libdispatch does with the first task.
 StandardStreams.prepare()
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
+let flags = flagsOrExit(words)
 let route = SignalRoute()
 let signals = SignalMonitor { route.handle($0) }
 Task {
   await signals.start()
-  exit(await runPrismd(words, signals: route))
+  exit(await runPrismd(flags, signals: route).rawValue)
 }
 dispatchMain()

@@ -20,8 +20,9 @@ public final class PostgreSQLServer: Sendable {
   public static let settings = [
     "listen_addresses = ''", "fsync = off", "max_connections = 200", "shared_buffers = 32MB", "wal_level = replica",
     "max_wal_senders = 4", "autovacuum_naptime = 10min", "wal_sender_timeout = 5s", "wal_receiver_timeout = 5s",
-    "wal_retrieve_retry_interval = 100ms", "hot_standby_feedback = on", "parallel_setup_cost = 0", "parallel_tuple_cost = 0",
-    "min_parallel_table_scan_size = 0", "min_parallel_index_scan_size = 0",
+    "wal_retrieve_retry_interval = 100ms", "hot_standby_feedback = on",
+    "parallel_setup_cost = 0", "parallel_tuple_cost = 0", "min_parallel_table_scan_size = 0",
+    "min_parallel_index_scan_size = 0",
   ]
 
   private let folder = TemporaryFolder()

@@ -5,7 +5,7 @@ import PrismLinux
 import PrismProtocol
 
 /// `prismd --dev`: the daemon with a collector beside it, everything in one folder. Answers the exit code.
-func develop(in path: String, _ signals: SignalRoute) async -> Int32 {
+func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
   let files = DevelopmentFiles(path)
   do throws(StartFailure) {
     let port = try files.prepare()
@@ -20,16 +20,12 @@ func develop(in path: String, _ signals: SignalRoute) async -> Int32 {
     return code
   } catch {
     StandardStreams.say("prismd: \(error.message)\n")
-    return error.exitCode.rawValue
+    return error.exitCode
   }
 }
 
-private func serve(_ files: DevelopmentFiles, _ signals: SignalRoute) async -> Int32 {
-  let loaded: LoadedConfiguration
-  do throws(ConfigurationFaults) { loaded = try configurationLoader(files.configuration).load() } catch {
-    StandardStreams.say(error.description + "\n")
-    return ExitCode.configuration.rawValue
-  }
+private func serve(_ files: DevelopmentFiles, _ signals: SignalRoute) async -> ExitCode {
+  guard let loaded = configuration(files.configuration) else { return .configuration }
   let isLinked = link(to: files.folder)
   defer { if isLinked { unlink(DevelopmentFolder.link) } }
   return await run(loaded, path: files.configuration, signals) {
