@@ -21,6 +21,7 @@ final class Daemon: Sendable {
   private let engine: Engine
   private let network: NetlinkMonitor
   private let ingest: IngestServer
+  private let inputs: FollowedInputs
   private let control: ControlServer
   private let metrics: MetricsServer
   private let notifier = ServiceNotifier.fromEnvironment()
@@ -59,6 +60,7 @@ final class Daemon: Sendable {
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
+      inputs = FollowedInputs(ingest, log: log)
       let (ingest, remote) = (ingest, remote)
       metrics = MetricsServer(
         .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { await remote.figures }),
@@ -70,7 +72,7 @@ final class Daemon: Sendable {
     reloader = Reloader(
       configPath: configPath, engine: engine, stack: stack, remote: remote,
       edges: ReloadableListeners(
-        ingest: ingest, control: control, metrics: metrics, network: network, log: log,
+        ingest: ingest, control: control, metrics: metrics, network: network, inputs: inputs, log: log,
         hasAutomaticDeviceID: !deviceID.isEmpty),
       notifier: notifier, watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     try await listen(daemon)
@@ -97,6 +99,7 @@ final class Daemon: Sendable {
     // Before the first report is taken: from then on the database holds what no other one has.
     await engine.markReady()
     await ingest.start()
+    await inputs.follow(engine.hub.current.daemon)
     let (server, reloader) = (ingest, reloader)
     let handler = ControlHandler(
       engine: engine, version: version, configuration: reloader, remote: remote,
@@ -120,6 +123,7 @@ final class Daemon: Sendable {
 
   private func stop() async {
     notifier.stopping(status: "finishing what is on its way")
+    await inputs.stop()
     await ingest.stop()
     await remote.stop()
     await metrics.stop()

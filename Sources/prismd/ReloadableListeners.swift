@@ -9,6 +9,7 @@ struct ReloadableListeners: Sendable {
   let control: ControlServer
   let metrics: MetricsServer
   let network: NetlinkMonitor
+  let inputs: FollowedInputs
   let log: Logger
   /// false where the machine has no id to derive one from: `device.id` can't be `auto`.
   let hasAutomaticDeviceID: Bool
@@ -47,6 +48,7 @@ struct ReloadableListeners: Sendable {
   func follow(_ daemon: DaemonConfiguration) async {
     log.set(daemon)
     await network.update(daemon.network)
+    await inputs.follow(daemon)
   }
 }
 

@@ -26,6 +26,29 @@ public enum SystemAccounts {
     }
   }
 
+  /// The user's group and its supplementary ones. - Returns: empty if there is no such user.
+  public static func groupIDs(ofUser userID: UInt32) -> Set<UInt32> {
+    var groups: [UInt32] = []
+    _ = lookup { buffer, count in
+      var entry = passwd()
+      var found: UnsafeMutablePointer<passwd>?
+      let code = getpwuid_r(userID, &entry, buffer, count, &found)
+      if found != nil { groups = groupIDs(named: entry.pw_name, with: entry.pw_gid) }
+      return (code, nil)
+    }
+    return Set(groups)
+  }
+
+  private static func groupIDs(named name: UnsafePointer<CChar>, with first: UInt32) -> [UInt32] {
+    var count: Int32 = 64
+    var groups = [UInt32](repeating: 0, count: Int(count))
+    if getgrouplist(name, first, &groups, &count) < 0 {
+      groups = [UInt32](repeating: 0, count: Int(max(count, 1)))
+      guard getgrouplist(name, first, &groups, &count) >= 0 else { return [first] }
+    }
+    return Array(groups.prefix(Int(count)))
+  }
+
   /// With a buffer that grows until the entry fits: a group's lists all its members.
   private static func lookup(_ ask: (UnsafeMutablePointer<CChar>, Int) -> (code: Int32, id: UInt32?)) -> UInt32? {
     var size = 4096

@@ -67,6 +67,13 @@ package enum DaemonKeys {
     Key(
       "forward.sharedKeyFile", .tokenFile, optional: \.forward.sharedKeyFile,
       "a file with the shared key that senders over TCP must know; a socket does without"),
+    Key(
+      "crashSpool.folder", .path(), optional: \.crashSpool.folder,
+      "a folder where programs that can't wait leave reports, /var/spool/prism for clients with their defaults; it belongs to the daemon's user, with mode 3733"
+    ),
+    Key(
+      "crashSpool.userMByte", .mebibytes(1...1024), at: \.crashSpool.userBytesMax,
+      "the most that one user's files in `crashSpool.folder` may have; the newest beyond it are deleted"),
   ]
 
   private static let storage: [Key] = [

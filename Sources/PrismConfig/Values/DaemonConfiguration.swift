@@ -35,6 +35,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var otlp = OTLP()
   /// `forward`: reports of Fluent.
   public var forward = Forward()
+  /// `crashSpool`: reports that programs leave in a folder.
+  public var crashSpool = CrashSpool()
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
   /// `log.level`, default `info`.
@@ -90,6 +92,15 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var sharedKeyFile: HeldFile?
     /// Its text.
     public var sharedKey: Secret? { sharedKeyFile?.content }
+    public init() {}
+  }
+
+  /// The keys under `crashSpool`.
+  public struct CrashSpool: Sendable, Equatable {
+    /// The folder's path; nil: there is no crash spool.
+    public var folder: String?
+    /// The most that the files of one user may have; newer ones beyond it are deleted.
+    public var userBytesMax = 16 * 1_048_576
     public init() {}
   }
 

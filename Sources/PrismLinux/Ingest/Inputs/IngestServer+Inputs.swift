@@ -1,5 +1,5 @@
 import Glibc
-import PrismAdmission
+public import PrismAdmission
 import PrismBase
 public import PrismConfig
 import PrismProtocol
@@ -62,6 +62,9 @@ extension IngestServer {
 // MARK: - Requests
 
 extension IngestServer {
+  /// Counts a request of an input that has no connection here.
+  public func count(_ result: IngestCounters.InputResult) { counts.inputRequests[result, default: 0] += 1 }
+
   /// Has another input answer a request; the connection waits for it.
   func hand(_ request: InputRequest, of connection: IngestConnection) {
     guard let peer = connection.conversation?.value.session.peer else { return }

@@ -1,0 +1,154 @@
+import PrismAdmission
+import PrismBase
+import PrismProtocol
+
+// One look at the folder.
+extension CrashSpool {
+  enum Outcome: Int, Comparable {
+    /// Nothing is there that could be taken.
+    case empty
+    /// There may be more.
+    case more
+    /// Some reports may be taken later.
+    case mustWait
+
+    static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
+  }
+
+  private static let groupBytesMax = 1024 * 1024
+  private static let payloadBytesMax = 64 * 1024 * 1024
+  /// Beside its files, about.
+  private static let reportBytes = 512
+  /// Served side by side.
+  private static let usersMax = 16
+  private static let faultKey = "crashSpool", keptKey = "crashSpool.kept"
+
+  /// Takes reports of every user, the oldest first, then deletes what is too much or too old.
+  func round(_ path: String, bytesMax: Int) async -> Outcome {
+    let folder: SpoolFolder
+    do throws(SpoolFolder.Fault) { folder = try SpoolFolder(path) } catch {
+      log.fault(
+        Self.faultKey, "the crash spool can't be used", ["folder": path, "cause": error.reason], level: .error)
+      return .empty
+    }
+    guard let listing = SpoolListing(folder: folder.descriptor) else { return .empty }
+    log.faultEnded(Self.faultKey, "the crash spool can be used again", ["folder": path])
+    let outcome = await take(listing.reports, in: folder)
+    clean(listing, bytesMax: bytesMax, folder)
+    tellOfFiles()
+    return outcome
+  }
+
+  /// Users side by side: one whose share of the memory is used up keeps no other one waiting.
+  private func take(_ reports: [UInt32: [SpoolListing.Report]], in folder: SpoolFolder) async -> Outcome {
+    await withTaskGroup(of: Outcome.self) { group in
+      var outcome = Outcome.empty
+      for (index, share) in reports.sorted(by: { $0.key < $1.key }).enumerated() where !Task.isCancelled {
+        if index >= Self.usersMax { outcome = max(outcome, await group.next() ?? .empty) }
+        group.addTask { await self.take(share.value, of: share.key, in: folder) }
+      }
+      for await one in group { outcome = max(outcome, one) }
+      return outcome
+    }
+  }
+
+  /// - Parameter reports: of one user, the oldest first.
+  private func take(_ reports: [SpoolListing.Report], of userID: UInt32, in folder: SpoolFolder) async -> Outcome {
+    let part = Self.part(of: reports)
+    let bytes = part.reduce(0) { $0 + 2 * ($1.bytes + Self.reportBytes) }
+    guard let room = await sink.reserve(bytes: bytes, userID: userID) else {
+      if Task.isCancelled { return .empty }
+      for report in part {
+        refuse(
+          report, Refusal(.payloadTooLarge, "\(report.bytes) bytes are more than ingest.memoryMByte lets a user have"),
+          folder)
+      }
+      return .more
+    }
+    let source = source(of: userID)
+    var (read, submissions): ([SpoolListing.Report], [Submission]) = ([], [])
+    for report in part {
+      do throws(Refusal) {
+        submissions.append(try submission(report, from: source, folder))
+        read.append(report)
+      } catch { refuse(report, error, folder) }
+    }
+    let answers = submissions.isEmpty ? [] : await sink.submit(SubmissionGroup(submissions, userID: userID), room: room)
+    let isSettled = zip(read, answers).map { settle($0, $1, folder) }.allSatisfy { $0 }
+    return isSettled ? .more : .mustWait
+  }
+
+  /// What one commit takes.
+  private static func part(of reports: [SpoolListing.Report]) -> ArraySlice<SpoolListing.Report> {
+    var bytes = 0
+    let end = reports.prefix(reportsMax).firstIndex { report in
+      bytes += report.bytes
+      return bytes > groupBytesMax
+    }
+    return reports.prefix(max(1, min(end ?? reportsMax, reportsMax)))
+  }
+
+  private func source(of userID: UInt32) -> SubmissionSource {
+    let peer = ReportingPeer(userID: userID, groupIDs: SystemAccounts.groupIDs(ofUser: userID), processID: 0)
+    return SubmissionSource(peer: peer, sessionID: "crash-spool")
+  }
+
+  private func submission(
+    _ report: SpoolListing.Report, from source: SubmissionSource, _ folder: SpoolFolder
+  ) throws(Refusal) -> Submission {
+    let name = report.name
+    let meta = try folder.read(report.meta, bytesMax: Limits.lineBytesMax)
+    let payload = try report.payload.map { (file) throws(Refusal) in
+      try folder.read(file, bytesMax: Self.payloadBytesMax)
+    }
+    // A file of a clock that was not set yet is dated by its arrival.
+    let time = report.meta.modified >= CreatedTime.least ? report.meta.modified : nil
+    return Submission(
+      name.type.text, in: name.namespace.text, meta: meta, payload: payload, createdTime: time,
+      reportID: name.reportID, from: source)
+  }
+}
+
+// What becomes of the files.
+extension CrashSpool {
+  /// - Returns: false if it may be taken later.
+  private func settle(_ report: SpoolListing.Report, _ answer: SubmissionAnswer, _ folder: SpoolFolder) -> Bool {
+    if let refusal = answer.refusal {
+      guard refusal.retryMilliseconds == nil && refusal != .stopping else { return false }
+      refuse(report, refusal, folder)
+      return true
+    }
+    // The meta first: a payload alone is no report.
+    let isGone = folder.remove(report.meta.name) && (report.payload.map { folder.remove($0.name) } ?? true)
+    if !isGone {
+      log.fault(Self.keptKey, "a file of the crash spool can't be deleted", ["folder": folder.path], level: .error)
+    }
+    count(.init(input: "crash_spool", status: 200))
+    return isGone
+  }
+
+  /// For good: its files stay for a while under other names.
+  private func refuse(_ report: SpoolListing.Report, _ refusal: Refusal, _ folder: SpoolFolder) {
+    for file in [report.meta, report.payload].compactMap({ $0 }) where !folder.setAside(file.name) {
+      _ = folder.remove(file.name)  // what can't be renamed must not be read again and again
+    }
+    count(.init(input: "crash_spool", status: 422))
+    refused.note(report.meta.name, userID: report.meta.userID, cause: refusal.message)
+  }
+
+  private func clean(_ listing: SpoolListing, bytesMax: Int, _ folder: SpoolFolder) {
+    for file in listing.expired(unixMilliseconds: time.unixMilliseconds) { _ = folder.remove(file.name) }
+    for file in listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax) where folder.isThere(file) {
+      guard folder.remove(file.name) else { continue }
+      count(.init(input: "crash_spool", status: 507))
+      removed.note(file.name, userID: file.userID, cause: "the user's files are over crashSpool.userMByte, or too many")
+    }
+  }
+
+  private func tellOfFiles() {
+    if let fields = refused.take(now: time.uptime) {
+      log.warning("reports of the crash spool are refused; their files end in .refused", fields)
+    }
+    if let fields = removed.take(now: time.uptime) { log.warning("files of the crash spool are deleted", fields) }
+  }
+}

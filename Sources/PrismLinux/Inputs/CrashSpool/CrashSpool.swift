@@ -1,0 +1,119 @@
+import CLinux
+import Dispatch
+import Glibc
+public import PrismAdmission
+public import PrismBase
+public import PrismConfig
+
+/// The crash spool (docs/crash-spool.md): a folder where programs that can't wait leave reports. They are taken at once, or at
+/// the next start, in the name of the files' owner, and deleted after their commit. The report id is in the file's name, so a
+/// report that was stored before a crash of the daemon is not stored again.
+public actor CrashSpool {
+  static let refusedSuffix = ".refused"
+  static let refusedAgeMax: Duration = .seconds(7 * 86_400)
+  static let unfinishedAgeMax: Duration = .seconds(3600)
+  /// Files of one user; more of them are deleted, as beyond `crashSpool.userMByte`.
+  static let userFilesMax = 1000
+  /// Of one user, in one round.
+  static let reportsMax = 32
+  /// The folder is looked at so often even if nothing is heard of it.
+  static let pollInterval: Duration = .seconds(30)
+  /// After a report that may be taken later.
+  private static let retryPause: Duration = .seconds(1)
+  private static let pauseMin: Duration = .milliseconds(50)
+
+  private nonisolated let executor = DispatchQueueExecutor(label: "prism.crash-spool")
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  let sink: any SubmissionSink
+  let time: any TimeSource
+  let log: Logger
+  let count: @Sendable (IngestCounters.InputResult) -> Void
+  var refused = FileTally(), removed = FileTally()
+  private var settings = DaemonConfiguration.CrashSpool()
+  private var watches = FolderWatches()
+  private var source: (any DispatchSourceRead)?
+  private var polling: Task<Void, Never>?
+  private var rounds: Task<Void, Never>?
+  /// Something happened that no round has looked at.
+  private var isDue = false
+
+  /// - Parameter count: counts a report of the spool, and its answer as a status of HTTP; 507 for one that was deleted.
+  public init(
+    sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger,
+    count: @escaping @Sendable (IngestCounters.InputResult) -> Void
+  ) {
+    (self.sink, self.time, self.log, self.count) = (sink, time, log, count)
+  }
+
+  isolated deinit {
+    source?.cancel()
+    polling?.cancel()
+    rounds?.cancel()
+  }
+
+  /// Takes the reports of the folder that is configured, or none, from now on.
+  public func follow(_ new: DaemonConfiguration.CrashSpool) async {
+    guard settings != new else { return }
+    await stop()
+    settings = new
+    guard new.folder != nil else { return }
+    open()
+    look()
+    polling = Task { [weak self, time] in
+      while !Task.isCancelled {
+        do { try await time.sleep(for: Self.pollInterval) } catch { return }  // stopped
+        await self?.look()
+      }
+    }
+  }
+
+  /// Takes no more reports. Those on their way are answered first.
+  public func stop() async {
+    settings = .init()
+    polling?.cancel()
+    source?.cancel()
+    rounds?.cancel()
+    (polling, source, watches) = (nil, nil, FolderWatches())
+    await rounds?.value
+  }
+
+  /// The kernel tells of changes. Where it can't, the folder is looked at now and then all the same.
+  private func open() {
+    let descriptor = prism_inotify()
+    guard descriptor >= 0 else { return }
+    watches = FolderWatches(descriptor: descriptor)
+    let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: executor.queue)
+    source.setEventHandler { [weak self] in self?.assumeIsolated { $0.noteChange() } }
+    source.setCancelHandler { close(descriptor) }
+    self.source = source
+    source.activate()
+  }
+
+  private func noteChange() {
+    watches.readEvents()
+    look()
+  }
+
+  private func look() {
+    isDue = true
+    guard rounds == nil, let folder = settings.folder else { return }
+    let bytesMax = settings.userBytesMax
+    rounds = Task { await takeReports(of: folder, bytesMax: bytesMax) }
+  }
+
+  private func takeReports(of folder: String, bytesMax: Int) async {
+    while isDue && !Task.isCancelled {
+      isDue = false
+      // Before the files are listed, so that no change is missed; the folder may have been made just now.
+      _ = watches.place(on: [folder])
+      let begun = time.uptime
+      let outcome = await round(folder, bytesMax: bytesMax)
+      if outcome != .empty { isDue = true }
+      // A user who fills the folder again and again gets a tenth of a core.
+      let pause = max(Self.pauseMin, (time.uptime - begun) * 9, outcome == .mustWait ? Self.retryPause : .zero)
+      do { try await time.sleep(for: min(pause, Self.pollInterval)) } catch { break }  // stopped
+    }
+    rounds = nil
+  }
+}

@@ -1,0 +1,70 @@
+import Glibc
+import PrismBase
+import PrismProtocol
+
+/// The folder of the crash spool, open.
+final class SpoolFolder: Sendable {
+  struct Fault: Error, Equatable { let reason: String }
+
+  let path: String
+  let descriptor: Int32
+
+  /// - Throws: it is missing, belongs to another user, or others could delete each other's files in it.
+  init(_ path: String) throws(Fault) {
+    let opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard opened >= 0 else { throw Fault(reason: "it can't be opened: \(String(cString: strerror(errno)))") }
+    var facts = stat()
+    let fault =
+      fstat(opened, &facts) != 0
+      ? String(cString: strerror(errno)) : Self.fault(owner: facts.st_uid, mode: facts.st_mode)
+    if let fault {
+      close(opened)
+      throw Fault(reason: fault)
+    }
+    (self.path, descriptor) = (path, opened)
+  }
+
+  deinit { close(descriptor) }
+
+  private static func fault(owner: UInt32, mode: UInt32) -> String? {
+    // As the owner the daemon may delete every file in a sticky folder.
+    if owner != geteuid() { return "it belongs to user \(owner), and must belong to the daemon's, \(geteuid())" }
+    if mode & S_IWOTH != 0 && mode & S_ISVTX == 0 {
+      return "everybody may delete files in it; run chmod 3733 on it"
+    }
+    return nil
+  }
+
+  /// Reads a file of the user that the listing named.
+  func read(_ file: SpoolListing.File, bytesMax: Int) throws(Refusal) -> [UInt8] {
+    let opened = openat(descriptor, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    guard opened >= 0 else {
+      let reason = String(cString: strerror(errno))
+      throw Refusal(.badRequest, "a file can't be read (\(reason)): give it mode 0640 and the group of the folder")
+    }
+    defer { close(opened) }
+    var facts = stat()
+    // A link to a file of somebody else would report that one in its owner's name.
+    guard fstat(opened, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_nlink == 1,
+      facts.st_uid == file.userID
+    else { throw Refusal(.badRequest, "a file is no regular file of its user with one name") }
+    do throws(FileError) { return try SmallFile.read(opened, of: file.name, bytesMax: bytesMax) } catch {
+      throw Refusal(.badRequest, error.description)
+    }
+  }
+
+  /// Whether the file is still the one of the listing.
+  func isThere(_ file: SpoolListing.File) -> Bool {
+    var facts = stat()
+    return fstatat(descriptor, file.name, &facts, AT_SYMLINK_NOFOLLOW) == 0
+      && SpoolListing.File(name: file.name, facts) == file
+  }
+
+  /// - Returns: false if the file is still there.
+  func remove(_ name: String) -> Bool { unlinkat(descriptor, name, 0) == 0 || errno == ENOENT }
+
+  /// Gives a file of a refused report a name under which it is left alone. - Returns: false if it kept its name.
+  func setAside(_ name: String) -> Bool {
+    renameat(descriptor, name, descriptor, name + CrashSpool.refusedSuffix) == 0 || errno == ENOENT
+  }
+}

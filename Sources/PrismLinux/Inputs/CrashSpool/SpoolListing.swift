@@ -1,0 +1,122 @@
+import Glibc
+import PrismBase
+
+/// The files of the crash spool at one moment.
+struct SpoolListing: Sendable {
+  /// A regular file.
+  struct File: Sendable, Equatable {
+    var name: String
+    var userID: UInt32
+    /// That it takes on the disk, or that it has, if those are more.
+    var bytes: Int
+    /// Milliseconds since 1970.
+    var modified: Int64
+  }
+
+  /// A report whose meta is there.
+  struct Report: Sendable, Equatable {
+    var name: SpoolFileName
+    var meta: File
+    /// Only of the same user.
+    var payload: File?
+
+    var bytes: Int { meta.bytes + (payload?.bytes ?? 0) }
+  }
+
+  /// Names that are read at a time; where there are more, those that are not deleted are read again.
+  static let namesMax = 65_536
+
+  /// Reports by user, the oldest first.
+  var reports: [UInt32: [Report]] = [:]
+  /// Files that are no part of a report, the oldest first.
+  var others: [File] = []
+
+  init(_ files: [File]) {
+    var metas: [(SpoolFileName, File)] = []
+    var payloads: [String: File] = [:]
+    for file in files {
+      switch SpoolFileName(file.name) {
+      case .some(let name) where name.content == .meta: metas.append((name, file))
+      case .some(let name): payloads[name.stem] = file
+      case .none: others.append(file)
+      }
+    }
+    for (name, meta) in metas {
+      var report = Report(name: name, meta: meta)
+      if let payload = payloads[name.stem], payload.userID == meta.userID {
+        report.payload = payload
+        payloads[name.stem] = nil
+      }
+      reports[meta.userID, default: []].append(report)
+    }
+    others = Self.sorted(others + payloads.values)
+    for user in reports.keys { reports[user]?.sort { Self.isOlder($0.meta, $1.meta) } }
+  }
+
+  private static func isOlder(_ a: File, _ b: File) -> Bool { (a.modified, a.name) < (b.modified, b.name) }
+  private static func sorted(_ files: [File]) -> [File] { files.sorted(by: isOlder) }
+
+  /// Files that pass what a user may have there, the newest first: they are to be deleted.
+  /// - Parameter bytesMax: of one user. - Parameter filesMax: of one user.
+  func excess(bytesMax: Int, filesMax: Int) -> [File] {
+    var all: [UInt32: [File]] = [:]
+    for file in others { all[file.userID, default: []].append(file) }
+    for (user, reports) in reports {
+      all[user, default: []] += reports.flatMap { [$0.meta] + ($0.payload.map { [$0] } ?? []) }
+    }
+    return all.values.flatMap { files in
+      var (bytes, count) = (0, 0)
+      return Self.sorted(files).filter { file in
+        (bytes, count) = (bytes + file.bytes, count + 1)
+        return bytes > bytesMax || count > filesMax
+      }.reversed()
+    }
+  }
+
+  /// Files of no report that are old enough to be deleted: what a dying program did not finish, and refused reports.
+  /// - Parameter unixMilliseconds: now.
+  func expired(unixMilliseconds now: Int64) -> [File] {
+    others.filter { file in
+      let isRefused = file.name.hasSuffix(CrashSpool.refusedSuffix)
+      let age = Duration.milliseconds(now - file.modified)
+      return age > (isRefused ? CrashSpool.refusedAgeMax : CrashSpool.unfinishedAgeMax)
+    }
+  }
+}
+
+extension SpoolListing {
+  /// Reads an open folder. - Returns: nil if it can't be read.
+  init?(folder descriptor: Int32) {
+    // A descriptor of its own: closedir closes it, and it begins at the first name.
+    let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard copy >= 0 else { return nil }
+    guard let directory = fdopendir(copy) else {
+      close(copy)
+      return nil
+    }
+    defer { closedir(directory) }
+    var files: [File] = []
+    for _ in 0..<Self.namesMax {
+      guard let entry = readdir(directory) else { break }
+      let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+      guard let name = String(validating: bytes, as: UTF8.self) else { continue }
+      if let file = File(name, in: descriptor) { files.append(file) }
+    }
+    self.init(files)
+  }
+}
+
+extension SpoolListing.File {
+  /// - Returns: nil if it is gone, or no regular file.
+  fileprivate init?(_ name: String, in folder: Int32) {
+    var facts = stat()
+    guard fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) == 0, facts.st_mode & S_IFMT == S_IFREG else { return nil }
+    self.init(name: name, facts)
+  }
+
+  init(name: String, _ facts: stat) {
+    (self.name, userID) = (name, facts.st_uid)
+    bytes = max(Int(facts.st_size), Int(facts.st_blocks) * 512)
+    modified = Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000
+  }
+}

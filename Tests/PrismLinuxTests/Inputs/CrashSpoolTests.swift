@@ -1,0 +1,139 @@
+import Foundation
+import Glibc
+import PrismAdmission
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import PrismTestSupport
+import Synchronization
+import Testing
+
+@testable import PrismLinux
+
+@Suite("The crash spool", .timeLimit(.minutes(3))) final class CrashSpoolTests: Sendable {
+  private let folder = TemporaryFolder()
+  private let counts = Mutex<[Int: Int]>([:])
+  private let lines = Mutex<[String]>([])
+
+  init() { chmod(folder.path, 0o3733) }
+
+  private var names: [String] { (try? Folder.names(in: folder.path)) ?? [] }
+  private func count(of status: Int) -> Int { counts.withLock { $0[status] ?? 0 } }
+
+  /// Writes as a crash handler does.
+  private func leave(_ content: String, as name: String) throws {
+    try folder.write(content, to: "\(name).tmp")
+    rename(folder("\(name).tmp"), folder(name))
+  }
+
+  private func withSpool(
+    userBytesMax: Int = 1_048_576, _ body: (IngestRig, CrashSpool) async throws -> Void
+  ) async throws {
+    try await withIngestRig { rig in
+      let log = Logger(write: { [self] line in lines.withLock { $0.append(line) } })
+      let spool = CrashSpool(sink: rig.server, log: log) { [self] result in
+        counts.withLock { $0[result.status, default: 0] += 1 }
+      }
+      var settings = DaemonConfiguration.CrashSpool()
+      (settings.folder, settings.userBytesMax) = (folder.path, userBytesMax)
+      await spool.follow(settings)
+      try await body(rig, spool)
+      await spool.stop()
+    }
+  }
+
+  @Test("reports that were left before the start and after it are taken once, as their owner's, and deleted")
+  func takes() async throws {
+    try leave("0123456789", as: "prism.net.early.payload")
+    try leave(#"{"n":1}"#, as: "prism.net.early.json")
+    utimes(
+      folder("prism.net.early.json"),
+      [timeval(tv_sec: 1_732_000_000, tv_usec: 0), timeval(tv_sec: 1_732_000_000, tv_usec: 0)])
+    try await withSpool { rig, _ in
+      try await eventually("the early one") { rig.sink.rowCount == 1 && names.isEmpty }
+      try leave(#"{"n":2}"#, as: "prism.net.late.json")
+      try await eventually("the late one") { rig.sink.rowCount == 2 && names.isEmpty }
+      let batches = rig.sink.commits.joined()
+      #expect(batches.map(\.userID) == [getuid(), getuid()])
+      let first = try #require(batches.first)
+      #expect(first.rows[0].createdTime == 1_732_000_000_000)
+      #expect(first.rows[0].payload.map { Array(first.arena[$0]) } == Array("0123456789".utf8))
+      #expect(String(decoding: first.context.members, as: UTF8.self).contains(#""SYS_PEER_UID":"\#(getuid())""#))
+      #expect(count(of: 200) == 2)
+    }
+  }
+
+  @Test("a report that may be taken later stays; one that never will is set aside, with the reason in the log")
+  func refusals() async throws {
+    try await withSpool { rig, _ in
+      rig.sink.fail(Refusal(.diskFull, "full", retryMilliseconds: 2000))
+      try leave(#"{"n":1}"#, as: "prism.net.a.json")
+      try await eventually("it was tried") { await rig.server.counters.tally.received >= 2 }
+      #expect(names == ["prism.net.a.json"])
+      rig.sink.fail(nil)
+      try await eventually("it is taken") { names.isEmpty }
+
+      try leave("{", as: "prism.net.b.json")
+      try leave("x", as: "prism.none.c.payload")
+      try leave(#"{"n":3}"#, as: "prism.none.c.json")
+      try leave(#"{"n":"\#(String(repeating: "x", count: 20_000))"}"#, as: "prism.net.d.json")
+      let aside = ["prism.net.b.json", "prism.net.d.json", "prism.none.c.json", "prism.none.c.payload"].map {
+        $0 + ".refused"
+      }
+      try await eventually("they are set aside") { names == aside }
+      #expect(count(of: 422) == 3)
+      #expect(lines.withLock { $0.contains { $0.contains("are refused") && $0.contains("last_cause=") } })
+    }
+  }
+
+  @Test("a link, a pipe or a file with two names is never read in its owner's name") func foreignFiles() async throws {
+    let secret = TemporaryFolder()
+    try secret.write(#"{"n":1}"#, to: "secret")
+    symlink(secret("secret"), folder("prism.net.link.json"))
+    mkfifo(folder("prism.net.pipe.json"), 0o600)
+    link(secret("secret"), folder("prism.net.hard.json"))
+    try await withSpool { rig, _ in
+      try leave(#"{"n":2}"#, as: "prism.net.own.json")
+      try await eventually("its own is taken") { rig.sink.rowCount == 1 }
+      try await eventually("the hard link is set aside") { names.contains("prism.net.hard.json.refused") }
+      #expect(Set(names) == ["prism.net.hard.json.refused", "prism.net.link.json", "prism.net.pipe.json"])
+      #expect(rig.sink.rowCount == 1)
+    }
+  }
+
+  @Test(
+    "each user's reports are that user's, and beyond a user's quota the newest files are deleted",
+    .enabled(if: getuid() == 0, "only root can give files to others"))
+  func users() async throws {
+    try await withSpool(userBytesMax: 16_384) { rig, _ in
+      rig.sink.fail(Refusal(.diskFull, "full", retryMilliseconds: 2000))
+      for number in 0..<9 {
+        let name = "prism.net.\(number).json"
+        try folder.write(#"{"n":1}"#, to: "\(name).tmp")  // a block of 4,096 bytes
+        chown(folder("\(name).tmp"), number == 8 ? 4243 : 4242, 4242)
+        rename(folder("\(name).tmp"), folder(name))
+      }
+      try await eventually("four are left of the first user") { count(of: 507) == 4 && names.count == 5 }
+      #expect(names == ["0", "1", "2", "3", "8"].map { "prism.net.\($0).json" })
+      rig.sink.fail(nil)
+      try await eventually("all are taken") { names.isEmpty }
+      let users = rig.sink.commits.joined().flatMap { batch in batch.rows.map { _ in batch.userID } }
+      #expect(users.sorted() == [4242, 4242, 4242, 4242, 4243])
+    }
+  }
+
+  @Test("a folder that is not there yet, or in which everybody may delete, is told of, and used once it is right")
+  func folderFaults() async throws {
+    chmod(folder.path, 0o777)
+    try leave(#"{"n":1}"#, as: "prism.net.a.json")
+    try await withSpool { rig, spool in
+      try await eventually("it is told of") { lines.withLock { $0.contains { $0.contains("chmod 3733") } } }
+      #expect(rig.sink.rowCount == 0)
+      chmod(folder.path, 0o3733)  // the kernel tells of it
+      try await eventually("it is taken") { rig.sink.rowCount == 1 }
+      await spool.follow(.init())
+      try leave(#"{"n":2}"#, as: "prism.net.b.json")
+      #expect(names == ["prism.net.b.json"], "the spool is off")
+    }
+  }
+}

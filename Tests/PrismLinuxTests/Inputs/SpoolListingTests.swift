@@ -1,0 +1,62 @@
+import Glibc
+import Testing
+
+@testable import PrismLinux
+
+@Suite("The files of the crash spool") struct SpoolListingTests {
+  @Test(
+    "a name is a namespace, a type, which may have dots, and an id",
+    arguments: [
+      ("shop.appCrash.a-1.json", "shop appCrash a-1 meta"),
+      ("shop.app.Crash.v2.a_1.payload", "shop app.Crash.v2 a_1 payload"),
+      ("shop.appCrash.json", ""), ("shop.appCrash.a.json.tmp", ""), ("shop.appCrash.a.payload.tmp", ""),
+      ("shop.appCrash..json", ""), ("..a.json", ""), ("shop..a.json", ""), ("sh op.appCrash.a.json", ""),
+      ("shop.app*.a.json", ""), ("shop.appCrash.ä.json", ""), ("json", ""), ("", ""), ("shop.appCrash.a.JSON", ""),
+      ("shop.appCrash.a.json.refused", ""),
+    ])
+  func names(name: String, parts: String) {
+    let read = SpoolFileName(name).map { "\($0.namespace) \($0.type) \($0.reportID) \($0.content)" }
+    #expect(read ?? "" == parts)
+  }
+
+  private static func file(
+    _ name: String, _ userID: UInt32 = 1, bytes: Int = 10, at modified: Int64 = 0
+  ) -> SpoolListing.File {
+    .init(name: name, userID: userID, bytes: bytes, modified: modified)
+  }
+
+  @Test("a payload is of the report with its name and its user; the oldest report comes first") func pairs() {
+    let listing = SpoolListing([
+      Self.file("s.t.b.json", at: 2), Self.file("s.t.b.payload", at: 1), Self.file("s.t.a.json", at: 3),
+      Self.file("s.t.a.payload", 2), Self.file("s.t.c.json", 2), Self.file("s.t.d.payload"), Self.file("x.tmp"),
+    ])
+    #expect(listing.reports[1]?.map(\.meta.name) == ["s.t.b.json", "s.t.a.json"])
+    #expect(listing.reports[1]?.map { $0.payload?.name } == ["s.t.b.payload", nil])
+    #expect(listing.reports[2]?.map(\.meta.name) == ["s.t.c.json"])
+    #expect(listing.others.map(\.name) == ["s.t.a.payload", "s.t.d.payload", "x.tmp"])
+  }
+
+  @Test("beyond a user's bytes or files the newest are too much; other users lose nothing by it") func quota() {
+    let listing = SpoolListing([
+      Self.file("s.t.a.json", bytes: 40, at: 1), Self.file("s.t.b.json", bytes: 40, at: 2),
+      Self.file("s.t.c.json", bytes: 40, at: 3), Self.file("x.tmp", bytes: 40, at: 4),
+      Self.file("s.t.d.json", 2, bytes: 90),
+    ])
+    func names(_ files: [SpoolListing.File]) -> [String] { files.map(\.name) }
+    #expect(names(listing.excess(bytesMax: 100, filesMax: 10)) == ["x.tmp", "s.t.c.json"])
+    #expect(names(listing.excess(bytesMax: 1000, filesMax: 3)) == ["x.tmp"])
+    #expect(names(listing.excess(bytesMax: 1000, filesMax: 10)).isEmpty)
+  }
+
+  @Test("what was not finished is deleted after an hour, a refused report after a week") func ages() {
+    let hour: Int64 = 3_600_000
+    let listing = SpoolListing([
+      Self.file("a.tmp"), Self.file("b.tmp", at: 2 * hour), Self.file("s.t.a.json.refused"), Self.file("s.t.a.json"),
+    ])
+    #expect(listing.expired(unixMilliseconds: hour).isEmpty)
+    #expect(listing.expired(unixMilliseconds: hour + 1).map(\.name) == ["a.tmp"])
+    #expect(
+      listing.expired(unixMilliseconds: 7 * 24 * hour + 1).map(\.name) == ["a.tmp", "s.t.a.json.refused", "b.tmp"])
+    #expect(listing.expired(unixMilliseconds: -hour).isEmpty, "the clock was set back")
+  }
+}
