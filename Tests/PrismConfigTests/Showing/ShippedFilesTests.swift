@@ -108,6 +108,7 @@ struct ShippedFilesTests {
       "metrics.listen": "127.0.0.1:9464", "otlp.listen": "127.0.0.1:4318", "otlp.namespace": "otel",
       "forward.socket": "/run/prism/forward.sock", "forward.listen": "127.0.0.1:24224", "forward.namespace": "logs",
       "forward.types": "{\"docker.*\": container, \"app?\": app}", "forward.sharedKeyFile": "forward.key",
+      "crashSpool.folder": "/var/spool/prism",
     ])
 
   static let namespaceSample = KeyReference.sample(

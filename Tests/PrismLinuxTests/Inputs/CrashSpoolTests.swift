@@ -59,7 +59,7 @@ import Testing
       #expect(first.rows[0].createdTime == 1_732_000_000_000)
       #expect(first.rows[0].payload.map { Array(first.arena[$0]) } == Array("0123456789".utf8))
       #expect(String(decoding: first.context.members, as: UTF8.self).contains(#""SYS_PEER_UID":"\#(getuid())""#))
-      #expect(count(of: 200) == 2)
+      try await eventually("both are counted") { count(of: 200) == 2 }
     }
   }
 
@@ -81,8 +81,10 @@ import Testing
         $0 + ".refused"
       }
       try await eventually("they are set aside") { names == aside }
-      #expect(count(of: 422) == 3)
-      #expect(lines.withLock { $0.contains { $0.contains("are refused") && $0.contains("last_cause=") } })
+      try await eventually("they are counted") { count(of: 422) == 3 }
+      try await eventually("the log says why") {
+        lines.withLock { $0.contains { $0.contains("are refused") && $0.contains("last_cause=") } }
+      }
     }
   }
 

@@ -46,6 +46,7 @@ import Testing
     #expect(names(listing.excess(bytesMax: 100, filesMax: 10)) == ["x.tmp", "s.t.c.json"])
     #expect(names(listing.excess(bytesMax: 1000, filesMax: 3)) == ["x.tmp"])
     #expect(names(listing.excess(bytesMax: 1000, filesMax: 10)).isEmpty)
+    #expect(names(listing.excess(bytesMax: 80, filesMax: 10, but: [1])) == ["s.t.d.json"])
   }
 
   @Test("what was not finished is deleted after an hour, a refused report after a week") func ages() {

@@ -31,24 +31,26 @@ extension CrashSpool {
         Self.faultKey, "the crash spool can't be used", ["folder": path, "cause": error.reason], level: .error)
       return .empty
     }
+    let begun = time.uptime
     guard let listing = SpoolListing(folder: folder.descriptor) else { return .empty }
+    listingTime = time.uptime - begun
     log.faultEnded(Self.faultKey, "the crash spool can be used again", ["folder": path])
-    let outcome = await take(listing.reports, in: folder)
-    clean(listing, bytesMax: bytesMax, folder)
+    let outcomes = await take(listing.reports, in: folder)
+    clean(listing, bytesMax: bytesMax, but: Set(outcomes.filter { $0.value == .more }.keys), folder)
     tellOfFiles()
-    return outcome
+    return outcomes.values.max() ?? .empty
   }
 
   /// Users side by side: one whose share of the memory is used up keeps no other one waiting.
-  private func take(_ reports: [UInt32: [SpoolListing.Report]], in folder: SpoolFolder) async -> Outcome {
-    await withTaskGroup(of: Outcome.self) { group in
-      var outcome = Outcome.empty
+  private func take(_ reports: [UInt32: [SpoolListing.Report]], in folder: SpoolFolder) async -> [UInt32: Outcome] {
+    await withTaskGroup(of: (UInt32, Outcome).self) { group in
+      var outcomes: [UInt32: Outcome] = [:]
       for (index, share) in reports.sorted(by: { $0.key < $1.key }).enumerated() where !Task.isCancelled {
-        if index >= Self.usersMax { outcome = max(outcome, await group.next() ?? .empty) }
-        group.addTask { await self.take(share.value, of: share.key, in: folder) }
+        if index >= Self.usersMax, let (user, outcome) = await group.next() { outcomes[user] = outcome }
+        group.addTask { (share.key, await self.take(share.value, of: share.key, in: folder)) }
       }
-      for await one in group { outcome = max(outcome, one) }
-      return outcome
+      for await (user, outcome) in group { outcomes[user] = outcome }
+      return outcomes
     }
   }
 
@@ -118,8 +120,8 @@ extension CrashSpool {
       refuse(report, refusal, folder)
       return true
     }
-    // The meta first: a payload alone is no report.
-    let isGone = folder.remove(report.meta.name) && (report.payload.map { folder.remove($0.name) } ?? true)
+    // The payload first: if the daemon dies in between, the meta comes again, and its id is known.
+    let isGone = (report.payload.map { folder.remove($0.name) } ?? true) && folder.remove(report.meta.name)
     if !isGone {
       log.fault(Self.keptKey, "a file of the crash spool can't be deleted", ["folder": folder.path], level: .error)
     }
@@ -136,9 +138,10 @@ extension CrashSpool {
     refused.note(report.meta.name, userID: report.meta.userID, cause: refusal.message)
   }
 
-  private func clean(_ listing: SpoolListing, bytesMax: Int, _ folder: SpoolFolder) {
+  private func clean(_ listing: SpoolListing, bytesMax: Int, but served: Set<UInt32>, _ folder: SpoolFolder) {
     for file in listing.expired(unixMilliseconds: time.unixMilliseconds) { _ = folder.remove(file.name) }
-    for file in listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax) where folder.isThere(file) {
+    let excess = listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax, but: served)
+    for file in excess where folder.isThere(file) {
       guard folder.remove(file.name) else { continue }
       count(.init(input: "crash_spool", status: 507))
       removed.note(file.name, userID: file.userID, cause: "the user's files are over crashSpool.userMByte, or too many")

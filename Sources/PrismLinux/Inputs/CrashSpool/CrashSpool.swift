@@ -13,9 +13,9 @@ public actor CrashSpool {
   static let refusedAgeMax: Duration = .seconds(7 * 86_400)
   static let unfinishedAgeMax: Duration = .seconds(3600)
   /// Files of one user; more of them are deleted, as beyond `crashSpool.userMByte`.
-  static let userFilesMax = 1000
+  static let userFilesMax = 10_000
   /// Of one user, in one round.
-  static let reportsMax = 32
+  static let reportsMax = 256
   /// The folder is looked at so often even if nothing is heard of it.
   static let pollInterval: Duration = .seconds(30)
   /// After a report that may be taken later.
@@ -35,6 +35,8 @@ public actor CrashSpool {
   private var source: (any DispatchSourceRead)?
   private var polling: Task<Void, Never>?
   private var rounds: Task<Void, Never>?
+  /// That the last look at the folder took.
+  var listingTime = Duration.zero
   /// Something happened that no round has looked at.
   private var isDue = false
 
@@ -107,11 +109,10 @@ public actor CrashSpool {
       isDue = false
       // Before the files are listed, so that no change is missed; the folder may have been made just now.
       _ = watches.place(on: [folder])
-      let begun = time.uptime
       let outcome = await round(folder, bytesMax: bytesMax)
       if outcome != .empty { isDue = true }
       // A user who fills the folder again and again gets a tenth of a core.
-      let pause = max(Self.pauseMin, (time.uptime - begun) * 9, outcome == .mustWait ? Self.retryPause : .zero)
+      let pause = max(Self.pauseMin, listingTime * 9, outcome == .mustWait ? Self.retryPause : .zero)
       do { try await time.sleep(for: min(pause, Self.pollInterval)) } catch { break }  // stopped
     }
     rounds = nil

@@ -58,13 +58,14 @@ struct SpoolListing: Sendable {
 
   /// Files that pass what a user may have there, the newest first: they are to be deleted.
   /// - Parameter bytesMax: of one user. - Parameter filesMax: of one user.
-  func excess(bytesMax: Int, filesMax: Int) -> [File] {
+  /// - Parameter served: users whose reports are being taken; what waits for its turn is not too much.
+  func excess(bytesMax: Int, filesMax: Int, but served: Set<UInt32> = []) -> [File] {
     var all: [UInt32: [File]] = [:]
     for file in others { all[file.userID, default: []].append(file) }
     for (user, reports) in reports {
       all[user, default: []] += reports.flatMap { [$0.meta] + ($0.payload.map { [$0] } ?? []) }
     }
-    return all.values.flatMap { files in
+    return all.filter { !served.contains($0.key) }.values.flatMap { files in
       var (bytes, count) = (0, 0)
       return Self.sorted(files).filter { file in
         (bytes, count) = (bytes + file.bytes, count + 1)
@@ -103,6 +104,17 @@ extension SpoolListing {
       if let file = File(name, in: descriptor) { files.append(file) }
     }
     self.init(files)
+    findPayloads(in: descriptor)
+  }
+
+  /// A payload has its name before its meta has. But while names change, a folder may be read without it.
+  private mutating func findPayloads(in folder: Int32) {
+    for (user, list) in reports {
+      for (index, report) in list.enumerated() where report.payload == nil {
+        let payload = File("\(report.name.stem).payload", in: folder)
+        if let payload, payload.userID == user { reports[user]?[index].payload = payload }
+      }
+    }
   }
 }
 
