@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/inotify.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <linux/netlink.h>
@@ -293,4 +294,39 @@ static inline int prism_clock_is_kept(void) {
   struct timex kernel = {0};
   if (adjtimex(&kernel) == -1) return -1;
   return (kernel.status & STA_UNSYNC) == 0;
+}
+
+// --- systemd (PrismLinux/Inputs) ---
+
+/// The manager's times of this boot (org.freedesktop.systemd1(5)): microseconds, 0 where a phase was not passed.
+struct prism_boot_times {
+  uint64_t firmware, loader, initrd, userspace, finish;
+};
+
+/// Asks systemd over D-Bus by libsystemd, which is loaded for this and let go again. 0, or -1 where systemd can't be asked.
+static inline int prism_read_boot_times(struct prism_boot_times *times) {
+  void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!library) return -1;
+  int (*open_bus)(void **) = (int (*)(void **))dlsym(library, "sd_bus_open_system");
+  int (*set_timeout)(void *, uint64_t) = (int (*)(void *, uint64_t))dlsym(library, "sd_bus_set_method_call_timeout");
+  int (*get)(void *, const char *, const char *, const char *, const char *, void *, char, void *) =
+      (int (*)(void *, const char *, const char *, const char *, const char *, void *, char, void *))dlsym(
+          library, "sd_bus_get_property_trivial");
+  void *(*close_bus)(void *) = (void *(*)(void *))dlsym(library, "sd_bus_flush_close_unref");
+  void *bus = NULL;
+  int result = -1;
+  if (open_bus && set_timeout && get && close_bus && open_bus(&bus) >= 0) {
+    const struct { const char *name; uint64_t *value; } wanted[] = {
+        {"FirmwareTimestampMonotonic", &times->firmware}, {"LoaderTimestampMonotonic", &times->loader},
+        {"InitRDTimestampMonotonic", &times->initrd}, {"UserspaceTimestampMonotonic", &times->userspace},
+        {"FinishTimestampMonotonic", &times->finish}};
+    set_timeout(bus, 5000000);
+    result = 0;
+    for (int i = 0; i < 5 && result == 0; i++)
+      if (get(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+              wanted[i].name, NULL, 't', wanted[i].value) < 0) result = -1;
+    close_bus(bus);
+  }
+  dlclose(library);
+  return result;
 }

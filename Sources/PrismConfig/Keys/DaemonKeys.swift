@@ -68,6 +68,12 @@ package enum DaemonKeys {
       "forward.sharedKeyFile", .tokenFile, optional: \.forward.sharedKeyFile,
       "a file with the shared key that senders over TCP must know; a socket does without"),
     Key(
+      "host.intervalSecond", .seconds(5...86_400), optional: \.host.interval,
+      "the time between two reports `hostMetrics` of the machine; with it comes `appBoot` once a boot"),
+    Key(
+      "host.namespace", .namespaceName, optional: \.host.namespace, default: "host",
+      "the namespace of the machine's reports"),
+    Key(
       "crashSpool.folder", .path(), optional: \.crashSpool.folder,
       "a folder where programs that can't wait leave reports, /var/spool/prism for clients with their defaults; it belongs to the daemon's user, with mode 3733"
     ),

@@ -37,6 +37,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var forward = Forward()
   /// `crashSpool`: reports that programs leave in a folder.
   public var crashSpool = CrashSpool()
+  /// `host`: reports of the machine itself.
+  public var host = Host()
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
   /// `log.level`, default `info`.
@@ -101,6 +103,17 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var folder: String?
     /// The most that the files of one user may have; newer ones beyond it are deleted.
     public var userBytesMax = 16 * 1_048_576
+    public init() {}
+  }
+
+  /// The keys under `host`.
+  public struct Host: Sendable, Equatable {
+    /// The namespace if the configuration names no other.
+    public static let namespaceDefault = "host"
+    /// The time between two reports, 5 s to a day; nil: the machine is not reported.
+    public var interval: Duration?
+    /// The namespace of the reports; nil: `host`.
+    public var namespace: String?
     public init() {}
   }
 

@@ -109,6 +109,7 @@ struct ShippedFilesTests {
       "forward.socket": "/run/prism/forward.sock", "forward.listen": "127.0.0.1:24224", "forward.namespace": "logs",
       "forward.types": "{\"docker.*\": container, \"app?\": app}", "forward.sharedKeyFile": "forward.key",
       "crashSpool.folder": "/var/spool/prism",
+      "host.intervalSecond": "60", "host.namespace": "host",
     ])
 
   static let namespaceSample = KeyReference.sample(
