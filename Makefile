@@ -21,7 +21,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
-.PHONY: clients test-clients soak-clients soak-adversary
+.PHONY: clients test-clients soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -149,7 +149,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 	$(MAKE) --no-print-directory -C clients/c mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-inputs soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -174,6 +174,9 @@ soak-model: soak-build ## 30,000 random operations on the store and its model
 	PRISM_SOAK=25 swift test --skip-build --filter ModelTests
 soak-disk-full: soak-build ## a disk that is filled and freed 200 times
 	PRISM_E2E_DISK_FULL=200 swift test --skip-build --filter DiskFullTests
+soak-inputs: soak-build ## 100,000 entries of a journal and the crash spool, with 50 kills each
+	PRISM_E2E_JOURNAL_ENTRIES=100000 PRISM_E2E_JOURNAL_KILLS=50 PRISM_E2E_SPOOL_KILLS=50 \
+	  swift test --skip-build --filter 'JournalKillTests|CrashSpoolKillTests'
 soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 	PRISM_E2E_RELOADS=1000 swift test --skip-build --filter ReloadLoadTests
 

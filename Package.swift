@@ -65,7 +65,7 @@ let package = Package(
     library(
       "PrismLinux",
       ["PrismBase", "PrismProtocol", "PrismConfig", "PrismAdmission", "PrismEngine", "PrismHTTP", "CCurl", "CLinux"]),
-    library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission"]),
+    library("PrismInputs", ["PrismBase", "PrismProtocol", "PrismPacket", "PrismConfig", "PrismAdmission", "CLinux"]),
     .target(name: "CPrism"),
     library("PrismClient", ["PrismBase", "PrismProtocol", "CPrism"]),
     library(

@@ -330,3 +330,51 @@ static inline int prism_read_boot_times(struct prism_boot_times *times) {
   dlclose(library);
   return result;
 }
+
+/// The calls of libsystemd that read a journal (sd-journal(3)), by their names without `sd_journal_`.
+struct prism_journal_calls {
+  void *library;
+  int (*open)(void **, int);
+  int (*open_directory)(void **, const char *, int);
+  void (*close)(void *);
+  int (*add_match)(void *, const void *, size_t);
+  int (*add_disjunction)(void *);
+  int (*seek_realtime_usec)(void *, uint64_t);
+  int (*seek_cursor)(void *, const char *);
+  int (*test_cursor)(void *, const char *);
+  int (*next)(void *);
+  int (*get_cursor)(void *, char **);
+  int (*get_realtime_usec)(void *, uint64_t *);
+  int (*set_data_threshold)(void *, size_t);
+  void (*restart_data)(void *);
+  int (*enumerate_available_data)(void *, const void **, size_t *);
+  int (*get_fd)(void *);
+  int (*get_events)(void *);
+  int (*get_timeout)(void *, uint64_t *);
+  int (*process)(void *);
+};
+
+/// Loads libsystemd, which is there only where a journal is read. 0, or -1 where it is missing or too old.
+static inline int prism_journal_load(struct prism_journal_calls *calls) {
+  calls->library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!calls->library) return -1;
+  const struct { const char *name; void **call; } wanted[] = {
+      {"open", (void **)&calls->open}, {"open_directory", (void **)&calls->open_directory},
+      {"close", (void **)&calls->close}, {"add_match", (void **)&calls->add_match},
+      {"add_disjunction", (void **)&calls->add_disjunction},
+      {"seek_realtime_usec", (void **)&calls->seek_realtime_usec}, {"seek_cursor", (void **)&calls->seek_cursor},
+      {"test_cursor", (void **)&calls->test_cursor}, {"next", (void **)&calls->next},
+      {"get_cursor", (void **)&calls->get_cursor}, {"get_realtime_usec", (void **)&calls->get_realtime_usec},
+      {"set_data_threshold", (void **)&calls->set_data_threshold},
+      {"restart_data", (void **)&calls->restart_data},
+      {"enumerate_available_data", (void **)&calls->enumerate_available_data}, {"get_fd", (void **)&calls->get_fd},
+      {"get_events", (void **)&calls->get_events}, {"get_timeout", (void **)&calls->get_timeout},
+      {"process", (void **)&calls->process}};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    char name[64] = "sd_journal_";
+    strcat(name, wanted[i].name);
+    *wanted[i].call = dlsym(calls->library, name);
+    if (!*wanted[i].call) return dlclose(calls->library), -1;
+  }
+  return 0;
+}

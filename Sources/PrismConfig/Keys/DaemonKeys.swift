@@ -68,6 +68,21 @@ package enum DaemonKeys {
       "forward.sharedKeyFile", .tokenFile, optional: \.forward.sharedKeyFile,
       "a file with the shared key that senders over TCP must know; a socket does without"),
     Key(
+      "journal.match", .journalMatches, at: \.journal.match,
+      "entries of systemd's journal that are reported as `journal`: those that meet all keys of any of these maps"),
+    Key(
+      "journal.coredumps", .bool, at: \.journal.coredumps,
+      "coredumps of all programs are reported as `appCrash`; without it those of the units under `journal.match`"),
+    Key(
+      "journal.sinceSecond", .seconds(0...31_536_000), at: \.journal.since,
+      "the age of the oldest entry that is reported at the first start"),
+    Key(
+      "journal.namespace", .namespaceName, optional: \.journal.namespace, default: "logs",
+      "the namespace of the journal's reports"),
+    Key(
+      "journal.folder", .path(), optional: \.journal.folder, default: "the system's",
+      "the folder of the journal's files, for a journal of other machines"),
+    Key(
       "host.intervalSecond", .seconds(5...86_400), optional: \.host.interval,
       "the time between two reports `hostMetrics` of the machine; with it comes `appBoot` once a boot"),
     Key(

@@ -39,6 +39,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var crashSpool = CrashSpool()
   /// `host`: reports of the machine itself.
   public var host = Host()
+  /// `journal`: entries of systemd's journal.
+  public var journal = Journal()
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
   /// `log.level`, default `info`.
@@ -114,6 +116,25 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var interval: Duration?
     /// The namespace of the reports; nil: `host`.
     public var namespace: String?
+    public init() {}
+  }
+
+  /// The keys under `journal`.
+  public struct Journal: Sendable, Equatable {
+    /// The namespace if the configuration names no other.
+    public static let namespaceDefault = "logs"
+    /// An entry that meets any of them is reported.
+    public var match: [JournalMatch] = []
+    /// Coredumps of all programs are reported, whatever `match` says.
+    public var coredumps = false
+    /// The age of the oldest entry that is reported at the first start.
+    public var since: Duration = .seconds(3600)
+    /// The namespace of the reports; nil: `logs`.
+    public var namespace: String?
+    /// The folder of the journal; nil: the system's.
+    public var folder: String?
+    /// Whether the journal is read.
+    public var isOn: Bool { !match.isEmpty || coredumps }
     public init() {}
   }
 

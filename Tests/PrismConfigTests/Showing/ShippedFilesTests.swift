@@ -110,6 +110,8 @@ struct ShippedFilesTests {
       "forward.types": "{\"docker.*\": container, \"app?\": app}", "forward.sharedKeyFile": "forward.key",
       "crashSpool.folder": "/var/spool/prism",
       "host.intervalSecond": "60", "host.namespace": "host",
+      "journal.match": "[{unit: nginx.service}, {priority: 0..3}]", "journal.namespace": "logs",
+      "journal.folder": "/var/log/journal/remote",
     ])
 
   static let namespaceSample = KeyReference.sample(

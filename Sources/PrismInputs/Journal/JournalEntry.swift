@@ -1,0 +1,26 @@
+/// An entry of systemd's journal. Pure.
+struct JournalEntry: Sendable, Equatable {
+  /// A field as the journal has it; a name may come several times.
+  struct Field: Sendable, Equatable {
+    var name: String
+    var value: [UInt8]
+  }
+
+  /// Its place in the journal, which no other entry has.
+  var cursor: String
+  /// Milliseconds since 1970.
+  var time: Int64
+  var fields: [Field]
+
+  /// The first value of a field.
+  subscript(name: String) -> String? {
+    fields.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
+  }
+
+  /// systemd-coredump(8) wrote it. The unit is the journal's own word: every program may write the message id.
+  var isCoredump: Bool {
+    self["MESSAGE_ID"] == Self.coredumpMessage && self["_SYSTEMD_UNIT"]?.hasPrefix("systemd-coredump@") == true
+  }
+
+  static let coredumpMessage = "fc2e22bc6ee647b6b90729ab34a250b1"
+}

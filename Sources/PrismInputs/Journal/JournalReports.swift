@@ -1,0 +1,114 @@
+import PrismAdmission
+import PrismBase
+import PrismPacket
+import PrismProtocol
+
+/// Makes a report of each entry of the journal (docs/journal.md, "What becomes of an entry"). Pure, but for the sources that it
+/// remembers.
+struct JournalReports {
+  static let type = "journal"
+  private static let sourcesMax = 256
+  private static let fieldsMax = 64
+  /// What is left for the common information of the sender and the host.
+  private static let membersBytesMax = Limits.metaBytesMax - 4096
+  private static let framesMax = 16
+  /// A machine's id is never sent, and these are in the common information, or of no use elsewhere.
+  private static let omitted: Set<String> = [
+    "_MACHINE_ID", "_SOURCE_REALTIME_TIMESTAMP", "_SOURCE_MONOTONIC_TIMESTAMP", "_SYSTEMD_INVOCATION_ID", "_STREAM_ID",
+    "_SYSTEMD_SLICE", "_SYSTEMD_CGROUP", "_CAP_EFFECTIVE", "_SELINUX_CONTEXT", "_TRANSPORT", "_RUNTIME_SCOPE",
+  ]
+
+  private let namespace: String
+  /// By sender, so that their common information is stored once.
+  private var sources: [String: SubmissionSource] = [:]
+
+  init(namespace: String) { self.namespace = namespace }
+
+  mutating func report(_ entry: JournalEntry) -> Submission {
+    let source = source(of: entry)
+    if entry.isCoredump { return crash(entry, source) }
+    return submission(Self.type, members(entry), entry, source)
+  }
+
+  private func submission(
+    _ type: String, _ members: [UInt8], _ entry: JournalEntry, _ source: SubmissionSource, payload: [UInt8]? = nil
+  ) -> Submission {
+    let hash = (try? Hashing.sha256(Array(entry.cursor.utf8))) ?? []
+    let kept = members.count <= Self.membersBytesMax ? members : MetaCut.cut(members, bytesMax: Self.membersBytesMax)
+    return Submission(
+      type, in: namespace, meta: [UInt8.openBrace] + (kept ?? members) + [.closeBrace], payload: payload,
+      createdTime: entry.time, reportID: ReportID("j" + Hex.encode(hash.prefix(16))), from: source)
+  }
+
+  /// The fields by their names. One that comes several times is a list.
+  private func members(_ entry: JournalEntry) -> [UInt8] {
+    var (names, values): ([String], [String: [[UInt8]]]) = ([], [:])
+    for field in entry.fields where !Self.omitted.contains(field.name) {
+      if values[field.name] == nil {
+        guard names.count < Self.fieldsMax else { continue }
+        names.append(field.name)
+      }
+      values[field.name, default: []].append(field.value)
+    }
+    var result: [UInt8] = []
+    for name in names {
+      if !result.isEmpty { result.append(.comma) }
+      result.appendQuoted(Array(name.utf8).span)
+      result.append(.colon)
+      result.append(journal: values[name] ?? [])
+    }
+    return result.isEmpty ? Array(#""MESSAGE":"""#.utf8) : result
+  }
+
+  // MARK: Coredumps
+
+  /// The whole stack is the payload, its first frames are in the meta.
+  private func crash(_ entry: JournalEntry, _ source: SubmissionSource) -> Submission {
+    let message = entry["MESSAGE"] ?? ""
+    let frames = message.split(separator: "\n").map { String($0).trimmed }.filter { $0.hasPrefix("#") }
+    var meta: [JSONValue.Member] = []
+    func add(_ key: String, _ value: String?) { if let value { meta.append(.init(key, .string(value))) } }
+    add("executable", entry["COREDUMP_EXE"])
+    add("command", entry["COREDUMP_COMM"])
+    add("signal", entry["COREDUMP_SIGNAL"])
+    add("reason", entry["COREDUMP_SIGNAL_NAME"])
+    add("unit", entry["COREDUMP_UNIT"])
+    add("pid", entry["COREDUMP_PID"])
+    meta.append(.init("frames", .array(frames.prefix(Self.framesMax).map { .string(String($0.prefix(256))) })))
+    let members = Array(JSONValue.object(meta).bytes.dropFirst().dropLast())
+    return submission(
+      ReportType.appCrash.text, members, entry, source, payload: message.isEmpty ? nil : Array(message.utf8))
+  }
+
+  // MARK: Senders
+
+  /// By the fields that the journal itself wrote; for a coredump the process that died.
+  private mutating func source(of entry: JournalEntry) -> SubmissionSource {
+    func fact(_ own: String, _ dumped: String) -> String? { entry[entry.isCoredump ? dumped : own] }
+    let (user, group) = (fact("_UID", "COREDUMP_UID"), fact("_GID", "COREDUMP_GID"))
+    let (process, name) = (fact("_PID", "COREDUMP_PID"), fact("_COMM", "COREDUMP_COMM"))
+    let (executable, unit) = (fact("_EXE", "COREDUMP_EXE"), fact("_SYSTEMD_UNIT", "COREDUMP_UNIT"))
+    let key = [user, group, process, name, executable, unit].map { $0 ?? "" }.joined(separator: "\u{0}")
+    if let known = sources[key] { return known }
+    // An entry of the kernel has no user.
+    let peer = ReportingPeer(
+      userID: user.flatMap { UInt32($0) } ?? 0, groupIDs: Set(group.flatMap { UInt32($0) }.map { [$0] } ?? []),
+      processID: process.flatMap { Int32($0) } ?? 0, processName: name, executable: executable, unit: unit)
+    let source = SubmissionSource(peer: peer, sessionID: "journal")
+    if sources.count >= Self.sourcesMax { sources = [:] }
+    sources[key] = source
+    return source
+  }
+}
+
+extension [UInt8] {
+  /// A value, or a list of several.
+  fileprivate mutating func append(journal values: [[UInt8]]) {
+    if values.count > 1 { append(.openBracket) }
+    for (index, value) in values.enumerated() {
+      if index > 0 { append(.comma) }
+      appendQuoted(value.span)
+    }
+    if values.count > 1 { append(.closeBracket) }
+  }
+}

@@ -1,0 +1,151 @@
+import CLinux
+import Dispatch
+import Glibc
+import PrismAdmission
+import PrismBase
+import PrismConfig
+import PrismProtocol
+import Synchronization
+
+/// The thread that reads the journal: libsystemd blocks, and its journals belong to one thread.
+final class JournalThread: Sendable {
+  static let noteKey = "journal.cursor"
+  private static let faultKey = "journal", refusedKey = "journal.refused"
+  private static let entriesMax = 256
+  private static let batchBytesMax = 512 * 1024
+  /// Between two attempts to open the journal.
+  private static let openPauseMilliseconds: Int32 = 30_000
+  private static let retryMillisecondsMax = 5000
+
+  private let settings: DaemonConfiguration.Journal
+  private let namespace: NamespaceName
+  private let sink: any SubmissionSink
+  private let time: any TimeSource
+  private let log: Logger
+  /// An eventfd: it can be read once the thread is to end.
+  private let wake = prism_event_new()
+  private let isStopped = Atomic<Bool>(false)
+  /// What the thread waits for.
+  private let call = Mutex<Task<Void, Never>?>(nil)
+  private let (ended, end) = AsyncStream.makeStream(of: Void.self)
+
+  /// The thread runs from now on.
+  init(_ settings: DaemonConfiguration.Journal, sink: any SubmissionSink, time: any TimeSource, log: Logger) {
+    (self.settings, self.sink, self.time, self.log) = (settings, sink, time, log)
+    namespace = NamespaceName(settings.namespace ?? DaemonConfiguration.Journal.namespaceDefault) ?? .prism
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread, nil,
+      { argument in
+        guard let argument else { return nil }
+        Unmanaged<JournalThread>.fromOpaque(argument).takeRetainedValue().run()
+        return nil
+      }, Unmanaged.passRetained(self).toOpaque())
+    guard code == 0 else {
+      Unmanaged.passUnretained(self).release()
+      log.error("the journal can't be read", ["cause": "no thread: \(String(cString: strerror(code)))"])
+      end.finish()
+      return
+    }
+    pthread_detach(thread)
+  }
+
+  deinit { close(wake) }
+
+  func stop() async {
+    isStopped.store(true, ordering: .releasing)
+    var one: UInt64 = 1
+    _ = write(wake, &one, 8)
+    call.withLock { $0?.cancel() }
+    for await _ in ended {}
+  }
+
+  // MARK: On the thread
+
+  private func run() {
+    while !isStopped.load(ordering: .acquiring) {
+      do throws(SystemJournal.Fault) {
+        let journal = try SystemJournal(settings)
+        try goToPlace(journal)
+        log.faultEnded(Self.faultKey, "the journal can be read again")
+        try report(journal)
+      } catch {
+        log.fault(Self.faultKey, "the journal can't be read", ["cause": error.reason], level: .error)
+        pause(Self.openPauseMilliseconds)
+      }
+    }
+    end.finish()
+  }
+
+  private func goToPlace(_ journal: SystemJournal) throws(SystemJournal.Fault) {
+    let (sink, namespace) = (sink, namespace)
+    let cursor = wait { await sink.note(Self.noteKey, of: namespace) }
+    guard let cursor = cursor ?? nil else {
+      return try journal.goTo(time.unixMilliseconds - Int64(settings.since / .milliseconds(1)))
+    }
+    try journal.goBehind(String(decoding: cursor, as: UTF8.self))
+  }
+
+  private func report(_ journal: SystemJournal) throws(SystemJournal.Fault) {
+    var reports = JournalReports(namespace: namespace.text)
+    while !isStopped.load(ordering: .acquiring) {
+      var (batch, bytes, cursor): ([Submission], Int, String) = ([], 0, "")
+      while batch.count < Self.entriesMax, bytes < Self.batchBytesMax, let entry = try journal.next() {
+        let report = reports.report(entry)
+        batch.append(report)
+        (bytes, cursor) = (bytes + report.bytes, entry.cursor)
+      }
+      if batch.isEmpty {
+        try journal.wait(milliseconds: Self.openPauseMilliseconds, or: wake)
+      } else {
+        submit(batch, cursor)
+      }
+    }
+  }
+
+  /// Until every entry is stored, or is refused for good.
+  private func submit(_ batch: [Submission], _ cursor: String) {
+    let note = SubmissionGroup.Note(namespace: namespace, key: Self.noteKey, value: Array(cursor.utf8))
+    let group = SubmissionGroup(batch, note: note, userID: geteuid())
+    while !isStopped.load(ordering: .acquiring) {
+      let sink = sink
+      guard let answers = wait({ await sink.submit(group) }) else { return }
+      let refusals = answers.compactMap(\.refusal)
+      if let final = refusals.first(where: { $0.retryMilliseconds == nil && $0 != .stopping }) {
+        log.fault(
+          Self.refusedKey, "entries of the journal are refused",
+          ["namespace": namespace.text, "cause": final.message])
+      }
+      guard let retry = refusals.compactMap(\.retryMilliseconds).max() else { return }
+      pause(Int32(min(retry, Self.retryMillisecondsMax)))
+    }
+  }
+
+  /// Waits, but not longer than until the end.
+  private func pause(_ milliseconds: Int32) {
+    var entry = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
+    poll(&entry, 1, milliseconds)
+  }
+
+  /// Has a task do what can't be done on this thread. - Returns: nil if the end came before it began.
+  private func wait<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Value? {
+    let (done, value) = (DispatchSemaphore(value: 0), Answer<Value>())
+    let isBegun = call.withLock { call in
+      guard !isStopped.load(ordering: .acquiring) else { return false }
+      call = Task {
+        value.set(await body())
+        done.signal()
+      }
+      return true
+    }
+    guard isBegun else { return nil }
+    done.wait()
+    return value.get()
+  }
+}
+
+private final class Answer<Value: Sendable>: Sendable {
+  private let value = Mutex<Value?>(nil)
+  func set(_ new: Value) { value.withLock { $0 = new } }
+  func get() -> Value? { value.withLock { $0 } }
+}

@@ -1,0 +1,104 @@
+import CLinux
+import Glibc
+import PrismConfig
+
+/// systemd's journal, opened for reading by libsystemd. Made, used and let go on one thread (sd-journal(3), "Notes").
+final class SystemJournal {
+  struct Fault: Error { let reason: String }
+
+  /// Bytes of one field that are read; longer ones are cut.
+  private static let fieldBytesMax = 64 * 1024
+  private static let entryBytesMax = 256 * 1024
+  private static let dumpFieldBytesMax = 4096
+  private static let localOnly: Int32 = 1
+
+  /// None is missing once they are loaded.
+  private let calls: prism_journal_calls
+  private let journal: UnsafeMutableRawPointer
+
+  /// - Throws: libsystemd is missing, or the journal can't be opened.
+  init(_ settings: DaemonConfiguration.Journal) throws(Fault) {
+    var calls = prism_journal_calls()
+    guard prism_journal_load(&calls) == 0 else { throw Fault(reason: "libsystemd.so.0 is missing, or older than 246") }
+    var opened: UnsafeMutableRawPointer?
+    let code = settings.folder.map { calls.open_directory!(&opened, $0, 0) } ?? calls.open!(&opened, Self.localOnly)
+    guard code >= 0, let opened else {
+      dlclose(calls.library)
+      throw Fault(reason: Self.text(code))
+    }
+    (self.calls, journal) = (calls, opened)
+    _ = calls.set_data_threshold!(journal, Self.fieldBytesMax)
+    for term in JournalTerm.terms(of: settings) {
+      for match in term.matches { _ = calls.add_match!(journal, match, match.utf8.count) }
+      _ = calls.add_disjunction!(journal)
+    }
+  }
+
+  deinit {
+    calls.close!(journal)
+    dlclose(calls.library)
+  }
+
+  private static func text(_ code: Int32) -> String { String(cString: strerror(-code)) }
+
+  /// Goes behind the entry at `cursor`, or before the first one that is left of those after it.
+  func goBehind(_ cursor: String) throws(Fault) {
+    try check(calls.seek_cursor!(journal, cursor))
+    // The next call gives the entry itself, unless it is gone by now.
+    guard try check(calls.next!(journal)) > 0 else { return }
+    if calls.test_cursor!(journal, cursor) <= 0 { isBeforeEntry = true }
+  }
+
+  /// Goes before the first entry that is not older. - Parameter time: milliseconds since 1970.
+  func goTo(_ time: Int64) throws(Fault) { try check(calls.seek_realtime_usec!(journal, UInt64(max(0, time)) * 1000)) }
+
+  /// The entry that `goBehind` found is not read yet.
+  private var isBeforeEntry = false
+
+  /// - Returns: nil at the end.
+  func next() throws(Fault) -> JournalEntry? {
+    if isBeforeEntry {
+      isBeforeEntry = false
+    } else if try check(calls.next!(journal)) == 0 {
+      return nil
+    }
+    var (text, time): (UnsafeMutablePointer<CChar>?, UInt64) = (nil, 0)
+    try check(calls.get_cursor!(journal, &text))
+    defer { free(text) }
+    try check(calls.get_realtime_usec!(journal, &time))
+    return JournalEntry(cursor: text.map { String(cString: $0) } ?? "", time: Int64(time / 1000), fields: try fields())
+  }
+
+  private func fields() throws(Fault) -> [JournalEntry.Field] {
+    var (fields, left): ([JournalEntry.Field], Int) = ([], Self.entryBytesMax)
+    calls.restart_data!(journal)
+    var (data, count): (UnsafeRawPointer?, Int) = (nil, 0)
+    while try check(calls.enumerate_available_data!(journal, &data, &count)) > 0 {
+      let bytes = UnsafeRawBufferPointer(start: data, count: count)
+      guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let name = String(decoding: bytes[..<equals], as: UTF8.self)
+      let value = bytes[(equals + 1)...]
+      // What a coredump says of files and maps is longer than all the rest.
+      if name.hasPrefix("COREDUMP_") && value.count > Self.dumpFieldBytesMax { continue }
+      left -= bytes.count
+      if left < 0 { break }
+      fields.append(.init(name: name, value: Array(value)))
+    }
+    return fields
+  }
+
+  /// Waits for new entries, at most as long, or until `descriptor` can be read.
+  func wait(milliseconds: Int32, or descriptor: Int32) throws(Fault) {
+    var entries = [
+      pollfd(fd: calls.get_fd!(journal), events: Int16(truncatingIfNeeded: calls.get_events!(journal)), revents: 0),
+      pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+    ]
+    poll(&entries, 2, milliseconds)
+    try check(calls.process!(journal))
+  }
+
+  @discardableResult private func check(_ code: Int32) throws(Fault) -> Int32 {
+    guard code >= 0 else { throw Fault(reason: Self.text(code)) }
+    return code
+  }
+}
