@@ -124,6 +124,14 @@ import Testing
     }
   }
 
+  @Test("a backlog that can be taken is taken, however large it is") func backlog() async throws {
+    for number in 0..<300 { try leave(#"{"n":\#(number)}"#, as: "prism.net.\(number).json") }
+    try await withSpool(userBytesMax: 16_384) { rig, _ in
+      try await eventually("all are taken") { names.isEmpty }
+      #expect(rig.sink.rowCount == 300 && count(of: 507) == 0)
+    }
+  }
+
   @Test("a folder that is not there yet, or in which everybody may delete, is told of, and used once it is right")
   func folderFaults() async throws {
     chmod(folder.path, 0o777)
