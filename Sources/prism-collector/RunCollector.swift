@@ -5,8 +5,8 @@ import PrismCollector
 import PrismConfig
 import PrismProtocol
 
-/// Ends the program unless a collector is to serve, or devices are asked for: what needs no thread is answered before
-/// there is one, since libdispatch ends a program that has no /proc.
+/// Ends the program unless a collector is to serve, or devices are asked for. Everything that needs no thread is done
+/// before there is one: libdispatch ends a program that has no /proc.
 func argumentsOrExit(_ words: [String]) -> Arguments {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)

@@ -20,8 +20,7 @@ final class Daemon: Sendable {
   private let tell: @Sendable (SignalMonitor.Event) -> Void
   private let engine: Engine
   private let network: NetlinkMonitor
-  private let ingest: IngestServer
-  private let inputs: FollowedInputs
+  private let inputs: Inputs
   private let control: ControlServer
   private let metrics: MetricsServer
   private let notifier = ServiceNotifier.fromEnvironment()
@@ -54,16 +53,15 @@ final class Daemon: Sendable {
       start, engine: engine, stack: stack, parts: .init(source: transport, cache: cache, deviceID: deviceID))
     do throws(SocketError) {
       let inherited = try InheritedListeners(log: log)
-      ingest = try IngestServer(
+      let ingest = try IngestServer(
         listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
-      inputs = FollowedInputs(ingest, log: log)
-      let (ingest, remote) = (ingest, remote)
+      inputs = Inputs(ingest, log: log)
       metrics = MetricsServer(
-        .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { await remote.figures }),
+        .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { [remote] in await remote.figures }),
         log: log)
       control = try ControlServer(
         listener: try inherited.listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
@@ -72,7 +70,7 @@ final class Daemon: Sendable {
     reloader = Reloader(
       configPath: configPath, engine: engine, stack: stack, remote: remote,
       edges: ReloadableListeners(
-        ingest: ingest, control: control, metrics: metrics, network: network, inputs: inputs, log: log,
+        inputs: inputs, control: control, metrics: metrics, network: network, log: log,
         hasAutomaticDeviceID: !deviceID.isEmpty),
       notifier: notifier, watcher: FileWatcher(log: log) { continuation.yield(.reload) }, log: log)
     try await listen(daemon)
@@ -82,7 +80,7 @@ final class Daemon: Sendable {
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)
-      try await ingest.listen(daemon)
+      try await inputs.server.listen(daemon)
     } catch let error as EntranceFault {
       throw StartFailure(exitCode: error.reason.exitCode, message: "\(error.key): \(error.reason)")
     } catch let error as HTTPServerError {
@@ -98,9 +96,8 @@ final class Daemon: Sendable {
     await reloader.watch()
     // Before the first report is taken: from then on the database holds what no other one has.
     await engine.markReady()
-    await ingest.start()
-    await inputs.follow(engine.hub.current.daemon)
-    let (server, reloader) = (ingest, reloader)
+    await inputs.start(engine.hub.current.daemon)
+    let (server, reloader) = (inputs.server, reloader)
     let handler = ControlHandler(
       engine: engine, version: version, configuration: reloader, remote: remote,
       refusals: {
@@ -124,7 +121,6 @@ final class Daemon: Sendable {
   private func stop() async {
     notifier.stopping(status: "finishing what is on its way")
     await inputs.stop()
-    await ingest.stop()
     await remote.stop()
     await metrics.stop()
     await engine.stop()

@@ -5,11 +5,10 @@ import PrismLinux
 
 /// The parts of the daemon that do not look at the snapshot by themselves: a reload tells them.
 struct ReloadableListeners: Sendable {
-  let ingest: IngestServer
+  let inputs: Inputs
   let control: ControlServer
   let metrics: MetricsServer
   let network: NetlinkMonitor
-  let inputs: FollowedInputs
   let log: Logger
   /// false where the machine has no id to derive one from: `device.id` can't be `auto`.
   let hasAutomaticDeviceID: Bool
@@ -30,13 +29,15 @@ struct ReloadableListeners: Sendable {
   }
 
   private func set(_ daemon: DaemonConfiguration) async throws(Refused) {
-    do throws(SocketError) { try await ingest.update(mode: daemon.ingest.mode, group: daemon.ingest.group) } catch {
+    do throws(SocketError) {
+      try await inputs.server.update(mode: daemon.ingest.mode, group: daemon.ingest.group)
+    } catch {
       throw Refused(key: daemon.ingest.group == nil ? "ingest.mode" : "ingest.group", message: error.description)
     }
     do throws(SocketError) {
       try await control.update(group: daemon.control.group, readers: daemon.control.readers)
     } catch { throw Refused(key: "control.group", message: error.description) }
-    do throws(EntranceFault) { try await ingest.listen(daemon) } catch {
+    do throws(EntranceFault) { try await inputs.server.listen(daemon) } catch {
       throw Refused(key: error.key, message: error.reason.description)
     }
     do throws(HTTPServerError) { try await metrics.listen(on: daemon.metricsListen) } catch {

@@ -7,7 +7,7 @@ import PrismProtocol
 
 let version = PrismVersion.current
 
-/// Ends the program unless a daemon is to run: what needs no thread is answered before there is one, since libdispatch
+/// Ends the program unless a daemon is to run. Everything that needs no thread is done before there is one: libdispatch
 /// ends a program that has no /proc.
 func flagsOrExit(_ words: [String]) -> Flags {
   do throws(ArgumentFault) {

@@ -125,7 +125,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public static let namespaceDefault = "logs"
     /// An entry that meets any of them is reported.
     public var match: [JournalMatch] = []
-    /// Coredumps of all programs are reported, whatever `match` says.
+    /// Coredumps of all programs are reported, also of those that `match` leaves out.
     public var coredumps = false
     /// The age of the oldest entry that is reported at the first start.
     public var since: Duration = .seconds(3600)

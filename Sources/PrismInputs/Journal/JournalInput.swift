@@ -16,7 +16,7 @@ public actor JournalInput {
     (self.sink, self.time, self.log) = (sink, time, log)
   }
 
-  /// Reads what is configured from now on, or nothing.
+  /// Reads as it is configured from now on, or nothing.
   public func follow(_ new: DaemonConfiguration.Journal) async {
     guard settings != new else { return }
     await stop()
@@ -25,7 +25,7 @@ public actor JournalInput {
     thread = JournalThread(new, sink: sink, time: time, log: log)
   }
 
-  /// Reads nothing more. What is on its way and not answered is read again after the next start.
+  /// Reads nothing more. Entries that are on their way and not answered are read again after the next start.
   public func stop() async {
     settings = .init()
     await thread?.stop()

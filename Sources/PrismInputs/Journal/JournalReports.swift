@@ -9,7 +9,7 @@ struct JournalReports {
   static let type = "journal"
   private static let sourcesMax = 256
   private static let fieldsMax = 64
-  /// What is left for the common information of the sender and the host.
+  /// The rest is for the common information of the sender and the host.
   private static let membersBytesMax = Limits.metaBytesMax - 4096
   private static let framesMax = 16
   /// A machine's id is never sent, and these are in the common information, or of no use elsewhere.

@@ -22,7 +22,7 @@ struct JournalTerm: Equatable {
       return [JournalTerm(matches: rest.isEmpty ? transports : rest)]
     }
     let own = ["_SYSTEMD_UNIT=\(unit)"]
-    // What the service manager says of the unit, and the coredumps of its processes.
+    // Entries of the service manager on the unit, and the coredumps of its processes.
     let manager = ["_PID=1", "UNIT=\(unit)"]
     let dumps = coredumps.matches + ["COREDUMP_UNIT=\(unit)"]
     return [JournalTerm(matches: own + rest), JournalTerm(matches: manager + rest), JournalTerm(matches: dumps)]

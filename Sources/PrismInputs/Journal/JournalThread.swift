@@ -25,7 +25,7 @@ final class JournalThread: Sendable {
   /// An eventfd: it can be read once the thread is to end.
   private let wake = prism_event_new()
   private let isStopped = Atomic<Bool>(false)
-  /// What the thread waits for.
+  /// The thread waits for it.
   private let call = Mutex<Task<Void, Never>?>(nil)
   private let (ended, end) = AsyncStream.makeStream(of: Void.self)
 

@@ -12,7 +12,7 @@ final class SystemJournal {
   private static let dumpFieldBytesMax = 4096
   private static let localOnly: Int32 = 1
 
-  /// None is missing once they are loaded.
+  /// All are there once they are loaded.
   private let calls: prism_journal_calls
   private let journal: UnsafeMutableRawPointer
 
@@ -78,7 +78,7 @@ final class SystemJournal {
       guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(decoding: bytes[..<equals], as: UTF8.self)
       let value = bytes[(equals + 1)...]
-      // What a coredump says of files and maps is longer than all the rest.
+      // The files and maps of a coredump are longer than all the rest.
       if name.hasPrefix("COREDUMP_") && value.count > Self.dumpFieldBytesMax { continue }
       left -= bytes.count
       if left < 0 { break }

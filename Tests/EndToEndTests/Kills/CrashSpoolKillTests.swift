@@ -58,7 +58,7 @@ import Testing
     let payloads = try await harness.query("SELECT report_id, hex(payload) FROM report WHERE kind = 'payload'")
     for (kind, rows) in [("meta", metas), ("payload", payloads)] {
       let ids = rows.map { $0[0] }
-      #expect(Set(ids).count == ids.count, "\(kind): none came twice")
+      #expect(Set(ids).count == ids.count, "\(kind): no report came twice")
       let missing = Set((0..<count).map { "n-\($0)" }).subtracting(ids).sorted()
       #expect(missing == [], "\(kind)")
     }

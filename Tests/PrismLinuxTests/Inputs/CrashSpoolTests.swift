@@ -132,12 +132,12 @@ import Testing
     }
   }
 
-  @Test("a folder that is not there yet, or in which everybody may delete, is told of, and used once it is right")
+  @Test("a folder that is not there yet, or in which everybody may delete, is logged, and used once it is right")
   func folderFaults() async throws {
     chmod(folder.path, 0o777)
     try leave(#"{"n":1}"#, as: "prism.net.a.json")
     try await withSpool { rig, spool in
-      try await eventually("it is told of") { lines.withLock { $0.contains { $0.contains("chmod 3733") } } }
+      try await eventually("it is logged") { lines.withLock { $0.contains { $0.contains("chmod 3733") } } }
       #expect(rig.sink.rowCount == 0)
       chmod(folder.path, 0o3733)  // the kernel tells of it
       try await eventually("it is taken") { rig.sink.rowCount == 1 }

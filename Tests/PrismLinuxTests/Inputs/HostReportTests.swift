@@ -65,7 +65,7 @@ final class HostReportTests: Sendable {
       "network":[{"name":"eth0","receivedByte":40,"sentByte":0,"errors":0,"dropped":0}],\#
       "temperatures":[{"name":"soc","celsius":41.5}]}
       """#
-    #expect(HostMetrics.meta(from: before, to: after, gauges).text == expected, "the interface began anew")
+    #expect(HostMetrics.meta(from: before, to: after, gauges).text == expected, "the interface began again at 0")
   }
 
   @Test("this machine gives every part that the kernel has, within the size of a meta") func thisMachine() throws {
@@ -153,8 +153,10 @@ final class HostReportTests: Sendable {
     try write("0a1b-2c\n", to: "proc/sys/kernel/random/boot_id")
     try writeCounters(busy: 100, idle: 1000, waited: 0, sectors: 10, received: 100)
     let types = ["hostMetrics", "appBoot"].map { MonitoredType(ReportType($0)!) }
-    try await withIngestRig({ $0.namespaces[.prism] = NamespaceConfiguration(name: .prism, monitorList: types) }) {
-      rig in
+    let listed: (inout Snapshot) -> Void = {
+      $0.namespaces[.prism] = NamespaceConfiguration(name: .prism, monitorList: types)
+    }
+    try await withIngestRig(listed) { rig in
       let time = ManualTime()
       var settings = DaemonConfiguration.Host()
       (settings.interval, settings.namespace) = (.seconds(60), "prism")

@@ -1,4 +1,6 @@
 import Glibc
+import PrismBase
+import PrismTestSupport
 import Testing
 
 @testable import PrismLinux
@@ -34,6 +36,16 @@ import Testing
     #expect(listing.reports[1]?.map { $0.payload?.name } == ["s.t.b.payload", nil])
     #expect(listing.reports[2]?.map(\.meta.name) == ["s.t.c.json"])
     #expect(listing.others.map(\.name) == ["s.t.a.payload", "s.t.d.payload", "x.tmp"])
+  }
+
+  @Test("a payload that the folder did not show with its meta is found by its name") func missedPayload() throws {
+    let folder = TemporaryFolder()
+    try folder.write("x", to: "s.t.a.payload")
+    let descriptor = try Folder.open(folder.path)
+    defer { close(descriptor) }
+    var listing = SpoolListing([Self.file("s.t.a.json", getuid()), Self.file("s.t.b.json", getuid())])
+    listing.findPayloads(in: descriptor)
+    #expect(listing.reports[getuid()]?.map { $0.payload?.name } == ["s.t.a.payload", nil])
   }
 
   @Test("beyond a user's bytes or files the newest are too much; other users lose nothing by it") func quota() {

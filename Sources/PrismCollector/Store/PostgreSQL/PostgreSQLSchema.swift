@@ -48,7 +48,7 @@ enum PostgreSQLSchema {
 
     """
 
-  /// It catches errors, and a plan with several processes forbids that wherever it is called.
+  /// It catches errors. A plan with several processes forbids that in every function that it calls.
   private static let notParallel = "ALTER FUNCTION prism_json(text) PARALLEL UNSAFE"
 
   private static let functions = """

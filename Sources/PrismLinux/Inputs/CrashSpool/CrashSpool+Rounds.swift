@@ -21,20 +21,28 @@ extension CrashSpool {
   private static let reportBytes = 512
   /// Served side by side.
   private static let usersMax = 16
-  private static let faultKey = "crashSpool", keptKey = "crashSpool.kept"
+  private static let faultKey = "crashSpool", keptKey = "crashSpool.kept", cutKey = "crashSpool.cut"
 
   /// Takes reports of every user, the oldest first, then deletes what is too much or too old.
   func round(_ path: String, bytesMax: Int) async -> Outcome {
     let folder: SpoolFolder
-    do throws(SpoolFolder.Fault) { folder = try SpoolFolder(path) } catch {
-      log.fault(
+    let begun = parts.time.uptime
+    let listing: SpoolListing
+    do throws(SpoolFolder.Fault) {
+      folder = try SpoolFolder(path)
+      listing = try folder.listing()
+    } catch {
+      parts.log.fault(
         Self.faultKey, "the crash spool can't be used", ["folder": path, "cause": error.reason], level: .error)
       return .empty
     }
-    let begun = time.uptime
-    guard let listing = SpoolListing(folder: folder.descriptor) else { return .empty }
-    listingTime = time.uptime - begun
-    log.faultEnded(Self.faultKey, "the crash spool can be used again", ["folder": path])
+    listingTime = parts.time.uptime - begun
+    parts.log.faultEnded(Self.faultKey, "the crash spool can be used again", ["folder": path])
+    if listing.isCut {
+      parts.log.fault(
+        Self.cutKey, "the crash spool has more names than are read; delete those that are no report's",
+        ["folder": path, "names": String(SpoolListing.namesMax)])
+    }
     let outcomes = await take(listing.reports, in: folder)
     clean(listing, bytesMax: bytesMax, but: Set(outcomes.filter { $0.value == .more }.keys), folder)
     tellOfFiles()
@@ -58,7 +66,7 @@ extension CrashSpool {
   private func take(_ reports: [SpoolListing.Report], of userID: UInt32, in folder: SpoolFolder) async -> Outcome {
     let part = Self.part(of: reports)
     let bytes = part.reduce(0) { $0 + 2 * ($1.bytes + Self.reportBytes) }
-    guard let room = await sink.reserve(bytes: bytes, userID: userID) else {
+    guard let room = await parts.sink.reserve(bytes: bytes, userID: userID) else {
       if Task.isCancelled { return .empty }
       for report in part {
         refuse(
@@ -75,12 +83,13 @@ extension CrashSpool {
         read.append(report)
       } catch { refuse(report, error, folder) }
     }
-    let answers = submissions.isEmpty ? [] : await sink.submit(SubmissionGroup(submissions, userID: userID), room: room)
+    let answers =
+      submissions.isEmpty ? [] : await parts.sink.submit(SubmissionGroup(submissions, userID: userID), room: room)
     let isSettled = zip(read, answers).map { settle($0, $1, folder) }.allSatisfy { $0 }
     return isSettled ? .more : .mustWait
   }
 
-  /// What one commit takes.
+  /// The reports of one commit.
   private static func part(of reports: [SpoolListing.Report]) -> ArraySlice<SpoolListing.Report> {
     var bytes = 0
     let end = reports.prefix(reportsMax).firstIndex { report in
@@ -111,7 +120,7 @@ extension CrashSpool {
   }
 }
 
-// What becomes of the files.
+// The end of the files.
 extension CrashSpool {
   /// - Returns: false if it may be taken later.
   private func settle(_ report: SpoolListing.Report, _ answer: SubmissionAnswer, _ folder: SpoolFolder) -> Bool {
@@ -123,9 +132,10 @@ extension CrashSpool {
     // The payload first: if the daemon dies in between, the meta comes again, and its id is known.
     let isGone = (report.payload.map { folder.remove($0.name) } ?? true) && folder.remove(report.meta.name)
     if !isGone {
-      log.fault(Self.keptKey, "a file of the crash spool can't be deleted", ["folder": folder.path], level: .error)
+      parts.log.fault(
+        Self.keptKey, "a file of the crash spool can't be deleted", ["folder": folder.path], level: .error)
     }
-    count(.init(input: "crash_spool", status: 200))
+    parts.count(.init(input: "crash_spool", status: 200))
     return isGone
   }
 
@@ -134,24 +144,26 @@ extension CrashSpool {
     for file in [report.meta, report.payload].compactMap({ $0 }) where !folder.setAside(file.name) {
       _ = folder.remove(file.name)  // what can't be renamed must not be read again and again
     }
-    count(.init(input: "crash_spool", status: 422))
+    parts.count(.init(input: "crash_spool", status: 422))
     refused.note(report.meta.name, userID: report.meta.userID, cause: refusal.message)
   }
 
   private func clean(_ listing: SpoolListing, bytesMax: Int, but served: Set<UInt32>, _ folder: SpoolFolder) {
-    for file in listing.expired(unixMilliseconds: time.unixMilliseconds) { _ = folder.remove(file.name) }
+    for file in listing.expired(unixMilliseconds: parts.time.unixMilliseconds) { _ = folder.remove(file.name) }
     let excess = listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax, but: served)
     for file in excess where folder.isThere(file) {
       guard folder.remove(file.name) else { continue }
-      count(.init(input: "crash_spool", status: 507))
+      parts.count(.init(input: "crash_spool", status: 507))
       removed.note(file.name, userID: file.userID, cause: "the user's files are over crashSpool.userMByte, or too many")
     }
   }
 
   private func tellOfFiles() {
-    if let fields = refused.take(now: time.uptime) {
-      log.warning("reports of the crash spool are refused; their files end in .refused", fields)
+    if let fields = refused.take(now: parts.time.uptime) {
+      parts.log.warning("reports of the crash spool are refused; their files end in .refused", fields)
     }
-    if let fields = removed.take(now: time.uptime) { log.warning("files of the crash spool are deleted", fields) }
+    if let fields = removed.take(now: parts.time.uptime) {
+      parts.log.warning("files of the crash spool are deleted", fields)
+    }
   }
 }

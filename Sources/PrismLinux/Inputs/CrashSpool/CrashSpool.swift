@@ -25,10 +25,8 @@ public actor CrashSpool {
   private nonisolated let executor = DispatchQueueExecutor(label: "prism.crash-spool")
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  let sink: any SubmissionSink
-  let time: any TimeSource
-  let log: Logger
-  let count: @Sendable (IngestCounters.InputResult) -> Void
+  let parts: Parts
+  /// Files since the last line of the log on them.
   var refused = FileTally(), removed = FileTally()
   private var settings = DaemonConfiguration.CrashSpool()
   private var watches = FolderWatches()
@@ -40,12 +38,20 @@ public actor CrashSpool {
   /// Something happened that no round has looked at.
   private var isDue = false
 
+  /// The sink of reports, and everything that is said about them.
+  struct Parts: Sendable {
+    let sink: any SubmissionSink
+    let time: any TimeSource
+    let log: Logger
+    let count: @Sendable (IngestCounters.InputResult) -> Void
+  }
+
   /// - Parameter count: counts a report of the spool, and its answer as a status of HTTP; 507 for one that was deleted.
   public init(
     sink: any SubmissionSink, time: any TimeSource = SystemTime(), log: Logger,
     count: @escaping @Sendable (IngestCounters.InputResult) -> Void
   ) {
-    (self.sink, self.time, self.log, self.count) = (sink, time, log, count)
+    parts = Parts(sink: sink, time: time, log: log, count: count)
   }
 
   isolated deinit {
@@ -54,7 +60,7 @@ public actor CrashSpool {
     rounds?.cancel()
   }
 
-  /// Takes the reports of the folder that is configured, or none, from now on.
+  /// Takes the reports of the folder that is configured from now on.
   public func follow(_ new: DaemonConfiguration.CrashSpool) async {
     guard settings != new else { return }
     await stop()
@@ -62,7 +68,7 @@ public actor CrashSpool {
     guard new.folder != nil else { return }
     open()
     look()
-    polling = Task { [weak self, time] in
+    polling = Task { [weak self, time = parts.time] in
       while !Task.isCancelled {
         do { try await time.sleep(for: Self.pollInterval) } catch { return }  // stopped
         await self?.look()
@@ -80,7 +86,7 @@ public actor CrashSpool {
     await rounds?.value
   }
 
-  /// The kernel tells of changes. Where it can't, the folder is looked at now and then all the same.
+  /// The kernel reports changes. If it can't, the folder is still looked at every `pollInterval`.
   private func open() {
     let descriptor = prism_inotify()
     guard descriptor >= 0 else { return }
@@ -113,7 +119,7 @@ public actor CrashSpool {
       if outcome != .empty { isDue = true }
       // A user who fills the folder again and again gets a tenth of a core.
       let pause = max(Self.pauseMin, listingTime * 9, outcome == .mustWait ? Self.retryPause : .zero)
-      do { try await time.sleep(for: min(pause, Self.pollInterval)) } catch { break }  // stopped
+      do { try await parts.time.sleep(for: min(pause, Self.pollInterval)) } catch { break }  // stopped
     }
     rounds = nil
   }

@@ -10,7 +10,7 @@ struct SpoolFileName: Hashable, Sendable {
   let reportID: ReportID
   let content: Content
 
-  /// A type may have dots; the other parts have none. - Returns: nil if the name is of another form.
+  /// A type may have dots; the other parts may not. - Returns: nil if the name is of another form.
   init?(_ name: String) {
     let parts = name.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count >= 4, let content = Self.contents[String(parts[parts.count - 1])],

@@ -11,17 +11,12 @@ final class SpoolFolder: Sendable {
 
   /// - Throws: it is missing, belongs to another user, or others could delete each other's files in it.
   init(_ path: String) throws(Fault) {
-    let opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard opened >= 0 else { throw Fault(reason: "it can't be opened: \(String(cString: strerror(errno)))") }
+    do throws(FileError) { descriptor = try Folder.open(path) } catch { throw Fault(reason: error.description) }
+    self.path = path
     var facts = stat()
-    let fault =
-      fstat(opened, &facts) != 0
-      ? String(cString: strerror(errno)) : Self.fault(owner: facts.st_uid, mode: facts.st_mode)
-    if let fault {
-      close(opened)
-      throw Fault(reason: fault)
-    }
-    (self.path, descriptor) = (path, opened)
+    // From here on `deinit` closes it, after a fault too.
+    guard fstat(descriptor, &facts) == 0 else { throw Fault(reason: String(cString: strerror(errno))) }
+    if let fault = Self.fault(owner: facts.st_uid, mode: facts.st_mode) { throw Fault(reason: fault) }
   }
 
   deinit { close(descriptor) }
@@ -33,6 +28,12 @@ final class SpoolFolder: Sendable {
       return "everybody may delete files in it; run chmod 3733 on it"
     }
     return nil
+  }
+
+  func listing() throws(Fault) -> SpoolListing {
+    do throws(FileError) { return try SpoolListing(folder: descriptor, at: path) } catch {
+      throw Fault(reason: error.description)
+    }
   }
 
   /// Reads a file of the user that the listing named.

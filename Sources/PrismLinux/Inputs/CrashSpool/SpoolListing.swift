@@ -26,6 +26,8 @@ struct SpoolListing: Sendable {
   /// Names that are read at a time; where there are more, those that are not deleted are read again.
   static let namesMax = 65_536
 
+  /// There are more names than are read.
+  var isCut = false
   /// Reports by user, the oldest first.
   var reports: [UInt32: [Report]] = [:]
   /// Files that are no part of a report, the oldest first.
@@ -86,29 +88,16 @@ struct SpoolListing: Sendable {
 }
 
 extension SpoolListing {
-  /// Reads an open folder. - Returns: nil if it can't be read.
-  init?(folder descriptor: Int32) {
-    // A descriptor of its own: closedir closes it, and it begins at the first name.
-    let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard copy >= 0 else { return nil }
-    guard let directory = fdopendir(copy) else {
-      close(copy)
-      return nil
-    }
-    defer { closedir(directory) }
-    var files: [File] = []
-    for _ in 0..<Self.namesMax {
-      guard let entry = readdir(directory) else { break }
-      let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
-      guard let name = String(validating: bytes, as: UTF8.self) else { continue }
-      if let file = File(name, in: descriptor) { files.append(file) }
-    }
-    self.init(files)
+  /// Reads an open folder.
+  init(folder descriptor: Int32, at path: String) throws(FileError) {
+    let names = try Folder.names(in: descriptor, of: path, namesMax: Self.namesMax)
+    self.init(names.compactMap { File($0, in: descriptor) })
+    isCut = names.count == Self.namesMax
     findPayloads(in: descriptor)
   }
 
   /// A payload has its name before its meta has. But while names change, a folder may be read without it.
-  private mutating func findPayloads(in folder: Int32) {
+  mutating func findPayloads(in folder: Int32) {
     for (user, list) in reports {
       for (index, report) in list.enumerated() where report.payload == nil {
         let payload = File("\(report.name.stem).payload", in: folder)

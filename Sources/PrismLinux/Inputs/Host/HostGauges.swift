@@ -1,4 +1,4 @@
-/// What the machine has at one moment. Pure: the text comes from `HostFiles`.
+/// Memory, load, file systems and temperatures at one moment. Pure: the text comes from `HostFiles`.
 struct HostGauges: Sendable, Equatable {
   struct FileSystem: Sendable, Equatable {
     var path: String
@@ -39,7 +39,9 @@ struct HostGauges: Sendable, Equatable {
         seen.insert(words[0]).inserted
       else { return nil }
       // A space in a path is written as an octal number (fstab(5)).
-      return String(words[1]).replacing("\\040", with: " ").replacing("\\011", with: "\t").replacing("\\134", with: "\\")
+      return [("\\040", " "), ("\\011", "\t"), ("\\134", "\\")].reduce(String(words[1])) {
+        $0.replacing($1.0, with: $1.1)
+      }
     }
   }
 }

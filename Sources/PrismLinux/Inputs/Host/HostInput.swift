@@ -93,7 +93,7 @@ public actor HostInput {
         Self.faultKey, "reports of the host are refused",
         ["type": type, "namespace": namespace, "cause": refusal.message])
     }
-    // A type that is not in the list, say: a boot that nobody wants to know of is not tried for ever.
+    // If its type is not in the list, for example, a boot is not tried for ever.
     return note != nil && refusal.retryMilliseconds == nil && refusal != .stopping
   }
 }

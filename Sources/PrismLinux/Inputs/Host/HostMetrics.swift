@@ -27,7 +27,7 @@ enum HostMetrics {
     return .object(members.filter { $0.value != .object([]) && $0.value != .array([]) })
   }
 
-  /// A counter that went back began anew.
+  /// A counter that went back began again at 0.
   private static func since(_ before: UInt64?, _ after: UInt64) -> UInt64 {
     guard let before, after >= before else { return after }
     return after - before

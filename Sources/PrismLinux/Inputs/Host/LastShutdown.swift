@@ -63,7 +63,7 @@ extension LastShutdown {
       var facts = stat()
       return stat("\(folder)/\(name)", &facts) == 0 && Int64(facts.st_mtim.tv_sec) >= bootTime - 60
     }
-    let cardReset = 0x20
+    let cardReset = 1 << 5
     let status = files.text("/sys/class/watchdog/watchdog0/bootstatus", bytesMax: 32).flatMap { Int($0.trimmed) } ?? 0
     return isSaved || status & cardReset != 0
   }

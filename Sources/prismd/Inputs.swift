@@ -1,0 +1,40 @@
+import PrismBase
+import PrismConfig
+import PrismInputs
+import PrismLinux
+
+/// The ingest server, and the inputs that look for reports by themselves and hand them to it.
+struct Inputs: Sendable {
+  let server: IngestServer
+  private let crashSpool: CrashSpool
+  private let host: HostInput
+  private let journal: JournalInput
+
+  init(_ server: IngestServer, log: Logger) {
+    self.server = server
+    crashSpool = CrashSpool(sink: server, log: log) { result in Task { await server.count(result) } }
+    host = HostInput(sink: server, log: log)
+    journal = JournalInput(sink: server, log: log)
+  }
+
+  /// Reports are taken from now on.
+  func start(_ daemon: DaemonConfiguration) async {
+    await server.start()
+    await follow(daemon)
+  }
+
+  /// Looks for reports as it is configured now.
+  func follow(_ daemon: DaemonConfiguration) async {
+    await crashSpool.follow(daemon.crashSpool)
+    await host.follow(daemon.host)
+    await journal.follow(daemon.journal)
+  }
+
+  /// Reports that are on their way are answered first.
+  func stop() async {
+    await journal.stop()
+    await host.stop()
+    await crashSpool.stop()
+    await server.stop()
+  }
+}
