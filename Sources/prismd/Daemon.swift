@@ -29,10 +29,9 @@ final class Daemon: Sendable {
     _ loaded: LoadedConfiguration, configPath: String, signals: SignalRoute, log: Logger
   ) async throws(StartFailure) {
     let daemon = loaded.snapshot.daemon
-    self.log = log
     log.set(daemon)
     let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
-    self.events = events
+    (self.log, self.events) = (log, events)
     (self.signals, tell) = (signals, { continuation.yield($0) })
     let deviceID = try Self.deviceID(configured: daemon.deviceId)
     let store = try await Self.openStore(daemon, signals, log)
@@ -61,8 +60,9 @@ final class Daemon: Sendable {
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, log: log)
       metrics = MetricsServer(
-        .init(engine: engine, version: version, ingest: { await ingest.counters }, remote: { [remote] in await remote.figures }),
-        log: log)
+        .init(
+          engine: engine, version: version, ingest: { await ingest.counters },
+          remote: { [remote] in await remote.figures }), log: log)
       control = try ControlServer(
         listener: try inherited.listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
         group: daemon.control.group, readers: daemon.control.readers, log: log)
