@@ -132,8 +132,46 @@ struct SQLiteStoreTests {
   func newer() async throws {
     let rig = StoreRig()
     await (try rig.sqlite()).close()
-    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute("PRAGMA user_version = 9")
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
+      "UPDATE facts SET value = 9 WHERE name = 'version'; PRAGMA user_version = 9")
     #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 9") && "\($0)".contains("install the newer") }
+  }
+
+  @Test(
+    "a damaged version in the header stops no sender, and loses no report",
+    arguments: [0, 1, 3, 6, 130, -2_147_483_646],
+    [true, false])
+  func damagedVersion(version: Int, hasSecondCopy: Bool) async throws {
+    let rig = StoreRig()
+    var store = try rig.sqlite()
+    let packets = try (0..<3).map { try StoreRig.packet([$0]) }
+    for packet in packets { _ = try await store.take(packet) }
+    await store.close()
+    do {
+      let connection = try SQLiteConnection(.init(path: rig.path + "/collector.db"))
+      if !hasSecondCopy { try connection.execute("DELETE FROM facts WHERE name = 'version'") }
+      try connection.execute("PRAGMA user_version = \(version)")
+    }
+    store = try rig.sqlite()
+    for packet in packets { #expect(try await store.take(packet) == .duplicate) }
+    _ = try await store.take(StoreRig.packet([99]))
+    try await Self.maintain(store)
+    #expect(try await store.numbers() == [0, 1, 2, 99])
+    await store.close()
+  }
+
+  @Test("a database of version 2 without the second copy of its version is used as it is") func singleCopy()
+    async throws
+  {
+    let rig = StoreRig()
+    var store = try rig.sqlite()
+    _ = try await store.take(StoreRig.packet([1]))
+    await store.close()
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute("DELETE FROM facts WHERE name = 'version'")
+    store = try rig.sqlite()
+    #expect(try await store.numbers() == [1])
+    #expect(!rig.names.contains { $0.contains("damaged") })
+    await store.close()
   }
 
   @Test("a fourth damaged database within an hour is not replaced: packets are refused with the cause, for the hour")

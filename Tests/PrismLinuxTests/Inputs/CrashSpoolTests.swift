@@ -88,6 +88,16 @@ import Testing
     }
   }
 
+  @Test("a file that grew since it was listed is not read: memory was reserved for its size then") func grown() throws {
+    try folder.write("0123", to: "prism.net.a.json")
+    let spool = try SpoolFolder(folder.path)
+    var file = try #require(try spool.listing().reports[getuid()]?.first?.meta)
+    #expect(try spool.read(file, bytesMax: 100) == Array("0123".utf8))
+    #expect(throws: Refusal.self) { try spool.read(file, bytesMax: 3) }
+    file.bytes = 3
+    #expect(throws: Refusal.self) { try spool.read(file, bytesMax: 100) }
+  }
+
   @Test("a link, a pipe or a file with two names is never read in its owner's name") func foreignFiles() async throws {
     let secret = TemporaryFolder()
     try secret.write(#"{"n":1}"#, to: "secret")

@@ -86,12 +86,13 @@ final class HostReportTests: Sendable {
         == #"{"uptimeSecond":5,"intervalMs":1,"processors":1}"#)
   }
 
-  @Test("a disk is named once, and a path is unescaped") func mountPoints() {
+  @Test("a disk is named once, a path is unescaped, and no file system of a program is asked") func mountPoints() {
     let text = """
       proc /proc proc rw 0 0
       /dev/vda1 / ext4 rw 0 0
       /dev/vda1 /var/lib/docker ext4 rw 0 0
       /dev/loop3 /snap squashfs ro 0 0
+      /dev/vdc /home/mallory/never fuse.sshfs rw 0 0
       /dev/vdb /media/a\\040b vfat rw 0 0
       """
     #expect(HostGauges.mountPoints(text) == ["/", "/media/a b"])

@@ -84,19 +84,29 @@ struct DatabaseOpening {
     return database
   }
 
-  /// 1 and 2; 0: an empty database. - Throws: code −1 for a newer version.
+  /// 1 and 2; 0: an empty database.
+  /// - Throws: code −1 for a newer version; damage if the header has another version than the tables.
   static func version(_ path: String, _ vfs: String?) throws(SQLiteError) -> Int64 {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
-    let version = Int64(try connection.version())
+    let (header, version) = (Int64(try connection.version()), try tablesVersion(connection))
+    guard header == (version == 1 ? 0 : version) else {
+      throw .corrupt("the header has version \(header), the tables are of version \(version)")
+    }
     if version > PacketSchema.version {
       throw SQLiteError(
         code: -1,
         message: "\(path) is of version \(version), this prism-collector knows versions up to \(PacketSchema.version); "
           + "install the newer one again")
     }
-    let tables = try connection.firstInt("SELECT count(*) FROM sqlite_schema WHERE name IN ('reports', 'packets')") ?? 0
-    if version == 0 { return tables > 0 ? 1 : 0 }
     return version
+  }
+
+  /// The version without the header's word: the second copy, or, before there was one, the tables themselves.
+  static func tablesVersion(_ connection: SQLiteConnection) throws(SQLiteError) -> Int64 {
+    let names = "SELECT count(*) FROM sqlite_schema WHERE name IN"
+    if try connection.firstInt("\(names) ('reports', 'packets')") ?? 0 == 0 { return 0 }
+    if try connection.firstInt("\(names) ('imports')") ?? 0 == 0 { return 1 }
+    return try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? 2
   }
 
   private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }

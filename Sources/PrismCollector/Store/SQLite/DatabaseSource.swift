@@ -31,7 +31,8 @@ final class DatabaseSource {
   /// - Throws: where no database can be opened there.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
-    isVersion1 = try connection.version() == 0
+    // A damaged header may say so, too; the tables can't if they are damaged.
+    isVersion1 = try connection.version() == 0 && (try? DatabaseOpening.tablesVersion(connection)) ?? 0 < 2
     if !isVersion1 {
       readStreams()
       readTypes()

@@ -37,6 +37,8 @@ enum PacketSchema {
           || '-' || substr(hex(r.packet), 17, 4) || '-' || substr(hex(r.packet), 21)) AS packet,
         r.chain_broken, r.meta, r.payload
       FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type;
+    -- A second time, so that a damaged header is not taken for a newer program's.
+    INSERT INTO facts VALUES ('version', 2);
     PRAGMA user_version = 2;
     """
 

@@ -36,7 +36,8 @@ final class SpoolFolder: Sendable {
     }
   }
 
-  /// Reads a file of the user that the listing named.
+  /// Reads a file of the user that the listing named. One that has grown since is refused: memory was reserved for its
+  /// size then.
   func read(_ file: SpoolListing.File, bytesMax: Int) throws(Refusal) -> [UInt8] {
     let opened = openat(descriptor, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard opened >= 0 else {
@@ -49,7 +50,9 @@ final class SpoolFolder: Sendable {
     guard fstat(opened, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_nlink == 1,
       facts.st_uid == file.userID
     else { throw Refusal(.badRequest, "a file is no regular file of its user with one name") }
-    do throws(FileError) { return try SmallFile.read(opened, of: file.name, bytesMax: bytesMax) } catch {
+    do throws(FileError) {
+      return try SmallFile.read(opened, of: file.name, bytesMax: min(bytesMax, file.bytes))
+    } catch {
       throw Refusal(.badRequest, error.description)
     }
   }

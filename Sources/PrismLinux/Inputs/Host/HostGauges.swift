@@ -35,7 +35,8 @@ struct HostGauges: Sendable, Equatable {
     var seen: Set<Substring> = []
     return text.split(separator: "\n").compactMap { line -> String? in
       let words = line.split(separator: " ")
-      guard words.count > 2, words[0].hasPrefix("/dev/"), !words[0].hasPrefix("/dev/loop"),
+      // A file system of a user's own program may never answer.
+      guard words.count > 2, words[0].hasPrefix("/dev/"), !words[0].hasPrefix("/dev/loop"), !words[2].hasPrefix("fuse"),
         seen.insert(words[0]).inserted
       else { return nil }
       // A space in a path is written as an octal number (fstab(5)).
