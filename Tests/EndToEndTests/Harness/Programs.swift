@@ -4,8 +4,11 @@ import PrismTestSupport
 
 /// The programs under test: in the folder `PRISM_PROGRAMS`, or as `swift build` put them beside the tests.
 enum Programs {
+  private static let given = ProcessInfo.processInfo.environment["PRISM_PROGRAMS"]
+  /// They are release programs, as `make soak-adversary` has them.
+  static let areGiven = given != nil
   static let folder: String = {
-    if let given = ProcessInfo.processInfo.environment["PRISM_PROGRAMS"] { return given }
+    if let given { return given }
     let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex))
   }()
