@@ -350,7 +350,6 @@ struct prism_journal_calls {
   int (*enumerate_available_data)(void *, const void **, size_t *);
   int (*get_fd)(void *);
   int (*get_events)(void *);
-  int (*get_timeout)(void *, uint64_t *);
   int (*process)(void *);
 };
 
@@ -368,7 +367,7 @@ static inline int prism_journal_load(struct prism_journal_calls *calls) {
       {"set_data_threshold", (void **)&calls->set_data_threshold},
       {"restart_data", (void **)&calls->restart_data},
       {"enumerate_available_data", (void **)&calls->enumerate_available_data}, {"get_fd", (void **)&calls->get_fd},
-      {"get_events", (void **)&calls->get_events}, {"get_timeout", (void **)&calls->get_timeout},
+      {"get_events", (void **)&calls->get_events},
       {"process", (void **)&calls->process}};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     char name[64] = "sd_journal_";

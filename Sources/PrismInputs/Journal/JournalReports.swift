@@ -84,7 +84,8 @@ struct JournalReports {
 
   /// By the fields that the journal itself wrote; for a coredump the process that died.
   private mutating func source(of entry: JournalEntry) -> SubmissionSource {
-    func fact(_ own: String, _ dumped: String) -> String? { entry[entry.isCoredump ? dumped : own] }
+    let isCoredump = entry.isCoredump
+    func fact(_ own: String, _ dumped: String) -> String? { entry[isCoredump ? dumped : own] }
     let (user, group) = (fact("_UID", "COREDUMP_UID"), fact("_GID", "COREDUMP_GID"))
     let (process, name) = (fact("_PID", "COREDUMP_PID"), fact("_COMM", "COREDUMP_COMM"))
     let (executable, unit) = (fact("_EXE", "COREDUMP_EXE"), fact("_SYSTEMD_UNIT", "COREDUMP_UNIT"))

@@ -150,7 +150,7 @@ import Testing
     try await withSpool { rig, spool in
       try await eventually("it is logged") { lines.withLock { $0.contains { $0.contains("chmod 3733") } } }
       #expect(rig.sink.rowCount == 0)
-      chmod(folder.path, 0o3733)  // the kernel tells of it
+      chmod(folder.path, 0o3733)  // inotify reports it
       try await eventually("it is taken") { rig.sink.rowCount == 1 }
       await spool.follow(.init())
       try leave(#"{"n":2}"#, as: "prism.net.b.json")

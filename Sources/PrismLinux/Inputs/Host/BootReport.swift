@@ -16,8 +16,8 @@ struct BootReport: Sendable {
 
   /// - Returns: nil without /proc.
   init?(_ files: HostFiles, time: any TimeSource) {
-    guard let id = files.text("/proc/sys/kernel/random/boot_id", bytesMax: 64)?.trimmed, !id.isEmpty else { return nil }
-    bootID = id.filter { $0 != "-" }
+    guard let id = files.bootID else { return nil }
+    bootID = id
     kernel = files.text("/proc/sys/kernel/osrelease", bytesMax: 256)?.trimmed ?? ""
     uptime = time.uptime
     let bootTime = time.unixMilliseconds / 1000 - uptime.components.seconds

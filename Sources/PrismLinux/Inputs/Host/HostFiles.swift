@@ -6,6 +6,12 @@ struct HostFiles: Sendable {
   /// Of /proc and /sys; another folder in tests.
   var root = ""
 
+  /// Of the kernel: a new one at each boot; nil without /proc.
+  var bootID: String? {
+    let id = text("/proc/sys/kernel/random/boot_id", bytesMax: 64)?.trimmed.filter { $0 != "-" }
+    return id?.isEmpty == false ? id : nil
+  }
+
   func counters(uptime: Duration) -> HostCounters {
     var counters = HostCounters(uptime: uptime)
     if let text = text("/proc/stat", bytesMax: 4096) { counters.takeProcessor(text) }

@@ -67,9 +67,12 @@ public actor HostInput {
   }
 
   private func reportBoot(to namespace: String) async {
+    // First: after most starts the boot is reported already, and systemd need not be asked.
+    guard let bootID = files.bootID, let name = NamespaceName(namespace),
+      await sink.note(Self.bootKey, of: name) != Array(bootID.utf8)
+    else { return }
     while !Task.isCancelled {
-      guard let boot = BootReport(files, time: time), let name = NamespaceName(namespace) else { return }
-      if await sink.note(Self.bootKey, of: name) == Array(boot.bootID.utf8) { return }
+      guard let boot = BootReport(files, time: time) else { return }
       if boot.isComplete {
         let note = SubmissionGroup.Note(namespace: name, key: Self.bootKey, value: Array(boot.bootID.utf8))
         if await submit("appBoot", boot.meta, id: ReportID("boot-\(boot.bootID)"), note: note, to: namespace) { return }
