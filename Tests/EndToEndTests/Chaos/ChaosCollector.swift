@@ -89,11 +89,16 @@ final class ChaosCollector: Sendable {
   private func answer(_ request: Wire.Request, _ wrong: Misbehaviour?, _ wire: Wire) -> Bool {
     let scene = scene(wire, request)
     if let wrong = decide(scene.packet ?? "", wrong) {
-      if wrong.isApplied { _ = wait { await self.take(request.forCollector) } }
       if wrong.isRejection { wait { await self.refuse(request.forCollector) } }
-      return wrong.act(scene)
+      guard wrong.isApplied else { return wrong.act(scene) }
+      let answer = wait { await self.take(request.forCollector) }
+      // A packet that has to come again is not taken: a receipt for it would be a lie that no sender can notice.
+      return answer.status == 200 ? wrong.act(scene) : send(answer, wire)
     }
-    let answer = wait { await self.take(request.forCollector) }
+    return send(wait { await self.take(request.forCollector) }, wire)
+  }
+
+  private func send(_ answer: HTTPResponse, _ wire: Wire) -> Bool {
     let headers = answer.headers.map { "\($0.name): \($0.value)\r\n" }.joined()
     return wire.send(Misbehaviour.Case.answer(answer.status, headers, String(decoding: answer.body, as: UTF8.self)))
   }
