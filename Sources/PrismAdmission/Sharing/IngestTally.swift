@@ -19,7 +19,7 @@ public struct IngestTally: Sendable, Equatable {
     received += other.received
     stored += other.stored
     sampled += other.sampled
-    refused.merge(other.refused, uniquingKeysWith: +)
+    if !other.refused.isEmpty { refused.merge(other.refused, uniquingKeysWith: +) }
   }
 
   /// Counts a report that came and was refused at once.

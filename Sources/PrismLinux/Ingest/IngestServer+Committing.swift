@@ -62,7 +62,9 @@ extension IngestServer {
       connection.conversation?.value.settle(own.first, failure: failure)
       if touched.last != entry.connection { touched.append(entry.connection) }
     }
-    for id in Set(touched).sorted() {
+    var last = Self.listenerID
+    for id in touched.sorted() where id != last {
+      last = id
       guard let connection = connections[id] else { continue }
       connection.conversation?.value.flushAnswers()
       advance(connection)

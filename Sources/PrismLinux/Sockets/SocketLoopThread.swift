@@ -24,7 +24,7 @@ final class SocketLoopThread: Sendable {
   private let state = Mutex(State())
   /// Held while code of the actor runs: by the thread except while it waits, or by the caller that takes its turn
   /// meanwhile.
-  private let turn = Mutex<Void>(())
+  private let turn = SleepingLock()
   /// The holder of the turn.
   private let holder = Atomic<UInt>(0)
 
@@ -46,7 +46,7 @@ final class SocketLoopThread: Sendable {
   var isCurrent: Bool { holder.load(ordering: .relaxed) == UInt(pthread_self()) }
 
   func takeTurn(_ body: () -> Void) {
-    turn.withLock { _ in
+    turn.withLock {
       holder.store(UInt(pthread_self()), ordering: .relaxed)
       body()
       holder.store(0, ordering: .relaxed)

@@ -88,11 +88,11 @@ struct Appending {
   private func contextUse(_ batch: ReportBatch, namespace: Int) throws(SQLiteError) -> Int64? {
     if batch.context.members.isEmpty { return 0 }
     let memory = transaction.memory
-    var use = memory.state.contexts.use(of: batch.context, namespace: namespace)
-    use.rows += batch.rows.count
-    if use.id == nil && use.rows > ContextCache.ownRowsMax { use.id = try insertContext(batch, namespace: namespace) }
-    memory.state.contexts.set(use, of: batch.context)
-    return use.id
+    let use = memory.state.contexts.add(batch.rows.count, of: batch.context, namespace: namespace)
+    guard use.id == nil, use.rows > ContextCache.ownRowsMax else { return use.id }
+    let id = try insertContext(batch, namespace: namespace)
+    memory.state.contexts.set(id: id, of: batch.context, namespace: namespace)
+    return id
   }
 
   private func insertContext(_ batch: ReportBatch, namespace: Int) throws(SQLiteError) -> Int64 {

@@ -2,8 +2,8 @@ import PrismProtocol
 
 /// Which contexts are in the database, and under which id.
 ///
-/// A context is known by its object, which is held weakly: it goes with its connection, and a new object at the same
-/// address is not mistaken for it.
+/// A context is known by its number, which is never used again. Its lifetime is held weakly, apart from what each commit
+/// looks at: to copy a weak reference takes longer than all the rest.
 struct ContextCache {
   /// This number of rows carry their context themselves before the context gets a row of its own. A client that sends
   /// one report and leaves should not cost the database two rows.
@@ -12,41 +12,57 @@ struct ContextCache {
   private static let ownersMax = 16_384
 
   struct Use {
-    weak var lifetime: CommonContext.Lifetime?
-    var namespace: Int
     var rows = 0
     /// nil: it has no row of its own yet.
     var id: Int64?
   }
 
   private struct Key: Hashable {
-    var object: ObjectIdentifier
+    var context: UInt64
     var namespace: Int
   }
 
+  private struct WeakLifetime { weak var object: CommonContext.Lifetime? }
+
   private var uses: [Key: Use] = [:]
-  private var usesBeforeSweep = 64
+  /// By the number of the context.
+  private var lifetimes: [UInt64: WeakLifetime] = [:]
+  private var lifetimesBeforeSweep = 64
   /// By id, for building packets.
   private var stored: [Int64: ContextRecord] = [:]
   /// By id: small, and needed for every row that is counted or evicted.
   private var owners: [Int64: RowOwner] = [:]
 
-  func use(of context: CommonContext, namespace: Int) -> Use {
-    let use = uses[Key(object: ObjectIdentifier(context.lifetime), namespace: namespace)]
-    if let use, use.lifetime === context.lifetime { return use }
-    return Use(lifetime: context.lifetime, namespace: namespace)
+  /// Counts rows that come with `context`. - Returns: how it is used, these rows included.
+  mutating func add(_ rows: Int, of context: CommonContext, namespace: Int) -> Use {
+    let key = Key(context: context.number, namespace: namespace)
+    guard let place = uses.index(forKey: key) else {
+      let use = Use(rows: rows)
+      uses[key] = use
+      if lifetimes[context.number] == nil { watch(context) }
+      return use
+    }
+    uses.values[place].rows += rows
+    return uses.values[place]
   }
 
-  mutating func set(_ use: Use, of context: CommonContext) {
-    uses[Key(object: ObjectIdentifier(context.lifetime), namespace: use.namespace)] = use
-    if uses.count > usesBeforeSweep {
-      uses = uses.filter { $0.value.lifetime != nil }
-      usesBeforeSweep = max(64, uses.count * 2)
-    }
+  /// It has a row of its own now.
+  mutating func set(id: Int64, of context: CommonContext, namespace: Int) {
+    uses[Key(context: context.number, namespace: namespace)]?.id = id
+  }
+
+  private mutating func watch(_ context: CommonContext) {
+    lifetimes[context.number] = WeakLifetime(object: context.lifetime)
+    guard lifetimes.count > lifetimesBeforeSweep else { return }
+    lifetimes = lifetimes.filter { $0.value.object != nil }
+    uses = uses.filter { lifetimes[$0.key.context] != nil }
+    lifetimesBeforeSweep = max(64, lifetimes.count * 2)
   }
 
   /// Ids of contexts whose connection lives: more rows may refer to them.
-  var idsInUse: Set<Int64> { Set(uses.values.filter { $0.lifetime != nil }.compactMap(\.id)) }
+  var idsInUse: Set<Int64> {
+    Set(uses.filter { lifetimes[$0.key.context]?.object != nil }.compactMap(\.value.id))
+  }
 
   func stored(_ id: Int64) -> ContextRecord? { stored[id] }
   func owner(of id: Int64) -> RowOwner? { owners[id] }

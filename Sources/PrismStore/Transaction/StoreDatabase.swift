@@ -3,16 +3,13 @@ import PrismSQLite
 
 /// The store's file: its one connection, set up as the store needs it, and its prepared statements.
 final class StoreDatabase {
-  /// Two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
-  private static let statementsMax = 160
   private static let pageBytes = 4096
 
   let connection: SQLiteConnection
   let log: WriteAheadLogMonitor
   private let path: String
   private var identity: PathIdentity?
-  private var statements: [StoreStatement: (statement: SQLiteStatement, lastUse: Int)] = [:]
-  private var uses = 0
+  private var statements = PreparedStatements()
 
   /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` if it is not a sound database.
   init(_ options: StoreOptions) throws(SQLiteError) {
@@ -41,14 +38,9 @@ final class StoreDatabase {
   func isInPlace() -> Bool { identity?.isInPlace() ?? true }
 
   func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement {
-    uses += 1
-    if let statement = statements[name]?.statement {
-      statements[name]!.lastUse = uses
-      return statement
-    }
-    if statements.count >= Self.statementsMax { dropLeastUsed() }
+    if let statement = statements.use(name) { return statement }
     let statement = try prepare(name)
-    statements[name] = (statement, uses)
+    statements.add(statement, name)
     return statement
   }
 
@@ -57,10 +49,5 @@ final class StoreDatabase {
     do { return try connection.prepare(name.sql) } catch {
       throw error.isStatementError ? .corrupt(error.message, sql: error.sql) : error
     }
-  }
-
-  private func dropLeastUsed() {
-    let oldest = statements.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(Self.statementsMax / 3)
-    for (name, _) in oldest { statements[name] = nil }
   }
 }
