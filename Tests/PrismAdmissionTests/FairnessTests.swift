@@ -125,6 +125,27 @@ struct FairnessTests {
     #expect(budget.mayWork(2, requestBytes: large) == true)
   }
 
+  @Test("large requests whose beginnings fill a share don't wait for ever: one after the other goes on")
+  func largeRequestsBegun() {
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...15).map { ($0, 1) }))
+    let large = 14 * Self.turn
+    for connection in 1...15 { budget.set(connection, bytes: Self.turn, batchBytes: 0, requestBytes: large) }
+    for next in 1...15 {
+      #expect(budget.mayWork(next, requestBytes: large) == true, "\(next)")
+      for other in 1...15 where other != next { #expect(budget.mayWork(other, requestBytes: large) == false) }
+      budget.set(next, bytes: 2 * Self.turn, batchBytes: 0, requestBytes: large)
+      #expect(budget.mayWork(next, requestBytes: large + Self.turn) == true, "it turns out to be larger")
+      #expect(budget.bytes <= budget.userBytesMax + large + 2 * Self.turn)
+      budget.set(next, bytes: large, batchBytes: large)
+      for other in 1...15 where other != next {
+        #expect(budget.mayWork(other, requestBytes: large) == false, "its commit comes first")
+      }
+      budget.set(next, bytes: 0, batchBytes: 0)
+      budget.close(next)
+    }
+    #expect(budget.bytes == 0)
+  }
+
   @Test("a random crowd never holds more than it may, and leaves nothing behind")
   func crowd() {
     let seed = SeededRandom.announcedSeed("crowd")
@@ -133,12 +154,14 @@ struct FairnessTests {
     var held = Array(repeating: 0, count: 61)
     for _ in 0..<20_000 {
       let connection = Int.random(in: 1...60, using: &random)
+      let request = connection.isMultiple(of: 5) ? 8 * Self.turn : 0
       if Int.random(in: 0..<3, using: &random) == 0 {
         held[connection] = 0
-      } else if budget.mayWork(connection) {
+      } else if budget.mayWork(connection, requestBytes: request) {
         held[connection] += Int.random(in: 0...Self.turn, using: &random)
       }
-      budget.set(connection, bytes: held[connection], batchBytes: 0)
+      let rest = held[connection] > 0 ? request : 0
+      budget.set(connection, bytes: held[connection], batchBytes: 0, requestBytes: rest)
       guard budget.bytes <= Self.whole else {
         Issue.record("seed \(seed)")
         return

@@ -161,6 +161,43 @@ import Testing
     }
   }
 
+  /// A packed message of about a mebibyte.
+  private static func largeFrame(chunk name: String) -> [UInt8] {
+    var entries: [UInt8] = []
+    for number in 0..<120 {
+      entries += entry(number)
+      entries[entries.count - 4] = 0x82  // a second member
+      entries.append(msgpack: "text")
+      entries += [0xDA, 0x22, 0] + [UInt8](repeating: UInt8(ascii: "x"), count: 0x2200)
+    }
+    var head: [UInt8] = [0x93]
+    head.append(msgpack: "app")
+    head.append(0xC6)
+    head += (0..<4).map { UInt8(truncatingIfNeeded: entries.count >> (24 - 8 * $0)) }
+    return head + entries + chunk(name)
+  }
+
+  @Test("large messages of one user whose beginnings fill its memory are all taken, one after the other")
+  func manyLarge() async throws {
+    try await withForward { rig, place in
+      let clients = try (0..<12).map { _ in try InputClient(place) }
+      let frames = clients.indices.map { Self.largeFrame(chunk: "c\($0)") }
+      for (client, frame) in zip(clients, frames) { try await client.send(Array(frame.prefix(150_000))) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (index, client) in clients.enumerated() {
+          let expected = Self.acknowledgement("c\(index)")
+          group.addTask {
+            try await client.send(Array(frames[index].dropFirst(150_000)))
+            #expect(try await client.bytes(expected.count) == expected)
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(rig.sink.stored.count == 12 * 120)
+      #expect(await IngestProbe.eventually { await rig.server.counters.memoryBytes < 1 << 20 })
+    }
+  }
+
   @Test("a message over 4 MiB ends the connection before it is read") func tooLarge() async throws {
     try await withForward { rig, place in
       let client = try InputClient(place)

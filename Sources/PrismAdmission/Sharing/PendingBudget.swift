@@ -1,7 +1,8 @@
 /// How much memory connections and users may hold: input that is not parsed yet, requests that are not whole, reports
 /// before their commit, answers that are not read. Pure.
 ///
-/// All hold at most `bytesMax`, and a user at most a quarter of it. A connection holds half of that, but for one large
+/// All hold at most `bytesMax`, and a user at most a quarter of it. If requests that are not whole fill the quarter, so that no
+/// request could go on, one large request may go past it. A connection holds half of that, but for one large
 /// request, and at most as much as is still free for all. So there is always room left for one more. Before a connection
 /// works it reserves what one turn can add, or the whole of a large request. So no limit is passed, and a request that was
 /// begun can be finished.
@@ -13,13 +14,17 @@ public struct PendingBudget: Sendable {
     var bytes = 0, batchBytes = 0
     /// Bytes that it may hold until its next account; never less than what the user is charged for.
     var reserved = 0
+    /// The reservation is for a large request that is not whole.
+    var isLarge = false
     var charged: Int { max(bytes, reserved) }
   }
 
   private struct User {
     var bytes = 0, batchBytes = 0, connections = 0, holdings = 0
-    /// The connection that may use the last turn's room of the user's share, so that requests that are not whole don't
-    /// wait for each other.
+    /// Connections with memory for a large request.
+    var largeRequests = 0
+    /// The connection that may use the last turn's room of the user's share, or go past the share for a large request.
+    /// So requests that are not whole don't wait for each other.
     var privileged: Int?
   }
 
@@ -56,6 +61,7 @@ public struct PendingBudget: Sendable {
     users[holding.user]?.bytes -= holding.charged
     users[holding.user]?.batchBytes -= holding.batchBytes
     users[holding.user]?.holdings -= 1
+    if holding.isLarge { users[holding.user]?.largeRequests -= 1 }
     if holding.isConnection { users[holding.user]?.connections -= 1 }
     if users[holding.user]?.privileged == connection { users[holding.user]?.privileged = nil }
     if users[holding.user]?.holdings == 0 { users[holding.user] = nil }
@@ -83,7 +89,9 @@ public struct PendingBudget: Sendable {
     (holding.bytes, holding.batchBytes) = (held, batchBytes)
     let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
     holding.reserved = requestBytes > 0 && before.reserved >= wanted ? wanted : 0
+    holding.isLarge = holding.reserved > 0
     holdings.values[place] = holding
+    if holding.isLarge != before.isLarge { users.values[owner].largeRequests += holding.isLarge ? 1 : -1 }
     bytes += holding.charged - before.charged
     users.values[owner].bytes += holding.charged - before.charged
     users.values[owner].batchBytes += batchBytes - before.batchBytes
@@ -102,16 +110,28 @@ public struct PendingBudget: Sendable {
     // One connection leaves half of the share to the user's others.
     if requestBytes == 0, wanted > userBytesMax / 2 { return false }
     if more > room(of: user) {
-      guard requestBytes == 0, user.batchBytes == 0, user.privileged ?? connection == connection,
-        more <= min(userBytesMax - user.bytes, (bytesMax - bytes) / 2)
+      guard user.batchBytes == 0, user.privileged ?? connection == connection,
+        more <= roomOfPrivileged(user, isLarge: requestBytes > 0, isBegun: holding.isLarge)
       else { return false }
       users.values[owner].privileged = connection
     }
     guard more > 0 else { return true }
     holdings.values[place].reserved = wanted
+    if requestBytes > 0, !holding.isLarge {
+      holdings.values[place].isLarge = true
+      users.values[owner].largeRequests += 1
+    }
     bytes += more
     users.values[owner].bytes += more
     return true
+  }
+
+  /// The bytes that the user's privileged connection may take on.
+  /// - Parameter isBegun: it has memory for its large request already.
+  private func roomOfPrivileged(_ user: User, isLarge: Bool, isBegun: Bool) -> Int {
+    let free = (bytesMax - bytes) / 2
+    guard isLarge else { return min(userBytesMax - user.bytes, free) }
+    return user.largeRequests == (isBegun ? 1 : 0) ? free : 0
   }
 
   /// The bytes that `user` may take on. Room for one turn is left in its share, and as much as it holds then is left free for

@@ -22,6 +22,8 @@ public protocol MessageStream: Sendable {
   var hasMessage: Bool { get }
   /// Bytes of a message that is not whole, or not taken.
   var heldBytes: Int { get }
+  /// Bytes of the message that comes, as far as they are known; nil: its length is open.
+  var messageBytes: Int? { get }
   /// The input makes no sense: the connection ends.
   var mustClose: Bool { get }
 }

@@ -38,6 +38,8 @@ struct ForwardStream: MessageStream {
 
   var heldBytes: Int { held.count + output.count }
   var hasMessage: Bool { wholeEnd > 0 }
+  /// Packed events say their length; what follows them has less than a read.
+  var messageBytes: Int? { framer.neededBytes > held.count + 1 ? framer.neededBytes - wholeEnd : nil }
   var mustClose: Bool { if case .closing = state { true } else { false } }
 
   mutating func takeOutput() -> [UInt8] {

@@ -277,7 +277,7 @@ extension IngestConnection {
   func takeRequest(_ rules: AdmissionRules) -> InputRequest? {
     guard handedBytes == nil, let message = stream?.value.takeMessage() else { return http?.value.takeRequest() }
     var request = InputRequest(body: message, reservedBytes: 0)
-    request.reservedBytes = HTTPRoutes.memoryBytes(request, bodyBytes: message.count, rules)
+    request.reservedBytes = HTTPRoutes.memoryBytes(message.count, isPacked: false, rules)
     handedBytes = request.reservedBytes
     updateExchange()
     return request
@@ -316,11 +316,15 @@ extension IngestConnection {
   /// The memory that an incomplete large request needs in all.
   var requestBytes: Int {
     guard let conversation else { return 0 }
-    if let stream {
-      let isLarge = stream.value.heldBytes > Limits.lineBytesMax && !stream.value.hasMessage
-      return isLarge || handedBytes ?? 0 > 0 ? conversation.value.session.rules.requestBytesMax : 0
-    }
+    if let stream { return requestBytes(stream.value, conversation.value.session.rules) }
     return http?.value.requestBytes(conversation.value.session.rules) ?? conversation.value.requestBytes
+  }
+
+  private func requestBytes(_ stream: some MessageStream, _ rules: AdmissionRules) -> Int {
+    if let handedBytes { return handedBytes }
+    guard !stream.hasMessage, stream.heldBytes > 0 else { return 0 }
+    if let bytes = stream.messageBytes { return HTTPRoutes.memoryBytes(bytes, isPacked: false, rules) }
+    return stream.heldBytes > Limits.lineBytesMax ? rules.requestBytesMax : 0
   }
 
   var isWithinRequest: Bool {

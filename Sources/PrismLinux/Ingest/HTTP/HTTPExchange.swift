@@ -69,7 +69,7 @@ struct HTTPExchange {
     switch state {
     case .body(let head):
       guard case .length(let length) = head.body else { return 0 }
-      if let inputRequest { return HTTPRoutes.memoryBytes(inputRequest, bodyBytes: length, rules) }
+      if let inputRequest { return HTTPRoutes.memoryBytes(length, isPacked: inputRequest.isGzip, rules) }
       bytes = length / 4 * 7
     case .chunks:
       guard body.count > Limits.lineBytesMax else { return 0 }
@@ -226,7 +226,7 @@ extension HTTPExchange {
 
   private mutating func hand(_ request: InputRequest, _ head: HTTPHead, _ rules: AdmissionRules) {
     var request = request
-    request.reservedBytes = HTTPRoutes.memoryBytes(request, bodyBytes: body.count, rules)
+    request.reservedBytes = HTTPRoutes.memoryBytes(body.count, isPacked: request.isGzip, rules)
     swap(&request.body, &body)
     (state, handed) = (.handed(head, bytes: request.reservedBytes), request)
   }

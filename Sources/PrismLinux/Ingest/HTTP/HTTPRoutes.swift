@@ -14,9 +14,9 @@ struct HTTPRoutes {
   /// The usual growth of compressed bodies; past it, they are taken one at a time (`InputRequest.reservedBytes`).
   private static let unpackedGrowth = 8
 
-  /// Bytes of memory that a request of another input needs in all.
-  static func memoryBytes(_ request: InputRequest, bodyBytes: Int, _ rules: AdmissionRules) -> Int {
-    let bytes = bodyBytes * growth * (request.isGzip ? unpackedGrowth : 1)
+  /// Bytes of memory that a request of another input needs in all. - Parameter isPacked: its body is compressed.
+  static func memoryBytes(_ bodyBytes: Int, isPacked: Bool, _ rules: AdmissionRules) -> Int {
+    let bytes = bodyBytes * growth * (isPacked ? unpackedGrowth : 1)
     return bytes > Limits.lineBytesMax ? min(bytes + Limits.lineBytesMax, rules.requestBytesMax) : 0
   }
 
