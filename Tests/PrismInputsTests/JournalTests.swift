@@ -30,6 +30,15 @@ import Testing
     #expect(report.name.type == "journal" && report.payload == nil)
   }
 
+  @Test("the daemon's own debug lines are no reports, for each report makes some") func ownLines() {
+    let own = "/usr/bin/prismd"
+    #expect(Self.entry(["_EXE": own, "PRIORITY": "7", "MESSAGE": "a"]).isDebugLine(of: own))
+    for fields: KeyValuePairs in [
+      ["_EXE": own, "PRIORITY": "6"], ["_EXE": "/usr/bin/other", "PRIORITY": "7"], ["PRIORITY": "7"], ["_EXE": own],
+    ] { #expect(!Self.entry(fields).isDebugLine(of: own), "\(fields)") }
+    #expect(!Self.entry(["PRIORITY": "7"]).isDebugLine(of: nil))
+  }
+
   @Test("the report id follows from the cursor") func ids() throws {
     let one = try Self.report(Self.entry(["MESSAGE": "a"], cursor: "x"))
     let same = try Self.report(Self.entry(["MESSAGE": "b"], cursor: "x"))

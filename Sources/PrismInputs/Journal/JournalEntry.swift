@@ -17,6 +17,11 @@ struct JournalEntry: Sendable, Equatable {
     fields.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
   }
 
+  /// A line that only `log.level: debug` shows. Each report makes such lines: to report them would never end.
+  func isDebugLine(of executable: String?) -> Bool {
+    executable != nil && self["_EXE"] == executable && self["PRIORITY"] == "7"
+  }
+
   /// systemd-coredump(8) wrote it. The unit is the journal's own word: every program may write the message id.
   var isCoredump: Bool {
     self["MESSAGE_ID"] == Self.coredumpMessage && self["_SYSTEMD_UNIT"]?.hasPrefix("systemd-coredump@") == true

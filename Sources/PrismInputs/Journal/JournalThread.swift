@@ -22,6 +22,7 @@ final class JournalThread: Sendable {
   private let sink: any SubmissionSink
   private let time: any TimeSource
   private let log: Logger
+  private let executable = SymbolicLink.ownExecutable
   /// An eventfd: it can be read once the thread is to end.
   private let wake = prism_event_new()
   private let isStopped = Atomic<Bool>(false)
@@ -91,6 +92,7 @@ final class JournalThread: Sendable {
     while !isStopped.load(ordering: .acquiring) {
       var (batch, bytes, cursor): ([Submission], Int, String) = ([], 0, "")
       while batch.count < Self.entriesMax, bytes < Self.batchBytesMax, let entry = try journal.next() {
+        if entry.isDebugLine(of: executable) { continue }
         let report = reports.report(entry)
         batch.append(report)
         (bytes, cursor) = (bytes + report.bytes, entry.cursor)

@@ -42,7 +42,7 @@ struct PeerProcess {
     guard let begun = startTime, isTheirs else { return Facts() }
     let facts = Facts(
       name: SmallFile.text("\(folder)/comm", bytesMax: 64).map(\.trimmed),
-      executable: linkTarget("\(folder)/exe"), unit: unit)
+      executable: SymbolicLink.target(of: "\(folder)/exe"), unit: unit)
     // A process that is alive after it was read kept its number meanwhile.
     let isSame = isAlive() ?? (startTime == begun)
     return isSame ? facts : Facts()
@@ -71,12 +71,6 @@ struct PeerProcess {
     else { return false }
     let users = line.split(whereSeparator: { $0 == "\t" || $0 == " " })
     return users.count > 2 && UInt32(users[2]) == userID
-  }
-
-  private func linkTarget(_ path: String) -> String? {
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let count = readlink(path, &buffer, buffer.count)
-    return count > 0 ? String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
   }
 }
 

@@ -34,10 +34,8 @@ final class DevelopmentCollector: Sendable {
   }
 
   private static var program: String {
-    var path = [CChar](repeating: 0, count: 4096)
-    let count = readlink("/proc/self/exe", &path, path.count)
-    let own = String(decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let beside = own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/prism-collector"
+    let words = (SymbolicLink.ownExecutable ?? "").split(separator: "/").dropLast()
+    let beside = words.map { "/" + $0 }.joined() + "/prism-collector"
     return access(beside, X_OK) == 0 ? beside : "prism-collector"
   }
 
