@@ -86,14 +86,24 @@ static inline CURLcode prism_curl_write_to(CURL *easy, FILE *file) {
   return curl_easy_setopt(easy, CURLOPT_WRITEDATA, file);
 }
 
-static inline size_t prism_curl_drop(char *bytes, size_t size, size_t count, void *context) {
-  (void)bytes, (void)context;
+/// The beginning of an answer's body.
+typedef struct {
+  void *bytes;
+  size_t count, max;
+} prism_curl_beginning;
+
+static inline size_t prism_curl_keep(char *bytes, size_t size, size_t count, void *context) {
+  prism_curl_beginning *kept = context;
+  const size_t free = kept->max - kept->count, length = size * count < free ? size * count : free;
+  memcpy((char *)kept->bytes + kept->count, bytes, length);
+  kept->count += length;
   return size * count;
 }
 
-/// An answer's body is read and thrown away.
-static inline CURLcode prism_curl_drop_body(CURL *easy) {
-  return curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, prism_curl_drop);
+/// As much of an answer's body as there is room for is kept; the rest is read and thrown away.
+static inline CURLcode prism_curl_keep_beginning(CURL *easy, prism_curl_beginning *kept) {
+  const CURLcode code = curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, prism_curl_keep);
+  return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_WRITEDATA, kept);
 }
 
 /// For CURLINFO_RESPONSE_CODE: 0 before an answer.

@@ -173,51 +173,6 @@ struct OutputTests {
     await #expect(throws: OutputFailure.self) { try await output.deliver(some) }
   }
 
-  // MARK: otlp
-
-  @Test("otlp: log records with the meta as their body; 503 is tried again, 400 skips one report and counts it")
-  func otlp() async throws {
-    let bodies = Mutex<[JSONValue]>([])
-    let status = Mutex(200)
-    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
-      guard request.path == "/v1/logs", let body = try? JSONValue(parsing: request.body) else {
-        return HTTPResponse(status: 404)
-      }
-      let isPoison = String(decoding: request.body, as: UTF8.self).contains(#""intValue":"13""#)
-      let code = isPoison ? 400 : status.withLock { $0 }
-      if code == 200 { bodies.withLock { $0.append(body) } }
-      return HTTPResponse(status: code)
-    }
-    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
-    status.withLock { $0 = 503 }
-    let some = try await reports([1, 2])
-    await #expect(throws: OutputFailure("http://127.0.0.1:\(server.port) answers 503")) {
-      try await output.deliver(some)
-    }
-    status.withLock { $0 = 200 }
-    #expect(try await output.deliver(some) == 0)
-    #expect(try await output.deliver(try await reports([12, 13, 14])) == 1)
-    let records = bodies.withLock { $0 }.flatMap { $0["resourceLogs"]?.array ?? [] }
-      .flatMap { $0["scopeLogs"]?.array ?? [] }.flatMap { $0["logRecords"]?.array ?? [] }
-    #expect(records.count == 4)
-    #expect(records.first?["timeUnixNano"]?.string == "1000000" && records.first?["eventName"]?.string == "t")
-    let members = records.first?["body"]?["kvlistValue"]?["values"]?.array ?? []
-    #expect(members.contains(["key": "n", "value": ["intValue": "1"]]))
-    await output.close()
-    await server.stop()
-  }
-
-  @Test(
-    "values of JSON in OTLP's form",
-    arguments: [
-      ("null", "{}"), ("true", #"{"boolValue":true}"#), ("12", #"{"intValue":"12"}"#), ("1.5", #"{"doubleValue":1.5}"#),
-      (#""a""#, #"{"stringValue":"a"}"#), ("[1]", #"{"arrayValue":{"values":[{"intValue":"1"}]}}"#),
-      (#"{"k":null}"#, #"{"kvlistValue":{"values":[{"key":"k","value":{}}]}}"#),
-    ])
-  func values(json: String, expected: String) throws {
-    #expect(OTLPLogs.value(try JSONValue(parsing: Array(json.utf8))).text == expected)
-  }
-
   // MARK: Settings
 
   @Test("outputs of a collector's file, with every fault")

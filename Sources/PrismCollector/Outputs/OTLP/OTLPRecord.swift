@@ -1,29 +1,39 @@
 import PrismBase
 import PrismProtocol
 
-/// Reports as a request of OTLP/HTTP in JSON (opentelemetry.io, "OTLP Specification"): a log record each, whose body is the
-/// meta.
-enum OTLPLogs {
-  static func request(_ reports: [StoredReport]) -> [UInt8] {
-    var groups: [(key: [String], records: [JSONValue])] = []
-    for report in reports {
-      let key = [report.device, report.namespace]
-      if groups.last?.key != key { groups.append((key, [])) }
-      groups[groups.count - 1].records.append(record(report))
-    }
-    let resources: [JSONValue] = groups.map { group in
-      [
-        "resource": [
-          "attributes": [attribute("device.id", group.key[0]), attribute("service.namespace", group.key[1])]
-        ],
-        "scopeLogs": [["scope": ["name": "prism"], "logRecords": .array(group.records)]],
+/// A report as a record of OTLP. One that came over OTLP is given back as it came; of another one a log record is made,
+/// whose body is the meta.
+struct OTLPRecord: Equatable {
+  let signal: OTLPSignal
+  let resource: JSONValue, scope: JSONValue
+  let record: JSONValue
+
+  init(_ report: StoredReport) {
+    let meta = (try? JSONValue(parsing: report.meta)) ?? .null
+    if let signal = Self.signal(of: report, meta) {
+      let members = (meta.object ?? []).filter { signal.members.contains($0.key) }
+      (self.signal, record) = (signal, .object(members))
+      (resource, scope) = (meta["OTEL_RESOURCE"] ?? .object([]), meta["OTEL_SCOPE"] ?? .object([]))
+    } else {
+      (signal, record) = (.logs, Self.record(report, meta))
+      resource = [
+        "attributes": [
+          Self.attribute("device.id", report.device), Self.attribute("service.namespace", report.namespace),
+        ]
       ]
+      scope = ["name": "prism"]
     }
-    let request: JSONValue = ["resourceLogs": .array(resources)]
-    return Array(request.text.utf8)
   }
 
-  private static func record(_ report: StoredReport) -> JSONValue {
+  /// The signal as which the report came; nil: it came in another way.
+  private static func signal(of report: StoredReport, _ meta: JSONValue) -> OTLPSignal? {
+    if let signal = OTLPSignal.allCases.first(where: { $0.type == report.type }) { return signal }
+    // An event of its own type.
+    guard meta["OTEL_RESOURCE"] != nil || meta["OTEL_SCOPE"] != nil else { return nil }
+    return meta["eventName"]?.string == report.type ? .logs : nil
+  }
+
+  private static func record(_ report: StoredReport, _ meta: JSONValue) -> JSONValue {
     let created = report.createdTime ?? report.receivedTime
     var attributes = [
       attribute("prism.type", report.type), attribute("prism.report_id", report.reportID),
@@ -32,10 +42,9 @@ enum OTLPLogs {
     if let payload = report.payload {
       attributes.append(["key": "prism.payload", "value": ["bytesValue": .string(Base64.encode(payload))]])
     }
-    let meta = try? JSONValue(parsing: report.meta)
     return [
       "timeUnixNano": .string(nanoseconds(created)), "observedTimeUnixNano": .string(nanoseconds(report.receivedTime)),
-      "eventName": .string(report.type), "body": value(meta ?? .null), "attributes": .array(attributes),
+      "eventName": .string(report.type), "body": value(meta), "attributes": .array(attributes),
     ]
   }
 

@@ -1,0 +1,124 @@
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+import Synchronization
+import Testing
+
+@testable import PrismCollector
+
+@Suite("The output otlp", .timeLimit(.minutes(2)))
+struct OTLPOutputTests {
+  private static func reports(_ numbers: [Int]) async throws -> [StoredReport] {
+    let store = MemoryPacketStore()
+    _ = try await store.take(StoreRig.packet(numbers))
+    return try await store.outputSource("x").next(after: 0, limit: 100)
+  }
+
+  /// A report whose meta has `members` beside what prism adds.
+  private static func report(_ type: String, _ members: String) -> StoredReport {
+    let head = #"{"MONITOR_TYPE":"otel-\#(type)","REPORT_ID":"r","CREATE_TIME":1,"SYS_BRAND":"x","#
+    return StoredReport(
+      id: 1, device: "d", namespace: "otel", kind: "meta", type: type, reportID: "r", createdTime: 1, receivedTime: 2,
+      packetID: "p", chainIsBroken: false, meta: Array((head + members + "}").utf8))
+  }
+
+  private static let resource = #""OTEL_RESOURCE":{"attributes":[{"key":"run","value":{"stringValue":"till"}}]}"#
+  private static let scope = #""OTEL_SCOPE":{"name":"shop","version":"1.0"}"#
+
+  @Test(
+    "what came over OTLP goes out as it came, without what prism added",
+    arguments: [
+      (
+        "otel.log", OTLPSignal.logs,
+        #""timeUnixNano":"1","severityNumber":9,"body":{"stringValue":"a"},"traceId":"0af7651916cd43dd""#
+      ),
+      ("sale", .logs, #""timeUnixNano":"1","eventName":"sale","attributes":[{"key":"n","value":{"intValue":"7"}}]"#),
+      ("otel.span", .traces, #""traceId":"0a","spanId":"0b","name":"pay","kind":3,"status":{"code":2},"flags":1"#),
+      ("otel.metric", .metrics, #""name":"sales","sum":{"dataPoints":[{"asInt":"600"}],"isMonotonic":true}"#),
+    ])
+  func asItCame(type: String, signal: OTLPSignal, members: String) throws {
+    let record = OTLPRecord(Self.report(type, "\(Self.resource),\(Self.scope),\(members)"))
+    #expect(record.signal == signal)
+    let names = signal.lists
+    let scope = Self.scope.replacing("OTEL_SCOPE", with: "scope")
+    let resource = Self.resource.replacing("OTEL_RESOURCE", with: "resource")
+    let inner = #"{\#(scope),"\#(names.records)":[{\#(members)}]}"#
+    let outer = #"{\#(resource),"\#(names.scopes)":[\#(inner)]}"#
+    let expected = #"{"\#(names.resources)":[\#(outer)]}"#
+    #expect(String(decoding: OTLPRequest(signal, [record]).text, as: UTF8.self) == expected)
+  }
+
+  @Test("records share their resource and their scope with those beside them, in their order")
+  func sharing() throws {
+    let other = Self.scope.replacing("shop", with: "till")
+    let records = [Self.scope, Self.scope, other, Self.scope].enumerated().map { index, scope in
+      OTLPRecord(Self.report("otel.log", #"\#(Self.resource),\#(scope),"timeUnixNano":"\#(index)""#))
+    }
+    let request = try JSONValue(parsing: OTLPRequest(.logs, records).text)
+    let resources = try #require(request["resourceLogs"]?.array)
+    #expect(resources.count == 1)
+    let scopes = try #require(resources[0]["scopeLogs"]?.array)
+    let times = scopes.map { scope in (scope["logRecords"]?.array ?? []).compactMap { $0["timeUnixNano"]?.string } }
+    #expect(times == [["0", "1"], ["2"], ["3"]])
+  }
+
+  @Test("each signal goes to its path, and what an answer refuses in part is counted and not sent again")
+  func partialSuccess() async throws {
+    let paths = Mutex<[String]>([])
+    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
+      paths.withLock { $0.append(request.path) }
+      let signal = OTLPSignal.allCases.first { $0.path == request.path }
+      let text = #"{"partialSuccess":{"\#(signal?.refused ?? "")":"1","errorMessage":"too old"}}"#
+      return HTTPResponse(status: 200, contentType: "application/json", text: text)
+    }
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    let some = ["otel.metric", "otel.log", "otel.span", "otel.log"].map { Self.report($0, #""name":"a""#) }
+    #expect(try await output.deliver(some) == 3)
+    #expect(paths.withLock { $0 } == ["/v1/logs", "/v1/traces", "/v1/metrics"])
+    await output.close()
+    await server.stop()
+  }
+
+  @Test("otlp: log records with the meta as their body; 503 is tried again, 400 skips one report and counts it")
+  func otlp() async throws {
+    let bodies = Mutex<[JSONValue]>([])
+    let status = Mutex(200)
+    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
+      guard request.path == "/v1/logs", let body = try? JSONValue(parsing: request.body) else {
+        return HTTPResponse(status: 404)
+      }
+      let isPoison = String(decoding: request.body, as: UTF8.self).contains(#""intValue":"13""#)
+      let code = isPoison ? 400 : status.withLock { $0 }
+      if code == 200 { bodies.withLock { $0.append(body) } }
+      return HTTPResponse(status: code)
+    }
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    status.withLock { $0 = 503 }
+    let some = try await Self.reports([1, 2])
+    await #expect(throws: OutputFailure("http://127.0.0.1:\(server.port) answers 503")) {
+      try await output.deliver(some)
+    }
+    status.withLock { $0 = 200 }
+    #expect(try await output.deliver(some) == 0)
+    #expect(try await output.deliver(try await Self.reports([12, 13, 14])) == 1)
+    let records = bodies.withLock { $0 }.flatMap { $0["resourceLogs"]?.array ?? [] }
+      .flatMap { $0["scopeLogs"]?.array ?? [] }.flatMap { $0["logRecords"]?.array ?? [] }
+    #expect(records.count == 4)
+    #expect(records.first?["timeUnixNano"]?.string == "1000000" && records.first?["eventName"]?.string == "t")
+    let members = records.first?["body"]?["kvlistValue"]?["values"]?.array ?? []
+    #expect(members.contains(["key": "n", "value": ["intValue": "1"]]))
+    await output.close()
+    await server.stop()
+  }
+
+  @Test(
+    "values of JSON in OTLP's form",
+    arguments: [
+      ("null", "{}"), ("true", #"{"boolValue":true}"#), ("12", #"{"intValue":"12"}"#), ("1.5", #"{"doubleValue":1.5}"#),
+      (#""a""#, #"{"stringValue":"a"}"#), ("[1]", #"{"arrayValue":{"values":[{"intValue":"1"}]}}"#),
+      (#"{"k":null}"#, #"{"kvlistValue":{"values":[{"key":"k","value":{}}]}}"#),
+    ])
+  func values(json: String, expected: String) throws {
+    #expect(OTLPRecord.value(try JSONValue(parsing: Array(json.utf8))).text == expected)
+  }
+}
