@@ -18,7 +18,7 @@ KEY = "00112233445566778899aabbccddeeff"
 
 def build_tools():
     TOOLS.mkdir(parents=True, exist_ok=True)
-    for name in ("load", "sink", "wanlink"):
+    for name in ("load", "requests", "sink", "wanlink"):
         source = ROOT / "bench" / f"{name}.c"
         command = ["clang", "-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", TOOLS / name, source, "-lcrypto"]
         subprocess.run(command, check=True)
@@ -125,7 +125,8 @@ class Link:
 class Daemon:
     """prismd with a folder of its own."""
 
-    def __init__(self, programs, namespaces=("bench",), url=None, daemon_keys="", namespace_keys="", link=None):
+    def __init__(self, programs, namespaces=("bench",), url=None, daemon_keys="", namespace_keys="", link=None,
+                 types="{type: event, isUploadPayload: true}"):
         self.programs = programs
         self.command = link.near if link else ()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
@@ -141,7 +142,7 @@ class Daemon:
             'network: {interfaces: {"*": unmetered}}\nlimits: {maxItem: 10000, maxBodyMByte: 64}\n' + daemon_keys)
         for name in namespaces:
             (self.folder / "namespaces.d" / f"{name}.yaml").write_text(
-                "monitorList: [{type: event, isUploadPayload: true}]\nmaxStoreMByte: 65536\n"
+                f"monitorList: [{types}]\nmaxStoreMByte: 65536\n"
                 + (f"url: {url}\n" if url else "") + namespace_keys)
         self.start()
 
@@ -171,6 +172,13 @@ class Daemon:
         out = subprocess.run([TOOLS / "load", "--unix", self.ingest, *map(str, arguments)], check=True,
                              capture_output=True, text=True).stdout
         return json.loads(out)
+
+    def stored(self, namespace):
+        """Metas that it ever stored, by its own ledger."""
+        out = subprocess.run(
+            [self.programs / "prismctl", "--control", self.folder / "control.sock", "status", "--json"], check=True,
+            capture_output=True).stdout
+        return json.loads(out)["namespaces"][namespace]["meta"]["ledger"]["stored"]
 
     @property
     def cost(self):

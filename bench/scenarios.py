@@ -1,10 +1,10 @@
-"""S1 to S9: each is a function that runs once and answers its figures by name."""
+"""S1 to S11: each is a function that runs once and answers its figures by name."""
 
 import json
 import subprocess
 import time
 
-from harness import Collector, Daemon, Link, Sink
+from harness import TOOLS, Collector, Daemon, Link, Sink, free_port
 
 
 def ingest(programs, events, *load, **daemon):
@@ -144,3 +144,32 @@ def collector(programs, events, rows, senders, window=4):
             "cpuSecondsPerMillion": (after.cpu_seconds - before.cpu_seconds) * 1e6 / events,
             "peakMiB": after.peak_bytes / 2**20,
         }
+
+
+def requests(programs, protocol, events, batch):
+    """S10: batches over TCP in the protocol of another input, each answered after the sync; the collector down."""
+    port = free_port()
+    keys = f"{protocol}: {{listen: 127.0.0.1:{port}, namespace: bench}}\n"
+    with Daemon(programs, daemon_keys=keys, types="{type: otel.log}, {type: app}") as prism:
+        done = subprocess.run(
+            [TOOLS / "requests", protocol, "--tcp", str(port), "--events", str(events), "--batch", str(batch)],
+            capture_output=True, check=True, text=True)
+        run, cost = json.loads(done.stdout), prism.cost
+        stored = prism.stored("bench")
+        if stored != run["events"]:
+            raise RuntimeError(f"{protocol}: {stored} stored of {run['events']}")
+        return {
+            "eventsPerSecond": run["events"] / run["seconds"],
+            "cpuSecondsPerMillion": cost.cpu_seconds * 1e6 / run["events"],
+            "peakMiB": cost.peak_bytes / 2**20,
+        }
+
+
+def host(programs, seconds):
+    """S11: the metrics of the host every 5 s, twelve times as often as is usual; nothing else to do."""
+    keys = "host: {intervalSecond: 5, namespace: bench}\n"
+    with Daemon(programs, daemon_keys=keys, types="{type: hostMetrics}, {type: appBoot}") as prism:
+        time.sleep(6)  # what starts once has ended
+        before, began = prism.cost, time.monotonic()
+        time.sleep(seconds)
+        return {"cpuPercent": (prism.cost.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began) * 100}
