@@ -44,6 +44,35 @@ struct AdmissionTests {
     #expect(code(line) == expected)
   }
 
+  @Test(
+    "with `onLargePayload: meta` a report is stored without a payload that is too large, and what follows is served",
+    arguments: LargePayload.all)
+  func largePayload(_ sent: LargePayload) throws {
+    let snapshot = AdmissionSupport.snapshot {
+      $0.namespaces[.prism]?.onLargePayload = .meta
+      $0.namespaces[.prism]?.sealKey = [UInt8](repeating: 9, count: 32)
+    }
+    for type in ["net", "appCrash"] {
+      let last = #"{"type":"net","meta":{"last":true}}"#
+      let own = #"{"type":"\#(type)","meta":{"a":1,"SYS_BRAND":"own"}"# + sent.rest
+      let reports = try store(own + last, snapshot: snapshot)
+      try #require(reports.count == 2, "\(type)")
+      #expect(reports[0].meta["PAYLOAD_LEFT_OUT"]?.int == sent.leftOut)
+      #expect(reports[0].meta["a"]?.int == 1)
+      #expect(reports[0].payload?.count == (sent.leftOut == nil ? 1000 : nil))
+      #expect(reports[1].meta["last"]?.bool == true)
+    }
+  }
+
+  @Test("a report that is stored without its payload is counted")
+  func largePayloadCounted() {
+    var conversation = AdmissionSupport.conversation(
+      AdmissionSupport.snapshot { $0.namespaces[.prism]?.onLargePayload = .meta })
+    conversation.consume(#"{"type":"net","meta":{"a":1},"payloadBytes":1001}"# + "\n")
+    let tally = conversation.takeTally()
+    #expect((tally.received, tally.leftOutPayloads, tally.refused) == (1, 1, [:]))
+  }
+
   @Test("a systemd unit lets in the processes that run in it, and no others")
   func allowedUnits() {
     let line = #"{"namespace":"unit","type":"order","meta":{"a":1}}"#

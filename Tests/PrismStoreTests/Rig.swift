@@ -56,9 +56,9 @@ final class Rig: Sendable {
     payload: [UInt8]? = nil, ids: [String]? = nil,
     quota: StoreQuota = StoreQuota(bytesMax: 1 << 30, evictsOldest: false),
     createdTime: Int64? = nil, context: CommonContext = CommonContext(members: Array(#""APP_NAME":"pos""#.utf8)),
-    from userID: UInt32 = 1000
+    from userID: UInt32 = 1000, app: AppVersion? = nil
   ) -> ReportBatch {
-    var batch = ReportBatch(namespace: namespace, userID: userID, context: context, quota: quota)
+    var batch = ReportBatch(namespace: namespace, userID: userID, context: context, quota: quota, app: app)
     batch.types = [.init(type: type, priority: priority, isRealtime: false)]
     for (index, number) in numbers.enumerated() {
       let body = append(Array(#""n":\#(number)"#.utf8), to: &batch.arena)

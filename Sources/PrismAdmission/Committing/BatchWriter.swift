@@ -10,11 +10,12 @@ public struct BatchWriter: Sendable {
   /// The rules that the indices are of.
   private let rules: AdmissionRules.Namespace
 
-  /// Begins an empty batch. - Parameter userID: the sender's.
-  public init(namespace: AdmissionRules.Namespace, userID: UInt32, context: CommonContext) {
+  /// Begins an empty batch. - Parameter session: of the sender.
+  public init(namespace: AdmissionRules.Namespace, session: Session) {
     rules = namespace
     batch = ReportBatch(
-      namespace: namespace.name, userID: userID, context: context, quota: namespace.quota, sealKey: namespace.sealKey)
+      namespace: namespace.name, userID: session.peer.userID, context: session.context, quota: namespace.quota,
+      sealKey: namespace.payloads.sealKey, app: namespace.followsAppVersions ? session.app : nil)
   }
 
   /// Whether `admitted` of a session with `context` belongs in this batch.
@@ -49,9 +50,9 @@ public struct BatchWriter: Sendable {
   ) throws(Refusal) {
     let start = batch.arena.count
     var row = begin(admitted, report, in: line)
-    if case .base64(let text) = report.payload {
+    if case .base64(let text) = report.payload, !admitted.leavesPayloadOut {
       do throws(Refusal) {
-        row.payload = try decode(text, in: line, max: admitted.namespace.payloadBytesMax)
+        row.payload = try decode(text, in: line, max: admitted.namespace.payloads.bytesMax)
       } catch {
         batch.arena.removeSubrange(start...)
         throw error
@@ -85,9 +86,11 @@ public struct BatchWriter: Sendable {
     if let id = report.reportID {
       id.append(from: line, to: &batch.arena)
       row.clientReportID = row.body.upperBound..<batch.arena.count
-    } else if batch.sealKey != nil, report.payload != .none {
+    } else if batch.sealKey != nil, report.payload != .none, !admitted.leavesPayloadOut {
       // The payload is sealed for its report's id, which the store would give too late.
-      batch.arena.append(contentsOf: Hex.random(byteCount: 16).utf8)
+      let id = Hex.random(byteCount: 16).utf8
+      batch.arena.append(contentsOf: id)
+      row.metaBytes += id.count - RowID.reportIDBytes
       row.clientReportID = row.body.upperBound..<batch.arena.count
     }
     return row

@@ -7,7 +7,7 @@ public import PrismProtocol
 public struct Intake: Sendable {
   /// The result of `take` for a report that was not refused.
   public struct Taken: Sendable {
-    /// false: its payload is still to come, by `appendPayload`.
+    /// false: its payload is still to come, by `appendPayload`. true with a payload that follows: it is not wanted.
     public let isWhole: Bool
     /// Bytes of a meta that had to be read by a filter or written again, because it collided with the common information; 0
     /// in most cases.
@@ -66,7 +66,7 @@ extension Intake {
     var rewrittenBytes = admitted.filteredBytes
     if case .rewritten = admitted.body { rewrittenBytes += admitted.metaBytes }
     if open?.takes(admitted, context: session.context) == false { seal() }
-    switch report.payload {
+    switch admitted.leavesPayloadOut ? .none : report.payload {
     case .following(let bytes):
       if bytes > available { seal() }
       let row = writing(admitted, session) { $0.begin(admitted, report, in: text, payloadBytes: bytes) }
@@ -80,6 +80,7 @@ extension Intake {
       }
       forgetEmptyBatch()
       try result.get()
+      if admitted.leavesPayloadOut { tally.leftOutPayloads += 1 }
       countRow()
       return Taken(isWhole: true, rewrittenBytes: rewrittenBytes)
     }
@@ -118,9 +119,7 @@ extension Intake {
   private mutating func writing<Result>(
     _ admitted: Admission.Admitted, _ session: Session, _ body: (inout BatchWriter) -> Result
   ) -> Result {
-    var writer =
-      open.take()
-      ?? BatchWriter(namespace: admitted.namespace, userID: session.peer.userID, context: session.context)
+    var writer = open.take() ?? BatchWriter(namespace: admitted.namespace, session: session)
     defer { open = writer }
     return body(&writer)
   }

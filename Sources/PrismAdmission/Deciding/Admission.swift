@@ -26,6 +26,8 @@ public enum Admission {
     public let metaBytes: Int
     /// The decision of a filter of its type; nil in most cases.
     public var mark: ReportBatch.Mark?
+    /// Its payload is too large and is not stored: `onLargePayload` is `meta`.
+    public internal(set) var leavesPayloadOut = false
     /// Bytes of a meta that a filter read; 0 in most cases.
     var filteredBytes = 0
 
@@ -80,13 +82,22 @@ public enum Admission {
     _ report: ScannedReport, in line: Span<UInt8>, _ body: Admitted.Body, _ accepted: Accepted, _ session: Session
   ) throws(Refusal) -> Admitted {
     let namespace = accepted.namespace
-    let metaBytes = mergedBytes(
-      body, report: report, in: line, type: namespace.monitorTypeBytes(accepted.type),
-      isBusiness: namespace.name.isBusiness, contextBytes: session.context.members.count,
-      createdTime: accepted.createdTime)
-    guard metaBytes <= Limits.metaBytesMax else { throw metaTooLarge(metaBytes) }
-    try check(report.payload, max: namespace.payloadBytesMax)
-    return Admitted(accepted, body: body, metaBytes: metaBytes)
+    func metaBytes(_ body: Admitted.Body) throws(Refusal) -> Int {
+      let bytes = mergedBytes(
+        body, report: report, in: line, type: namespace.monitorTypeBytes(accepted.type),
+        isBusiness: namespace.name.isBusiness, contextBytes: session.context.members.count,
+        createdTime: accepted.createdTime)
+      guard bytes <= Limits.metaBytesMax else { throw metaTooLarge(bytes) }
+      return bytes
+    }
+    let bytes = try metaBytes(body)
+    guard try leavesOut(report.payload, in: line, namespace) else {
+      return Admitted(accepted, body: body, metaBytes: bytes)
+    }
+    let noted = noting(report.payload.bytes(in: line), on: body, in: line)
+    var admitted = Admitted(accepted, body: noted, metaBytes: try metaBytes(noted))
+    admitted.leavesPayloadOut = true
+    return admitted
   }
 
   static func metaTooLarge(_ bytes: Int) -> Refusal {
@@ -106,15 +117,14 @@ public enum Admission {
     return given
   }
 
-  /// Step 8: of base64 the length that it decodes to.
-  static func check(_ payload: ScannedReport.Payload, max: Int) throws(Refusal) {
-    let bytes: Int
-    switch payload {
-    case .none: return
-    case .following(let count): bytes = count
-    case .base64(let text): bytes = text.hasEscapes ? 0 : text.range.count / 4 * 3 - 2
-    }
-    guard bytes <= max else { throw payloadTooLarge(max: max) }
+  /// Step 8. - Returns: whether the report is to be stored without its payload, which is too large.
+  static func leavesOut(
+    _ payload: ScannedReport.Payload, in line: Span<UInt8>, _ namespace: AdmissionRules.Namespace
+  ) throws(Refusal) -> Bool {
+    let max = namespace.payloads.bytesMax
+    guard payload != .none, payload.bytes(in: line) > max else { return false }
+    guard namespace.payloads.leavesLargeOnesOut else { throw payloadTooLarge(max: max) }
+    return true
   }
 
   static func payloadTooLarge(max: Int) -> Refusal {
@@ -144,6 +154,20 @@ extension Admission {
       let kept = members.joined(line) { !session.reserved.keys.contains($0) }
       return .rewritten(Rewritten(members: kept))
     }
+  }
+
+  /// The meta says how many bytes of payload were left out.
+  private static func noting(_ bytes: Int, on body: Admitted.Body, in line: Span<UInt8>) -> Admitted.Body {
+    var rewritten: Rewritten
+    switch body {
+    case .asWritten(let range):
+      rewritten = Rewritten(members: [])
+      rewritten.members.append(copying: line, range)
+    case .rewritten(let before): rewritten = before
+    }
+    if !rewritten.members.isEmpty { rewritten.members.append(UInt8(ascii: ",")) }
+    rewritten.members += "\"\(CommonInformation.payloadLeftOutKey)\":\(bytes)".utf8
+    return .rewritten(rewritten)
   }
 
   /// A crash reports an earlier run: its own members win, but not over what the daemon and the kernel say.

@@ -17,12 +17,11 @@ public final class AdmissionRules: Sendable {
     /// nil without patterns.
     private let metTypes: MetTypes?
     private let nearTypes: NearTypes
-    /// The largest payload that it takes.
-    public let payloadBytesMax: Int
+    let payloads: PayloadRules
+    /// An app that greets with another version than before has its older rows cleared.
+    let followsAppVersions: Bool
     /// The most that it may hold on disk.
     public let quota: StoreQuota
-    /// The public key to which payloads are sealed; nil: they are not.
-    let sealKey: [UInt8]?
 
     /// - Parameter requestBytesMax: what a request may hold in memory.
     init(_ configuration: NamespaceConfiguration, requestBytesMax: Int, _ tools: FilterTools) {
@@ -37,8 +36,11 @@ public final class AdmissionRules: Sendable {
         uniquingKeysWith: { first, _ in first })
       metTypes = MetTypes(configuration.monitorList)
       nearTypes = NearTypes(types.map(\.rowType.type.text))
-      payloadBytesMax = min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax)
-      (quota, sealKey) = (StoreQuota(configuration), configuration.sealKey)
+      payloads = PayloadRules(
+        bytesMax: min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax),
+        leavesLargeOnesOut: configuration.onLargePayload == .meta, sealKey: configuration.sealKey)
+      quota = StoreQuota(configuration)
+      followsAppVersions = configuration.followsAppVersions && configuration.isUpdateClear
     }
 
     func allows(_ peer: ReportingPeer) -> Bool {
@@ -121,7 +123,7 @@ public final class AdmissionRules: Sendable {
       })
     (configured, deviceID) = (snapshot.daemon.common, snapshot.daemon.deviceId)
     reserved = ReservedKeys(CommonInformation.reservedKeys(configured: configured))
-    payloadBytesMax = namespaces.values.map(\.payloadBytesMax).max() ?? 0
+    payloadBytesMax = namespaces.values.map(\.payloads.bytesMax).max() ?? 0
     // Base64 of 4 bytes becomes 3: a line and its payload together hold 7 quarters of the line.
     let lineBytes = min(Limits.lineBytesMax + (payloadBytesMax + 2) / 3 * 4, requestBytesMax / 7 * 4)
     (lineBytesMax, lineMemoryBytes) = (lineBytes, lineBytes / 4 * 7)

@@ -21,6 +21,8 @@ public enum CommonInformation {
   static let rowKeys: Set<String> = ["MONITOR_TYPE", "REPORT_ID", "IS_BIZ", createTimeKey]
   static let createTimeKey = "CREATE_TIME"
   static let monitorVersionKey = "APP_MONITOR_VERSION"
+  /// Of a report whose payload was too large and was left out: its bytes.
+  static let payloadLeftOutKey = "PAYLOAD_LEFT_OUT"
 
   /// Every key that a meta may collide with.
   static func reservedKeys(configured: [String: String]) -> Set<String> {

@@ -12,6 +12,8 @@ public struct Session: Sendable {
   public private(set) var context: CommonContext
   /// The same, taken apart, for a meta that collides with it.
   private(set) var commonMembers: [CommonMember]
+  /// The app and the version that it greeted with; nil without a version.
+  private(set) var app: AppVersion?
   /// The keys that a meta may collide with.
   private(set) var reserved: ReservedKeys
   private let host: HostFacts
@@ -62,6 +64,9 @@ public struct Session: Sendable {
     let own = Set(members.map(\.key))
     if !own.isEmpty { commonMembers = commonMembers.filter { !own.contains($0.key) } + members }
     context = CommonContext(members: CommonInformation.text(commonMembers))
+    app = greeting.app["APP_VERSION"].map {
+      AppVersion(name: greeting.app["APP_NAME"] ?? peer.processName ?? "", version: $0)
+    }
     prepareKeys()
   }
 

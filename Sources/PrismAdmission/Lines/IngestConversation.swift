@@ -182,6 +182,7 @@ extension IngestConversation {
     if taken.rewrittenBytes > 0 { extraCost += WorkTurn.Cost.question + taken.rewrittenBytes }
     if taken.isWhole {
       answers.expectRow(answerMode)
+      if case .following(let bytes) = report.payload, !framer.skip(bytes) { mustClose = true }
     } else if let bytes = intake.awaitedPayloadBytes {
       framer.expectPayload(bytes)
     }

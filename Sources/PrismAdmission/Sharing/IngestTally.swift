@@ -8,6 +8,8 @@ public struct IngestTally: Sendable, Equatable {
   public var stored = 0
   /// Reports that the `sample` of their type left out.
   public var sampled = 0
+  /// Reports that were taken without their payload, which was too large (`onLargePayload`).
+  public var leftOutPayloads = 0
   /// Refused reports by code.
   public var refused: [RefusalCode: Int] = [:]
 
@@ -19,6 +21,7 @@ public struct IngestTally: Sendable, Equatable {
     received += other.received
     stored += other.stored
     sampled += other.sampled
+    leftOutPayloads += other.leftOutPayloads
     if !other.refused.isEmpty { refused.merge(other.refused, uniquingKeysWith: +) }
   }
 

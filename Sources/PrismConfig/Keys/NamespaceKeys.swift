@@ -34,7 +34,7 @@ package enum NamespaceKeys {
       "clear rows that were stored under another `appVersion`"),
     Key(
       "appVersion", .text(bytesMax: 128), optional: \.value.appVersion, remote: .ifListed,
-      "the version of the app that reports; a change of it is an update"),
+      "the version of the app that reports; a change of it is an update. `auto`: `APP_VERSION` of each app's greeting"),
   ]
 
   private static let limits: [Key] = [
@@ -71,6 +71,10 @@ package enum NamespaceKeys {
     Key(
       "onFull", .choice, at: \.value.onFull, remote: .ifListed,
       "if the namespace is full: drop the oldest rows of the user who holds most (crashes last), or refuse new ones with `store_full`"
+    ),
+    Key(
+      "onLargePayload", .choice, at: \.value.onLargePayload, remote: .ifListed,
+      "if a payload is larger than `maxBodyMByte`: `refuse` the report with `payload_too_large`, or keep its `meta` alone, with `PAYLOAD_LEFT_OUT` as the number of bytes"
     ),
   ]
 

@@ -4,6 +4,8 @@ public import PrismProtocol
 public struct NamespaceConfiguration: Sendable, Equatable {
   /// The action when the namespace is full.
   public enum OnFull: String, Sendable, CaseIterable { case evictOldest, refuse }
+  /// A report whose payload is over `maxBodyBytes` is refused, or stored without the payload.
+  public enum OnLargePayload: String, Sendable, CaseIterable { case refuse, meta }
   /// Whether an accepted packet needs a receipt.
   public enum Receipt: String, Sendable, CaseIterable { case required, optional }
 
@@ -17,7 +19,7 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var isGather = true
   /// Whether a change of `appVersion` clears older rows, default on.
   public var isUpdateClear = true
-  /// The version of the app that reports; nil if not configured.
+  /// The version of the app that reports; `auto`: each app says it in its greeting; nil if not configured.
   public var appVersion: String?
   /// The largest batch before compression; also the largest payload.
   public var maxBodyBytes = 1_048_576
@@ -41,6 +43,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var maxUserBytes: Int?
   /// The action when the namespace is full, default `evictOldest`.
   public var onFull = OnFull.evictOldest
+  /// The fate of a report whose payload is too large, default `refuse`.
+  public var onLargePayload = OnLargePayload.refuse
   /// The cipher of packets.
   public var cipher = Cipher.aes128GCM
   /// The key to encrypt with: of `daemon.keys`. nil only where there is no `url`.
@@ -77,6 +81,11 @@ public struct NamespaceConfiguration: Sendable, Equatable {
       (self.userIDs, self.groupIDs, self.units) = (userIDs, groupIDs, units)
     }
   }
+
+  /// Whether each app says its version itself.
+  public var followsAppVersions: Bool { appVersion == "auto" }
+  /// `appVersion` if it is one; nil if each app says its own.
+  public var configuredAppVersion: String? { followsAppVersions ? nil : appVersion }
 
   /// True if packets leave this machine over plain http.
   public var isPlain: Bool {

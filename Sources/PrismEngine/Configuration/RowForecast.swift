@@ -94,6 +94,6 @@ extension RetentionPolicy {
   init(_ configuration: NamespaceConfiguration) {
     self.init(
       expirationDays: configuration.expirationDays, isUpdateClear: configuration.isUpdateClear,
-      appVersion: configuration.appVersion, maxBodyBytes: configuration.maxBodyBytes)
+      appVersion: configuration.configuredAppVersion, maxBodyBytes: configuration.maxBodyBytes)
   }
 }

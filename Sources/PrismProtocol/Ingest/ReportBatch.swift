@@ -76,6 +76,8 @@ public struct ReportBatch: Sendable {
   /// The public key to which payloads are sealed before they are stored; nil: they are stored as they are. Each row with a
   /// payload has a `clientReportID` then.
   public let sealKey: [UInt8]?
+  /// The app whose older rows are to be cleared when its version changes (`appVersion: auto`); nil: rows stay.
+  public let app: AppVersion?
   /// The types of the rows; a row refers to one by its index.
   public var types: [RowType] = []
   /// The reports in the order in which they arrived.
@@ -86,10 +88,11 @@ public struct ReportBatch: Sendable {
   public var arena: [UInt8] = []
 
   public init(
-    namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota, sealKey: [UInt8]? = nil
+    namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota, sealKey: [UInt8]? = nil,
+    app: AppVersion? = nil
   ) {
     (self.namespace, self.userID, self.context, self.quota) = (namespace, userID, context, quota)
-    self.sealKey = sealKey
+    (self.sealKey, self.app) = (sealKey, app)
   }
 }
 

@@ -28,6 +28,23 @@ public struct ScannedReport: Sendable, Equatable {
     /// That many raw bytes follow the line.
     case following(bytes: Int)
     case base64(ScannedString)
+
+    /// Bytes of the payload; of base64 the length that it decodes to if it is sound.
+    public func bytes(in line: Span<UInt8>) -> Int {
+      switch self {
+      case .none: return 0
+      case .following(let bytes): return bytes
+      case .base64(let text):
+        let (count, last): (Int, [UInt8])
+        if text.hasEscapes {  // some encoders write a slash as \/
+          let plain = Array(text.string(in: line).utf8)
+          (count, last) = (plain.count, plain.suffix(2))
+        } else {
+          (count, last) = (text.range.count, text.range.suffix(2).map { line[$0] })
+        }
+        return max(0, count / 4 * 3 - last.count { $0 == UInt8(ascii: "=") })
+      }
+    }
   }
 
   /// nil: `prism`.

@@ -46,6 +46,7 @@ struct Appending {
   private func store(_ batch: ReportBatch) throws(SQLiteError) -> BatchOutcome {
     let memory = transaction.memory
     let namespace = try transaction.number(of: batch.namespace)
+    if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
     var writer = try RowWriter(
       batch: batch, namespace: namespace, types: numbers(of: batch.types),
       context: contextUse(batch, namespace: namespace), transaction)

@@ -24,6 +24,7 @@ struct Maintenance {
     file.noteLeftBehind()
     if try countMoreShares() { return true }
     if try sweepContexts() { return true }
+    if try AppUpdates.clearSlice(in: file) { return true }
     let isMore = try RetentionPolicies(file).expireSlice()
     try forget()
     let isMoreFree = try file.read { (transaction) throws(SQLiteError) in

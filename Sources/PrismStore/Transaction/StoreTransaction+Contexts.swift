@@ -15,6 +15,11 @@ extension StoreTransaction {
     }
   }
 
+  /// The members of a context; nil as below.
+  func members(ofContext id: Int64, namespace: Int) throws(SQLiteError) -> [UInt8]? {
+    try context(id, namespace: namespace)?.members
+  }
+
   /// nil if there is no such context, or it fails its checksum.
   private func context(_ id: Int64, namespace: Int) throws(SQLiteError) -> ContextRecord? {
     if let stored = state.contexts.stored(id) { return stored }

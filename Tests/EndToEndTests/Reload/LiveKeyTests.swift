@@ -70,6 +70,9 @@ import Testing
       key: "maxBodyMByte", shopBefore: shop + "\nmaxBodyMByte: 2", shopAfter: shop, seen: sendPayload,
       expected: ["stored", "payload_too_large"]),
     Row(
+      key: "onLargePayload", shopBefore: shop, shopAfter: shop + "\nonLargePayload: meta", seen: sendPayload,
+      expected: ["payload_too_large", "stored"]),
+    Row(
       key: "allow.users", shopAfter: shop + "\nallow: {users: [54321]}", seen: send, expected: ["stored", "forbidden"]),
     Row(
       key: "maxStoreMByte, onFull", shopBefore: shop + "\nmaxBodyMByte: 2",
