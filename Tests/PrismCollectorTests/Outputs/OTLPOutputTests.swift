@@ -62,6 +62,26 @@ struct OTLPOutputTests {
     #expect(times == [["0", "1"], ["2"], ["3"]])
   }
 
+  @Test("after a failure only what the other side lacks is sent again")
+  func onlyTheRest() async throws {
+    let requests = Mutex<[String]>([])
+    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
+      let isFirst = requests.withLock { requests in
+        requests.append(request.path)
+        return requests.count { $0 == request.path } == 1
+      }
+      return HTTPResponse(status: isFirst && request.path == OTLPSignal.traces.path ? 503 : 200)
+    }
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    var some = ["otel.metric", "otel.log", "otel.span"].map { Self.report($0, #""name":"a""#) }
+    for index in some.indices { some[index].id = Int64(index + 1) }
+    await #expect(throws: OutputFailure.self) { try await output.deliver(some) }
+    #expect(try await output.deliver(some) == 0)
+    #expect(requests.withLock { $0 } == ["/v1/logs", "/v1/traces", "/v1/traces", "/v1/metrics"])
+    await output.close()
+    await server.stop()
+  }
+
   @Test("each signal goes to its path, and what an answer refuses in part is counted and not sent again")
   func partialSuccess() async throws {
     let paths = Mutex<[String]>([])

@@ -20,28 +20,44 @@ actor OTLPOutput: ReportOutput {
 
   private let options: Options
   private var handle: CurlHandle?
+  /// Of reports that come again because others failed: those that the other side answered for, and how many it refused.
+  private var answered: (ids: Set<Int64>, refused: Int) = ([], 0)
 
   init(_ options: Options) { self.options = options }
 
   func close() { handle = nil }
 
   /// Sends requests of at most 4 MiB of metas and payloads, one after the other, each signal in the order of its reports.
+  /// After a failure the reports come again: those that the other side took are not sent again.
   func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> Int {
-    let records = reports.map { (record: OTLPRecord($0), bytes: $0.meta.count + ($0.payload?.count ?? 0)) }
-    var refused = 0
-    for signal in OTLPSignal.allCases {
-      var (part, bytes) = ([OTLPRecord](), 0)
-      for (record, size) in records where record.signal == signal {
-        if bytes + size > Self.requestBytesMax, !part.isEmpty {
-          refused += try send(part, as: signal)
-          (part, bytes) = ([], 0)
-        }
-        part.append(record)
-        bytes += size
-      }
-      if !part.isEmpty { refused += try send(part, as: signal) }
+    for part in Self.parts(of: reports.filter { !answered.ids.contains($0.id) }) {
+      answered.refused += try send(part.records, as: part.signal)
+      answered.ids.formUnion(part.ids)
     }
-    return refused
+    defer { answered = ([], 0) }
+    return answered.refused
+  }
+
+  private typealias Part = (signal: OTLPSignal, records: [OTLPRecord], ids: [Int64])
+
+  /// The reports of one request each.
+  private static func parts(of reports: [StoredReport]) -> [Part] {
+    let all = reports.map { (record: OTLPRecord($0), id: $0.id, bytes: $0.meta.count + ($0.payload?.count ?? 0)) }
+    var parts: [Part] = []
+    for signal in OTLPSignal.allCases {
+      var (part, bytes): (Part, Int) = ((signal, [], []), 0)
+      for one in all where one.record.signal == signal {
+        if bytes + one.bytes > requestBytesMax, !part.ids.isEmpty {
+          parts.append(part)
+          (part, bytes) = ((signal, [], []), 0)
+        }
+        part.records.append(one.record)
+        part.ids.append(one.id)
+        bytes += one.bytes
+      }
+      if !part.ids.isEmpty { parts.append(part) }
+    }
+    return parts
   }
 
   /// - Returns: how many reports the answer refuses for good. A refused request of several is sent again one by one, so
