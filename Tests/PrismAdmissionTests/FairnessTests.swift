@@ -128,7 +128,7 @@ struct FairnessTests {
   @Test("large requests whose beginnings fill a share don't wait for ever: one after the other goes on")
   func largeRequestsBegun() {
     var budget = budget(Dictionary(uniqueKeysWithValues: (1...15).map { ($0, 1) }))
-    let large = 14 * Self.turn
+    let large = 8 * Self.turn
     for connection in 1...15 { budget.set(connection, bytes: Self.turn, batchBytes: 0, requestBytes: large) }
     for next in 1...15 {
       #expect(budget.mayWork(next, requestBytes: large) == true, "\(next)")

@@ -2,7 +2,7 @@
 /// before their commit, answers that are not read. Pure.
 ///
 /// All hold at most `bytesMax`, and a user at most a quarter of it. If requests that are not whole fill the quarter, so that no
-/// request could go on, one large request may go past it. A connection holds half of that, but for one large
+/// request could go on, one large request at a time may go past it. A connection holds half of that, but for one large
 /// request, and at most as much as is still free for all. So there is always room left for one more. Before a connection
 /// works it reserves what one turn can add, or the whole of a large request. So no limit is passed, and a request that was
 /// begun can be finished.
@@ -35,6 +35,8 @@ public struct PendingBudget: Sendable {
   public var bytesMax: Int
   private var holdings: [Int: Holding] = [:]
   private var users: [UInt32: User] = [:]
+  /// The connection whose large request went past its user's share.
+  private var pastShare: Int?
   /// Held and reserved, of all.
   public private(set) var bytes = 0
 
@@ -62,6 +64,7 @@ public struct PendingBudget: Sendable {
     users[holding.user]?.batchBytes -= holding.batchBytes
     users[holding.user]?.holdings -= 1
     if holding.isLarge { users[holding.user]?.largeRequests -= 1 }
+    if pastShare == connection { pastShare = nil }
     if holding.isConnection { users[holding.user]?.connections -= 1 }
     if users[holding.user]?.privileged == connection { users[holding.user]?.privileged = nil }
     if users[holding.user]?.holdings == 0 { users[holding.user] = nil }
@@ -92,6 +95,7 @@ public struct PendingBudget: Sendable {
     holding.isLarge = holding.reserved > 0
     holdings.values[place] = holding
     if holding.isLarge != before.isLarge { users.values[owner].largeRequests += holding.isLarge ? 1 : -1 }
+    if !holding.isLarge, pastShare == connection { pastShare = nil }
     bytes += holding.charged - before.charged
     users.values[owner].bytes += holding.charged - before.charged
     users.values[owner].batchBytes += batchBytes - before.batchBytes
@@ -111,9 +115,10 @@ public struct PendingBudget: Sendable {
     if requestBytes == 0, wanted > userBytesMax / 2 { return false }
     if more > room(of: user) {
       guard user.batchBytes == 0, user.privileged ?? connection == connection,
-        more <= roomOfPrivileged(user, isLarge: requestBytes > 0, isBegun: holding.isLarge)
+        more <= roomOfPrivileged(connection, of: user, isLarge: requestBytes > 0, isBegun: holding.isLarge)
       else { return false }
       users.values[owner].privileged = connection
+      if requestBytes > 0 { pastShare = connection }
     }
     guard more > 0 else { return true }
     holdings.values[place].reserved = wanted
@@ -128,10 +133,11 @@ public struct PendingBudget: Sendable {
 
   /// The bytes that the user's privileged connection may take on.
   /// - Parameter isBegun: it has memory for its large request already.
-  private func roomOfPrivileged(_ user: User, isLarge: Bool, isBegun: Bool) -> Int {
-    let free = (bytesMax - bytes) / 2
-    guard isLarge else { return min(userBytesMax - user.bytes, free) }
-    return user.largeRequests == (isBegun ? 1 : 0) ? free : 0
+  private func roomOfPrivileged(_ connection: Int, of user: User, isLarge: Bool, isBegun: Bool) -> Int {
+    guard isLarge else { return min(userBytesMax - user.bytes, (bytesMax - bytes) / 2) }
+    // Room past a share is taken from others: one request of all users has it at a time.
+    guard user.largeRequests == (isBegun ? 1 : 0), pastShare ?? connection == connection else { return 0 }
+    return (bytesMax - bytes) / 4
   }
 
   /// The bytes that `user` may take on. Room for one turn is left in its share, and as much as it holds then is left free for
