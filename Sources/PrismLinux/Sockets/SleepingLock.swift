@@ -2,6 +2,7 @@ import Glibc
 
 /// A lock whose waiters sleep soon. Those of Swift's `Mutex` spin in the kernel as long as the holder runs. Where the cores
 /// are few, that is time which the holder's clients need.
+/// Sendable: it holds a lock and nothing else.
 final class SleepingLock: @unchecked Sendable {
   private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 

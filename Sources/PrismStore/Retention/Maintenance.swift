@@ -24,8 +24,9 @@ struct Maintenance {
     file.noteLeftBehind()
     if try countMoreShares() { return true }
     if try sweepContexts() { return true }
-    if try AppUpdates.clearSlice(in: file) { return true }
-    let isMore = try RetentionPolicies(file).expireSlice()
+    // A client that changes its version again and again keeps nothing else waiting.
+    let isClearing = try AppUpdates.clearSlice(in: file)
+    let isMore = try RetentionPolicies(file).expireSlice() || isClearing
     try forget()
     let isMoreFree = try file.read { (transaction) throws(SQLiteError) in
       try giveBackPages(transaction.database.connection)
