@@ -116,7 +116,7 @@ soak-clients: clients ## 100,000 reports from eight threads for each client libr
 test-release: mutants test-package ## what a release needs beside make test: every mutant is killed, the package works
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
-	PYTHONPATH=Tests/MachineTests python3 -m unittest test_guide test_install test_packages test_units
+	PYTHONPATH=Tests/MachineTests python3 -m unittest test_guide test_install test_packages test_sources test_units
 
 test-images: images ## the OCI images: what is in them, and a report from one to the other
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_images

@@ -173,6 +173,7 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
   ("yaml", "YAML", ["PrismConfig"]),
   ("otlp", "OTLP", ["PrismInputs", "PrismProtocol"]),
   ("msgpack", "MsgPack", ["PrismInputs", "PrismAdmission", "PrismPacket", "PrismProtocol"]),
+  ("crash-spool", "CrashSpool", ["PrismLinux", "PrismAdmission", "PrismProtocol"]),
   ("salvage", "Salvage", ["PrismStore", "PrismSalvage", "PrismSQLite"]),
 ]
 if Context.environment["PRISM_FUZZ"] != nil {

@@ -30,6 +30,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def accepts(port):
+    """Whether a program takes connections on this port of the loopback interface."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def wait_until(condition, what, seconds=60):
     end = time.monotonic() + seconds
     while not condition():

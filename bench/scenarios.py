@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 
-from harness import TOOLS, Collector, Daemon, Link, Sink, free_port
+from harness import TOOLS, Collector, Daemon, Link, Sink, accepts, free_port, wait_until
 
 
 def ingest(programs, events, *load, **daemon):
@@ -151,6 +151,7 @@ def requests(programs, protocol, events, batch):
     port = free_port()
     keys = f"{protocol}: {{listen: 127.0.0.1:{port}, namespace: bench}}\n"
     with Daemon(programs, daemon_keys=keys, types="{type: otel.log}, {type: app}") as prism:
+        wait_until(lambda: accepts(port), protocol)
         done = subprocess.run(
             [TOOLS / "requests", protocol, "--tcp", str(port), "--events", str(events), "--batch", str(batch)],
             capture_output=True, check=True, text=True)

@@ -44,9 +44,10 @@ enum MsgPackHarness {
     let result = try? ForwardMessage(0..<message.count, of: message.span) { bytes, bytesMax in
       try? gunzip(bytes[...], bytesMax: min(bytesMax, 1 << 20), takesSeveral: true)
     }
-    for event in result?.events.prefix(50) ?? [] where !event.record.members.isEmpty {
+    for event in result?.events.prefix(50) ?? [] where !event.members.isEmpty {
+      let members = result?.text[event.members] ?? []
       precondition(
-        (try? JSONValue(parsing: [0x7B] + event.record.members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
+        (try? JSONValue(parsing: [0x7B] + members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
         "a record is no JSON object")
     }
     _ = SharedKey(text: [1]).answer(toPing: message, nonce: [2])

@@ -20,7 +20,7 @@ PACKAGES = SOURCE / ".build" / "deb"
 SUITE = "bookworm"
 MIRROR = os.environ.get("PRISM_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 # What a person would have beside a minimal system; the package's own dependencies come by apt.
-EXTRA = ["systemd", "systemd-sysv", "dbus", "curl", "netcat-openbsd", "sqlite3"]
+EXTRA = ["systemd", "systemd-sysv", "systemd-coredump", "libdw1", "dbus", "curl", "netcat-openbsd", "sqlite3"]
 PATIENCE_SECONDS = 120
 # Where the installed collector listens.
 READER = "/var/lib/prism-collector/reader.sock"
@@ -80,6 +80,8 @@ def make_tree(root):
     (root / "etc/machine-id").write_text("")  # each boot finds its own
     for unit in ["apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer"]:
         (root / "etc/systemd/system" / unit).symlink_to("/dev/null")
+    # It would set the kernel's one core_pattern, which is the host's too.
+    (root / "etc/sysctl.d/50-coredump.conf").symlink_to("/dev/null")
 
 
 def say(text):

@@ -12,7 +12,8 @@ struct EventRecordTests {
   func containers(bytes: [UInt8]) {
     var reader = MsgPackReader(0..<bytes.count)
     do throws(MsgPackReader.Fault) {
-      _ = try EventRecord(&reader, bytes.span)
+      var text: [UInt8] = []
+      _ = try EventRecord.append(&reader, bytes.span, to: &text)
       Issue.record("the record is taken")
     } catch {
       guard case .malformed = error else {

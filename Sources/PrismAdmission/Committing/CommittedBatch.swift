@@ -35,18 +35,11 @@ public struct CommittedBatch: Sendable {
       if let failure { return .refused(failure) }
       switch exceptions.first?.row == row ? exceptions.removeFirst().what : nil {
       case .refused(let refusal): return .refused(refusal)
-      case .duplicate: return .duplicate(reportID: reportID(row))
+      case .duplicate: return .duplicate
       case .sampledOut: return .sampled
-      case .collapsed(let given): return .stored(reportID: firstID(row, given))
-      case nil: return .stored(reportID: reportID(row))
+      case .collapsed, nil: return .stored
       }
     }
-  }
-
-  private func reportID(_ row: Int) -> String {
-    var bytes: [UInt8] = []
-    append(reportIDOf: row, to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// Of the report on whose row this one was counted.

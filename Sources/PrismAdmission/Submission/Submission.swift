@@ -8,7 +8,7 @@ public struct Submission: Sendable {
   /// The sender, and the common information.
   public let source: SubmissionSource
   /// Namespace, type, report id and meta, one after the other.
-  let text: [UInt8]
+  private(set) var text: [UInt8]
   private let namespaceEnd: Int
   private let typeEnd: Int
   private let idEnd: Int
@@ -24,17 +24,51 @@ public struct Submission: Sendable {
     _ type: String, in namespace: String, meta: some Sequence<UInt8>, payload: [UInt8]? = nil,
     createdTime: Int64? = nil, reportID: ReportID? = nil, from source: SubmissionSource
   ) {
-    var text = Array(namespace.utf8)
+    let id = reportID?.text ?? ""
+    self.init(namespace, type, id, metaBytes: meta.underestimatedCount, payload, createdTime, source) { text in
+      let start = text.count
+      text += meta
+      text.replaceLineFeeds(from: start)
+    }
+  }
+
+  /// - Parameter members: of a meta, as JSON on one line, without the braces around them; the rest is as `meta:` has it.
+  public init(
+    _ type: String, in namespace: String, members: Span<UInt8>, payload: [UInt8]? = nil, createdTime: Int64? = nil,
+    reportID: ReportID? = nil, from source: SubmissionSource
+  ) {
+    let id = reportID?.text ?? ""
+    self.init(namespace, type, id, metaBytes: members.count + 2, payload, createdTime, source) { text in
+      text.append(UInt8(ascii: "{"))
+      text.append(copying: members, members.indices)
+      text.append(UInt8(ascii: "}"))
+    }
+  }
+
+  private init(
+    _ namespace: String, _ type: String, _ reportID: String, metaBytes: Int, _ payload: [UInt8]?,
+    _ createdTime: Int64?, _ source: SubmissionSource, appendMeta: (inout [UInt8]) -> Void
+  ) {
+    var text: [UInt8] = []
+    text.reserveCapacity(namespace.utf8.count + type.utf8.count + reportID.utf8.count + metaBytes)
+    text += namespace.utf8
     namespaceEnd = text.count
     text += type.utf8
     typeEnd = text.count
-    if let reportID { text += reportID.text.utf8 }
+    text += reportID.utf8
     idEnd = text.count
-    text += meta
-    for index in idEnd..<text.count where text[index] == UInt8(ascii: "\n") || text[index] == UInt8(ascii: "\r") {
-      text[index] = UInt8(ascii: " ")
-    }
+    appendMeta(&text)
     (self.source, self.text, self.payload, self.createdTime) = (source, text, payload, createdTime)
+  }
+
+  /// The members of its meta, without the braces around them.
+  public var members: ArraySlice<UInt8> { text[(idEnd + 1)..<(text.count - 1)] }
+
+  /// The same report with other members.
+  public func replacing(members: [UInt8]) -> Submission {
+    var result = self
+    result.text.replaceSubrange((idEnd + 1)..<(text.count - 1), with: members)
+    return result
   }
 
   /// Bytes that it holds in memory.
@@ -58,5 +92,17 @@ public struct Submission: Sendable {
     return ReportName(
       namespace: part(0..<namespaceEnd), type: part(namespaceEnd..<typeEnd),
       reportID: idEnd > typeEnd ? part(typeEnd..<idEnd) : nil)
+  }
+}
+
+extension [UInt8] {
+  /// Line feeds and carriage returns become spaces.
+  fileprivate mutating func replaceLineFeeds(from start: Int) {
+    withUnsafeMutableBufferPointer { bytes in
+      for index in start..<bytes.count {
+        let isLineFeed = bytes[index] == UInt8(ascii: "\n") || bytes[index] == UInt8(ascii: "\r")
+        bytes[index] = isLineFeed ? UInt8(ascii: " ") : bytes[index]
+      }
+    }
   }
 }

@@ -1,93 +1,89 @@
 import PrismProtocol
 
-/// A record of the forward protocol as a report has it.
-struct EventRecord: Equatable {
-  /// The record's members as JSON, without braces.
-  var members: [UInt8] = []
-  /// The first top-level field with a binary value.
-  var payload: [UInt8]?
-
+/// Writes a record of the forward protocol as a report has it.
+enum EventRecord {
   /// Names the field that became the payload.
   static let payloadKey = "PAYLOAD_FIELD"
 
-  /// Reads a map from `reader`.
-  /// - Throws: `tooDeep`, `incomplete`, `malformed`.
-  init(_ reader: inout MsgPackReader, _ input: Span<UInt8>) throws(MsgPackReader.Fault) {
+  /// Reads a map from `reader`, and appends its members as JSON, without braces.
+  /// - Returns: the first top-level field with a binary value.
+  /// - Throws: `tooDeep`, `incomplete`, `malformed`; then `output` ends somewhere within the record.
+  static func append(
+    _ reader: inout MsgPackReader, _ input: Span<UInt8>, to output: inout [UInt8]
+  ) throws(MsgPackReader.Fault) -> [UInt8]? {
     guard case .map(let count) = try reader.next(input) else { throw .malformed(offset: reader.position) }
-    var writer = MsgPackJSON()
-    for _ in 0..<count {
-      let key = try writer.key(&reader, input)
+    var payload: [UInt8]?
+    for index in 0..<count {
+      if index > 0 { output.append(.comma) }
+      let start = output.count
+      try output.append(key: &reader, input)
       let value = try reader.next(input)
-      if !members.isEmpty { members.append(.comma) }
       if case .binary(let range) = value, payload == nil {
         payload = [UInt8](copying: input.extracting(range))
-        JSONValue.append(quoted: Self.payloadKey, to: &members)
-        members.append(.colon)
-        members += key
+        var named: [UInt8] = []
+        JSONValue.append(quoted: payloadKey, to: &named)
+        output.insert(contentsOf: named + [.colon], at: start)
       } else {
-        members += key
-        members.append(.colon)
-        try writer.append(value, &reader, input, to: &members, depth: 1)
+        output.append(.colon)
+        try output.append(value, &reader, input, depth: 1)
       }
     }
+    return payload
   }
 }
 
-/// Writes msgpack values as JSON.
-struct MsgPackJSON {
-  private var scratch: [UInt8] = []
-
+// Writes msgpack values as JSON.
+extension [UInt8] {
   /// A map's key as a JSON string; a number, a bool and nil as their JSON text. A map or an array as a key is malformed: keys
   /// within keys would double their escapes at each level.
-  mutating func key(_ reader: inout MsgPackReader, _ input: Span<UInt8>) throws(MsgPackReader.Fault) -> [UInt8] {
-    var result: [UInt8] = []
+  fileprivate mutating func append(
+    key reader: inout MsgPackReader, _ input: Span<UInt8>
+  ) throws(MsgPackReader.Fault) {
     switch try reader.next(input) {
-    case .string(let range), .binary(let range): result.appendQuoted(input.extracting(range))
+    case .string(let range), .binary(let range): appendQuoted(input.extracting(range))
     case .map, .array: throw .malformed(offset: reader.position)
     case let token:
       var text: [UInt8] = []
-      try append(token, &reader, input, to: &text, depth: 1)
-      result.appendQuoted(text.span)
+      try text.append(token, &reader, input, depth: 1)
+      appendQuoted(text.span)
     }
-    return result
   }
 
   /// - Parameter depth: containers around the value.
-  mutating func append(
-    _ token: MsgPackReader.Token, _ reader: inout MsgPackReader, _ input: Span<UInt8>, to output: inout [UInt8],
-    depth: Int
+  fileprivate mutating func append(
+    _ token: MsgPackReader.Token, _ reader: inout MsgPackReader, _ input: Span<UInt8>, depth: Int
   ) throws(MsgPackReader.Fault) {
     guard depth < MsgPackReader.depthMax else { throw .tooDeep }
     switch token {
-    case .null: output.append(word: "null")
-    case .bool(let value): output.append(word: value ? "true" : "false")
-    case .signed(let number): output.appendDecimal(number)
-    case .unsigned(let number): output.appendDecimal(number)
-    case .double(let number): output.appendNumber(number)
-    case .string(let range): output.appendQuoted(input.extracting(range))
-    case .binary(let range): output.append(base64: input.extracting(range))
+    case .null: append(word: "null")
+    case .bool(let value): append(word: value ? "true" : "false")
+    case .signed(let number): appendDecimal(number)
+    case .unsigned(let number): appendDecimal(number)
+    case .double(let number): appendNumber(number)
+    case .string(let range): appendQuoted(input.extracting(range))
+    case .binary(let range): append(base64: input.extracting(range))
     case .other(let type, let range):
       if let time = EventTime(type: type, input.extracting(range)) {
-        output.append(contentsOf: time.text.utf8)
+        append(contentsOf: time.text.utf8)
       } else {
-        output.append(base64: input.extracting(range))
+        append(base64: input.extracting(range))
       }
     case .array(let count):
-      output.append(.openBracket)
+      append(.openBracket)
       for index in 0..<count {
-        if index > 0 { output.append(.comma) }
-        try append(try reader.next(input), &reader, input, to: &output, depth: depth + 1)
+        if index > 0 { append(.comma) }
+        try append(try reader.next(input), &reader, input, depth: depth + 1)
       }
-      output.append(.closeBracket)
+      append(.closeBracket)
     case .map(let count):
-      output.append(.openBrace)
+      append(.openBrace)
       for index in 0..<count {
-        if index > 0 { output.append(.comma) }
-        output += try key(&reader, input)
-        output.append(.colon)
-        try append(try reader.next(input), &reader, input, to: &output, depth: depth + 1)
+        if index > 0 { append(.comma) }
+        try append(key: &reader, input)
+        append(.colon)
+        try append(try reader.next(input), &reader, input, depth: depth + 1)
       }
-      output.append(.closeBrace)
+      append(.closeBrace)
     }
   }
 }

@@ -71,7 +71,7 @@ public actor ForwardInput: StreamInput {
     _ messages: [ForwardReports], _ peer: ReportingPeer, _ sink: any SubmissionSink
   ) async -> InputAnswer {
     var refusedCount = messages.reduce(0) { $0 + $1.unusableCount }
-    for part in ForwardReports.parts(of: messages) {
+    for part in ForwardParts(messages) {
       guard let refused = await submit(part, peer, sink) else {
         return InputAnswer(status: 503, body: [], mustClose: true)
       }

@@ -3,11 +3,16 @@ struct ForwardMessage: Equatable {
   struct Event: Equatable {
     /// Milliseconds since 1970; nil: not given, or not a time that a report may have.
     var time: Int64?
-    var record: EventRecord
+    /// The record's members, in `text`.
+    var members: Range<Int>
+    /// The first top-level field with a binary value.
+    var payload: [UInt8]?
   }
 
   var tag = ""
   var events: [Event] = []
+  /// The members of all records as JSON, without braces, one record after the other.
+  var text: [UInt8] = []
   /// The id that is sent back after the commit; nil: the sender wants no answer.
   var chunk: [UInt8]?
   /// Events that cannot become reports: not `[time, record]`, or over `MsgPackReader.depthMax` levels deep.
@@ -44,6 +49,7 @@ struct ForwardMessage: Equatable {
       case .string(let name) = try reader.next(input)
     else { return .failure(.notForward) }
     tag = input.text(name)
+    text.reserveCapacity(range.count)
     let optionIndex: Int
     var packed: Range<Int>?
     let second = try reader.next(input)
@@ -103,10 +109,12 @@ struct ForwardMessage: Equatable {
   private mutating func takeRecord(
     _ time: EventTime?, _ reader: inout MsgPackReader, _ input: Span<UInt8>
   ) throws(MsgPackReader.Fault) {
-    let start = reader.position
+    let (start, textStart) = (reader.position, text.count)
     do throws(MsgPackReader.Fault) {
-      events.append(Event(time: time?.unixMilliseconds, record: try EventRecord(&reader, input)))
+      let payload = try EventRecord.append(&reader, input, to: &text)
+      events.append(Event(time: time?.unixMilliseconds, members: textStart..<text.count, payload: payload))
     } catch {
+      text.removeLast(text.count - textStart)
       reader.position = start
       try reader.skip(input)
       unusableCount += 1
@@ -145,6 +153,7 @@ struct ForwardMessage: Equatable {
     guard let entries = unpack([UInt8](copying: input.extracting(range)), Self.unpackedBytesMax) else {
       return .failure(.compression)
     }
+    text.reserveCapacity(entries.count)
     return try takeEntries(0..<entries.count, entries.span)
   }
 

@@ -6,8 +6,6 @@ import PrismProtocol
 
 /// Makes reports of the events of one message (docs/forward.md, "What becomes of an event"). Pure.
 struct ForwardReports {
-  /// Reports that one commit takes together.
-  private static let partMax = (records: 1000, bytes: 512 * 1024)
   /// The member that names the tag where the type is another text.
   static let tagKey = "FLUENT_TAG"
 
@@ -17,7 +15,7 @@ struct ForwardReports {
   private let source: SubmissionSource
   private let commonBytes: Int
   /// The beginning of all report ids; nil: the message has no chunk, and its events are stored as often as it comes.
-  private let idPrefix: String?
+  private let idPrefix: ReportID?
 
   init(_ message: ForwardMessage, _ configuration: DaemonConfiguration.Forward, peer: ReportingPeer) {
     self.message = message
@@ -29,16 +27,19 @@ struct ForwardReports {
     commonBytes = members.isEmpty ? 0 : 300
     source = SubmissionSource(peer: peer, members: members, sessionID: "forward")
     idPrefix = message.chunk.flatMap { chunk in
-      (try? Hashing.sha256(chunk)).map { "f" + Hex.encode($0.prefix(16)) + "-" }
+      (try? Hashing.sha256(chunk)).flatMap { ReportID("f" + Hex.encode($0.prefix(16)) + "-") }
     }
   }
 
   /// Events that can't become reports.
   var unusableCount: Int { message.unusableCount }
 
-  /// Bytes of memory that the reports need.
+  /// Bytes of memory that the reports need until all are stored.
   var memoryBytes: Int {
-    message.events.reduce(0) { $0 + 2 * $1.record.members.count + ($1.record.payload?.count ?? 0) }
+    message.text.count
+      + message.events.reduce(0) {
+        $0 + MemoryLayout<ForwardMessage.Event>.stride + ($1.payload?.count ?? 0)
+      }
   }
 
   /// `{"ack": chunk}`; empty if the sender wants no answer.
@@ -50,30 +51,39 @@ struct ForwardReports {
     return result
   }
 
-  /// In the order of the events; each part is small enough for one commit.
-  static func parts(of messages: [ForwardReports]) -> [[InputReport]] {
-    var (parts, bytes): ([[InputReport]], Int) = ([[]], 0)
-    for message in messages {
-      for (index, event) in message.message.events.enumerated() {
-        if parts[parts.count - 1].count >= partMax.records || bytes >= partMax.bytes {
-          parts.append([])
-          bytes = 0
-        }
-        let report = message.report(event, index)
-        parts[parts.count - 1].append(report)
+  /// nil behind the last one.
+  func report(_ index: Int) -> InputReport? {
+    guard index < message.events.count else { return nil }
+    let event = message.events[index]
+    let submission = Submission(
+      type, in: namespace, members: message.text.span.extracting(event.members), payload: event.payload,
+      createdTime: event.time, reportID: idPrefix?.numbered(index), from: source)
+    return InputReport(submission: submission, commonBytes: commonBytes)
+  }
+}
+
+/// The reports of messages in the order of their events, in parts that are small enough for one commit. A part is made when it
+/// is asked for: only one of them needs memory.
+struct ForwardParts: Sequence, IteratorProtocol {
+  private static let partMax = (records: 1000, bytes: 512 * 1024)
+
+  private var messages: ArraySlice<ForwardReports>
+  private var index = 0
+
+  init(_ messages: [ForwardReports]) { self.messages = messages[...] }
+
+  mutating func next() -> [InputReport]? {
+    var (part, bytes): ([InputReport], Int) = ([], 0)
+    while let message = messages.first, part.count < Self.partMax.records, bytes < Self.partMax.bytes {
+      if let report = message.report(index) {
+        index += 1
         bytes += report.submission.bytes
+        part.append(report)
+      } else {
+        messages.removeFirst()
+        index = 0
       }
     }
-    return parts.filter { !$0.isEmpty }
-  }
-
-  private func report(_ event: ForwardMessage.Event, _ index: Int) -> InputReport {
-    let id = idPrefix.flatMap { ReportID($0 + String(index)) }
-    let (type, namespace, source) = (type, namespace, source)
-    return InputReport(members: event.record.members, commonBytes: commonBytes) { members in
-      Submission(
-        type, in: namespace, meta: [UInt8.openBrace] + members + [.closeBrace], payload: event.record.payload,
-        createdTime: event.time, reportID: id, from: source)
-    }
+    return part.isEmpty ? nil : part
   }
 }

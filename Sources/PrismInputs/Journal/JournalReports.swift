@@ -34,10 +34,11 @@ struct JournalReports {
     _ type: String, _ members: [UInt8], _ entry: JournalEntry, _ source: SubmissionSource, payload: [UInt8]? = nil
   ) -> Submission {
     let hash = (try? Hashing.sha256(Array(entry.cursor.utf8))) ?? []
-    let kept = members.count <= Self.membersBytesMax ? members : MetaCut.cut(members, bytesMax: Self.membersBytesMax)
+    let isShort = members.count <= Self.membersBytesMax
+    let kept = isShort ? members : MetaCut.cut(members, bytesMax: Self.membersBytesMax) ?? members
     return Submission(
-      type, in: namespace, meta: [UInt8.openBrace] + (kept ?? members) + [.closeBrace], payload: payload,
-      createdTime: entry.time, reportID: ReportID("j" + Hex.encode(hash.prefix(16))), from: source)
+      type, in: namespace, members: kept.span, payload: payload, createdTime: entry.time,
+      reportID: ReportID("j" + Hex.encode(hash.prefix(16))), from: source)
   }
 
   /// The fields by their names. One that comes several times is a list.

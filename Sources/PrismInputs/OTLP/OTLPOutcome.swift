@@ -33,8 +33,8 @@ struct OTLPOutcome {
 extension InputReport {
   /// Data points of a metric; 1 if it has no list of them.
   fileprivate var pointCount: Int {
-    guard let tree = try? JSONValue(parsing: [UInt8.openBrace] + members + [.closeBrace], allowsDuplicateKeys: true)
-    else { return 1 }
+    let meta = [UInt8.openBrace] + submission.members + [.closeBrace]
+    guard let tree = try? JSONValue(parsing: meta, allowsDuplicateKeys: true) else { return 1 }
     return max(1, tree.object?.reduce(0) { $0 + ($1.value["dataPoints"]?.array?.count ?? 0) } ?? 0)
   }
 }

@@ -12,13 +12,14 @@ struct OTLPReports {
   private let signal: OTLPSignal
   private let snapshot: Snapshot
   /// The beginning of all report ids of the request.
-  private let idPrefix: String
+  private let idPrefix: ReportID?
   private let peer: ReportingPeer
 
   /// - Parameter requestHash: SHA-256 of the request's body, unpacked.
   init(_ signal: OTLPSignal, _ snapshot: Snapshot, requestHash: [UInt8], peer: ReportingPeer) {
     (self.signal, self.snapshot, self.peer) = (signal, snapshot, peer)
-    idPrefix = signal.type.dropFirst("otel.".count).prefix(1) + Hex.encode(requestHash.prefix(16)) + "-"
+    let letter = signal.type.dropFirst("otel.".count).prefix(1)
+    idPrefix = ReportID(letter + Hex.encode(requestHash.prefix(16)) + "-")
   }
 
   /// In the order of the records; each part is small enough for one commit.
@@ -83,13 +84,11 @@ struct OTLPReports {
   private func report(_ record: OTLPRecord, _ index: Int, _ place: Place) -> InputReport {
     let eventType = record.eventName.flatMap { place.lists($0) ? $0 : nil }
     let type = signal == .logs ? eventType ?? signal.type : signal.type
-    let id = record.isIdentified ? ReportID(idPrefix + String(index)) : nil
-    let time = record.time
-    return InputReport(members: record.members, commonBytes: place.commonBytes) { members in
-      Submission(
-        type, in: place.namespace, meta: [UInt8.openBrace] + members + [.closeBrace], createdTime: time, reportID: id,
-        from: place.source)
-    }
+    let id = record.isIdentified ? idPrefix?.numbered(index) : nil
+    let submission = Submission(
+      type, in: place.namespace, members: record.members.span, createdTime: record.time, reportID: id,
+      from: place.source)
+    return InputReport(submission: submission, commonBytes: place.commonBytes)
   }
 
   private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> [InputReport] {
@@ -101,14 +100,11 @@ struct OTLPReports {
     if let type = exception.type { meta.append(.init("exception.type", .string(type))) }
     if let message = exception.message { meta.append(.init("exception.message", .string(message))) }
     if meta.isEmpty { meta.append(.init("exception.type", .string("unknown"))) }
-    let members = Array(JSONValue.object(meta).bytes.dropFirst().dropLast())
-    let (payload, time) = (exception.stacktrace.map { Array($0.utf8) }, record.time)
-    let id = record.isIdentified ? ReportID("\(idPrefix)\(index)-crash") : nil
-    let report = InputReport(members: members, commonBytes: place.commonBytes, isBesideRecord: true) { members in
-      Submission(
-        ReportType.appCrash.text, in: place.namespace, meta: [UInt8.openBrace] + members + [.closeBrace],
-        payload: payload, createdTime: time, reportID: id, from: place.source)
-    }
-    return [report]
+    let id = record.isIdentified ? idPrefix?.numbered(index) : nil
+    let submission = Submission(
+      ReportType.appCrash.text, in: place.namespace, meta: JSONValue.object(meta).bytes,
+      payload: exception.stacktrace.map { Array($0.utf8) }, createdTime: record.time,
+      reportID: id.flatMap { ReportID("\($0)-crash") }, from: place.source)
+    return [InputReport(submission: submission, commonBytes: place.commonBytes, isBesideRecord: true)]
   }
 }

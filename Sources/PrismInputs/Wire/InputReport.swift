@@ -3,21 +3,12 @@ import PrismProtocol
 
 /// A report of another input, and what it takes to make it again with a shorter meta.
 struct InputReport: Sendable {
+  /// Its meta begins and ends with a brace.
   let submission: Submission
-  /// The members of its meta, without braces.
-  let members: [UInt8]
-  /// A report beside the record that it is made of: it is no record of its own.
-  let isBesideRecord: Bool
   /// Bytes that the input's common information takes in the merged meta.
-  private let commonBytes: Int
-  private let make: @Sendable ([UInt8]) -> Submission
-
-  init(
-    members: [UInt8], commonBytes: Int, isBesideRecord: Bool = false, make: @escaping @Sendable ([UInt8]) -> Submission
-  ) {
-    (self.members, self.commonBytes, self.isBesideRecord, self.make) = (members, commonBytes, isBesideRecord, make)
-    submission = make(members)
-  }
+  let commonBytes: Int
+  /// A report beside the record that it is made of: it is no record of its own.
+  var isBesideRecord = false
 
   /// Bytes that are left for the common information of the host and the sender, by attempt.
   private static let reservedBytes = [1536, 4096, 7168]
@@ -25,9 +16,11 @@ struct InputReport: Sendable {
   /// The same with its longest strings cut; nil: it can't become shorter.
   func cut(attempt: Int) -> InputReport? {
     guard attempt < Self.reservedBytes.count else { return nil }
+    let members = [UInt8](submission.members)
     let bytesMax = min(Limits.metaBytesMax - Self.reservedBytes[attempt] - commonBytes, members.count - 1)
     guard bytesMax > 0, let shorter = MetaCut.cut(members, bytesMax: bytesMax) else { return nil }
-    return InputReport(members: shorter, commonBytes: commonBytes, isBesideRecord: isBesideRecord, make: make)
+    return InputReport(
+      submission: submission.replacing(members: shorter), commonBytes: commonBytes, isBesideRecord: isBesideRecord)
   }
 }
 

@@ -8,25 +8,21 @@ extension [UInt8] {
   /// Appends a JSON string of bytes that should be UTF-8; what is not becomes U+FFFD.
   mutating func appendQuoted(_ text: Span<UInt8>) {
     append(.quote)
-    var isASCII = true
-    for index in text.indices where text[index] >= 0x80 {
-      isASCII = false
-      break
-    }
-    if isASCII {
+    if text.isASCII {
       appendEscaped(text)
     } else {
-      var copy: [UInt8] = []
-      copy.reserveCapacity(text.count)
-      for index in text.indices { copy.append(text[index]) }
-      let whole = String(decoding: copy, as: UTF8.self)
+      let whole = text.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
       appendEscaped([UInt8](whole.utf8).span)
     }
     append(.quote)
   }
 
+  /// Runs without an escape are copied at once.
   private mutating func appendEscaped(_ text: Span<UInt8>) {
-    for index in text.indices {
+    var copied = 0
+    while let index = text.firstEscape(from: copied) {
+      append(copying: text, copied..<index)
+      copied = index + 1
       let byte = text[index]
       switch byte {
       case .quote, .backslash:
@@ -35,12 +31,12 @@ extension [UInt8] {
       case UInt8(ascii: "\n"):
         append(.backslash)
         append(UInt8(ascii: "n"))
-      case 0..<32, 127:
+      default:
         append(word: "\\u00")
         appendHex(byte)
-      default: append(byte)
       }
     }
+    append(copying: text, copied..<text.count)
   }
 
   /// Two digits, lower case.
@@ -75,6 +71,40 @@ extension [UInt8] {
   }
 
   mutating func append(word: StaticString) { word.withUTF8Buffer { append(contentsOf: $0) } }
+}
+
+extension Span<UInt8> {
+  fileprivate var isASCII: Bool {
+    withUnsafeBufferPointer { bytes in bytes.reduce(0) { $0 | $1 } < 0x80 }
+  }
+
+  /// The first byte from `start` on that a JSON string can't have as it is; eight bytes at a time.
+  fileprivate func firstEscape(from start: Int) -> Int? {
+    var index = start
+    while index + 8 <= count {
+      let word = UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+      let escapes = Self.escapes(word)
+      if escapes != 0 { return index + escapes.trailingZeroBitCount / 8 }
+      index += 8
+    }
+    while index < count {
+      if Self.escapes(UInt64(self[index]) | 0x2020_2020_2020_2000) != 0 { return index }
+      index += 1
+    }
+    return nil
+  }
+
+  /// The top bit of each byte that is a quote, a backslash or a control character. (A borrow may mark bytes above the lowest
+  /// mark too; only the lowest is used.)
+  @inline(__always) private static func escapes(_ word: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    func equals(_ byte: UInt8) -> UInt64 {
+      let difference = word ^ (ones &* UInt64(byte))
+      return (difference &- ones) & ~difference
+    }
+    let control = (word &- (ones &* UInt64(UInt8(ascii: " ")))) & ~word
+    return (equals(.quote) | equals(.backslash) | equals(127) | control) & (ones &* 0x80)
+  }
 }
 
 extension [UInt8] {

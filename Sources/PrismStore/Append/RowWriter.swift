@@ -78,12 +78,17 @@ struct RowWriter {
       repeated = repeatable
     }
     let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
-    if let reportID, let known = try knownRow(reportID) {
-      outcome.ids.append(known)
-      return outcome.exceptions.append((index, .duplicate))
+    let bytes = RepeatedRows.bytes(of: row)
+    var isClaimed = false
+    if let reportID {
+      setKey(reportID)
+      if repeated == nil, room.fits(bytes) { isClaimed = try claimNewID(for: id) }
+      if !isClaimed, let known = try knownRow(reportID) {
+        outcome.ids.append(known)
+        return outcome.exceptions.append((index, .duplicate))
+      }
     }
     if let repeated, try countOn(row, at: index, repeated, hasID: reportID != nil) { return }
-    let bytes = RepeatedRows.bytes(of: row)
     guard room.fits(bytes) else {
       outcome.ids.append(id)
       return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
@@ -92,7 +97,7 @@ struct RowWriter {
     room.userBytes -= bytes
     nextSequence += 1
     outcome.ids.append(id)
-    if reportID != nil { try claimID(for: id) }
+    if reportID != nil, !isClaimed { try claimID(for: id) }
     try insert(row, id: id, reportID: reportID, arena, &scratch)
     if let repeated { beginCounting(row, id, repeated, reportID: reportID) }
   }
@@ -166,9 +171,13 @@ struct RowWriter {
 
   // MARK: Ids that clients gave
 
-  private mutating func knownRow(_ reportID: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
+  private mutating func setKey(_ reportID: UnsafeRawBufferPointer) {
     idKey.removeAll(keepingCapacity: true)
     ClientIDKey.append(reportID, owner, to: &idKey)
+  }
+
+  /// - Returns: the row that has the id of `setKey`.
+  private mutating func knownRow(_ reportID: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
     let known = try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       try row(ofKey: UnsafeRawBufferPointer(key))
     }
@@ -197,8 +206,18 @@ struct RowWriter {
   }
 
   /// The id that `knownRow` did not find is the row's.
-  private func claimID(for id: RowID) throws(SQLiteError) {
-    let insert = try transaction.statement(.clientIDs(.insert))
+  private func claimID(for id: RowID) throws(SQLiteError) { try claimID(for: id, .insert) }
+
+  /// Looks for the id and takes it with one statement: most ids that clients give are new.
+  /// - Returns: false if the id is not the row's: `knownRow` says whose it is.
+  private func claimNewID(for id: RowID) throws(SQLiteError) -> Bool {
+    guard !transaction.memory.state.hasOwnerlessIDs else { return false }
+    try claimID(for: id, .insertNew)
+    return transaction.database.connection.changes == 1
+  }
+
+  private func claimID(for id: RowID, _ statement: ClientIDStatement) throws(SQLiteError) {
+    let insert = try transaction.statement(.clientIDs(statement))
     insert.bind(":namespace", namespace)
     insert.bind(":row", id.value)
     try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in

@@ -81,7 +81,7 @@ struct Salvage: StoreOperations {
     if row.flags.contains(.clientID), let reportID = row.reportID,
       let owner = try transaction.owner(row.context, namespace: queue.namespace)
     {
-      let insert = try transaction.statement(.clientIDs(.salvage))
+      let insert = try transaction.statement(.clientIDs(.insertNew))
       insert.bind(":namespace", queue.namespace)
       insert.bind(":key", ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner))
       insert.bind(":row", row.id)
