@@ -30,9 +30,14 @@ public actor PrismClient {
   /// most 256 bytes.
   /// - Parameter answerTimeout: how long the daemon may be silent while an answer is due.
   public init(socket: String? = nil, app: [String: String] = [:], answerTimeout: Duration = .seconds(60)) {
-    self.socket = socket ?? getenv("PRISM_INGEST").map { String(cString: $0) } ?? Self.defaultSocket
+    self.socket = Self.socket(socket)
     self.app = app
     self.answerTimeout = answerTimeout
+  }
+
+  /// - Parameter given: nil: the environment's `PRISM_INGEST`, else the default.
+  static func socket(_ given: String?) -> String {
+    given ?? getenv("PRISM_INGEST").map { String(cString: $0) } ?? defaultSocket
   }
 
   /// One report, answered.

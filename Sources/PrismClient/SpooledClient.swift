@@ -1,6 +1,7 @@
 import CPrism
 import Dispatch
 public import PrismProtocol
+import Synchronization
 
 /// Reports without waiting, and keeps them in a spool on disk while the daemon is away.
 ///
@@ -31,6 +32,8 @@ public final class SpooledClient: Sendable {
   private nonisolated(unsafe) let client: OpaquePointer
   /// Calls that wait do so here.
   private let queue = DispatchQueue(label: "prism.spooled-client")
+  private let socket: String
+  private let feeds = Mutex<[NamespaceName: SettingsFeed]>([:])
 
   /// - Parameter socket: the daemon's; nil: the environment's `PRISM_INGEST`, else the default.
   /// - Parameter appName: common information of the app, cut at 256 bytes; nil: the process's name.
@@ -56,9 +59,22 @@ public final class SpooledClient: Sendable {
     }
     guard let opened else { throw OpenError(description: String(cString: prism_result_text(error))) }
     client = opened
+    self.socket = PrismClient.socket(socket)
   }
 
-  deinit { prism_close(client, 0) }
+  deinit {
+    for feed in feeds.withLock({ $0.values }) { feed.stop() }
+    prism_close(client, 0)
+  }
+
+  func feed(of namespace: NamespaceName) -> SettingsFeed {
+    feeds.withLock { feeds in
+      if let feed = feeds[namespace] { return feed }
+      let feed = SettingsFeed(socket: socket, namespace: namespace)
+      feeds[namespace] = feed
+      return feed
+    }
+  }
 
   /// A handle that reports to one namespace.
   public func namespace(_ name: NamespaceName) -> NamespaceReporter { NamespaceReporter(client: self, name: name) }

@@ -59,6 +59,7 @@ final class Daemon: Sendable {
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, log: log)
+      hub.observe { [weak ingest] in Task { await ingest?.configurationChanged() } }
       metrics = MetricsServer(
         .init(
           engine: engine, version: version, ingest: { await ingest.counters },

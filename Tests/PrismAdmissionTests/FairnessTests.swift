@@ -37,8 +37,33 @@ struct FairnessTests {
     composer.add(batch("rows", rows: 9), connection: 1, user: 1)
     composer.add(batch("bytes", bytes: 9000), connection: 2, user: 2)
     composer.add(batch("small"), connection: 3, user: 3)
-    for name in ["rows", "bytes", "small"] { #expect(names(composer.take(rowsMax: 5, bytesMax: 5000)) == [name]) }
+    for name in ["small", "rows", "bytes"] { #expect(names(composer.take(rowsMax: 5, bytesMax: 5000)) == [name]) }
     #expect(composer.take(rowsMax: 5, bytesMax: 5000).isEmpty)
+  }
+
+  @Test("a user with one report is in the next commit, however many batches of other users wait")
+  func oneReport() {
+    var composer = CommitComposer()
+    for user in 1...8 {
+      for index in 1...4 { composer.add(batch("\(user).\(index)", rows: 512), connection: user, user: UInt32(user)) }
+    }
+    for round in 1...4 {
+      _ = composer.take(rowsMax: 1000, bytesMax: .max)
+      composer.add(batch("good\(round)"), connection: 9, user: 9)
+      #expect(names(composer.take(rowsMax: 1000, bytesMax: .max)).contains("good\(round)"))
+    }
+  }
+
+  @Test("a user with small batches one after the other does not keep a large one waiting for ever")
+  func largeBatch() {
+    var composer = CommitComposer()
+    composer.add(batch("large", rows: 512), connection: 1, user: 1)
+    var commits = 0
+    repeat {
+      composer.add(batch("small"), connection: 2, user: 2)
+      commits += 1
+    } while names(composer.take(rowsMax: 5, bytesMax: .max)) != ["large"] && commits < 1000
+    #expect(commits < 200)
   }
 
   @Test("each connection's order is kept while connections come and go")

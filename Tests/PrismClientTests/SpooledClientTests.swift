@@ -62,6 +62,39 @@ struct SpooledClientTests {
     #expect(daemon.lines.contains { $0.hasPrefix(#"{"reportId":"r1","#) })
   }
 
+  private static func switches(_ kind: String, _ generation: Int, isGather: Bool) -> ScriptedDaemon.Step {
+    let switches = NamespaceSwitches(namespace: "shop", generation: generation, isGather: isGather, types: ["order.*"])
+    return .write(JSONValue.object([.init(kind, switches.json)]).text + "\n")
+  }
+
+  @Test("settings are a sequence that goes on over a restart of the daemon and ends with the client")
+  func settings() async throws {
+    let daemon = ScriptedDaemon([
+      [.read(lines: 1), Self.switches("watch", 7, isGather: true), Self.switches("changed", 8, isGather: false)],
+      // The daemon was restarted: it says what is known, then something new.
+      [
+        .read(lines: 1), Self.switches("watch", 1, isGather: false), Self.switches("changed", 2, isGather: true),
+        .read(lines: 1),
+      ],
+    ])
+    var client: SpooledClient? = try SpooledClient(socket: daemon.path, spool: .none)
+    let shop = try #require(client).namespace(NamespaceName("shop")!)
+    let order = try #require(ReportType("order.new"))
+    #expect(shop.isGather(order), "true until the daemon has answered")
+    var last: NamespaceSwitches?
+    for await settings in shop.settings {
+      last = settings  // a reader that is late sees the newest state only
+      if settings.generation == 2 { break }
+    }
+    #expect(last?.isGather == true)
+    #expect(shop.isGather(order) && !shop.isGather(Self.net))
+    #expect(Set(daemon.lines) == [#"{"watch":{"namespace":"shop","configuration":true}}"#])
+    let rest = shop.settings
+    client = nil
+    withExtendedLifetime(shop) {}
+    _ = rest
+  }
+
   @Test("what is no report is rejected with a text")
   func rejects() throws {
     let client = try SpooledClient(spool: .none)

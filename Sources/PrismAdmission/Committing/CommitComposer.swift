@@ -1,7 +1,8 @@
 public import PrismProtocol
 
-/// Decides which batches the next commit takes: from the users in turn, and of each user from its connections in turn. So a
-/// user that sends more than the store can take makes only itself wait. Pure; each connection keeps its order.
+/// Decides which batches the next commit takes: the users share it by start-time fair queueing (Goyal, Vin and Cheng, 1996),
+/// and of each user its connections have turns. So a user that sends more than the store can take makes only itself wait, and a
+/// user with one report does not wait behind the batches of the others. Pure; each connection keeps its order.
 public struct CommitComposer: Sendable {
   /// Batches of one connection or group that one commit takes together.
   public struct Entry: Sendable {
@@ -14,23 +15,32 @@ public struct CommitComposer: Sendable {
     /// A batch costs the store about as much as three rows, beside its own.
     var rows: Int { batches.reduce(0) { $0 + $1.rows.count + 3 } }
     var bytes: Int { batches.reduce(0) { $0 + BatchWriter.bytes(of: $1) } }
+    /// The share that it uses up.
+    var cost: Int { rows + bytes / 512 }
   }
 
   private struct User: Sendable {
     /// Connections that have something waiting, the next one first.
     var turn: Ring<Int> = Ring()
+    /// The sum of what it was served, at least that of the others when it came.
+    var start: Int
+    /// Of users that are equal the one that came first.
+    let number: Int
   }
 
   private var users: [UInt32: User] = [:]
-  /// Users that have something waiting, the next one first.
-  private var turn: Ring<UInt32> = Ring()
   private var waiting: [Int: Ring<Entry>] = [:]
+  /// The `start` of the entry that was taken last.
+  private var now = 0
+  /// The `start` of users that wait for nothing, where it is past `now`: they do not come back as new ones.
+  private var served: [UInt32: Int] = [:]
+  private var lastNumber = 0
 
   /// Nothing waits.
   public init() {}
 
   /// Whether nothing waits.
-  public var isEmpty: Bool { turn.isEmpty }
+  public var isEmpty: Bool { users.isEmpty }
   /// Whether batches of several connections wait.
   public var isShared: Bool { waiting.count > 1 }
 
@@ -44,8 +54,8 @@ public struct CommitComposer: Sendable {
     if waiting[connection] == nil {
       waiting[connection] = Ring()
       if users[user] == nil {
-        users[user] = User()
-        turn.append(user)
+        lastNumber += 1
+        users[user] = User(start: max(now, served.removeValue(forKey: user) ?? now), number: lastNumber)
       }
       users[user]?.turn.append(connection)
     }
@@ -55,29 +65,38 @@ public struct CommitComposer: Sendable {
   /// Takes at least one entry if any waits; more while the sum stays within both limits.
   public mutating func take(rowsMax: Int, bytesMax: Int) -> [Entry] {
     var (taken, rows, bytes): ([Entry], Int, Int) = ([], 0, 0)
-    while let next = peek() {
+    while let (user, next) = peek() {
       guard taken.isEmpty || (rows + next.rows <= rowsMax && bytes + next.bytes <= bytesMax) else { break }
       taken.append(next)
       (rows, bytes) = (rows + next.rows, bytes + next.bytes)
-      advance()
+      advance(user, cost: next.cost)
     }
+    if isEmpty { (now, served) = (0, [:]) } else { served = served.filter { $0.value > now } }
     return taken
   }
 
-  private func peek() -> Entry? {
-    guard let user = turn.first, let connection = users[user]?.turn.first else { return nil }
-    return waiting[connection]?.first
+  /// The entry that ends first if the users are served side by side.
+  private func peek() -> (user: UInt32, entry: Entry)? {
+    var (best, end, number): ((user: UInt32, entry: Entry)?, Int, Int) = (nil, .max, .max)
+    for (user, state) in users {
+      guard let entry = state.turn.first.flatMap({ waiting[$0]?.first }) else { continue }
+      let itsEnd = state.start + entry.cost
+      if (itsEnd, state.number) < (end, number) { (best, end, number) = ((user, entry), itsEnd, state.number) }
+    }
+    return best
   }
 
-  /// Drops the batch that `peek` shows; its connection and its user go to the end of their turns.
-  private mutating func advance() {
-    guard let user = turn.removeFirst(), let connection = users[user]?.turn.removeFirst() else { return }
+  /// Drops the entry that `peek` shows; its connection goes to the end of the user's turns.
+  private mutating func advance(_ user: UInt32, cost: Int) {
+    guard let place = users.index(forKey: user), let connection = users.values[place].turn.removeFirst() else { return }
+    now = max(now, users.values[place].start)
+    users.values[place].start += cost
     waiting[connection]?.removeFirst()
     if waiting[connection]?.isEmpty == true {
       waiting[connection] = nil
     } else {
-      users[user]?.turn.append(connection)
+      users.values[place].turn.append(connection)
     }
-    if users[user]?.turn.isEmpty == true { users[user] = nil } else { turn.append(user) }
+    if users.values[place].turn.isEmpty { served[user] = users.remove(at: place).value.start }
   }
 }

@@ -43,6 +43,9 @@ public final class AdmissionRules: Sendable {
       followsAppVersions = configuration.followsAppVersions && configuration.isUpdateClear
     }
 
+    /// Names and patterns of the monitor list.
+    var typeNames: [String] { types.map(\.rowType.type.text) }
+
     func allows(_ peer: ReportingPeer) -> Bool {
       guard let allow else { return true }
       if allow.userIDs.contains(peer.userID) || !allow.groupIDs.isDisjoint(with: peer.groupIDs) { return true }

@@ -13,6 +13,9 @@ public struct IngestConversation: Sendable {
   private var framer = RequestFramer()
   private var answers = AnswerQueue()
   private var intake = Intake()
+  private var watches = Watches()
+  /// The rules are others than those that the watches were told of.
+  private var mayHaveChanges = false
   /// Cost units of the event that is being taken, beside its bytes and its line.
   private var extraCost = 0
 
@@ -52,7 +55,7 @@ public struct IngestConversation: Sendable {
   /// Bytes of a request that is not whole yet.
   public var partialBytes: Int { framer.heldBytes + intake.partialBytes }
   /// Its memory beside reports before their commit.
-  public var memoryBytes: Int { partialBytes + unreadBytes + session.memoryBytes }
+  public var memoryBytes: Int { partialBytes + unreadBytes + session.memoryBytes + watches.bytes }
   /// Bytes of reports whose commit is not settled.
   public var batchBytes: Int { intake.batchBytes }
   /// Whether a request has begun and is not whole.
@@ -60,8 +63,25 @@ public struct IngestConversation: Sendable {
   /// Nothing is on its way to a commit and no answer is owed.
   public var isSettled: Bool { intake.isSettled && answers.isEmpty }
 
+  /// The client wants to know of changes of the configuration.
+  public var isWatching: Bool { !watches.isEmpty }
+
   /// Judges reports by `rules` from now on.
-  public mutating func take(_ rules: AdmissionRules) { session.take(rules) }
+  public mutating func take(_ rules: AdmissionRules) {
+    if rules !== session.rules, isWatching { mayHaveChanges = true }
+    session.take(rules)
+  }
+
+  /// Tells what changed in the namespaces that the client watches. Call it when all answers have been written: a client that
+  /// does not read gets the last state of each namespace, and not all between.
+  /// - Returns: whether there is something to write.
+  public mutating func tellChanges() -> Bool {
+    guard mayHaveChanges, unreadBytes == 0 else { return false }
+    mayHaveChanges = false
+    for change in watches.takeChanges(&session) { answers.append(AnswerText.switches(change, isChange: true)) }
+    answers.flush(into: &output)
+    return !output.isEmpty
+  }
 
   /// Takes the tally of what happened since the last call.
   public mutating func takeTally() -> IngestTally { intake.takeTally() }
@@ -168,6 +188,10 @@ extension IngestConversation {
       case .isGather(let name):
         return (AnswerText.isGather(try Admission.isGather(name, in: line, session: &session)), nil)
       case .common: return (AnswerText.common(session.context.members), nil)
+      case .watch(let range):
+        // Over HTTP the mode is forced, and an exchange ends with its answers.
+        guard forcedAnswerMode == nil else { throw Refusal(.badRequest, "`watch` needs a connection without HTTP") }
+        return (AnswerText.switches(try watches.begin(line.extracting(range), &session), isChange: false), nil)
       case .report: return ([], nil)
       }
     } catch { return (AnswerText.refused(error), error) }

@@ -7,6 +7,7 @@ import Synchronization
 public final class ConfigurationHub: Sendable {
   private struct State {
     var current: Snapshot
+    var observers: [@Sendable () -> Void] = []
     var faults: [String] = []
     var failedReloads = 0
   }
@@ -30,21 +31,26 @@ public final class ConfigurationHub: Sendable {
   /// Reloads that were refused since the start.
   public var failedReloads: Int { state.withLock { $0.failedReloads } }
 
+  /// Calls `observer` after each change; it must not wait. It is kept as long as the hub.
+  public func observe(_ observer: @escaping @Sendable () -> Void) { state.withLock { $0.observers.append(observer) } }
+
   /// Puts `snapshot` in force under the next generation and ignores its own. An equal one clears the faults and changes
   /// nothing else.
   /// - Returns: what is different now, for the caller to tell, outside of any lock.
   public func publish(_ snapshot: Snapshot) -> ConfigurationChange {
-    state.withLock { state in
+    let (change, observers) = state.withLock { state in
       let old = state.current
       state.faults = []
       var new = snapshot
       new.generation = old.generation
-      guard new != old else { return ConfigurationChange(from: old, to: old) }
+      guard new != old else { return (ConfigurationChange(from: old, to: old), [(@Sendable () -> Void)]()) }
       new.generation = old.generation + 1
       state.current = new
       published.store(new.generation, ordering: .releasing)
-      return ConfigurationChange(from: old, to: new)
+      return (ConfigurationChange(from: old, to: new), state.observers)
     }
+    for observer in observers { observer() }
+    return change
   }
 
   /// A reload failed: the snapshot in force stays.

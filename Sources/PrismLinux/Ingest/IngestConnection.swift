@@ -109,7 +109,11 @@ extension IngestConnection {
       outbound = []
       return
     }
-    let isTaken = write()
+    var isTaken = write()
+    if unsentBytes == 0, conversation?.value.tellChanges() == true {
+      collect()
+      isTaken = write() || isTaken
+    }
     if unsentBytes == 0 {
       outputDeadline = nil
     } else if isTaken || outputDeadline == nil {
@@ -122,6 +126,7 @@ extension IngestConnection {
   /// There is nothing to send, and there was nothing when it last sent.
   private var isQuiet: Bool {
     stream == nil && http == nil && outputDeadline == nil && unreadBytes == 0 && !pauses.contains(.output)
+      && conversation?.value.isWatching != true
   }
 
   /// - Returns: whether the client took any.

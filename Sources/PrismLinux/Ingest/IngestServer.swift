@@ -109,6 +109,20 @@ public actor IngestServer {
   }
 }
 
+// MARK: - Watching
+
+extension IngestServer {
+  /// Tells clients that watch a namespace of its new switches. Call it when another configuration is in force.
+  public func configurationChanged() {
+    takeRules()
+    for connection in connections.values where connection.conversation?.value.isWatching == true {
+      connection.conversation?.value.take(rules)
+      advance(connection)
+    }
+    endRound()
+  }
+}
+
 // MARK: - Stopping
 
 extension IngestServer {

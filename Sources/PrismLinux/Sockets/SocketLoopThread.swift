@@ -24,7 +24,7 @@ final class SocketLoopThread: Sendable {
   private let state = Mutex(State())
   /// Held while code of the actor runs: by the thread except while it waits, or by the caller that takes its turn
   /// meanwhile.
-  private let turn = SleepingLock()
+  private let turn = FairLock()
   /// The holder of the turn.
   private let holder = Atomic<UInt>(0)
 

@@ -72,6 +72,11 @@ public enum AnswerText {
     Array("{\"isGather\":\(gathers)}\n".utf8)
   }
 
+  /// The switches of a namespace, for a connection that watches it.
+  public static func switches(_ switches: NamespaceSwitches, isChange: Bool) -> [UInt8] {
+    JSONValue.object([.init(isChange ? "changed" : "watch", switches.json)]).bytes + [UInt8(ascii: "\n")]
+  }
+
   /// - Parameter members: of the common information, without braces.
   public static func common(_ members: [UInt8]) -> [UInt8] {
     Array(#"{"common":{"#.utf8) + members + Array("}}\n".utf8)

@@ -3,7 +3,7 @@
 /// An ordinary report costs no allocation: what is found are positions in the line.
 public struct RequestScanner {
   private enum Field: Int, CaseIterable {
-    case namespace, type, meta, payloadBytes, payload, reportId, createdTime, hello, isGather, common
+    case namespace, type, meta, payloadBytes, payload, reportId, createdTime, hello, isGather, common, watch
 
     var name: StaticString {
       switch self {
@@ -17,6 +17,7 @@ public struct RequestScanner {
       case .hello: "hello"
       case .isGather: "isGather"
       case .common: "common"
+      case .watch: "watch"
       }
     }
 
@@ -35,6 +36,7 @@ public struct RequestScanner {
       case (UInt8(ascii: "h"), 5): candidate = .hello
       case (UInt8(ascii: "i"), 8): candidate = .isGather
       case (UInt8(ascii: "c"), 6): candidate = .common
+      case (UInt8(ascii: "w"), 5): candidate = .watch
       default: return nil
       }
       guard line.equals(candidate.name, at: key.range) else { return nil }
@@ -55,7 +57,8 @@ public struct RequestScanner {
   private var report = ScannedReport(type: ScannedString(range: 0..<0, hasEscapes: false))
   private var base64: ScannedString?
   private var followingBytes: Int?
-  private var hello: Range<Int>?
+  /// The object of `hello` or `watch`.
+  private var object: Range<Int>?
   private var question: ScannedString?
   /// The field whose value is being read.
   private var current: Field?
@@ -150,11 +153,11 @@ extension RequestScanner {
     case .createdTime:
       guard let range = try number(field, line) else { return }
       report.createdTime = milliseconds(line, range)
-    case .hello:
+    case .hello, .watch:
       let start = json.next(line) == UInt8(ascii: "{") ? json.position : nil
-      if start == nil { note("`hello` must be an object") }
+      if start == nil { note("`\(field.name)` must be an object") }
       try json.skipValue(line, depth: 1)
-      hello = start.map { $0..<json.position }
+      object = start.map { $0..<json.position }
     case .isGather: question = try string(field, line)
     case .common:
       if json.next(line) != UInt8(ascii: "t") { note("`common` must be true") }
@@ -195,10 +198,10 @@ extension RequestScanner {
     if let fault { return .failure(fault) }
     func has(_ field: Field) -> Bool { seen & 1 << UInt16(field.rawValue) != 0 }
     let isAlone = seen.nonzeroBitCount == 1
-    for field in [Field.hello, .isGather, .common] where has(field) && !isAlone {
+    for field in [Field.hello, .isGather, .common, .watch] where has(field) && !isAlone {
       return .failure(Refusal(.badRequest, "`\(field.name)` must be the only field of its line"))
     }
-    if let hello { return .success(.hello(hello)) }
+    if let object { return .success(has(.hello) ? .hello(object) : .watch(object)) }
     if let question { return .success(.isGather(question)) }
     if has(.common) { return .success(.common) }
     guard has(.type) else { return .failure(Refusal(.badRequest, "`type` is missing")) }

@@ -268,6 +268,22 @@ struct IngestServerTests {
     }
   }
 
+  @Test("a quiet connection that watches a namespace is told of a reload, and stays open")
+  func watches() async throws {
+    try await withIngestRig { rig in
+      let client = try IngestClient(rig.path)
+      try await client.send(#"{"watch":{"configuration":true}}"# + "\n")
+      #expect(try await client.lines(1)[0]["watch"]?["isGather"] == true)
+      for isGather in [false, true] {
+        rig.reload { $0.namespaces[.prism]?.isGather = isGather }
+        await rig.server.configurationChanged()
+        #expect(try await client.lines(1)[0]["changed"]?["isGather"] == .bool(isGather))
+      }
+      try await client.send(Self.line)
+      #expect(try await client.lines(1)[0]["status"] == "stored")
+    }
+  }
+
   @Test("stopping commits and answers what was taken, and refuses what comes after")
   func stops() async throws {
     try await withIngestRig { rig in

@@ -76,7 +76,8 @@ struct RequestScannerTests {
       ),
       (#"{"hello":1}"#, "`hello` must be an object"),
       (#"{"hello":{},"type":"a"}"#, "`hello` must be the only field of its line"),
-      (#"{"isGather":true}"#, "`isGather` must be a string"),
+      (#"{"isGather":true}"#, "`isGather` must be a string"), (#"{"watch":true}"#, "`watch` must be an object"),
+      (#"{"watch":{},"hello":{}}"#, "`hello` must be the only field of its line"),
       (#"{"common":false}"#, "`common` must be true"),
     ])
   func refused(line: String, message: String) {
