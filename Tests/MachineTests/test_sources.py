@@ -13,18 +13,20 @@ import machine
 from test_units import CONFIGURE
 
 SOURCES = """
+sed -i '/^journal:$/d; /^host:$/d; /^crashSpool:$/d' /etc/prism/prismd.yaml
 cat >>/etc/prism/prismd.yaml <<'YAML'
 journal:
   match: [{unit: talker.service}]
   coredumps: true
   namespace: prism
-host: {intervalSecond: 1, namespace: prism}
+host: {intervalSecond: 5, namespace: prism}
 crashSpool: {folder: /var/spool/prism}
 YAML
 sed -i 's|^#monitorList:.*|monitorList: [{type: appCrash, isRealtime: true, isUploadPayload: true}, {type: "*"}]|' \
   /etc/prism/namespaces.d/prism.yaml
 mkdir -p /etc/systemd/system/prismd.service.d
 printf '[Service]\nSupplementaryGroups=systemd-journal\n' >/etc/systemd/system/prismd.service.d/journal.conf
+prismctl config check /etc/prism/prismd.yaml
 systemctl daemon-reload
 systemctl restart prismd
 """
