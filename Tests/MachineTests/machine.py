@@ -24,6 +24,8 @@ EXTRA = ["systemd", "systemd-sysv", "systemd-coredump", "libdw1", "dbus", "curl"
 PATIENCE_SECONDS = 120
 # Where the installed collector listens.
 READER = "/var/lib/prism-collector/reader.sock"
+# The kernel's, also for programs of the machines.
+CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
 NAMESPACES = ["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net"]
 
 
@@ -68,6 +70,7 @@ def tree():
 
 def make_tree(root):
     say(f"making a clean {SUITE} for the machines, once (half a minute)")
+    before = CORE_PATTERN.read_text()
     try:
         run("debootstrap", "--variant=minbase", "--include=" + ",".join(EXTRA), SUITE, root, MIRROR, capture_output=True)
         names = [pathlib.Path(shutil.copy(path, root)).name for path in packages()]
@@ -75,6 +78,8 @@ def make_tree(root):
             capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise NotHere(f"no clean {SUITE} can be made from {MIRROR}: {getattr(error, 'stderr', '') or error}") from error
+    finally:
+        CORE_PATTERN.write_text(before)  # the package systemd-coredump has set it, and there is one for all machines
     for name in names:
         (root / name).unlink()
     (root / "etc/machine-id").write_text("")  # each boot finds its own

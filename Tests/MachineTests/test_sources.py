@@ -38,8 +38,6 @@ int main(void) { crash_here(0); return 0; }
 
 UNIT = "[Service]\nExecStart={}\nLimitCORE=infinity\n"
 
-CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
-
 
 @contextlib.contextmanager
 def dumps_go_to(booted):
@@ -51,13 +49,13 @@ def dumps_go_to(booted):
         "#!/bin/sh\n"
         f'exec /usr/bin/nsenter --target {booted.init} {enter} -- /lib/systemd/systemd-coredump "$@"\n')
     helper.chmod(0o755)
-    before = CORE_PATTERN.read_text()
+    before = machine.CORE_PATTERN.read_text()
     # %p is the process's number in its own namespace, which is the machine's.
-    CORE_PATTERN.write_text(f"|{helper} %p %u %g %s %t %c %h")
+    machine.CORE_PATTERN.write_text(f"|{helper} %p %u %g %s %t %c %h")
     try:
         yield
     finally:
-        CORE_PATTERN.write_text(before)
+        machine.CORE_PATTERN.write_text(before)
         shutil.rmtree(folder)
 
 
