@@ -105,12 +105,12 @@ test-clients: clients ## the client libraries, alone and against the real daemon
 	$(MAKE) --no-print-directory -C clients/c -j2 test
 	mypy --strict clients/python/src
 	python3 clients/python/tests/test_client.py
-	for program in $(PROGRAMS); do swift build --product $$program || exit; done
-	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.PythonTests scenario.SharedSpoolTests documentation run | \
+	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
+	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests documentation run | \
 	  xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library
-	for program in $(PROGRAMS); do swift build --product $$program || exit; done
+	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
 test-release: mutants test-package ## what a release needs beside make test: every mutant is killed, the package works

@@ -94,6 +94,10 @@ let package = Package(
       name: "collector-bench", dependencies: ["PrismBase", "PrismPacket", "PrismProtocol"], path: "bench/collector",
       swiftSettings: strict),
 
+    .executableTarget(
+      name: "client-load-swift", dependencies: ["PrismClient", "PrismProtocol"], path: "Tests/ClientTests/SwiftLoad",
+      swiftSettings: strict),
+
     // What tests share, and the tests.
     .target(name: "CSpawn", path: "Tests/CSpawn"),
     .target(

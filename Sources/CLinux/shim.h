@@ -182,21 +182,6 @@ static inline int prism_poll_ready(int poll, unsigned long long *ids, int millis
 /// A descriptor that wakes a poll; EFD_* are an enum to Swift. Reading it doesn't block. -1 with errno.
 static inline int prism_event_new(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-// --- The service manager (PrismLinux/Process) ---
-
-/// One datagram to a Unix address, waiting at most a second for room: SOCK_* and MSG_* are enums to Swift.
-/// The bytes sent, or -1 with errno.
-static inline ssize_t prism_send_datagram(
-    const struct sockaddr *address, socklen_t size, const void *bytes, size_t count) {
-  int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (descriptor < 0) return -1;
-  struct timeval wait = {1, 0};
-  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
-  ssize_t sent = sendto(descriptor, bytes, count, MSG_NOSIGNAL, address, size);
-  close(descriptor);
-  return sent;
-}
-
 // --- Memory (PrismLinux/Process) ---
 
 /// dl_iterate_phdr is hidden without _GNU_SOURCE.

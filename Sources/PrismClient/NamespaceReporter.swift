@@ -6,7 +6,7 @@ public struct NamespaceReporter: Sendable {
   /// The namespace of its reports.
   public let name: NamespaceName
 
-  /// Whether the daemon takes reports of `type`, from memory: it never waits. The daemon tells of each change. Before its first
+  /// Whether the daemon takes reports of `type`, from memory: it never waits. The daemon sends each change. Before its first
   /// answer it is true; while the daemon is away the last known answer counts.
   public func isGather(_ type: ReportType) -> Bool { client.feed(of: name).last?.takes(type) ?? true }
 

@@ -25,12 +25,12 @@ func argumentsOrExit(_ words: [String]) -> Arguments {
 }
 
 /// Serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
-func runCollector(_ arguments: Arguments) async -> Int32 {
+func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> Int32 {
   do throws(Flags.Fault) {
     if !arguments.operands.isEmpty { return try await DeviceCommands.run(arguments) }
     var flags = try Flags(arguments)
     if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
-    return await serve(flags.options, Logger())
+    return await serve(flags.options, notifier, Logger())
   } catch { return error.said }
 }
 
@@ -40,7 +40,7 @@ private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
   }
 }
 
-private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
+private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ log: Logger) async -> Int32 {
   let (stops, continuation) = AsyncStream.makeStream(of: Void.self)
   let queue = DispatchQueue(label: "prism.collector.signals")
   do {
@@ -62,7 +62,9 @@ private func serve(_ options: CollectorOptions, _ log: Logger) async -> Int32 {
     log.info(
       "prism-collector takes packets",
       ["port": String(server.port), "reader_port": server.readerPort.map { String($0) } ?? "none"])
+    notifier.ready(status: "taking packets on port \(server.port)")
     for await _ in stops { break }
+    notifier.stopping(status: "finishing requests")
     await server.stop()
     for source in sources { source.cancel() }
     log.info("prism-collector stopped")

@@ -9,5 +9,6 @@ StandardStreams.prepare()
 umask(0o077)
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
 let arguments = argumentsOrExit(words)
-Task { exit(await runCollector(arguments)) }
+let notifier = ServiceNotifier.fromEnvironment()
+Task { exit(await runCollector(arguments, notifier)) }
 dispatchMain()

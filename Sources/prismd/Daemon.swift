@@ -59,7 +59,6 @@ final class Daemon: Sendable {
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, log: log)
-      hub.observe { [weak ingest] in Task { await ingest?.configurationChanged() } }
       metrics = MetricsServer(
         .init(
           engine: engine, version: version, ingest: { await ingest.counters },
@@ -78,6 +77,7 @@ final class Daemon: Sendable {
   }
 
   private func listen(_ daemon: DaemonConfiguration) async throws(StartFailure) {
+    engine.hub.observe { [weak server = inputs.server] in Task { await server?.configurationChanged() } }
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)

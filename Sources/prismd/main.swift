@@ -9,7 +9,9 @@ StandardStreams.prepare()
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
 let flags = flagsOrExit(words)
 let route = SignalRoute()
-let signals = SignalMonitor { route.handle($0) }
+// A terminal that is closed says so with SIGHUP: a daemon that was started in it ends with it.
+let endsWithTerminal = flags.purpose == .develop
+let signals = SignalMonitor { route.handle($0 == .reload && endsWithTerminal ? .stop : $0) }
 Task {
   await signals.start()
   exit(await runPrismd(flags, signals: route).rawValue)

@@ -19,10 +19,12 @@ from rig import ROOT, Faults, Rig, seed, until
 
 PROGRAMS = {
     "c": [str(ROOT / "clients/c/build/client-load")],
+    "swift": [str(ROOT / ".build/debug/client-load-swift")],
     "python": [sys.executable, str(ROOT / "clients/python/tests/client_load.py")],
 }
 IS_LONG = "PRISM_CLIENT_REPORTS" in os.environ
 REPORTS = {"c": int(os.environ.get("PRISM_CLIENT_REPORTS", 8_000)),
+           "swift": int(os.environ.get("PRISM_CLIENT_REPORTS", 8_000)),
            "python": int(os.environ.get("PRISM_CLIENT_REPORTS", 3_000))}
 SPOOL_BYTES = 4 * 1024 * 1024
 CHILD_FIRST = 10_000_000
@@ -207,6 +209,10 @@ class CTests(Scenario, unittest.TestCase):
                 self.assertEqual(stats["atOnce"], 20_000)
                 # A page of the queue that is touched for the first time may wait for the kernel.
                 self.assertLessEqual(stats["waits"], 20, fault)
+
+
+class SwiftTests(Scenario, unittest.TestCase):
+    language = "swift"
 
 
 class PythonTests(Scenario, unittest.TestCase):

@@ -66,6 +66,12 @@ import Testing
     #expect(try await second.end(SIGTERM) == 0)
   }
 
+  @Test("both end when the terminal is closed") func terminal() async throws {
+    let child = try await start()
+    #expect(try await child.end(SIGHUP) == 0)
+    try await waitUntil("the collector ends too") { try processes().isEmpty }
+  }
+
   @Test("the collector ends with a daemon that is killed, and the folder can be used again")
   func killed() async throws {
     let first = try await start()

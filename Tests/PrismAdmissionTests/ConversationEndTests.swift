@@ -17,7 +17,8 @@ struct ConversationEndTests {
     #"{"namespace":"shop","type":"order","meta":{"x":"é"}}"# + "\n",
     #"{"type":"appCrash","meta":{"APP_NAME":"x"}}"#
       + "\n",
-    #"{"hello":{"answer":"cumulative"}}"# + "\n", #"{"hello":{}}"# + "\n", #"{"isGather":"prism"}"# + "\n", #"{"watch":{"configuration":true}}"# + "\n",
+    #"{"hello":{"answer":"cumulative"}}"# + "\n", #"{"hello":{}}"# + "\n", #"{"isGather":"prism"}"# + "\n",
+    #"{"watch":{"configuration":true}}"# + "\n",
     #"{"common":true}"# + "\n", "\r\n", "{\n",
   ]
 

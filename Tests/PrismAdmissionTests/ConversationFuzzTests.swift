@@ -9,7 +9,8 @@ struct ConversationFuzzTests {
     #"{"type":"net","meta":{"ms":12}}"#, #"{"type":"net","meta":{"ms":12,"ms":13,"SYS_BRAND":1},"reportId":"a"}"#,
     #"{"namespace":"shop","type":"order","meta":{"x":"é"}}"#, #"{"type":"net","meta":{"a":1},"payload":"aGk="}"#,
     #"{"type":"appCrash","meta":{"APP_NAME":"x"}}"#, #"{"hello":{"answer":"cumulative"}}"#, #"{"hello":{}}"#,
-    #"{"isGather":"prism"}"#, #"{"common":true}"#, #"{"watch":{"configuration":true}}"#, "", "{", #"{"type":"none","meta":{}}"#, #"{"type":"net","meta":{}}"#,
+    #"{"isGather":"prism"}"#, #"{"common":true}"#,
+    #"{"watch":{"configuration":true}}"#, "", "{", #"{"type":"none","meta":{}}"#, #"{"type":"net","meta":{}}"#,
   ]
 
   private static func script(_ random: inout SeededRandom) -> [UInt8] {

@@ -8,12 +8,15 @@ struct WatchTests {
   private static let watchShop = #"{"watch":{"namespace":"shop","configuration":true}}"# + "\n"
   private static let report = #"{"type":"net","meta":{"ms":12},"reportId":"good"}"# + "\n"
 
-  private static func rules(_ generation: Int, _ change: (inout NamespaceConfiguration) -> Void) -> AdmissionRules {
+  private static func rules(
+    _ generation: Int, _ change: (inout NamespaceConfiguration) -> Void
+  ) -> AdmissionRules {
     AdmissionRules(
       AdmissionSupport.snapshot(generation: generation) { change(&$0.namespaces[AdmissionSupport.shop]!) })
   }
 
-  private static func shop(_ generation: Int, isGather: Bool = true, types: [String] = ["order", "urgent"]) -> JSONValue {
+  private static func shop(_ generation: Int, isGather: Bool = true, types: [String] = ["order", "urgent"]) -> JSONValue
+  {
     NamespaceSwitches(namespace: "shop", generation: generation, isGather: isGather, types: types).json
   }
 
@@ -25,7 +28,7 @@ struct WatchTests {
     return conversation
   }
 
-  @Test("the answer has the switches, and each change of them is told")
+  @Test("the answer has the switches, and each change of them is sent")
   func changes() {
     var conversation = AdmissionSupport.conversation()
     conversation.consume(Self.watchShop)
@@ -36,7 +39,7 @@ struct WatchTests {
     #expect(conversation.changes() == [["changed": Self.shop(3, types: ["order"])]])
   }
 
-  @Test("a configuration that changes nothing of the switches is not told")
+  @Test("a configuration that changes nothing of the switches is not sent")
   func others() {
     var conversation = Self.watching()
     conversation.take(Self.rules(2) { $0.maxItem = 7 })
@@ -49,7 +52,7 @@ struct WatchTests {
     conversation.consume(Self.watchShop)  // its answer is not read
     for generation in 2...50 {
       conversation.take(Self.rules(generation) { $0.isGather = generation % 2 == 0 })
-      let hasMore = conversation.tellChanges()
+      let hasMore = conversation.answerChanges()
       #expect(!hasMore, "something waits to be read")
     }
     conversation.take(Self.rules(51) { $0.isGather = false })
@@ -101,7 +104,7 @@ struct WatchTests {
     #expect(!conversation.isWatching)
   }
 
-  @Test("a connection watches a bounded number of namespaces; over HTTP it watches none of them")
+  @Test("a connection watches a bounded number of namespaces; over HTTP a watch is refused")
   func bounds() {
     let names = (0..<65).map { "n\($0)" }
     let snapshot = AdmissionSupport.snapshot { snapshot in
@@ -131,9 +134,9 @@ struct WatchTests {
 }
 
 extension IngestConversation {
-  /// The lines that tell of changes, and answers before them.
+  /// The lines with changes, and answers before them.
   fileprivate mutating func changes() -> [JSONValue] {
-    _ = tellChanges()
+    _ = answerChanges()
     return answers()
   }
 }

@@ -14,8 +14,6 @@ public struct IngestConversation: Sendable {
   private var answers = AnswerQueue()
   private var intake = Intake()
   private var watches = Watches()
-  /// The rules are others than those that the watches were told of.
-  private var mayHaveChanges = false
   /// Cost units of the event that is being taken, beside its bytes and its line.
   private var extraCost = 0
 
@@ -25,9 +23,7 @@ public struct IngestConversation: Sendable {
   public private(set) var mustClose = false
   /// The daemon stops: every report is answered `busy`.
   public var isStopping = false
-  /// A reader follows the feed: refused reports are kept for `takeRefused`.
-  public var isFollowed = false
-  private var refused: [(name: ReportName, code: RefusalCode)] = []
+  private var refused = FollowedRefusals()
   /// The client reads its answers.
   public var isRead: Bool {
     get { answers.isRead }
@@ -63,21 +59,26 @@ public struct IngestConversation: Sendable {
   /// Nothing is on its way to a commit and no answer is owed.
   public var isSettled: Bool { intake.isSettled && answers.isEmpty }
 
+  /// A reader follows the feed: refused reports are kept for `takeRefused`.
+  public var isFollowed: Bool {
+    get { refused.areKept }
+    set { refused.areKept = newValue }
+  }
+
   /// The client wants to know of changes of the configuration.
   public var isWatching: Bool { !watches.isEmpty }
 
   /// Judges reports by `rules` from now on.
   public mutating func take(_ rules: AdmissionRules) {
-    if rules !== session.rules, isWatching { mayHaveChanges = true }
+    if rules !== session.rules { watches.mayHaveChanges = isWatching }
     session.take(rules)
   }
 
-  /// Tells what changed in the namespaces that the client watches. Call it when all answers have been written: a client that
-  /// does not read gets the last state of each namespace, and not all between.
+  /// Answers with the changes of the namespaces that the client watches. Call it when all answers have been written: a client
+  /// that does not read gets the last state of each namespace, and not all between.
   /// - Returns: whether there is something to write.
-  public mutating func tellChanges() -> Bool {
-    guard mayHaveChanges, unreadBytes == 0 else { return false }
-    mayHaveChanges = false
+  public mutating func answerChanges() -> Bool {
+    guard watches.mayHaveChanges, unreadBytes == 0 else { return false }
     for change in watches.takeChanges(&session) { answers.append(AnswerText.switches(change, isChange: true)) }
     answers.flush(into: &output)
     return !output.isEmpty
@@ -87,10 +88,7 @@ public struct IngestConversation: Sendable {
   public mutating func takeTally() -> IngestTally { intake.takeTally() }
 
   /// Takes what was refused since the last call while `isFollowed`.
-  public mutating func takeRefused() -> [(name: ReportName, code: RefusalCode)] {
-    defer { refused = [] }
-    return refused
-  }
+  public mutating func takeRefused() -> [(name: ReportName, code: RefusalCode)] { refused.take() }
 
   /// Takes what the requests since the last call were answered, all in all.
   public mutating func takeSummary() -> AnswerSummary { answers.takeSummary() }
@@ -215,7 +213,7 @@ extension IngestConversation {
   private mutating func refuse(
     _ refusal: Refusal, _ name: ReportName = ReportName(namespace: nil, type: nil, reportID: nil)
   ) {
-    if isFollowed { refused.append((name, refusal.code)) }
+    refused.note(name, refusal.code)
     extraCost += WorkTurn.Cost.refusal
     intake.refuse(refusal)
     answers.refuse(refusal, answerMode)

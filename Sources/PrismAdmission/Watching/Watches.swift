@@ -1,40 +1,43 @@
 import PrismProtocol
 
-/// The namespaces whose switches a connection watches, and what it was told last. Pure.
+/// The namespaces whose switches a connection watches, each with the last state that it got. Pure.
 struct Watches: Sendable {
   /// Of one connection.
   static let countMax = 64
 
-  private var told: [String: NamespaceSwitches] = [:]
+  private var sent: [String: NamespaceSwitches] = [:]
+  /// The rules are others than those of the last states.
+  var mayHaveChanges = false
 
-  var isEmpty: Bool { told.isEmpty }
+  var isEmpty: Bool { sent.isEmpty }
 
   /// Bytes that it holds in memory, about.
-  var bytes: Int { told.values.reduce(0) { $0 + $1.types.reduce(128) { $0 + 16 + $1.utf8.count } } }
+  var bytes: Int { sent.values.reduce(0) { $0 + $1.types.reduce(128) { $0 + 16 + $1.utf8.count } } }
 
-  /// Begins to watch the namespace of `object`, or tells of it again.
+  /// Begins to watch the namespace of `object`, or asks for its state again.
   /// - Throws: `bad_request`, `unknown_namespace`, `forbidden`; then nothing is watched in addition.
   mutating func begin(_ object: Span<UInt8>, _ session: inout Session) throws(Refusal) -> NamespaceSwitches {
     let name = try Self.namespace(object)
-    guard told[name] != nil || told.count < Self.countMax else {
+    guard sent[name] != nil || sent.count < Self.countMax else {
       throw Refusal(.badRequest, "this connection watches \(Self.countMax) namespaces; open another one for more")
     }
     let switches = try session.switches(of: name)
-    told[name] = switches
+    sent[name] = switches
     return switches
   }
 
-  /// What `session` says otherwise than was told, by name; from now on it is told.
+  /// Takes the states that are others than the last ones, by name.
   mutating func takeChanges(_ session: inout Session) -> [NamespaceSwitches] {
+    mayHaveChanges = false
     var changes: [NamespaceSwitches] = []
-    for (name, before) in told.sorted(by: { $0.key < $1.key }) {
+    for (name, before) in sent.sorted(by: { $0.key < $1.key }) {
       // A namespace that is gone, or closed to this sender, takes nothing.
       let generation = session.rules.generation
       let now =
         (try? session.switches(of: name))
         ?? NamespaceSwitches(namespace: name, generation: generation, isGather: false, types: [])
       guard !now.says(the: before) else { continue }
-      told[name] = now
+      sent[name] = now
       changes.append(now)
     }
     return changes

@@ -92,7 +92,9 @@ final class SettingsFeed: Sendable {
 
   /// One connection, until it ends. - Returns: whether the daemon said anything of the namespace.
   private func receive() -> Bool {
-    guard let connection = WatchConnection(path: socket, question: question, stop: stopPipe.reader) else { return false }
+    guard let connection = WatchConnection(path: socket, question: question, stop: stopPipe.reader) else {
+      return false
+    }
     var hasAnswer = false
     while let line = connection.nextLine() {
       guard let value = try? JSONValue(parsing: line),

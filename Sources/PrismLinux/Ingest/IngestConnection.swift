@@ -110,7 +110,7 @@ extension IngestConnection {
       return
     }
     var isTaken = write()
-    if unsentBytes == 0, conversation?.value.tellChanges() == true {
+    if unsentBytes == 0, conversation?.value.answerChanges() == true {
       collect()
       isTaken = write() || isTaken
     }

@@ -112,7 +112,7 @@ public actor IngestServer {
 // MARK: - Watching
 
 extension IngestServer {
-  /// Tells clients that watch a namespace of its new switches. Call it when another configuration is in force.
+  /// Sends new switches to clients that watch a namespace. Call it when another configuration is in force.
   public func configurationChanged() {
     takeRules()
     for connection in connections.values where connection.conversation?.value.isWatching == true {

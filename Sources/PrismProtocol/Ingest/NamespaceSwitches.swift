@@ -1,10 +1,8 @@
-import PrismBase
-
-/// The part of a namespace's configuration by which a program decides what to collect (docs/ingest-protocol.md, "Watch").
+/// The switches of a namespace by which a program decides what to collect (docs/ingest-protocol.md, "Watch").
 public struct NamespaceSwitches: Sendable, Equatable {
   /// The name of the namespace.
   public var namespace: String
-  /// The number of the configuration; it grows with each change, and begins anew with the daemon.
+  /// The number of the configuration; it grows with each change, and begins at 1 with the daemon.
   public var generation: Int
   /// Whether reports of the namespace are taken.
   public var isGather: Bool
@@ -34,7 +32,7 @@ public struct NamespaceSwitches: Sendable, Equatable {
 
   /// Whether reports of `type` are taken.
   public func takes(_ type: ReportType) -> Bool {
-    isGather && types.contains { $0 == type.text || ReportType(entry: $0)?.isPattern == true && Glob.matches($0, type.text) }
+    isGather && types.contains { ReportType(entry: $0).map { $0 == type || $0.isPattern && $0.matches(type) } ?? false }
   }
 
   /// Whether both say the same to a program; the generation does not count.

@@ -5,7 +5,7 @@ public enum ScannedRequest: Sendable, Equatable {
   case hello(Range<Int>)
   /// Whether a namespace gathers.
   case isGather(ScannedString)
-  /// To be told when something changes. The range of its object.
+  /// The state of something now and after each change. The range of its object.
   case watch(Range<Int>)
   /// The common information as it would be merged.
   case common

@@ -268,7 +268,7 @@ struct IngestServerTests {
     }
   }
 
-  @Test("a quiet connection that watches a namespace is told of a reload, and stays open")
+  @Test("a quiet connection that watches a namespace gets the state after a reload, and stays open")
   func watches() async throws {
     try await withIngestRig { rig in
       let client = try IngestClient(rig.path)

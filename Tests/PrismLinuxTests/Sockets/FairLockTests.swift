@@ -38,7 +38,7 @@ struct FairLockTests {
     for _ in 0..<own { lock.withLock {} }
     let others = busy.turns.load(ordering: .relaxed)
     busy.end()
-    // About two for each: the turn that is on, and one before this thread asks again. A lock of POSIX lets in hundreds.
+    // About two for each: the turn that is on, and one before this thread asks again. A mutex of the POSIX library lets in hundreds.
     #expect(others < 20 * own, "\(others) turns of the other thread beside \(own)")
   }
 }

@@ -1,8 +1,6 @@
-import CLinux
 import Glibc
-import PrismBase
 
-/// Tells the service manager how the daemon is (sd_notify(3)): a datagram of `NAME=value` lines to `NOTIFY_SOCKET`.
+/// Tells the service manager how a program is (sd_notify(3)): a datagram of `NAME=value` lines to `NOTIFY_SOCKET`.
 /// Without one, every call does nothing.
 public struct ServiceNotifier: Sendable {
   private let address: UnixAddress?
@@ -40,11 +38,11 @@ public struct ServiceNotifier: Sendable {
     clock_gettime(CLOCK_MONOTONIC, &now)
     send(["RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)"])
   }
-  /// Announces that the daemon is stopping.
+  /// Announces that the program is stopping.
   public func stopping(status: String) { send(["STOPPING=1", Self.line(status)]) }
   /// Shows `text` in `systemctl status`.
   public func status(_ text: String) { send([Self.line(text)]) }
-  /// Tells the manager's watchdog that the daemon is alive.
+  /// Tells the manager's watchdog that the program is alive.
   public func watchdog() { send(["WATCHDOG=1"]) }
 
   private static func line(_ status: String) -> String {
@@ -54,7 +52,12 @@ public struct ServiceNotifier: Sendable {
   private func send(_ lines: [String]) {
     guard let address else { return }
     let message = Array(lines.joined(separator: "\n").utf8)
+    let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    var wait = timeval(tv_sec: 1, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
     // A failure is ignored: it is the manager's matter whether it listens.
-    _ = address.withPointer { prism_send_datagram($0, $1, message, message.count) }
+    _ = address.withPointer { sendto(descriptor, message, message.count, Int32(MSG_NOSIGNAL), $0, $1) }
   }
 }
