@@ -30,6 +30,8 @@ public final class SpooledClient: Sendable {
 
   // Every function of the C client may be called by any thread; prism_close is called by deinit alone.
   private nonisolated(unsafe) let client: OpaquePointer
+  /// Released after prism_close, which may call it.
+  private let lossHandler: Unmanaged<LossHandler>?
   /// Calls that wait do so here.
   private let queue = DispatchQueue(label: "prism.spooled-client")
   private let socket: String
@@ -39,9 +41,12 @@ public final class SpooledClient: Sendable {
   /// - Parameter appName: common information of the app, cut at 256 bytes; nil: the process's name.
   /// - Parameter spoolBytes: the most that the spool holds over all programs that share it; at least 65,536.
   /// - Parameter queueBytes: the most that waits in memory; 65,536 to 1 GiB, rounded up to a power of two.
+  /// - Parameter onLoss: called on the client's own thread when reports are dropped, at most once a second for each cause, and
+  ///   for the last time while the client ends. It must not release the client.
   public init(
     socket: String? = nil, appName: String? = nil, appVersion: String? = nil, spool: Spool = .standard,
-    spoolBytes: UInt64 = 64 * 1024 * 1024, queueBytes: Int = 4 * 1024 * 1024
+    spoolBytes: UInt64 = 64 * 1024 * 1024, queueBytes: Int = 4 * 1024 * 1024,
+    onLoss: (@Sendable (SpooledLoss) -> Void)? = nil
   ) throws(OpenError) {
     let folder: String? =
       switch spool {
@@ -49,22 +54,28 @@ public final class SpooledClient: Sendable {
       case .folder(let path): path
       case .none: ""
       }
+    let handler = onLoss.map { Unmanaged.passRetained(LossHandler($0)) }
     var error = PRISM_STORED
     let opened = withOptionalCStrings(socket, appName, appVersion, folder) { socket, name, version, folder in
       var options = prism_options()
       options.size = MemoryLayout<prism_options>.size
       (options.socket, options.app_name, options.app_version, options.spool) = (socket, name, version, folder)
       (options.spool_bytes, options.queue_bytes) = (spoolBytes, queueBytes)
+      if let handler { (options.on_loss, options.context) = (LossHandler.called, handler.toOpaque()) }
       return prism_open(&options, &error)
     }
-    guard let opened else { throw OpenError(description: String(cString: prism_result_text(error))) }
-    client = opened
+    guard let opened else {
+      handler?.release()
+      throw OpenError(description: String(cString: prism_result_text(error)))
+    }
+    (client, lossHandler) = (opened, handler)
     self.socket = PrismClient.socket(socket)
   }
 
   deinit {
     for feed in feeds.withLock({ $0.values }) { feed.stop() }
     prism_close(client, 0)
+    lossHandler?.release()
   }
 
   func feed(of namespace: NamespaceName) -> SettingsFeed {

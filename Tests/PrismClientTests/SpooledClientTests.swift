@@ -1,4 +1,5 @@
 import PrismProtocol
+import Synchronization
 import Testing
 
 @testable import PrismClient
@@ -93,6 +94,20 @@ struct SpooledClientTests {
     client = nil
     withExtendedLifetime(shop) {}
     _ = rest
+  }
+
+  @Test("a loss is reported with its cause, also while the client ends")
+  func losses() throws {
+    let losses = Mutex<[SpooledLoss]>([])
+    do {
+      let client = try SpooledClient(socket: "/nowhere/ingest.sock", spool: .none) { loss in
+        losses.withLock { $0.append(loss) }
+      }
+      for number in 1...3 { client.send(Report(Self.net, meta: ["n": .int(number)])) }
+    }
+    let found = losses.withLock { $0 }
+    #expect(found.map(\.cause) == [.spoolFull] && found.map(\.count) == [3])
+    #expect(found.allSatisfy { !$0.message.isEmpty })
   }
 
   @Test("what is no report is rejected with a text")

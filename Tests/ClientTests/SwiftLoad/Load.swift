@@ -14,11 +14,11 @@ final class Load: Sendable {
   private let next: Mutex<Int>
   private let last: Int
 
-  init(_ flags: LoadFlags) throws {
+  init(_ flags: LoadFlags, _ losses: Losses) throws {
     self.flags = flags
     client = try SpooledClient(
       socket: try flags.text("socket"), appName: "client-load-swift", spool: .folder(try flags.text("spool")),
-      spoolBytes: UInt64(try flags.number("spool-bytes")))
+      spoolBytes: UInt64(try flags.number("spool-bytes"))) { losses.note($0) }
     shop = client.namespace(NamespaceName("shop")!)
     log = open(try flags.text("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard log >= 0 else { throw LoadFailure("no log") }
@@ -27,8 +27,8 @@ final class Load: Sendable {
     last = first + (try flags.number("reports", default: 1000))
   }
 
-  /// - Returns: whether all of its children ended well.
-  func run() async throws -> Bool {
+  /// - Returns: whether all of its children ended well, and what the client counted.
+  func run() async throws -> (isGood: Bool, counts: SpooledCounts?) {
     if flags.hasSignals { Self.interruptOneself() }
     let children = try (0..<(try flags.number("children"))).map { try child($0) }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -36,8 +36,8 @@ final class Load: Sendable {
       try await group.waitForAll()
     }
     for child in children { child.waitUntilExit() }
-    try await printCounts()
-    return children.allSatisfy { $0.terminationStatus == 0 }
+    await client.flush(within: .milliseconds(try flags.number("close", default: 10_000)))
+    return (children.allSatisfy { $0.terminationStatus == 0 }, client.counts)
   }
 
   private func child(_ index: Int) throws -> Process {
@@ -89,17 +89,6 @@ final class Load: Sendable {
     case .dropped: "dropped"
     case .rejected: "error"
     }
-  }
-
-  private func printCounts() async throws {
-    await client.flush(within: .milliseconds(try flags.number("close", default: 10_000)))
-    let counts = client.counts
-    let line: JSONValue = [
-      "pid": .int(Int(getpid())), "accepted": .int(Int(counts.accepted)), "stored": .int(Int(counts.stored)),
-      "refused": .int(Int(counts.refused)), "droppedQueue": .int(Int(counts.droppedQueue)),
-      "droppedSpool": .int(Int(counts.droppedSpool)), "damagedBytes": .int(Int(counts.damagedBytes)),
-    ]
-    print(line.text)
   }
 
   /// A signal every three milliseconds.

@@ -7,8 +7,12 @@ import PrismProtocol
 import Synchronization
 
 do {
-  let load = try Load(LoadFlags(Array(CommandLine.arguments.dropFirst())))
-  exit(try await load.run() ? 0 : 4)
+  let losses = Losses()
+  var load: Load? = try Load(LoadFlags(Array(CommandLine.arguments.dropFirst())), losses)
+  let (isGood, counts) = try await load?.run() ?? (false, nil)
+  load = nil  // the client ends, and reports its last losses
+  if let counts { print(losses.text(with: counts)) }
+  exit(isGood ? 0 : 4)
 } catch {
   FileHandle.standardError.write(Data("client-load-swift: \(error)\n".utf8))
   exit(2)
