@@ -36,6 +36,8 @@ enum CrashSpoolHarness {
     guard let taken = try? JSONValue(parsing: members, allowsDuplicateKeys: true) else {
       fatalError("the members of a meta are no JSON")
     }
-    precondition(taken == (try? JSONValue(parsing: meta, allowsDuplicateKeys: true)), "a meta is taken as another one")
+    // A line feed within a string is no JSON, and is taken as a space.
+    guard let whole = try? JSONValue(parsing: meta, allowsDuplicateKeys: true) else { return }
+    precondition(taken == whole, "a meta is taken as another one")
   }
 }

@@ -16,7 +16,7 @@ public struct Submission: Sendable {
   let createdTime: Int64?
 
   /// - Parameter type: must be in the monitor list of `namespace`.
-  /// - Parameter meta: a JSON object with at least one member; line feeds between its tokens become spaces.
+  /// - Parameter meta: a JSON object with at least one member; line feeds become spaces, also within a string.
   /// - Parameter createdTime: milliseconds since 1970; nil: now.
   /// - Parameter reportID: the same id, from the same user to the same namespace, is stored once. An input that hands a
   ///   report over again after a crash or a lost answer gives one; nil: the daemon makes one.
