@@ -18,7 +18,8 @@ final class Load: Sendable {
     self.flags = flags
     client = try SpooledClient(
       socket: try flags.text("socket"), appName: "client-load-swift", spool: .folder(try flags.text("spool")),
-      spoolBytes: UInt64(try flags.number("spool-bytes"))) { losses.note($0) }
+      spoolBytes: UInt64(try flags.number("spool-bytes"))
+    ) { losses.note($0) }
     shop = client.namespace(NamespaceName("shop")!)
     log = open(try flags.text("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard log >= 0 else { throw LoadFailure("no log") }

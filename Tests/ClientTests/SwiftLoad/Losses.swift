@@ -3,7 +3,7 @@ import PrismClient
 import PrismProtocol
 import Synchronization
 
-/// What the client says that it lost; its last losses come while it ends.
+/// The losses that the client reports; the last ones come while it ends.
 final class Losses: Sendable {
   private let counts = Mutex<(spool: UInt64, refused: UInt64)>((0, 0))
 
