@@ -7,15 +7,17 @@ final class SocketStream {
   private let path: String
   private let descriptor: Int32
   private let timeoutMilliseconds: Int32
+  private let stop: Int32
   private var input: [UInt8] = []
   private var consumed = 0
   private var hasWritten = false
 
+  /// - Parameter timeout: how long the other side may be silent; nil: for ever.
+  /// - Parameter stop: a descriptor whose end means that the caller waits no more; -1: no descriptor.
   /// - Throws: `unreachable`.
-  init(path: String, timeout: Duration) throws(ClientError) {
-    self.path = path
-    timeoutMilliseconds = Int32(
-      clamping: timeout.components.seconds * 1000 + timeout.components.attoseconds / 1_000_000_000_000_000)
+  init(path: String, timeout: Duration?, stop: Int32 = -1) throws(ClientError) {
+    (self.path, self.stop) = (path, stop)
+    timeoutMilliseconds = timeout.map { Int32(clamping: Int64($0 / .milliseconds(1))) } ?? -1
     guard let address = UnixAddress(path: path) else { throw .unreachable(socket: path, errno: ENAMETOOLONG) }
     descriptor = address.connect()
     guard descriptor >= 0 else { throw .unreachable(socket: path, errno: errno) }
@@ -47,10 +49,14 @@ final class SocketStream {
   }
 
   private func wait(toWrite: Bool) throws(ClientError) -> Int16 {
-    var entry = pollfd(fd: descriptor, events: Int16(toWrite ? POLLIN | POLLOUT : POLLIN), revents: 0)
+    var entries = [
+      pollfd(fd: descriptor, events: Int16(toWrite ? POLLIN | POLLOUT : POLLIN), revents: 0),
+      pollfd(fd: stop, events: 0, revents: 0),
+    ]
     while true {
-      let count = poll(&entry, 1, timeoutMilliseconds)
-      if count > 0 { return entry.revents }
+      let count = poll(&entries, 2, timeoutMilliseconds)
+      if count > 0, entries[1].revents == 0 { return entries[0].revents }
+      if count > 0 { throw .connectionLost(socket: path, mayBeStored: hasWritten) }
       if count == 0 { throw .timedOut(socket: path) }
       guard errno == EINTR else { throw .connectionLost(socket: path, mayBeStored: hasWritten) }
     }

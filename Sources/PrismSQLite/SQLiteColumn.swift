@@ -15,7 +15,7 @@ extension SQLiteColumn {
   /// Its place in the list, from 0.
   @inlinable public var index: Int32 {
     // Cases without values are numbered in their order; the only case of an enumeration has no bytes.
-    withUnsafeBytes(of: self) { Int32($0.first ?? 0) }
+    MemoryLayout<Self>.size == 0 ? 0 : Int32(unsafeBitCast(self, to: UInt8.self))
   }
 
   /// All columns, for SELECT and INSERT.

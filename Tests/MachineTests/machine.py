@@ -27,6 +27,15 @@ READER = "/var/lib/prism-collector/reader.sock"
 # The kernel's, also for programs of the machines.
 CORE_PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
 NAMESPACES = ["--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net"]
+# The collector of this machine takes the reports.
+CONFIGURE = """
+prismctl keys new /etc/prism/keys/main.key
+sed -i 's|^#keys:.*|keys: [{id: main, file: keys/main.key}]|' /etc/prism/prismd.yaml
+sed -i 's|^#url:.*|url: http://127.0.0.1:8480|; s|^#periodicTimerSecond:.*|periodicTimerSecond: 1|' \\
+  /etc/prism/namespaces.d/prism.yaml
+systemctl enable --now prism-collector
+systemctl restart prismd
+"""
 
 
 class NotHere(Exception):
@@ -147,6 +156,13 @@ class Machine:
         if ran.returncode != 0:
             raise AssertionError(f"`{script}` ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
         return ran.stdout.strip()
+
+    def install_and_configure(self, more=""):
+        """Both packages, with a key and the collector of this machine, and the lines `more` of configuration."""
+        for path, name in zip(packages(), ["prism.deb", "collector.deb"]):
+            shutil.copy(path, self.path(f"/root/{name}"))
+        self.run("apt-get install --yes /root/prism.deb /root/collector.deb", seconds=300)
+        self.run(CONFIGURE + more)
 
     def http(self, url):
         """The body of a GET over the machine's own loopback."""

@@ -10,7 +10,6 @@ import tempfile
 import unittest
 
 import machine
-from test_units import CONFIGURE
 
 SOURCES = """
 sed -i '/^journal:$/d; /^host:$/d; /^crashSpool:$/d' /etc/prism/prismd.yaml
@@ -62,10 +61,7 @@ def dumps_go_to(booted):
 class SourceTests(machine.Case):
     @classmethod
     def prepare(cls, booted):
-        for path, name in zip(machine.packages(), ["prism.deb", "collector.deb"]):
-            shutil.copy(path, booted.path(f"/root/{name}"))
-        booted.run("apt-get install --yes /root/prism.deb /root/collector.deb", seconds=300)
-        booted.run(CONFIGURE + SOURCES)
+        booted.install_and_configure(SOURCES)
 
     def metas(self, kind):
         """The metas of a type at the collector."""

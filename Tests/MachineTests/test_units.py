@@ -2,30 +2,16 @@
 
 import pathlib
 import re
-import shutil
 import subprocess
 import unittest
 
 import machine
 from load import Load
 
-CONFIGURE = """
-prismctl keys new /etc/prism/keys/main.key
-sed -i 's|^#keys:.*|keys: [{id: main, file: keys/main.key}]|' /etc/prism/prismd.yaml
-sed -i 's|^#url:.*|url: http://127.0.0.1:8480|; s|^#periodicTimerSecond:.*|periodicTimerSecond: 1|' \\
-  /etc/prism/namespaces.d/prism.yaml
-systemctl enable --now prism-collector
-systemctl restart prismd
-"""
-
-
 class UnitTests(machine.Case):
     @classmethod
     def prepare(cls, booted):
-        for path, name in zip(machine.packages(), ["prism.deb", "collector.deb"]):
-            shutil.copy(path, booted.path(f"/root/{name}"))
-        booted.run("apt-get install --yes /root/prism.deb /root/collector.deb", seconds=300)
-        booted.run(CONFIGURE)
+        booted.install_and_configure()
 
     def process(self, field):
         """A line of the daemon's /proc/PID/status."""

@@ -12,11 +12,21 @@ public struct CommitComposer: Sendable {
     public let batches: [ReportBatch]
     /// Stored with the batches; nil if there is no note.
     public let note: SubmissionGroup.Note?
-    /// A batch costs the store about as much as three rows, beside its own.
-    var rows: Int { batches.reduce(0) { $0 + $1.rows.count + 3 } }
-    var bytes: Int { batches.reduce(0) { $0 + BatchWriter.bytes(of: $1) } }
+    let rows: Int
+    let bytes: Int
     /// The share that it uses up.
     var cost: Int { rows + bytes / 512 }
+
+    fileprivate init(connection: Int, batches: [ReportBatch], note: SubmissionGroup.Note?) {
+      (self.connection, self.batches, self.note) = (connection, batches, note)
+      // A batch costs the store about as much as three rows, beside its own.
+      var (rows, bytes) = (0, 0)
+      for batch in batches {
+        rows += batch.rows.count + 3
+        bytes += BatchWriter.bytes(of: batch)
+      }
+      (self.rows, self.bytes) = (rows, bytes)
+    }
   }
 
   private struct User: Sendable {
@@ -32,7 +42,7 @@ public struct CommitComposer: Sendable {
   private var waiting: [Int: Ring<Entry>] = [:]
   /// The `start` of the entry that was taken last.
   private var now = 0
-  /// The `start` of users that wait for nothing, where it is past `now`: they do not come back as new ones.
+  /// The `start` of users that stopped waiting before others, where it is past `now`: they do not come back as new ones.
   private var served: [UInt32: Int] = [:]
   private var lastNumber = 0
 
@@ -51,15 +61,19 @@ public struct CommitComposer: Sendable {
 
   /// - Parameter batches: taken by one commit, with `note`.
   public mutating func add(_ batches: [ReportBatch], note: SubmissionGroup.Note?, connection: Int, user: UInt32) {
-    if waiting[connection] == nil {
-      waiting[connection] = Ring()
-      if users[user] == nil {
-        lastNumber += 1
-        users[user] = User(start: max(now, served.removeValue(forKey: user) ?? now), number: lastNumber)
-      }
-      users[user]?.turn.append(connection)
+    var entries = waiting.removeValue(forKey: connection) ?? Ring()
+    if entries.isEmpty {
+      var state = users.removeValue(forKey: user) ?? newcomer(user)
+      state.turn.append(connection)
+      users[user] = state
     }
-    waiting[connection]?.append(Entry(connection: connection, batches: batches, note: note))
+    entries.append(Entry(connection: connection, batches: batches, note: note))
+    waiting[connection] = entries
+  }
+
+  private mutating func newcomer(_ user: UInt32) -> User {
+    lastNumber += 1
+    return User(start: max(now, served.removeValue(forKey: user) ?? now), number: lastNumber)
   }
 
   /// Takes at least one entry if any waits; more while the sum stays within both limits.
@@ -71,7 +85,7 @@ public struct CommitComposer: Sendable {
       (rows, bytes) = (rows + next.rows, bytes + next.bytes)
       advance(user, cost: next.cost)
     }
-    if isEmpty { (now, served) = (0, [:]) } else { served = served.filter { $0.value > now } }
+    if !served.isEmpty { served = served.filter { $0.value > now } }
     return taken
   }
 
@@ -88,15 +102,23 @@ public struct CommitComposer: Sendable {
 
   /// Drops the entry that `peek` shows; its connection goes to the end of the user's turns.
   private mutating func advance(_ user: UInt32, cost: Int) {
-    guard let place = users.index(forKey: user), let connection = users.values[place].turn.removeFirst() else { return }
-    now = max(now, users.values[place].start)
-    users.values[place].start += cost
-    waiting[connection]?.removeFirst()
-    if waiting[connection]?.isEmpty == true {
-      waiting[connection] = nil
-    } else {
-      users.values[place].turn.append(connection)
+    // Taken out, changed and put back: so nothing is copied.
+    guard var state = users.removeValue(forKey: user), let connection = state.turn.removeFirst(),
+      var entries = waiting.removeValue(forKey: connection)
+    else { return }
+    now = max(now, state.start)
+    state.start += cost
+    entries.removeFirst()
+    if !entries.isEmpty {
+      waiting[connection] = entries
+      state.turn.append(connection)
     }
-    if users.values[place].turn.isEmpty { served[user] = users.remove(at: place).value.start }
+    if !state.turn.isEmpty {
+      users[user] = state
+    } else if isEmpty {
+      (now, served) = (0, [:])  // where no user waits, all are equal again
+    } else {
+      served[user] = state.start
+    }
   }
 }

@@ -11,8 +11,8 @@ struct Watches: Sendable {
 
   var isEmpty: Bool { sent.isEmpty }
 
-  /// Bytes that it holds in memory, about.
-  var bytes: Int { sent.values.reduce(0) { $0 + $1.types.reduce(128) { $0 + 16 + $1.utf8.count } } }
+  /// Bytes that it holds in memory, about: asked for in each turn of the connection.
+  private(set) var bytes = 0
 
   /// Begins to watch the namespace of `object`, or asks for its state again.
   /// - Throws: `bad_request`, `unknown_namespace`, `forbidden`; then nothing is watched in addition.
@@ -22,7 +22,7 @@ struct Watches: Sendable {
       throw Refusal(.badRequest, "this connection watches \(Self.countMax) namespaces; open another one for more")
     }
     let switches = try session.switches(of: name)
-    sent[name] = switches
+    keep(switches)
     return switches
   }
 
@@ -37,10 +37,16 @@ struct Watches: Sendable {
         (try? session.switches(of: name))
         ?? NamespaceSwitches(namespace: name, generation: generation, isGather: false, types: [])
       guard !now.says(the: before) else { continue }
-      sent[name] = now
+      keep(now)
       changes.append(now)
     }
     return changes
+  }
+
+  private mutating func keep(_ switches: NamespaceSwitches) {
+    func bytes(_ switches: NamespaceSwitches) -> Int { switches.types.reduce(128) { $0 + 16 + $1.utf8.count } }
+    let before = sent.updateValue(switches, forKey: switches.namespace)
+    self.bytes += bytes(switches) - (before.map(bytes) ?? 0)
   }
 
   private static func namespace(_ object: Span<UInt8>) throws(Refusal) -> String {

@@ -38,18 +38,20 @@ public final class ConfigurationHub: Sendable {
   /// nothing else.
   /// - Returns: what is different now, for the caller to tell, outside of any lock.
   public func publish(_ snapshot: Snapshot) -> ConfigurationChange {
-    let (change, observers) = state.withLock { state in
+    let change = state.withLock { state in
       let old = state.current
       state.faults = []
       var new = snapshot
       new.generation = old.generation
-      guard new != old else { return (ConfigurationChange(from: old, to: old), [(@Sendable () -> Void)]()) }
+      guard new != old else { return ConfigurationChange(from: old, to: old) }
       new.generation = old.generation + 1
       state.current = new
       published.store(new.generation, ordering: .releasing)
-      return (ConfigurationChange(from: old, to: new), state.observers)
+      return ConfigurationChange(from: old, to: new)
     }
-    for observer in observers { observer() }
+    if change.new.generation != change.old.generation {
+      for observer in state.withLock({ $0.observers }) { observer() }
+    }
     return change
   }
 

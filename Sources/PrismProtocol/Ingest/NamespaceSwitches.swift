@@ -1,3 +1,5 @@
+import PrismBase
+
 /// The switches of a namespace by which a program decides what to collect (docs/ingest-protocol.md, "Watch").
 public struct NamespaceSwitches: Sendable, Equatable {
   /// The name of the namespace.
@@ -32,7 +34,7 @@ public struct NamespaceSwitches: Sendable, Equatable {
 
   /// Whether reports of `type` are taken.
   public func takes(_ type: ReportType) -> Bool {
-    isGather && types.contains { ReportType(entry: $0).map { $0 == type || $0.isPattern && $0.matches(type) } ?? false }
+    isGather && types.contains { Glob.matches($0, type.text) }
   }
 
   /// Whether both say the same to a program; the generation does not count.

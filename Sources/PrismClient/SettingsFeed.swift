@@ -92,17 +92,21 @@ final class SettingsFeed: Sendable {
 
   /// One connection, until it ends. - Returns: whether the daemon said anything of the namespace.
   private func receive() -> Bool {
-    guard let connection = WatchConnection(path: socket, question: question, stop: stopPipe.reader) else {
-      return false
-    }
-    var hasAnswer = false
-    while let line = connection.nextLine() {
-      guard let value = try? JSONValue(parsing: line),
-        let switches = (value["watch"] ?? value["changed"]).flatMap({ NamespaceSwitches($0) })
-      else { break }  // refused: the namespace may be configured later
-      hasAnswer = true
-      take(switches)
-    }
+    var (output, hasAnswer): ([UInt8]?, Bool) = (question, false)
+    do throws(ClientError) {
+      try SocketStream(path: socket, timeout: nil, stop: stopPipe.reader).exchange {
+        () throws(ClientError) in
+        defer { output = nil }
+        return output
+      } onLine: { (line) throws(ClientError) in
+        guard let value = try? JSONValue(parsing: line),
+          let switches = (value["watch"] ?? value["changed"]).flatMap({ NamespaceSwitches($0) })
+        else { return true }  // refused: the namespace may be configured later
+        hasAnswer = true
+        take(switches)
+        return false
+      }
+    } catch {}  // the daemon is away, or the feed stops
     return hasAnswer
   }
 
