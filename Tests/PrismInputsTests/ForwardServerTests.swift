@@ -93,6 +93,20 @@ import Testing
     }
   }
 
+  @Test("of a large chunk whose longest records are cut every event is stored once, however often it comes")
+  func cutRecords() async throws {
+    try await withForward { rig, place in
+      for _ in 0..<3 {
+        let client = try InputClient(place)
+        try await client.send(Self.largeFrame(chunk: "c", longEach: 7))
+        #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      }
+      #expect(rig.sink.stored.count == 120)
+      #expect(rig.sink.stored.count { $0.meta["TRUNCATED"] != nil } == 18)
+      #expect(Set(rig.sink.stored.map(\.reportID)).count == 120)
+    }
+  }
+
   @Test("without a chunk nothing is answered, and the events are stored", arguments: Mode.allCases)
   func noChunk(mode: Mode) async throws {
     try await withForward { rig, place in
@@ -161,14 +175,15 @@ import Testing
     }
   }
 
-  /// A packed message of about a mebibyte.
-  private static func largeFrame(chunk name: String) -> [UInt8] {
+  /// A packed message of about a mebibyte. - Parameter longEach: the distance between records over the limit of a meta.
+  private static func largeFrame(chunk name: String, longEach: Int = .max) -> [UInt8] {
     var entries: [UInt8] = []
     for number in 0..<120 {
+      let textBytes = number % longEach == 0 && longEach < .max ? 0x3000 : 0x2200
       entries += entry(number)
       entries[entries.count - 4] = 0x82  // a second member
       entries.append(msgpack: "text")
-      entries += [0xDA, 0x22, 0] + [UInt8](repeating: UInt8(ascii: "x"), count: 0x2200)
+      entries += [0xDA, UInt8(textBytes >> 8), 0] + [UInt8](repeating: UInt8(ascii: "x"), count: textBytes)
     }
     var head: [UInt8] = [0x93]
     head.append(msgpack: "app")

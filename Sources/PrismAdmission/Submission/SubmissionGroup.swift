@@ -24,12 +24,15 @@ public struct SubmissionGroup: Sendable {
   public var submissions: [Submission]
   /// Stored in the transaction of the reports (`BatchNote` says when); nil if the input has no place.
   public var note: Note?
+  /// The ids of the reports, where all that have one are of one run; nil: each is known by its own id. An input that
+  /// hands some of them over again names the run again.
+  public var run: ReportIDRun?
   /// The user whose share of `ingest.memoryMByte` and of the commits the group takes.
   public let userID: UInt32
 
   /// - Parameter userID: the user that is charged.
-  public init(_ submissions: [Submission], note: Note? = nil, userID: UInt32) {
-    (self.submissions, self.note, self.userID) = (submissions, note, userID)
+  public init(_ submissions: [Submission], note: Note? = nil, run: ReportIDRun? = nil, userID: UInt32) {
+    (self.submissions, self.note, self.run, self.userID) = (submissions, note, run, userID)
   }
 
   /// Bytes that it holds in memory.

@@ -4,6 +4,7 @@ public import PrismProtocol
 public struct SubmittedGroup: Sendable {
   private var submissions: [Submission]
   private let note: SubmissionGroup.Note?
+  private let run: ReportIDRun?
   /// The user that is charged.
   public let userID: UInt32
   private var intake = Intake()
@@ -15,7 +16,7 @@ public struct SubmittedGroup: Sendable {
 
   /// Nothing of `group` is admitted yet.
   public init(_ group: SubmissionGroup) {
-    (submissions, note, userID) = (group.submissions, group.note, group.userID)
+    (submissions, note, run, userID) = (group.submissions, group.note, group.run, group.userID)
     refusals.reserveCapacity(submissions.count)
   }
 
@@ -62,11 +63,22 @@ public struct SubmittedGroup: Sendable {
 
   /// Takes what is to be committed, all of it at once. - Returns: nil if there is nothing to commit.
   public mutating func takeCommit() -> (batches: [ReportBatch], note: SubmissionGroup.Note?)? {
-    let batches = intake.takeBatches()
+    let batches = named(intake.takeBatches())
     // A refusal that may pass leaves the place where it was.
     let isDue = !refusals.contains { $0?.retryMilliseconds != nil }
     let due = isDue ? note : nil
     return batches.isEmpty && due == nil ? nil : (batches, due)
+  }
+
+  /// Names the run in its first batch. Batches of several namespaces are no run: each has ids of its own.
+  private func named(_ batches: [ReportBatch]) -> [ReportBatch] {
+    guard let run, let first = batches.first, batches.allSatisfy({ $0.namespace == first.namespace }) else {
+      return batches
+    }
+    let isWhole = refusals.count == run.count && refusals.allSatisfy { $0 == nil }
+    var batches = batches
+    batches[0].run = ReportBatch.Run(run, batchCount: batches.count, isWhole: isWhole)
+    return batches
   }
 
   /// - Parameter outcomes: of its batches, in their order; nil if nothing of them was taken: `failure` says why.

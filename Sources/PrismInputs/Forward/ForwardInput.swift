@@ -81,11 +81,11 @@ public actor ForwardInput: StreamInput {
   }
 
   /// - Returns: events that are refused for good; nil if some are not stored, and the daemon stops or has tried often.
-  private func submit(_ part: [InputReport], _ peer: ReportingPeer, _ sink: any SubmissionSink) async -> Int? {
-    var (rest, refusedCount) = (part, 0)
+  private func submit(_ part: InputPart, _ peer: ReportingPeer, _ sink: any SubmissionSink) async -> Int? {
+    var (rest, refusedCount) = (part.reports, 0)
     for _ in 0..<Self.attemptsMax {
       var (passing, wait): ([InputReport], Int) = ([], 0)
-      await sink.submit(rest, userID: peer.userID) { report, answer in
+      await sink.submit(rest, run: part.run, userID: peer.userID) { report, answer in
         guard let refusal = answer.refusal else { return }
         guard let milliseconds = refusal.retryMilliseconds, refusal != .stopping else {
           refusedCount += 1

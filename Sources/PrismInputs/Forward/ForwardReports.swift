@@ -34,12 +34,20 @@ struct ForwardReports {
   /// Events that can't become reports.
   var unusableCount: Int { message.unusableCount }
 
+  /// The ids of `count` events from `first` on; nil: the message has no chunk.
+  func run(_ first: Int, count: Int) -> ReportIDRun? {
+    idPrefix.flatMap { ReportIDRun($0, first: first, count: count) }
+  }
+
+  var eventCount: Int { message.events.count }
+
   /// Bytes of memory that the reports need until all are stored.
-  var memoryBytes: Int {
-    message.text.count
-      + message.events.reduce(0) {
-        $0 + MemoryLayout<ForwardMessage.Event>.stride + ($1.payload?.count ?? 0)
-      }
+  var memoryBytes: Int { message.events.indices.reduce(0) { $0 + bytes(of: $1) } }
+
+  /// Bytes of an event.
+  func bytes(of index: Int) -> Int {
+    let event = message.events[index]
+    return MemoryLayout<ForwardMessage.Event>.stride + event.members.count + (event.payload?.count ?? 0)
   }
 
   /// `{"ack": chunk}`; empty if the sender wants no answer.
@@ -59,31 +67,5 @@ struct ForwardReports {
       type, in: namespace, members: message.text.span.extracting(event.members), payload: event.payload,
       createdTime: event.time, reportID: idPrefix?.numbered(index), from: source)
     return InputReport(submission: submission, commonBytes: commonBytes)
-  }
-}
-
-/// The reports of messages in the order of their events, in parts that are small enough for one commit. A part is made when it
-/// is asked for: only one of them needs memory.
-struct ForwardParts: Sequence, IteratorProtocol {
-  private static let partMax = (records: 1000, bytes: 512 * 1024)
-
-  private var messages: ArraySlice<ForwardReports>
-  private var index = 0
-
-  init(_ messages: [ForwardReports]) { self.messages = messages[...] }
-
-  mutating func next() -> [InputReport]? {
-    var (part, bytes): ([InputReport], Int) = ([], 0)
-    while let message = messages.first, part.count < Self.partMax.records, bytes < Self.partMax.bytes {
-      if let report = message.report(index) {
-        index += 1
-        bytes += report.submission.bytes
-        part.append(report)
-      } else {
-        messages.removeFirst()
-        index = 0
-      }
-    }
-    return part.isEmpty ? nil : part
   }
 }

@@ -13,9 +13,6 @@ public actor OTLPInput: HTTPInput {
   /// The queue that decodes.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Reports that one commit takes together.
-  static let partMax = (records: 1000, bytes: 512 * 1024)
-
   private let snapshot: @Sendable () -> Snapshot
   private let large = OneAtATime()
 
@@ -90,7 +87,7 @@ public actor OTLPInput: HTTPInput {
         outcome.refuse(Refusal(.badRequest, "a record is \(reason)"), count: count)
       }
       for part in reports.parts(of: request) {
-        await sink.submit(part, userID: peer.userID) { outcome.take($0, $1) }
+        await sink.submit(part.reports, run: part.run, userID: peer.userID) { outcome.take($0, $1) }
       }
       return InputAnswer(OTLPAnswer(signal, encoding, taken: outcome.taken, refused: outcome.refused))
     } catch { return InputAnswer(OTLPAnswer(fault: error, encoding)) }

@@ -23,22 +23,28 @@ struct OTLPReports {
   }
 
   /// In the order of the records; each part is small enough for one commit.
-  func parts(of request: OTLPRequest) -> [[InputReport]] {
-    var parts: [[InputReport]] = [[]]
-    var (index, bytes) = (0, 0)
+  func parts(of request: OTLPRequest) -> [InputPart] {
+    var (parts, part, isIdentified): ([InputPart], InputPart, Bool) = ([], InputPart(), true)
+    var (index, first) = (0, 0)
+    func end() {
+      // A crash beside its record has an id that is not of the run.
+      let isRun = isIdentified && index - first >= InputPart.runMin && part.reports.count == index - first
+      part.run = isRun ? idPrefix.flatMap { ReportIDRun($0, first: first, count: index - first) } : nil
+      parts.append(part)
+      (part, isIdentified, first) = (InputPart(), true, index)
+    }
     for group in request.groups where !group.records.isEmpty {
       let place = Place(group, snapshot, peer)
       for record in group.records {
-        let reports = [report(record, index, place)] + crash(record, index, place)
+        part.append(report(record, index, place), bytes: record.members.count)
+        for crash in crash(record, index, place) { part.append(crash, bytes: record.members.count) }
+        isIdentified = isIdentified && record.isIdentified
         index += 1
-        if let last = parts.last, last.count >= OTLPInput.partMax.records || bytes >= OTLPInput.partMax.bytes {
-          (parts, bytes) = (parts + [[]], 0)
-        }
-        parts[parts.count - 1] += reports
-        bytes += reports.reduce(0) { $0 + $1.submission.bytes }
+        if part.isFull { end() }
       }
     }
-    return parts.filter { !$0.isEmpty }
+    if !part.reports.isEmpty { end() }
+    return parts
   }
 
   /// The common part of a scope's records.

@@ -27,12 +27,13 @@ struct InputReport: Sendable {
 extension SubmissionSink {
   /// Hands reports over and waits for their commit. One with too large a meta is cut at its longest strings.
   /// - Parameter take: called once for each report, with its answer.
+  /// - Parameter run: that of the reports' ids, also if some of them were handed over before; nil: they have ids of their own.
   func submit(
-    _ reports: [InputReport], userID: UInt32, take: (InputReport, SubmissionAnswer) -> Void
+    _ reports: [InputReport], run: ReportIDRun?, userID: UInt32, take: (InputReport, SubmissionAnswer) -> Void
   ) async {
     var (reports, attempt) = (reports, 0)
     while !reports.isEmpty {
-      let answers = await submit(SubmissionGroup(reports.map(\.submission), userID: userID))
+      let answers = await submit(SubmissionGroup(reports.map(\.submission), run: run, userID: userID))
       var cut: [InputReport] = []
       for (report, answer) in zip(reports, answers) {
         if answer.refusal?.code == .metaTooLarge, let shorter = report.cut(attempt: attempt) {

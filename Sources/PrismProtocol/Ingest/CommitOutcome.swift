@@ -30,4 +30,10 @@ public struct BatchOutcome: Sendable {
   }
 
   public init(ids: [RowID], epoch: String) { (self.ids, self.epoch) = (ids, epoch) }
+
+  /// Each report of the batch was stored before.
+  public init(duplicatesOf batch: ReportBatch, epoch: String) {
+    self.init(ids: Array(repeating: RowID(value: 0), count: batch.rows.count), epoch: epoch)
+    exceptions = batch.rows.indices.map { ($0, .duplicate) }
+  }
 }

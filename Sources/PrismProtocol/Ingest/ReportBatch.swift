@@ -39,6 +39,20 @@ public struct ReportBatch: Sendable {
     }
   }
 
+  /// The batches of a run, which follow each other in one commit.
+  public struct Run: Sendable {
+    /// The ids of the rows.
+    public let ids: ReportIDRun
+    /// This batch and those behind it.
+    public let batchCount: Int
+    /// The batches have a row for each id.
+    public let isWhole: Bool
+
+    public init(_ ids: ReportIDRun, batchCount: Int, isWhole: Bool) {
+      (self.ids, self.batchCount, self.isWhole) = (ids, batchCount, isWhole)
+    }
+  }
+
   /// The decision of a filter of the row's type. The commit carries it out, so that it is counted with it.
   public enum Mark: Sendable, Equatable {
     /// The row is counted, and not stored.
@@ -78,6 +92,8 @@ public struct ReportBatch: Sendable {
   public let sealKey: [UInt8]?
   /// The app whose older rows are to be cleared when its version changes (`appVersion: auto`); nil: rows stay.
   public let app: AppVersion?
+  /// Of the first batch of a run; nil: each row is known by its own id.
+  public var run: Run?
   /// The types of the rows; a row refers to one by its index.
   public var types: [RowType] = []
   /// The reports in the order in which they arrived.

@@ -39,17 +39,38 @@ struct Appending {
   private func store(_ batches: [ReportBatch]) throws(SQLiteError) -> [BatchOutcome] {
     var outcomes: [BatchOutcome] = []
     outcomes.reserveCapacity(batches.count)
-    for batch in batches { outcomes.append(try store(batch)) }
+    while outcomes.count < batches.count {
+      let batch = batches[outcomes.count]
+      if let run = batch.run {
+        outcomes += try store(run, batches[outcomes.count...].prefix(run.batchCount))
+      } else {
+        outcomes.append(try store(batch, ids: .each))
+      }
+    }
     return outcomes
   }
 
-  private func store(_ batch: ReportBatch) throws(SQLiteError) -> BatchOutcome {
+  private func store(
+    _ run: ReportBatch.Run, _ batches: ArraySlice<ReportBatch>
+  ) throws(SQLiteError) -> [BatchOutcome] {
+    var ids = RowWriter.IDs.each
+    switch try KnownRuns(transaction).use(of: run, batches) {
+    case .stored: return batches.map { BatchOutcome(duplicatesOf: $0, epoch: transaction.memory.epoch.text) }
+    case .storedByReport: break
+    case .new: ids = .ofRun
+    }
+    var outcomes: [BatchOutcome] = []
+    for batch in batches { outcomes.append(try store(batch, ids: ids)) }
+    return outcomes
+  }
+
+  private func store(_ batch: ReportBatch, ids: RowWriter.IDs) throws(SQLiteError) -> BatchOutcome {
     let memory = transaction.memory
     let namespace = try transaction.number(of: batch.namespace)
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
-    var writer = try RowWriter(
-      batch: batch, namespace: namespace, types: numbers(of: batch.types),
-      context: contextUse(batch, namespace: namespace), transaction)
+    let form = try RowWriter.Form(
+      namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids)
+    var writer = RowWriter(batch, form, transaction)
     writer.room = try Eviction(transaction).makeRoom(for: batch, namespace)
     try writer.writeAll(scratch: &memory.scratch)
     memory.state.nextSequence = writer.nextSequence

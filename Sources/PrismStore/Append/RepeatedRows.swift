@@ -62,8 +62,7 @@ struct RepeatedRows {
   /// Bytes that the rows of `batch` need, those left out that will be counted on another. A row with a payload is stored as
   /// two, each with the meta.
   func bytesNeeded(for batch: ReportBatch, _ namespace: Int) -> Int {
-    var needed = 0
-    for row in batch.rows { needed += Self.bytes(of: row) }
+    var needed = Self.bytes(of: batch)
     var seen: Set<Key> = []
     for case (let row, .repeatable(let repeated)) in batch.marks {
       let key = Key(repeated, owner: RowOwner(userID: batch.userID), namespace: namespace)
@@ -71,6 +70,13 @@ struct RepeatedRows {
       if isRepeat { needed -= Self.bytes(of: batch.rows[row]) }
     }
     return needed
+  }
+
+  /// Bytes that the rows of `batch` need if all are stored.
+  static func bytes(of batch: ReportBatch) -> Int {
+    var bytes = 0
+    for row in batch.rows { bytes += Self.bytes(of: row) }
+    return bytes
   }
 
   static func bytes(of row: ReportBatch.Row) -> Int {

@@ -10,14 +10,29 @@ struct RowWriter {
     var newestCreated: PriorityValues
   }
 
+  /// The ids by which reports are known again.
+  enum IDs {
+    /// That of each report, in `client_ids`.
+    case each
+    /// That of their run, in `KnownRuns`: their own are only stored with their rows.
+    case ofRun
+  }
+
+  /// How a batch is stored.
+  struct Form {
+    let namespace: Int
+    /// Numbers of the batch's types.
+    let types: [Int64]
+    /// nil: rows carry the context's members themselves.
+    let context: Int64?
+    let ids: IDs
+  }
+
   let batch: ReportBatch
-  let namespace: Int
-  private let types: [Int64]
+  private let form: Form
   let transaction: StoreTransaction
   /// Of the report that is being written; kept so that it is allocated once.
   private var idKey: [UInt8] = []
-  /// nil: rows carry the context's members themselves.
-  private let context: Int64?
   private var metaRows: RowInserter
   private var payloadRows: RowInserter
 
@@ -30,9 +45,11 @@ struct RowWriter {
   /// The bytes that the quota leaves to this batch.
   var room = Eviction.Room(bytes: .max, userBytes: .max)
 
-  init(batch: ReportBatch, namespace: Int, types: [Int64], context: Int64?, _ transaction: StoreTransaction) {
-    (self.batch, self.namespace, self.types, self.context) = (batch, namespace, types, context)
-    self.transaction = transaction
+  var namespace: Int { form.namespace }
+
+  init(_ batch: ReportBatch, _ form: Form, _ transaction: StoreTransaction) {
+    (self.batch, self.form, self.transaction) = (batch, form, transaction)
+    let namespace = form.namespace
     let (meta, payload) = (
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
@@ -79,8 +96,9 @@ struct RowWriter {
     }
     let reportID = row.clientReportID.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
     let bytes = RepeatedRows.bytes(of: row)
+    let claims = reportID != nil && form.ids == .each
     var isClaimed = false
-    if let reportID {
+    if let reportID, claims {
       setKey(reportID)
       if repeated == nil, room.fits(bytes) { isClaimed = try claimNewID(for: id) }
       if !isClaimed, let known = try knownRow(reportID) {
@@ -88,7 +106,7 @@ struct RowWriter {
         return outcome.exceptions.append((index, .duplicate))
       }
     }
-    if let repeated, try countOn(row, at: index, repeated, hasID: reportID != nil) { return }
+    if let repeated, try countOn(row, at: index, repeated, hasID: claims) { return }
     guard room.fits(bytes) else {
       outcome.ids.append(id)
       return outcome.exceptions.append((index, .refused(bytes > room.userBytes ? Self.userFull : Self.storeFull)))
@@ -97,7 +115,7 @@ struct RowWriter {
     room.userBytes -= bytes
     nextSequence += 1
     outcome.ids.append(id)
-    if reportID != nil, !isClaimed { try claimID(for: id) }
+    if claims, !isClaimed { try claimID(for: id) }
     try insert(row, id: id, reportID: reportID, arena, &scratch)
     if let repeated { beginCounting(row, id, repeated, reportID: reportID) }
   }
@@ -122,14 +140,14 @@ struct RowWriter {
   ) throws(SQLiteError) {
     let body = UnsafeRawBufferPointer(rebasing: arena[row.body])
     var stored = StoredRow(
-      id: id.value, type: types[row.type], createdTime: row.createdTime,
-      context: row.isSelfContained ? owner.contextColumn : context ?? owner.contextColumn,
+      id: id.value, type: form.types[row.type], createdTime: row.createdTime,
+      context: row.isSelfContained ? owner.contextColumn : form.context ?? owner.contextColumn,
       flags: [], size: 0, reportID: reportID, body: body, payload: nil)
-    if reportID != nil { stored.flags.insert(.clientID) }
+    if reportID != nil, form.ids == .each { stored.flags.insert(.clientID) }
     if row.hasOwnCreateTime { stored.flags.insert(.ownCreateTime) }
-    if row.isSelfContained || context == nil { stored.flags.insert(.selfContained) }
+    if row.isSelfContained || form.context == nil { stored.flags.insert(.selfContained) }
     let payload = row.payload.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
-    guard context == nil && !row.isSelfContained else {
+    guard form.context == nil && !row.isSelfContained else {
       return try insert(stored, metaBytes: row.metaBytes, payload: payload, priority: batch.types[row.type].priority)
     }
     scratch.removeAll(keepingCapacity: true)

@@ -234,7 +234,7 @@ extension DeadLetterRecord {
       flags: flags.union(.selfContained), size: Int64(size), reportID: nil,
       body: UnsafeRawBufferPointer(start: nil, count: 0), payload: nil)
     return try reportID.withUnsafeBufferPointer { (id) throws(SQLiteError) in
-      if flags.contains(.clientID) { stored.reportID = UnsafeRawBufferPointer(id) }
+      stored.reportID = UnsafeRawBufferPointer(id)
       return try self.body.withUnsafeBufferPointer { (text) throws(SQLiteError) in
         stored.body = UnsafeRawBufferPointer(text)
         guard let payload else { return try body(stored) }

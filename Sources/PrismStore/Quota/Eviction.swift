@@ -21,10 +21,17 @@ struct Eviction: StoreOperations {
   /// Makes room for a batch if the quota wants that. A user who holds no more than an equal share of the namespace loses
   /// nothing to others.
   func makeRoom(for batch: ReportBatch, _ namespace: Int) throws(SQLiteError) -> Room {
+    try makeRoom(for: batch, namespace, bytes: state.repeats.bytesNeeded(for: batch, namespace))
+  }
+
+  /// - Parameter batch: of the user that brings reports. - Parameter needed: their bytes.
+  func makeRoom(
+    for batch: ReportBatch, _ namespace: Int, bytes needed: @autoclosure () -> Int
+  ) throws(SQLiteError) -> Room {
     let (quota, owner) = (batch.quota, RowOwner(userID: batch.userID))
     let isBounded = quota.userBytesMax < .max
     guard quota.evictsOldest || isBounded else { return room(quota, owner, namespace) }
-    let needed = state.repeats.bytesNeeded(for: batch, namespace)
+    let needed = needed()
     if isBounded { try ShareCount(transaction).count(namespace) }
     guard quota.evictsOldest, !room(quota, owner, namespace).fits(needed) else { return room(quota, owner, namespace) }
     try ShareCount(transaction).count(namespace)

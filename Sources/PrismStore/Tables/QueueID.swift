@@ -42,7 +42,7 @@ struct RowFlags: OptionSet, Sendable {
   static let selfContained = RowFlags(rawValue: 1)
   /// The body has a `CREATE_TIME` of its own.
   static let ownCreateTime = RowFlags(rawValue: 2)
-  /// A client gave `report_id`, which is in `client_ids`.
+  /// A client gave `report_id`, which is in `client_ids`. Without it a `report_id` is of a run (`KnownRuns`).
   static let clientID = RowFlags(rawValue: 4)
   /// Its `created_time` is older than that of rows before it, so that expiry must look for it: it is in the small
   /// partial index. The highest flag: the index's condition is `flags >= 8`.

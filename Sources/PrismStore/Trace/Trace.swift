@@ -38,6 +38,9 @@ struct Trace: StoreOperations {
       for holder in try transaction.holders(of: reportID, namespace) {
         result.append((namespace, holder.row, ClientIDKey.userID(holder.key)))
       }
+      for (row, userID) in try KnownRuns(transaction).rows(of: reportID, namespace) {
+        result.append((namespace, row, userID))
+      }
     }
     return result
   }

@@ -114,7 +114,7 @@ enum PacketStatement {
 /// Statements on the report ids that clients gave.
 enum ClientIDStatement {
   case find, holders, deliveredBefore
-  case insert, insertNew, deliver, delete, prune
+  case runs, insert, insertNew, insertRun, deliver, delete, prune
 
   var sql: String {
     let (all, isKey) = (ClientIDRecord.Column.list, "namespace = :namespace AND report_id = :key")
@@ -129,6 +129,15 @@ enum ClientIDStatement {
       "SELECT \(all) FROM client_ids WHERE delivered_time < :cutoff ORDER BY delivered_time LIMIT 1000"
     case .insert: "INSERT INTO client_ids (namespace, report_id, row) VALUES (:namespace, :key, :row)"
     case .insertNew: "INSERT OR IGNORE INTO client_ids (namespace, report_id, row) VALUES (:namespace, :key, :row)"
+    case .runs:
+      """
+      SELECT \(all) FROM client_ids
+      WHERE namespace = :namespace AND report_id >= :prefix || '0' AND report_id < :prefix || ':' AND report_id GLOB '*/*'
+      """
+    case .insertRun:
+      """
+      INSERT INTO client_ids (namespace, report_id, row, delivered_time) VALUES (:namespace, :key, :row, :time)
+      """
     case .deliver: "UPDATE client_ids SET delivered_time = :time WHERE \(isKey)"
     case .delete: "DELETE FROM client_ids WHERE \(isKey) AND row = :row AND delivered_time IS NULL"
     case .prune: "DELETE FROM client_ids WHERE \(isKey)"
