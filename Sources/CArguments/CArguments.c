@@ -1,5 +1,7 @@
 #include "CArguments.h"
 
+#include <sys/prctl.h>
+
 static int count;
 static char **words;
 
@@ -12,3 +14,5 @@ __attribute__((constructor)) static void prism_keep_arguments(int argc, char **a
 int prism_argument_count(void) { return count; }
 
 const char *prism_argument(int index) { return index >= 0 && index < count ? words[index] : ""; }
+
+void prism_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }

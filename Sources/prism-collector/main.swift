@@ -7,6 +7,7 @@ import PrismBase
 StandardStreams.prepare()
 // Files that it makes are the owner's only: reports are read with a token, not from the disk.
 umask(0o077)
+prism_forbid_dumps()
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }
 let arguments = argumentsOrExit(words)
 let notifier = ServiceNotifier.fromEnvironment()

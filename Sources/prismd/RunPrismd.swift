@@ -28,12 +28,11 @@ func flagsOrExit(_ words: [String]) -> Flags {
 /// The daemon that the command line asks for. Answers the exit code.
 func runPrismd(_ flags: Flags, signals: SignalRoute) async -> ExitCode {
   if flags.purpose == .develop { return await develop(in: flags.folder, signals) }
-  guard let loaded = configuration(flags.configPath) else { return .configuration }
-  return await run(loaded, path: flags.configPath, signals)
+  return await run(flags.configPath, signals)
 }
 
 /// - Returns: nil: its faults are said.
-func configuration(_ path: String) -> LoadedConfiguration? {
+private func configuration(_ path: String) -> LoadedConfiguration? {
   do throws(ConfigurationFaults) { return try configurationLoader(path).load() } catch {
     StandardStreams.say(error.description + "\n")
     return nil
@@ -51,13 +50,11 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
   return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.fault)
 }
 
-/// - Parameter onStart: called once the sockets are there.
-func run(
-  _ loaded: LoadedConfiguration, path: String, _ signals: SignalRoute, log: Logger = Logger(),
-  onStart: () -> Void = {}
-) async -> ExitCode {
+/// - Parameter path: the daemon's file. - Parameter onStart: called once the sockets are there.
+func run(_ path: String, _ signals: SignalRoute, onStart: () -> Void = {}) async -> ExitCode {
+  let log = Logger()
   do throws(StartFailure) {
-    let daemon = try await Daemon(loaded, configPath: path, signals: signals, log: log)
+    guard let daemon = try await daemon(path, signals, log) else { return .configuration }
     onStart()
     await daemon.runUntilStopped()
     return .ok
@@ -65,6 +62,12 @@ func run(
     log.error("prismd can't start", ["cause": error.message])
     return error.exitCode
   }
+}
+
+/// Nothing but the daemon keeps what the files said: its keys go with the next reload.
+private func daemon(_ path: String, _ signals: SignalRoute, _ log: Logger) async throws(StartFailure) -> Daemon? {
+  guard let loaded = configuration(path) else { return nil }
+  return try await Daemon(loaded, configPath: path, signals: signals, log: log)
 }
 
 /// Why the daemon does not start.

@@ -72,6 +72,35 @@ import Testing
     try await waitUntil("the collector ends too") { try processes().isEmpty }
   }
 
+  @Test("the daemon says that its collector has ended, flush and doctor name the cause, and the reports wait")
+  func withoutCollector() async throws {
+    let daemon = try await start()
+    for process in try processes() where kill(Int32(process)!, 0) == 0 {
+      let name = FileManager.default.contents(atPath: "/proc/\(process)/comm") ?? Data()
+      if String(decoding: name, as: UTF8.self).hasPrefix("prism-collector") { kill(Int32(process)!, SIGKILL) }
+    }
+    try await waitUntil("the daemon says so") {
+      try String(contentsOfFile: log, encoding: .utf8).contains("the collector has ended; see \(folder)/collector.log")
+    }
+    let sent = try await prismctl("send", "--type", "net", "--meta", #"{"ms":12}"#)
+    #expect(sent.exitCode == 0, "\(sent.error)")
+    let flushed = try await prismctl("flush", "--wait", "--timeout", "3")
+    #expect(flushed.exitCode == 1 && flushed.error.contains("prism is tried again: connect: "), "\(flushed.error)")
+    #expect(flushed.error.contains("1 row not sent yet; the time is up; prism is tried again"), "\(flushed.error)")
+    #expect(try await prismctl("doctor").exitCode == 1)
+    #expect(try await daemon.end(SIGINT) == 0)
+  }
+
+  @Test("another user's doctor says that it may not ask, and finds no false faults", .enabled(if: getuid() == 0))
+  func stranger() async throws {
+    let daemon = try await start()
+    let words = [Programs.prismctl, "--control", "\(folder)/control.sock", "doctor"]
+    let ran = try await Programs.run("setpriv", ["--reuid", "65534", "--clear-groups"] + words)
+    #expect(ran.exitCode == 0 && ran.output.contains("this user may not ask it"), "\(ran.output)")
+    #expect(!ran.output.contains("fault ") && !ran.output.contains("start it"), "\(ran.output)")
+    #expect(try await daemon.end(SIGINT) == 0)
+  }
+
   @Test("the collector ends with a daemon that is killed, and the folder can be used again")
   func killed() async throws {
     let first = try await start()

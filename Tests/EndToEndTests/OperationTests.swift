@@ -39,6 +39,30 @@ import Testing
     }
   }
 
+  @Test("a url that was changed to an unrelated web server is a fault, though packets went through before")
+  func otherServer() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      let sent = try await harness.prismctl(
+        "send", "--namespace", "shop", "--type", "order", "--meta", #"{"n":1}"#, "--report-id", "o-1")
+      #expect(sent.exitCode == 0, "\(sent.error)")
+      #expect(try await harness.prismctl("flush", "--wait").exitCode == 0)
+      let log = "\(harness.folder)/web.log"
+      let web = try Child("python3", ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1"], log: log)
+      func port() -> Substring? {
+        let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+        return text.firstMatch(of: /port (\d+)/)?.1
+      }
+      try await waitUntil("the web server listens") { port() != nil }
+      try harness.write("url: http://127.0.0.1:\(port()!)\nmonitorList: [{type: order}]\n", namespace: "shop")
+      #expect(try await harness.prismctl("reload").exitCode == 0)
+      let doctor = try await harness.prismctl("doctor", "--config", harness.config)
+      #expect(doctor.exitCode == 1 && doctor.output.contains("but no"), "\(doctor.output)")
+      try await web.end(SIGTERM)
+    }
+  }
+
   @Test("tail shows each report that is stored or refused, as it comes")
   func tail() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in

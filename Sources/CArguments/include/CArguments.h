@@ -4,5 +4,9 @@
 /// not have and which `CommandLine.arguments` needs.
 int prism_argument_count(void);
 
+/// No core of this process is written from now on, and no other program of its user may read its memory, which has keys
+/// (PR_SET_DUMPABLE of prctl(2)).
+void prism_forbid_dumps(void);
+
 /// One of them, from 0 on; it stays valid.
 const char *_Nonnull prism_argument(int index);

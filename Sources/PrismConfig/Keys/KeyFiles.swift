@@ -89,9 +89,9 @@ enum KeyFile {
     while let last = digits.last,
       [UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: " "), UInt8(ascii: "\t")].contains(last)
     { digits = digits.dropLast() }
-    guard digits.count == 32 || digits.count == 64, let secret = Hex.decode(digits) else {
+    guard digits.count == 32 || digits.count == 64, var secret = Hex.decode(digits) else {
       throw FileFault("must hold 32 or 64 hexadecimal digits and nothing else; prismctl keys new makes such a file")
     }
-    return Secret(secret)
+    return Secret(taking: &secret)
   }
 }

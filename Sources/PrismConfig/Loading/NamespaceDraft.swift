@@ -121,8 +121,8 @@ extension NamespaceDraft {
       }
       return
     }
-    guard result.url != nil || value.keyId != nil, key.secret.bytes.count != result.cipher.keyBytes else { return }
-    let (has, needs) = (key.secret.bytes.count, result.cipher.keyBytes)
+    guard result.url != nil || value.keyId != nil, key.secret.count != result.cipher.keyBytes else { return }
+    let (has, needs) = (key.secret.count, result.cipher.keyBytes)
     checker.fault(
       line, "keyId", "is \(id), a key of \(has) bytes, must be one of \(needs) for \(result.cipher.rawValue)")
   }

@@ -25,6 +25,9 @@ actor PacketBuilder {
 
   init() {}
 
+  /// Drops the key that was used last: settings changed, and no packet may need it again.
+  func forgetKey() { writer = nil }
+
   /// Several in one go: a hop between queues costs as much as a small packet.
   func build(
     _ packets: [ClaimedPacket], _ seal: PacketSeal, wifiOnly: TypeSet

@@ -18,16 +18,16 @@ extension ControlHandler {
     )
     let deadline = request["timeoutSeconds"]?.int.map { time.uptime + .seconds($0) }
     while !Task.isCancelled {
-      var (isQuiet, held): (Bool, [HeldReport]) = (true, [])
+      var (isQuiet, held, failing): (Bool, [HeldReport], [HeldReport]) = (true, [], [])
       for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) where await !pipeline.isQuiet {
-        if let failure = await pipeline.status.heldBy {
-          held.append(HeldReport(namespace: name.text, cause: failure.cause))
-        } else {
-          isQuiet = false
-        }
+        let status = await pipeline.status
+        isQuiet = isQuiet && status.isHeld
+        guard let failure = status.heldBy ?? status.presentFailure else { continue }
+        let report = HeldReport(namespace: name.text, cause: failure.cause)
+        if status.isHeld { held.append(report) } else { failing.append(report) }
       }
       let waiting = try await waiting(Set(pipelines.keys))
-      progress(["progress": ["waiting": .int(waiting)]])
+      progress(["progress": ["waiting": .int(waiting), "failing": failing.controlJSON]])
       let isLate = deadline.map { time.uptime >= $0 } ?? false
       if isQuiet || isLate { return [.init("held", held.controlJSON), .init("timedOut", .bool(!isQuiet))] }
       do { try await time.sleep(for: .milliseconds(100)) } catch { return [] }  // the client has gone

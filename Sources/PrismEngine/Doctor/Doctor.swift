@@ -100,9 +100,7 @@ struct Doctor: Sendable {
       let settings = PipelineSettings(
         namespace: name, snapshot: snapshot, automaticDeviceID: await engine.automaticDeviceID)
       let status = await pipelines[name]?.status
-      let isProven =
-        status.map { ($0.lastSuccess ?? 0) > ($0.lastFailure?.unixMilliseconds ?? 0) || $0.lastFailure?.code != nil }
-        ?? false
+      let isProven = status.map { $0.provenURL == configuration.url && $0.hasProof } ?? false
       groups[Place(configuration), default: ([], false)].settings.append(settings)
       if isProven { groups[Place(configuration)]?.isProven = true }
     }

@@ -106,7 +106,7 @@ extension NamespacePipeline {
   ) {
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : 0
-    postedEditions[packet.context.packetID] = edition
+    proof.left(packet.context.packetID, to: settings.configuration?.url)
     circuit.started(kind)
     let (configuration, trace) = (settings.configuration, PacketLog(parts.log))
     trace.sent(packet)
@@ -116,7 +116,7 @@ extension NamespacePipeline {
       trace.answered(packet.context, outcome)
       if isMetered { _ = pipeline.book(outcome.bytesSent + outcome.bytesReceived - booked) }
       pipeline.tell(kind, .answered(packet.context.packetID, outcome))
-      pipeline.postedEditions[packet.context.packetID] = nil
+      pipeline.proof.answered(packet.context.packetID, outcome)
     }
   }
 
@@ -149,7 +149,7 @@ extension NamespacePipeline {
   }
 
   private func accepted(_ packet: PacketID, _ outcome: DeliveryOutcome) {
-    if let posted = postedEditions[packet] { provenEdition = max(provenEdition ?? posted, posted) }
+    proof.accepted(packet)
     if let version = outcome.configurationVersion { parts.announcements.yield(version) }
   }
 

@@ -16,10 +16,7 @@ actor NamespacePipeline {
   var circuit = Circuit()
   var flow: FlowWindow
   var isStopping = false
-  /// Of `settings`; those that the packets on their way left under; the last one under which a packet was accepted.
-  var edition = 0
-  var postedEditions: [PacketID: Int] = [:]
-  var provenEdition: Int?
+  var proof = SettingsProof()
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
@@ -98,7 +95,8 @@ actor NamespacePipeline {
     let isOtherCollector = settings.collector != nil && settings.collector != collector
     self.settings = settings
     collector = settings.collector ?? collector
-    edition += 1
+    proof.changed()
+    begin { await $0.parts.builder.forgetKey() }
     if isOtherCollector {
       for kind in RowKind.all { tell(kind, .otherCollector) }
       circuit = Circuit()
@@ -248,7 +246,7 @@ actor NamespacePipeline {
       isRetired: settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
       circuitIsOpen: circuit.isOpen,
       lastSuccess: RowKind.all.compactMap { deliveries[$0].lastSuccess }.max(),
-      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds },
+      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: proof.url,
       nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
       flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,
       flowWindowEndsIn: window.remaining(Instant(parts.time)), counters: PerKind(each: { deliveries[$0].counters }))

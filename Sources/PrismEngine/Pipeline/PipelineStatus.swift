@@ -9,6 +9,8 @@ struct PipelineStatus: Sendable {
   /// Milliseconds since 1970.
   var lastSuccess: Int64?
   var lastFailure: RetryRecord.Failure?
+  /// The url of the collector that last accepted a packet in this run, or refused one with a code of docs/packet.md.
+  var provenURL: String?
   /// nil if no upload is requested.
   var nextTryIn: Duration?
   var flowUsedBytes: Int
@@ -17,4 +19,10 @@ struct PipelineStatus: Sendable {
   var counters: PerKind<EngineCounters>
 
   var isHeld: Bool { heldBy != nil }
+  /// nil: the last attempt succeeded, or there was no attempt.
+  var presentFailure: RetryRecord.Failure? {
+    lastFailure.flatMap { (lastSuccess ?? 0) > $0.unixMilliseconds ? nil : $0 }
+  }
+  /// The collector at `provenURL` answered the last packet.
+  var hasProof: Bool { lastSuccess != nil && presentFailure == nil || lastFailure?.code != nil }
 }

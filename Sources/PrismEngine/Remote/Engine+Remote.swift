@@ -33,6 +33,6 @@ extension NamespacePipeline {
       case .idle, .stopped: false
       }
     }
-    return RemoteState.Sample(isProven: provenEdition == edition, isTrying: isTrying)
+    return RemoteState.Sample(isProven: proof.isProven, isTrying: isTrying)
   }
 }

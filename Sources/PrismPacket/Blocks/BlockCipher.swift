@@ -10,11 +10,11 @@ final class BlockCipher {
   private let cipher: Cipher
   private let method: OpaquePointer
   private let context: OpaquePointer
-  private var key: [UInt8]
+  private let key: Secret
 
   /// - Throws: `keyLength` when `key` is not as long as `cipher` wants it.
   init(_ cipher: Cipher, key: Secret) throws(PacketError) {
-    guard key.bytes.count == cipher.keyBytes else { throw .keyLength }
+    guard key.count == cipher.keyBytes else { throw .keyLength }
     let name =
       switch cipher {
       case .aes128GCM: "AES-128-GCM"
@@ -26,11 +26,10 @@ final class BlockCipher {
       EVP_CIPHER_free(method)
       throw .internal
     }
-    (self.cipher, self.method, self.context, self.key) = (cipher, method, context, key.bytes)
+    (self.cipher, self.method, self.context, self.key) = (cipher, method, context, key)
   }
 
   deinit {
-    key.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
     EVP_CIPHER_CTX_free(context)
     EVP_CIPHER_free(method)
   }
@@ -49,7 +48,7 @@ final class BlockCipher {
   func seal(
     _ plain: UnsafeRawBufferPointer, associated: [UInt8], nonce: [UInt8], to result: inout [UInt8]
   ) throws(PacketError) {
-    guard EVP_EncryptInit_ex(context, method, nil, key, nonce) == 1 else { throw .internal }
+    guard initialize(EVP_EncryptInit_ex, nonce) else { throw .internal }
     try associate(associated, EVP_EncryptUpdate)
     result += nonce
     try append(plain, capacity: plain.count + 16, to: &result, update: EVP_EncryptUpdate, final: EVP_EncryptFinal_ex)
@@ -64,7 +63,7 @@ final class BlockCipher {
     let tagBytes = cipher == .aes128CBC ? 0 : Self.tagBytes
     guard block.count >= nonceBytes + tagBytes, Int32(exactly: block.count) != nil else { throw .decryptionFailed }
     let isReady = block.withUnsafeBufferPointer { block in
-      guard EVP_DecryptInit_ex(context, method, nil, key, block.baseAddress) == 1 else { return false }
+      guard initialize(EVP_DecryptInit_ex, block.baseAddress) else { return false }
       guard tagBytes > 0 else { return true }
       let tag = UnsafeMutableRawPointer(mutating: block.baseAddress! + block.count - tagBytes)
       return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagBytes), tag) == 1
@@ -83,6 +82,14 @@ final class BlockCipher {
     }
     guard isOpen else { throw .decryptionFailed }
     return plain
+  }
+
+  private typealias Initialize = (
+    OpaquePointer?, OpaquePointer?, OpaquePointer?, UnsafePointer<UInt8>?, UnsafePointer<UInt8>?
+  ) -> Int32
+
+  private func initialize(_ function: Initialize, _ nonce: UnsafePointer<UInt8>?) -> Bool {
+    key.withBytes { function(context, method, nil, $0.baseAddress, nonce) == 1 }
   }
 
   private typealias Update = (

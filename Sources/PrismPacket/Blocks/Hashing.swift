@@ -1,11 +1,12 @@
 import COpenSSL
-import PrismProtocol
+package import PrismProtocol
 
 /// The uses of SHA-2 (RFC 2104, RFC 5869): codes, derived keys, device ids, ids of requests, the handshake of Fluent.
 package enum Hashing {
-  package static func hmacSHA256(key: [UInt8], _ text: [UInt8]) throws(PacketError) -> [UInt8] {
+  package static func hmacSHA256(key: Secret, _ text: [UInt8]) throws(PacketError) -> [UInt8] {
     var result = [UInt8](repeating: 0, count: 32)
-    guard prism_hmac_sha256(key, key.count, text, text.count, &result) == 1 else { throw .internal }
+    let isDone = key.withBytes { prism_hmac_sha256($0.baseAddress, $0.count, text, text.count, &result) == 1 }
+    guard isDone else { throw .internal }
     return result
   }
 
@@ -22,16 +23,18 @@ package enum Hashing {
   }
 
   /// HKDF without salt; 32 bytes.
-  static func hkdfSHA256(key: [UInt8], info: String) throws(PacketError) -> [UInt8] {
+  static func hkdfSHA256(key: Secret, info: String) throws(PacketError) -> Secret {
     try hkdfSHA256(key: key, salt: [], info: Array(info.utf8), count: 32)
   }
 
   /// - Parameter salt: empty without a salt.
-  static func hkdfSHA256(key: [UInt8], salt: [UInt8], info: [UInt8], count: Int) throws(PacketError) -> [UInt8] {
+  static func hkdfSHA256(key: Secret, salt: [UInt8], info: [UInt8], count: Int) throws(PacketError) -> Secret {
     var result = [UInt8](repeating: 0, count: count)
-    let isDone = prism_hkdf_sha256(key, key.count, salt, salt.count, info, info.count, &result, count) == 1
+    let isDone = key.withBytes {
+      prism_hkdf_sha256($0.baseAddress, $0.count, salt, salt.count, info, info.count, &result, count) == 1
+    }
     guard isDone else { throw .internal }
-    return result
+    return Secret(taking: &result)
   }
 
   /// Takes as long for any two arrays of one length, so that a code can't be guessed byte by byte.

@@ -40,11 +40,12 @@ public struct SigningKey: Sendable {
       EVP_PKEY_get_raw_private_key(key, &secret, &secretCount) == 1,
       EVP_PKEY_get_raw_public_key(key, &publicKey, &publicCount) == 1
     else { return nil }
-    (self.secret, self.publicKey) = (Secret(secret), publicKey)
+    (self.secret, self.publicKey) = (Secret(taking: &secret), publicKey)
   }
 
   func signature(of text: [UInt8]) throws(PacketError) -> [UInt8] {
-    guard let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, secret.bytes, secret.bytes.count),
+    let own = secret.withBytes { EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, $0.baseAddress, $0.count) }
+    guard let key = own,
       let context = EVP_MD_CTX_new()
     else { throw .internal }
     defer {

@@ -3,11 +3,11 @@ import PrismProtocol
 
 /// `Prism-Mac`: what authenticates a packet of `aes-128-cbc`, whose blocks don't by themselves.
 struct PacketCode {
-  private let key: [UInt8]
+  private let key: Secret
 
   /// The key of codes is made from the namespace's: HKDF-SHA-256, no salt, info `prism1 mac`, 32 bytes.
   init(key: Secret) throws(PacketError) {
-    self.key = try Hashing.hkdfSHA256(key: key.bytes, info: "prism1 mac")
+    self.key = try Hashing.hkdfSHA256(key: key, info: "prism1 mac")
   }
 
   /// HMAC-SHA-256 of the context followed by the body.

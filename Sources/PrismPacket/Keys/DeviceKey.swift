@@ -11,9 +11,8 @@ public enum DeviceKey {
   public static func derived(
     master: Secret, keyID: String, deviceID: String, cipher: Cipher
   ) throws(PacketError) -> Secret {
-    guard master.bytes.count >= masterBytesMin else { throw .keyLength }
+    guard master.count >= masterBytesMin else { throw .keyLength }
     let info = Array("prism device".utf8) + [0] + Array(deviceID.utf8)
-    return Secret(
-      try Hashing.hkdfSHA256(key: master.bytes, salt: Array(keyID.utf8), info: info, count: cipher.keyBytes))
+    return try Hashing.hkdfSHA256(key: master, salt: Array(keyID.utf8), info: info, count: cipher.keyBytes)
   }
 }

@@ -4,12 +4,12 @@ public import PrismProtocol
 /// The codes by which both ends of a probe prove that they have the same key: HMAC-SHA-256. The keys are derived for
 /// this purpose alone, so that no probe can be taken for a packet.
 public struct ProbeCode: Sendable {
-  private let questionKey: [UInt8], answerKey: [UInt8]
+  private let questionKey: Secret, answerKey: Secret
 
   /// - Throws: `internal` if OpenSSL has no memory.
   public init(key: Secret) throws(PacketError) {
-    questionKey = try Hashing.hkdfSHA256(key: key.bytes, info: "prism2 probe")
-    answerKey = try Hashing.hkdfSHA256(key: key.bytes, info: "prism2 probe answer")
+    questionKey = try Hashing.hkdfSHA256(key: key, info: "prism2 probe")
+    answerKey = try Hashing.hkdfSHA256(key: key, info: "prism2 probe answer")
   }
 
   /// The header `Prism-Mac` of a probe.

@@ -74,11 +74,12 @@ public enum SealedPayload {
   }
 
   private static func parts(
-    _ shared: [UInt8], ephemeral: SealingPublicKey, receiver: SealingPublicKey
+    _ shared: Secret, ephemeral: SealingPublicKey, receiver: SealingPublicKey
   ) throws(PacketError) -> (BlockCipher, nonce: [UInt8]) {
     let material = try Hashing.hkdfSHA256(
       key: shared, salt: ephemeral.bytes + receiver.bytes, info: Array("prism2 seal".utf8), count: 44)
-    return (try BlockCipher(.aes256GCM, key: Secret(Array(material[..<32]))), Array(material[32...]))
+    var key = material.withBytes { Array($0[..<32]) }
+    return (try BlockCipher(.aes256GCM, key: Secret(taking: &key)), material.withBytes { Array($0[32...]) })
   }
 }
 

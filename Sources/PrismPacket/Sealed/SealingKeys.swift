@@ -68,7 +68,7 @@ public struct SealingPrivateKey: Sendable {
     guard EVP_PKEY_get_raw_private_key(key, &secret, &secretCount) == 1,
       EVP_PKEY_get_raw_public_key(key, &publicKey, &publicCount) == 1, let known = SealingPublicKey(publicKey)
     else { return nil }
-    (self.secret, self.publicKey) = (Secret(secret), known)
+    (self.secret, self.publicKey) = (Secret(taking: &secret), known)
   }
 
   /// PKCS#8 in PEM, as `openssl` reads it.
@@ -80,9 +80,10 @@ public struct SealingPrivateKey: Sendable {
 
   /// X25519 with another's public key.
   /// - Throws: `decryptionFailed` for a public key of small order.
-  func shared(with other: SealingPublicKey) throws(PacketError) -> [UInt8] {
+  func shared(with other: SealingPublicKey) throws(PacketError) -> Secret {
     var result = [UInt8](repeating: 0, count: 32)
-    guard prism_x25519(secret.bytes, other.bytes, &result) == 1 else { throw .decryptionFailed }
-    return result
+    let isDone = secret.withBytes { prism_x25519($0.baseAddress, other.bytes, &result) == 1 }
+    guard isDone else { throw .decryptionFailed }
+    return Secret(taking: &result)
   }
 }

@@ -3,11 +3,11 @@ public import PrismProtocol
 
 /// The proof that a holder of the key took a packet: the value of `Prism-Receipt` (docs/packet.md, "The receipt").
 public struct PacketReceipt: Sendable {
-  private let key: [UInt8]
+  private let key: Secret
 
   /// - Parameter key: the one that the packet's blocks are encrypted with.
   public init(key: Secret) throws(PacketError) {
-    self.key = try Hashing.hkdfSHA256(key: key.bytes, info: "prism2 receipt")
+    self.key = try Hashing.hkdfSHA256(key: key, info: "prism2 receipt")
   }
 
   /// - Parameter answer: the body of the answer that carries the receipt.

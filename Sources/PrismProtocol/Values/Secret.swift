@@ -1,9 +1,51 @@
-/// Bytes that must never be printed: every textual form of it is `<secret>`.
+import Glibc
+
+/// Bytes that must never be printed: every textual form of it is `<secret>`. They are overwritten when nothing holds it any
+/// more (explicit_bzero(3)).
 public struct Secret: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-  /// The secret itself; it appears in no description.
-  public let bytes: [UInt8]
-  public init(_ bytes: [UInt8]) { self.bytes = bytes }
+  /// Memory of its own, which nothing changes before its end.
+  private final class Memory: @unchecked Sendable {
+    let bytes: UnsafeBufferPointer<UInt8>
+
+    init(_ content: [UInt8]) {
+      let copy = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: content.count)
+      _ = copy.initialize(from: content)
+      bytes = UnsafeBufferPointer(copy)
+    }
+
+    deinit {
+      let memory = UnsafeMutableBufferPointer(mutating: bytes)
+      if let start = memory.baseAddress { explicit_bzero(start, memory.count) }
+      memory.deallocate()
+    }
+  }
+
+  private let memory: Memory
+
+  /// - Parameter bytes: copied; the array itself is not overwritten.
+  public init(_ bytes: [UInt8]) { memory = Memory(bytes) }
+
+  /// Overwrites the array, if nothing else holds it.
+  public init(taking bytes: inout [UInt8]) {
+    self.init(bytes)
+    bytes.withUnsafeMutableBytes { if let start = $0.baseAddress { explicit_bzero(start, $0.count) } }
+    bytes = []
+  }
+
+  /// The number of bytes.
+  public var count: Int { memory.bytes.count }
+
+  /// A copy, which is not overwritten: for tokens and texts. Keys are used with `withBytes`.
+  public var bytes: [UInt8] { Array(memory.bytes) }
+
+  /// Calls `body` with the secret in its place.
+  public func withBytes<Result, Failure: Error>(
+    _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
+  ) throws(Failure) -> Result { try body(memory.bytes) }
+
   public var description: String { "<secret>" }
   public var debugDescription: String { description }
   public var customMirror: Mirror { Mirror(self, children: []) }
+
+  public static func == (one: Secret, other: Secret) -> Bool { one.memory.bytes.elementsEqual(other.memory.bytes) }
 }

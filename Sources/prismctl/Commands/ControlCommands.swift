@@ -21,22 +21,25 @@ extension Command {
       arguments.append(.init("timeoutSeconds", .int(seconds)))
     }
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
-    var (most, left) = (0, 0)
+    var (most, left, failing): (Int, Int, [String]) = (0, 0, [])
     var last = AnswerLine()
     try ask(.flush, arguments, invocation) { answer in
       last = answer.line
-      guard let waiting = answer.line.progress?.waiting else { return "" }
-      (most, left) = (max(most, waiting), waiting)
+      guard let progress = answer.line.progress else { return "" }
+      (most, left) = (max(most, progress.waiting), progress.waiting)
+      let failingNow = progress.failing.map { "\($0.namespace) is tried again: \($0.cause)" }
+      for line in failingNow where !failing.contains(line) { Terminal.note(line) }
+      failing = failingNow
       Terminal.progress("flushing", done: most - left, total: most)
       return ""
     }
     Terminal.endProgress()
-    guard left == 0 else { throw Failure(Failure.no, unsent(left, last)) }
+    guard left == 0 else { throw Failure(Failure.no, unsent(left, last, failing)) }
   }
 
-  private static func unsent(_ left: Int, _ last: AnswerLine) -> String {
+  private static func unsent(_ left: Int, _ last: AnswerLine, _ failing: [String]) -> String {
     let held = (last.held ?? []).map { "\($0.namespace) is held: \($0.cause)" }
-    let time = last.timedOut == true ? ["the time is up"] : []
+    let time = last.timedOut == true ? ["the time is up"] + failing : []
     let hint = "`prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them"
     return (["\("row".counted(left)) not sent yet"] + time + held + [hint]).joined(separator: "; ")
   }

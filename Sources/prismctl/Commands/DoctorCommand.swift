@@ -47,10 +47,12 @@ private struct Examination {
     let answer = ask(.status)
     let before = answer.line?.status
     let files = ConfigurationCheck(path)
-    var findings = [self.daemon(answer)] + files.findings
+    let isStranger = answer.exitCode == Failure.notPermitted
+    let configuration = isStranger && files.loaded == nil ? [unseen] : files.findings
+    var findings = [self.daemon(answer)] + configuration
     findings +=
       paths(files.loaded?.snapshot.daemon, isRunning: before != nil).map(atPaths) ?? [
-        Finding("sockets", .skipped, "where they are is not known: the configuration has faults, and no daemon answers")
+        Finding("sockets", .skipped, "where they are is not known: no configuration is readable, and no daemon answers")
       ]
     if let before {
       findings += files.loaded == nil ? [] : inForce()
@@ -108,7 +110,7 @@ private struct Examination {
   private func daemon(_ asked: Asked) -> Finding {
     if asked.exitCode == Failure.notPermitted {
       return Finding(
-        "daemon", .skipped, "it runs, and does not answer this user: \(asked.failure)",
+        "daemon", .skipped, "this user may not ask it: \(asked.failure)",
         advice: "run doctor as root, or as a member of control.readers or control.group")
     }
     guard let status = asked.line?.status else {
@@ -118,6 +120,13 @@ private struct Examination {
     }
     let uptime = StatusTable.duration(status.uptimeSeconds)
     return Finding("daemon", .ok, "prismd \(status.version) has been up for \(uptime)")
+  }
+
+  /// Which files are in force is not known, or this user may not read them.
+  private var unseen: Finding {
+    Finding(
+      "configuration", .skipped, "this user can't judge \(path)",
+      advice: "`prismctl config check \(path)` shows what this user sees of it")
   }
 
   /// Whether the files say what the daemon works with.

@@ -70,10 +70,12 @@ struct ControlConnection {
     }
     let descriptor = address.connect()
     guard descriptor >= 0 else {
+      if errno == EACCES || errno == EPERM {
+        throw Failure(
+          Failure.notPermitted, "\(path): \(Files.reason()); run it as root, or as a member of control.group")
+      }
       throw Failure(
-        Failure.unavailable,
-        "\(path): \(Files.reason()); is prismd running (`systemctl status prismd`), and are you root or in its control "
-          + "group?")
+        Failure.unavailable, "\(path): \(Files.reason()); is prismd running (`systemctl status prismd`)?")
     }
     if let timeoutSeconds {
       var limit = timeval(tv_sec: timeoutSeconds, tv_usec: 0)

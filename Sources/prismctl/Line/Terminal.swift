@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// Output for people: progress appears only on a terminal.
 enum Terminal {
@@ -15,6 +16,12 @@ enum Terminal {
     let filled = 30 * min(done, total) / total
     let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: 30 - filled)
     write(STDERR_FILENO, "\r\u{1B}[K\(label) [\(bar)] \(done)/\(total)")
+  }
+
+  /// A line beside the progress, on standard error.
+  static func note(_ line: String) {
+    endProgress()
+    write(STDERR_FILENO, "prismctl: \(OutputText.line(line))\n")
   }
 
   static func endProgress() { if errorIsTerminal { write(STDERR_FILENO, "\r\u{1B}[K") } }

@@ -15,7 +15,10 @@ func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
       throw StartFailure(
         exitCode: .unavailable, message: "--dev: the collector did not start; see \(files.collectorLog)")
     }
+    let watch = Task { await sayWhenEnded(collector, files) }
     let code = await serve(files, signals)
+    watch.cancel()
+    await watch.value
     await collector.stop()
     return code
   } catch {
@@ -25,12 +28,20 @@ func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
 }
 
 private func serve(_ files: DevelopmentFiles, _ signals: SignalRoute) async -> ExitCode {
-  guard let loaded = configuration(files.configuration) else { return .configuration }
   let isLinked = link(to: files.folder)
   defer { if isLinked { unlink(DevelopmentFolder.link) } }
-  return await run(loaded, path: files.configuration, signals) {
+  return await run(files.configuration, signals) {
     StandardStreams.say(guide(files, isLinked: isLinked) + "\n", to: STDOUT_FILENO)
   }
+}
+
+/// The daemon goes on without its collector: what a program reports waits for it.
+private func sayWhenEnded(_ collector: DevelopmentCollector, _ files: DevelopmentFiles) async {
+  while collector.runs {
+    do { try await SystemTime().sleep(for: .seconds(1)) } catch { return }
+  }
+  StandardStreams.say(
+    "prismd: --dev: the collector has ended; see \(files.collectorLog); Ctrl-C, then start both again\n")
 }
 
 /// Waits until the collector takes connections, at most 10 s.

@@ -60,6 +60,38 @@ import Testing
     }
   }
 
+  @Test("a key that left the configuration is in the daemon's memory no more", .enabled(if: getuid() == 0))
+  func forgotten() async throws {
+    try await withHarness(namespaces: ["shop": "url: URL\nmonitorList: [{type: sample}]\n"]) { harness in
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      _ = try await harness.client().report(Sample.report(1, in: "shop"))
+      #expect(try await harness.prismctl("flush", "--wait").exitCode == 0)
+      let file = "\(harness.folder)/main.key"
+      let digits = try String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+      let process = try #require(harness.daemonProcess)
+      let key = Data(try #require(Hex.decode(digits)))
+      #expect(try Self.memory(of: process, has: key), "the key in force is in it")
+      try (String(digits.reversed()) + "\n").write(toFile: file, atomically: false, encoding: .utf8)
+      _ = try await harness.reload()
+      try await waitUntil("it is overwritten") { try !Self.memory(of: process, has: key) }
+    }
+  }
+
+  /// Whether the memory that the process can write has these bytes.
+  private static func memory(of process: Int32, has bytes: Data) throws -> Bool {
+    let (maps, memory) = ("/proc/\(process)/maps", open("/proc/\(process)/mem", O_RDONLY | O_CLOEXEC))
+    try #require(memory >= 0)
+    defer { close(memory) }
+    for line in try String(contentsOfFile: maps, encoding: .utf8).split(separator: "\n") where line.contains(" rw") {
+      let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      var content = Data(count: Int(ends[1] - ends[0]))
+      let count = content.withUnsafeMutableBytes { pread(memory, $0.baseAddress, $0.count, off_t(ends[0])) }
+      if count > 0, content.prefix(count).range(of: bytes) != nil { return true }
+    }
+    return false
+  }
+
   private static func asked(_ harness: Harness) async throws -> [(String, String)] {
     var commands: [[String]] = [
       ["config", "show"], ["config", "show", "--origin"], ["config", "show", "--json", "--origin"],

@@ -65,9 +65,11 @@ public struct AnswerLine: ControlMessage {
   public struct Progress: ControlMessage {
     /// Rows that are still waiting or claimed.
     public var waiting = 0
+    /// Namespaces whose last attempt failed, and that are tried again.
+    public var failing: [HeldReport] = []
 
     public init() {}
 
-    public static let fields: [ControlField<Progress>] = [.init("waiting", \.waiting)]
+    public static let fields: [ControlField<Progress>] = [.init("waiting", \.waiting), .init("failing", \.failing)]
   }
 }

@@ -1,6 +1,6 @@
-/// A namespace that only an operator can get going again, in the last line of `flush` with `wait`.
+/// A namespace whose packets do not get through: with `flush` and `wait`.
 public struct HeldReport: ControlMessage {
-  /// The namespace that is held, and the cause.
+  /// The namespace, and the cause.
   public var namespace = "?", cause = ""
 
   public init() {}
