@@ -76,6 +76,13 @@ systemctl reload prismd""")
         metas = self.machine.run("sqlite3 -readonly /var/lib/prism/prism.db \"select meta from v_meta where namespace = 'shop'\"")
         self.assertEqual(re.findall(r'"SYS_PEER_UNIT":"([^"]*)"', metas), ["shop-pos.service", "shop-other.service"])
 
+    def test_memory(self):
+        """the kernel keeps the memory of both daemons, which has keys, from dumps and from programs of their users"""
+        for unit in ["prismd", "prism-collector"]:
+            process = self.machine.property(unit, "MainPID")
+            self.assertEqual(self.machine.run(f"ps -o user:32= -p {process}").strip(), self.machine.property(unit, "User"))
+            self.assertEqual(self.machine.run(f"stat --format %U /proc/{process}/mem").strip(), "root")
+
     def test_activation(self):
         """a client wakes a daemon that isn't there, and gets its answer"""
         self.machine.run("systemctl stop prismd.service 2>/dev/null")
