@@ -186,7 +186,7 @@ soak-reloads: soak-build ## 1,000 reloads under load, with 66 kills among them
 soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
 	scripts/fuzz 3600
 soak-adversary: soak-build build ## every attack on release programs, with 1,000 answers each; on a machine that does nothing else
-	PRISM_PROGRAMS=$(abspath $(BINARIES)) PRISM_SOAK=2 \
+	PRISM_PROGRAMS=$(abspath $(BINARIES)) PRISM_SOAK=2 SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=1 \
 	  swift test --skip-build --filter 'AdversaryTests|StrangerTests|CollectorBombTests'
 soak-life: soak-build ## 100 simulated lives of two days each
 	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
