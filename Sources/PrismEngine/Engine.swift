@@ -158,6 +158,7 @@ public actor Engine {
         await pipelines[namespace]?.apply(settings(namespace))
       }
     }
+    if !changed.isEmpty { await parts.builder.forgetKey() }
   }
 
   /// Notes that can't be read: the namespace is taken for one with reports and without notes.

@@ -96,7 +96,7 @@ import Testing
     #expect(Set(try await reportIDs(store)).count == 100)
   }
 
-  @Test("of a run for which there is no room, what was stored is known, and the rest is stored later")
+  @Test("of a run for which there is no room, the stored reports are known, and the others are stored later")
   func full() async throws {
     let store = try await rig.open()
     let quota = StoreQuota(bytesMax: 200 * 30, evictsOldest: false)

@@ -96,7 +96,6 @@ actor NamespacePipeline {
     self.settings = settings
     collector = settings.collector ?? collector
     proof.changed()
-    begin { await $0.parts.builder.forgetKey() }
     if isOtherCollector {
       for kind in RowKind.all { tell(kind, .otherCollector) }
       circuit = Circuit()

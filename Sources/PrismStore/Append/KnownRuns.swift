@@ -26,7 +26,9 @@ struct KnownRuns {
     let batch = batches[batches.startIndex]
     let (namespace, owner) = (try transaction.number(of: batch.namespace), RowOwner(userID: batch.userID))
     let key = Self.key(run.ids, owner)
-    if let row = try row(of: key, namespace) { return row == Self.byReport ? .storedByReport : .stored }
+    if let row = try transaction.row(ofClientID: key, namespace) {
+      return row == Self.byReport ? .storedByReport : .stored
+    }
     let firstRow = try isNew(run, batches, namespace, owner) ? firstRow(of: batches) : nil
     let insert = try transaction.statement(.clientIDs(.insertRun))
     insert.bind(":namespace", namespace)
@@ -46,7 +48,7 @@ struct KnownRuns {
     }
     // The version before runs has stored it, or a program that gives ids of this form.
     guard let first = run.ids.prefix.numbered(run.ids.first),
-      try row(of: ClientIDKey.text(first.text, owner), namespace) == nil
+      try transaction.row(ofClientID: ClientIDKey.text(first.text, owner), namespace) == nil
     else { return false }
     let bytes = batches.reduce(0) { $0 + RepeatedRows.bytes(of: $1) }
     return try Eviction(transaction).makeRoom(for: batches[batches.startIndex], namespace, bytes: bytes).fits(bytes)
@@ -86,12 +88,5 @@ struct KnownRuns {
     let parts = text.prefix { $0 != ":" }.split(separator: "/")
     guard parts.count == 2, let first = Int(parts[0]), let count = Int(parts[1]) else { return nil }
     return first..<first + count
-  }
-
-  private func row(of key: String, _ namespace: Int) throws(SQLiteError) -> Int64? {
-    let find = try transaction.statement(.clientIDs(.find))
-    find.bind(":namespace", namespace)
-    find.bind(":key", key)
-    return try find.firstInt()
   }
 }

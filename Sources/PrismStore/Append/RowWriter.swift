@@ -204,10 +204,7 @@ struct RowWriter {
   }
 
   private func row(ofKey key: UnsafeRawBufferPointer) throws(SQLiteError) -> RowID? {
-    let find = try transaction.statement(.clientIDs(.find))
-    find.bind(":namespace", namespace)
-    find.bind(":key", uncopiedText: key)
-    return try find.firstInt().map { RowID(value: $0) }
+    try transaction.row(ofClientID: key, namespace).map { RowID(value: $0) }
   }
 
   /// The id that `knownRow` did not find is of a report that was counted on `row`: it is known for a day at least.

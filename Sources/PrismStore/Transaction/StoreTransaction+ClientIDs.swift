@@ -23,6 +23,20 @@ extension StoreTransaction {
     return result
   }
 
+  /// The row that has the id. - Parameter key: in the form of `ClientIDKey`.
+  func row(ofClientID key: UnsafeRawBufferPointer, _ namespace: Int) throws(SQLiteError) -> Int64? {
+    let find = try statement(.clientIDs(.find))
+    find.bind(":namespace", namespace)
+    find.bind(":key", uncopiedText: key)
+    return try find.firstInt()
+  }
+
+  func row(ofClientID key: String, _ namespace: Int) throws(SQLiteError) -> Int64? {
+    try Array(key.utf8).withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
+      try row(ofClientID: UnsafeRawBufferPointer(bytes), namespace)
+    }
+  }
+
   /// The rows of all users that have this id.
   func holders(of reportID: String, _ namespace: Int) throws(SQLiteError) -> [ClientIDRecord] {
     var result: [ClientIDRecord] = []
