@@ -23,7 +23,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
-.PHONY: clients test-clients soak-clients soak-adversary soak-inputs
+.PHONY: test-page page-shots clients test-clients soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,17 @@ test-release: mutants test-package ## what a release needs beside make test: eve
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_guide test_install test_packages test_sources test_units
+
+test-page: ## the page of prism-collector in Chromium: every view, narrow and wide, light and dark, by keyboard, hostile content
+	@scripts/bootstrap page
+	swift build --product prism-collector
+	scripts/test-page .build/debug
+
+page-shots: ## pictures of the page into docs/, from a collector with a made-up fleet
+	@scripts/bootstrap page
+	swift build --product prism-collector
+	scripts/test-page .build/debug test_page.EmptyTests
+	.build/page-tools/bin/python scripts/page-shots .build/debug
 
 test-images: images ## the OCI images: what is in them, and a report from one to the other
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_images

@@ -44,6 +44,7 @@ let package = Package(
     system("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
     system("CMicroHTTPD", pkgConfig: "libmicrohttpd", apt: "libmicrohttpd-dev"),
     system("CPostgreSQL", pkgConfig: "libpq", apt: "libpq-dev"),
+    system("CKafka", pkgConfig: "rdkafka", apt: "librdkafka-dev"),
     system("CLinux", apt: "linux-libc-dev"),
 
     // C of the project's own, where SQLite wants functions of C.
@@ -72,7 +73,7 @@ let package = Package(
       "PrismCollector",
       [
         "PrismBase", "PrismProtocol", "PrismPacket", "PrismSQLite", "PrismSalvage", "PrismHTTP", "PrismConfig",
-        "CPostgreSQL", "CCurl", "CZstd",
+        "CPostgreSQL", "CKafka", "CCurl", "CZstd",
       ]),
     program(
       "prismd",
@@ -139,7 +140,7 @@ let package = Package(
       [
         "PrismCollector", "PrismConfig", "PrismHTTP", "PrismPacket", "PrismProtocol", "PrismBase", "PrismSQLite",
         "PrismTestSupport",
-      ]),
+      ], exclude: ["Outputs/Kafka/kafka-mock.c"]),
     tests("PrismctlTests", ["prismctl", "PrismProtocol", "PrismTestSupport"], resources: [.copy("complete.zsh")]),
     tests("PrismClientTests", ["PrismClient", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(

@@ -128,7 +128,7 @@ public actor PrismClient {
   }
 
   /// A question of the protocol; it may be asked twice, since it changes nothing.
-  private func ask(_ question: JSONValue) throws(ClientError) -> JSONValue {
+  func ask(_ question: JSONValue) throws(ClientError) -> JSONValue {
     var tries = 1
     while true {
       do throws(ClientError) {

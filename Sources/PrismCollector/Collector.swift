@@ -38,12 +38,13 @@ public final class Collector: Sendable {
     if let target = options.store {
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
       (store.retentionDays, store.commitDeadline, store.time) = (options.retentionDays, options.commitDeadline, time)
-      store.outputLagBytes = Int64(options.outputLagBytes)
+      (store.outputLagBytes, store.onLag) = (Int64(options.outputLagBytes), options.onLag)
       return try PostgreSQLPacketStore(store)
     }
     var store = SQLitePacketStore.Options(folder: options.state, log: log)
     (store.retentionDays, store.time) = (options.retentionDays, time)
     (store.outputs, store.outputLagBytes) = (options.outputs.map(\.name), Int64(options.outputLagBytes))
+    store.onLag = options.onLag
     return try SQLitePacketStore(store)
   }
 
@@ -86,7 +87,7 @@ public final class Collector: Sendable {
   /// Answers a request at the senders' address.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
-      let kind = RowKind.all.first { $0.path == request.path }
+      let kind = RowKind.delivered.first { $0.path == request.path }
       if request.method == .post, let kind { return try await receive(request, kind) }
       switch (request.method, request.path) {
       case (.get, "/prism/config"): return try await configuration(request)
@@ -99,10 +100,10 @@ public final class Collector: Sendable {
       case _ where kind != nil, (_, "/prism/config"), (_, ProbeQuestion.path), (_, Self.enrollPath), (_, "/healthz"),
         (_, "/readyz"), (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
-      case (_, "/reports"), (_, "/devices"):
+      case (_, "/reports"), (_, "/devices"), (_, "/records"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
       default:
-        let paths = RowKind.all.map(\.path).joined(separator: " and ")
+        let paths = RowKind.delivered.map(\.path).joined(separator: ", ")
         throw CollectorRefusal(404, "there is nothing at this path; packets go to \(paths)")
       }
     } catch {
@@ -112,23 +113,27 @@ public final class Collector: Sendable {
 
   // MARK: Packets
 
-  private func receive(_ request: HTTPRequest, _ kind: RowKind) async throws(CollectorRefusal) -> HTTPResponse {
+  /// - Parameter isCarried: its owner imports it from a file: it needs no token, and no limit of its device holds.
+  func receive(
+    _ request: HTTPRequest, _ kind: RowKind, isCarried: Bool = false
+  ) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
-      try await access.checkSender(request)
-      let delivery = try Delivery(request, kind: kind, now: time.unixMilliseconds)
+      if !isCarried { try await access.checkSender(request) }
+      let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : time.unixMilliseconds)
       let device = delivery.context.deviceID
-      try devices.check(device)
-      let packet = try await openers.open(delivery, body: request.body) { () async throws(CollectorRefusal) in
-        try await devices.checkProven(device, bytes: request.body.count)
+      if !isCarried { try devices.check(device) }
+      var packet = try await openers.open(delivery, body: request.body) { () async throws(CollectorRefusal) in
+        try await devices.checkProven(device, bytes: isCarried ? nil : request.body.count)
       }
-      let isDuplicate = try await store(packet)
+      packet.records = try RecordPacket(packet)
+      let (isDuplicate, receipt) = try await store(packet)
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
-        reports: isDuplicate ? 0 : packet.rows.count, bytes: request.body.count)
+        reports: isDuplicate || receipt != nil ? 0 : packet.rows.count, bytes: request.body.count)
       if !isDuplicate, let print = options.print {
         for index in packet.rows.indices { print(packet.printedLine(index)) }
       }
-      let body: JSONValue = ["duplicate": .bool(isDuplicate)]
+      let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + (receipt?.members ?? []))
       return HTTPResponse(
         status: 200, contentType: "application/json",
         headers: [
@@ -140,26 +145,22 @@ public final class Collector: Sendable {
       counts.count(
         error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
       refusals.add(.init(refusal: error, from: request.peer.address, sender: error.sender))
-      if error.isForGood { await noteRefused(request, kind) }
+      if error.isForGood { await queue.refuse(packetOf: request, kind) }
       var refusal = error
       refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
       throw refusal
     }
   }
 
-  /// Packets that name this one are not held for it. Headers that can't be read name no packet.
-  private func noteRefused(_ request: HTTPRequest, _ kind: RowKind) async {
-    guard let headers = try? PacketHeaders(kind: kind, { request.headers($0) }) else { return }
-    await queue.refuse(
-      headers.packetID, of: StreamID(device: headers.deviceID, namespace: headers.namespace, kind: kind))
-  }
-
-  /// - Returns: whether it was stored before.
-  private func store(_ packet: OpenedPacket) async throws(CollectorRefusal) -> Bool {
+  /// - Returns: whether it was stored before, and the answer to operations on records.
+  private func store(
+    _ packet: OpenedPacket
+  ) async throws(CollectorRefusal) -> (isDuplicate: Bool, receipt: RecordReceipt?) {
     do throws(CollectorRefusal) {
       switch try await queue.take(packet).get() {
-      case .stored: return false
-      case .duplicate: return true
+      case .stored: return (false, nil)
+      case .duplicate: return (true, nil)
+      case .applied(let receipt, let wasDuplicate): return (wasDuplicate, receipt)
       case .tooOld:
         throw CollectorRefusal(
           410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")

@@ -7,14 +7,21 @@ import PrismProtocol
 struct CollectorAccess: Sendable {
   /// nil: senders need no token.
   let senders: TokenAuthenticator?
-  /// nil: nothing is read but over the Unix socket.
+  /// nil: there are no tokens of this role.
   private let readers: TokenAuthenticator?
+  private let operators: TokenAuthenticator?
   private let hosts: HostCheck
+  private let signIns: SignInLimit
+  /// The state that all readers share.
+  let page = PageState()
+  private let time: any TimeSource
 
   init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
-    senders = options.tokenFile.map { TokenAuthenticator(path: $0, time: time, log: log) }
-    readers = options.readerTokenFile.map { TokenAuthenticator(path: $0, time: time, log: log) }
+    let tokens = { (path: String?) in path.map { TokenAuthenticator(path: $0, time: time, log: log) } }
+    (senders, readers) = (tokens(options.tokenFile), tokens(options.readerTokenFile))
+    operators = tokens(options.operatorTokenFile)
     hosts = HostCheck(names: options.readerHosts)
+    (signIns, self.time) = (SignInLimit(time: time), time)
   }
 
   /// - Throws: 401 without a good token.
@@ -30,15 +37,56 @@ struct CollectorAccess: Sendable {
     return await senders.accepts(given) ? .ok : .wrong
   }
 
-  /// - Throws: 403 for a Host that is no name of the collector, 401 without a reader's token.
-  func checkReader(_ request: HTTPRequest) async throws(CollectorRefusal) {
+  // MARK: Readers
+
+  /// Whether readers need a token. Without tokens they are asked from this machine only.
+  var needsReaderToken: Bool { readers != nil || operators != nil }
+
+  /// - Throws: 403 for a Host that is no name of the collector.
+  func checkHost(_ request: HTTPRequest) throws(CollectorRefusal) {
     guard hosts.allows(request.header("host")) else {
       throw CollectorRefusal(
         403, "the Host is no name of this collector; ask by its address, or list the name under reader.hosts")
     }
-    guard let readers, await readers.accepts(request.header("authorization")) else {
-      throw CollectorRefusal(401, code: .token, "the reader's bearer token is missing or wrong")
+  }
+
+  /// - Throws: 403 for a Host that is no name of the collector, 401 without a reader's token.
+  func reader(_ request: HTTPRequest) async throws(CollectorRefusal) -> ReaderIdentity {
+    try checkHost(request)
+    if let header = request.header("authorization") {
+      for (role, tokens) in roles where await tokens.accepts(header) {
+        return ReaderIdentity(role: role, token: String(header.dropFirst("Bearer ".count)))
+      }
+    } else if let session = ReaderSession(request),
+      let tokens = roles.first(where: { $0.role == session.role })?.tokens,
+      let token = await session.token(of: tokens, now: time.unixMilliseconds)
+    {
+      return ReaderIdentity(role: session.role, token: token, session: session)
+    } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
+      return .local
     }
+    throw CollectorRefusal(401, code: .token, "the reader's bearer token is missing or wrong")
+  }
+
+  private var roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)] {
+    var roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)] = []
+    if let operators { roles.append((.operator, operators)) }
+    if let readers { roles.append((.viewer, readers)) }
+    return roles
+  }
+
+  /// Begins a session for a token. - Throws: 401 for a wrong token, 429 after too many.
+  func signIn(_ token: String, from peer: HTTPPeer) async throws(CollectorRefusal) -> ReaderIdentity {
+    guard signIns.allows(peer.address) else {
+      throw CollectorRefusal(429, "too many tokens were wrong; try again in a minute", retryAfterSeconds: 60)
+    }
+    for (role, tokens) in roles {
+      if let session = await ReaderSession.begin(role, token: token, of: tokens, now: time.unixMilliseconds) {
+        return ReaderIdentity(role: role, token: token, session: session)
+      }
+    }
+    signIns.failed(peer.address)
+    throw CollectorRefusal(401, code: .token, "this is no reader's token of this collector")
   }
 
   /// - Throws: 403 if the request is not from this machine, or asks by another name.

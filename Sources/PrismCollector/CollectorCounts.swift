@@ -57,6 +57,14 @@ final class CollectorCounts: Sendable {
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
 
+  /// Packets since the start, by what became of them.
+  var outcomes: [String: Int] {
+    state.withLock { $0.packets.reduce(into: [:]) { $0[$1.key.outcome, default: 0] += $1.value } }
+  }
+
+  /// Packets that were refused since the start, by cause.
+  var refusals: [String: Int] { state.withLock { $0.causes } }
+
   /// Prometheus' text format.
   var metrics: String {
     let state = state.withLock { $0 }
@@ -104,6 +112,12 @@ final class CollectorCounts: Sendable {
     for (name, figures) in service.outputs {
       page.sample(figures.delivered, ["output": name, "outcome": "delivered"])
       page.sample(figures.refused, ["output": name, "outcome": "refused"])
+    }
+    if let skipped = service.store?.skipped, !service.outputs.isEmpty {
+      page.begin(
+        "prism_collector_output_skipped_reports_total", .counter, "Reports deleted though an output had not taken them."
+      )
+      for (name, _) in service.outputs { page.sample(skipped[name] ?? 0, ["output": name]) }
     }
     page.begin("prism_collector_output_failures_total", .counter, "Tries of an output that failed.")
     for (name, figures) in service.outputs { page.sample(figures.failures, ["output": name]) }

@@ -26,8 +26,13 @@ public struct CollectorOptions: Sendable {
   public var tokenFile: String?
   /// Where holders of a reader's token read, `ADDRESS:PORT`.
   public var readerListen = "127.0.0.1:8081"
-  /// A file of bearer tokens of readers; nil: reports are read over the Unix socket `reader.sock` in `state` only.
+  /// A file of bearer tokens of readers; nil: no reader has one. Without any token, and
+  /// without `servesLocalReaders`, reports are read over the Unix socket `reader.sock` in `state` only.
   public var readerTokenFile: String?
+  /// A file of bearer tokens of operators, who read and change.
+  public var operatorTokenFile: String?
+  /// Without tokens of readers and operators: the reader's address is served to this machine. It must be a loopback address.
+  public var servesLocalReaders = false
   /// Names under which the reader's address is asked, beside `localhost` and addresses in numbers.
   public var readerHosts: [String] = []
   /// Reports are deleted after as many days (with SQLite: on which the collector ran); nil: they are kept.
@@ -36,6 +41,8 @@ public struct CollectorOptions: Sendable {
   public var outputs: [OutputSettings] = []
   /// Reports past `retentionDays` that an output has not taken stay, up to as many bytes.
   public var outputLagBytes = 10_240 * 1_048_576
+  /// The rule for more than `outputLagBytes`.
+  public var onLag = LagPolicy.skip
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.

@@ -1,5 +1,6 @@
 import PrismBase
 import PrismHTTP
+import PrismPacket
 
 /// A collector that listens.
 public struct CollectorServer: Sendable {
@@ -11,7 +12,7 @@ public struct CollectorServer: Sendable {
 
   /// Of the senders' address.
   public var port: UInt16 { senders.port }
-  /// Of the reader's address; nil: it is not served, since there are no reader's tokens.
+  /// Of the reader's address; nil: it is not served, since there are no reader's tokens, and no `servesLocalReaders`.
   public let readerPort: UInt16?
 
   init(_ collector: Collector) throws {
@@ -19,7 +20,7 @@ public struct CollectorServer: Sendable {
     let options = collector.options
     let owner = collector.ownerServer()
     var network: HTTPServer?
-    if options.readerTokenFile != nil {
+    if collector.access.needsReaderToken || options.servesLocalReaders {
       var limits = HTTPServerOptions()
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
@@ -45,6 +46,7 @@ public struct CollectorServer: Sendable {
   public func stop() async {
     upkeep.cancel()
     for output in outputs { output.cancel() }
+    collector.access.page.close()
     await collector.queue.close()  // packets that are held would hold up the stop
     await senders.stop()
     for reader in readers { await reader.stop() }
@@ -61,7 +63,9 @@ extension Collector {
   fileprivate func ownerServer() -> HTTPServer? {
     let path = options.state + "/reader.sock"
     do throws(HTTPServerError) {
-      return try HTTPServer(listener: ListeningSocket(unixPath: path)) { [self] in
+      var limits = HTTPServerOptions()
+      limits.bodyBytesMax = max(limits.bodyBytesMax, options.bodyBytesMax + CarriedPacket.headBytesMax)
+      return try HTTPServer(listener: ListeningSocket(unixPath: path), options: limits) { [self] in
         await answerReader($0, isOwner: true)
       }
     } catch {

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismConfig
 import PrismProtocol
 
@@ -10,6 +11,7 @@ import PrismProtocol
 ///     storePasswordFile: keys/pgpass
 ///     tokenFile: /etc/prism/collector.tokens
 ///     readerTokenFile: /etc/prism/reader.tokens
+///     operatorTokenFile: /etc/prism/operator.tokens
 ///     reader: {listen: 127.0.0.1:8081, hosts: [prism.example]}
 ///     retentionDay: 90
 ///     remoteConfig: /etc/prism/remote.d
@@ -36,6 +38,8 @@ public struct CollectorSettings: Sendable, Equatable {
   public var tokenFile: String?
   /// The readers' bearer tokens, and the `ADDRESS:PORT` where reports are read.
   public var readerTokenFile: String?, readerListen: String?
+  /// Bearer tokens of those who read and change.
+  public var operatorTokenFile: String?
   /// Names that the reader's address has beside its own.
   public var readerHosts: [String] = []
   /// `retentionDay`, and `memoryMByte` in bytes.
@@ -48,6 +52,8 @@ public struct CollectorSettings: Sendable, Equatable {
   public var outputs: [OutputSettings] = []
   /// `outputLagMByte`.
   public var outputLagBytes: Int?
+  /// `skip` or `refuse`.
+  public var onLag: LagPolicy?
   /// A folder of namespace files, and the key (PEM) that signs what is served of it.
   public var remoteConfig: String?, signingKey: String?
   /// `tls`: the files of the certificate, of its key, and of the authorities of clients.
@@ -72,13 +78,18 @@ public struct CollectorSettings: Sendable, Equatable {
         lines.append("\(file):\(root.line): must be a mapping of keys to values")
       }
     }
-    if readerListen != nil && readerTokenFile == nil {
-      lines.append(
-        "\(file):1: reader.listen: needs readerTokenFile, a file of tokens of which each reader gives one; without it, "
-          + "reports are read over the socket reader.sock in the state folder")
-    }
+    if let fault = readerFault { lines.append("\(file):1: reader.listen: \(fault)") }
     if (certFile == nil) != (keyFile == nil) { lines.append("\(file):1: tls: certFile and keyFile go together") }
     guard lines.isEmpty else { throw Faults(lines: lines) }
+  }
+
+  /// Without tokens only this machine may read, and no other can reach a loopback address.
+  public var readerFault: String? {
+    guard let readerListen, readerTokenFile == nil, operatorTokenFile == nil,
+      !(HostAndPort.split(readerListen).map { HostAndPort.isLoopback($0.host) } ?? false)
+    else { return nil }
+    return "\(readerListen) is no loopback address, so it needs readerTokenFile, a file of tokens of which each reader "
+      + "gives one; without it, take 127.0.0.1:8081"
   }
 
   /// Looks relative paths of keys, tokens and certificates up: in `credentials`, beside the file, then where we are.
@@ -88,13 +99,14 @@ public struct CollectorSettings: Sendable, Equatable {
     let search = FileSearch(credentials: credentials, folders: [folder])
     let located = { (path: String) in search.candidates(path).first { access($0, F_OK) == 0 } ?? path }
     for path in [
-      \Self.tokenFile, \.readerTokenFile, \.storePasswordFile, \.remoteConfig, \.signingKey, \.certFile, \.keyFile,
-      \.clientCAFile,
+      \Self.tokenFile, \.readerTokenFile, \.operatorTokenFile, \.storePasswordFile, \.remoteConfig, \.signingKey,
+      \.certFile, \.keyFile, \.clientCAFile,
     ] {
       self[keyPath: path] = self[keyPath: path].map(located)
     }
     keys = keys.map { ($0.id, located($0.file)) }
     sealKeys = sealKeys.map(located)
+    for index in outputs.indices { outputs[index].locateFiles(located) }
   }
 
   private mutating func take(_ entry: YAMLEntry, under prefix: String, _ file: String, _ faults: inout [String]) {
@@ -122,6 +134,9 @@ public struct CollectorSettings: Sendable, Equatable {
       for node in nodes { takeOutput(node, place, &faults) }
     case ("outputLagMByte", .scalar(let scalar)):
       outputLagBytes = Self.number(scalar.text, 1...1_048_576, place, &faults).map { $0 * 1_048_576 }
+    case ("onLag", .scalar(let scalar)):
+      onLag = LagPolicy(rawValue: scalar.text)
+      if onLag == nil { faults.append("\(place): is \(scalar.text), must be skip or refuse") }
     case ("retentionDay", .scalar(let scalar)):
       retentionDays = Self.number(scalar.text, 1...36_500, place, &faults)
     case ("memoryMByte", .scalar(let scalar)):
@@ -223,14 +238,14 @@ public struct CollectorSettings: Sendable, Equatable {
   }
 
   private static let unknown =
-    "unknown key; known are listen, state, store, storePasswordFile, commitDeadlineMs, keys, sealKeys, tokenFile, readerTokenFile, reader.listen, reader.hosts, retentionDay, outputs, outputLagMByte, "
+    "unknown key; known are listen, state, store, storePasswordFile, commitDeadlineMs, keys, sealKeys, tokenFile, readerTokenFile, operatorTokenFile, reader.listen, reader.hosts, retentionDay, outputs, outputLagMByte, onLag, "
     + "memoryMByte, devicePacketPerMinute, deviceMBytePerDay, packetPerMinute, startDevicePerSecond, enroll.allowPlain, remoteConfig, signingKey, tls.certFile, tls.keyFile, tls.clientCAFile"
 
   private static var texts: [String: WritableKeyPath<CollectorSettings, String?>] {
     [
       "listen": \.listen, "state": \.state, "storePasswordFile": \.storePasswordFile, "tokenFile": \.tokenFile,
       "tls.certFile": \.certFile,
-      "readerTokenFile": \.readerTokenFile, "reader.listen": \.readerListen,
+      "readerTokenFile": \.readerTokenFile, "operatorTokenFile": \.operatorTokenFile, "reader.listen": \.readerListen,
       "remoteConfig": \.remoteConfig, "signingKey": \.signingKey,
       "tls.keyFile": \.keyFile, "tls.clientCAFile": \.clientCAFile,
     ]
@@ -239,7 +254,7 @@ public struct CollectorSettings: Sendable, Equatable {
   public static func == (a: Self, b: Self) -> Bool {
     texts.values.allSatisfy { a[keyPath: $0] == b[keyPath: $0] } && a.keys.elementsEqual(b.keys, by: ==)
       && a.keyRules == b.keyRules && a.sealKeys == b.sealKeys
-      && a.store == b.store && a.outputs == b.outputs && a.outputLagBytes == b.outputLagBytes
+      && a.store == b.store && a.outputs == b.outputs && a.outputLagBytes == b.outputLagBytes && a.onLag == b.onLag
       && a.deviceLimits == b.deviceLimits && a.allowsPlainEnrollment == b.allowsPlainEnrollment
       && a.commitDeadlineMilliseconds == b.commitDeadlineMilliseconds
       && a.readerHosts == b.readerHosts && a.retentionDays == b.retentionDays && a.memoryBytes == b.memoryBytes

@@ -55,7 +55,7 @@ final class IngestSink: ReportSink {
     trace.admitted(batches, outcomes)
     counts.withLock { $0.committed(rows: batches.reduce(0) { $0 + $1.rows.count }, in: duration) }
     let pipelines = pipelines.withLock { $0 }
-    for batch in batches {
+    for (batch, outcome) in zip(batches, outcomes) where outcome.record?.hasChanged != false {
       guard let pipeline = pipelines[batch.namespace], pipeline.signal.post(batch) else { continue }
       Task { await pipeline.wake() }
     }

@@ -35,6 +35,8 @@ public struct PostRequest: Sendable {
   public var timeout: Duration
   /// On a connection that carried no request before: its answer can be to this request only.
   public var needsNewConnection = false
+  /// Bytes of the answer's body that are kept; over 1 MiB the transfer is aborted.
+  public var answerBytesKept = 64 * 1024
 
   public init(
     url: String, headers: [(name: String, value: String)], body: [UInt8], connectTimeout: Duration = .seconds(10),
@@ -49,7 +51,7 @@ public struct PostRequest: Sendable {
 public struct PostAnswer: Sendable, Equatable {
   /// The answer, or why there is no answer.
   public enum Outcome: Sendable, Equatable {
-    /// A whole answer came. Header names are in lower case; the body is cut at 64 KiB.
+    /// A whole answer came. Header names are in lower case; the body is cut at `answerBytesKept`.
     case response(status: Int, headers: [String: String], body: [UInt8])
     /// No whole answer came.
     case failure(Failure, detail: String)

@@ -91,6 +91,9 @@ public actor ReportStore {
   /// Reads the rows of a packet in flight again: the same plaintext, but for rows that were damaged meanwhile.
   /// - Returns: nil if there is no such packet, or if it has no whole row (then it is gone).
   public func read(_ id: PacketID) throws(StoreError) -> ClaimedPacket? {
+    if state.records.find(id) != nil {
+      return try read { (transaction) throws(SQLiteError) in try RecordPackets(transaction).read(id) }
+    }
     let found = try read { (transaction) throws(SQLiteError) in try Claims(transaction).read(id) }
     guard let found, found.isDamaged else { return found?.packet }
     return try write { (transaction) throws(SQLiteError) in try Claims(transaction).repair(found) }
@@ -139,16 +142,23 @@ public actor ReportStore {
 
   /// Packets whose rows are claimed, in the order of sending: these are sent first after a start.
   public func inFlight(_ namespace: NamespaceName, _ kind: RowKind) throws(StoreError) -> [PacketInFlight] {
-    state.queue(namespace, kind).map { state[$0].packets.map(PacketInFlight.init) } ?? []
+    if kind == .records { return records.inFlight(namespace) }
+    return state.queue(namespace, kind).map { state[$0].packets.map(PacketInFlight.init) } ?? []
   }
 
   /// Whether a claim may find something.
-  public func hasWaiting(_ namespace: NamespaceName, _ kind: RowKind) -> Bool { state.hasWaiting(namespace, kind) }
+  public func hasWaiting(_ namespace: NamespaceName, _ kind: RowKind) -> Bool {
+    kind == .records ? records.hasWaiting(namespace) : state.hasWaiting(namespace, kind)
+  }
 
   /// The last packet of this namespace and kind that was accepted; nil before the first.
   public func lastAccepted(_ namespace: NamespaceName, _ kind: RowKind) throws(StoreError) -> PacketID? {
-    state.queue(namespace, kind).flatMap { state[$0].lastAccepted }
+    if kind == .records { return try note(namespace, RecordPackets.acceptedKey).flatMap { PacketID(bytes: $0) } }
+    return state.queue(namespace, kind).flatMap { state[$0].lastAccepted }
   }
+
+  /// The tables of records, without the disk.
+  public var records: RecordReading { RecordReading(state) }
 
   /// Of every namespace that ever stored something.
   public func status() throws(StoreError) -> [NamespaceName: [RowKind: QueueStatus]] {

@@ -22,10 +22,12 @@ struct Flags {
       """),
     ArgumentOption("--token-file", "FILE", "bearer tokens, one a line; every sender must give one"),
     ArgumentOption(
-      "--reader-listen", "ADDR:PORT", "where reports are read (127.0.0.1:8081), with --reader-token-file"),
+      "--reader-listen", "ADDR:PORT", "where reports are read, and the page is served (127.0.0.1:8081)"),
     ArgumentOption(
       "--reader-token-file", "FILE",
-      "bearer tokens of readers; without it reports are read over DIR/reader.sock only"),
+      "bearer tokens of readers; without any token --reader-listen serves this machine only"),
+    ArgumentOption(
+      "--operator-token-file", "FILE", "bearer tokens of operators, who read and change"),
     ArgumentOption(
       "--remote-config", "DIR",
       "namespace files that are served as remote configuration (docs/remote-configuration.md)"),
@@ -38,15 +40,18 @@ struct Flags {
   static let usage = """
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
            prism-collector check | migrate | device-key ID DEVICE  with the same flags
+           prism-collector import DIR                              with the same flags
            prism-collector device COMMAND                          devices and their enrollment (device --help)
+           prism-collector query OPTIONS                           prints stored reports (query --help)
 
       check                says every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version
+      import DIR           takes the packets that `prismctl carry` wrote into DIR, and writes their receipts into it
       device-key ID DEVICE prints the key that DEVICE has under the master key ID (64 hexadecimal digits)
 
     \(ArgumentOption.help(options, column: 23))
 
-    Exit codes: 0, 64 usage, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
+    Exit codes: 0, 1 not every packet was taken, 64 usage, 66 no such folder, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
     """
 
   struct Fault: Error {
@@ -67,7 +72,7 @@ struct Flags {
 
   /// - Throws: 64 for the command line, 78 for a configuration, key or certificate, 73 for the folder.
   init(_ arguments: Arguments) throws(Fault) {
-    for option in arguments.given { try take(option.name, option.value ?? "") }
+    for option in arguments.given where !QueryCommand.isOwn(option.name) { try take(option.name, option.value ?? "") }
     if let configPath { try merge(configPath) }
     try resolve()
   }
@@ -84,6 +89,7 @@ struct Flags {
     case "--token-file": settings.tokenFile = value
     case "--reader-listen": settings.readerListen = value
     case "--reader-token-file": settings.readerTokenFile = value
+    case "--operator-token-file": settings.operatorTokenFile = value
     case "--remote-config": settings.remoteConfig = value
     case "--signing-key": settings.signingKey = value
     default:
@@ -107,6 +113,7 @@ struct Flags {
     file.tokenFile = settings.tokenFile ?? file.tokenFile
     file.readerListen = settings.readerListen ?? file.readerListen
     file.readerTokenFile = settings.readerTokenFile ?? file.readerTokenFile
+    file.operatorTokenFile = settings.operatorTokenFile ?? file.operatorTokenFile
     file.remoteConfig = settings.remoteConfig ?? file.remoteConfig
     file.signingKey = settings.signingKey ?? file.signingKey
     file.keys += settings.keys
@@ -160,16 +167,20 @@ struct Flags {
   }
 
   private mutating func resolveReader() throws(Fault) {
-    guard settings.readerTokenFile != nil || settings.readerListen == nil else {
-      throw Fault(exitCode: 64, message: "--reader-listen needs --reader-token-file")
+    if let fault = settings.readerFault { throw Fault(exitCode: 64, message: "--reader-listen: \(fault)") }
+    for path in [settings.readerTokenFile, settings.operatorTokenFile].compactMap({ $0 }) {
+      _ = try Self.read(path, isSecret: true, bytesMax: 65_536)
     }
-    if let path = settings.readerTokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
-    options.readerTokenFile = settings.readerTokenFile
+    (options.readerTokenFile, options.operatorTokenFile) = (settings.readerTokenFile, settings.operatorTokenFile)
+    options.servesLocalReaders =
+      settings.readerListen != nil && settings.readerTokenFile == nil && settings.operatorTokenFile == nil
     options.readerListen = settings.readerListen ?? options.readerListen
     options.readerHosts = settings.readerHosts
     options.retentionDays = settings.retentionDays
     options.outputs = settings.outputs
+    for fault in settings.outputs.compactMap(\.fileFault) { throw Fault(exitCode: 78, message: "outputs: \(fault)") }
     options.outputLagBytes = settings.outputLagBytes ?? options.outputLagBytes
+    options.onLag = settings.onLag ?? options.onLag
     (options.deviceLimits, options.allowsPlainEnrollment) = (settings.deviceLimits, settings.allowsPlainEnrollment)
     options.memoryBytesMax = settings.memoryBytes ?? options.memoryBytesMax
   }

@@ -10,7 +10,7 @@ import PrismProtocol
 func argumentsOrExit(_ words: [String]) -> Arguments {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)
-    if arguments.operands.first == "device" { return arguments }
+    if let word = arguments.operands.first, ["device", "import", "query"].contains(word) { return arguments }
     if arguments.contains("--help") {
       print(Flags.usage)
     } else if arguments.contains("--version") {
@@ -27,7 +27,12 @@ func argumentsOrExit(_ words: [String]) -> Arguments {
 /// Serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.
 func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> Int32 {
   do throws(Flags.Fault) {
-    if !arguments.operands.isEmpty { return try await DeviceCommands.run(arguments) }
+    switch arguments.operands.first {
+    case "import": return try await ImportCommand.run(arguments)
+    case "query": return try await QueryCommand.run(arguments)
+    case .some: return try await DeviceCommands.run(arguments)
+    case nil: break
+    }
     var flags = try Flags(arguments)
     if flags.prints { flags.options.print = { StandardStreams.say($0 + "\n", to: STDOUT_FILENO) } }
     return await serve(flags.options, notifier, Logger())
@@ -35,7 +40,8 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
 }
 
 private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
-  do throws(ArgumentFault) { return try Arguments(words, options: Flags.options, last: "--help") } catch {
+  let options = Flags.options + (words.first == "query" ? QueryCommand.options : [])
+  do throws(ArgumentFault) { return try Arguments(words, options: options, last: "--help") } catch {
     throw Flags.Fault(exitCode: 64, message: "\(error.description)\n\(Flags.usage)")
   }
 }

@@ -173,7 +173,7 @@ class Scenario:
             watch = SpoolWatch(rig.folder / "spool")
             watch.start()
             ran = subprocess.run(
-                self.command(rig, log, reports=40_000, threads=8, seed=number, share=0, close=300, spool_bytes=100_000),
+                self.command(rig, log, reports=40_000, threads=8, seed=number, share=0, close=3000, spool_bytes=100_000),
                 capture_output=True, text=True, timeout=300)
             most = watch.finish()
             self.assertEqual(ran.returncode, 0, ran.stderr)

@@ -56,9 +56,13 @@ struct CollectorSettingsTests {
         "keys: [{id: a}]\ntls: {certFile: /c}\nx: 1",
         ["c.yaml:1: keys: ", "c.yaml:3: x: ", "c.yaml:1: tls: certFile and"]
       ),
-      ("reader: {listen: 127.0.0.1}", ["c.yaml:1: reader.listen: needs readerTokenFile"]),
+      (
+        "reader: {listen: \"0.0.0.0:81\"}",
+        ["c.yaml:1: reader.listen: 0.0.0.0:81 is no loopback address, so it needs readerTokenFile"]
+      ),
       ("reader: {hosts: a}", ["c.yaml:1: reader.hosts: must be a list"]),
       ("retentionDay: 0\nmemoryMByte: x", ["c.yaml:1: retentionDay: is 0, must", "c.yaml:2: memoryMByte: is x, must"]),
+      ("onLag: drop", ["c.yaml:1: onLag: is drop, must be skip or refuse"]),
       ("- a", ["c.yaml:1: must be a mapping"]), ("a: *b", ["c.yaml:1: "]),
     ])
   func refused(text: String, starts: [String]) {

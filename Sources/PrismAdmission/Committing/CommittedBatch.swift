@@ -8,16 +8,19 @@ public struct CommittedBatch: Sendable {
   let exceptions: [(row: Int, what: BatchOutcome.Exception)]
   /// Why nothing of it was taken; nil if it was committed.
   let failure: Refusal?
+  /// The answer to a request about records.
+  let record: RecordAnswer?
 
   /// A batch that was committed.
   public init(_ batch: ReportBatch, _ outcome: BatchOutcome) {
     (self.batch, ids, epoch) = (batch, outcome.ids, Array(outcome.epoch.utf8))
-    (exceptions, failure) = (outcome.exceptions, nil)
+    (exceptions, failure, record) = (outcome.exceptions, nil, outcome.record?.answer)
   }
 
   /// A batch of which nothing was taken.
   public init(_ batch: ReportBatch, failure: Refusal) {
     (self.batch, ids, epoch, exceptions, self.failure) = (batch, [], [], [], failure)
+    record = batch.record.map { _ in .refused(failure) }
   }
 
   var rowCount: Int { batch.rows.count }

@@ -86,6 +86,17 @@ extension Intake {
     }
   }
 
+  /// Takes a request about records, behind the reports before it.
+  public mutating func take(_ request: RecordRequest, session: Session) {
+    seal()
+    var batch = ReportBatch(
+      namespace: request.namespace, userID: session.peer.userID, context: CommonContext(members: []),
+      quota: StoreQuota(bytesMax: .max, evictsOldest: false))
+    batch.record = request
+    sealedBytes += BatchWriter.bytes(of: batch)
+    sealed.append(batch)
+  }
+
   /// Appends a piece of the payload of the last report.
   public mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) { open?.appendPayload(bytes, range) }
 

@@ -22,6 +22,8 @@ public final class AdmissionRules: Sendable {
     let followsAppVersions: Bool
     /// The most that it may hold on disk.
     public let quota: StoreQuota
+    /// The tables of records, by name.
+    let records: [String: RecordTable]
 
     /// - Parameter requestBytesMax: what a request may hold in memory.
     init(_ configuration: NamespaceConfiguration, requestBytesMax: Int, _ tools: FilterTools) {
@@ -40,6 +42,7 @@ public final class AdmissionRules: Sendable {
         bytesMax: min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax),
         leavesLargeOnesOut: configuration.onLargePayload == .meta, sealKey: configuration.sealKey)
       quota = StoreQuota(configuration)
+      records = Dictionary(configuration.records.map { ($0.name.text, $0) }, uniquingKeysWith: { first, _ in first })
       followsAppVersions = configuration.followsAppVersions && configuration.isUpdateClear
     }
 

@@ -5,6 +5,8 @@ public struct AnswerQueue: Sendable {
   private enum Item {
     /// Reports that wait for their commit.
     case rows(Int, AnswerMode)
+    /// A request about records that waits for its commit.
+    case record
     /// Answers that are ready, as they will be sent, and how many reports they deal with.
     case ready([UInt8], reports: Int)
     /// The report of this number on the connection was refused; the next cumulative line lists it.
@@ -53,6 +55,23 @@ public struct AnswerQueue: Sendable {
     if isCounted != true { items.append(.rows(1, mode)) }
   }
 
+  /// A request about records went on its way to a commit.
+  public mutating func expectRecord() {
+    summary.answers += 1
+    bytes += Self.itemBytes
+    items.append(.record)
+  }
+
+  private mutating func settle(_ answer: RecordAnswer, into output: inout [UInt8]) {
+    renderReady(into: &output)
+    guard case .record? = items.first else { return }  // no answer is owed
+    renderAck(into: &output)
+    if case .refused(let refusal) = answer { summary.refuse(refusal) }
+    output.append(contentsOf: AnswerText.record(answer))
+    bytes -= Self.itemBytes
+    items.removeFirst()
+  }
+
   /// A report was refused before it got to a commit.
   public mutating func refuse(_ refusal: Refusal, _ mode: AnswerMode) {
     received += 1
@@ -99,6 +118,7 @@ public struct AnswerQueue: Sendable {
 
   /// A batch of this connection is settled; batches are settled in the order in which their reports came.
   public mutating func settle(_ batch: CommittedBatch, into output: inout [UInt8]) {
+    if let record = batch.record { return settle(record, into: &output) }
     var row = 0
     var exceptions = batch.exceptions[...]
     if let refusal = batch.firstRefusal { summary.refuse(refusal) }
@@ -148,7 +168,7 @@ public struct AnswerQueue: Sendable {
   private mutating func renderReady(into output: inout [UInt8]) {
     while let item = items.first {
       switch item {
-      case .rows, .changing: return
+      case .rows, .record, .changing: return
       case .ready(let lines, let reports):
         renderAck(into: &output)
         output.append(contentsOf: lines)

@@ -161,6 +161,8 @@ extension IngestConversation {
       let request = try scanned.request.get()
       if case .report(let report) = request {
         try take(report, line, followedBy: available, now)
+      } else if case .record(let verb, let range) = request {
+        take(verb, line.extracting(range))
       } else {
         let (answer, refusal) = answer(to: request, line)
         extraCost += WorkTurn.Cost.question + answer.count
@@ -190,9 +192,19 @@ extension IngestConversation {
         // Over HTTP the mode is forced, and an exchange ends with its answers.
         guard forcedAnswerMode == nil else { throw Refusal(.badRequest, "`watch` needs a connection without HTTP") }
         return (AnswerText.switches(try watches.begin(line.extracting(range), &session), isChange: false), nil)
-      case .report: return ([], nil)
+      case .report, .record: return ([], nil)
       }
     } catch { return (AnswerText.refused(error), error) }
+  }
+
+  /// A refused request does not count among the reports.
+  private mutating func take(_ verb: RecordVerb, _ object: Span<UInt8>) {
+    extraCost += WorkTurn.Cost.question + object.count
+    do throws(Refusal) {
+      if isStopping { throw Refusal.stopping }
+      intake.take(try session.request(verb, object), session: session)
+      answers.expectRecord()
+    } catch { answers.append(AnswerText.refused(error), error) }
   }
 
   private mutating func take(

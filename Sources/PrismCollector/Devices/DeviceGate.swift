@@ -16,8 +16,9 @@ struct DeviceGate: Sendable {
   func check(_ device: String) throws(CollectorRefusal) { try admission.check(device) }
 
   /// Once the decryption has proved the device: counts the packet, and refuses it from a revoked one.
-  func checkProven(_ device: String, bytes: Int) async throws(CollectorRefusal) {
-    admission.count(device, bytes: bytes)
+  /// - Parameter bytes: nil for a packet that does not count.
+  func checkProven(_ device: String, bytes: Int?) async throws(CollectorRefusal) {
+    if let bytes { admission.count(device, bytes: bytes) }
     try await revoked.check(device)
   }
 }

@@ -17,11 +17,7 @@ actor NDJSONOutput: ReportOutput {
   func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> Int {
     var text: [UInt8] = []
     for report in reports {
-      text += report.jsonText
-      if let payload = report.payload {
-        text.removeLast()
-        text += Array(#","payload":"\#(Base64.encode(payload))"}"#.utf8)
-      }
+      text += report.jsonLine
       text.append(UInt8(ascii: "\n"))
     }
     if file != nil { try file?.append(text) } else { try Self.print(text) }
@@ -43,5 +39,13 @@ actor NDJSONOutput: ReportOutput {
       }
       written += max(0, count)
     }
+  }
+}
+
+extension StoredReport {
+  /// As `GET /reports` shows it, with the payload in base64, without a line feed.
+  var jsonLine: [UInt8] {
+    guard let payload else { return jsonText }
+    return jsonText.dropLast() + Array(#","payload":"\#(Base64.encode(payload))"}"#.utf8)
   }
 }

@@ -73,7 +73,10 @@ actor OutputRunner {
       let page = try await source.next(after: from, limit: Self.pageReports)
       figures.waitingSince = page.first?.receivedTime
       guard let last = page.last else { return .idle }
-      do throws(OutputFailure) { try await deliver(page) } catch { return .failed(error.description) }
+      do throws(OutputFailure) { try await deliver(page) } catch {
+        try await noteTaken(error, of: page)
+        return .failed(error.description)
+      }
       try await source.note(cursor: last.id)
       cursor = last.id
       return .delivered
@@ -81,6 +84,16 @@ actor OutputRunner {
       cursor = nil
       return .failed("\(error)")
     }
+  }
+
+  /// Notes the reports that were taken before a failure, so that they do not come again, not after a stop either.
+  private func noteTaken(_ failure: OutputFailure, of page: [StoredReport]) async throws(StoreFailure) {
+    figures.refused += failure.refused
+    guard failure.taken > 0 else { return }
+    let last = page[failure.taken - 1].id
+    figures.delivered += failure.taken - failure.refused
+    try await source.note(cursor: last)
+    cursor = last
   }
 
   private func deliver(_ page: [StoredReport]) async throws(OutputFailure) {

@@ -7,14 +7,16 @@ public struct OutputSettings: Sendable, Equatable {
     /// nil: standard output.
     case ndjson(RotatingFile.Options?)
     case otlp(OTLPOutput.Options)
+    case kafka(KafkaOutput.Options)
   }
 
   /// Where it came to is noted under this name.
   let name: String
-  let kind: Kind
+  private(set) var kind: Kind
 
   private static let keys = [
     "ndjson": ["compress", "rotateMByte", "rotateMinute"], "otlp": ["headers", "timeoutSecond"],
+    "kafka": ["topic", "propertiesFile", "timeoutSecond"],
   ]
 
   /// Reads `{ndjson: FOLDER, …}` or `{otlp: URL, …}`. - Throws: what is wrong, a line each.
@@ -23,14 +25,18 @@ public struct OutputSettings: Sendable, Equatable {
     let kinds = Self.keys.keys.filter { reader.has($0) }
     guard kinds.count == 1, let kind = kinds.first, let target = reader.text(kind) else {
       throw CollectorSettings.Faults(lines: [
-        "each output is one of {ndjson: FOLDER} and {otlp: URL}, with its own keys"
+        "each output is one of {ndjson: FOLDER}, {otlp: URL} and {kafka: BROKERS}, with its own keys"
       ])
     }
     name = reader.text("name") ?? kind
     if name.isEmpty || name.utf8.count > 40 || !name.utf8.allSatisfy(Self.isNameByte) {
       reader.faults.append("name: must be 1 to 40 lower-case letters, digits and -")
     }
-    self.kind = kind == "ndjson" ? Self.ndjson(target, &reader) : Self.otlp(target, &reader)
+    switch kind {
+    case "ndjson": self.kind = Self.ndjson(target, &reader)
+    case "otlp": self.kind = Self.otlp(target, &reader)
+    default: self.kind = Self.kafka(target, &reader)
+    }
     reader.refuseOthers(than: Self.keys[kind, default: []] + ["name", kind])
     guard reader.faults.isEmpty else { throw CollectorSettings.Faults(lines: reader.faults) }
   }
@@ -63,10 +69,40 @@ public struct OutputSettings: Sendable, Equatable {
     return .otlp(options)
   }
 
+  /// Looks the files that it names up.
+  mutating func locateFiles(_ located: (String) -> String) {
+    guard case .kafka(var options) = kind else { return }
+    options.propertiesFile = options.propertiesFile.map(located)
+    kind = .kafka(options)
+  }
+
+  /// Reads the files that it names. - Returns: the first fault; nil: there is no fault.
+  public var fileFault: String? {
+    guard case .kafka(let options) = kind else { return nil }
+    do throws(OutputFailure) { _ = try KafkaOutput.properties(options) } catch { return error.description }
+    return nil
+  }
+
+  private static func kafka(_ target: String, _ reader: inout EntryReader) -> Kind {
+    var options = KafkaOutput.Options(brokers: target)
+    if let topic = reader.text("topic") { options.topic = topic }
+    options.propertiesFile = reader.text("propertiesFile")
+    let isName = { (byte: UInt8) in Self.isNameByte(byte) || "ABCDEFGHIJKLMNOPQRSTUVWXYZ._".utf8.contains(byte) }
+    if !(1...249).contains(options.topic.utf8.count) || !options.topic.utf8.allSatisfy(isName) {
+      reader.faults.append("topic: must be 1 to 249 letters, digits, dots, _ and -")
+    }
+    if target.isEmpty || target.utf8.contains(where: { $0 <= UInt8(ascii: " ") }) {
+      reader.faults.append("kafka: must be brokers without spaces, as k1.example:9092,k2.example:9092")
+    }
+    if let seconds = reader.number("timeoutSecond", 1...600) { options.timeout = .seconds(seconds) }
+    return .kafka(options)
+  }
+
   func output(_ time: any TimeSource) -> any ReportOutput {
     switch kind {
     case .ndjson(let options): NDJSONOutput(options, name: name, time: time)
     case .otlp(let options): OTLPOutput(options)
+    case .kafka(let options): KafkaOutput(options, time: time)
     }
   }
 }

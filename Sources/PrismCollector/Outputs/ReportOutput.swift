@@ -2,16 +2,23 @@
 protocol ReportOutput: Sendable {
   /// Hands reports on in their order, and returns once the other side has them.
   /// - Returns: how many of them the other side refuses for good.
-  /// - Throws: the other side may lack all of them; they come again.
+  /// - Throws: the other side may lack those behind `taken`; they come again.
   func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> Int
   /// Ends what `deliver` began.
   func close() async
 }
 
 /// Why an output takes nothing now. Never a report's content.
-struct OutputFailure: Error, Equatable, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
+package struct OutputFailure: Error, Equatable, CustomStringConvertible {
+  package let description: String
+  /// How many reports of the page the other side answered for, from the first on: they need not come again.
+  var taken = 0
+  /// How many of the page it refuses for good.
+  var refused = 0
+
+  init(_ description: String, taken: Int = 0, refused: Int = 0) {
+    (self.description, self.taken, self.refused) = (description, taken, refused)
+  }
 }
 
 /// Where one output reads from, and where it notes how far it came.

@@ -6,12 +6,15 @@ import PrismProtocol
 extension Collector {
   /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
   func answerReader(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
+    if PageAPI.owns(request.path) { return await PageAPI(self).answer(request, isOwner: isOwner) }
     do throws(CollectorRefusal) {
-      if !isOwner { try await access.checkReader(request) }
+      if !isOwner { _ = try await access.reader(request) }
+      if isOwner, request.path == CarriedIntake.path { return await CarriedIntake(self).answer(request) }
       guard request.method == .get else { throw CollectorRefusal(405, "only GET is answered here") }
       switch request.path {
       case "/reports": return try await reports(request)
       case "/devices": return try await devices(request)
+      case "/records": return try await records(request)
       case "/metrics": return await metricsPage()
       case "/healthz", "/readyz": return health(request)
       case let path where path.hasPrefix("/reports/"): return try await report(path.dropFirst("/reports/".count))
@@ -24,12 +27,13 @@ extension Collector {
 
   private static let nothingThere = CollectorRefusal(
     404,
-    "there is nothing at this path; there are /reports, /reports/ID, /reports/ID/payload, /devices, /metrics, /healthz")
+    "there is nothing at this path; there are /, /api/v1 (docs/api.yaml), /reports, /reports/ID, /reports/ID/payload, /records, /devices, /metrics, /healthz"
+  )
 
   private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let filter = try ReportFilter(request)
     let page: [StoredReport]
-    do throws(StoreFailure) { page = try await store.page(filter) } catch { throw Self.unreadable }
+    do throws(StoreFailure) { page = try await store.page(filter) } catch { throw CollectorRefusal.unreadable }
     var body = Array(#"{"reports":["#.utf8)
     for (index, report) in page.enumerated() {
       if index > 0 { body.append(UInt8(ascii: ",")) }
@@ -46,7 +50,7 @@ extension Collector {
       throw Self.nothingThere
     }
     var found: StoredReport?
-    do throws(StoreFailure) { found = try await store.report(id) } catch { throw Self.unreadable }
+    do throws(StoreFailure) { found = try await store.report(id) } catch { throw CollectorRefusal.unreadable }
     guard let found else { throw CollectorRefusal(404, "there is no report of this id") }
     if parts.count == 1 {
       return HTTPResponse(
@@ -57,6 +61,8 @@ extension Collector {
     }
     return HTTPResponse(status: 200, headers: [("Content-Type", "application/octet-stream")], body: payload)
   }
+}
 
+extension CollectorRefusal {
   static let unreadable = CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
 }

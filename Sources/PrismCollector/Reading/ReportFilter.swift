@@ -11,15 +11,31 @@ struct ReportFilter: Sendable, Equatable {
   var kind: String?
   /// When they were received, milliseconds since 1970: from `since`, before `until`.
   var since: Int64?, until: Int64?
+  /// Conditions on fields of the meta, all of which must hold.
+  var metas: [MetaCondition] = []
   /// Only reports behind this one.
   var after: Int64 = 0
+  /// Only reports in front of this one.
+  var before: Int64?
+  /// From the newest to the oldest; else the other way.
+  var isNewestFirst = false
   var limit = 100
   /// For outputs; readers ask for one payload at a time.
   var hasPayloads = false
 }
 
 extension ReportFilter {
-  private static let parameters = ["namespace", "type", "device", "kind", "since", "until", "after", "limit"]
+  /// Of the reports that are wanted; nil: no report is between `after` and `before`.
+  var ids: ClosedRange<Int64>? {
+    let last = (before ?? .max) - 1
+    return after < last ? after + 1...last : nil
+  }
+}
+
+extension ReportFilter {
+  private static let parameters = [
+    "namespace", "type", "device", "kind", "since", "until", "meta", "after", "before", "order", "limit",
+  ]
 
   /// Reads the query of `GET /reports`. - Throws: 400 naming the parameter.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
@@ -28,12 +44,32 @@ extension ReportFilter {
     (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
     (device, kind) = (request.parameter("device"), request.parameter("kind"))
     (since, until) = (try Self.number("since", request), try Self.number("until", request))
+    metas = try Self.metas(request.query.filter { $0.name == "meta" }.map(\.value))
     after = try Self.number("after", request) ?? 0
+    before = try Self.number("before", request)
+    switch request.parameter("order") {
+    case nil, "oldest": break
+    case "newest": isNewestFirst = true
+    default: throw CollectorRefusal(400, "order: must be oldest or newest")
+    }
     limit = Int(clamping: try Self.number("limit", request) ?? 100)
     guard Self.limits.contains(limit) else {
       throw CollectorRefusal(
         400, "limit: is \(limit), must be \(Self.limits.lowerBound) to \(Self.limits.upperBound)")
     }
+  }
+
+  private static func metas(_ texts: [String]) throws(CollectorRefusal) -> [MetaCondition] {
+    guard texts.count <= MetaCondition.countMax else {
+      throw CollectorRefusal(400, "meta: \(texts.count) conditions, at most \(MetaCondition.countMax) are taken")
+    }
+    var conditions: [MetaCondition] = []
+    for text in texts {
+      do throws(MetaCondition.Fault) { conditions.append(try MetaCondition(text)) } catch {
+        throw CollectorRefusal(400, "meta: a condition \(error.reason); write it as KEY.KEY >= VALUE")
+      }
+    }
+    return conditions
   }
 
   private static func number(_ name: String, _ request: HTTPRequest) throws(CollectorRefusal) -> Int64? {

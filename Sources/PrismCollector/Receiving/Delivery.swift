@@ -28,9 +28,10 @@ struct Delivery: Sendable {
   var itemCount: Int { headers.itemCount }
   var ledger: String? { headers.ledger.isEmpty ? nil : headers.ledger }
 
-  /// - Parameter now: when the packet came; milliseconds since 1970.
+  /// - Parameter now: when the packet came; milliseconds since 1970. nil for one that came in a file, whenever that was
+  ///   written: nothing is known of its device's clock.
   /// - Throws: 400 for another version, and naming the header that is missing or wrong; 415 for another content type.
-  init(_ request: HTTPRequest, kind: RowKind, now: Int64) throws(CollectorRefusal) {
+  init(_ request: HTTPRequest, kind: RowKind, now: Int64?) throws(CollectorRefusal) {
     guard request.header("content-type") == kind.contentType else {
       throw CollectorRefusal(415, code: .contentType, "Content-Type must be \(kind.contentType)")
     }
@@ -47,7 +48,7 @@ struct Delivery: Sendable {
     }
     mac = request.header("prism-mac")
     hasPendingPredecessor = headers.dependsOn != nil && request.header("prism-pending").flatMap { Int($0) } ?? 0 > 0
-    let behind = now.subtractingReportingOverflow(headers.sentTime).partialValue
+    let behind = (now ?? headers.sentTime).subtractingReportingOverflow(headers.sentTime).partialValue
     clockCorrection = behind.magnitude > UInt64(Self.clockToleranceMilliseconds) ? behind : 0
   }
 

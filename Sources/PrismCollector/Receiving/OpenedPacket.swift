@@ -26,6 +26,8 @@ struct OpenedPacket: Sendable {
   let rows: [Row]
   /// One a row for the kind `payload`; empty for `meta`.
   var payloads: [[UInt8]]
+  /// Its operations on records; nil for reports.
+  var records: RecordPacket?
   /// Its share of the memory of all packets; nil: it is not counted.
   let lease: MemoryBudget.Lease?
 
@@ -37,7 +39,8 @@ struct OpenedPacket: Sendable {
     let metas = packet.metas
     let namespace = delivery.context.namespace
     var reader = RowReader(
-      textBytes: metas.count, typePrefix: namespace.isBusiness ? Array("\(namespace)-".utf8) : [],
+      textBytes: metas.count, lineBytesMax: delivery.context.kind.lineBytesMax,
+      typePrefix: namespace.isBusiness ? Array("\(namespace)-".utf8) : [],
       clockCorrection: delivery.clockCorrection)
     for line in LineRanges(metas) {
       guard reader.rows.count < delivery.itemCount else { throw Self.mismatch(delivery, "more") }
@@ -63,6 +66,7 @@ struct OpenedPacket: Sendable {
 /// Reads the metas of a packet one after the other.
 private struct RowReader {
   private let textBytes: Int
+  private let lineBytesMax: Int
   /// Of `MONITOR_TYPE`: not a part of the type.
   private let typePrefix: [UInt8]
   private(set) var rows: [OpenedPacket.Row] = []
@@ -71,14 +75,15 @@ private struct RowReader {
 
   private let clockCorrection: Int64
 
-  init(textBytes: Int, typePrefix: [UInt8], clockCorrection: Int64) {
+  init(textBytes: Int, lineBytesMax: Int, typePrefix: [UInt8], clockCorrection: Int64) {
+    self.lineBytesMax = lineBytesMax
     (self.textBytes, self.typePrefix, self.clockCorrection) = (textBytes, typePrefix, clockCorrection)
   }
 
   mutating func read(_ text: Span<UInt8>, _ range: Range<Int>) throws(CollectorRefusal) {
-    guard range.count <= Limits.metaBytesMax else {
+    guard range.count <= lineBytesMax else {
       throw CollectorRefusal(
-        422, code: .metaSyntax, "meta \(rows.count) has \(range.count) bytes; at most \(Limits.metaBytesMax) are taken")
+        422, code: .metaSyntax, "meta \(rows.count) has \(range.count) bytes; at most \(lineBytesMax) are taken")
     }
     let meta = text.extracting(range)
     guard let fields = try? MetaFields(meta) else {

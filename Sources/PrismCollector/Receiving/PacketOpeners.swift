@@ -70,7 +70,7 @@ final class PacketOpeners: Sendable {
     try check(packed, delivery)
     // A store makes a copy of one payload at a time.
     let payloadBytes = packed.payloadBytes + packed.largestPayloadBytes
-    let mergedBytes = min(delivery.itemCount * Limits.metaBytesMax, packed.metaBytes * Self.mergedRatio)
+    let mergedBytes = min(delivery.itemCount * delivery.context.kind.lineBytesMax, packed.metaBytes * Self.mergedRatio)
     let bytes =
       packed.packedBytes + packed.metaBytes + mergedBytes + payloadBytes + delivery.itemCount * Self.rowBytes
     guard bytes <= memory.bytesMax else { throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax) }
@@ -97,7 +97,7 @@ final class PacketOpeners: Sendable {
 
   private func check(_ packet: PackedPacket, _ delivery: Delivery) throws(CollectorRefusal) {
     // Each row with its common information, and the characters around the two lines.
-    let metaBytesMax = delivery.itemCount * (Limits.metaBytesMax + 32)
+    let metaBytesMax = delivery.itemCount * (delivery.context.kind.lineBytesMax + 32)
     guard packet.metaBytes <= metaBytesMax else {
       throw Self.tooLarge("its metas unpack to \(packet.metaBytes) bytes", metaBytesMax)
     }

@@ -133,6 +133,40 @@ actor DeviceRegister {
     }
   }
 
+  /// nil: the device did not ask. - Throws: 503 when the database can't be read.
+  func entry(of device: String) throws(CollectorRefusal) -> JSONValue? {
+    do throws(SQLiteError) {
+      find.bind(":device", device)
+      return try find.first(of: Column.self) { Self.json($0) }
+    } catch {
+      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+    }
+  }
+
+  private enum VersionColumn: String, SQLiteColumn {
+    case version
+    case devices = "count(*)"
+    case failed = "count(last_failed)"
+  }
+
+  /// How many devices have which version, the newest first. - Throws: 503 when the database can't be read.
+  func versions() throws(CollectorRefusal) -> [JSONValue] {
+    do throws(SQLiteError) {
+      let statement = try connection.prepare(
+        "SELECT \(VersionColumn.list) FROM devices GROUP BY version ORDER BY version DESC LIMIT 100")
+      var versions: [JSONValue] = []
+      try statement.forEachRow(of: VersionColumn.self) { row in
+        versions.append([
+          "version": row.integer(.version).map { .int($0) } ?? .null, "devices": .int(row.int64(.devices)),
+          "failed": .int(row.int64(.failed)),
+        ])
+      }
+      return versions
+    } catch {
+      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+    }
+  }
+
   private static func json(_ row: SQLiteRow<Column>) -> JSONValue {
     func number(_ column: Column) -> JSONValue { row.integer(column).map { .int($0) } ?? .null }
     func text(_ column: Column) -> JSONValue { row.isNull(column) ? .null : .string(row.text(column)) }

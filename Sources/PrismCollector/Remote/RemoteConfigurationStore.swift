@@ -127,6 +127,30 @@ actor RemoteConfigurationStore {
     }
   }
 
+  private enum ServedColumn: String, SQLiteColumn {
+    case namespace, entry
+    case updateTime = "update_time"
+  }
+
+  /// The namespaces that are served, each with its keys and when it changed. - Throws: 503 when the database can't be read.
+  func served() throws(CollectorRefusal) -> [JSONValue] {
+    refresh()
+    do throws(SQLiteError) {
+      let statement = try connection.prepare(
+        "SELECT \(ServedColumn.list) FROM entries WHERE is_removed = 0 ORDER BY namespace LIMIT \(Self.changesMax)")
+      var served: [JSONValue] = []
+      try statement.forEachRow(of: ServedColumn.self) { row in
+        served.append([
+          "namespace": .string(row.text(.namespace)), "changedTime": .int(row.int64(.updateTime)),
+          "entry": (try? JSONValue(parsing: row.text(.entry))) ?? .null,
+        ])
+      }
+      return served
+    } catch {
+      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+    }
+  }
+
   // MARK: The folder
 
   /// Takes over what changed in the folder: all of it or, with any fault, nothing.

@@ -1,4 +1,6 @@
 import PrismBase
+import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
 /// Hands packets to the store in groups: those that arrive while one transaction runs are the next one. Holds packets that
@@ -68,6 +70,12 @@ actor PacketQueue {
     for entry in takeHeld(after: packet, of: stream) {
       entry.answer.resume(returning: .failure(Self.neverComes(packet)))
     }
+  }
+
+  /// A packet was refused for good. Headers that can't be read name no packet.
+  func refuse(packetOf request: HTTPRequest, _ kind: RowKind) {
+    guard let headers = try? PacketHeaders(kind: kind, { request.headers($0) }) else { return }
+    refuse(headers.packetID, of: StreamID(device: headers.deviceID, namespace: headers.namespace, kind: kind))
   }
 
   /// Refuses packets that are held, now and from now on, so that a stop does not wait for them.

@@ -24,8 +24,14 @@ protocol PacketStore: Sendable {
   /// Reports in the order in which they were stored, without their payloads.
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport]
 
+  /// Answers the page; nil: this store answers no such questions.
+  var queries: (any ReportQueries)? { get }
+
   /// One report with its payload; nil if no report has this id.
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport?
+
+  /// Records of one table, by ascending server id.
+  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord]
 
   /// Does one slice of what falls due: forgets packet ids, deletes old reports, brings over what a damaged database held.
   /// - Returns: whether more of it is due at once.
@@ -66,6 +72,8 @@ enum PacketOutcome: Sendable, Equatable {
   case stored(chainIsBroken: Bool)
   /// It was stored before.
   case duplicate
+  /// Its operations on records were carried out, now or before: a packet that comes again gets the same answer.
+  case applied(RecordReceipt, wasDuplicate: Bool)
   /// Not stored: the packet before it is not known, though its stream is.
   case predecessorMissing
   /// Not stored: it is as old as packets of its stream whose ids are forgotten, so it may be one of them.

@@ -8,6 +8,8 @@ struct StoreCounts: Sendable, Equatable {
   private(set) var packets = 0
   /// Groups that were tried again after a deadlock or a serialization failure.
   var retries = 0
+  /// Reports that were deleted though an output had not taken them, by the output's name.
+  var skipped: [String: Int] = [:]
   /// How long groups took, from their begin to their commit.
   private(set) var buckets = [Int](repeating: 0, count: edges.count + 1)
   private(set) var seconds = 0.0

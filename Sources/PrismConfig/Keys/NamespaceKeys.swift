@@ -4,7 +4,7 @@ import PrismProtocol
 package enum NamespaceKeys {
   /// Every key of a namespace's file.
   package static let table: KeyTable<NamespaceDraft> = KeyTable(
-    switches + limits + protection + access,
+    switches + limits + records + protection + access,
     defaults: NamespaceDraft(NamespaceConfiguration(name: .prism, monitorList: [])),
     elsewhere: {
       DaemonKeys.table.isGroup($0) || DaemonKeys.names.contains($0) ? "prismd.yaml, the daemon's own file" : nil
@@ -76,6 +76,18 @@ package enum NamespaceKeys {
       "onLargePayload", .choice, at: \.value.onLargePayload, remote: .ifListed,
       "if a payload is larger than `maxBodyMByte`: `refuse` the report with `payload_too_large`, or keep its `meta` alone, with `PAYLOAD_LEFT_OUT` as the number of bytes"
     ),
+  ]
+
+  private static let records: [Key] = [
+    Key(
+      "records", .recordTables, at: \.value.records, default: "none",
+      "tables of records: `table`, `direction`, `onlyWifi`, `maxRecord`, `references`"),
+    Key(
+      "recordIntervalSecond", .seconds(1...86_400), at: \.value.recordInterval, remote: .standard,
+      "the least time between synchronizations of records"),
+    Key(
+      "maxRecordItem", .integer(1...1000, unit: "operations"), at: \.value.maxRecordItem, remote: .standard,
+      "the most operations on records in one packet"),
   ]
 
   private static let protection: [Key] = [

@@ -61,6 +61,12 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var receipt = Receipt.required
   /// The least time between uploads on metered networks.
   public var meteredInterval: Duration = .seconds(60)
+  /// The tables of records, in the order of the file. Each name is there once; references lead to tables of the list.
+  public var records: [RecordTable] = []
+  /// The least time between synchronizations of records, 1 to 86,400 s.
+  public var recordInterval: Duration = .seconds(300)
+  /// The most operations on records in one packet, 1 to 1,000.
+  public var maxRecordItem = 100
 
   /// Files of certificates and keys, checked when they are read.
   public struct TLS: Sendable, Equatable {

@@ -8,12 +8,24 @@ enum ClaimPlan {
   /// gzip's frame and stored blocks and by the cipher's nonce, tag or padding: under 256 bytes in all.
   static let metaPlaintextBytesMax = Limits.packetMetaBlockBytesMax - 256
 
+  /// Claims of `count` packets, with new ids.
+  static func claims(
+    _ count: Int, _ configuration: NamespaceConfiguration, _ kind: RowKind, _ types: Claim.TypeFilter,
+    _ now: Delivery.Conditions
+  ) -> [Claim] {
+    (0..<count).map { _ in
+      claim(
+        configuration, kind: kind, types: types, packetID: now.newID(), now: now.instant.unixMilliseconds)
+    }
+  }
+
   static func claim(
     _ configuration: NamespaceConfiguration, kind: RowKind, types: Claim.TypeFilter, packetID: PacketID, now: Int64
   ) -> Claim {
     Claim(
       namespace: configuration.name, kind: kind, types: types,
-      itemsMax: min(configuration.maxItem, kind.packetRowsMax ?? .max),
+      itemsMax: kind == .records
+        ? configuration.maxRecordItem : min(configuration.maxItem, kind.packetRowsMax ?? .max),
       bytesMax: configuration.maxBodyBytes,
       metaBytesMax: kind.hasPayload ? metaPlaintextBytesMax : .max,
       packetID: packetID, unixMilliseconds: now)

@@ -46,7 +46,9 @@ actor PacketBuilder {
     return BuiltPacket(
       context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal, contents: contents,
       wifiOnlyTypes: wifiOnly,
-      hasWifiOnlyRows: MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
+      hasWifiOnlyRows: packet.kind == .records
+        ? RecordLines.contain(wifiOnly, lines: packet.metas)
+        : MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
   }
 
   /// Encrypts a packet for one attempt.

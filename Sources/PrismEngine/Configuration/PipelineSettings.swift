@@ -13,6 +13,8 @@ struct PipelineSettings: Sendable, Equatable {
   var collector: CollectorAddress?
   /// Types whose rows leave on unmetered networks only. Asked for with every packet.
   let wifiOnlyTypes: TypeSet
+  /// The same of tables of records, by their names.
+  let wifiOnlyTables: TypeSet
   /// Types whose payloads are uploaded.
   let payloadTypes: TypeSet
   /// Those of them that leave on metered networks too.
@@ -26,9 +28,14 @@ struct PipelineSettings: Sendable, Equatable {
     collector = configuration?.url.map(CollectorAddress.init)
     let list = configuration?.monitorList ?? []
     wifiOnlyTypes = TypeSet(list.map { ($0.type, $0.onlyWifi) })
+    let (tables, onlyWifi) = (configuration?.records ?? [], configuration?.onlyWifi ?? false)
+    wifiOnlyTables = TypeSet(Set(tables.filter { $0.onlyWifi ?? onlyWifi }.compactMap { ReportType($0.name.text) }))
     payloadTypes = TypeSet(list.map { ($0.type, $0.isUploadPayload) })
     meteredPayloadTypes = TypeSet(list.map { ($0.type, $0.isUploadPayload && !$0.onlyWifi) })
   }
+
+  /// Of the packets of this kind.
+  func wifiOnlyTypes(_ kind: RowKind) -> TypeSet { kind == .records ? wifiOnlyTables : wifiOnlyTypes }
 
   /// The parameters with which a packet is encoded. If they change, the packet must be encoded again.
   /// - Parameter isMetered: traffic costs, so that bytes are worth more than the processor's time.
@@ -49,4 +56,12 @@ struct PacketSeal: Sendable, Equatable {
   /// `zstd` only for a receiver that announced it.
   var encoding = PacketEncoding.gzip
   var compression: Compression
+
+  /// With the device of a stream's packets, and the best encoding that their receiver takes.
+  func from(_ sender: StreamIdentity?, to receiver: ReceiverFeatures) -> PacketSeal {
+    var seal = self
+    if let sender { seal.deviceID = sender.deviceID }
+    if receiver.takesZstd { seal.encoding = .zstd }
+    return seal
+  }
 }

@@ -31,6 +31,7 @@ extension ControlHandler {
 
   private func namespaces() async -> NamedValues<NamespaceReport> {
     let queues = await engine.parts.store.lastKnownStatus()
+    let records = await engine.parts.store.records
     let now = engine.parts.time.unixMilliseconds
     var reports: [NamedValues<NamespaceReport>.Element] = []
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
@@ -43,6 +44,7 @@ extension ControlHandler {
       for kind in RowKind.all {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
       }
+      report.records = NamedValues(records.tables(of: namespace).map { .init($0.name.text, RecordTableReport($0)) })
       reports.append(.init(namespace.text, report))
     }
     return NamedValues(reports)
@@ -59,6 +61,15 @@ extension NamespaceReport {
     nextTryInSeconds = status.nextTryIn.map { Int($0.secondsRoundedUp) }
     (flow.usedBytes, flow.allowedBytes) = (status.flowUsedBytes, status.flowAllowedBytes)
     flow.windowEndsInSeconds = Int(status.flowWindowEndsIn.secondsRoundedUp)
+  }
+}
+
+extension RecordTableReport {
+  fileprivate init(_ table: RecordTableStatus) {
+    self.init()
+    (records, put, confirmed) = (table.records, table.ledger.stored, table.ledger[.delivered])
+    (merged, waiting, inFlight) = (table.ledger[.removed], table.ledger[.waiting], table.ledger[.claimed])
+    (refused, corrupt) = (table.ledger[.dead], table.ledger[.corrupt])
   }
 }
 

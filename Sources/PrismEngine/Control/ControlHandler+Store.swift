@@ -25,7 +25,9 @@ extension ControlHandler {
     let found = try await asking { () async throws(StoreError) in try await store.deadLetter(number) }
     guard let found else { throw Refused(1, "there is no dead letter \(number)") }
     var report = DeadLetterReport(found.letter)
-    (report.meta, report.payload) = (Self.meta(found.meta), found.payload.map { Base64.encode($0) })
+    // A report may have keys that stand twice below its top level; one that is no JSON at all was never stored.
+    report.meta = (try? JSONValue(parsing: found.meta, allowsDuplicateKeys: true)) ?? .null
+    report.payload = found.payload.map { Base64.encode($0) }
     return report.members
   }
 
@@ -45,11 +47,6 @@ extension ControlHandler {
     if case .number(let number) = selection, count == 0 { throw Refused(1, "there is no dead letter \(number)") }
     if isRequeue { _ = await engine.flush(try namespace(request)) }
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
-  }
-
-  private static func meta(_ bytes: [UInt8]) -> JSONValue {
-    // A report may have keys that stand twice below its top level; one that is no JSON at all was never stored.
-    (try? JSONValue(parsing: bytes, allowsDuplicateKeys: true)) ?? .null
   }
 
   // MARK: Removal

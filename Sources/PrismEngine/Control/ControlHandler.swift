@@ -34,6 +34,7 @@ public struct ControlHandler: Sendable {
     let note = ControlLog(engine.parts.log, request, caller)
     // A listing of any length is made line by line, as fast as it is read.
     if request.command == .export { return export(request, note) }
+    if request.command == .carry { return CarryCommands(self).carry(request, note) }
     if request.command == .tail, mayFollow(request) { return tail(request) }
     let (stream, continuation) = AsyncStream.makeStream(of: JSONValue.self, bufferingPolicy: .bufferingNewest(64))
     let task = Task {
@@ -89,7 +90,8 @@ public struct ControlHandler: Sendable {
     case .deadRequeue, .deadDrop: return try await settleDead(request)
     case .doctor: return await doctor()
     case .tail: throw unknown(try namespace(request))
-    case .export: throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
+    case .carrySettle: return try await CarryCommands(self).settle(request)
+    case .export, .carry: throw Refused(64, "this prismd does not know `\(request.command.rawValue)`")
     }
   }
 

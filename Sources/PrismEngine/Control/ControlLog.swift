@@ -10,7 +10,9 @@ final class ControlLog: Sendable {
   private static let arguments = [
     "namespace", "id", "reportId", "all", "oldest", "latest", "beforeDays", "kind", "wait",
   ]
-  private static let counts = ["removed", "requeued", "dropped", "exported", "generation", "changes"]
+  private static let counts = [
+    "removed", "requeued", "dropped", "exported", "generation", "changes", "carried", "settled",
+  ]
 
   private let log: Logger
   private let request: ControlRequest

@@ -42,6 +42,7 @@ extension Delivery {
     case built([BuiltPacket])
     case notBuilt([PacketID], String)
     case answered(PacketID, DeliveryOutcome)
+    case carry(CarryEvent)
   }
 
   /// Something to do. An action that has an answer is answered with one event; until then no other of its kind is asked for.

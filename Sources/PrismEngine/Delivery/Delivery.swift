@@ -65,6 +65,13 @@ struct Delivery: Sendable {
     case .built(let packets): keep(packets)
     case .notBuilt(let ids, let error): return notBuilt(ids, error, now)
     case .answered(let id, let outcome): return answered(id, outcome, now)
+    case .carry(.recovery) where storeWork == nil && drain == nil && !queue.isRecovered:
+      storeWork = .recovery
+      return [.recover]
+    case .carry(let event):
+      let decided = queue.carry(event, now)
+      owesCommit = owesCommit || decided != nil && drain == nil
+      if case .dead(_, let cause) = decided { return [.log(.deadLetter(status: cause.status))] }
     }
     return []
   }
@@ -80,7 +87,7 @@ struct Delivery: Sendable {
     storeWork = nil
     queue.committed(dispositions)
     queue.add(claimed)
-    if claims > 0 { queue.isExhausted = claimed.count < claims }
+    if claims > 0 || kind == .records && dispositions > 0 { queue.isExhausted = claimed.count < claims }
     if drain?.failure != nil { queue.release() }
   }
 
@@ -136,16 +143,7 @@ extension Delivery {
     return types
   }
 
-  private func isCurrent(_ packet: BuiltPacket, _ now: Conditions) -> Bool {
-    packet.seal == seal(now) && packet.wifiOnlyTypes == now.wifiOnlyTypes
-  }
-
-  private func seal(_ now: Conditions) -> PacketSeal? {
-    var seal = now.seal
-    if let sender = queue.sender { seal?.deviceID = sender.deviceID }
-    if receiver.takesZstd { seal?.encoding = .zstd }
-    return seal
-  }
+  private func seal(_ now: Conditions) -> PacketSeal? { now.seal?.from(queue.sender, to: receiver) }
 
   /// Several packets of a namespace may be on their way at a time where its receiver announced that, and knows it. No packet
   /// is sent behind one that is being split.
@@ -172,7 +170,7 @@ extension Delivery {
   private mutating func sendNext(_ now: Conditions, _ flowRest: inout Int?) -> Action? {
     guard let next = queue.next, case .built(let packet) = next.content else { return nil }
     // A reload or another network since it was built: it is built again.
-    guard isCurrent(packet, now) else {
+    guard packet.seal == seal(now), packet.wifiOnlyTypes == now.wifiOnlyTypes else {
       queue.empty(next.id)
       return nil
     }
@@ -214,20 +212,15 @@ extension Delivery {
     if !queue.isRecovered { return dispositions == 0 ? .recovery : .commit(dispositions: dispositions, claims: 0) }
     if queue.hasUncommittedSplit { return .commit(dispositions: dispositions, claims: 0) }
     if let next = queue.next, case .stored = next.content, hasRoom(for: next, now) { return .reading(next.id) }
-    guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID), wantsMore else {
+    guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID),
+      queue.wantsMore(hasPosted: drain.hasPosted)
+    else {
       return nil
     }
     // Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get
     // its tables for it.
     if queue.sender?.deviceID != deviceID, dispositions == 0, !now.hasNotes, !drain.hasLooked { return .look }
     return .commit(dispositions: dispositions, claims: ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes))
-  }
-
-  private var wantsMore: Bool {
-    if queue.entries.isEmpty { return true }
-    // A collector that answers before the commit is done must not make the next build wait for the next commit.
-    return (queue.sendingCount > 0 || drain?.hasPosted == true && queue.isBuilding)
-      && ClaimPlan.wantsMore(ahead: queue.aheadCount, lastPacketBytes: queue.lastPacketBytes)
   }
 
   private mutating func begin(_ work: StoreWork, _ types: Claim.TypeFilter, _ now: Conditions) -> [Action] {
@@ -242,10 +235,7 @@ extension Delivery {
       if let sender = queue.claims(as: seal.deviceID) {
         turn.notes = [Note(namespace: configuration.name, key: NamespacePipeline.senderKey(kind), value: sender.note)]
       }
-      turn.claims = (0..<claims).map { _ in
-        ClaimPlan.claim(
-          configuration, kind: kind, types: types, packetID: now.newID(), now: now.instant.unixMilliseconds)
-      }
+      turn.claims = ClaimPlan.claims(claims, configuration, kind, types, now)
       return [.commit(turn)]
     }
   }
@@ -286,7 +276,7 @@ extension Delivery {
       now: milliseconds)
     switch DeliveryDecision(outcome.verdict, attempt, newID: now.newID) {
     case .settled(let disposition):
-      queue.settle(id, disposition)
+      queue.settle(id, disposition.with(outcome.records))
       if case .delivered = disposition { window.open(most: most(now)) }
       return succeeded(id, disposition, outcome, milliseconds)
     case .split(let disposition, let first, let second):
@@ -300,6 +290,9 @@ extension Delivery {
     case .afterPredecessor(let isOverload):
       queue.wait(id)
       if isOverload { window.shrink() }
+      return []
+    case .carried:
+      queue.carried(id)
       return []
     case .kept:
       // Only a stop gives up a POST. Anything else that does so is a failure, or the packet would be sent at once for ever.

@@ -25,6 +25,9 @@ struct InFlightQueue: Sendable {
 
     var isSending: Bool { if case .sending = content { true } else { false } }
     var isAccepted: Bool { if case .accepted = content { true } else { false } }
+    var isCarried: Bool { if case .carried = content { true } else { false } }
+    /// It has not left yet, or is to leave again.
+    var isToLeave: Bool { !isSending && !isAccepted && !isCarried }
   }
 
   /// Where a packet is on its way from the store to the collector.
@@ -38,9 +41,11 @@ struct InFlightQueue: Sendable {
     case sending
     /// It has its receipt, and a packet before it still waits for its own: they are settled in their order.
     case accepted(Disposition)
+    /// It was written to a file, which a person carries to the collector. Its rows stay its own.
+    case carried
   }
 
-  private(set) var entries: [Entry] = []
+  var entries: [Entry] = []
   /// Decided and not committed yet; in order.
   private(set) var dispositions: [Disposition] = []
   private(set) var lastAccepted: PacketID?
@@ -51,17 +56,19 @@ struct InFlightQueue: Sendable {
   /// The last claim found that no more rows wait.
   var isExhausted = false
   private(set) var lastPacketBytes: Int?
+  /// Packets go into files.
+  var isCarrying = false
 
   /// The packet that may leave next; nil if all are on their way.
   var next: Entry? {
-    guard isRecovered, let index = entries.firstIndex(where: { !$0.isSending && !$0.isAccepted }) else { return nil }
+    guard isRecovered, let index = entries.firstIndex(where: \.isToLeave) else { return nil }
     return entries[index].waitsForReceipt && pendingCount(before: index) > 0 ? nil : entries[index]
   }
   /// Bytes of the bodies that are on their way.
   var sendingBytes: Int { entries.reduce(0) { $0 + ($1.isSending ? $1.bodyBytes : 0) } }
   var sendingCount: Int { entries.count { $0.isSending } }
   /// Packets behind those that are on their way.
-  var aheadCount: Int { entries.count { !$0.isSending && !$0.isAccepted } }
+  var aheadCount: Int { entries.count { $0.isToLeave } }
   var isBuilding: Bool { entries.contains { if case .building = $0.content { true } else { false } } }
   /// Packets whose rows are at hand, in order.
   var claimed: [ClaimedPacket] {
@@ -87,6 +94,14 @@ struct InFlightQueue: Sendable {
 
   private func pendingCount(before index: Int) -> Int {
     entries[..<index].reversed().prefix { !$0.isAccepted }.count
+  }
+
+  /// Whether more rows are to be claimed now. - Parameter hasPosted: a packet was posted in this drain.
+  func wantsMore(hasPosted: Bool) -> Bool {
+    if entries.isEmpty || isCarryingOn { return true }
+    // A collector that answers before the commit is done must not make the next build wait for the next commit.
+    return (sendingCount > 0 || hasPosted && isBuilding)
+      && ClaimPlan.wantsMore(ahead: aheadCount, lastPacketBytes: lastPacketBytes)
   }
 
   // MARK: The store
@@ -142,7 +157,7 @@ struct InFlightQueue: Sendable {
 
   /// Nothing is sent for a while: the ids are enough.
   mutating func rest() {
-    for index in entries.indices where !entries[index].isSending && !entries[index].isAccepted {
+    for index in entries.indices where entries[index].isToLeave {
       entries[index].content = .stored
     }
   }
@@ -158,7 +173,7 @@ struct InFlightQueue: Sendable {
   mutating func builds(_ ids: [PacketID]) { for id in ids { set(id, .building) } }
 
   private mutating func set(_ id: PacketID, _ content: Content, itemCount: Int? = nil) {
-    guard let index = index(id) else { return }
+    guard let index = index(id), !entries[index].isAccepted else { return }
     entries[index].content = content
     entries[index].itemCount = itemCount ?? entries[index].itemCount
   }
@@ -232,5 +247,5 @@ struct InFlightQueue: Sendable {
     isExhausted = false
   }
 
-  private func index(_ id: PacketID) -> Int? { entries.firstIndex { $0.id == id } }
+  func index(_ id: PacketID) -> Int? { entries.firstIndex { $0.id == id } }
 }

@@ -17,6 +17,8 @@ struct Gates: Sendable {
   /// Reports of this namespace and kind that are still to be brought over; nil if no report is waited for.
   var awaited: Int?
   var now: Instant
+  /// Packets go into files: neither the network nor a pause keeps them, and they cost no traffic.
+  var isCarrying = false
 
   enum Verdict: Sendable, Equatable {
     /// Rows of these types may leave.
@@ -26,9 +28,11 @@ struct Gates: Sendable {
 
   /// For the whole of the kind.
   var verdict: Verdict {
-    if let shut = configurationGate ?? salvageGate ?? networkGate ?? retryGate { return .shut(shut) }
+    if let shut = configurationGate ?? salvageGate { return .shut(shut) }
+    if !isCarrying, let shut = networkGate ?? retryGate { return .shut(shut) }
     if kind.hasPayload { return .open(.only(isMetered ? settings.meteredPayloadTypes : settings.payloadTypes)) }
-    return .open(isMetered && !settings.wifiOnlyTypes.isEmpty ? .except(settings.wifiOnlyTypes) : .all)
+    let wifiOnly = settings.wifiOnlyTypes(kind)
+    return .open(isMetered && !wifiOnly.isEmpty ? .except(wifiOnly) : .all)
   }
 
   /// Nothing but a failure of the last try keeps rows back.
@@ -43,14 +47,16 @@ struct Gates: Sendable {
   }
 
   /// Traffic costs on the way to this namespace's collector.
-  var isMetered: Bool { network.kind == .metered && settings.collector?.isLoopback != true }
+  var isMetered: Bool { !isCarrying && network.kind == .metered && settings.collector?.isLoopback != true }
 
   private var configurationGate: ShutGate? {
     if isStopping { return ShutGate(.stopping, "the daemon is stopping; the rest is sent after its next start") }
     guard let configuration = settings.configuration else {
       return ShutGate(.retired, "the namespace is not configured any more; its rows are sent when it comes back")
     }
-    if settings.collector == nil { return ShutGate(.url, "no url is configured: rows are stored and nothing is sent") }
+    if settings.collector == nil && !isCarrying {
+      return ShutGate(.url, "no url is configured: rows are stored and nothing is sent")
+    }
     if !configuration.isUpload { return ShutGate(.isUpload, "isUpload is off in the configuration") }
     if settings.key == nil { return ShutGate(.key, "the daemon has no key of this keyId") }
     if kind.hasPayload && settings.payloadTypes.isEmpty {

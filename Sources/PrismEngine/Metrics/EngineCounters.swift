@@ -7,7 +7,7 @@ public struct EngineCounters: Sendable, Equatable {
     case tooLarge = "too_large"
     case tooOld = "too_old"
     case outOfOrder = "out_of_order"
-    case unacceptable, misconfigured, unproven, unavailable, cancelled
+    case unacceptable, misconfigured, unproven, unavailable, cancelled, carried
   }
 
   /// Packets by result.
@@ -28,6 +28,7 @@ public struct EngineCounters: Sendable, Equatable {
 
   mutating func answered(_ outcome: DeliveryOutcome, attempt: Int) {
     packets[outcome.verdict.counter, default: 0] += 1
+    if outcome.verdict == .carried { return }
     if attempt > 1 { retries += 1 }
     bytesSent += outcome.bytesSent
     bytesReceived += outcome.bytesReceived
@@ -48,6 +49,7 @@ extension DeliveryOutcome.Verdict {
     case .unproven: .unproven
     case .unavailable: .unavailable
     case .cancelled: .cancelled
+    case .carried: .carried
     }
   }
 }

@@ -134,6 +134,7 @@ extension MetricsText {
         sample(queue.ledger[result], ["namespace": namespace, "kind": kind, "result": result.rawValue])
       }
     }
+    add(store.records)
     begin("prism_sampled_reports_total", .counter, "Reports that sample left out, through restarts.")
     for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
       sample(queue.filtered.sampled, ["namespace": namespace])

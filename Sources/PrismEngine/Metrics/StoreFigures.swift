@@ -5,6 +5,8 @@ public import PrismStore
 public struct StoreFigures: Sendable {
   /// The queue of each namespace and kind.
   public var queues: [NamespaceName: [RowKind: QueueStatus]]
+  /// The tables of records of each namespace.
+  public var records: [NamespaceName: [RecordTableStatus]] = [:]
   /// Of the database and its log.
   public var bytes: Int
 }
@@ -12,7 +14,9 @@ public struct StoreFigures: Sendable {
 extension Engine {
   /// Figures that are known in memory, and one row a priority; nothing is counted. It hangs where the store's queue does.
   public nonisolated func storeFigures() async throws(StoreError) -> StoreFigures {
-    StoreFigures(queues: try await parts.store.status(), bytes: await parts.store.storeBytes())
+    let (queues, reading) = (try await parts.store.status(), await parts.store.records)
+    let records = queues.keys.reduce(into: [:]) { $0[$1] = reading.tables(of: $1) }
+    return StoreFigures(queues: queues, records: records, bytes: await parts.store.storeBytes())
   }
 
   /// Why no reports are taken at present; nil: they are. Never waits.

@@ -26,6 +26,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
     case unavailable(status: Int?, cause: String, retryAfter: Duration?)
     /// This side gave up, because it is stopping.
     case cancelled
+    /// It was handed to a person in a file. Its receipt comes back with them; until then it may be sent again.
+    case carried
   }
 
   /// The answer's meaning for the packet.
@@ -40,6 +42,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
   public var receiver: ReceiverFeatures?
   /// The version of the remote configuration that the receiver has; nil if it names no version.
   public var configurationVersion: Int64?
+  /// The receiver's answer to operations on records; nil for reports.
+  public var records: RecordReceipt?
 
   public init(
     _ verdict: Verdict, mayHaveLeft: Bool, bytesSent: Int = 0, bytesReceived: Int = 0, duration: Duration = .zero

@@ -17,7 +17,7 @@ extension NamespacePipeline {
       verdict: gates.verdict, isMetered: gates.isMetered, flowRestBytes: gates.flowRestBytes, isProbe: circuit.isOpen,
       packetsMax: parts.packetsMax, isStopping: isStopping, hasNotes: !notes.isEmpty,
       configuration: settings.configuration, seal: settings.seal(isMetered: gates.isMetered),
-      wifiOnlyTypes: settings.wifiOnlyTypes)
+      wifiOnlyTypes: settings.wifiOnlyTypes(kind))
   }
 
   private func perform(_ action: Delivery.Action, _ kind: RowKind) {
@@ -76,6 +76,9 @@ extension NamespacePipeline {
   private func commit(_ turn: UploadCommit, _ kind: RowKind) async throws(StoreError) -> Delivery.Event {
     if !turn.claims.isEmpty { signal.willClaim(kind) }
     var turn = turn
+    if kind == .records {
+      for index in turn.claims.indices { turn.claims[index].records = recordClaim }
+    }
     turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) } + turn.notes
     notes = [:]
     let packets: [ClaimedPacket?]
@@ -107,7 +110,7 @@ extension NamespacePipeline {
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : 0
     proof.left(packet.context.packetID, to: settings.configuration?.url)
-    circuit.started(kind)
+    if PipelineCarrying.carrier(self, kind) == nil { circuit.started(kind) }
     let (configuration, trace) = (settings.configuration, PacketLog(parts.log))
     trace.sent(packet)
     begin { pipeline in
@@ -130,7 +133,8 @@ extension NamespacePipeline {
       let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, sentTime: sentTime)
       // Another packet may have been answered meanwhile: wait.
       guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
-      return await parts.output.deliver(
+      let output: any Output = PipelineCarrying.carrier(self, packet.context.kind) ?? parts.output
+      return await output.deliver(
         OutgoingPacket(
           headers: sealed.headers, body: sealed.body, mac: sealed.mac, pending: pending,
           needsNewConnection: needsNewConnection,

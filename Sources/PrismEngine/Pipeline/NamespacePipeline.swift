@@ -17,6 +17,9 @@ actor NamespacePipeline {
   var flow: FlowWindow
   var isStopping = false
   var proof = SettingsProof()
+  var recordSchedule = RecordSchedule()
+  /// The last change that the synchronization takes.
+  var recordBound: Int64 = 0
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
@@ -25,9 +28,10 @@ actor NamespacePipeline {
   /// When a gate that was found shut opens by time alone (the metered window's end).
   private var gateOpensAt: Duration?
   private var timer: (at: Duration, task: Task<Void, Never>)?
-  /// Requests of the deliveries that are not answered yet. An ended task is removed at once: it keeps 12 KiB of stack.
-  private var tasks: [Int: Task<Void, Never>] = [:]
-  private var lastTask = 0
+  /// Requests of the deliveries that are not answered yet.
+  private var tasks = RunningTasks()
+  /// Takes packets instead of the collector; nil: no user carries them.
+  var carrier: Carrier?
 
   init(parts: PipelineParts, settings: PipelineSettings, signal: UploadSignal) {
     (self.parts, self.settings, self.signal) = (parts, settings, signal)
@@ -45,13 +49,14 @@ actor NamespacePipeline {
   func start(with remains: NamespaceRemains) {
     let instant = Instant(parts.time)
     if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
-    for kind in RowKind.all {
+    for kind in RowKind.delivered {
       guard let note = remains.notes[Self.retryKey(kind)] else { continue }
       let record = RetryRecord(note: note, now: instant)
       circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
       tell(kind, .restored(record))
     }
     if remains.hasReports { requestUpload(.start) }
+    if remains.hasRecords { recordSchedule.hasten(to: now) }
     arm()
   }
 
@@ -68,11 +73,13 @@ actor NamespacePipeline {
     let fresh = signal.takeFresh()
     if fresh.contains(.crash) { requestUpload(.crash) } else if fresh.contains(.realtime) { requestUpload(.realtime) }
     if fresh.hasRows { requestUpload(.rows) }
+    if fresh.contains(.rows(.records)) { recordSchedule.request(now: now) }
     arm()
   }
 
   func flush() {
     requestUpload(.flush)
+    recordSchedule.hasten(to: now)
     trigger(.flush, tryAt: now)
     arm()
   }
@@ -86,7 +93,9 @@ actor NamespacePipeline {
   func networkChanged() {
     guard parts.network.current.kind != .none else { return }
     requestUpload(.network)
-    trigger(.network, tryAt: now + UploadSchedule.networkJitter.share(parts.random.next()))
+    let tryAt = now + UploadSchedule.networkJitter.share(parts.random.next())
+    if recordSchedule.isRequested { recordSchedule.hasten(to: tryAt) }
+    trigger(.network, tryAt: tryAt)
     arm()
   }
 
@@ -97,10 +106,11 @@ actor NamespacePipeline {
     collector = settings.collector ?? collector
     proof.changed()
     if isOtherCollector {
-      for kind in RowKind.all { tell(kind, .otherCollector) }
+      for kind in RowKind.delivered { tell(kind, .otherCollector) }
       circuit = Circuit()
     }
     requestUpload(.start)
+    recordsDrained()
     trigger(isOtherCollector ? .newCollector : .reload, tryAt: now)
     arm()
   }
@@ -115,7 +125,7 @@ actor NamespacePipeline {
   }
 
   private func trigger(_ trigger: UploadState.RetryTrigger, tryAt: Duration) {
-    for kind in RowKind.all { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
+    for kind in RowKind.delivered { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
   }
 
   // MARK: The timer
@@ -128,10 +138,10 @@ actor NamespacePipeline {
 
   /// When something is to be done next; nil if no upload is requested.
   var due: Duration? {
-    let pauses = RowKind.all.compactMap { kind -> Duration? in
+    let pauses = RowKind.delivered.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
-    return (pauses + [schedule.due(spacing: spacing), gateOpensAt].compactMap { $0 }).min()
+    return (pauses + [schedule.due(spacing: spacing), recordsDue, gateOpensAt].compactMap { $0 }).min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -150,6 +160,7 @@ actor NamespacePipeline {
     timer = nil
     if let opensAt = gateOpensAt, opensAt <= now {
       gateOpensAt = nil
+      if recordSchedule.isRequested { recordSchedule.hasten(to: now) }
       schedule.requestUpload(.start, now: now, interval: interval, random: 0)
     }
     if let due = schedule.due(spacing: spacing), due <= now {
@@ -157,39 +168,39 @@ actor NamespacePipeline {
       signal.willUpload()
       for kind in RowKind.all { want(kind) }
     }
-    for kind in RowKind.all {
+    if let due = recordsDue, due <= now { synchronizeRecords() }
+    for kind in RowKind.delivered {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
     arm()
   }
 
-  private func want(_ kind: RowKind) {
+  func want(_ kind: RowKind) {
     if !isStopping { tell(kind, .upload(.wanted)) }
   }
 
   /// Runs `work`, which a stop waits for and cancels at its deadline.
   func begin(_ work: @escaping @Sendable (isolated NamespacePipeline) async -> Void) {
-    lastTask += 1
-    let number = lastTask
-    tasks[number] = Task { [weak self] in await self?.run(number, work) }
+    tasks.add { number in Task { [weak self] in await self?.run(number, work) } }
   }
 
   private func run(_ number: Int, _ work: @Sendable (isolated NamespacePipeline) async -> Void) async {
     await work(self)
-    tasks[number] = nil
+    tasks.remove(number)
   }
 
   /// Requests that came while the drain ran counted as part of it. Rows that it didn't see, or left because of a gate
   /// that opened since, must still be sent.
   func drained(_ kind: RowKind) {
+    if kind == .records { recordsDrained() }
     let mayWait = signal.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {
-    case .open: if mayWait { requestUpload(.rows) }
+    case .open: if mayWait && kind != .records { requestUpload(.rows) }
     case .shut(let gate):
       // Other events that open a gate (a reload, the network) are requests of their own.
       if gate.gate == .flow, let opensIn = gate.opensIn { gateOpensAt = now + opensIn }
       // The other kind's probe may fail for ever by a fault of its own packet.
-      if gate.gate == .circuit && mayWait { requestUpload(.rows) }
+      if gate.gate == .circuit && mayWait && kind != .records { requestUpload(.rows) }
     }
     arm()
   }
@@ -200,24 +211,22 @@ actor NamespacePipeline {
   func stop(deadline: Duration) async {
     isStopping = true
     timer?.task.cancel()
-    for kind in RowKind.all { tell(kind, .upload(.stop)) }
+    for kind in RowKind.delivered { tell(kind, .upload(.stop)) }
     let time = parts.time
     let deadlineTask = Task { [weak self] in
       do { try await time.sleep(until: deadline) } catch { return }  // all ended before
       await self?.cancelTasks()
     }
     // A task may be the last but one: what it brings may have to be committed.
-    while let first = tasks.keys.min(), let task = tasks[first] { await task.value }
+    while let first = tasks.first { await first.value }
     deadlineTask.cancel()
   }
 
-  private func cancelTasks() {
-    for number in tasks.keys.sorted() { tasks[number]?.cancel() }
-  }
+  private func cancelTasks() { tasks.cancel() }
 
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
-    RowKind.all.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
+    RowKind.delivered.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
   }
 
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {
@@ -226,7 +235,8 @@ actor NamespacePipeline {
     return Gates(
       settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
       lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,
-      awaited: parts.store.health.awaited[namespace]?[kind], now: Instant(parts.time))
+      awaited: parts.store.health.awaited[namespace]?[kind], now: Instant(parts.time),
+      isCarrying: PipelineCarrying.carrier(self, kind) != nil)
   }
 
   /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.
@@ -237,14 +247,14 @@ actor NamespacePipeline {
   }
 
   var status: PipelineStatus {
-    let failures = RowKind.all.compactMap { deliveries[$0].retry.lastFailure }
+    let failures = RowKind.delivered.compactMap { deliveries[$0].retry.lastFailure }
     var window = flow
     window.roll(Instant(parts.time))
-    let held = RowKind.all.first { deliveries[$0].retry.pause?.reason == .held }
+    let held = RowKind.delivered.first { deliveries[$0].retry.pause?.reason == .held }
     return PipelineStatus(
       isRetired: settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
       circuitIsOpen: circuit.isOpen,
-      lastSuccess: RowKind.all.compactMap { deliveries[$0].lastSuccess }.max(),
+      lastSuccess: RowKind.delivered.compactMap { deliveries[$0].lastSuccess }.max(),
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: proof.url,
       nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
       flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,

@@ -94,6 +94,7 @@ struct PacketLog: Sendable {
     case .unproven(let status): ("unproven", status)
     case .unavailable(let status, _, _): ("unavailable", status)
     case .cancelled: ("cancelled", nil)
+    case .carried: ("carried", nil)
     }
   }
 }

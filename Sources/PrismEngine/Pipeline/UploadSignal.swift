@@ -11,7 +11,8 @@ final class UploadSignal: Sendable {
     static let crash = Requests(rawValue: 2)
     static func rows(_ kind: RowKind) -> Requests { Requests(rawValue: 4 << kind.number) }
 
-    var hasRows: Bool { rawValue >= 4 }
+    /// Of reports.
+    var hasRows: Bool { subtracting(.rows(.records)).rawValue >= 4 }
   }
 
   private struct State {
@@ -27,7 +28,7 @@ final class UploadSignal: Sendable {
   func post(_ batch: ReportBatch) -> Bool {
     state.withLock { state in
       let wasFresh = !state.fresh.isEmpty
-      var news: Requests = .rows(.meta)
+      var news: Requests = batch.record == nil ? .rows(.meta) : .rows(.records)
       if !state.told.contains(.rows(.payload)) && batch.rows.contains(where: { $0.payload != nil }) {
         news.insert(.rows(.payload))
       }

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// The question to the server of remote configuration, and the device's state with it (docs/remote-configuration.md).
 struct RemoteQuestion: Sendable, Equatable {
   /// The part of a fault that the server gets; status and log have the whole.

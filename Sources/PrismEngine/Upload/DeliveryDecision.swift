@@ -15,6 +15,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case afterPredecessor(isOverload: Bool)
   /// As it is, for the next start.
   case kept
+  /// As it is, until its receipt is brought back or the carrying ends.
+  case carried
 
   /// The fault of an attempt, for people and for advice.
   struct Problem: Sendable, Equatable {
@@ -58,6 +60,7 @@ enum DeliveryDecision: Sendable, Equatable {
       self = .again(.failure, Problem(cause: cause, status: status), retryAfter: retryAfter)
     case .unproven: self = .confirm
     case .cancelled: self = .kept
+    case .carried: self = .carried
     }
   }
 

@@ -19,7 +19,7 @@ struct TransferRequest: Sendable {
     (url, headers, body, isHead) = (request.url, request.headers, request.body, request.method == .head)
     (tls, needsNewConnection) = (request.tls, request.needsNewConnection)
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)
-    (answerBytesKept, answerBytesMax) = (64 * 1024, 1024 * 1024)
+    (answerBytesKept, answerBytesMax) = (request.answerBytesKept, 1024 * 1024)
   }
 
   init(_ request: DocumentRequest) {

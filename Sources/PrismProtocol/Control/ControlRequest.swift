@@ -13,7 +13,8 @@ public struct ControlRequest: Sendable, Equatable {
     case deadDrop = "dead-drop"
     case configShow = "config-show"
     case configDiff = "config-diff"
-    case doctor
+    case doctor, carry
+    case carrySettle = "carry-settle"
   }
 
   /// The command; its arguments are the other members.

@@ -31,14 +31,16 @@ extension ControlRequest.Command {
   public var role: ControlRole {
     switch self {
     case .status, .network, .explain, .trace, .tail, .doctor, .configShow: .reader
-    case .flush, .reload, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configDiff: .full
+    case .flush, .reload, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configDiff, .carry,
+      .carrySettle:
+      .full
     }
   }
 
   /// Each use is one line of the daemon's log: it changes something, or hands out the content of reports.
   public var isLogged: Bool {
     switch self {
-    case .flush, .reload, .remove, .export, .deadShow, .deadRequeue, .deadDrop: true
+    case .flush, .reload, .remove, .export, .deadShow, .deadRequeue, .deadDrop, .carry, .carrySettle: true
     case .status, .network, .explain, .trace, .tail, .doctor, .configShow, .deadList, .configDiff: false
     }
   }

@@ -15,6 +15,8 @@ public struct BatchOutcome: Sendable {
   public var epoch: String
   /// Rows that were not simply stored, by index, ascending; empty in the ordinary case.
   public var exceptions: [(row: Int, what: Exception)] = []
+  /// Of a request about records.
+  public var record: RecordOutcome?
 
   /// A report of the batch with an answer other than `stored`.
   public enum Exception: Sendable, Equatable {

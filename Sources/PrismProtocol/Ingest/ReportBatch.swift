@@ -102,6 +102,8 @@ public struct ReportBatch: Sendable {
   public var marks: [(row: Int, mark: Mark)] = []
   /// The bytes of all rows.
   public var arena: [UInt8] = []
+  /// A request about records, in a batch without rows: so it is answered in its place among the reports.
+  public var record: RecordRequest?
 
   public init(
     namespace: NamespaceName, userID: UInt32, context: CommonContext, quota: StoreQuota, sealKey: [UInt8]? = nil,

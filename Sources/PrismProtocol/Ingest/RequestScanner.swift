@@ -4,6 +4,7 @@
 public struct RequestScanner {
   private enum Field: Int, CaseIterable {
     case namespace, type, meta, payloadBytes, payload, reportId, createdTime, hello, isGather, common, watch
+    case put, patch, delete, get, list
 
     var name: StaticString {
       switch self {
@@ -18,8 +19,29 @@ public struct RequestScanner {
       case .isGather: "isGather"
       case .common: "common"
       case .watch: "watch"
+      case .put: "put"
+      case .patch: "patch"
+      case .delete: "delete"
+      case .get: "get"
+      case .list: "list"
       }
     }
+
+    var verb: RecordVerb? {
+      switch self {
+      case .put: .put
+      case .patch: .patch
+      case .delete: .delete
+      case .get: .get
+      case .list: .list
+      default: nil
+      }
+    }
+
+    /// Each is the only one of its line.
+    static let alone: [Field] = [.hello, .isGather, .common, .watch, .put, .patch, .delete, .get, .list]
+    /// The same as bits of `seen`: asked for every line.
+    static let aloneBits = alone.reduce(UInt16(0)) { $0 | 1 << UInt16($1.rawValue) }
 
     /// By its first byte and length at most one field is in question.
     init?(_ key: ScannedString, in line: Span<UInt8>) {
@@ -37,6 +59,11 @@ public struct RequestScanner {
       case (UInt8(ascii: "i"), 8): candidate = .isGather
       case (UInt8(ascii: "c"), 6): candidate = .common
       case (UInt8(ascii: "w"), 5): candidate = .watch
+      case (UInt8(ascii: "p"), 3): candidate = .put
+      case (UInt8(ascii: "p"), 5): candidate = .patch
+      case (UInt8(ascii: "d"), 6): candidate = .delete
+      case (UInt8(ascii: "g"), 3): candidate = .get
+      case (UInt8(ascii: "l"), 4): candidate = .list
       default: return nil
       }
       guard line.equals(candidate.name, at: key.range) else { return nil }
@@ -57,7 +84,7 @@ public struct RequestScanner {
   private var report = ScannedReport(type: ScannedString(range: 0..<0, hasEscapes: false))
   private var base64: ScannedString?
   private var followingBytes: Int?
-  /// The object of `hello` or `watch`.
+  /// The object of `hello`, `watch`, or a request about records.
   private var object: Range<Int>?
   private var question: ScannedString?
   /// The field whose value is being read.
@@ -153,7 +180,7 @@ extension RequestScanner {
     case .createdTime:
       guard let range = try number(field, line) else { return }
       report.createdTime = milliseconds(line, range)
-    case .hello, .watch:
+    case .hello, .watch, .put, .patch, .delete, .get, .list:
       let start = json.next(line) == UInt8(ascii: "{") ? json.position : nil
       if start == nil { note("`\(field.name)` must be an object") }
       try json.skipValue(line, depth: 1)
@@ -197,9 +224,11 @@ extension RequestScanner {
   private func request() -> Result<ScannedRequest, Refusal> {
     if let fault { return .failure(fault) }
     func has(_ field: Field) -> Bool { seen & 1 << UInt16(field.rawValue) != 0 }
-    let isAlone = seen.nonzeroBitCount == 1
-    for field in [Field.hello, .isGather, .common, .watch] where has(field) && !isAlone {
+    if seen & Field.aloneBits != 0, seen.nonzeroBitCount > 1, let field = Field.alone.first(where: has) {
       return .failure(Refusal(.badRequest, "`\(field.name)` must be the only field of its line"))
+    }
+    if let object, let verb = Field(rawValue: seen.trailingZeroBitCount)?.verb {
+      return .success(.record(verb, object))
     }
     if let object { return .success(has(.hello) ? .hello(object) : .watch(object)) }
     if let question { return .success(.isGather(question)) }

@@ -9,6 +9,8 @@ public enum ScannedRequest: Sendable, Equatable {
   case watch(Range<Int>)
   /// The common information as it would be merged.
   case common
+  /// A request about records. The range of its object.
+  case record(RecordVerb, Range<Int>)
 }
 
 /// A report as a client wrote it: its form is sound, nothing of it has been compared with the configuration yet.

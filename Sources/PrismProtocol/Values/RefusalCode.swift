@@ -15,4 +15,12 @@ public enum RefusalCode: String, Sendable, CaseIterable, Hashable {
   /// The commit failed in a way that leaves open whether it holds: send it again under the same report id.
   case unknown
   case `internal`
+  /// The namespace declares no such table of records.
+  case unknownTable = "unknown_table"
+  /// The table's records are changed by the server only.
+  case readOnly = "read_only"
+  /// The table holds as many records as its `maxRecord` allows.
+  case tableFull = "table_full"
+  /// A field refers to a record that does not exist.
+  case referenceMissing = "reference_missing"
 }

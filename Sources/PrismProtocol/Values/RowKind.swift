@@ -27,11 +27,18 @@ public struct RowKind: Sendable {
   /// Metas with a payload each.
   public static let payload = RowKind(number: 1, name: "payload", tablePrefix: "p", layout: .metasAndPayloads)
 
+  /// Changes of records: they are delivered as rows are, and kept in tables of their own (docs/records.md).
+  public static let records = RowKind(number: 7, name: "records", tablePrefix: "-", layout: .metas)
+
   /// The kinds of reports, by number.
   public static let all = [meta, payload]
+  /// The kinds of packets.
+  public static let delivered = all + [records]
 
   /// Each row has a payload.
   public var hasPayload: Bool { layout == .metasAndPayloads }
+  /// Bytes of a line of its block at most.
+  public var lineBytesMax: Int { self == .records ? Limits.lineBytesMax : Limits.metaBytesMax }
   /// Where a collector takes packets of this kind.
   public var path: String { "/prism/\(name)" }
   /// The `Content-Type` of its packets.
@@ -45,7 +52,7 @@ public struct RowKind: Sendable {
 
   /// - Returns: nil if no kind has this name.
   public init?(named name: String) {
-    guard let kind = Self.all.first(where: { $0.name == name }) else { return nil }
+    guard let kind = Self.delivered.first(where: { $0.name == name }) else { return nil }
     self = kind
   }
 }

@@ -8,7 +8,9 @@ struct Appending {
 
   /// Stores batches in one transaction, if the disk has room and the database is in its place.
   static func store(_ batches: [ReportBatch], notes: [BatchNote], in file: DatabaseFile) -> CommitOutcome {
-    if let refusal = file.refusal(for: batches.reduce(0) { $0 + $1.arena.count }) { return .failed(refusal) }
+    if let refusal = file.refusal(for: batches.reduce(0) { $0 + $1.arena.count + ($1.record?.bytes ?? 0) }) {
+      return .failed(refusal)
+    }
     do {
       let outcomes = try file.write { (transaction) throws(SQLiteError) in
         let outcomes = try Appending(transaction).store(batches)
@@ -41,7 +43,11 @@ struct Appending {
     outcomes.reserveCapacity(batches.count)
     while outcomes.count < batches.count {
       let batch = batches[outcomes.count]
-      if let run = batch.run {
+      if let record = batch.record {
+        var outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
+        outcome.record = try RecordChanges(transaction).carryOut(record)
+        outcomes.append(outcome)
+      } else if let run = batch.run {
         outcomes += try store(run, batches[outcomes.count...].prefix(run.batchCount))
       } else {
         outcomes.append(try store(batch, ids: .each))

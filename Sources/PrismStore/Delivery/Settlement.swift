@@ -12,11 +12,15 @@ struct Settlement: StoreOperations {
     for disposition in commit.dispositions { try settle(disposition) }
     for note in commit.notes { try transaction.write(note) }
     var packets: [ClaimedPacket?] = []
-    for claim in commit.claims { packets.append(try Claims(transaction).take(claim)) }
+    for claim in commit.claims {
+      packets.append(
+        try claim.kind == .records ? RecordPackets(transaction).take(claim) : Claims(transaction).take(claim))
+    }
     return packets
   }
 
   private func settle(_ disposition: Disposition) throws(SQLiteError) {
+    if try RecordPackets(transaction).settle(disposition) { return }
     switch disposition {
     case .delivered(let id, let receipt): try deliver(id, receipt)
     case .split(let id, let first, let second): try split(id, first, second)

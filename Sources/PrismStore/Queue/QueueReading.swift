@@ -49,7 +49,8 @@ struct QueueReading: StoreOperations {
       let hasReports = QueueID.all(of: number).contains { queue in
         state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0
       }
-      remains[name] = NamespaceRemains(notes: notes[Int64(number)] ?? [:], hasReports: hasReports)
+      remains[name] = NamespaceRemains(
+        notes: notes[Int64(number)] ?? [:], hasReports: hasReports, hasRecords: RecordReading(state).hasWork(name))
     }
     return remains
   }

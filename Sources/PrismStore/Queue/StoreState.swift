@@ -21,6 +21,7 @@ struct StoreState {
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
   var hasOwnerlessIDs = false
+  var records: RecordsState
 
   subscript(queue: QueueID) -> QueueState {
     _read { yield queues[queue.index] }
@@ -69,6 +70,7 @@ extension StoreState {
   /// Reads everything. - Throws: `isCorruption` also if values contradict each other.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     salvage = try SalvageProgress(connection)
+    records = try RecordsState(connection)
     try readNames(connection)
     try readLedgers(connection)
     try readPackets(connection)

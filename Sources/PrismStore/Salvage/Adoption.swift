@@ -255,6 +255,7 @@ extension Adoption {
     try forEach("client_ids", ClientIDRecord.Column.self) { (row) throws(SQLiteError) in
       if let id = ClientIDRecord(row) { try connection.insertOrIgnore(id, into: "client_ids") }
     }
+    try RecordAdoption.run(source.database, into: connection, namespaces: Set(namespaces.keys))
     // Rows that an older version stored may be among those that follow.
     try connection.setHasOwnerlessIDs(true)
   }

@@ -16,6 +16,9 @@ enum StoreSchema {
       let ids = try connection.firstInt("SELECT EXISTS (SELECT 1 FROM client_ids)") ?? 0
       try connection.setHasOwnerlessIDs(ids > 0)
     },
+    SQLiteMigration(version: 4, name: "records") { (connection) throws(SQLiteError) in
+      try connection.execute(RecordSchema.sql)
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }

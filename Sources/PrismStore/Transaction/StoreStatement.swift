@@ -10,6 +10,7 @@ enum StoreStatement: Hashable {
   case packets(PacketStatement)
   case clientIDs(ClientIDStatement)
   case names(NameStatement)
+  case records(RecordStatement)
 
   var sql: String {
     switch self {
@@ -23,6 +24,7 @@ enum StoreStatement: Hashable {
     case .packets(let statement): statement.sql
     case .clientIDs(let statement): statement.sql
     case .names(let statement): statement.sql
+    case .records(let statement): statement.sql
     }
   }
 }

@@ -34,6 +34,7 @@ struct StoreTransaction {
       guard record.isPossible else { throw .invalidContent }
       try write.run(inserting: record)
     }
+    try RecordAccess(self).writeTables()
   }
 
   // MARK: Names

@@ -25,6 +25,8 @@ public struct Claim: Sendable {
   public var packetID: PacketID
   /// `created` of the packet.
   public var unixMilliseconds: Int64
+  /// For the kind `records`, which has no types.
+  public var records: RecordClaim?
 
   public init(
     namespace: NamespaceName, kind: RowKind, types: TypeFilter, itemsMax: Int, bytesMax: Int, metaBytesMax: Int,

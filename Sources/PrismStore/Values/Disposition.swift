@@ -11,6 +11,13 @@ public enum Disposition: Sendable, Equatable {
   /// No byte of it can have left: its rows wait again.
   case released(PacketID)
 
+  /// The same with the answer to operations on records.
+  public func with(_ records: RecordReceipt?) -> Self {
+    guard case .delivered(let id, var receipt) = self, let records else { return self }
+    receipt.records = records
+    return .delivered(id, receipt: receipt)
+  }
+
   /// How a packet was accepted.
   public struct Receipt: Sendable, Equatable {
     /// The time of the answer, in milliseconds since 1970.
@@ -19,6 +26,8 @@ public enum Disposition: Sendable, Equatable {
     public var attempts: Int
     /// Whether the collector had the packet already.
     public var wasDuplicate: Bool
+    /// The answer to operations on records; nil for reports.
+    public var records: RecordReceipt?
     public init(unixMilliseconds: Int64, attempts: Int, wasDuplicate: Bool) {
       (self.unixMilliseconds, self.attempts, self.wasDuplicate) = (unixMilliseconds, attempts, wasDuplicate)
     }

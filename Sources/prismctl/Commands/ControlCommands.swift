@@ -124,7 +124,7 @@ extension Command {
   ) { invocation throws(Failure) in
     var arguments = namespaceArgument(invocation)
     if let kind = invocation["--kind"] {
-      guard RowKind(named: kind) != nil else { throw .usage("--kind: meta or payload") }
+      guard RowKind.all.contains(where: { $0.name == kind }) else { throw .usage("--kind: meta or payload") }
       arguments.append(.init("kind", .string(kind)))
     }
     let since = try Since(invocation)

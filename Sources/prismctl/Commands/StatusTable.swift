@@ -144,6 +144,14 @@ struct StatusTable {
 
   /// Where every row went: the sum of the parts is what was stored.
   private static func ledgers(_ name: String, _ namespace: NamespaceReport) -> [String] {
+    let records = namespace.records.map { table in
+      let parts = table.value.parts.map { "\($0.count) \($0.word)" }.joined(separator: " + ")
+      return "\(name): records \(table.name): \(table.value.records) held; changes: \(table.value.put) put = \(parts)"
+    }
+    return rowLedgers(name, namespace) + records
+  }
+
+  private static func rowLedgers(_ name: String, _ namespace: NamespaceReport) -> [String] {
     RowKind.all.compactMap { kind in
       let ledger = namespace[kind].ledger
       guard ledger.stored > 0 else { return nil }

@@ -20,7 +20,7 @@ struct CompletionTable {
       let name = placeholder.filter { $0 != "[" && $0 != "]" }
       switch name {
       case "FILE", "FILE|-", "PATH", "BODY": self = .file
-      case "FOLDER": self = .folder
+      case "FOLDER", "DIR": self = .folder
       case "KEY-FILE": self = .keyFile
       case "NAMESPACE", "N": self = .names("namespaces")
       case "TYPE", "T": self = .names("types")

@@ -67,8 +67,9 @@ import Testing
     }
   }
 
-  /// Two threads, what the disk is waited for, one read and one write.
-  @Test("a report that is waited for costs a read, a write, and at most 6 wake-ups")
+  /// Two threads, what the disk is waited for, one read and one write: five wake-ups on a quiet machine, up to 6.4 beside
+  /// other programs, which decide how often a thread finds its next work only after it has gone to sleep.
+  @Test("a report that is waited for costs a read, a write, and at most 8 wake-ups")
   func waiting() async throws {
     try await withHarness(namespaces: ["quiet": "monitorList: [{type: sample}]\n"]) { harness in
       try await harness.startDaemon()
@@ -87,7 +88,7 @@ import Testing
         switches = min(switches, Double(after.switches - before.switches) / Double(count))
       }
       #expect(calls <= 2.5, "\(calls) reads and writes a report")
-      #expect(switches <= 6, "\(switches) wake-ups a report")
+      #expect(switches <= 8, "\(switches) wake-ups a report")
     }
   }
 

@@ -82,6 +82,27 @@ struct OTLPOutputTests {
     await server.stop()
   }
 
+  @Test("what was taken before a failure does not come again after a stop")
+  func stopped() async throws {
+    let server = try HTTPServer(listener: ListeningSocket(address: "127.0.0.1:0")) { request in
+      HTTPResponse(status: request.path == OTLPSignal.traces.path ? 503 : 200)
+    }
+    let (store, rig) = (MemoryPacketStore(), StoreRig())
+    _ = try await store.take(StoreRig.packet([1, 2], type: "otel.log"))
+    _ = try await store.take(StoreRig.packet([3], type: "otel.span"))
+    _ = try await store.take(StoreRig.packet([4], type: "otel.log"))
+    let source = store.outputSource("x")
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    let runner = OutputRunner("x", from: source, to: output, time: SystemTime(), log: rig.log)
+    let running = Task { await runner.run() }
+    while await runner.figures.failures < 2 { await Task.yield() }
+    running.cancel()
+    await running.value
+    #expect(try await source.cursor() == 2)
+    #expect(await runner.figures.delivered == 2)
+    await server.stop()
+  }
+
   @Test("each signal goes to its path, and what an answer refuses in part is counted and not sent again")
   func partialSuccess() async throws {
     let paths = Mutex<[String]>([])

@@ -95,22 +95,41 @@ struct OutputTests {
     await store.close()
   }
 
-  @Test("reports that an output has not taken stay past retentionDay, up to outputLagMByte")
-  func retention() async throws {
-    for (bytes, left) in [(Int64.max, [1, 2]), (0, [])] {
-      let rig = StoreRig()
-      let store = try rig.sqlite {
-        ($0.retentionDays, $0.outputs, $0.outputLagBytes) = (7, ["test"], bytes)
-      }
-      _ = try await store.take(StoreRig.packet([0]))
-      let source = store.outputSource("test")
-      let taken = try #require(try await source.next(after: 0, limit: 10).last)
-      try await source.note(cursor: taken.id)
-      _ = try await store.take(StoreRig.packet([1, 2]))
-      rig.time.advance(by: .seconds(30 * 86_400))
-      while try await store.maintain() {}
-      #expect(try await store.numbers() == left)
-      await store.close()
+  @Test(
+    "past retentionDay what an output has not taken stays up to outputLagMByte; then it is skipped and counted, or packets wait",
+    arguments: [
+      (Int64.max, LagPolicy.skip, [1, 2], 0, true), (.max, .refuse, [1, 2], 0, true), (0, .skip, [], 2, true),
+      (0, .refuse, [1, 2], 0, false),
+    ])
+  func retention(bytes: Int64, policy: LagPolicy, left: [Int], skipped: Int, takes: Bool) async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite {
+      ($0.retentionDays, $0.outputs, $0.outputLagBytes, $0.onLag) = (7, ["test"], bytes, policy)
+    }
+    _ = try await store.take(StoreRig.packet([0]))
+    let source = store.outputSource("test")
+    let taken = try #require(try await source.next(after: 0, limit: 10).last)
+    try await source.note(cursor: taken.id)
+    _ = try await store.take(StoreRig.packet([1, 2]))
+    rig.time.advance(by: .seconds(30 * 86_400))
+    while try await store.maintain() {}
+    #expect(try await store.numbers() == left)
+    #expect(store.figures.skipped["test", default: 0] == skipped)
+    #expect((store.failure == nil) == takes)
+    try await Self.judge(store, takes: takes)
+    if let last = try await source.next(after: 0, limit: 10).last { try await source.note(cursor: last.id) }
+    while try await store.maintain() {}
+    try await Self.judge(store, takes: true)
+    #expect(store.failure == nil)
+    await store.close()
+  }
+
+  private static func judge(_ store: any PacketStore, takes: Bool) async throws {
+    let packet = try StoreRig.packet([9])
+    if takes {
+      #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    } else {
+      await #expect(throws: StoreFailure.unavailable(LagPolicy.cause)) { try await store.take(packet) }
     }
   }
 
@@ -181,24 +200,28 @@ struct OutputTests {
       outputs:
         - {ndjson: /out, compress: none, rotateMByte: 1, rotateMinute: 2}
         - {otlp: "http://otel:4318/", name: otel-1, headers: ["A: b"]}
+        - {kafka: "k1:9092,k2:9092", topic: reports, propertiesFile: keys/kafka}
       """
     let outputs = try CollectorSettings(file: "c", bytes: Array(good.utf8)).outputs
-    #expect(outputs.map(\.name) == ["ndjson", "otel-1"])
+    #expect(outputs.map(\.name) == ["ndjson", "otel-1", "kafka"])
     var file = RotatingFile.Options(folder: "/out")
     (file.compresses, file.bytesMax, file.age) = (false, 1_048_576, .seconds(120))
     #expect(outputs[0].kind == .ndjson(file))
     #expect(outputs[1].kind == .otlp(.init(url: "http://otel:4318", headers: ["A: b"])))
+    #expect(
+      outputs[2].kind == .kafka(.init(brokers: "k1:9092,k2:9092", topic: "reports", propertiesFile: "keys/kafka")))
     let bad = """
       outputs:
         - {ndjson: /out, compress: gzip, rotateMByte: 0, speed: 1}
         - {otlp: "otel:4318", name: "Otel 1"}
         - {pigeon: here}
         - {ndjson: -}
+        - {kafka: "k:9092", timeoutSecond: 0, topic: a b}
       outputLagMByte: much
       """
     let faults = #expect(throws: CollectorSettings.Faults.self) {
       try CollectorSettings(file: "c", bytes: Array(bad.utf8))
     }
-    #expect(faults?.lines.count == 7, "\(faults?.lines ?? [])")
+    #expect(faults?.lines.count == 9, "\(faults?.lines ?? [])")
   }
 }

@@ -136,4 +136,69 @@ struct ConformanceTests {
     #expect(try await store.numbers(filter) == [])
     await store.close()
   }
+
+  private static let metas = [
+    #""a":12,"b":{"c":"x"},"d.e":1"#, #""a":12.0,"b":{"c":"xyz"},"f":null"#, #""a":"12","b":{"c":["x"]},"f":true"#,
+    #""a":-1e3,"b":"x","f":false"#, #""b":{"c":12},"f":"true","note":"a""#, #""a":9007199254740993,"b":{"b":"Z"}"#,
+    #""a":{"a":1},"z":"it\u0000s","f":"null""#, #""a":"","b":{"c":""}"#, #""a":100,"z":"'; DROP TABLE reports; --""#,
+    #""a":"\ud83d\ude00","A":1"#,
+  ]
+
+  @Test(
+    "conditions on the meta are the same in each store, and text of a condition is never SQL",
+    arguments: StoreRig.Kind.allCases)
+  func metas(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    _ = try await store.take(StoreRig.packet(Array(Self.metas.indices), members: { Self.metas[$0] }))
+    let values = [
+      "12", "12.0", "x", "true", "null", "-1000", "0", "", "Z", "'; DROP TABLE reports; --", "1e999", "\u{1F600}",
+    ]
+    for path in ["a", "b", "b.c", "b.b", "\"d.e\"", "d.e", "f", "z", "A", "absent", "a' OR 1=1", "a.a"] {
+      for comparison in MetaCondition.Comparison.allCases {
+        for value in comparison == .exists ? [""] : values {
+          let condition = try MetaCondition(
+            "\(path == "a' OR 1=1" ? "\"\(path)\"" : path)\(comparison.rawValue)\(value)")
+          #expect(condition.comparison == comparison && condition.value == value)
+          var filter = ReportFilter()
+          filter.metas = [condition]
+          let expected = Self.metas.indices.filter { condition.holds(for: Array("{\(Self.metas[$0])}".utf8)) }
+          #expect(try await store.numbers(filter) == expected, "\(condition)")
+        }
+      }
+    }
+    var filter = ReportFilter()
+    filter.metas = [try MetaCondition("a>=12"), try MetaCondition("b.c~x")]
+    #expect(try await store.numbers(filter) == [0, 1])
+    await store.close()
+  }
+
+  @Test("newest first goes back to the first report, between two ids", arguments: StoreRig.Kind.allCases)
+  func newestFirst(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    for round in 0..<20 {
+      _ = try await store.take(
+        StoreRig.packet(Array(round * 500..<round * 500 + 500), type: round.isMultiple(of: 7) ? "rare" : "t"))
+    }
+    for type in [nil, "rare"] {
+      var filter = ReportFilter()
+      (filter.type, filter.limit, filter.isNewestFirst) = (type, 333, true)
+      var numbers: [Int?] = []
+      while case let page = try await store.page(filter), let last = page.last {
+        numbers += page.map { StoreRig.number($0) }
+        filter.before = last.id
+      }
+      let expected = (0..<10_000).filter { type == nil || ($0 / 500).isMultiple(of: 7) }
+      #expect(numbers == expected.reversed())
+    }
+    var filter = ReportFilter()
+    filter.after = .max
+    #expect(try await store.page(filter).isEmpty)
+    (filter.after, filter.before) = (5, 6)
+    #expect(try await store.page(filter).isEmpty)
+    filter.before = 0
+    #expect(try await store.page(filter).isEmpty)
+    await store.close()
+  }
 }

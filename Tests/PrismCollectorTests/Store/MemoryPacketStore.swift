@@ -7,6 +7,7 @@ actor MemoryPacketStore: PacketStore {
   nonisolated let failure: String? = nil
   nonisolated let recheckInterval: Duration? = nil
   nonisolated let figures = StoreCounts()
+  nonisolated let queries: (any ReportQueries)? = nil
 
   private struct Stream {
     var ids: Set<PacketID> = []
@@ -46,16 +47,19 @@ actor MemoryPacketStore: PacketStore {
     }
   }
 
+  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] { [] }
+
   func deviceCount() async throws(StoreFailure) -> Int { Set(streams.keys.map(\.device)).count }
 
   func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? { streams[stream]?.state }
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    let found = reports.filter { report in
-      report.id > filter.after && [nil, report.namespace].contains(filter.namespace)
+    let ordered = filter.isNewestFirst ? reports.reversed() : reports
+    let found = ordered.filter { report in
+      (filter.ids?.contains(report.id) ?? false) && [nil, report.namespace].contains(filter.namespace)
         && [nil, report.type].contains(filter.type) && [nil, report.device].contains(filter.device)
         && [nil, report.kind].contains(filter.kind) && report.receivedTime >= filter.since ?? 0
-        && report.receivedTime < filter.until ?? .max
+        && report.receivedTime < filter.until ?? .max && filter.metas.allSatisfy { $0.holds(for: report.meta) }
     }
     return found.prefix(filter.limit).map { report in
       var report = report
@@ -86,5 +90,39 @@ actor MemoryOutputSource: OutputSource {
     var filter = ReportFilter()
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     return try await store.page(filter)
+  }
+}
+
+extension MetaCondition {
+  /// The rule that the stores' SQL is held to.
+  func holds(for meta: [UInt8]) -> Bool {
+    guard let root = try? JSONValue(parsing: meta) else { return false }
+    let field = path.reduce(Optional(root)) { $0?[$1] }
+    guard let field else { return false }
+    let number = number.flatMap { Double($0) }
+    func isOrdered(_ sign: (String, String) -> Bool, _ numbers: (Double, Double) -> Bool) -> Bool {
+      if let number { return field.double.map { numbers($0, number) } ?? false }
+      return field.string.map { sign($0, value) } ?? false
+    }
+    switch comparison {
+    case .exists: return true
+    case .contains: return field.string?.contains(value) ?? false
+    case .equal: return isEqual(field)
+    case .notEqual: return !isEqual(field)
+    case .less: return isOrdered({ Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }, <)
+    case .atMost: return isOrdered({ !Array($1.utf8).lexicographicallyPrecedes(Array($0.utf8)) }, <=)
+    case .more: return isOrdered({ Array($1.utf8).lexicographicallyPrecedes(Array($0.utf8)) }, >)
+    case .atLeast: return isOrdered({ !Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }, >=)
+    }
+  }
+
+  private func isEqual(_ field: JSONValue) -> Bool {
+    switch field {
+    case .string(let text): text == value
+    case .number: number.map { Double($0) == field.double } ?? false
+    case .bool(let flag): value == "\(flag)"
+    case .null: value == "null"
+    case .array, .object: false
+    }
   }
 }

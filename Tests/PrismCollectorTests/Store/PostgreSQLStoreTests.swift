@@ -120,6 +120,37 @@ struct PostgreSQLStoreTests {
     await store.close()
   }
 
+  @Test(
+    "a day that an output has not taken stays up to outputLagMByte; then it is dropped and counted, or packets are refused",
+    arguments: [
+      (Int64.max, LagPolicy.skip, [20, 1], 0, true), (0, .skip, [1], 1, true), (0, .refuse, [20, 1], 0, false),
+    ])
+  func lag(bytes: Int64, policy: LagPolicy, left: [Int], skipped: Int, takes: Bool) async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store { ($0.retentionDays, $0.outputLagBytes, $0.onLag) = (7, bytes, policy) }
+    let connection = try PostgreSQLSetup(
+      target: PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10)
+    ).connect()
+    _ = try await store.take(StoreRig.packet([1]))
+    try Self.addDay(connection, ago: 20)
+    let source = store.outputSource("test")
+    #expect(try await source.lead())
+    try await Self.maintain(store)
+    #expect(try await store.numbers() == left)
+    #expect(store.figures.skipped == (skipped == 0 ? [:] : ["test": skipped]))
+    #expect((store.failure == nil) == takes)
+    if !takes {
+      let packet = try StoreRig.packet([9])
+      await #expect(throws: StoreFailure.unavailable(LagPolicy.cause)) { try await store.take(packet) }
+      try await source.note(cursor: 1_000_000)
+      try await Self.maintain(store)
+    }
+    #expect(try await store.take(StoreRig.packet([9])) == .stored(chainIsBroken: false))
+    #expect(store.failure == nil)
+    await source.close()
+    await store.close()
+  }
+
   /// A day as it was when it was written, with one report whose number is the day's.
   private static func addDay(_ connection: PostgreSQLConnection, ago days: Int) throws {
     try connection.execute(

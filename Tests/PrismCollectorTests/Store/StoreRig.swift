@@ -46,7 +46,7 @@ final class StoreRig: Sendable {
   static func packet(
     _ numbers: [Int], device: String = "d", namespace: String = "prism", type: String = "t", payload: [UInt8]? = nil,
     id: PacketID? = nil, after predecessor: PacketID? = nil, ledger: String? = nil,
-    reportPrefix: String = ""
+    reportPrefix: String = "", members: (Int) -> String? = { _ in nil }
   ) throws -> OpenedPacket {
     var random = SystemRandomNumberGenerator()
     let context = PacketContext(
@@ -54,7 +54,7 @@ final class StoreRig: Sendable {
       packetID: id ?? PacketID(unixMilliseconds: 1_700_000_000_000, using: &random),
       kind: payload == nil ? .meta : .payload)
     let metas = numbers.map {
-      #"{"MONITOR_TYPE":"\#(type)","REPORT_ID":"\#(reportPrefix)r\#($0)","CREATE_TIME":\#($0),"n":\#($0)}"#
+      #"{"MONITOR_TYPE":"\#(type)","REPORT_ID":"\#(reportPrefix)r\#($0)","CREATE_TIME":\#($0),"n":\#($0)\#(members($0).map { "," + $0 } ?? "")}"#
     }
     let delivery = try Delivery(
       try CollectorTests.request(

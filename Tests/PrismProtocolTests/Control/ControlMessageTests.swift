@@ -17,6 +17,11 @@ struct ControlMessageTests {
     "state": "held", "circuit": "open", "lastSuccess": .null, "lastFailure": failure, "nextTryInSeconds": .null,
     "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true, "sampled": 4,
     "collapsed": 5, "meta": queue, "payload": queue,
+    "records": [
+      "printer": [
+        "records": 1, "put": 27, "confirmed": 2, "merged": 3, "waiting": 4, "inFlight": 5, "refused": 6, "corrupt": 7,
+      ]
+    ],
   ]
   private static let remote: JSONValue = [
     "url": "https://h", "state": "resting", "updateTime": 7, "version": .null,

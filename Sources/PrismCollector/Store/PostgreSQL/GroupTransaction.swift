@@ -27,12 +27,29 @@ struct GroupTransaction {
 
   /// - Returns: an outcome a packet, once all is at rest.
   func run() throws(PostgreSQLError) -> [PacketOutcome] {
-    let letters = try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
+    try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
       let decision = try decide()
       if !decision.blocks.isEmpty { try store(decision) }
-      return decision.letters
+      var outcomes = decision.letters.map { Self.outcome($0) }
+      for index in group.indices where group[index].packet.records != nil {
+        outcomes[index] = try apply(group[index].packet, stream: decision.streams[index], outcomes[index])
+      }
+      return outcomes
     }
-    return letters.map { Self.outcome($0) }
+  }
+
+  private func apply(
+    _ packet: OpenedPacket, stream: Int64, _ outcome: PacketOutcome
+  ) throws(PostgreSQLError) -> PacketOutcome {
+    let (context, table) = (packet.delivery.context, PostgreSQLRecordTable(connection: connection, deadline: deadline))
+    guard let operations = packet.records else { return outcome }
+    switch outcome {
+    case .stored:
+      let receipt = try table.apply(operations, from: StreamID(context), number: stream, context.packetID)
+      return .applied(receipt, wasDuplicate: false)
+    case .duplicate: return .applied(try table.answer(to: context.packetID, of: stream), wasDuplicate: true)
+    case .applied, .predecessorMissing, .tooOld: return outcome
+    }
   }
 
   private static func outcome(_ letter: UInt8) -> PacketOutcome {
@@ -54,7 +71,8 @@ struct GroupTransaction {
         Self.array(contexts.map(\.deviceID)), Self.array(contexts.map(\.namespace.text)),
         Self.array(contexts.map(\.kind.tablePrefix)), Self.array(contexts.map(\.packetID.description)),
         Self.array(deliveries.map { $0.dependsOn?.description }), Self.array(deliveries.map(\.ledger)),
-        Self.array(group.map { $0.isLate ? "t" : "f" }), Self.array(group.map { String($0.packet.rows.count) }),
+        Self.array(group.map { $0.isLate ? "t" : "f" }),
+        Self.array(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
       ], by: deadline)
     let letters = Array(result.bytes(0, 0))
     let decision = Decision(
@@ -74,6 +92,7 @@ struct GroupTransaction {
       let letter = decision.letters[index]
       guard letter == UInt8(ascii: "s") || letter == UInt8(ascii: "b") else { continue }
       let packet = submission.packet
+      guard packet.records == nil else { continue }
       let id = packet.delivery.context.packetID.bytes
       for (number, row) in packet.rows.enumerated() {
         rows.begin(columns: 11)

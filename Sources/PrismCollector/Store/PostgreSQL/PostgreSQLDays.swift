@@ -74,32 +74,55 @@ struct PostgreSQLDays {
     return true
   }
 
+  /// The result for the oldest day that is due.
+  enum Detaching: Equatable {
+    case nothingIsDue
+    /// An output has not taken all of it.
+    case held(isOverLag: Bool)
+    /// - Parameter skipped: how many reports each output had not taken.
+    case detached(skipped: [String: Int])
+  }
+
   /// Takes the oldest day out that is over `days` days old, of reports and contexts. A day of which an output has not taken
-  /// all stays, until such days have more than `heldBytesMax` bytes. - Returns: whether one was taken out.
-  func detachReports(olderThan days: Int, heldBytesMax: Int64, by deadline: Deadline) throws(PostgreSQLError) -> Bool {
-    guard let day = try oldest("reports", olderThan: days, by: deadline) else { return false }
-    if try isHeld(day, olderThan: days, bytesMax: heldBytesMax, by: deadline) { return false }
+  /// all stays, until such days have more than `heldBytesMax` bytes; with `refuse` it stays then, too.
+  func detachReports(
+    olderThan days: Int, heldBytesMax: Int64, onLag: LagPolicy, by deadline: Deadline
+  ) throws(PostgreSQLError) -> Detaching {
+    guard let day = try oldest("reports", olderThan: days, by: deadline) else { return .nothingIsDue }
+    let waits = try waits(for: day, olderThan: days, by: deadline)
+    let isOverLag = waits.bytes > heldBytesMax
+    if !waits.outputs.isEmpty, onLag == .refuse || !isOverLag { return .held(isOverLag: isOverLag) }
+    var skipped: [String: Int] = [:]
+    for output in waits.outputs {
+      let count = try connection.query(
+        "SELECT count(*) FROM reports_\(day) WHERE id > \(output.cursor)", by: deadline)
+      skipped[output.name] = Int(count.int(0, 0))
+    }
     try connection.execute("ALTER TABLE reports DETACH PARTITION reports_\(day)", by: deadline)
     if try isAttached("contexts_\(day)", by: deadline) {
       try connection.execute("ALTER TABLE contexts DETACH PARTITION contexts_\(day)", by: deadline)
     }
     try connection.execute("DELETE FROM days WHERE to_char(day, 'YYYYMMDD') = '\(day)'", by: deadline)
-    return true
+    return .detached(skipped: skipped)
   }
 
-  /// An output that no replica fed for a week holds nothing.
-  private func isHeld(
-    _ day: String, olderThan days: Int, bytesMax: Int64, by deadline: Deadline
-  ) throws(PostgreSQLError) -> Bool {
-    let found = try connection.query(
+  /// The outputs that have not taken all of a day, and the bytes of all days that are due. An output that no replica fed
+  /// for a week waits for nothing.
+  private func waits(
+    for day: String, olderThan days: Int, by deadline: Deadline
+  ) throws(PostgreSQLError) -> (outputs: [(name: String, cursor: Int64)], bytes: Int64) {
+    let outputs = try connection.query(
       """
-      SELECT coalesce((SELECT max(id) FROM reports_\(day)), 0)
-          > coalesce((SELECT min(cursor) FROM outputs WHERE seen > now() - interval '7 days'), 9223372036854775807),
-        (SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint FROM pg_inherits i
-          JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'reports'::regclass
-          AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD'))
+      SELECT output, cursor FROM outputs WHERE seen > now() - interval '7 days'
+        AND cursor < (SELECT max(id) FROM reports_\(day)) ORDER BY 1
       """, by: deadline)
-    return found.bool(0, 0) && found.int(0, 1) <= bytesMax
+    let bytes = try connection.query(
+      """
+      SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint FROM pg_inherits i
+        JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'reports'::regclass
+        AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD')
+      """, by: deadline)
+    return ((0..<outputs.count).map { (outputs.text($0, 0), outputs.int($0, 1)) }, bytes.int(0, 0))
   }
 
   /// Takes the oldest day of packet ids out, and notes that ids up to its end are forgotten.

@@ -15,6 +15,7 @@ actor PostgreSQLPacketStore: PacketStore {
     var retentionDays: Int?
     /// Of days past `retentionDays` that wait for an output; past it the oldest are dropped.
     var outputLagBytes: Int64 = 10_240 * 1_048_576
+    var onLag = LagPolicy.skip
     /// Of one group, from its begin to its commit.
     var commitDeadline: Duration = .seconds(10)
     var time: any TimeSource = SystemTime()
@@ -30,14 +31,17 @@ actor PostgreSQLPacketStore: PacketStore {
   private let setup: PostgreSQLSetup
   private let reader: PostgreSQLReader
   private let upkeep: PostgreSQLUpkeep
+  private let pageQueries: PostgreSQLQueries
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
   private var connection: PostgreSQLConnection?
   private var recovery: Task<Void, Never>?
   private var isClosed = false
+  private var isOverLag = false
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
+  nonisolated var queries: (any ReportQueries)? { pageQueries }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
 
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
@@ -47,6 +51,7 @@ actor PostgreSQLPacketStore: PacketStore {
     self.options = options
     setup = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
     reader = PostgreSQLReader(PostgreSQLSetup(target: options.target, deadline: .seconds(30)))
+    pageQueries = PostgreSQLQueries(PostgreSQLSetup(target: options.target, deadline: .seconds(5)))
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
     do throws(PostgreSQLSetup.Refusal) { connection = try setup.connect() } catch {
       guard error.isTemporary else { throw error }
@@ -61,6 +66,7 @@ actor PostgreSQLPacketStore: PacketStore {
     recovery?.cancel()
     connection = nil
     await reader.close()
+    await pageQueries.close()
     await upkeep.close()
   }
 
@@ -69,6 +75,7 @@ actor PostgreSQLPacketStore: PacketStore {
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     guard !isClosed else { throw .unavailable("the collector stops") }
     if recovery != nil { throw .unavailable(failure ?? "the database is away") }
+    if isOverLag { throw .unavailable(LagPolicy.cause) }
     let started = options.time.uptime
     let deadline = Deadline(options.commitDeadline)
     do throws(PostgreSQLSetup.Refusal) {
@@ -150,17 +157,37 @@ actor PostgreSQLPacketStore: PacketStore {
     }
   }
 
+  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
+    do throws(PostgreSQLSetup.Refusal) { return try await reader.records(filter) } catch {
+      throw .unavailable(error.description)
+    }
+  }
+
   nonisolated func outputSource(_ name: String) -> any OutputSource { PostgreSQLOutputSource(setup, name: name) }
 
   func maintain() async throws(StoreFailure) -> Bool {
     if isClosed || recovery != nil { return false }
     do throws(PostgreSQLSetup.Refusal) {
       let isMoreDue = try await upkeep.slice()
+      let skipped = await upkeep.skipped
+      counts.withLock { $0.skipped = skipped }
+      note(isOverLag: await upkeep.isOverLag)
       options.log.faultEnded("collector.upkeep", "days are made and dropped again")
       return isMoreDue
     } catch {
       options.log.fault("collector.upkeep", "days can't be made or dropped", ["cause": error.description])
       throw .unavailable(error.description)
+    }
+  }
+
+  private func note(isOverLag now: Bool) {
+    let before = isOverLag
+    isOverLag = now
+    if now {
+      failureNow.withLock { $0 = LagPolicy.cause }
+      options.log.fault("collector.store", "packets are refused", ["cause": LagPolicy.cause], level: .error)
+    } else if before {
+      succeeded()
     }
   }
 

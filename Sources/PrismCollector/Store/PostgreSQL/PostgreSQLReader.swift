@@ -43,6 +43,12 @@ actor PostgreSQLReader {
     try read { (pages) throws(PostgreSQLError) in try pages.page(filter) }
   }
 
+  func records(_ filter: RecordFilter) throws(PostgreSQLSetup.Refusal) -> [CollectedRecord] {
+    try read { (pages) throws(PostgreSQLError) in
+      try PostgreSQLRecordTable(connection: pages.connection, deadline: pages.deadline).page(filter)
+    }
+  }
+
   private func read<Result>(
     _ body: (ReportPages) throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLSetup.Refusal) -> Result {

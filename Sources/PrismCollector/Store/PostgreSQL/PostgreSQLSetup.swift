@@ -70,7 +70,9 @@ public struct PostgreSQLSetup: Sendable {
 
   /// 0: there are no tables.
   private static func version(_ connection: PostgreSQLConnection, _ by: Deadline) throws(PostgreSQLError) -> Int64 {
-    let exists = try connection.query("SELECT to_regclass('prism_schema') IS NOT NULL", by: by)
+    // A statement that opens no relation would answer what was known before another replica's migration.
+    let exists = try connection.query(
+      "SELECT to_regclass('prism_schema') IS NOT NULL FROM pg_namespace LIMIT 1", by: by)
     guard exists.bool(0, 0) else { return 0 }
     return try connection.query("SELECT version FROM prism_schema", by: by).int(0, 0)
   }

@@ -11,13 +11,18 @@ actor PostgreSQLUpkeep {
   private let setup: PostgreSQLSetup
   private let retentionDays: Int?
   private let outputLagBytes: Int64
+  private let onLag: LagPolicy
   private let time: any TimeSource
   private var connection: PostgreSQLConnection?
   private var prunedAt: Duration?
+  /// New packets are refused: days that are due wait for an output, and have too many bytes.
+  private(set) var isOverLag = false
+  /// Reports that were dropped though an output had not taken them.
+  private(set) var skipped: [String: Int] = [:]
 
   init(_ setup: PostgreSQLSetup, _ options: PostgreSQLPacketStore.Options, time: any TimeSource) {
     (self.setup, self.time) = (setup, time)
-    (retentionDays, outputLagBytes) = (options.retentionDays, options.outputLagBytes)
+    (retentionDays, outputLagBytes, onLag) = (options.retentionDays, options.outputLagBytes, options.onLag)
   }
 
   func close() { connection = nil }
@@ -35,13 +40,7 @@ actor PostgreSQLUpkeep {
       if try step({ (by) throws(PostgreSQLError) in try days.dropDetached(by: by) }) { return true }
       if try step({ (by) throws(PostgreSQLError) in try days.close(by: by) }) { return true }
       if try step({ (by) throws(PostgreSQLError) in try days.detachPackets(by: by) }) { return true }
-      if let retentionDays,
-        try step({ (by) throws(PostgreSQLError) in
-          try days.detachReports(olderThan: retentionDays, heldBytesMax: outputLagBytes, by: by)
-        })
-      {
-        return true
-      }
+      if let retentionDays, try detachReports(days, olderThan: retentionDays) { return true }
       try prune(days)
       return false
     } catch {
@@ -50,10 +49,30 @@ actor PostgreSQLUpkeep {
     }
   }
 
+  private func detachReports(_ days: PostgreSQLDays, olderThan retentionDays: Int) throws(PostgreSQLError) -> Bool {
+    var detaching: PostgreSQLDays.Detaching?
+    try step { (by) throws(PostgreSQLError) in
+      detaching = try days.detachReports(
+        olderThan: retentionDays, heldBytesMax: outputLagBytes, onLag: onLag, by: by)
+      return false
+    }
+    switch detaching {
+    case nil: return false  // another replica does it
+    case .nothingIsDue: isOverLag = false
+    case .held(let isOverLag): self.isOverLag = isOverLag
+    case .detached(let dropped):
+      isOverLag = false
+      skipped.merge(dropped, uniquingKeysWith: +)
+      return true
+    }
+    return false
+  }
+
   private func prune(_ days: PostgreSQLDays) throws(PostgreSQLError) {
     if let prunedAt, time.uptime - prunedAt < .seconds(86_400) { return }
     try step { (by) throws(PostgreSQLError) in
       try days.pruneOthers(by: by)
+      try connection?.execute(PostgreSQLRecordTable.forgetAnswers, by: by)
       return false
     }
     prunedAt = time.uptime

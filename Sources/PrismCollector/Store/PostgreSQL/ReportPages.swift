@@ -26,20 +26,24 @@ struct ReportPages {
 
   /// Reads windows of ids that grow, up to the lowest id that an open transaction may still fill.
   func page(_ filter: ReportFilter) throws(PostgreSQLError) -> [StoredReport] {
+    guard let ids = filter.ids else { return [] }
     let bounds = try connection.query(
       "SELECT prism_horizon(), (SELECT coalesce(min(first_report), 0) FROM days)", by: deadline)
-    let end = bounds.int(0, 0)
+    let horizon = bounds.int(0, 0)
+    var (first, end) = (max(ids.lowerBound, bounds.int(0, 1)), min(ids.upperBound + 1, horizon))
     var (reports, bytes) = ([StoredReport](), 0)
-    var (next, window) = (max(filter.after + 1, bounds.int(0, 1)), Self.firstWindow)
-    while next < end, reports.count < filter.limit, bytes < Self.pageBytesMax {
-      let last = end - next > window ? next + window : end
-      let result = try rows(filter, from: next, to: last, limit: filter.limit - reports.count)
+    var window = Self.firstWindow
+    while first < end, reports.count < filter.limit, bytes < Self.pageBytesMax {
+      let from = filter.isNewestFirst && end - first > window ? end - window : first
+      let to = !filter.isNewestFirst && end - first > window ? first + window : end
+      let result = try rows(filter, from: from, to: to, limit: filter.limit - reports.count)
       for row in 0..<result.count where bytes < Self.pageBytesMax {
         guard let report = Self.report(result, row) else { continue }
         reports.append(report)
         bytes += report.meta.count + (report.payload?.count ?? 0)
       }
-      (next, window) = (last, window * 4)
+      if filter.isNewestFirst { end = from } else { first = to }
+      window *= 4
     }
     return reports
   }
@@ -47,29 +51,13 @@ struct ReportPages {
   private func rows(
     _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int
   ) throws(PostgreSQLError) -> PostgreSQLResult {
-    let (conditions, values) = Self.conditions(filter)
+    let conditions = PostgreSQLConditions(filter)
     return try connection.query(
       """
-      \(Self.select(filter.hasPayloads ? "r.payload" : "NULL::bytea")) WHERE r.id >= \(first) AND r.id < \(end)\(conditions)
-      ORDER BY r.id LIMIT \(limit)
-      """, values, by: deadline)
-  }
-
-  private static func conditions(_ filter: ReportFilter) -> (sql: String, values: [String?]) {
-    var (sql, values) = ("", [String?]())
-    func add(_ value: String?, _ condition: (String) -> String) {
-      guard let value else { return }
-      values.append(value)
-      sql += " AND " + condition("$\(values.count)")
-    }
-    add(filter.device) { "s.device = \($0)" }
-    add(filter.namespace) { "s.namespace = \($0)" }
-    add(filter.kind.map { RowKind(named: $0)?.tablePrefix ?? "" }) { "s.kind = \($0)::\"char\"" }
-    // As the index of a day that is over has it.
-    add(filter.type) { "left(r.type, 100) = left(\($0), 100) AND r.type = \($0)" }
-    add(filter.since.map { String($0) }) { "r.received >= to_timestamp(\($0)::bigint / 1000.0)" }
-    add(filter.until.map { String($0) }) { "r.received < to_timestamp(\($0)::bigint / 1000.0)" }
-    return (sql, values)
+      \(Self.select(filter.hasPayloads ? "r.payload" : "NULL::bytea"))
+      WHERE \((["r.id >= \(first)", "r.id < \(end)"] + conditions.sql).joined(separator: " AND "))
+      ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(limit)
+      """, conditions.values, by: deadline)
   }
 
   private static func report(_ row: PostgreSQLResult, _ index: Int) -> StoredReport? {

@@ -167,7 +167,12 @@ struct DatabaseOpening {
         try database.streams.add(packet, of: found.id, number: number, day: day)
       } catch { failure = error }
     }
+    source.forEachRecord { row in
+      guard failure == nil else { return }
+      do throws(SQLiteError) { try database.records.adopt(row) } catch { failure = error }
+    }
     if let failure { throw failure }
+    try database.records.skipIDs()
     try database.connection.execute(
       """
       UPDATE streams SET packets = max(packets, (SELECT count(*) FROM packets WHERE stream = streams.id))

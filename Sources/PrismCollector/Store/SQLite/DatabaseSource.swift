@@ -116,6 +116,12 @@ final class DatabaseSource {
     }
   }
 
+  /// Every record that can be read.
+  func forEachRecord(_ body: (SQLiteRow<SQLiteRecordTable.StoredColumn>) -> Void) {
+    guard !isVersion1 else { return }
+    forEachRow(of: SQLiteRecordTable.StoredColumn.self, "FROM records", order: "server_id", body)
+  }
+
   private enum PacketColumn: String, SQLiteColumn { case stream, packet, number, day }
   private enum Version1PacketColumn: String, SQLiteColumn { case device, namespace, kind, packet }
 

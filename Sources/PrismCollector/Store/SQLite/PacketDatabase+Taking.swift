@@ -9,7 +9,10 @@ extension PacketDatabase {
     let delivery = submission.packet.delivery
     let (id, name) = (delivery.context.packetID, StreamID(delivery.context))
     let found = try streams.find(name)
-    if let found, try streams.has(id, of: found.id) { return .duplicate }
+    if let found, try streams.has(id, of: found.id) {
+      guard let operations = submission.packet.records else { return .duplicate }
+      return .applied(try records.answer(to: id, operations, from: name, number: found.id), wasDuplicate: true)
+    }
     var isPredecessorKnown = false
     if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try streams.has(dependsOn, of: found.id) }
     if !isPredecessorKnown {
@@ -29,6 +32,11 @@ extension PacketDatabase {
     let stream = if let found { found } else { try streams.findOrAdd(StreamID(context), receivedTime: receivedTime) }
     try streams.add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
     try streams.note(packet.delivery, of: stream.id, receivedTime: receivedTime)
+    if let operations = packet.records {
+      let receipt = try records.apply(
+        operations, from: StreamID(context), number: stream.id, context.packetID, receivedTime: receivedTime)
+      return .applied(receipt, wasDuplicate: false)
+    }
     let head = ReportHead(
       stream: stream.id, packet: context.packetID.bytes, namespace: context.namespace, chainIsBroken: chainIsBroken,
       receivedTime: receivedTime)

@@ -6,6 +6,7 @@ import PrismSQLite
 final class PacketDatabase {
   let connection: SQLiteConnection
   let streams: StreamTable
+  let records: SQLiteRecordTable
   private var types: TypeTable
   private var blocks: BlockIndex
   private let insertReport: SQLiteStatement, noteDay: SQLiteStatement
@@ -22,6 +23,8 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
+    try connection.execute(SQLiteRecordTable.sql)
+    records = SQLiteRecordTable(connection: connection)
     (streams, types) = (try StreamTable(connection), try TypeTable(connection))
     blocks = try BlockIndex(connection)
     insertReport = try connection.prepare(ReportRow.insert(into: "reports", "OR IGNORE"))

@@ -32,15 +32,16 @@ actor ReportReader {
 
   func page(_ filter: ReportFilter) throws(SQLiteError) -> [StoredReport] {
     var page = Page(limit: filter.limit)
+    guard let ids = filter.ids else { return [] }
     guard let blocks = try blocks(filter) else {
-      try read(filter, ids: filter.after + 1...Int64.max, into: &page)
+      try read(filter, ids: ids, into: &page)
       return page.reports
     }
     for block in blocks where !page.isFull {
       let first = block << PacketSchema.blockBits
       let last = first + (1 << PacketSchema.blockBits) - 1
-      guard last > filter.after else { continue }
-      try read(filter, ids: max(first, filter.after + 1)...last, into: &page)
+      guard last >= ids.lowerBound, first <= ids.upperBound else { continue }
+      try read(filter, ids: max(first, ids.lowerBound)...min(last, ids.upperBound), into: &page)
     }
     return page.reports
   }
@@ -62,18 +63,15 @@ actor ReportReader {
   private func read(
     _ filter: ReportFilter, ids: ClosedRange<Int64>, into page: inout Page
   ) throws(SQLiteError) {
-    let given = Self.given(filter, [.device, .namespace, .kind, .type])
-    var conditions = ["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"]
-    conditions += given.map { text in "\(text.column == "type" ? "t" : "s").\(text.column) = \(text.parameter)" }
-    if let since = filter.since { conditions.append("r.received_time >= \(since)") }
-    if let until = filter.until { conditions.append("r.received_time < \(until)") }
+    let filtered = SQLiteConditions(filter)
+    let conditions = ["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"] + filtered.sql
     let list = filter.hasPayloads ? ReportColumn.list : ReportColumn.list(withNullFor: .payload)
     let statement = try opened().prepare(
       """
       \(Self.select(list)) WHERE \(conditions.joined(separator: " AND "))
-      ORDER BY r.id LIMIT \(filter.limit)
+      ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(filter.limit)
       """)
-    for text in given { statement.bind(text.parameter, text.value) }
+    for value in filtered.values { statement.bind(value.parameter, value.value) }
     defer { statement.reset() }
     while !page.isFull, let row = try statement.next(of: ReportColumn.self) {
       if let report = Self.report(row, hasPayload: filter.hasPayloads) { page.add(report) }
@@ -111,7 +109,7 @@ actor ReportReader {
     }
     let names = given.map { "n.\($0.column) = \($0.parameter)" }.joined(separator: " AND ")
     let statement = try opened().prepare(
-      "SELECT DISTINCT \(BlockColumn.list) FROM \(source) WHERE \(names) AND b.block >= \(filter.after >> PacketSchema.blockBits) ORDER BY 1"
+      "SELECT DISTINCT \(BlockColumn.list) FROM \(source) WHERE \(names) AND b.block >= \(filter.after >> PacketSchema.blockBits) ORDER BY 1 \(filter.isNewestFirst ? "DESC" : "ASC")"
     )
     for text in given { statement.bind(text.parameter, text.value) }
     var blocks: [Int64] = []

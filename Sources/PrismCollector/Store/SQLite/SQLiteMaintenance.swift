@@ -15,6 +15,7 @@ struct SQLiteMaintenance {
     /// Reports that these outputs have not taken stay, up to as many bytes.
     var outputs: [String] = []
     var outputLagBytes: Int64 = .max
+    var onLag = LagPolicy.skip
   }
 
   private static let idsMax = 1000
@@ -24,6 +25,10 @@ struct SQLiteMaintenance {
   /// Packet ids up to here were looked at on this pass.
   private var cursor: Int64 = 0
   private var lastPass: Int64 = -1
+  /// New packets are refused: reports past their days wait for an output, and have too many bytes.
+  private(set) var isOverLag = false
+  /// Reports that were deleted though an output had not taken them.
+  private(set) var skipped: [String: Int] = [:]
 
   /// - Returns: whether more is due.
   mutating func slice(
@@ -44,12 +49,16 @@ struct SQLiteMaintenance {
     var seen: (count: Int, last: Int64, isOver: Bool) = (0, cursor, false)
     try database.connection.transaction { () throws(SQLiteError) in
       let forget = try database.connection.prepare("DELETE FROM packets WHERE id = :id")
+      let forgetAnswer = try database.connection.prepare(
+        "DELETE FROM record_answers WHERE (stream, packet) = (SELECT stream, packet FROM packets WHERE id = :id)")
       let note = try database.connection.prepare(
         "UPDATE streams SET forgotten_time = max(coalesce(forgotten_time, 0), :time) WHERE id = :id")
       for known in try Self.ids(in: database, after: cursor) {
         seen = (seen.count + 1, known.id, known.day >= pass.idsBefore)
         if seen.isOver { break }
         guard known.number <= known.streamPackets - pass.idsKept else { continue }
+        forgetAnswer.bind(":id", known.id)
+        try forgetAnswer.run()
         forget.bind(":id", known.id)
         try forget.run()
         note.bind(":id", known.stream)
@@ -95,33 +104,38 @@ struct SQLiteMaintenance {
 
   // MARK: Reports
 
-  /// The first report that an output still waits for; nil if no output waits, or if too much waits.
-  private static func heldReport(in database: PacketDatabase, _ policy: Policy, before end: Int64) throws(SQLiteError)
-    -> Int64?
-  {
-    var held: Int64?
+  /// The first report that an output still waits for, and about how many bytes all up to `end` have; nil: no output waits.
+  private static func waiting(
+    in database: PacketDatabase, _ policy: Policy, before end: Int64
+  ) throws(SQLiteError) -> (first: Int64, bytes: Int64)? {
+    var first: Int64?
     for output in policy.outputs {
       let next = (try database.fact("output_\(output)") ?? 0) + 1
-      held = min(held ?? next, next)
+      first = min(first ?? next, next)
     }
-    guard let held, held < end else { return nil }
+    guard let first, first < end else { return nil }
     let bytes = try database.connection.firstInt(
       """
-      SELECT avg(length(meta) + coalesce(length(payload), 0) + 100) * (\(end) - \(held))
-      FROM (SELECT meta, payload FROM reports WHERE id >= \(held) ORDER BY id LIMIT 100)
+      SELECT avg(length(meta) + coalesce(length(payload), 0) + 100) * (\(end) - \(first))
+      FROM (SELECT meta, payload FROM reports WHERE id >= \(first) ORDER BY id LIMIT 100)
       """)
-    return bytes ?? 0 > policy.outputLagBytes ? nil : held
+    return (first, bytes ?? 0)
   }
 
-  private func deleteReports(
+  private mutating func deleteReports(
     in database: PacketDatabase, before day: Int64, _ policy: Policy
   ) throws(SQLiteError) -> Bool {
+    isOverLag = false
     guard try database.connection.firstInt("SELECT 1 FROM days WHERE day < \(day)") != nil else { return false }
     let first = try database.connection.firstInt(
       "SELECT first_report FROM days WHERE day >= \(day) ORDER BY day LIMIT 1")
     let due = first ?? database.nextReport
-    let held = try Self.heldReport(in: database, policy, before: due)
+    let waiting = try Self.waiting(in: database, policy, before: due)
+    let isTooMuch = waiting.map { $0.bytes > policy.outputLagBytes } ?? false
+    isOverLag = isTooMuch && policy.onLag == .refuse
+    let held = isTooMuch && policy.onLag == .skip ? nil : waiting?.first
     let end = held ?? due
+    if isTooMuch, held == nil { try countSkipped(in: database, policy, before: end) }
     return try database.connection.transaction { () throws(SQLiteError) in
       try database.connection.execute(
         "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
@@ -137,6 +151,20 @@ struct SQLiteMaintenance {
         DELETE FROM days WHERE day < \(day);
         """)
       return false
+    }
+  }
+
+  /// Of the reports that are deleted next.
+  private mutating func countSkipped(
+    in database: PacketDatabase, _ policy: Policy, before end: Int64
+  ) throws(SQLiteError) {
+    for output in policy.outputs {
+      let cursor = try database.fact("output_\(output)") ?? 0
+      let count = try database.connection.firstInt(
+        """
+        SELECT count(*) FROM (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax)) WHERE id > \(cursor)
+        """)
+      skipped[output, default: 0] += Int(count ?? 0)
     }
   }
 

@@ -20,6 +20,7 @@ actor SQLitePacketStore: PacketStore {
     var outputs: [String] = []
     /// Of reports past `retentionDays` that wait for an output; past it the oldest are deleted.
     var outputLagBytes: Int64 = 10_240 * 1_048_576
+    var onLag = LagPolicy.skip
     /// A larger database is checked after an unclean end while packets are taken, a smaller one before.
     var checkedAtOnceBytesMax = 256 * 1_048_576
     /// A VFS that was registered under this name; nil: the system's.
@@ -36,6 +37,7 @@ actor SQLitePacketStore: PacketStore {
   private var lock: StateLock?
   private let files: DatabaseFiles
   private let reader: ReportReader
+  private let pageQueries: SQLiteQueries
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
   private var database: CollectorDatabase
@@ -46,6 +48,7 @@ actor SQLitePacketStore: PacketStore {
   nonisolated var failure: String? { failureNow.withLock { $0 } }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
+  nonisolated var queries: (any ReportQueries)? { pageQueries }
 
   /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
   init(_ options: Options) throws {
@@ -53,6 +56,7 @@ actor SQLitePacketStore: PacketStore {
     lock = try StateLock(folder: options.folder)
     files = DatabaseFiles(folder: options.folder)
     reader = ReportReader(path: files.path, vfs: options.vfs)
+    pageQueries = SQLiteQueries(path: files.path, vfs: options.vfs)
     files.protect()
     database = CollectorDatabase(files, options)
     let isLeftUnchecked: Bool
@@ -73,6 +77,7 @@ actor SQLitePacketStore: PacketStore {
     isClosed = true
     let wasOpen = database.isOpen
     reader.closeLater()
+    pageQueries.closeLater()
     database.close()
     if wasOpen { files.markClean() }
     lock = nil
@@ -82,6 +87,7 @@ actor SQLitePacketStore: PacketStore {
 
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     let started = options.time.uptime
+    guard !maintenance.isOverLag else { throw .unavailable(LagPolicy.cause) }
     return try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
       let (day, now) = (self.database.servedSeconds / 86_400, options.time.unixMilliseconds)
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
@@ -120,6 +126,12 @@ actor SQLitePacketStore: PacketStore {
     do throws(SQLiteError) { return try await reader.report(id) } catch { throw failed(reading: error) }
   }
 
+  func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
+    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
+      try database.records.page(filter)
+    }
+  }
+
   private func failed(reading error: SQLiteError) -> StoreFailure {
     if error.isDamage || (error.isStatementError && database.hasLostTables) { replace(error.description) }
     return .unavailable("the database can't be read")
@@ -149,12 +161,15 @@ actor SQLitePacketStore: PacketStore {
     let policy = SQLiteMaintenance.Policy(
       today: today, idsBefore: today - options.idDays, idsKept: options.idsKept,
       reportsBefore: options.retentionDays.map { today - Int64($0) }, outputs: options.outputs,
-      outputLagBytes: options.outputLagBytes)
-    return try perform("old reports can't be deleted", "old reports are deleted again") {
+      outputLagBytes: options.outputLagBytes, onLag: options.onLag)
+    let isMoreDue = try perform("old reports can't be deleted", "old reports are deleted again") {
       database throws(SQLiteError) in
       try database.connection.transaction { () throws(SQLiteError) in try self.database.noteServed(in: database) }
       return try maintenance.slice(of: database, policy, files, options)
     }
+    counts.withLock { $0.skipped = maintenance.skipped }
+    if maintenance.isOverLag { note(failure: LagPolicy.cause, "packets are refused") }
+    return isMoreDue
   }
 
   /// SQLite's check of a file that is too large to be checked before the start.
@@ -181,7 +196,7 @@ actor SQLitePacketStore: PacketStore {
     guard !isClosed else { throw .unavailable("the collector stops") }
     do throws(SQLiteError) {
       let result = try body(try database.opened())
-      if failure != nil {
+      if failure != nil, !maintenance.isOverLag {
         failureNow.withLock { $0 = nil }
         options.log.faultEnded("collector.store", end)
       }
@@ -213,6 +228,7 @@ actor SQLitePacketStore: PacketStore {
   private func replace(_ cause: String) {
     guard !isClosed else { return }
     reader.closeLater()
+    pageQueries.closeLater()
     do throws(SQLiteError) { try database.replace(for: cause) } catch {
       note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
     }

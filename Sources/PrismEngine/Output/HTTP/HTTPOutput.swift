@@ -25,6 +25,8 @@ struct HTTPOutput: Output {
     var request = PostRequest(
       url: address ?? "", headers: headers(packet), body: body, connectTimeout: connectTimeout,
       timeout: timeout(bodyBytes: body.count))
+    // The ids of many records, which the receipt proves with the rest.
+    if packet.headers.kind == .records { request.answerBytesKept = 1024 * 1024 }
     (request.tls, request.needsNewConnection) = (configuration.tls, packet.needsNewConnection)
     return request
   }
@@ -46,7 +48,8 @@ extension DeliveryOutcome {
     self.init(
       ResponseClass.verdict(answer, to: check, now: now), mayHaveLeft: answer.mayHaveLeft,
       bytesSent: answer.bytesSent, bytesReceived: answer.bytesReceived, duration: answer.duration)
-    guard case .accepted = verdict, case .response(_, let headers, _) = answer.outcome else { return }
+    guard case .accepted = verdict, case .response(_, let headers, let body) = answer.outcome else { return }
+    if check.headers.kind == .records { records = (try? JSONValue(parsing: body)).map { RecordReceipt($0) } }
     receiver = ReceiverFeatures(headers)
     configurationVersion = headers["prism-config-version"].flatMap { Int64($0) }
   }

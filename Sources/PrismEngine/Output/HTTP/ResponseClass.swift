@@ -25,7 +25,7 @@ enum ResponseClass {
     switch verdict {
     case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
     case .accepted: return origin != .beforeRequestEnd
-    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unproven, .cancelled: return true
+    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unproven, .cancelled, .carried: return true
     }
   }
 
@@ -73,20 +73,5 @@ private struct AnswerBody {
     code = value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }
     packetID = value["packetId"]?.string.flatMap { PacketID($0) }
     message = (value["message"]?.string ?? "").cut(atBytes: 512)
-  }
-}
-
-extension String {
-  /// At most `bytesMax` bytes of UTF-8, cut between characters.
-  func cut(atBytes bytesMax: Int) -> String {
-    guard utf8.count > bytesMax else { return self }
-    var result = ""
-    var bytes = 0
-    for character in self {
-      bytes += character.utf8.count
-      if bytes > bytesMax { break }
-      result.append(character)
-    }
-    return result
   }
 }

@@ -292,10 +292,10 @@ extension HTTPExchange {
 
   static func status(_ code: RefusalCode) -> Int {
     switch code {
-    case .badRequest, .unknownNamespace, .unknownType: 400
-    case .gatherOff, .forbidden: 403
+    case .badRequest, .unknownNamespace, .unknownType, .unknownTable, .referenceMissing: 400
+    case .gatherOff, .forbidden, .readOnly: 403
     case .metaTooLarge, .payloadTooLarge: 413
-    case .storeFull, .rateLimited: 429
+    case .storeFull, .rateLimited, .tableFull: 429
     case .busy, .diskFull, .unknown, .internal: 503
     }
   }

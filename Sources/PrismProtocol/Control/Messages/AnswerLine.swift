@@ -24,7 +24,7 @@ public struct AnswerLine: ControlMessage {
   public var report: TailReport?
   /// Reports that a slow reader of `tail` missed.
   public var skipped: Int?
-  /// Of `flush` with `wait`: what no waiting gets going, and whether the time was up first.
+  /// Of `flush` with `wait`, and of `carry`: what no waiting gets going. Of `flush`: whether the time was up first.
   public var held: [HeldReport]?, timedOut: Bool?
   /// The numbers of rows that `remove`, `dead-requeue` and `dead-drop` changed.
   public var removed: Int?, requeued: Int?, dropped: Int?
@@ -34,6 +34,10 @@ public struct AnswerLine: ControlMessage {
   public var path: String?
   /// Of `export`.
   public var meta: ExportedMeta?
+  /// Of `carry`: a file begins, a part of it in base64, and the sum at the end.
+  public var file: CarriedFileReport?, part: String?, carried: CarriedReport?
+  /// The answer to `carry-settle`.
+  public var settled: [SettledReport]?
 
   public init() {}
 
@@ -46,7 +50,8 @@ public struct AnswerLine: ControlMessage {
     .init(ifPresent: "removed", \.removed),
     .init(ifPresent: "requeued", \.requeued), .init(ifPresent: "dropped", \.dropped),
     .init(ifPresent: "configuration", \.configuration), .init(ifPresent: "path", \.path),
-    .init(ifPresent: "meta", \.meta), .init("done", \.done),
+    .init(ifPresent: "meta", \.meta), .init(ifPresent: "file", \.file), .init(ifPresent: "part", \.part),
+    .init(ifPresent: "carried", \.carried), .init(ifPresent: "settled", \.settled), .init("done", \.done),
   ]
 
   /// Why a request was not done.

@@ -20,6 +20,8 @@ public struct NamespaceReport: ControlMessage {
   public var collapsed = 0
   /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
+  /// The tables of records that ever held a record.
+  public var records = NamedValues<RecordTableReport>()
 
   public init() {}
 
@@ -32,7 +34,7 @@ public struct NamespaceReport: ControlMessage {
     .init("state", \.state), .init("circuit", \.circuit), .init("lastSuccess", \.lastSuccess),
     .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
     .init("isPlain", \.isPlain), .init("sampled", \.sampled), .init("collapsed", \.collapsed), .init("meta", \.meta),
-    .init("payload", \.payload),
+    .init("payload", \.payload), .init("records", \.records),
   ]
 }
 

@@ -1,0 +1,109 @@
+import PrismProtocol
+
+/// A request about records as a client wrote it, taken apart; its table is not looked up yet. Pure.
+struct RecordQuestion {
+  private let verb: RecordVerb
+  private let object: [JSONValue.Member]
+  private let bytes: Int
+
+  /// The memory of a request: its fields are held as a tree until they are committed.
+  static func memoryBytes(lineBytes: Int) -> Int { 256 + 8 * lineBytes }
+
+  /// - Throws: `bad_request`.
+  init(_ verb: RecordVerb, _ text: Span<UInt8>) throws(Refusal) {
+    (self.verb, bytes) = (verb, text.count)
+    do {
+      object = try JSONValue(parsing: text.withUnsafeBufferPointer { Array($0) }).object ?? []
+    } catch { throw Refusal(.badRequest, "`\(verb.rawValue)`: \(error.reason)") }
+    for member in object where !known.contains(member.key) {
+      throw Refusal(
+        .badRequest,
+        "unknown field `\(verb.rawValue).\(member.key.prefix(64))`; known are \(known.joined(separator: ", "))")
+    }
+  }
+
+  private var known: [String] {
+    switch verb {
+    case .put, .patch: ["namespace", "table", "id", "fields"]
+    case .delete, .get: ["namespace", "table", "id"]
+    case .list: ["namespace", "table", "after", "limit"]
+    }
+  }
+
+  private func value(_ key: String) -> JSONValue? { object.first { $0.key == key }?.value }
+
+  private func fault(_ key: String, _ rule: String) -> Refusal {
+    Refusal(.badRequest, "`\(verb.rawValue).\(key)` \(rule)")
+  }
+
+  /// Its namespace; `prism` if it names no namespace. - Throws: `bad_request`.
+  func namespace() throws(Refusal) -> String {
+    guard let value = value("namespace") else { return NamespaceName.prism.text }
+    guard let text = value.string else { throw fault("namespace", "must be a string") }
+    return text
+  }
+
+  /// - Throws: `bad_request`.
+  func table() throws(Refusal) -> String {
+    guard let text = value("table")?.string else { throw fault("table", "must be the name of a table") }
+    return text
+  }
+
+  /// - Throws: `bad_request`.
+  func action() throws(Refusal) -> RecordRequest.Action {
+    switch verb {
+    case .put: .put(try id("id"), try fields())
+    case .patch: .patch(try id("id"), try fields())
+    case .delete: .delete(try id("id"))
+    case .get: .get(try id("id"))
+    case .list: .list(after: value("after") == nil ? nil : try id("after"), limit: try limit())
+    }
+  }
+
+  func request(_ namespace: NamespaceName, _ table: RecordTable) throws(Refusal) -> RecordRequest {
+    RecordRequest(namespace: namespace, table: table, action: try action(), bytes: bytes)
+  }
+
+  private func id(_ key: String) throws(Refusal) -> RecordID {
+    guard let id = value(key)?.string.flatMap({ RecordID($0) }) else {
+      throw fault(key, "must be 1 to \(RecordID.bytesMax) visible ASCII characters")
+    }
+    return id
+  }
+
+  private func fields() throws(Refusal) -> JSONValue {
+    guard let fields = value("fields"), fields.object != nil else { throw fault("fields", "must be an object") }
+    return fields
+  }
+
+  private func limit() throws(Refusal) -> Int {
+    guard let value = value("limit") else { return RecordRequest.listDefault }
+    guard let limit = value.int, 1...RecordRequest.listMax ~= limit else {
+      throw fault("limit", "must be 1 to \(RecordRequest.listMax)")
+    }
+    return limit
+  }
+}
+
+extension Session {
+  /// Judges a request about records as a report would be. - Throws: `bad_request`, `unknown_namespace`, `forbidden`,
+  /// `gather_off`, `unknown_table`.
+  mutating func request(_ verb: RecordVerb, _ text: Span<UInt8>) throws(Refusal) -> RecordRequest {
+    let question = try RecordQuestion(verb, text)
+    let name = Array(try question.namespace().utf8)
+    let namespace = try namespace(ScannedString(range: 0..<name.count, hasEscapes: false), in: name.span)
+    guard namespace.isGather || verb == .get || verb == .list else {
+      throw Refusal(.gatherOff, "isGather is off for \(namespace.name)")
+    }
+    let table = try question.table()
+    guard let declared = namespace.records[table] else {
+      let known = namespace.records.keys.sorted().joined(separator: ", ")
+      throw Refusal(
+        .unknownTable,
+        known.isEmpty
+          ? "`records` of \(namespace.name) declares no table"
+          : "the table is not in `records` of \(namespace.name); known are \(known)")
+    }
+    return try question.request(namespace.name, declared)
+  }
+}

@@ -1,0 +1,50 @@
+import CCurl
+
+/// A handle of libcurl for one queue. It keeps its connection.
+final class CurlHandle {
+  /// The answer to a partial success has a few hundred bytes.
+  private static let answerBytesMax = 65_536
+
+  private let easy: UnsafeMutableRawPointer
+
+  init() throws(OutputFailure) {
+    guard let easy = curl_easy_init() else { throw OutputFailure("libcurl has no memory") }
+    self.easy = easy
+  }
+
+  deinit { curl_easy_cleanup(easy) }
+
+  /// Redirects are not followed.
+  /// - Parameter unixSocket: the path of the socket that it goes through; nil: over TCP.
+  /// - Returns: the status, and the beginning of the body.
+  func post(
+    _ body: [UInt8], to url: String, headers: [String], timeout: Duration, unixSocket: String? = nil
+  ) throws(OutputFailure) -> (status: Int, body: [UInt8]) {
+    var list: UnsafeMutablePointer<curl_slist>?
+    for header in headers + ["Expect:"] { list = curl_slist_append(list, header) }
+    defer { curl_slist_free_all(list) }
+    curl_easy_reset(easy)
+    var codes = [
+      prism_curl_set_text(easy, CURLOPT_URL, url), prism_curl_set_headers(easy, list),
+      prism_curl_set_long(easy, CURLOPT_NOSIGNAL, 1), prism_curl_set_long(easy, CURLOPT_PROTOCOLS, 3),
+      prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Int(timeout.components.seconds * 1000)),
+      prism_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)),
+      prism_curl_set_text(easy, CURLOPT_UNIX_SOCKET_PATH, unixSocket),
+    ]
+    var code = CURLE_OK
+    let answer = [UInt8](unsafeUninitializedCapacity: Self.answerBytesMax) { buffer, count in
+      var kept = prism_curl_beginning(bytes: buffer.baseAddress, count: 0, max: buffer.count)
+      code = body.withUnsafeBytes { bytes in
+        withUnsafeMutablePointer(to: &kept) { kept in
+          codes += [prism_curl_set_body(easy, bytes.baseAddress), prism_curl_keep_beginning(easy, kept)]
+          return codes.first { $0 != CURLE_OK } ?? curl_easy_perform(easy)
+        }
+      }
+      count = kept.count
+    }
+    guard code == CURLE_OK else {
+      throw OutputFailure("\(url): \(String(cString: curl_easy_strerror(code)))")
+    }
+    return (prism_curl_status(easy), answer)
+  }
+}

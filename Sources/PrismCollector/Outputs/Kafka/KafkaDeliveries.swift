@@ -1,0 +1,42 @@
+/// Which reports of a page the brokers have answered for. Places count from 0.
+struct KafkaDeliveries {
+  private enum Place { case open, delivered, refused }
+
+  private var places: [Place]
+  /// Delivered or refused.
+  private(set) var answered = 0
+  /// The first message that this producer can't deliver, and why; nil: all may be.
+  private(set) var failure: (place: Int, cause: String, isOfMessage: Bool)?
+
+  init(count: Int) { places = [Place](repeating: .open, count: count) }
+
+  /// The reports from the first one on that need not come again, and how many of them no broker takes.
+  var taken: (count: Int, refused: Int) {
+    let taken = places.prefix { $0 != .open }
+    return (taken.count, taken.count { $0 == .refused })
+  }
+
+  mutating func deliver(_ place: Int) { answer(place, .delivered) }
+
+  /// No broker takes this report, now or later.
+  mutating func refuse(_ place: Int) { answer(place, .refused) }
+
+  private mutating func answer(_ place: Int, _ answer: Place) {
+    guard places.indices.contains(place), places[place] == .open else { return }
+    places[place] = answer
+    answered += 1
+  }
+
+  /// - Parameter isOfMessage: the cause is the message itself, or one of those that were sent with it.
+  mutating func fail(_ place: Int, _ cause: String, isOfMessage: Bool) {
+    failure = failure ?? (place, cause, isOfMessage)
+  }
+
+  /// The failed message is refused for good. - Returns: false: that is not the cause of the failure.
+  mutating func refuseFailed() -> Bool {
+    guard let failed = failure, failed.isOfMessage else { return false }
+    failure = nil
+    refuse(failed.place)
+    return true
+  }
+}

@@ -1,0 +1,10 @@
+/// The rule for reports past `retentionDay` that outputs have not taken, once they have more than `outputLagMByte`.
+public enum LagPolicy: String, Sendable, CaseIterable {
+  /// The oldest are deleted, and counted.
+  case skip
+  /// New packets get 503 until the outputs took enough.
+  case refuse
+
+  /// The answer to a packet under `refuse`.
+  static let cause = "an output is more than outputLagMByte behind, and onLag is refuse"
+}

@@ -1,0 +1,60 @@
+import PrismBase
+
+/// Groups the crashes of a store, in memory: it reads on from where it came to, each time that it is asked, for a bounded time.
+/// After a start it reads all crashes again.
+actor CrashIndex {
+  static let groupsMax = 5000
+  private static let budget: Duration = .milliseconds(500)
+  private static let pageReports = 200
+
+  private(set) var groups: [String: CrashGroup] = [:]
+  /// Crashes whose group found no room.
+  private(set) var leftOut = 0
+  /// A report with a payload arrives twice, once of each kind. These are the newest of them, so that each counts once.
+  private var known = RecentCrashes()
+  /// The last crash that is grouped.
+  private var cursor: Int64 = 0
+  private var reading: Task<Result<Bool, StoreFailure>, Never>?
+
+  /// Reads the crashes that came since. Questions at the same time share one reading.
+  /// - Returns: whether all are read.
+  func refresh(_ store: any PacketStore, time: any TimeSource) async throws(StoreFailure) -> Bool {
+    let task =
+      reading
+      ?? Task {
+        do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
+      }
+    reading = task
+    let result = await task.value
+    reading = nil
+    return try result.get()
+  }
+
+  private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {
+    let started = time.uptime
+    var filter = ReportFilter()
+    (filter.type, filter.limit, filter.hasPayloads) = (CrashReport.type, Self.pageReports, true)
+    while time.uptime - started < Self.budget {
+      filter.after = cursor
+      let page = try await store.page(filter)
+      for report in page { add(CrashReport(report)) }
+      guard let last = page.last else { return true }
+      cursor = last.id
+    }
+    return false
+  }
+
+  private func add(_ crash: CrashReport) {
+    if let other = known.exchange(crash) {
+      guard crash.saysMore(than: other) else { return }
+      groups[other.fingerprint.text]?.remove(other)
+      if groups[other.fingerprint.text]?.count == 0 { groups[other.fingerprint.text] = nil }
+    }
+    let key = crash.fingerprint.text
+    guard groups[key] != nil || groups.count < Self.groupsMax else {
+      leftOut += 1
+      return
+    }
+    groups[key, default: CrashGroup(crash)].add(crash)
+  }
+}

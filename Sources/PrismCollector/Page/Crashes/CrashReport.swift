@@ -1,0 +1,37 @@
+import PrismProtocol
+
+/// The parts of a report that a group of crashes needs.
+struct CrashReport: Sendable {
+  static let type = "appCrash"
+  private static let reasonBytesMax = 200
+
+  let report: Int64
+  let receivedTime: Int64
+  let device: String, namespace: String, reportID: String
+  let app: String, version: String
+  let reason: String
+  var frames: [String]
+  let fingerprint: CrashFingerprint
+  private let hasFrames: Bool, hasPayload: Bool
+
+  init(_ stored: StoredReport) {
+    (report, receivedTime, device, namespace) = (stored.id, stored.receivedTime, stored.device, stored.namespace)
+    reportID = stored.reportID
+    let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
+    let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
+    (app, version) = (word(["APP_NAME"]), word(["APP_VERSION"]))
+    let whole = word(["reason", "signal", "exception", "error", "message"])
+    reason = String(decoding: whole.prefix { $0 != "\n" }.utf8.prefix(Self.reasonBytesMax), as: UTF8.self)
+    frames = CrashStack.frames(meta: meta, payload: stored.payload)
+    (hasFrames, hasPayload) = (!frames.isEmpty, stored.payload != nil)
+    fingerprint = CrashFingerprint(type: stored.type, reason: reason, frames: frames)
+  }
+
+  /// The app with its version.
+  var versionName: String { [app, version].filter { !$0.isEmpty }.joined(separator: " ") }
+
+  /// Whether this row of a report is to be grouped rather than the other one.
+  func saysMore(than other: CrashReport) -> Bool {
+    hasFrames != other.hasFrames ? hasFrames : hasPayload && !other.hasPayload
+  }
+}

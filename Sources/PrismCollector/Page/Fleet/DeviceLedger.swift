@@ -1,0 +1,41 @@
+import PrismProtocol
+
+/// A `Prism-Ledger` as it came: what a sender stored of one namespace and kind, and where it went (docs/packet.md).
+struct DeviceLedger: Sendable, Equatable {
+  static let accounts = ["delivered", "expired", "evicted", "cleared", "dead", "removed"]
+  /// Reports in these are lost.
+  static let lostAccounts = ["expired", "evicted", "cleared", "dead", "removed"]
+
+  private(set) var epoch = ""
+  private(set) var stored = 0
+  private(set) var counts: [String: Int] = [:]
+
+  /// nil: the text is no ledger.
+  init?(_ text: String) {
+    for part in text.split(separator: ";") {
+      let pair = part.split(separator: "=", maxSplits: 1)
+      guard pair.count == 2 else { return nil }
+      if pair[0] == "epoch" {
+        epoch = String(pair[1])
+      } else if let count = Int(pair[1]), (0...Int(Int32.max) * 1024).contains(count) {
+        if pair[0] == "stored" { stored = count } else { counts[String(pair[0])] = count }
+      }
+    }
+  }
+
+  /// Reports that were neither delivered nor lost when the packet was made; below 0 where the accounts don't balance.
+  var waiting: Int { Self.accounts.reduce(stored) { $0 - counts[$1, default: 0] } }
+  var lost: Int { Self.lostAccounts.reduce(0) { $0 + counts[$1, default: 0] } }
+
+  /// nil: it balances.
+  var difference: String? {
+    waiting < 0 ? "the accounts have \(-waiting) reports more than were stored" : nil
+  }
+
+  var json: JSONValue {
+    var members = [JSONValue.Member("epoch", .string(epoch)), JSONValue.Member("stored", .int(stored))]
+    members += Self.accounts.map { JSONValue.Member($0, .int(counts[$0, default: 0])) }
+    members.append(JSONValue.Member("waiting", .int(max(0, waiting))))
+    return .object(members)
+  }
+}

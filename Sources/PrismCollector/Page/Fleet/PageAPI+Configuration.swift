@@ -1,0 +1,31 @@
+import PrismHTTP
+import PrismProtocol
+
+// Remote configuration: what is served, and who has it.
+extension PageAPI {
+  func configurationSummary() async -> JSONValue {
+    guard let remote = collector.remote else { return .null }
+    return [
+      "version": .int(await remote.store.version()), "faults": .int(await remote.store.faults),
+      "devices": .int(await remote.devices.devices), "failed": .int(await remote.devices.failed),
+    ]
+  }
+
+  /// `GET /configuration`
+  func configuration(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let limit = try request.number("limit", in: 1...1000) ?? 100
+    guard let remote = collector.remote else {
+      return Self.json([
+        "served": false, "summary": .null, "namespaces": [], "versions": [], "devices": [], "next": .null,
+      ])
+    }
+    let page = try await remote.devices.page(
+      after: request.http.parameter("after") ?? "", failedOnly: request.http.parameter("failed") == "true",
+      limit: limit)
+    return Self.json([
+      "served": true, "summary": await configurationSummary(),
+      "namespaces": .array(try await remote.store.served()), "versions": .array(try await remote.devices.versions()),
+      "devices": .array(page), "next": page.count == limit ? page.last?["device"] ?? .null : .null,
+    ])
+  }
+}

@@ -1,0 +1,81 @@
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+
+// The fleet: all devices, and the collector itself.
+extension PageAPI {
+  /// Streams that one question reads, those heard of last.
+  private static let streamsMax = 200_000
+
+  private func streams() async throws(CollectorRefusal) -> [DeviceStream] {
+    let queries = try scan.queries
+    return try await ask { () throws(StoreFailure) in
+      try await queries.streams(of: nil, limit: Self.streamsMax)
+    }
+  }
+
+  /// `GET /fleet`
+  func fleet(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let streams = try await streams()
+    let now = collector.time.unixMilliseconds
+    let devices = DeviceSummary.all(of: streams)
+    let seen = { (milliseconds: Int64) in JSONValue.int(devices.count { $0.seenTime > now - milliseconds }) }
+    var accounts: [String: Int] = [:]
+    for ledger in streams.lazy.compactMap(\.ledger).compactMap({ DeviceLedger($0) }) {
+      accounts["stored", default: 0] += ledger.stored
+      accounts["waiting", default: 0] += max(0, ledger.waiting)
+      for (name, count) in ledger.counts { accounts[name, default: 0] += count }
+    }
+    return Self.json([
+      "now": .int(now),
+      "devices": [
+        "total": .int(devices.count), "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
+        "differences": .int(devices.count { $0.differences > 0 }),
+        "isCut": .bool(streams.count == Self.streamsMax),
+      ],
+      "ledger": .object(accounts.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .int($0.value)) }),
+      "packets": Self.counts(collector.counts.outcomes), "refusals": Self.counts(collector.counts.refusals),
+      "outputs": await outputs(now), "store": ["failure": collector.store.failure.map { .string($0) } ?? .null],
+      "configuration": await configurationSummary(),
+      "retentionDays": collector.options.retentionDays.map { .int($0) }
+        ?? .null,
+    ])
+  }
+
+  private static func counts(_ counts: [String: Int]) -> JSONValue {
+    .array(
+      counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map {
+        ["name": .string($0.key), "count": .int($0.value)]
+      })
+  }
+
+  private func outputs(_ now: Int64) async -> JSONValue {
+    var outputs: [JSONValue] = []
+    for output in collector.outputs {
+      let figures = await output.figures
+      let lag = figures.waitingSince.map { max(0, now - $0) / 1000 }
+      outputs.append([
+        "name": .string(output.name), "leading": .bool(figures.isLeading), "delivered": .int(figures.delivered),
+        "refused": .int(figures.refused), "failures": .int(figures.failures),
+        "lagSeconds": figures.isLeading ? .int(lag ?? 0) : .null,
+      ])
+    }
+    return .array(outputs)
+  }
+
+  /// `GET /devices`
+  func devices(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let limit = try request.number("limit", in: 1...1000) ?? 100
+    let after = try request.number("after", in: 0...1_000_000) ?? 0
+    let order = try request.word("sort", DeviceSummary.Order.self) ?? .seen
+    let search = request.http.parameter("search")?.lowercased() ?? ""
+    let found = DeviceSummary.all(of: try await streams()).filter {
+      search.isEmpty || $0.device.lowercased().contains(search)
+    }.sorted { $0.isBefore($1, order) }
+    let page = found.dropFirst(after).prefix(limit)
+    return Self.json([
+      "devices": .array(page.map(\.json)), "total": .int(found.count),
+      "next": after + page.count < found.count ? .int(after + page.count) : .null,
+    ])
+  }
+}

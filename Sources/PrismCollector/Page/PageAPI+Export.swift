@@ -1,0 +1,31 @@
+import PrismHTTP
+import PrismProtocol
+
+// Reports as a file.
+extension PageAPI {
+  private static let exportBytesMax = 32 * 1_048_576
+
+  /// `GET /export`: newest first. `Prism-Next` is there where there are more: the `before` of the next file.
+  func export(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let format = try request.word("format", ExportFormat.self) ?? .ndjson
+    let limit = try request.number("limit", in: 1...10_000) ?? 10_000
+    var wanted = try filter(request)
+    wanted.isNewestFirst = true
+    var (body, count, next) = (format.head, 0, Int64?.none)
+    while count < limit, body.count < Self.exportBytesMax {
+      wanted.limit = min(1000, limit - count)
+      let page = try await page(wanted)
+      for report in page.reports { body += format.line(report) }
+      count += page.reports.count
+      next = page.next
+      guard let next, !page.reports.isEmpty else { break }
+      wanted.before = next
+    }
+    var headers = [
+      (name: "Content-Type", value: format.contentType),
+      (name: "Content-Disposition", value: "attachment; filename=\"reports.\(format.rawValue)\""),
+    ]
+    if let next { headers.append((name: "Prism-Next", value: String(next))) }
+    return HTTPResponse(status: 200, headers: headers, body: body)
+  }
+}

@@ -1,0 +1,62 @@
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+
+// The live tail: server-sent events (HTML's standard, "Server-sent events").
+extension PageAPI {
+  /// Of one answer, so at most a hundred events a second reach a reader.
+  private static let tailEventsMax = 50
+  /// Ids that one look goes back: a filter that matches little reads all of them.
+  private static let tailIDsMax: Int64 = 20_000
+  private static let tailPolls = 20
+  private static let tailInterval: Duration = .milliseconds(500)
+
+  /// `GET /tail`: the answer ends with its first events, or after 10 s. A browser asks again by itself, with the last id.
+  func tail(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    var wanted = try filter(request)
+    (wanted.isNewestFirst, wanted.limit) = (true, Self.tailEventsMax)
+    let given = request.http.header("last-event-id") ?? request.http.parameter("after")
+    let last = given.flatMap { Int64($0) }
+    return try await collector.access.page.tail { () throws(CollectorRefusal) in
+      try await tail(wanted, after: last)
+    }
+  }
+
+  private func tail(_ wanted: ReportFilter, after last: Int64?) async throws(CollectorRefusal) -> HTTPResponse {
+    var cursor = try await newestID()
+    if let last { cursor = min(cursor, last) }
+    for _ in 0..<Self.tailPolls where !collector.access.page.isClosed {
+      let newest = try await newestID()
+      let isSkipping = newest - cursor > Self.tailIDsMax
+      var part = wanted
+      part.after = isSkipping ? newest - Self.tailIDsMax : cursor
+      let page = newest > cursor ? try await self.page(part).reports : []
+      if !page.isEmpty {
+        return Self.events(page, isCut: isSkipping || page.count == Self.tailEventsMax, from: cursor)
+      }
+      cursor = max(cursor, newest)
+      do { try await collector.time.sleep(for: Self.tailInterval) } catch { break }  // the collector stops
+    }
+    return Self.events([], isCut: false, from: cursor)
+  }
+
+  private func newestID() async throws(CollectorRefusal) -> Int64 {
+    let queries = try scan.queries
+    return try await ask { () throws(StoreFailure) in
+      try await queries.windows(ReportFilter()).first?.upperBound ?? 0
+    }
+  }
+
+  /// - Parameter isCut: there may be more than these.
+  private static func events(_ page: [StoredReport], isCut: Bool, from cursor: Int64) -> HTTPResponse {
+    var body = Array("retry: 300\n\n".utf8)
+    if isCut { body += Array("event: cut\ndata: {}\n\n".utf8) }
+    for report in page.reversed() {
+      // JSON text has no line feed of its own but between its members, and a meta may have those.
+      let line = report.jsonText.map { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") ? UInt8(ascii: " ") : $0 }
+      body += Array("id: \(report.id)\nevent: report\ndata: ".utf8) + line + Array("\n\n".utf8)
+    }
+    if page.isEmpty { body += Array("id: \(cursor)\nevent: idle\ndata: {}\n\n".utf8) }
+    return HTTPResponse(status: 200, headers: [("Content-Type", "text/event-stream")], body: body)
+  }
+}

@@ -1,0 +1,88 @@
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+
+/// Answers the page and its API at the reader's address (docs/page.md).
+struct PageAPI: Sendable {
+  static let prefix = "/api/v1"
+
+  let collector: Collector
+
+  init(_ collector: Collector) { self.collector = collector }
+
+  /// Whether the path is the page's or the API's.
+  static func owns(_ path: String) -> Bool {
+    path == prefix || path.hasPrefix(prefix + "/") || PageFile.named(path) != nil
+  }
+
+  /// - Parameter isOwner: it came over the Unix socket, which only the owner can open.
+  func answer(_ request: HTTPRequest, isOwner: Bool) async -> HTTPResponse {
+    var response: HTTPResponse
+    do throws(CollectorRefusal) {
+      if !isOwner { try collector.access.checkHost(request) }
+      if let file = PageFile.named(request.path) { return try file.answer(request) }
+      response = try await call(request, isOwner: isOwner)
+    } catch { response = error.problem }
+    response.headers += Self.headers
+    return response
+  }
+
+  /// An answer of the API is data: no browser may take it for a page, or keep it.
+  private static let headers: [(name: String, value: String)] = [
+    ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
+    ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
+  ]
+
+  private func call(_ request: HTTPRequest, isOwner: Bool) async throws(CollectorRefusal) -> HTTPResponse {
+    let path = request.path.dropFirst(Self.prefix.count)
+    let matching = PageRoutes.all.filter { $0.match(path) != nil }
+    guard let route = matching.first(where: { $0.method == request.method }), let parts = route.match(path) else {
+      guard matching.isEmpty else { throw CollectorRefusal(405, "\(request.method.rawValue) is not for this path") }
+      throw CollectorRefusal(404, "there is nothing at this path of the API; docs/api.yaml lists what there is")
+    }
+    let reader = try await reader(request, route.access, isOwner: isOwner)
+    try request.checkParameters(route.parameters)
+    return try await route.handler(self, PageRequest(http: request, parts: parts, reader: reader))
+  }
+
+  private func reader(
+    _ request: HTTPRequest, _ access: PageRoute.Access, isOwner: Bool
+  ) async throws(CollectorRefusal) -> ReaderIdentity? {
+    if isOwner { return .owner }
+    switch access {
+    case .everybody: return try? await collector.access.reader(request)  // not signed in: nil
+    case .viewer: return try await collector.access.reader(request)
+    case .operator:
+      let reader = try await collector.access.reader(request)
+      guard reader.role == .operator else {
+        throw CollectorRefusal(403, "this changes something: sign in with a token of operatorTokenFile")
+      }
+      try Self.checkChange(request, reader)
+      return reader
+    }
+  }
+
+  /// A page of another origin can make the browser send the session's cookie, but can't read its change token.
+  /// - Throws: 403 without it.
+  static func checkChange(_ request: HTTPRequest, _ reader: ReaderIdentity) throws(CollectorRefusal) {
+    guard let session = reader.session else { return }
+    let given = Array((request.header("x-prism-change") ?? "").utf8)
+    guard TokenAuthenticator.areEqual(given, Array(session.changeToken.utf8)) else {
+      throw CollectorRefusal(403, "a change needs X-Prism-Change with the changeToken of GET /api/v1/session")
+    }
+  }
+
+  // MARK: Answers
+
+  static func json(_ value: JSONValue, headers: [(name: String, value: String)] = []) -> HTTPResponse {
+    HTTPResponse(status: 200, contentType: "application/json", headers: headers, text: value.text + "\n")
+  }
+
+  /// A line of the log for each change: who did what, to what.
+  func note(_ reader: ReaderIdentity?, did what: String, to object: String, from request: HTTPRequest) {
+    collector.log.info(
+      "changed through the page",
+      ["who": reader?.name ?? "", "address": request.peer.address, "did": what, "object": object])
+  }
+}

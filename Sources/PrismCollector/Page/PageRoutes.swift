@@ -1,0 +1,50 @@
+import PrismHTTP
+
+/// All paths of the API.
+enum PageRoutes {
+  static let filter = ["namespace", "type", "device", "kind", "since", "until", "meta"]
+
+  static let all: [PageRoute] = [
+    PageRoute(.get, "/session", .everybody) { api, request throws(CollectorRefusal) in try await api.session(request) },
+    PageRoute(.post, "/session", .everybody) { api, request throws(CollectorRefusal) in try await api.signIn(request) },
+    PageRoute(.post, "/session/end", .everybody) { api, request throws(CollectorRefusal) in
+      try await api.signOut(request)
+    },
+    PageRoute(.get, "/fleet") { api, request throws(CollectorRefusal) in try await api.fleet(request) },
+    PageRoute(.get, "/devices", .viewer, ["search", "sort", "after", "limit"]) {
+      api, request throws(CollectorRefusal) in try await api.devices(request)
+    },
+    PageRoute(.get, "/device", .viewer, ["id"]) { api, request throws(CollectorRefusal) in
+      try await api.device(request)
+    },
+    PageRoute(.get, "/types") { api, request throws(CollectorRefusal) in try await api.types(request) },
+    PageRoute(.get, "/reports", .viewer, filter + ["after", "before", "order", "limit"]) {
+      api, request throws(CollectorRefusal) in try await api.reports(request)
+    },
+    PageRoute(.get, "/reports/{id}") { api, request throws(CollectorRefusal) in try await api.report(request) },
+    PageRoute(.get, "/reports/{id}/payload") { api, request throws(CollectorRefusal) in
+      try await api.payload(request)
+    },
+    PageRoute(.get, "/histogram", .viewer, filter + ["buckets", "by"]) { api, request throws(CollectorRefusal) in
+      try await api.histogram(request)
+    },
+    PageRoute(.get, "/aggregate", .viewer, filter + ["buckets", "by", "key"]) {
+      api, request throws(CollectorRefusal) in try await api.aggregate(request)
+    },
+    PageRoute(.get, "/export", .viewer, filter + ["before", "limit", "format"]) {
+      api, request throws(CollectorRefusal) in try await api.export(request)
+    },
+    PageRoute(.get, "/tail", .viewer, filter + ["after"]) { api, request throws(CollectorRefusal) in
+      try await api.tail(request)
+    },
+    PageRoute(.get, "/crashes", .viewer, ["namespace", "device", "since", "limit"]) {
+      api, request throws(CollectorRefusal) in try await api.crashes(request)
+    },
+    PageRoute(.get, "/crashes/{fingerprint}") { api, request throws(CollectorRefusal) in
+      try await api.crash(request)
+    },
+    PageRoute(.get, "/configuration", .viewer, ["after", "failed", "limit"]) {
+      api, request throws(CollectorRefusal) in try await api.configuration(request)
+    },
+  ]
+}

@@ -1,0 +1,33 @@
+import PrismBase
+import Synchronization
+
+/// The state that all readers of the page share.
+final class PageState: Sendable {
+  /// Of live tails at a time.
+  static let tailsMax = 64
+
+  let reading = ReadGate()
+  let crashes = CrashIndex()
+  private let state = Mutex((tails: 0, isClosed: false))
+
+  /// The collector stops: tails end.
+  func close() { state.withLock { $0.isClosed = true } }
+
+  var isClosed: Bool { state.withLock { $0.isClosed } }
+
+  /// - Throws: 503 where too many tails are open.
+  func tail<Result: Sendable>(
+    _ body: () async throws(CollectorRefusal) -> Result
+  ) async throws(CollectorRefusal) -> Result {
+    let isTaken = state.withLock { state in
+      guard state.tails < Self.tailsMax, !state.isClosed else { return false }
+      state.tails += 1
+      return true
+    }
+    guard isTaken else {
+      throw CollectorRefusal(503, "\(Self.tailsMax) live tails are open; close one", retryAfterSeconds: 5)
+    }
+    defer { state.withLock { $0.tails -= 1 } }
+    return try await body()
+  }
+}

@@ -1,0 +1,95 @@
+import PrismProtocol
+
+/// A condition on one field of a report's meta: `ms >= 100`, `net.code != 200`, `"http.route" ~ /cart`, `stack`.
+///
+/// Numbers are compared with numbers, texts with texts, byte by byte. `=` and `~` never hold for a field that is missing,
+/// nor does `!=`. A path goes through maps only.
+struct MetaCondition: Sendable, Equatable {
+  enum Comparison: String, Sendable, CaseIterable {
+    /// The field is there; it may be null.
+    case exists = ""
+    case equal = "="
+    case notEqual = "!="
+    case less = "<"
+    case atMost = "<="
+    case more = ">"
+    case atLeast = ">="
+    /// The field is a text that contains the value.
+    case contains = "~"
+  }
+
+  /// The fault of a condition's text, in words.
+  struct Fault: Error, Equatable {
+    let reason: String
+  }
+
+  /// Of one question.
+  static let countMax = 8
+  static let pathMax = 8
+  static let valueBytesMax = 1024
+  private static let partBytesMax = 128
+
+  /// Keys, from the outermost map on.
+  let path: [String]
+  let comparison: Comparison
+  /// Empty for `exists`.
+  let value: String
+
+  /// Reads `PATH`, or `PATH OP VALUE`. A key with a dot or another sign in it is written in quotes.
+  init(_ text: String) throws(Fault) {
+    var rest = text[...]
+    path = try Self.path(&rest)
+    Self.skipSpaces(&rest)
+    let signs = Comparison.allCases.filter { $0 != .exists && rest.hasPrefix($0.rawValue) }
+    comparison = signs.max { $0.rawValue.count < $1.rawValue.count } ?? .exists
+    rest = rest.dropFirst(comparison.rawValue.count)
+    Self.skipSpaces(&rest)
+    guard comparison != .exists || rest.isEmpty else {
+      throw Fault(reason: "needs one of = != < <= > >= ~ behind its key")
+    }
+    while rest.last == " " { rest = rest.dropLast() }
+    value = String(rest)
+    guard value.utf8.count <= Self.valueBytesMax, !value.utf8.contains(0) else {
+      throw Fault(reason: "has a value of over \(Self.valueBytesMax) bytes, or with a zero byte")
+    }
+  }
+
+  private static func skipSpaces(_ rest: inout Substring) { rest = rest.drop { $0 == " " } }
+
+  private static func path(_ rest: inout Substring) throws(Fault) -> [String] {
+    var path: [String] = []
+    repeat {
+      if !path.isEmpty { rest.removeFirst() }
+      skipSpaces(&rest)
+      path.append(try part(&rest))
+    } while rest.first == "."
+    guard path.count <= pathMax else { throw Fault(reason: "has over \(pathMax) keys in its path") }
+    return path
+  }
+
+  private static func part(_ rest: inout Substring) throws(Fault) -> String {
+    let isQuoted = rest.first == "\""
+    if isQuoted { rest = rest.dropFirst() }
+    let part = rest.prefix { isQuoted ? $0 != "\"" : !"=!<>~. \"".contains($0) }
+    rest = rest[part.endIndex...]
+    if isQuoted {
+      guard rest.first == "\"" else { throw Fault(reason: "lacks the second quote of a key") }
+      rest = rest.dropFirst()
+    }
+    guard (1...partBytesMax).contains(part.utf8.count),
+      part.utf8.allSatisfy({ $0 >= UInt8(ascii: " ") && $0 != UInt8(ascii: "\\") })
+    else { throw Fault(reason: "needs keys of 1 to \(partBytesMax) bytes without \\ and control characters") }
+    return String(part)
+  }
+
+  /// The value as a number, if it is one that every store can compare.
+  var number: String? {
+    guard case .number(let text)? = try? JSONValue(parsing: Array(value.utf8)), Double(text)?.isFinite == true else {
+      return nil
+    }
+    return text
+  }
+
+  /// The last key in quotes. Stores look for it in a meta's text before they parse it.
+  var quotedKey: String { "\"\(path.last ?? "")\"" }
+}

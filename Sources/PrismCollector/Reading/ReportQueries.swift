@@ -1,0 +1,24 @@
+/// The questions of the page to a store, beside whole reports. Each call reads one window of ids, so that a question over many
+/// reports can end in time and say how far it came.
+protocol ReportQueries: Sendable {
+  /// Windows of ids, from the newest to the oldest, that hold every report of the filter. A clock of the collector that went
+  /// back may leave out reports at the edges of `since` and `until`.
+  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>]
+
+  /// When the first report from this id on was received; nil if there is no such report.
+  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64?
+
+  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount]
+
+  /// The numbers of a field of the meta; reports without a number there are left out.
+  /// - Parameter path: keys, from the outermost map on.
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
+  ) async throws(StoreFailure) -> [ReportNumber]
+
+  /// Those of one device, or of all, the ones heard of last first.
+  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream]
+
+  /// By namespace and name.
+  func types(limit: Int) async throws(StoreFailure) -> [TypeName]
+}

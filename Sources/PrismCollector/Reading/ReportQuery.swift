@@ -1,0 +1,103 @@
+import PrismBase
+import PrismSQLite
+
+/// The reports that a person or a program asks for, read from the store, whether the collector runs or not.
+public struct ReportQuery: Sendable {
+  /// The reason why a question is not answered, and the exit code.
+  public struct Fault: Error, Equatable {
+    /// In words, with what is allowed.
+    public let message: String
+    /// 64 for the question, 69 for the store.
+    public let exitCode: Int32
+  }
+
+  private static let limits = 1...1_000_000_000
+
+  private var filter = ReportFilter()
+  private var left = 1000
+  private var format = ExportFormat.ndjson
+
+  public init() {}
+
+  /// Takes one option of the command line. - Parameter name: without its dashes.
+  /// - Throws: a value that is not allowed.
+  public mutating func take(_ name: String, _ value: String) throws(Fault) {
+    switch name {
+    case "namespace": filter.namespace = value
+    case "type": filter.type = value
+    case "device": filter.device = value
+    case "kind": filter.kind = value
+    case "since": filter.since = try Self.time(name, value)
+    case "until": filter.until = try Self.time(name, value)
+    case "newest": filter.isNewestFirst = true
+    case "meta": try add(value)
+    case "limit":
+      guard let limit = Int(value), Self.limits.contains(limit) else {
+        throw Fault(message: "--limit: must be 1 to \(Self.limits.upperBound)", exitCode: 64)
+      }
+      left = limit
+    default:
+      guard let format = ExportFormat(rawValue: value) else {
+        throw Fault(message: "--\(name): must be ndjson or csv", exitCode: 64)
+      }
+      self.format = format
+    }
+  }
+
+  private mutating func add(_ text: String) throws(Fault) {
+    guard filter.metas.count < MetaCondition.countMax else {
+      throw Fault(message: "--meta: at most \(MetaCondition.countMax) conditions are taken", exitCode: 64)
+    }
+    do throws(MetaCondition.Fault) { filter.metas.append(try MetaCondition(text)) } catch {
+      throw Fault(message: "--meta: a condition \(error.reason); write it as 'KEY.KEY >= VALUE'", exitCode: 64)
+    }
+  }
+
+  private static func time(_ name: String, _ text: String) throws(Fault) -> Int64 {
+    if let milliseconds = Int64(text), milliseconds >= 0 { return milliseconds }
+    throw Fault(message: "--\(name): must be milliseconds since 1970, as `date +%s%3N` prints them", exitCode: 64)
+  }
+
+  /// Reads page after page. - Parameter write: takes a part of the answer; false ends the reading.
+  public consuming func run(_ options: CollectorOptions, write: ([UInt8]) -> Bool) async throws(Fault) {
+    let reader = StoreReader(options)
+    if format == .csv, !write(format.head) { return }
+    while left > 0 {
+      filter.limit = min(left, ReportFilter.limits.upperBound)
+      let page: [StoredReport]
+      do throws(StoreFailure) { page = try await reader.page(filter) } catch {
+        throw Fault(message: "the store can't be read: \(error)", exitCode: 69)
+      }
+      guard let last = page.last else { return }
+      let text = page.flatMap { format.line($0) }
+      guard write(text) else { return }
+      left -= page.count
+      if filter.isNewestFirst { filter.before = last.id } else { filter.after = last.id }
+    }
+  }
+}
+
+/// Reads a store without opening it for packets.
+private enum StoreReader {
+  case sqlite(ReportReader)
+  case postgreSQL(PostgreSQLReader)
+
+  init(_ options: CollectorOptions) {
+    if let target = options.store {
+      self = .postgreSQL(PostgreSQLReader(PostgreSQLSetup(target: target, deadline: .seconds(300))))
+    } else {
+      self = .sqlite(ReportReader(path: DatabaseFiles(folder: options.state).path, vfs: nil))
+    }
+  }
+
+  func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
+    switch self {
+    case .sqlite(let reader):
+      do throws(SQLiteError) { return try await reader.page(filter) } catch { throw .unavailable(error.description) }
+    case .postgreSQL(let reader):
+      do throws(PostgreSQLSetup.Refusal) { return try await reader.page(filter) } catch {
+        throw .unavailable(error.description)
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import PrismHTTP
+import PrismProtocol
+
+// Serves records to their readers: `GET /records?namespace=&table=` with `device`, `id`, `after` and `limit`.
+extension Collector {
+  func records(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let filter = try RecordFilter(request)
+    let page: [CollectedRecord]
+    do throws(StoreFailure) { page = try await store.records(filter) } catch { throw CollectorRefusal.unreadable }
+    var body = Array(#"{"records":["#.utf8)
+    for (index, record) in page.enumerated() {
+      if index > 0 { body.append(UInt8(ascii: ",")) }
+      body += record.jsonText
+    }
+    body += Array("],\"next\":\(page.last.map { String($0.serverID) } ?? "null")}\n".utf8)
+    return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
+  }
+}
+
+extension RecordFilter {
+  /// - Throws: 400 naming the parameter that is missing or wrong.
+  init(_ request: HTTPRequest) throws(CollectorRefusal) {
+    try request.checkParameters(["namespace", "table", "device", "id", "after", "limit"])
+    guard let namespace = request.parameter("namespace").flatMap({ NamespaceName($0) }) else {
+      throw CollectorRefusal(400, "namespace must be the name of a namespace")
+    }
+    guard let table = request.parameter("table").flatMap({ RecordTableName($0) }) else {
+      throw CollectorRefusal(400, "table must be the name of a table of records")
+    }
+    (self.namespace, self.table, device) = (namespace, table, request.parameter("device"))
+    if let text = request.parameter("id") {
+      guard let id = RecordID(text) else { throw CollectorRefusal(400, "id must be that of a record") }
+      self.id = id
+    }
+    if let text = request.parameter("after") {
+      guard let after = Int64(text), after >= 0 else { throw CollectorRefusal(400, "after must be a whole number") }
+      self.after = after
+    }
+    if let text = request.parameter("limit") {
+      guard let limit = Int(text), 1...Self.limitMax ~= limit else {
+        throw CollectorRefusal(400, "limit must be 1 to \(Self.limitMax)")
+      }
+      self.limit = limit
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import PrismProtocol
+
+/// The operations of a packet of the kind `records`, in their order.
+struct RecordPacket: Sendable {
+  let operations: [RecordOperation]
+
+  /// nil for a packet of another kind. - Throws: 422 naming the line that is no operation.
+  init?(_ packet: OpenedPacket) throws(CollectorRefusal) {
+    guard packet.delivery.context.kind == .records else { return nil }
+    var operations: [RecordOperation] = []
+    operations.reserveCapacity(packet.rows.count)
+    for (index, row) in packet.rows.enumerated() {
+      guard let operation = RecordOperation(line: Array(packet.meta(row))) else {
+        throw CollectorRefusal(422, code: .metaSyntax, "line \(index) is no operation on a record")
+      }
+      operations.append(operation)
+    }
+    self.operations = operations
+  }
+}

@@ -1,0 +1,123 @@
+import PrismBase
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+/// `prismctl carry`: packets into files, and their receipts back (docs/carrying.md).
+struct CarryCommands {
+  typealias Refused = ControlHandler.Refused
+
+  private static let pollInterval: Duration = .milliseconds(20)
+
+  let handler: ControlHandler
+  private var engine: Engine { handler.engine }
+
+  init(_ handler: ControlHandler) { self.handler = handler }
+
+  /// `{"file":{"name","bytes"}}`, then `{"part":base64}` until the file is whole; so for each packet. The last line has
+  /// `carried`, the sum, and `held`, the namespaces of which nothing may leave. It goes as fast as its reader.
+  func carry(_ request: ControlRequest, _ note: ControlLog) -> AsyncStream<JSONValue> {
+    let carrier = Carrier()
+    let reader = CarryReader(carrier)
+    let task = Task {
+      do throws(Refused) {
+        let end = try await carry(request, to: carrier)
+        note.write([.init("carried", .int(await carrier.taken.packets))])
+        await carrier.finish(.object(end + [.init("done", true)]))
+      } catch {
+        note.write(failure: error.message)
+        await carrier.finish(error.json)
+      }
+    }
+    return AsyncStream(unfolding: { await reader.carrier.next() }, onCancel: { task.cancel() })
+  }
+
+  private func carry(_ request: ControlRequest, to carrier: Carrier) async throws(Refused) -> [JSONValue.Member] {
+    let only = try handler.namespace(request)
+    let pipelines = await engine.pipelines.filter { only == nil || $0.key == only }
+    guard only == nil || !pipelines.isEmpty else { throw handler.unknown(only) }
+    var held: [HeldReport] = []
+    for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
+      if let cause = await carry(pipeline, to: carrier) { held.append(HeldReport(namespace: name.text, cause: cause)) }
+    }
+    return [.init("carried", await carrier.taken.controlJSON), .init("held", held.controlJSON)]
+  }
+
+  /// - Returns: why not everything that waits was written; nil if it was, or if there was nothing.
+  private func carry(_ pipeline: NamespacePipeline, to carrier: Carrier) async -> String? {
+    if let gate = await PipelineCarrying.begin(pipeline, to: carrier) { return gate.reason }
+    var cause: String?
+    while !(await carrier.hasNoReader), !(await PipelineCarrying.hasAll(pipeline)) {
+      cause = storeFault
+      guard cause == nil, (try? await engine.parts.time.sleep(for: Self.pollInterval)) != nil else { break }
+    }
+    if await PipelineCarrying.isFull(pipeline) {
+      cause = "\(InFlightQueue.carriedPacketsMax) packets are out: settle some, and carry again"
+    }
+    await PipelineCarrying.end(pipeline)
+    return cause
+  }
+
+  private var storeFault: String? {
+    let health = engine.storeHealth
+    return health.state == .failing ? "the store fails: \(health.cause ?? "no cause is known")" : nil
+  }
+
+  // MARK: Receipts
+
+  /// Settles packets by lines of `receipts.ndjson`. Answers once what they changed is in the store.
+  func settle(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
+    guard let lines = request["answers"]?.array else { throw Refused(64, "carry-settle: a list `answers` is missing") }
+    var settled: [SettledReport] = []
+    var touched: [(NamespacePipeline, RowKind)] = []
+    for line in lines {
+      guard let answer = CarriedAnswer(json: line) else {
+        throw Refused(64, "carry-settle: an answer is no line of \(CarriedAnswer.fileName)")
+      }
+      let state = await settle(answer, &touched)
+      settled.append(SettledReport(answer.headers, state))
+    }
+    for (pipeline, kind) in touched { try await wait { await PipelineCarrying.hasSettled(pipeline, kind) } }
+    return [.init("settled", settled.controlJSON)]
+  }
+
+  private func settle(_ answer: CarriedAnswer, _ touched: inout [(NamespacePipeline, RowKind)]) async -> CarriedState {
+    let headers = answer.headers
+    guard let pipeline = await engine.pipelines[headers.namespace] else { return .unknown }
+    do throws(Refused) {
+      try await wait { await PipelineCarrying.isReadyToSettle(pipeline, headers.kind) }
+    } catch { return .kept(error.message) }
+    touched.append((pipeline, headers.kind))
+    return await PipelineCarrying.returned(pipeline, answer)
+  }
+
+  /// - Throws: 69 if the daemon stops, or the store fails.
+  private func wait(until isDone: () async -> Bool) async throws(Refused) {
+    while !(await isDone()) {
+      if let storeFault { throw Refused(69, storeFault) }
+      do { try await engine.parts.time.sleep(for: Self.pollInterval) } catch {
+        throw Refused(69, "the daemon is stopping")
+      }
+    }
+  }
+}
+
+/// Ends the carrying with the stream that reads it.
+private final class CarryReader: Sendable {
+  let carrier: Carrier
+
+  init(_ carrier: Carrier) { self.carrier = carrier }
+
+  deinit {
+    let carrier = carrier
+    Task { await carrier.close() }
+  }
+}
+
+extension SettledReport {
+  fileprivate init(_ headers: PacketHeaders, _ state: CarriedState) {
+    self.init()
+    (packetId, namespace, kind) = (headers.packetID.description, headers.namespace.text, headers.kind.name)
+    (self.state, cause) = (state.name, state.reason)
+  }
+}

@@ -1,0 +1,37 @@
+/// A table of records in `NamespaceReport`. `put` is the sum of the counts behind it (docs/records.md).
+public struct RecordTableReport: ControlMessage {
+  /// Records in the table, those that wait for their deletion among them.
+  public var records = 0
+  /// Changes that programs ever made: puts, patches and deletions.
+  public var put = 0
+  /// Changes that the server carried out.
+  public var confirmed = 0
+  /// Changes that became part of a later one before they were sent.
+  public var merged = 0
+  /// Changes that wait for an operation.
+  public var waiting = 0
+  /// Changes whose operation has no answer yet.
+  public var inFlight = 0
+  /// Changes that the server refused.
+  public var refused = 0
+  /// Changes that were lost with a damaged database.
+  public var corrupt = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<RecordTableReport>] = [
+    .init("records", \.records), .init("put", \.put), .init("confirmed", \.confirmed), .init("merged", \.merged),
+    .init("waiting", \.waiting), .init("inFlight", \.inFlight), .init("refused", \.refused),
+    .init("corrupt", \.corrupt),
+  ]
+}
+
+extension RecordTableReport {
+  /// The counts that `put` is the sum of, with their words; those that are 0 left out.
+  public var parts: [(word: String, count: Int)] {
+    [
+      ("confirmed", confirmed), ("merged", merged), ("waiting", waiting), ("in flight", inFlight), ("refused", refused),
+      ("corrupt", corrupt),
+    ].filter { $0.1 > 0 }
+  }
+}

@@ -1,0 +1,50 @@
+/// The answer to a packet of operations, beside its receipt: the ids that the server gave, and the operations that it
+/// refused (docs/records.md, "The answer").
+public struct RecordReceipt: Equatable, Sendable {
+  /// An operation that the server refused for good.
+  public struct Refused: Equatable, Sendable {
+    /// The operation's `op`.
+    public var op: String
+    /// The server's own words, cut at 512 bytes.
+    public var message: String
+    public init(op: String, message: String) { (self.op, self.message) = (op, message) }
+  }
+
+  /// The server's id of each record, by table and local id.
+  public var ids: [RecordTableName: [RecordID: RecordID]]
+  /// The others were carried out.
+  public var refused: [Refused]
+
+  public init(ids: [RecordTableName: [RecordID: RecordID]] = [:], refused: [Refused] = []) {
+    (self.ids, self.refused) = (ids, refused)
+  }
+
+  /// Reads the body of an answer. A member of another kind is ignored: the receipt alone settles the packet.
+  public init(_ body: JSONValue) {
+    self.init()
+    for table in body["ids"]?.object ?? [] {
+      guard let name = RecordTableName(table.key) else { continue }
+      for member in table.value.object ?? [] {
+        guard let id = RecordID(member.key), let given = member.value.string.flatMap({ RecordID($0) }) else { continue }
+        ids[name, default: [:]][id] = given
+      }
+    }
+    for item in body["refused"]?.array ?? [] {
+      guard let op = item["op"]?.string else { continue }
+      refused.append(Refused(op: op, message: (item["message"]?.string ?? "").cut(atBytes: 512)))
+    }
+  }
+
+  /// The members of the answer's body, in a fixed order: a packet that comes again gets the same bytes.
+  public var members: [JSONValue.Member] {
+    let tables = ids.sorted { $0.key < $1.key }.map { table in
+      JSONValue.Member(
+        table.key.text,
+        .object(table.value.sorted { $0.key < $1.key }.map { .init($0.key.text, .string($0.value.text)) }))
+    }
+    return [
+      .init("ids", .object(tables)),
+      .init("refused", .array(refused.map { ["op": .string($0.op), "message": .string($0.message)] })),
+    ]
+  }
+}

@@ -1,0 +1,35 @@
+/// A request of the ingest socket about records, with its table as the namespace declares it.
+public struct RecordRequest: Sendable {
+  /// The kind of request.
+  public enum Action: Sendable {
+    /// Sets all fields: an object.
+    case put(RecordID, JSONValue)
+    /// Changes fields by a JSON Merge Patch: an object.
+    case patch(RecordID, JSONValue)
+    case delete(RecordID)
+    /// By the local or the server's id.
+    case get(RecordID)
+    /// Records by ascending id, behind `after`.
+    case list(after: RecordID?, limit: Int)
+  }
+
+  /// Bytes of a record's fields at most, as JSON without white space.
+  public static let fieldsBytesMax = 10_240
+  /// Records of one `list` at most.
+  public static let listMax = 1000
+  /// Records of one `list` unless the request says another number.
+  public static let listDefault = 100
+
+  /// The namespace of the table.
+  public var namespace: NamespaceName
+  /// The table as it is declared.
+  public var table: RecordTable
+  /// The request itself.
+  public var action: Action
+  /// Bytes of the request line.
+  public var bytes: Int
+
+  public init(namespace: NamespaceName, table: RecordTable, action: Action, bytes: Int) {
+    (self.namespace, self.table, self.action, self.bytes) = (namespace, table, action, bytes)
+  }
+}

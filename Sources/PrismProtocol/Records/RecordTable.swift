@@ -1,0 +1,26 @@
+/// A table of records as a namespace declares it (docs/records.md).
+public struct RecordTable: Equatable, Sendable {
+  /// Records that a table may hold at most, by the configuration.
+  public static let recordsMax = 1_000_000
+  /// Fields that may refer to a record: each may become longer by a server's id.
+  public static let referencesMax = 16
+
+  /// The name of the table.
+  public var name: RecordTableName
+  /// The side that changes its records.
+  public var direction: RecordDirection
+  /// The most records here, records that wait for their deletion among them: 1 to 1,000,000.
+  public var maxRecord: Int
+  /// Its changes leave on unmetered networks only; nil: as the namespace says.
+  public var onlyWifi: Bool?
+  /// Fields that hold the id of a record, and the table of that record. The tables are declared beside this one.
+  public var references: [String: RecordTableName]
+
+  public init(
+    _ name: RecordTableName, direction: RecordDirection = .up, maxRecord: Int = 10_000, onlyWifi: Bool? = nil,
+    references: [String: RecordTableName] = [:]
+  ) {
+    (self.name, self.direction, self.maxRecord) = (name, direction, maxRecord)
+    (self.onlyWifi, self.references) = (onlyWifi, references)
+  }
+}

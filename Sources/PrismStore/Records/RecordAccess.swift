@@ -1,0 +1,91 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Reads and writes single records in one transaction, and keeps the ledgers of their tables.
+struct RecordAccess: StoreOperations {
+  let transaction: StoreTransaction
+  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+
+  // MARK: Reading
+
+  /// nil if nothing was ever stored in the table.
+  func table(_ name: RecordTableName, of namespace: NamespaceName) -> Int? {
+    state.names.number(of: namespace).flatMap { state.records.number(name, namespace: $0) }
+  }
+
+  /// By its local id; a tombstone, too.
+  func record(_ id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
+    try first(.find, table, id)
+  }
+
+  /// By its local or its server's id; a tombstone, too.
+  func record(named id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
+    if let record = try first(.find, table, id) { return record }
+    return try first(.findServerID, table, id)
+  }
+
+  private func first(_ name: RecordStatement, _ table: Int, _ id: RecordID) throws(SQLiteError) -> RecordRow? {
+    let find = try transaction.statement(.records(name))
+    find.bind(":tab", table)
+    find.bind(":id", id.text)
+    return try read(find)
+  }
+
+  func record(_ number: Int64) throws(SQLiteError) -> RecordRow? {
+    let find = try transaction.statement(.records(.byNumber))
+    find.bind(":number", number)
+    return try read(find)
+  }
+
+  /// - Throws: `invalidContent` if the row is not what was written.
+  private func read(_ find: SQLiteStatement) throws(SQLiteError) -> RecordRow? {
+    defer { find.reset() }
+    guard let row = try find.next(of: RecordRow.Column.self) else { return nil }
+    guard let record = RecordRow(row) else { throw .invalidContent }
+    return record
+  }
+
+  // MARK: Writing
+
+  /// The table's number; the first change gives it one.
+  func number(of name: RecordTableName, in namespace: NamespaceName) throws(SQLiteError) -> Int {
+    let number = try transaction.number(of: namespace)
+    if let known = state.records.number(name, namespace: number) { return known }
+    let table = RecordTableRow(number: state.records.nextTable, namespace: number, name: name)
+    state.records.add(table)
+    state.records.touched.insert(table.number)
+    return table.number
+  }
+
+  /// Inserts a record that was changed here for the first time, or writes one again.
+  func write(_ record: inout RecordRow) throws(SQLiteError) {
+    if record.number == 0 {
+      record.number = state.records.nextPosition()
+      state.records[record.table].records += 1
+      try transaction.statement(.records(.insert)).run(inserting: record)
+    } else {
+      try transaction.statement(.records(.replace)).run(inserting: record)
+    }
+  }
+
+  func remove(_ record: RecordRow) throws(SQLiteError) {
+    let remove = try transaction.statement(.records(.remove))
+    remove.bind(":number", record.number)
+    try remove.run()
+    state.records[record.table].records -= 1
+  }
+
+  /// Writes the ledgers of the tables that the transaction changed.
+  func writeTables() throws(SQLiteError) {
+    guard !state.records.touched.isEmpty else { return }
+    let write = try transaction.statement(.records(.writeTable))
+    let position = state.records.position
+    for number in state.records.touched.sorted() {
+      state.records[number].position = position
+      let table = state.records[number]
+      guard table.isPossible else { throw .invalidContent }
+      try write.run(inserting: table)
+    }
+    state.records.touched = []
+  }
+}

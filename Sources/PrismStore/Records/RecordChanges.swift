@@ -1,0 +1,149 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Carries out what programs ask for: puts, patches, deletions, reading. A change that changes nothing writes nothing.
+struct RecordChanges: StoreOperations {
+  /// Bytes of fields in one answer to `list`, after which the page ends.
+  private static let pageBytesMax = 192 * 1024
+
+  let transaction: StoreTransaction
+  private let access: RecordAccess
+
+  init(_ transaction: StoreTransaction) {
+    (self.transaction, access) = (transaction, RecordAccess(transaction))
+  }
+
+  /// The answer counts once the transaction is committed.
+  func carryOut(_ request: RecordRequest) throws(SQLiteError) -> RecordOutcome {
+    switch request.action {
+    case .put(let id, let fields): try change(id, request) { _ in fields }
+    case .patch(let id, let patch): try change(id, request) { ($0 ?? .object([])).merged(with: patch) }
+    case .delete(let id): try delete(id, request)
+    case .get(let id): RecordOutcome(.record(try record(id, request)))
+    case .list(let after, let limit): RecordOutcome(try list(after, limit, request))
+    }
+  }
+
+  // MARK: Changing
+
+  /// - Parameter fields: the new ones, from those before; nil: there is no such record.
+  private func change(
+    _ id: RecordID, _ request: RecordRequest, _ fields: (JSONValue?) -> JSONValue
+  ) throws(SQLiteError) -> RecordOutcome {
+    let known = access.table(request.table.name, of: request.namespace)
+    let stored = if let known { try access.record(id, in: known) } else { RecordRow?.none }
+    let before = stored.flatMap { $0.isThere ? try? JSONValue(parsing: $0.fields) : nil }
+    let after = fields(before)
+    if let stored, let before, before.says(the: after) { return RecordOutcome(.stored(version: stored.version)) }
+    let bytes = after.bytes
+    guard bytes.count <= RecordRequest.fieldsBytesMax else {
+      return RecordOutcome(.refused(Self.tooLarge(bytes.count)))
+    }
+    if let refusal = try refusal(of: after, request) { return RecordOutcome(.refused(refusal)) }
+    let held = known.map { state.records[reading: $0].records } ?? 0
+    guard stored != nil || held < request.table.maxRecord else {
+      return RecordOutcome(.refused(Self.full(request.table)))
+    }
+    let table = try access.number(of: request.table.name, in: request.namespace)
+    var record = stored ?? RecordRow(table: table, id: id, fields: [])
+    record.fields = bytes
+    try apply(to: &record) { $0.put() }
+    return RecordOutcome(.stored(version: record.version), hasChanged: true)
+  }
+
+  private func delete(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> RecordOutcome {
+    guard let table = access.table(request.table.name, of: request.namespace),
+      var record = try access.record(id, in: table), record.isThere
+    else { return RecordOutcome(.stored(version: nil)) }
+    if record.standing.sent == nil, !record.standing.isKnown {
+      count(record.standing, nil, in: table)
+      try access.remove(record)
+    } else {
+      try apply(to: &record) { _ = $0.delete() }
+    }
+    return RecordOutcome(.stored(version: nil), hasChanged: true)
+  }
+
+  private func apply(to record: inout RecordRow, _ change: (inout RecordStanding) -> Void) throws(SQLiteError) {
+    let before = record.number == 0 ? nil : record.standing
+    // A new record begins as one that waits.
+    if before != nil { change(&record.standing) }
+    if before?.isWaiting != true { record.position = state.records.nextPosition() }
+    record.version += 1
+    record.changedTime = transaction.unixMilliseconds
+    record.refusal = nil
+    count(before, record.standing, in: record.table)
+    try access.write(&record)
+  }
+
+  /// Counts one change. A change that waited before is merged into it.
+  private func count(_ before: RecordStanding?, _ after: RecordStanding?, in table: Int) {
+    state.records[table].ledger.stored += 1
+    state.records[table].generation += 1
+    if before?.isWaiting == true { state.records[table].ledger.move(1, from: .waiting, to: .removed) }
+    state.records[table].ledger[after?.isWaiting == true ? .waiting : .removed] += 1
+  }
+
+  // MARK: Refusals
+
+  /// A reference must name a record of its table, or one that is being deleted.
+  private func refusal(of fields: JSONValue, _ request: RecordRequest) throws(SQLiteError) -> Refusal? {
+    for (field, name) in request.table.references.sorted(by: { $0.key < $1.key }) {
+      guard let value = fields[field], !value.isNull else { continue }
+      guard let text = value.string, let id = RecordID(text) else {
+        return Refusal(.badRequest, "`fields.\(field)` refers to the table \(name): give a record's id, or null")
+      }
+      let table = access.table(name, of: request.namespace)
+      let isThere = if let table { try access.record(named: id, in: table) != nil } else { false }
+      guard isThere else {
+        return Refusal(
+          .referenceMissing, "`fields.\(field)` refers to a record that is not in the table \(name); put that one first"
+        )
+      }
+    }
+    return nil
+  }
+
+  private static func tooLarge(_ bytes: Int) -> Refusal {
+    Refusal(
+      .badRequest, "`fields` would have \(bytes) bytes; at most \(RecordRequest.fieldsBytesMax) are taken")
+  }
+
+  private static func full(_ table: RecordTable) -> Refusal {
+    Refusal(
+      .tableFull,
+      "the table \(table.name) holds \(table.maxRecord) records, as its maxRecord allows; delete some, or raise it",
+      retryMilliseconds: 10_000)
+  }
+
+  // MARK: Reading
+
+  private func record(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> StoredRecord? {
+    guard let table = access.table(request.table.name, of: request.namespace),
+      let record = try access.record(named: id, in: table), record.isThere
+    else { return nil }
+    return record.value
+  }
+
+  private func list(_ after: RecordID?, _ limit: Int, _ request: RecordRequest) throws(SQLiteError) -> RecordAnswer {
+    guard let table = access.table(request.table.name, of: request.namespace) else {
+      return .list([], generation: 0, isMore: false)
+    }
+    let page = try transaction.statement(.records(.page))
+    defer { page.reset() }
+    page.bind(":tab", table)
+    page.bind(":after", after?.text ?? "")
+    var (records, bytes): ([StoredRecord], Int) = ([], 0)
+    let generation = state.records[reading: table].generation
+    while let row = try page.next(of: RecordRow.Column.self) {
+      guard let record = RecordRow(row) else { throw .invalidContent }
+      guard record.isThere else { continue }
+      bytes += record.fields.count + record.id.text.utf8.count
+      guard records.count < limit, records.isEmpty || bytes <= Self.pageBytesMax else {
+        return .list(records, generation: generation, isMore: true)
+      }
+      records.append(record.value)
+    }
+    return .list(records, generation: generation, isMore: false)
+  }
+}

@@ -1,0 +1,227 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Packets of operations: made of waiting changes, read again, and settled.
+struct RecordPackets: StoreOperations {
+  let transaction: StoreTransaction
+  private let access: RecordAccess
+
+  init(_ transaction: StoreTransaction) {
+    (self.transaction, access) = (transaction, RecordAccess(transaction))
+  }
+
+  // MARK: Claiming
+
+  /// - Returns: nil if no change may leave now.
+  func take(_ claim: Claim) throws(SQLiteError) -> ClaimedPacket? {
+    guard let records = claim.records, let namespace = state.names.number(of: claim.namespace) else { return nil }
+    var selection = RecordSelection(claim, records, access)
+    try selection.choose()
+    guard !selection.choices.isEmpty else { return nil }
+    var lines: [[UInt8]] = []
+    for choice in selection.choices { lines.append(try freeze(choice, claim.packetID, place: lines.count)) }
+    let packets = state.records.packets[namespace] ?? []
+    let packet = RecordPacketRow(
+      id: claim.packetID, namespace: namespace, position: (packets.last?.position ?? 0) + 1,
+      createdTime: claim.unixMilliseconds,
+      header: state.records.ledger(of: namespace).header(epoch: transaction.memory.epoch.text), items: lines.count)
+    try transaction.statement(.records(.insertPacket)).run(inserting: packet)
+    state.records.packets[namespace, default: []].append(packet)
+    return claimed(packet, lines)
+  }
+
+  /// Writes the operation down as it will be sent. - Returns: its line.
+  private func freeze(
+    _ choice: RecordSelection.Choice, _ packet: PacketID, place: Int
+  ) throws(SQLiteError) -> [UInt8] {
+    var record = choice.record
+    guard let kind = record.standing.next else { throw .invalidContent }
+    let operation = RecordOperation(
+      op: "\(packet).\(place)", table: state.records[reading: record.table].name, id: record.id,
+      serverID: record.serverID, kind: kind, fields: choice.fields, version: record.version,
+      changedTime: record.changedTime)
+    let row = RecordOperationRow(
+      packet: packet, place: place, record: record.number, table: record.table, op: operation.op, line: operation.line)
+    try transaction.statement(.records(.insertOperation)).run(inserting: row)
+    record.standing.send(isPartial: choice.isPartial)
+    state.records[record.table].ledger.move(1, from: .waiting, to: .claimed)
+    if choice.isPartial {
+      // The part that is left out is a change of its own.
+      record.position = state.records.nextPosition()
+      state.records[record.table].ledger.stored += 1
+      state.records[record.table].ledger[.waiting] += 1
+    }
+    try access.write(&record)
+    return row.line
+  }
+
+  private func claimed(_ packet: RecordPacketRow, _ lines: [[UInt8]]) -> ClaimedPacket {
+    ClaimedPacket(
+      id: packet.id, namespace: state.names.namespaces[packet.namespace] ?? .prism, kind: .records,
+      createdTime: packet.createdTime, ledgerHeader: packet.header,
+      metas: Array(lines.joined(separator: [UInt8(ascii: "\n")])), itemCount: lines.count, payloads: [])
+  }
+
+  // MARK: Reading again
+
+  /// The same plaintext. nil if there is no such packet.
+  func read(_ id: PacketID) throws(SQLiteError) -> ClaimedPacket? {
+    guard let (namespace, place) = state.records.find(id), let packet = state.records.packets[namespace]?[place] else {
+      return nil
+    }
+    return claimed(packet, try operations(of: packet).map(\.line))
+  }
+
+  /// - Throws: `invalidContent` if one is damaged or missing.
+  private func operations(of packet: RecordPacketRow) throws(SQLiteError) -> [RecordOperationRow] {
+    let select = try transaction.statement(.records(.operations))
+    select.bind(":packet", packet.id.bytes)
+    var operations: [RecordOperationRow] = []
+    try select.forEachRow(of: RecordOperationRow.Column.self) { (row) throws(SQLiteError) in
+      guard let operation = RecordOperationRow(row) else { throw .invalidContent }
+      operations.append(operation)
+    }
+    guard operations.count == packet.items else { throw .invalidContent }
+    return operations
+  }
+
+  // MARK: Settling
+
+  /// - Returns: false if the packet is not one of records.
+  func settle(_ disposition: Disposition) throws(SQLiteError) -> Bool {
+    switch disposition {
+    case .delivered(let id, let receipt):
+      guard let packet = try remove(id) else { return false }
+      try deliver(packet, receipt.records ?? RecordReceipt())
+    case .dead(let id, let cause):
+      guard let packet = try remove(id) else { return false }
+      for operation in try takeOperations(of: packet) {
+        try refuse(operation, "status \(cause.status): \(cause.message)")
+      }
+    case .released(let id):
+      guard let packet = try remove(id) else { return false }
+      for operation in try takeOperations(of: packet) { try release(operation) }
+    case .split(let id, let first, let second): return try split(id, first, second)
+    }
+    return true
+  }
+
+  /// Removes the packet from those in flight, in memory and in its table; its operations stay.
+  private func remove(_ id: PacketID) throws(SQLiteError) -> RecordPacketRow? {
+    guard let (namespace, place) = state.records.find(id) else { return nil }
+    try delete(id)
+    return state.records.packets[namespace]!.remove(at: place)
+  }
+
+  private func delete(_ id: PacketID) throws(SQLiteError) {
+    let delete = try transaction.statement(.records(.deletePacket))
+    delete.bind(":id", id.bytes)
+    try delete.run()
+  }
+
+  private func takeOperations(of packet: RecordPacketRow) throws(SQLiteError) -> [RecordOperationRow] {
+    let operations = try operations(of: packet)
+    let delete = try transaction.statement(.records(.deleteOperations))
+    delete.bind(":packet", packet.id.bytes)
+    try delete.run()
+    return operations
+  }
+
+  private func deliver(_ packet: RecordPacketRow, _ receipt: RecordReceipt) throws(SQLiteError) {
+    let refused = Dictionary(receipt.refused.map { ($0.op, $0.message) }, uniquingKeysWith: { first, _ in first })
+    for operation in try takeOperations(of: packet) {
+      if let message = refused[operation.op] {
+        try refuse(operation, message)
+      } else {
+        try confirm(operation, receipt)
+      }
+    }
+    if let name = state.names.namespaces[packet.namespace] {
+      try transaction.write(Note(namespace: name, key: Self.acceptedKey, value: packet.id.bytes))
+    }
+  }
+
+  /// The note that names the last packet of records that was accepted.
+  static let acceptedKey = "records.accepted"
+
+  private func confirm(_ operation: RecordOperationRow, _ receipt: RecordReceipt) throws(SQLiteError) {
+    var record = try record(of: operation)
+    let kind = record.standing.sent
+    let isGone = record.standing.confirm()
+    state.records[record.table].ledger.move(1, from: .claimed, to: .delivered)
+    if isGone { return try access.remove(record) }
+    if kind == .delete {
+      record.serverID = nil
+    } else if let given = receipt.ids[state.records[reading: record.table].name]?[record.id] {
+      record.serverID = given
+    }
+    try access.write(&record)
+  }
+
+  private func refuse(_ operation: RecordOperationRow, _ message: String) throws(SQLiteError) {
+    var record = try record(of: operation)
+    let wasWaiting = record.standing.isWaiting
+    let isGone = record.standing.refuse()
+    state.records[record.table].ledger.move(1, from: .claimed, to: .dead)
+    if isGone {
+      if wasWaiting { state.records[record.table].ledger.move(1, from: .waiting, to: .removed) }
+      return try access.remove(record)
+    }
+    record.refusal = record.standing.isRefused ? message.cut(atBytes: 512) : nil
+    try access.write(&record)
+  }
+
+  /// The operation waits again; a change made since is merged with it.
+  private func release(_ operation: RecordOperationRow) throws(SQLiteError) {
+    var record = try record(of: operation)
+    let wasWaiting = record.standing.isWaiting
+    let isGone = record.standing.release()
+    state.records[record.table].ledger.move(1, from: .claimed, to: wasWaiting ? .removed : .waiting)
+    if isGone {
+      state.records[record.table].ledger.move(1, from: .waiting, to: .removed)
+      return try access.remove(record)
+    }
+    try access.write(&record)
+  }
+
+  private func record(of operation: RecordOperationRow) throws(SQLiteError) -> RecordRow {
+    guard let record = try access.record(operation.record), record.table == operation.table,
+      record.standing.sent != nil
+    else { throw .invalidContent }
+    return record
+  }
+
+  /// Both halves take the place of the whole. A packet of one operation stays as it is.
+  private func split(_ id: PacketID, _ first: PacketID, _ second: PacketID) throws(SQLiteError) -> Bool {
+    guard let (namespace, place) = state.records.find(id), let whole = state.records.packets[namespace]?[place] else {
+      return false
+    }
+    guard whole.items > 1 else { return true }
+    let operations = try takeOperations(of: whole)
+    try delete(id)
+    let shift = try transaction.statement(.records(.shiftPackets))
+    shift.bind(":namespace", namespace)
+    shift.bind(":position", whole.position)
+    try shift.run()
+    for later in state.records.packets[namespace]!.indices where later > place {
+      state.records.packets[namespace]![later].position += 1
+    }
+    let middle = (operations.count + 1) / 2
+    let halves = [(first, operations.prefix(middle)), (second, operations.dropFirst(middle))]
+    var packets: [RecordPacketRow] = []
+    for (offset, (id, operations)) in halves.enumerated() {
+      let half = RecordPacketRow(
+        id: id, namespace: namespace, position: whole.position + offset, createdTime: whole.createdTime,
+        header: whole.header, items: operations.count)
+      try transaction.statement(.records(.insertPacket)).run(inserting: half)
+      for (place, operation) in operations.enumerated() {
+        var operation = operation
+        (operation.packet, operation.place) = (id, place)
+        try transaction.statement(.records(.insertOperation)).run(inserting: operation)
+      }
+      packets.append(half)
+    }
+    state.records.packets[namespace]!.replaceSubrange(place...place, with: packets)
+    return true
+  }
+}

@@ -1,0 +1,36 @@
+public import PrismProtocol
+
+/// The tables of records as of the last commit.
+public struct RecordReading: Sendable {
+  private let names: Names
+  private let records: RecordsState
+
+  init(_ state: StoreState) { (names, records) = (state.names, state.records) }
+
+  /// The tables of a namespace that ever held a record, by name.
+  public func tables(of namespace: NamespaceName) -> [RecordTableStatus] {
+    guard let number = names.number(of: namespace) else { return [] }
+    return records.tables(of: number).map {
+      RecordTableStatus(name: $0.name, records: $0.records, ledger: $0.ledger, generation: $0.generation)
+    }
+  }
+
+  /// Whether a change waits for an operation.
+  public func hasWaiting(_ namespace: NamespaceName) -> Bool {
+    tables(of: namespace).contains { $0.ledger[.waiting] > 0 }
+  }
+
+  /// Whether a change waits, or an operation has no answer yet.
+  public func hasWork(_ namespace: NamespaceName) -> Bool {
+    tables(of: namespace).contains { $0.ledger[.waiting] + $0.ledger[.claimed] > 0 }
+  }
+
+  /// A synchronization that begins now takes the changes up to this number.
+  public var bound: Int64 { records.position }
+
+  /// Packets whose operations are claimed, in the order of sending.
+  func inFlight(_ namespace: NamespaceName) -> [PacketInFlight] {
+    let packets = names.number(of: namespace).flatMap { records.packets[$0] } ?? []
+    return packets.map { PacketInFlight(id: $0.id, createdTime: $0.createdTime, itemCount: $0.items) }
+  }
+}

@@ -1,0 +1,107 @@
+import PrismProtocol
+import PrismSQLite
+
+/// A row of `records`: one record, or the tombstone of a deleted one.
+struct RecordRow: SQLiteRecord, Sendable {
+  /// In the order of the table.
+  enum Column: String, SQLiteColumn {
+    case number, tab, id
+    case serverID = "server_id"
+    case state, sent, flags, next, version
+    case changedTime = "changed_time"
+    case position, refusal, fields, checksum
+  }
+
+  private static let (changedFlag, knownFlag, refusedFlag): (Int64, Int64, Int64) = (1, 2, 4)
+
+  /// 0 before it is inserted.
+  var number: Int64 = 0
+  let table: Int
+  let id: RecordID
+  var serverID: RecordID?
+  var standing: RecordStanding
+  var version: Int64
+  /// Milliseconds since 1970.
+  var changedTime: Int64
+  /// The order of waiting changes: of the first that is not sent.
+  var position: Int64
+  /// The server's words where it refused the last operation.
+  var refusal: String?
+  /// A JSON object. A tombstone keeps the last one.
+  var fields: [UInt8]
+
+  init(table: Int, id: RecordID, fields: [UInt8]) {
+    (self.table, self.id, self.fields) = (table, id, fields)
+    (standing, version, changedTime, position) = (RecordStanding(), 0, 0, 0)
+  }
+
+  /// nil if it is not what was written.
+  init?(_ row: some SQLiteValues<Column>) {
+    guard let number = row.integer(.number), let table = row.integer(.tab),
+      let id = row.string(.id).flatMap({ RecordID($0) }), let version = row.integer(.version),
+      let changedTime = row.integer(.changedTime), let position = row.integer(.position),
+      let fields = row.data(.fields), let standing = Self.standing(row)
+    else { return nil }
+    (self.number, self.table, self.id, self.standing) = (number, Int(table), id, standing)
+    (self.version, self.changedTime, self.position, self.fields) = (version, changedTime, position, fields)
+    serverID = row.string(.serverID).flatMap { RecordID($0) }
+    refusal = row.string(.refusal)
+    guard row.integer(.checksum) == checksum else { return nil }
+  }
+
+  private static func standing(_ row: some SQLiteValues<Column>) -> RecordStanding? {
+    guard let state = row.integer(.state).flatMap({ RecordState(rawValue: Int($0)) }), let flags = row.integer(.flags)
+    else { return nil }
+    let sent = row.integer(.sent)
+    let kind = sent.flatMap { RecordOperation.Kind(rawValue: Int($0)) }
+    guard (sent == nil) == (kind == nil) else { return nil }
+    return RecordStanding(
+      state: state, sent: kind, isChangedSinceSent: flags & changedFlag != 0, isKnown: flags & knownFlag != 0,
+      isRefused: flags & refusedFlag != 0)
+  }
+
+  private var flags: Int64 {
+    (standing.isChangedSinceSent ? Self.changedFlag : 0) | (standing.isKnown ? Self.knownFlag : 0)
+      | (standing.isRefused ? Self.refusedFlag : 0)
+  }
+
+  func bind(to insert: SQLiteInsert<Column>) {
+    insert.bind(.number, number)
+    insert.bind(.tab, table)
+    insert.bind(.id, id.text)
+    insert.bind(.serverID, serverID?.text)
+    insert.bind(.state, standing.state.rawValue)
+    insert.bind(.sent, standing.sent.map { Int64($0.rawValue) })
+    insert.bind(.flags, flags)
+    insert.bind(.next, standing.next?.rawValue ?? 0)
+    insert.bind(.version, version)
+    insert.bind(.changedTime, changedTime)
+    insert.bind(.position, position)
+    insert.bind(.refusal, refusal)
+    insert.bind(.fields, fields)
+    insert.bind(.checksum, checksum)
+  }
+
+  /// Of every column before it.
+  var checksum: Int64 {
+    var sum = RecordChecksum(
+      number, Int64(table), Int64(standing.state.rawValue), Int64(standing.sent?.rawValue ?? 0), flags, version,
+      changedTime, position)
+    sum.add(id.text)
+    sum.add(serverID?.text ?? "")
+    sum.add(refusal ?? "")
+    sum.add(fields)
+    return sum.value
+  }
+
+  /// It exists for programs.
+  var isThere: Bool { standing.state != .delete }
+  /// The id by which the server knows it.
+  var knownID: RecordID { serverID ?? id }
+
+  var value: StoredRecord {
+    StoredRecord(
+      id: id, serverID: serverID, fields: fields, version: version, changedTime: changedTime, state: standing.state,
+      refusal: standing.isRefused ? refusal ?? "" : nil)
+  }
+}

@@ -1,0 +1,151 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Chooses the changes of the next packet, in the order in which the server can carry them out (docs/records.md, "Order").
+struct RecordSelection {
+  /// A change that becomes an operation.
+  struct Choice {
+    var record: RecordRow
+    /// The new fields, with the server's ids in place of references; nil for a deletion.
+    let fields: JSONValue?
+    /// It leaves out references that can't be given yet: an update must follow.
+    let isPartial: Bool
+  }
+
+  private struct Candidate {
+    let number: Int64
+    let position: Int64
+    let rank: Int
+  }
+
+  /// Candidates that are looked at for each operation of a packet.
+  private static let looksPerItem = 20
+
+  private let access: RecordAccess
+  private let tables: [Int: RecordTable]
+  private let namespace: NamespaceName
+  private let claim: RecordClaim
+  private let itemsMax: Int
+  private let bytesMax: Int
+  private(set) var choices: [Choice] = []
+  private var bytes = 0
+  private var isFull = false
+
+  init(_ claim: Claim, _ records: RecordClaim, _ access: RecordAccess) {
+    (self.access, self.claim, namespace) = (access, records, claim.namespace)
+    (itemsMax, bytesMax) = (claim.itemsMax, claim.bytesMax)
+    tables = records.tables.reduce(into: [:]) { tables, table in
+      if let number = access.table(table.name, of: claim.namespace) { tables[number] = table }
+    }
+  }
+
+  /// A class begins only if nothing of the class before it is left.
+  mutating func choose() throws(SQLiteError) {
+    guard try takeInserts(), try take(.update) else { return }
+    _ = try take(.delete)
+  }
+
+  // MARK: Classes
+
+  /// - Returns: whether nothing of it is left.
+  private mutating func takeInserts() throws(SQLiteError) -> Bool {
+    let candidates = try candidates(.insert)
+    var left = 0
+    for candidate in candidates {
+      if try !take(candidate, opens: false) { left += 1 }
+      if isFull { return false }
+    }
+    // Records that refer to each other in a circle: one goes without the reference.
+    if left > 0, choices.isEmpty, try !hasInserts(inFlight: candidates), let first = candidates.first {
+      _ = try take(first, opens: true)
+    }
+    return left == 0 && candidates.count < looksMax
+  }
+
+  private mutating func take(_ kind: RecordOperation.Kind) throws(SQLiteError) -> Bool {
+    let candidates = try candidates(kind)
+    var left = 0
+    for candidate in candidates {
+      if try !take(candidate, opens: false) { left += 1 }
+      if isFull { return false }
+    }
+    return left == 0 && candidates.count < looksMax
+  }
+
+  private var looksMax: Int { itemsMax * Self.looksPerItem }
+
+  /// Changes wait for inserts that have an answer to come. - Parameter candidates: inserts that can't leave now.
+  private func hasInserts(inFlight candidates: [Candidate]) throws(SQLiteError) -> Bool {
+    for table in tables.keys where access.state.records[reading: table].ledger[.claimed] > 0 { return true }
+    return false
+  }
+
+  /// Oldest first; deletions of a table before those of the tables that it refers to, newest record first.
+  private func candidates(_ kind: RecordOperation.Kind) throws(SQLiteError) -> [Candidate] {
+    let order = RecordOrder(Array(tables.values))
+    var found: [Candidate] = []
+    for (number, table) in tables where access.state.records[reading: number].ledger[.waiting] > 0 {
+      let waiting = try access.transaction.statement(.records(.waiting))
+      waiting.bind(":tab", number)
+      waiting.bind(":next", kind.rawValue)
+      waiting.bind(":bound", claim.bound)
+      waiting.bind(":limit", looksMax)
+      let rank = kind == .delete ? order.rank(table.name) : 0
+      try waiting.forEachRow(of: RecordStatement.Head.self) { row in
+        found.append(Candidate(number: row.int64(.number), position: row.int64(.position), rank: rank))
+      }
+    }
+    if kind == .delete { return found.sorted { ($0.rank, $1.number) < ($1.rank, $0.number) } }
+    return Array(found.sorted { $0.position < $1.position }.prefix(looksMax))
+  }
+
+  // MARK: One change
+
+  /// - Parameter opens: references to records that the server does not have are left out.
+  /// - Returns: false: it can't leave yet, or the packet is full.
+  private mutating func take(_ candidate: Candidate, opens: Bool) throws(SQLiteError) -> Bool {
+    guard let record = try access.record(candidate.number), let kind = record.standing.next,
+      let table = tables[record.table]
+    else { throw .invalidContent }
+    var choice = Choice(record: record, fields: nil, isPartial: false)
+    if kind != .delete {
+      guard let fields = try? JSONValue(parsing: record.fields), let members = fields.object else {
+        throw .invalidContent
+      }
+      guard let (resolved, isPartial) = try resolve(members, table, opens: opens) else { return false }
+      choice = Choice(record: record, fields: .object(resolved), isPartial: isPartial)
+    }
+    let size = record.fields.count + 512
+    guard choices.isEmpty || (choices.count < itemsMax && size <= bytesMax - bytes) else {
+      isFull = true
+      return false
+    }
+    choices.append(choice)
+    bytes += size
+    isFull = choices.count >= itemsMax
+    return true
+  }
+
+  /// - Returns: nil if the server does not have a record that is referred to.
+  private func resolve(
+    _ members: [JSONValue.Member], _ table: RecordTable, opens: Bool
+  ) throws(SQLiteError) -> (members: [JSONValue.Member], isPartial: Bool)? {
+    guard !table.references.isEmpty else { return (members, false) }
+    var (result, isPartial): ([JSONValue.Member], Bool) = ([], false)
+    for member in members {
+      guard let name = table.references[member.key], let id = member.value.string.flatMap({ RecordID($0) }),
+        let number = access.table(name, of: namespace), let target = try access.record(named: id, in: number)
+      else {
+        result.append(member)
+        continue
+      }
+      if target.standing.isKnown || target.standing.isRefused {
+        result.append(.init(member.key, .string(target.knownID.text)))
+      } else {
+        guard opens else { return nil }
+        isPartial = true
+      }
+    }
+    return (result, isPartial)
+  }
+}

@@ -1,0 +1,87 @@
+import PrismProtocol
+import PrismSQLite
+
+/// The part of the store's memory about records: their tables with their ledgers, and packets in flight. It equals the
+/// database after every commit.
+struct RecordsState {
+  private struct Key: Hashable {
+    let namespace: Int
+    let name: RecordTableName
+  }
+
+  /// By number.
+  private(set) var tables: [Int: RecordTableRow] = [:]
+  private var numbers: [Key: Int] = [:]
+  /// In the order of sending, by namespace.
+  var packets: [Int: [RecordPacketRow]] = [:]
+  /// The last number that a waiting change was given.
+  private(set) var position: Int64 = 0
+  /// Tables that the open transaction changed.
+  var touched: Set<Int> = []
+
+  init() {}
+
+  /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
+  init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let tables = try connection.prepare("SELECT \(RecordTableRow.Column.list) FROM record_tables")
+    try tables.forEachRow(of: RecordTableRow.Column.self) { (row) throws(SQLiteError) in
+      guard let table = RecordTableRow(row) else { throw .invalidContent }
+      add(table)
+      position = max(position, table.position)
+    }
+    let packets = try connection.prepare(
+      "SELECT \(RecordPacketRow.Column.list) FROM record_packets ORDER BY position")
+    try packets.forEachRow(of: RecordPacketRow.Column.self) { (row) throws(SQLiteError) in
+      guard let packet = RecordPacketRow(row) else { throw .invalidContent }
+      self.packets[packet.namespace, default: []].append(packet)
+    }
+  }
+
+  mutating func add(_ table: RecordTableRow) {
+    tables[table.number] = table
+    numbers[Key(namespace: table.namespace, name: table.name)] = table.number
+  }
+
+  /// nil if nothing was ever stored in the table.
+  func number(_ name: RecordTableName, namespace: Int) -> Int? { numbers[Key(namespace: namespace, name: name)] }
+
+  var nextTable: Int { (tables.keys.max() ?? 0) + 1 }
+
+  /// The table is written with the commit.
+  subscript(table: Int) -> RecordTableRow {
+    get { tables[table]! }
+    set {
+      tables[table] = newValue
+      touched.insert(table)
+    }
+  }
+
+  /// Reads a table without a note that it changed.
+  subscript(reading table: Int) -> RecordTableRow { tables[table]! }
+
+  mutating func nextPosition() -> Int64 {
+    position += 1
+    return position
+  }
+
+  /// The tables of a namespace, by name.
+  func tables(of namespace: Int) -> [RecordTableRow] {
+    tables.values.filter { $0.namespace == namespace }.sorted { $0.name < $1.name }
+  }
+
+  /// The packet's namespace and its place among those in flight.
+  func find(_ packet: PacketID) -> (namespace: Int, place: Int)? {
+    for (namespace, packets) in packets {
+      if let place = packets.firstIndex(where: { $0.id == packet }) { return (namespace, place) }
+    }
+    return nil
+  }
+
+  /// All changes of a namespace.
+  func ledger(of namespace: Int) -> Ledger {
+    tables(of: namespace).reduce(into: Ledger()) { sum, table in
+      sum.stored += table.ledger.stored
+      for (account, _) in RecordTableRow.accounts { sum[account] += table.ledger[account] }
+    }
+  }
+}

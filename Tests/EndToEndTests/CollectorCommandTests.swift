@@ -1,0 +1,76 @@
+import Foundation
+import PrismTestSupport
+import Testing
+
+@Suite("prism-collector check, migrate and query") struct CollectorCommandTests {
+  private static let key = String(repeating: "5a", count: 32)
+
+  private static func run(_ words: [String], in folder: String) async throws -> Ran {
+    try await Programs.run(Programs.collector, words + ["--config", "\(folder)/c.yaml"])
+  }
+
+  /// A folder with a key of mode 0600 and a collector's file.
+  private static func folder(_ text: String) throws -> String {
+    let folder = TemporaryFolder.make()
+    try text.replacing("DIR", with: folder).write(toFile: "\(folder)/c.yaml", atomically: true, encoding: .utf8)
+    try (key + "\n").write(toFile: "\(folder)/main.key", atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: "\(folder)/main.key")
+    return folder
+  }
+
+  @Test("check says every fault with its file and line, and starts and makes nothing")
+  func check() async throws {
+    let folder = try Self.folder("lisn: 1\nretentionDay: 0\nkeys: [{id: main}]\nonLag: drop\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let ran = try await Self.run(["check"], in: folder)
+    #expect(ran.exitCode == 78)
+    for (line, key) in [(1, "lisn"), (2, "retentionDay"), (3, "keys"), (4, "onLag")] {
+      #expect(ran.error.contains("c.yaml:\(line): \(key): "), "\(ran.error)")
+    }
+    try "state: \(folder)/state\nkeys: [{id: main, file: main.key}]\n"
+      .write(toFile: "\(folder)/c.yaml", atomically: true, encoding: .utf8)
+    let good = try await Self.run(["check"], in: folder)
+    #expect(good.exitCode == 0 && good.output == "the configuration has no fault\n", "\(good.error)")
+    #expect(!FileManager.default.fileExists(atPath: "\(folder)/state/collector.db"))
+  }
+
+  @Test("check reads the properties of an output kafka, and shows no value of them")
+  func kafka() async throws {
+    let folder = try Self.folder(
+      """
+      state: DIR/state
+      keys: [{id: main, file: main.key}]
+      outputs: [{kafka: "k:9092", propertiesFile: kafka.properties}]
+      """)
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    let path = "\(folder)/kafka.properties"
+    try "sasl.password=hush\nunheard.of=hush\n".write(toFile: path, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    let ran = try await Self.run(["check"], in: folder)
+    #expect(ran.exitCode == 78 && ran.error.contains("kafka.properties:2: unheard.of is no property"), "\(ran.error)")
+    #expect(!ran.error.contains("hush"))
+  }
+
+  @Test("migrate makes the tables once, and is for PostgreSQL only; query reads an empty store")
+  func migrate() async throws {
+    let server = try await PostgreSQLServer.shared
+    let database = try await server.newDatabase()
+    let folder = try Self.folder(
+      "state: DIR/state\nkeys: [{id: main, file: main.key}]\nstore: \"\(server.uri(database))\"\n")
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    for _ in 0..<2 {
+      let ran = try await Self.run(["migrate"], in: folder)
+      #expect(ran.exitCode == 0 && ran.output.hasPrefix("the schema has version "), "\(ran.error)")
+    }
+    #expect(try await server.sql("SELECT count(*) FROM prism_schema", in: database) == [["1"]])
+    let query = try await Self.run(["query", "--format", "csv", "--meta", "ms >= 1"], in: folder)
+    #expect(
+      query.exitCode == 0 && query.output.hasPrefix("id,device,") && query.output.hasSuffix("meta\r\n"),
+      "\(query.error)")
+    let wrong = try await Self.run(["query", "--meta", "=1"], in: folder)
+    #expect(wrong.exitCode == 64 && wrong.error.contains("--meta: a condition needs keys"))
+    try "state: \(folder)/state\nkeys: [{id: main, file: main.key}]\n"
+      .write(toFile: "\(folder)/c.yaml", atomically: true, encoding: .utf8)
+    #expect(try await Self.run(["migrate"], in: folder).exitCode == 64)
+  }
+}

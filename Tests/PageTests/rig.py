@@ -1,0 +1,236 @@
+"""A collector with a filled store, for the tests of the page and for its screenshots."""
+
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import signal
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import time
+import urllib.request
+import uuid
+import zlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = pathlib.Path(os.environ.get("PRISM_BINARIES", ROOT / ".build/debug")) / "prism-collector"
+DAY = 86_400_000
+TOKEN = "reader-token-of-the-tests"
+OPERATOR = "operator-token-of-the-tests"
+HOSTILE = "<img src=x onerror=\"window.attacked=1\"><script>window.attacked=1</script>"
+
+C_PAYLOAD = """0x000055d1a0001f2c
+0x000055d1a0002a10
+0x000055d1a0001100
+0x00007f33c0029d90
+
+55d1a0000000-55d1a0003000 r-xp 00001000 08:01 1234 /usr/bin/shop-till
+7f33c0000000-7f33c0195000 r-xp 00028000 08:01 99 /usr/lib/x86_64-linux-gnu/libc.so.6
+"""
+PYTHON_PAYLOAD = """Traceback (most recent call last):
+  File "/srv/shop/app.py", line {line}, in main
+    checkout(basket)
+  File "/srv/shop/checkout.py", line 88, in checkout
+    total = price(basket)
+  File "/srv/shop/price.py", line 14, in price
+    return sum(item["price"] for item in basket)
+KeyError: 'price'
+"""
+
+
+class Collector:
+    """prism-collector in a folder of its own; `fill` writes while it is down."""
+
+    def __init__(self, tokens=True, remote=True):
+        self.folder = tempfile.mkdtemp(prefix="prism-page-")
+        self.process = None
+        os.mkdir(self.path("remote.d"))
+        self.write("main.key", "00" * 32)
+        self.write("readers", TOKEN + "\n")
+        self.write("operators", OPERATOR + "\n")
+        self.write("remote.d/shop.yaml", "periodicTimerSecond: 60\nexpirationDay: 14\n")
+        tls = ""
+        self.write("collector.yaml", f"""listen: 127.0.0.1:0
+state: {self.path("state")}
+keys: [{{id: main, file: main.key}}]
+reader: {{listen: "127.0.0.1:0"}}
+retentionDay: 30
+outputs: [{{ndjson: {self.path("out")}}}]
+{"readerTokenFile: readers" if tokens else ""}
+{"operatorTokenFile: operators" if tokens else ""}
+{"remoteConfig: " + self.path("remote.d") if remote else ""}
+{tls}""")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(text)
+
+    def start(self):
+        with open(self.path("log"), "w") as log:
+            self.process = subprocess.Popen([str(PROGRAM), "--config", self.path("collector.yaml")], stdout=log, stderr=log)
+        for _ in range(400):
+            found = re.search(r"reader_port=(\d+)", self.log())
+            if found:
+                self.url = f"http://127.0.0.1:{found.group(1)}"
+                return self
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError("the collector did not start: " + self.log())
+
+    def log(self):
+        with open(self.path("log")) as file:
+            return file.read()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+
+    def get(self, path, token=TOKEN):
+        request = urllib.request.Request(self.url + "/api/v1" + path, headers={"Authorization": "Bearer " + token})
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def fill(self, rows=20_000, devices=40, hostile=False, seed=7):
+        """Writes reports straight into the database, as the collector would have stored them."""
+        self.start()
+        self.stop()
+        Filling(self.path("state"), seed, hostile).write(rows, devices)
+        return self.start()
+
+
+class Filling:
+    TYPES = [("shop", "order", 30), ("shop", "payment", 24), ("shop", "stock", 12), ("shop", "net", 40), ("prism", "appBoot", 4),
+             ("prism", "hostStats", 14), ("prism", "appCrash", 1)]
+
+    def __init__(self, state, seed, hostile):
+        self.random = random.Random(seed)
+        self.database = sqlite3.connect(state + "/collector.db")
+        self.register = sqlite3.connect(state + "/devices.db")
+        self.hostile = hostile
+        self.now = int(time.time() * 1000)
+
+    def write(self, rows, devices):
+        names = [f"till-{number:04d}" for number in range(1, devices + 1)]
+        if self.hostile:
+            names[0] = "<script>window.attacked=1</script>"
+        types = list(self.TYPES) + ([("shop", HOSTILE, 3)] if self.hostile else [])
+        numbers = {}
+        for number, (namespace, name, _) in enumerate(types, 1):
+            self.database.execute("INSERT INTO types VALUES (?, ?, ?)", (number, namespace, name))
+            numbers[namespace, name] = number
+        self.streams = {}
+        self.blocks = (set(), set())
+        weights = [weight for _, _, weight in types]
+
+        def made():
+            for number, received in enumerate(self.times(rows), 1):
+                namespace, name, _ = self.random.choices(types, weights)[0]
+                device = names[int(self.random.random() ** 1.5 * devices)]
+                meta, payload = self.meta(namespace, name, device, number)
+                stream = self.stream(device, namespace, "payload" if payload is not None else "meta", received)
+                yield self.row(number, stream, numbers[namespace, name], received, meta, payload)
+
+        self.database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?)", made())
+        for table, pairs in zip(("type_blocks", "stream_blocks"), self.blocks):
+            self.database.executemany(f"INSERT INTO {table} VALUES (?, ?)", pairs)
+        self.database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")
+        self.finish_streams()
+        self.database.commit()
+        self.versions(names)
+
+    def times(self, rows):
+        """Ascending, over 14 days, more of them by day."""
+        start = self.now - 14 * DAY
+        found = []
+        while len(found) < rows:
+            at = start + self.random.random() * 14 * DAY
+            if self.random.random() < 0.35 + 0.65 * max(0, math.sin((at % DAY) / DAY * 2 * math.pi - 1.6)):
+                found.append(int(at))
+        return sorted(found)
+
+    def meta(self, namespace, name, device, number):
+        version = self.random.choices(["2.3.0", "2.3.1", "2.4.0"], [1, 4, 6])[0]
+        meta = {"MONITOR_TYPE": name, "REPORT_ID": f"r{number}", "CREATE_TIME": self.now, "APP_NAME": "shop-till", "APP_VERSION": version,
+                "SYS_DEVICE_ID": device, "SYS_SYSTEM_VERSION": "Debian 12, 6.1.0-27-amd64"}
+        payload = None
+        if name in ("order", "payment"):
+            meta.update(total=round(self.random.lognormvariate(3, .8), 2), items=self.random.randint(1, 9), currency="EUR")
+        if name == "net":
+            meta.update(ms=round(self.random.lognormvariate(4.2, .7), 1), code=self.random.choices([200, 404, 503], [95, 3, 2])[0],
+                        route=self.random.choice(["/cart", "/pay", "/stock"]), net={"type": "wifi", "rtt": self.random.randint(3, 80)})
+        if name == "hostStats":
+            meta.update(load=round(self.random.random() * 2, 2), memoryMByte=self.random.randint(300, 900))
+        if name == "appCrash":
+            meta, payload = self.crash(meta, number)
+        if name == HOSTILE:
+            meta.update({HOSTILE: HOSTILE, "formula": "=HYPERLINK(\"http://example.com\")", "__proto__": {"x": 1}, "nested": {"deep": [HOSTILE]}})
+        return meta, payload
+
+    def crash(self, meta, number):
+        which = self.random.choices(range(5 if self.hostile else 4), [6, 3, 2, 1, 3][:5 if self.hostile else 4])[0]
+        if which == 0:
+            meta.update(reason="SIGSEGV", signal=11, pid=number)
+            return meta, C_PAYLOAD.encode()
+        if which == 1:
+            meta.update(reason="KeyError", message="'price'", thread="MainThread", function="price")
+            return meta, PYTHON_PAYLOAD.format(line=40 + number % 3).encode()
+        if which == 2:
+            meta.update(reason="Fatal error: Index out of range", frames=[
+                {"function": "Basket.item(at:)", "file": "Basket.swift"}, {"function": "CheckoutView.body.getter", "file": "CheckoutView.swift"},
+                {"function": "main", "file": "main.swift"}])
+            return meta, None
+        if which == 3:
+            meta.update(reason="SIGABRT", stack="#0 0x00007f10 in raise () at raise.c:50\n#1 0x00007f20 in abort () at abort.c:79\n#2 0x0000558a in save_receipt () at receipt.c:212")
+            return meta, None
+        meta.update(reason=HOSTILE, stack=HOSTILE + "\n    at " + HOSTILE)
+        return meta, HOSTILE.encode()
+
+    def stream(self, device, namespace, kind, received):
+        key = (device, namespace, kind)
+        if key not in self.streams:
+            self.streams[key] = [len(self.streams) + 1, 0, received, 0]
+        entry = self.streams[key]
+        entry[1] += 1
+        entry[2] = received
+        return entry[0]
+
+    def row(self, number, stream, kind, received, meta, payload):
+        created = received - self.random.randint(100, 90_000)
+        meta["CREATE_TIME"] = created
+        text, report = json.dumps(meta).encode(), f"r{number}".encode()
+        packet = uuid.UUID(int=(received << 80) | (7 << 76) | (2 << 62) | number).bytes
+        numbers = struct.pack("<9q", number, stream, kind, received, created, 0, len(report), len(text), -1 if payload is None else len(payload))
+        rest = zlib.crc32(numbers + packet + report + text)
+        value = rest << 32 | (zlib.crc32(payload) if payload else 0)
+        block = number >> 12
+        self.blocks[0].add((kind, block))
+        self.blocks[1].add((stream, block))
+        return (number, stream, packet, kind, 0, received, created, report.decode(), value - (1 << 64) if value >> 63 else value, text.decode(), payload)
+
+    def finish_streams(self):
+        for place, ((device, namespace, kind), (number, count, received, _)) in enumerate(self.streams.items()):
+            lost = self.random.choice([0, 0, 0, 3, 40])
+            waiting = self.random.choice([0, 2, 17, 230])
+            delivered = count + (25 if place == 3 else 0)
+            stored = delivered + lost + waiting - (9 if place == 5 else 0)
+            waiting = 0 if place == 5 else waiting
+            ledger = f"epoch=5eed;stored={stored};delivered={delivered};expired={lost};evicted=0;cleared=0;dead=0;removed=0"
+            self.database.execute("INSERT INTO streams VALUES (?,?,?,?,NULL,?,?,?,NULL)",
+                                  (number, device, namespace, kind, max(1, count // 8), ledger, received))
+
+    def versions(self, names):
+        for place, name in enumerate(names):
+            failed = "29" if place % 9 == 4 else None
+            reason = (HOSTILE if self.hostile else "periodicTimerSecond: is 0, must be 1 to 86400") if failed else None
+            self.register.execute("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?,?)",
+                                  (name, self.now - self.random.randint(0, DAY), self.now - DAY, 28 if failed else self.random.choice([28, 29, 29]), self.now - DAY, failed, reason))
+        self.register.commit()

@@ -1,0 +1,31 @@
+import Foundation
+import PrismProtocol
+import Testing
+
+@testable import PrismCollector
+
+@Suite("The collector's metrics")
+struct CollectorMetricsTests {
+  @Test("docs/metrics.md has each metric of the collector with its type and its meaning, and no other")
+  func documentation() throws {
+    let counts = CollectorCounts()
+    counts.count(.prism, outcome: "refused_400", cause: "token", bytes: 1)
+    counts.countProbe("ok")
+    counts.countEnrollment("ok")
+    counts.countSealed("opened")
+    counts.set(.init(version: 1, faults: 0, devices: 1, failed: 0))
+    var figures = OutputRunner.Figures()
+    figures.isLeading = true
+    counts.set(
+      .init(
+        store: StoreCounts(), storeFails: false, heldPackets: 0, memoryBytes: 0, outputs: [("x", figures)], now: 0))
+    let page = counts.metrics
+    let help = Dictionary(
+      uniqueKeysWithValues: page.matches(of: /# HELP (\w+) (.+)/).map { (String($0.1), String($0.2)) })
+    let served = page.matches(of: /# TYPE (\w+) (\w+)/).map { "\($0.1) \($0.2): \(help[String($0.1)] ?? "")" }
+    let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/metrics.md").path
+    let documented = try String(contentsOfFile: root, encoding: .utf8)
+      .matches(of: /(?m)^\| `(prism_collector_\w+)`[^|]* \| (\w+)[^|]* \| (.+) \|$/).map { "\($0.1) \($0.2): \($0.3)" }
+    #expect(served.sorted() == documented.sorted())
+  }
+}

@@ -1,0 +1,117 @@
+import PrismHTTP
+import PrismProtocol
+import Testing
+
+@testable import PrismCollector
+
+@Suite("Crashes and their groups")
+struct CrashTests {
+  @Test(
+    "what differs between runs and builds is no part of a frame",
+    arguments: [
+      ("total at cart.c:7", "total at cart.c:99"), ("in total (cart.js:7:3)", "in total (cart.js:12:30)"),
+      ("0x00007f10 in raise ()", "0x00007f99 in raise ()"), ("total + 12", "total + 48"),
+      ("total + 0x1f in shop", "total + 0x2a in shop"),
+      ("thread 140123456 died", "thread 77777 died"),
+    ])
+  func plain(one: String, other: String) {
+    #expect(CrashFingerprint.plain(one) == CrashFingerprint.plain(other))
+  }
+
+  @Test(
+    "what tells two causes apart is",
+    arguments: [("shop+0x1f2c", "shop+0x2a10"), ("total at cart.c:7", "price at cart.c:7"), ("code 404", "code 503")])
+  func told(one: String, other: String) {
+    #expect(CrashFingerprint.plain(one) != CrashFingerprint.plain(other))
+  }
+
+  @Test("addresses become offsets in their files, so that every run of a build gives the same frames")
+  func addresses() {
+    let crash = { (base: UInt64) in
+      let hex = { (offset: UInt64) in String(base + offset, radix: 16) }
+      return """
+        0x\(hex(0x1f2c))
+        0x\(hex(0x2a10))
+        0xdead
+
+        \(hex(0))-\(hex(0x3000)) r-xp 00001000 08:01 1234                       /usr/bin/shop till
+        \(hex(0x3000))-\(hex(0x4000)) rw-p 00004000 08:01 1234                  /usr/bin/shop till
+        """
+    }
+    let frames = CrashStack.frames(of: crash(0x55d1_a000_0000))
+    #expect(frames == ["shop till+0x2f2c", "shop till+0x3a10", "unknown"])
+    #expect(CrashStack.frames(of: crash(0x5612_b000_0000)) == frames)
+  }
+
+  @Test(
+    "frames are read as crash reporters write them, the innermost first",
+    arguments: [
+      (
+        "Traceback:\n  File \"a.py\", line 1, in main\n    f()\n  File \"b.py\", line 2, in f\nKeyError",
+        ["f (b.py:2)", "main (a.py:1)"]
+      ),
+      ("#0  0x7f10 in raise () at raise.c:50\n#1 abort ()", ["raise () at raise.c:50", "abort ()"]),
+      ("Error: x\n    at total (cart.js:7:3)\n    at main.js:1", ["total (cart.js:7:3)", "main.js:1"]),
+      ("0 0x55d1 total + 12 in shop\n1 main", ["total + 12 in shop", "main"]), ("no stack at all", []), ("", []),
+      ("12345 is no frame", []), ("\n\n\n", []), ("0x", []), ("0xzz\n", []),
+    ])
+  func texts(text: String, frames: [String]) { #expect(CrashStack.frames(of: text) == frames) }
+
+  @Test("a list of frames may hold texts and objects; anything else in it is left out")
+  func lists() throws {
+    let meta = try JSONValue(
+      parsing: #"{"frames":["one",{"function":"two","file":"t.swift"},{"address":"0x1"},7,null,{},""]}"#)
+    #expect(CrashStack.frames(meta: meta, payload: nil) == ["one", "two (t.swift)", "0x1"])
+  }
+
+  @Test("bytes of any kind give frames that are bounded", arguments: [UInt64(1), 2, 3])
+  func anything(seed: UInt64) {
+    var state = seed
+    let bytes = (0..<100_000).map { _ -> UInt8 in
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return [0x23, 0x30, 0x20, 0x0A, 0x61, 0xFF, 0x78, 0x3A, 0x2B][Int(state >> 33) % 9]
+    }
+    let frames = CrashStack.frames(meta: [:], payload: bytes)
+    #expect(frames.count <= CrashStack.framesMax && frames.allSatisfy { $0.utf8.count <= 1000 })
+    for frame in frames { #expect(CrashFingerprint.plain(frame).utf8.count <= 1000) }
+  }
+
+  @Test("crashes of one cause are one group, with their devices, versions and reports")
+  func groups() async throws {
+    let rig = try PageRig()
+    let crash = { (reason: String, device: String) in
+      try StoreRig.packet([Int.random(in: 0...Int.max)], device: device, type: "appCrash", payload: Array(reason.utf8))
+    }
+    let one = "#0 total ()\n#1 main ()"
+    for device in ["a", "b", "a"] { _ = try await rig.collector.store.take(try crash(one, device)) }
+    _ = try await rig.collector.store.take(try crash("#0 price ()", "a"))
+    _ = try await rig.collector.store.take(StoreRig.packet([1], type: "other"))
+    let found = try await rig.json("/crashes", [("since", "0")])
+    let groups = try #require(found["groups"]?.array)
+    #expect(groups.compactMap { $0["count"]?.int }.sorted() == [1, 3] && found["isWhole"] == true)
+    let largest = try #require(groups.first { $0["count"] == 3 })
+    #expect(largest["devices"] == 2 && largest["frame"] == "total ()")
+    _ = try await rig.collector.store.take(try crash(one, "c"))
+    let group = try await rig.json("/crashes/\(largest["fingerprint"]?.string ?? "")")
+    #expect(group["group"]?["total"] == 4 && group["frames"]?.array == ["total ()", "main ()"])
+    #expect(group["reports"]?.array?.count == 4 && group["devices"]?.array?.count == 3)
+    #expect(await rig.ask("/crashes/0000000000000000").status == 404)
+  }
+
+  @Test(
+    "a crash with a payload arrives as two rows, in any order, and counts once, with its frames",
+    arguments: [true, false])
+  func twice(isMetaFirst: Bool) async throws {
+    let rig = try PageRig()
+    let rows = [
+      try StoreRig.packet([7], type: "appCrash"),
+      try StoreRig.packet([7], type: "appCrash", payload: Array("#0 total ()".utf8)),
+    ]
+    for row in isMetaFirst ? rows : rows.reversed() {
+      _ = try await rig.collector.store.take(row)
+      #expect(try await rig.json("/crashes", [("since", "0")])["total"] == 1)
+    }
+    let group = try #require(try await rig.json("/crashes", [("since", "0")])["groups"]?.array?.first)
+    #expect(group["frame"] == "total ()" && group["count"] == 1 && group["devices"] == 1)
+  }
+}

@@ -1,0 +1,154 @@
+import PrismHTTP
+import PrismProtocol
+import Testing
+
+@testable import PrismCollector
+
+@Suite("The API of the page")
+struct PageAPITests {
+  @Test(
+    "an error is problem details",
+    arguments: [
+      ("/nowhere", "", 404), ("/reports", "limit=0", 400), ("/reports", "limit=x", 400), ("/reports", "typ=a", 400),
+      ("/reports", "meta=1 2", 400), ("/reports/x", "", 404), ("/reports/99", "", 404),
+      ("/reports/99/payload", "", 404),
+      ("/histogram", "by=what", 400), ("/histogram", "buckets=401", 400), ("/histogram", "since=2&until=1", 400),
+      ("/aggregate", "", 400), ("/aggregate", "key=ms > 3", 400), ("/devices", "sort=size", 400), ("/device", "", 400),
+      ("/device", "id=none", 404), ("/export", "format=xls", 400), ("/crashes/abc", "", 404),
+    ] as [(String, String, Int)])
+  func problems(path: String, query: String, status: Int) async throws {
+    let rig = try PageRig()
+    let pairs = query.split(separator: "&").map { pair in
+      let parts = pair.split(separator: "=", maxSplits: 1)
+      return (name: String(parts[0]), value: String(parts[1]))
+    }
+    let answer = await rig.ask(path, pairs)
+    #expect(answer.status == status)
+    #expect(answer.headers.contains { $0 == ("Content-Type", "application/problem+json") })
+    let problem = try JSONValue(parsing: answer.body)
+    #expect(problem["status"] == .int(status) && problem["detail"]?.string?.isEmpty == false)
+    #expect(problem["type"] == "about:blank" && problem["title"]?.string?.isEmpty == false)
+  }
+
+  @Test("reports come newest first, page by page, each once")
+  func pages() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(StoreRig.packet(Array(1...25)))
+    var (ids, before) = ([Int](), "")
+    repeat {
+      let page = try await rig.json("/reports", [("limit", "10"), ("before", before)])
+      ids += try #require(page["reports"]?.array).compactMap { $0["id"]?.int }
+      before = page["next"]?.int.map { String($0) } ?? ""
+    } while !before.isEmpty
+    #expect(ids == Array((1...25).reversed()))
+  }
+
+  @Test("reports with large metas come in pages of fewer, and no report is left out")
+  func largeMetas() async throws {
+    let rig = try PageRig()
+    for part in 0..<6 {
+      let packet = try StoreRig.packet(
+        Array(part * 100..<(part + 1) * 100), reportPrefix: String(repeating: "x", count: 9000))
+      _ = try await rig.collector.store.take(packet)
+    }
+    var (ids, before, pages) = ([Int](), "", 0)
+    repeat {
+      let page = try await rig.json("/reports", [("limit", "1000"), ("before", before)])
+      ids += try #require(page["reports"]?.array).compactMap { $0["id"]?.int }
+      before = page["next"]?.int.map { String($0) } ?? ""
+      pages += 1
+    } while !before.isEmpty
+    #expect(ids == Array((1...600).reversed()) && pages > 1)
+  }
+
+  @Test("a payload is a file that no browser shows, of any content")
+  func payload() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(StoreRig.packet([1], payload: Array("<script>".utf8)))
+    let answer = await rig.ask("/reports/1/payload")
+    #expect(answer.body == Array("<script>".utf8))
+    for header in [
+      ("Content-Type", "application/octet-stream"), ("X-Content-Type-Options", "nosniff"),
+      ("Content-Disposition", "attachment; filename=\"report-1.bin\""),
+    ] { #expect(answer.headers.contains { $0 == header }) }
+    #expect(answer.headers.contains { $0.name == "Content-Security-Policy" && $0.value.contains("sandbox") })
+  }
+
+  @Test("an export has every report once; a longer one names where it goes on")
+  func export() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(StoreRig.packet(Array(1...1500)))
+    let whole = await rig.ask("/export")
+    #expect(whole.body.count { $0 == UInt8(ascii: "\n") } == 1500)
+    let part = await rig.ask("/export", [("limit", "1200"), ("format", "csv")])
+    #expect(part.body.count { $0 == UInt8(ascii: "\n") } == 1201)
+    let next = try #require(part.headers.first { $0.name == "Prism-Next" }?.value)
+    let rest = await rig.ask("/export", [("before", next)])
+    #expect(rest.body.count { $0 == UInt8(ascii: "\n") } == 300)
+    #expect(!rest.headers.contains { $0.name == "Prism-Next" })
+  }
+
+  @Test(
+    "a table program takes no text of a report for a formula",
+    arguments: [
+      ("=1+1", "\"'=1+1\""), ("+1", "\"'+1\""), ("-1", "\"'-1\""), ("@SUM(A1)", "\"'@SUM(A1)\""), ("\t=1", "\"'\t=1\""),
+      ("\r=1", "\"'\r=1\""), ("a=1", "\"a=1\""), ("say \"hi\"", "\"say \"\"hi\"\"\""), ("a,b\nc", "\"a,b\nc\""),
+      ("", "\"\""),
+    ])
+  func formulas(text: String, field: String) { #expect(ExportFormat.quoted(text) == field) }
+
+  @Test("the live tail sends reports that came after the last one, each once, on one line")
+  func tail() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(StoreRig.packet([1, 2, 3]))
+    let answer = await rig.ask("/tail", [("after", "1")])
+    let text = String(decoding: answer.body, as: UTF8.self)
+    #expect(answer.headers.contains { $0 == ("Content-Type", "text/event-stream") })
+    #expect(
+      text.matches(of: /id: (\d+)\nevent: report\ndata: \{[^\n]*\}\n\n/).map { String($0.output.1) } == ["2", "3"])
+    _ = try await rig.collector.store.take(StoreRig.packet(Array(4...100)))
+    let many = String(decoding: await rig.ask("/tail", [("after", "3")]).body, as: UTF8.self)
+    #expect(many.contains("event: cut") && many.contains("id: 100\n") && !many.contains("id: 4\n"))
+    rig.collector.access.page.close()
+    #expect(await rig.ask("/tail").status == 503)
+  }
+
+  @Test("a device's accounts are shown one by one, with what does not balance")
+  func accounts() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(
+      StoreRig.packet(
+        [1, 2], device: "a", ledger: "epoch=e;stored=9;delivered=5;expired=1;evicted=0;cleared=0;dead=0;removed=0"))
+    _ = try await rig.collector.store.take(
+      StoreRig.packet(
+        [1], device: "b", ledger: "epoch=e;stored=2;delivered=1;expired=4;evicted=0;cleared=0;dead=0;removed=0"))
+    let missing = try #require(try await rig.json("/device", [("id", "a")])["streams"]?.array?.first)
+    #expect(missing["ledger"]?["waiting"] == 3 && missing["ledger"]?["expired"] == 1 && missing["reportsHere"] == 2)
+    #expect(missing["difference"]?.string?.hasPrefix("3 of 5 reports") == true)
+    let wrong = try #require(try await rig.json("/device", [("id", "b")])["streams"]?.array?.first)
+    #expect(wrong["difference"]?.string?.contains("3 reports more than were stored") == true)
+    let fleet = try await rig.json("/fleet")
+    #expect(fleet["devices"]?["total"] == 2 && fleet["devices"]?["differences"] == 1)
+    #expect(fleet["ledger"]?["expired"] == 5 && fleet["ledger"]?["waiting"] == 3)
+    let list = try await rig.json("/devices", [("sort", "lost"), ("limit", "1")])
+    #expect(list["devices"]?.array?.first?["device"] == "b" && list["next"] == 1 && list["total"] == 2)
+  }
+
+  @Test("percentiles are the numbers of the nearest rank")
+  func percentiles() {
+    let summary = NumberSummary((1...100).map { Double($0) }.shuffled())
+    #expect(summary.median == 50 && summary.percentile95 == 95 && summary.maximum == 100 && summary.minimum == 1)
+    #expect(summary.average == 50.5 && NumberSummary([7]).percentile95 == 7)
+  }
+
+  @Test("past 32 questions at a time a reader gets 503")
+  func bound() async throws {
+    let gate = ReadGate()
+    func nest(_ depth: Int) async throws(CollectorRefusal) -> Int {
+      try await gate.run { () throws(CollectorRefusal) in depth == 0 ? 1 : try await nest(depth - 1) }
+    }
+    #expect(try await nest(ReadGate.questionsMax - 1) == 1)
+    await #expect(throws: CollectorRefusal.self) { try await nest(ReadGate.questionsMax) }
+    #expect(try await nest(1) == 1)
+  }
+}

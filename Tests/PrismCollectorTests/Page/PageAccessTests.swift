@@ -1,0 +1,133 @@
+import Foundation
+import PrismHTTP
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("Who may use the page")
+struct PageAccessTests {
+  @Test("every path of the API but those of the session needs a reader's token; a sender's token is no reader's")
+  func tokens() async throws {
+    let rig = try PageRig()
+    for route in PageRoutes.all where route.access != .everybody {
+      let path = "/api/v1" + route.path.replacing("{id}", with: "1").replacing("{fingerprint}", with: "f")
+      for headers in [[], [(name: "authorization", value: "Bearer sender")], [("authorization", "viewer")]] {
+        let answer = await rig.answer(PageRig.request(path, method: route.method, headers: headers))
+        #expect(answer.status == 401, "\(path)")
+        #expect(answer.headers.contains { $0 == ("Content-Type", "application/problem+json") })
+      }
+    }
+    for token in ["viewer", "operator"] {
+      let answer = await rig.answer(PageRig.request("/api/v1/fleet", headers: [("authorization", "Bearer \(token)")]))
+      #expect(answer.status == 200)
+    }
+  }
+
+  @Test("a page of another origin that lets its own name point here gets neither the page nor the API")
+  func hosts() async throws {
+    let rig = try PageRig(hasTokens: false)
+    for path in ["/", "/app.js", "/api/v1/session", "/api/v1/fleet"] {
+      for host in ["evil.example", "", nil] {
+        #expect(await rig.answer(PageRig.request(path, host: host)).status == 403)
+      }
+    }
+  }
+
+  @Test("without tokens this machine reads under its own names, as a viewer; no other machine does")
+  func local() async throws {
+    let rig = try PageRig(hasTokens: false)
+    #expect(await rig.answer(PageRig.request("/api/v1/fleet")).status == 200)
+    #expect(await rig.answer(PageRig.request("/api/v1/fleet", host: "localhost")).status == 200)
+    #expect(await rig.answer(PageRig.request("/api/v1/fleet", host: "192.0.2.1")).status == 401)
+    #expect(await rig.answer(PageRig.request("/api/v1/fleet", isLocal: false)).status == 401)
+    #expect(
+      await rig.answer(PageRig.request("/api/v1/fleet", headers: [("authorization", "Bearer sender")])).status == 401)
+    let session = try JSONValue(parsing: await rig.answer(PageRig.request("/api/v1/session")).body)
+    #expect(session["role"] == "viewer" && session["needsToken"] == false)
+  }
+
+  @Test("a session reads what its token reads, until it expires or its token is removed")
+  func session() async throws {
+    let rig = try PageRig()
+    let session = try await rig.signIn("viewer")
+    let read = { (cookie: String) in
+      await rig.answer(PageRig.request("/api/v1/fleet", headers: [("cookie", cookie)])).status
+    }
+    #expect(await read("a=b; \(session.cookie); c=d") == 200)
+    #expect(await read(session.cookie.replacing("viewer", with: "operator")) == 401)
+    #expect(await read(String(session.cookie.dropLast()) + (session.cookie.hasSuffix("0") ? "1" : "0")) == 401)
+    let parts = session.cookie.split(separator: ".")
+    #expect(await read("\(parts[0]).9999999999.\(parts[2]).\(parts[3])") == 401)
+    try "another\n".write(toFile: rig.rig.path + "/viewers", atomically: true, encoding: .utf8)
+    rig.rig.time.advance(by: .seconds(5))
+    #expect(await read(session.cookie) == 401)
+    try "viewer\n".write(toFile: rig.rig.path + "/viewers", atomically: true, encoding: .utf8)
+    rig.rig.time.advance(by: .seconds(5))
+    #expect(await read(session.cookie) == 200)
+    rig.rig.time.advance(by: .seconds(ReaderSession.lifetimeSeconds))
+    #expect(await read(session.cookie) == 401)
+  }
+
+  @Test("the cookie is out of reach of scripts and of other sites")
+  func cookie() async throws {
+    let rig = try PageRig()
+    let answer = await rig.answer(
+      PageRig.request(
+        "/api/v1/session", method: .post, headers: [("content-type", "application/json")],
+        body: #"{"token":"viewer"}"#))
+    let cookie = try #require(answer.headers.first { $0.name == "Set-Cookie" }?.value)
+    for part in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=43200"] { #expect(cookie.contains(part)) }
+    #expect(!cookie.contains("=viewer;") && !rig.rig.logged.joined().contains("token=viewer"))
+    #expect(rig.rig.logged.contains { $0.contains("a reader signed in") && $0.contains("who=\"viewer ") })
+  }
+
+  @Test("a session ends only with its change token, which no other origin can read")
+  func changeToken() async throws {
+    let rig = try PageRig()
+    let session = try await rig.signIn("operator")
+    let end = { (headers: [(name: String, value: String)]) in
+      await rig.answer(PageRig.request("/api/v1/session/end", method: .post, headers: headers)).status
+    }
+    #expect(await end([("cookie", session.cookie)]) == 403)
+    #expect(await end([("cookie", session.cookie), ("x-prism-change", "wrong")]) == 403)
+    let other = try await rig.signIn("operator")
+    #expect(await end([("cookie", session.cookie), ("x-prism-change", other.change)]) == 403)
+    #expect(await end([("cookie", session.cookie), ("x-prism-change", session.change)]) == 200)
+  }
+
+  @Test("a sign-in that a form of another site could send is refused; so is what is no token")
+  func signInForms() async throws {
+    let rig = try PageRig()
+    let post = { (type: String, body: String) in
+      await rig.answer(
+        PageRig.request("/api/v1/session", method: .post, headers: [("content-type", type)], body: body)
+      ).status
+    }
+    #expect(await post("text/plain", #"{"token":"viewer"}"#) == 400)
+    #expect(await post("application/json", #"{"token":""}"#) == 400)
+    #expect(await post("application/json", "[]") == 400)
+    #expect(await post("application/json", #"{"token":"sender"}"#) == 401)
+    #expect(await post("application/json", #"{"token":"viewe"}"#) == 401)
+    #expect(await post("application/json", #"{"token":"viewer\n"}"#) == 401)
+    #expect(await post("application/json", #"{"token":"viewer"}"#) == 200)
+  }
+
+  @Test("after ten wrong tokens in a minute an address waits; another one does not")
+  func guesses() async throws {
+    let rig = try PageRig()
+    let post = { (address: String, token: String) in
+      await rig.answer(
+        PageRig.request(
+          "/api/v1/session", method: .post, headers: [("content-type", "application/json")],
+          body: #"{"token":"\#(token)"}"#, address: address)
+      ).status
+    }
+    for _ in 0..<10 { #expect(await post("192.0.2.1", "guess") == 401) }
+    #expect(await post("192.0.2.1", "viewer") == 429)
+    #expect(await post("192.0.2.2", "viewer") == 200)
+    rig.rig.time.advance(by: .seconds(61))
+    #expect(await post("192.0.2.1", "viewer") == 200)
+  }
+}

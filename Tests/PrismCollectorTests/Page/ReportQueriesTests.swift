@@ -1,0 +1,146 @@
+import PrismBase
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// The answers of any store to the page.
+@Suite("Questions of the page to a store")
+struct ReportQueriesTests {
+  private static let kinds: [StoreRig.Kind] = [.sqlite, .postgresql]
+
+  private func filled(_ kind: StoreRig.Kind, _ rig: StoreRig) async throws -> (any PacketStore, ReportScan) {
+    let store = try await rig.store(kind)
+    for packet in [
+      try StoreRig.packet([1, 2, 3], device: "a", type: "x", ledger: "stored=3"),
+      try StoreRig.packet([10, 20], device: "b", namespace: "shop", type: "y", ledger: "stored=9;delivered=2"),
+      try StoreRig.packet([100], device: "b", namespace: "shop", type: "z", payload: [1]),
+    ] { _ = try await store.take(packet) }
+    let queries = try #require(store.queries)
+    return (store, ReportScan(queries: queries, time: SystemTime()))
+  }
+
+  @Test(
+    "reports are counted by type, namespace, device, kind, and by a field of the meta",
+    arguments: kinds,
+    [
+      (.nothing, ["": 6]), (.type, ["x": 3, "y": 2, "z": 1]), (.namespace, ["prism": 3, "shop": 3]),
+      (.device, ["a": 3, "b": 3]), (.kind, ["meta": 5, "payload": 1]),
+      (.meta(["n"]), ["1": 1, "2": 1, "3": 1, "10": 1, "20": 1, "100": 1]), (.meta(["none"]), ["": 6]),
+      (.meta(["n", "deeper"]), ["": 6]),
+    ] as [(ReportGrouping.Key, [String: Int])])
+  func counts(kind: StoreRig.Kind, expected: (key: ReportGrouping.Key, counts: [String: Int])) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: expected.key)
+    let (counts, reach) = try await scan.counts(ReportFilter(), grouping)
+    #expect(Dictionary(uniqueKeysWithValues: counts.map { ($0.group, $0.count) }) == expected.counts)
+    #expect(reach.since == nil)
+    await store.close()
+  }
+
+  @Test("a filter holds for counts and numbers, too", arguments: kinds)
+  func filters(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+    let count = { (change: (inout ReportFilter) throws -> Void) in
+      var filter = ReportFilter()
+      try change(&filter)
+      return try await scan.counts(filter, whole).counts.reduce(0) { $0 + $1.count }
+    }
+    #expect(try await count { $0.type = "y" } == 2)
+    #expect(try await count { $0.device = "b" } == 3)
+    #expect(try await count { ($0.device, $0.kind) = ("b", "payload") } == 1)
+    #expect(try await count { $0.namespace = "prism" } == 3)
+    #expect(try await count { $0.metas = [try MetaCondition("n >= 10")] } == 3)
+    #expect(try await count { $0.type = "none" } == 0)
+    #expect(try await count { $0.until = 1 } == 0)
+    #expect(try await count { $0.since = 4_000_000_000_000 } == 0)
+    await store.close()
+  }
+
+  @Test("the numbers of a field are read by group; a report without a number is left out", arguments: kinds)
+  func numbers(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .type)
+    let (numbers, _) = try await scan.numbers(ReportFilter(), path: ["n"], grouping)
+    let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.value }
+    #expect(sums == ["x": 6, "y": 30, "z": 100])
+    #expect(try await scan.numbers(ReportFilter(), path: ["REPORT_ID"], grouping).numbers.isEmpty)
+    await store.close()
+  }
+
+  @Test("windows hold every report, from the newest to the oldest, and no report twice", arguments: kinds)
+  func windows(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let ids = try await store.page(ReportFilter()).map(\.id)
+    let windows = try await scan.queries.windows(ReportFilter())
+    for id in ids { #expect(windows.count { $0.contains(id) } == 1) }
+    for (newer, older) in zip(windows, windows.dropFirst()) { #expect(older.upperBound < newer.lowerBound) }
+    await store.close()
+  }
+
+  @Test("streams have their ledger and their last packet's time; types have their namespace", arguments: kinds)
+  func names(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let streams = try await scan.queries.streams(of: nil, limit: 10)
+    #expect(
+      Set(streams.map { "\($0.device) \($0.namespace) \($0.kind)" }) == [
+        "a prism meta", "b shop meta", "b shop payload",
+      ])
+    let ofB = try await scan.queries.streams(of: "b", limit: 10)
+    #expect(ofB.count == 2 && ofB.allSatisfy { $0.packets == 1 && $0.receivedTime > 1_000_000_000_000 })
+    #expect(ofB.first { $0.kind == "meta" }?.ledger == "stored=9;delivered=2")
+    #expect(
+      try await scan.queries.types(limit: 10) == [
+        TypeName(namespace: "prism", type: "x"), TypeName(namespace: "shop", type: "y"),
+        TypeName(namespace: "shop", type: "z"),
+      ])
+    await store.close()
+  }
+
+  @Test("a scan whose time is up answers for the newest reports and says from when on", arguments: kinds)
+  func budget(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime(), budget: .zero)
+    let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+    let (counts, reach) = try await slow.counts(ReportFilter(), whole)
+    #expect(counts.reduce(0) { $0 + $1.count } == 1)
+    #expect(try #require(reach.since) > 1_000_000_000_000)
+    await store.close()
+  }
+}
+
+/// Cuts windows down to one report each.
+private struct SlowWindows: ReportQueries {
+  let inner: any ReportQueries
+
+  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+    guard let newest = try await inner.windows(filter).first?.upperBound else { return [] }
+    var (windows, at) = ([ClosedRange<Int64>](), newest)
+    let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
+    while windows.isEmpty, at > newest - 5000 {
+      var one = filter
+      (one.after, one.before) = (at - 1, newest + 1)
+      if try await inner.counts(one, whole).isEmpty { at -= 1 } else { windows = [at...newest, 0...at - 1] }
+    }
+    return windows
+  }
+  func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { try await inner.receivedTime(from: id) }
+  func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
+    try await inner.counts(filter, grouping)
+  }
+  func numbers(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
+  ) async throws(StoreFailure) -> [ReportNumber] {
+    try await inner.numbers(filter, path: path, grouping, limit: limit)
+  }
+  func streams(of device: String?, limit: Int) async throws(StoreFailure) -> [DeviceStream] { [] }
+  func types(limit: Int) async throws(StoreFailure) -> [TypeName] { [] }
+}

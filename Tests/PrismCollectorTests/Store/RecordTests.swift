@@ -1,0 +1,76 @@
+import PrismPacket
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// The promises of any store of records.
+@Suite("Stores of records") struct RecordTests {
+  private static let kinds: [StoreRig.Kind] = [.sqlite, .postgresql]
+  private static let part = RecordTableName("part")!
+
+  private static func operation(_ kind: RecordOperation.Kind, _ id: String, _ n: Int = 0) -> RecordOperation {
+    RecordOperation(
+      op: "\(kind.name).\(id).\(n)", table: part, id: RecordID(id)!, serverID: nil, kind: kind,
+      fields: kind == .delete ? nil : ["n": .int(n)], version: 1, changedTime: 1)
+  }
+
+  private static func packet(
+    _ operations: [RecordOperation], device: String = "d", after predecessor: PacketID? = nil
+  ) throws -> OpenedPacket {
+    var random = SystemRandomNumberGenerator()
+    let context = PacketContext(
+      deviceID: device, namespace: NamespaceName("shop")!,
+      packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random), kind: .records)
+    let lines = operations.map { String(decoding: $0.line, as: UTF8.self) }
+    let delivery = try Delivery(
+      try CollectorTests.request(context, metas: lines, payloads: [], dependsOn: predecessor), kind: .records,
+      now: 1_700_000_000_000)
+    var packet = try OpenedPacket(
+      delivery, UnpackedPacket(metas: Array(lines.joined(separator: "\n").utf8), payloads: []))
+    packet.records = try RecordPacket(packet)
+    return packet
+  }
+
+  private static func rows(_ store: any PacketStore, device: String? = nil) async throws -> [String] {
+    var filter = RecordFilter(namespace: NamespaceName("shop")!, table: part)
+    filter.device = device
+    return try await store.records(filter).map { "\($0.device)/\($0.id) \(String(decoding: $0.fields, as: UTF8.self))" }
+  }
+
+  private static func receipt(_ outcome: PacketOutcome?) -> RecordReceipt? {
+    if case .applied(let receipt, _)? = outcome { receipt } else { nil }
+  }
+
+  @Test("operations are carried out in their order, and ids are given to records of each device", arguments: kinds)
+  func carriesOut(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let first = try Self.packet([Self.operation(.insert, "a", 1), Self.operation(.insert, "b", 2)])
+    let ids = try #require(Self.receipt(try await store.take(first))?.ids[Self.part])
+    #expect(Set(ids.keys.map(\.text)) == ["a", "b"] && Set(ids.values).count == 2)
+    _ = try await store.take(try Self.packet([Self.operation(.insert, "a", 9)], device: "e"))
+    let second = try Self.packet(
+      [Self.operation(.update, "a", 3), Self.operation(.delete, "b"), Self.operation(.delete, "none")], after: first.id)
+    #expect(Self.receipt(try await store.take(second))?.ids[Self.part]?[RecordID("a")!] == ids[RecordID("a")!])
+    #expect(try await Self.rows(store) == [#"d/a {"n":3}"#, #"e/a {"n":9}"#])
+    #expect(try await Self.rows(store, device: "e") == [#"e/a {"n":9}"#])
+    #expect(try await store.numbers().isEmpty, "an operation is no report")
+    await store.close()
+  }
+
+  @Test("a packet that comes again gets the same answer and changes nothing", arguments: kinds)
+  func duplicates(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let first = try Self.packet([Self.operation(.insert, "a", 1)])
+    let answer = Self.receipt(try await store.take(first))
+    _ = try await store.take(try Self.packet([Self.operation(.delete, "a")], after: first.id))
+    #expect(try await store.take(first) == .applied(try #require(answer), wasDuplicate: true))
+    #expect(try await Self.rows(store).isEmpty)
+    let again = try Self.packet([Self.operation(.insert, "a", 1)])
+    #expect(Self.receipt(try await store.take(again)) != answer, "an id is never used again")
+    await store.close()
+  }
+}

@@ -1,0 +1,73 @@
+// Crashes by their cause: a list of groups, and one group with its frames.
+
+import { address, get, text } from "./api.js";
+import { bars, sparkline } from "./chart.js";
+import { definition, empty, h, note, section, table } from "./dom.js";
+import { ago, bytes, count, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
+import { tree } from "./tree.js";
+
+const PAYLOAD_MAX = 65536;
+
+export async function crashes({ query, signal }) {
+  const { since } = times(query, "30d");
+  const found = await get("/crashes", { since, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
+  const columns = [
+    { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
+    { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
+    { title: "Count", number: true, cell: (group) => count(group.count) },
+    { title: "Devices", number: true, cell: (group) => count(group.devices) },
+    { title: "Versions", cell: (group) => group.versions.filter(Boolean).join(", ") || "–" },
+    { title: "First", cell: (group) => h("span", { title: time(group.firstTime) }, ago(group.firstTime, found.until)) },
+    { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, found.until)) },
+  ];
+  const device = query.get("device");
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Crashes"), rangePicker(query, "30d", (range) => go("/crashes", { ...Object.fromEntries(query), range }))),
+    device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { range: query.get("range") }) }, "×"))),
+    !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
+    found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups that found no room.`),
+    found.groups.length === 0
+      ? empty("No crash in this time.", "Crashes are reports of the type appCrash. In C call prism_crash_install(), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
+      : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)));
+}
+
+function frameList(frames) {
+  if (frames.length === 0) return empty("No stack is known.", "A stack is read from stack, frames, backtrace or traceback of the meta, or from the payload.");
+  return h("ol", { class: "frames" }, frames.map((frame, place) => h("li", { class: place < 6 ? "top" : null }, h("code", null, frame))));
+}
+
+async function payloadPart(report) {
+  if (report.payloadBytes === null) return h("p", { class: "quiet" }, "This report has no payload.");
+  const box = h("div", { class: "payload" });
+  const show = h("button", { type: "button", onclick: async () => {
+    show.disabled = true;
+    try {
+      const payload = await text(`/reports/${report.id}/payload`, PAYLOAD_MAX);
+      box.replaceChildren(h("pre", { tabindex: "0", "aria-label": "The payload as text" }, payload.text), payload.isCut ? note("warn", `The first 64 KiB of ${bytes(payload.bytes)}.`) : "");
+      box.firstChild.focus();
+    } catch (error) { box.replaceChildren(note("bad", error.message)); }
+    show.disabled = false;
+  } }, `Show the payload (${bytes(report.payloadBytes)})`);
+  return [h("p", { class: "tools" }, show, h("a", { class: "button", href: address(`/reports/${report.id}/payload`), download: `report-${report.id}.bin` }, "Download")), box];
+}
+
+export async function crash({ query, signal }) {
+  const { group, frames, devices, versions, reports } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
+  const shown = query.get("report") ?? reports[0];
+  let report = null;
+  try { report = await get(`/reports/${encodeURIComponent(shown)}`, {}, signal); } catch (error) { if (error.status !== 404) throw error; }
+  const until = Date.now();
+  const since = until - 14 * 86400000;
+  const width = Math.ceil((14 * 86400000) / 30);
+  const trend = { since, until, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: Math.floor(since / width) * width + place * width, counts: { crashes: value } })) };
+  const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", number: true, cell: (row) => count(row.count) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
+  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)")),
+    h("p", { class: "mono sub" }, group.frame ?? "no stack"),
+    definition([["Crashes", count(group.total)], ["Devices", count(group.devices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
+    h("div", { class: "columns even" }, section("Frames", frameList(frames)), section("The last 14 days", bars("Crashes", trend))),
+    h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
+    section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },
+      reports.map((id, place) => h("option", { value: id, selected: String(id) === String(shown) }, place === 0 ? `${id} (the newest)` : id)))),
+    report === null ? empty("This report is gone.", "Retention has deleted it. Choose another one.") : [definition([["Received", time(report.receivedTime)], ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Report", h("code", null, report.reportId)]]),
+      await payloadPart(report), tree(report.meta ?? {})]));
+}

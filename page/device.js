@@ -1,0 +1,60 @@
+// One device: what it sent, what it lost, and where its accounts and the store differ.
+
+import { get } from "./api.js";
+import { bars, legend } from "./chart.js";
+import { definition, empty, h, note, section, table } from "./dom.js";
+import { ago, count, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
+import { oneLine, tree } from "./tree.js";
+
+const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"]];
+
+function ledgerTable(streams) {
+  return table("Accounts", [
+    { title: "Namespace", wide: true, cell: (stream) => h("span", { class: "strong" }, stream.namespace, h("span", { class: "sub" }, stream.kind)) },
+    ...ACCOUNTS.map(([name, title]) => ({ title, number: true, cell: (stream) => {
+      const value = stream.ledger?.[name];
+      return h("span", { class: value && !["stored", "waiting", "delivered"].includes(name) ? "warn" : "" }, count(value));
+    } })),
+    { title: "Here", number: true, cell: (stream) => `${count(stream.reportsHere)}${stream.readSince ? "+" : ""}` },
+    { title: "", cell: (stream) => (stream.difference ? h("span", { class: "tag bad" }, "differs") : h("span", { class: "tag good" }, "balances")) },
+  ], streams);
+}
+
+function facts(found) {
+  const meta = found.newest?.meta ?? {};
+  const enrolled = found.enrolled;
+  const last = Math.max(0, ...found.streams.map((stream) => stream.seenTime));
+  return definition([["Last packet", last ? `${time(last)} (${ago(last, found.now)})` : "none yet"],
+    meta.SYS_SYSTEM_VERSION && ["System", String(meta.SYS_SYSTEM_VERSION)], (meta.SYS_BRAND || meta.SYS_PHONE_MODEL) && ["Hardware", [meta.SYS_BRAND, meta.SYS_PHONE_MODEL].filter(Boolean).join(" ")],
+    meta.APP_NAME && ["Last app", [meta.APP_NAME, meta.APP_VERSION].filter(Boolean).join(" ")],
+    enrolled && ["Enrolled", enrolled.enrolledTime ? time(enrolled.enrolledTime) : "no"], enrolled?.revokedTime && ["Revoked", h("span", { class: "tag bad" }, time(enrolled.revokedTime))], enrolled?.info && ["Description", enrolled.info]]);
+}
+
+function configurationSection(entry) {
+  if (!entry) return section("Configuration", h("p", { class: "quiet" }, "The device did not ask this collector for its configuration."));
+  return section("Configuration", definition([["Version in force", entry.version ?? "unknown"], ["Last applied", entry.lastApplied ?? "–"], ["Asked", `${time(entry.askedTime)} (${ago(entry.askedTime)})`],
+    ["Refused or taken back", entry.lastFailed ? h("span", { class: "tag bad" }, entry.lastFailed) : "nothing"], entry.reason && ["Because", entry.reason]]));
+}
+
+export async function device({ query, signal }) {
+  const id = query.get("id") ?? "";
+  const { since, until } = times(query, "7d");
+  const [found, chart, page, groups] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
+    get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal)]);
+  const differences = found.streams.filter((stream) => stream.difference);
+  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (range) => go("/device", { id, range }))),
+    facts(found), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
+    section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d" }))],
+      chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time.`)),
+    section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),
+      h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. Rows that wait, or were delivered after that packet was made, are not in its accounts yet.")]),
+    section("Crashes", groups.groups.length === 0 ? h("p", { class: "quiet" }, "This device sent no crash.") : table("Crashes", [
+      { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
+      { title: "Last on any device", cell: (group) => ago(group.lastTime) }], groups.groups)),
+    section("Latest reports", page.reports.length === 0 ? empty("No report here.", "Retention may have deleted them.") : [table("Latest reports", [
+      { title: "Received", narrow: true, cell: (report) => time(report.receivedTime) }, { title: "Type", narrow: true, cell: (report) => h("a", { href: link("/explorer", { device: id, type: report.type, range: "30d" }) }, report.type) },
+      { title: "Meta", wide: true, cell: (report) => h("span", { class: "line" }, oneLine(report.meta)) }], page.reports), h("p", null, h("a", { href: link("/explorer", { device: id, range: "30d" }) }, "All reports of this device"))]),
+    configurationSection(found.configuration),
+    found.newest && section("Newest report", tree(found.newest.meta ?? {})));
+}

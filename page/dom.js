@@ -1,0 +1,73 @@
+// Builds elements. What comes from devices only ever becomes text: nothing here reads markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return element;
+}
+
+export function h(name, attributes, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+export function svg(name, attributes, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+let ids = 0;
+export function newID(prefix) {
+  ids += 1;
+  return `${prefix}-${ids}`;
+}
+
+/** A table. A column is {title, cell(row), number, narrow, wide, sort}; `href(row)` makes its first column a link. */
+export function table(caption, columns, rows, options = {}) {
+  const head = columns.map((column) => {
+    const sorted = options.sort && column.sort === options.sort;
+    const title = column.sort && options.onSort
+      ? h("button", { type: "button", class: "sort", onclick: () => options.onSort(column.sort) }, column.title,
+        h("span", { class: "arrow", "aria-hidden": "true" }, sorted ? "↓" : ""))
+      : column.title;
+    return h("th", { scope: "col", class: kind(column), "aria-sort": sorted ? "descending" : null }, title);
+  });
+  const body = rows.map((row) => h("tr", null, columns.map((column) => h("td", { class: kind(column) }, column.cell(row)))));
+  const content = h("table", null, h("caption", { class: "hidden" }, caption),
+    h("thead", null, h("tr", null, head)), h("tbody", null, body));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, content);
+}
+
+function kind(column) {
+  return [column.number && "number", column.wide && "wide", column.narrow && "narrow"].filter(Boolean).join(" ") || null;
+}
+
+/** What a part of the page says when it has nothing to show: what is so, and what to do. */
+export function empty(title, ...text) {
+  return h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", null, text));
+}
+
+export function note(kind, ...text) {
+  return h("p", { class: `note ${kind}`, role: kind === "bad" ? "alert" : null }, text);
+}
+
+export function section(title, ...content) {
+  const id = newID("part");
+  return h("section", { "aria-labelledby": id }, h("h2", { id }, title), content);
+}
+
+export function definition(pairs) {
+  return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
+}
+
+export function say(text) {
+  document.getElementById("status").textContent = text;
+}

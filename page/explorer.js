@@ -1,0 +1,163 @@
+// Reports by any field: a histogram, charts of numbers, the reports themselves, as they come if wanted.
+
+import { address, get } from "./api.js";
+import { bars, groupName, legend, lines } from "./chart.js";
+import { empty, h, newID, note, section, table } from "./dom.js";
+import { brief, bytes, count, real, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
+import { condition, oneLine, tree } from "./tree.js";
+
+const FILTERS = ["namespace", "type", "device", "kind", "meta"];
+const FIGURES = [["p95", "p95"], ["p50", "p50 (median)"], ["avg", "average"], ["max", "max"], ["count", "count"]];
+const PAGE = 50;
+
+function state(query) {
+  const filter = { meta: query.getAll("meta") };
+  for (const name of FILTERS.slice(0, 4)) filter[name] = query.get(name) ?? "";
+  const all = { ...filter };
+  for (const name of ["range", "since", "until", "by", "key", "figure"]) all[name] = query.get(name);
+  return { filter, all };
+}
+
+function field(title, control, help) {
+  return h("label", { class: "field" }, h("span", null, title), control, help && h("small", null, help));
+}
+
+function filterBar(all, types, set) {
+  const lists = [newID("types"), newID("names")];
+  const input = (name, list, hint) => h("input", { id: `filter-${name}`, value: all[name], list, placeholder: hint, spellcheck: "false", autocomplete: "off", onchange: (event) => set({ [name]: event.target.value.trim() }) });
+  const meta = h("input", { id: "filter-meta", placeholder: "ms >= 100", spellcheck: "false", autocomplete: "off", "aria-describedby": "meta-help" });
+  const names = [...new Set(types.map(({ namespace }) => namespace))];
+  const shown = types.filter(({ namespace }) => !all.namespace || namespace === all.namespace);
+  return h("form", { class: "filters", onsubmit: (event) => {
+    event.preventDefault();
+    const value = meta.value.trim();
+    set({ type: document.getElementById("filter-type").value.trim(), namespace: document.getElementById("filter-namespace").value.trim(),
+      device: document.getElementById("filter-device").value.trim(), meta: value ? [...all.meta, value] : all.meta });
+  } }, field("Namespace", input("namespace", lists[1], "any")), field("Type", input("type", lists[0], "any")), field("Device", input("device", null, "any")),
+  field("Field of the meta", meta, h("span", { id: "meta-help" }, "= != < <= > >= ~ (contains)")), h("button", { type: "submit", class: "main" }, "Apply"),
+  h("datalist", { id: lists[0] }, [...new Set(shown.map(({ type }) => type))].map((type) => h("option", { value: type }))),
+  h("datalist", { id: lists[1] }, names.map((name) => h("option", { value: name }))));
+}
+
+function chips(all, set) {
+  const chosen = [...FILTERS.slice(0, 4).filter((name) => all[name]).map((name) => [`${name} = ${all[name]}`, { [name]: "" }]),
+    ...all.meta.map((text, place) => [text, { meta: all.meta.filter((_, other) => other !== place) }]),
+    ...(all.since ? [[`${time(Number(all.since))} to ${time(Number(all.until ?? Date.now()))}`, { since: null, until: null }]] : [])];
+  if (chosen.length === 0) return null;
+  return h("ul", { class: "chips", "aria-label": "Filters" }, chosen.map(([text, change]) => h("li", null, h("span", null, text),
+    h("button", { type: "button", "aria-label": `Remove the filter ${text}`, onclick: () => set(change) }, "×"))),
+  h("li", { class: "all" }, h("button", { type: "button", onclick: () => go("/explorer", {}) }, "Clear all")));
+}
+
+// Reports
+
+function details(report, pick) {
+  const payload = report.payloadBytes === null ? "none" : h("span", null, bytes(report.payloadBytes), " ", h("a", { href: address(`/reports/${report.id}/payload`), download: `report-${report.id}.bin` }, "Download"));
+  return h("div", { class: "details" }, h("dl", { class: "facts" }, [
+    ["Report", h("code", null, report.reportId)], ["Received", time(report.receivedTime)], ["Created", `${time(report.createdTime)} by the device’s clock`],
+    ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Packet", h("code", null, report.packetId)], ["Payload", payload],
+    ["Chain", report.chainBroken ? "the packet before this one never came" : "whole"],
+  ].map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
+  report.damaged ? note("bad", "This report is damaged in the store: its content is left out.") : tree(report.meta ?? {}, pick));
+}
+
+function line(report, pick) {
+  const id = newID("report");
+  const inner = h("tr", { id, class: "inner", hidden: true });
+  const button = h("button", { type: "button", class: "open", "aria-expanded": "false", "aria-controls": id, onclick: () => {
+    const isOpen = inner.hidden;
+    if (isOpen && !inner.firstChild) inner.append(h("td", { colspan: 4 }, details(report, pick)));
+    inner.hidden = !isOpen;
+    button.setAttribute("aria-expanded", String(isOpen));
+  } }, h("span", { "aria-hidden": "true" }, "▸"), time(report.receivedTime));
+  return [h("tr", { "data-id": report.id }, h("td", { class: "narrow" }, button), h("td", { class: "narrow" }, h("span", { class: "type" }, report.type), h("span", { class: "sub" }, report.namespace)),
+    h("td", { class: "narrow mono" }, h("a", { href: link("/device", { id: report.device }) }, report.device.length > 20 ? report.device.slice(0, 18) + "…" : report.device)),
+    h("td", { class: "wide line" }, report.payloadBytes !== null && h("span", { class: "tag" }, bytes(report.payloadBytes)), oneLine(report.meta))), inner];
+}
+
+function reportTable(page, pick) {
+  const body = h("tbody", null, page.reports.map((report) => line(report, pick)));
+  return { body, element: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Reports" }, h("table", { class: "reports" }, h("caption", { class: "hidden" }, "Reports, the newest first"),
+    h("thead", null, h("tr", null, ["Received", "Type", "Device", "Meta"].map((title) => h("th", { scope: "col" }, title)))), body)) };
+}
+
+function live(filter, body, pick, button, told) {
+  const source = new EventSource(address("/tail", filter));
+  let shown = 0;
+  const stop = () => {
+    source.close();
+    [button.textContent, told.textContent] = ["Live", `${count(shown)} new reports`];
+    button.setAttribute("aria-pressed", "false");
+  };
+  source.addEventListener("report", (event) => {
+    const report = JSON.parse(event.data);
+    if (body.querySelector(`tr[data-id="${Number(report.id)}"]`)) return;
+    body.prepend(...line(report, pick));
+    shown += 1;
+    while (body.children.length > 400) body.lastChild.remove();
+    told.textContent = `${count(shown)} new reports`;
+  });
+  source.addEventListener("cut", () => { told.textContent = `${count(shown)} new reports; more come than are shown`; });
+  source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) { stop(); told.textContent = "The live tail ended: the collector refused it."; } });
+  button.textContent = "Stop";
+  button.setAttribute("aria-pressed", "true");
+  addEventListener("prism-leave", () => source.close(), { once: true });
+  return stop;
+}
+
+function reportSection(page, filter, all, pick) {
+  const told = h("span", { class: "quiet", role: "status" });
+  const { body, element } = reportTable(page, pick);
+  let stop = null;
+  const toggle = h("button", { type: "button", "aria-pressed": "false", onclick: () => { stop = stop ? (stop(), null) : live(filter, body, pick, toggle, told); } }, "Live");
+  const blank = page.reports.length === 0 && empty("No report matches.", all.meta.length ? "A condition on a field that a report does not have never holds. " : "", "Choose a longer time, or remove a filter.");
+  let next = page.next;
+  const more = h("button", { type: "button", hidden: next === null, onclick: async () => {
+    more.disabled = true;
+    const { since, until } = times(new URLSearchParams(Object.entries(all).filter(([, value]) => typeof value === "string")));
+    const following = await get("/reports", { ...filter, since, until, before: next, limit: PAGE });
+    next = following.next;
+    body.append(...following.reports.flatMap((report) => line(report, pick)));
+    [more.hidden, more.disabled] = [next === null, false];
+  } }, "Older reports");
+  const file = (format) => h("a", { class: "button", href: address("/export", { ...filter, since: all.since, until: all.until, format }), download: `reports.${format}`, title: "the newest 10,000" }, format.toUpperCase());
+  return section("Reports", h("div", { class: "tools" }, toggle, told, h("span", { class: "right" }, "Export ", file("ndjson"), " ", file("csv"))), blank, element,
+    page.readSince && note("warn", `Reports before ${time(page.readSince)} were not read in time. “Older reports” goes on there.`), h("p", { class: "pages" }, more));
+}
+
+// Numbers
+
+function numberSection(data, all, set) {
+  const figure = all.figure ?? "p95";
+  const picker = h("select", { id: "figure", "aria-label": "Figure", onchange: (event) => set({ figure: event.target.value }) }, FIGURES.map(([name, title]) => h("option", { value: name, selected: name === figure }, title)));
+  const rows = data.groups.filter((group) => data.summary[group]).map((group) => ({ group, ...data.summary[group] }));
+  return section(`Numbers of ${all.key}`, h("div", { class: "tools" }, picker), rows.length === 0
+    ? empty("No report in this time has a number there.", "Write the field’s path, as ms or net.ms. Texts are not counted.")
+    : [lines(`${figure} of ${all.key}`, data, figure), legend(data.groups),
+      table("Figures", [{ title: all.by ? all.by : "Reports", wide: true, cell: (row) => groupName(row.group) === "(none)" && !all.by ? "all" : groupName(row.group) }, { title: "Count", number: true, cell: (row) => count(row.count) },
+        ...["avg", "min", "p50", "p95", "max"].map((name) => ({ title: name, number: true, cell: (row) => real(row[name]) }))], rows)],
+  data.readSince && note("warn", `Numbers before ${time(data.readSince)} were not read in time. Choose a shorter time or a type.`));
+}
+
+export async function explorer({ query, signal }) {
+  const { filter, all } = state(query);
+  const { since, until } = times(query);
+  const by = all.by ?? "type";
+  const asked = { ...filter, since, until };
+  const [types, chart, page, numbers] = await Promise.all([get("/types", {}, signal), get("/histogram", { ...asked, by, buckets: 80 }, signal),
+    get("/reports", { ...asked, limit: PAGE }, signal), all.key ? get("/aggregate", { ...asked, key: all.key, by: all.by, buckets: 80 }, signal) : null]);
+  const set = (change) => go("/explorer", { ...all, ...change });
+  const pick = (path, value) => set({ meta: [...all.meta, condition(path, value)].slice(0, 8) });
+  const groups = ["type", "namespace", "device", "kind"];
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Explorer"), rangePicker(query, "24h", (range) => set({ range, since: null, until: null }))),
+    filterBar(all, types.types, set), chips(all, set),
+    h("div", { class: "tools" },
+      field("Group by", h("input", { id: "group-by", value: all.by ?? "", placeholder: "type", list: "group-words", spellcheck: "false", autocomplete: "off", onchange: (event) => { const word = event.target.value.trim(); set({ by: word && !groups.includes(word) && !word.startsWith("meta.") ? `meta.${word}` : word }); } })),
+      h("datalist", { id: "group-words" }, [...groups, "meta.APP_VERSION", "meta.APP_NAME"].map((word) => h("option", { value: word }))),
+      field("Chart the numbers of", h("input", { id: "chart-key", value: all.key ?? "", placeholder: "a field, as ms", spellcheck: "false", autocomplete: "off", onchange: (event) => set({ key: event.target.value.trim() }) }))),
+    section(`${brief(chart.total)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time matches.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
+      legend(chart.groups, by === "type" ? (type) => link("/explorer", { ...all, type }) : null)],
+    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time, or a type or device.`)),
+    numbers && numberSection(numbers, all, set), reportSection(page, filter, all, pick));
+}

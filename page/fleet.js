@@ -1,0 +1,102 @@
+// All devices at a glance: who is there, what comes, what crashes, what was lost.
+
+import { get } from "./api.js";
+import { bars, legend, sparkline } from "./chart.js";
+import { definition, empty, h, note, section, table } from "./dom.js";
+import { ago, brief, count, span, time } from "./format.js";
+import { go, link, rangePicker, times } from "./route.js";
+
+const LOST = [["expired", "were too old"], ["evicted", "made room"], ["cleared", "were cleared by an update"], ["dead", "are dead letters"], ["removed", "were removed"]];
+
+function tile(title, value, detail, state) {
+  return h("div", { class: `tile ${state ?? ""}` }, h("dt", null, title), h("dd", null, h("b", null, value), h("span", null, detail)));
+}
+
+function tiles(fleet, chart, groups) {
+  const { devices, ledger } = fleet;
+  const lost = LOST.reduce((sum, [name]) => sum + (ledger[name] ?? 0), 0);
+  const refused = fleet.packets.filter(({ name }) => name.startsWith("refused")).reduce((sum, one) => sum + one.count, 0);
+  const stored = fleet.packets.find(({ name }) => name === "stored")?.count ?? 0;
+  const crashed = groups.groups.reduce((sum, group) => sum + group.count, 0);
+  return h("dl", { class: "tiles" },
+    tile("Devices", count(devices.total), `${count(devices.hour)} in the last hour, ${count(devices.day)} in 24 h`, devices.total > 0 && devices.hour === 0 ? "warn" : ""),
+    tile("Reports", brief(chart.total), chart.readSince ? "more than could be read in time" : "in the time chosen"),
+    tile("Crashes", count(crashed), `${count(groups.total)} groups`, crashed > 0 ? "bad" : "good"),
+    tile("Waiting", brief(ledger.waiting ?? 0), "on devices, as they last said"),
+    tile("Lost", brief(lost), lost ? LOST.filter(([name]) => ledger[name]).map(([name, why]) => `${count(ledger[name])} ${why}`).join(", ") : "on devices, of all that they stored", lost > 0 ? "warn" : "good"),
+    tile("Packets", brief(stored), refused ? `${count(refused)} refused since the start` : "stored since the start, none refused", refused ? "warn" : "good"));
+}
+
+function crashSection(groups) {
+  if (groups.groups.length === 0) {
+    return section("Crashes", empty("No crash in this time.", "Reports of the type appCrash are grouped here."));
+  }
+  return section("Crashes", table("Groups of crashes", [
+    { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
+    { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
+    { title: "Count", number: true, cell: (group) => count(group.count) },
+    { title: "Devices", number: true, cell: (group) => count(group.devices) },
+    { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, groups.until)) },
+  ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes") }, `All ${count(groups.total)} groups`)));
+}
+
+function deviceSection(list, query, now) {
+  const set = (change) => go("/fleet", { ...Object.fromEntries(query), after: null, ...change });
+  const search = h("input", { type: "search", id: "device-search", value: query.get("search") ?? "", placeholder: "Find a device", "aria-label": "Find a device by a part of its id", onchange: (event) => set({ search: event.target.value }) });
+  const content = list.devices.length === 0
+    ? empty(query.get("search") ? "No device has this in its id." : "No device has sent a packet yet.",
+      query.get("search") ? "Clear the search to see all." : "Set `url` of a namespace on a device to this collector's address, then report something: prismctl send --type hello.")
+    : table("Devices", [
+      { title: "Device", wide: true, sort: "device", cell: (device) => h("a", { class: "strong mono", href: link("/device", { id: device.device }) }, device.device) },
+      { title: "Seen", sort: "seen", cell: (device) => h("span", { class: now - device.seenTime > 86400000 ? "late" : "", title: time(device.seenTime) }, ago(device.seenTime, now)) },
+      { title: "Namespaces", cell: (device) => device.namespaces.join(", ") },
+      { title: "Waiting", number: true, sort: "waiting", cell: (device) => count(device.waiting) },
+      { title: "Lost", number: true, sort: "lost", cell: (device) => h("span", { class: device.lost ? "warn" : "" }, count(device.lost)) },
+      { title: "Packets", number: true, sort: "packets", cell: (device) => count(device.packets) },
+      { title: "Accounts", cell: (device) => (device.differences ? h("span", { class: "tag bad" }, "don’t balance") : h("span", { class: "tag good" }, "balance")) },
+    ], list.devices, { sort: query.get("sort") ?? "seen", onSort: (sort) => set({ sort }) });
+  const after = Number(query.get("after") ?? 0);
+  return section(`Devices (${count(list.total)})`, h("div", { class: "tools" }, search), content,
+    h("p", { class: "pages" }, after > 0 && h("button", { type: "button", onclick: () => set({ after: Math.max(0, after - 25) }) }, "Previous"),
+      list.next !== null && h("button", { type: "button", onclick: () => set({ after: list.next }) }, "Next")));
+}
+
+function collectorSection(fleet) {
+  const refused = fleet.refusals.length === 0
+    ? h("p", { class: "quiet" }, "No packet was refused since the start.")
+    : table("Refused packets by cause", [{ title: "Cause", wide: true, cell: (one) => one.name }, { title: "Packets", number: true, cell: (one) => count(one.count) }], fleet.refusals);
+  const outputs = fleet.outputs.length === 0
+    ? h("p", { class: "quiet" }, "No outputs. `outputs` of the collector’s configuration hands reports on.")
+    : table("Outputs", [{ title: "Output", wide: true, cell: (one) => one.name }, { title: "Delivered", number: true, cell: (one) => count(one.delivered) },
+      { title: "Refused", number: true, cell: (one) => count(one.refused) }, { title: "Failures", number: true, cell: (one) => count(one.failures) },
+      { title: "Lag", number: true, cell: (one) => (one.leading ? span(one.lagSeconds) : "another collector") }], fleet.outputs);
+  const configuration = fleet.configuration;
+  return [section("Refused packets", refused), section("Outputs", outputs), section("Collector", definition([
+    ["Store", fleet.store.failure ? h("span", { class: "tag bad" }, fleet.store.failure) : h("span", { class: "tag good" }, "takes packets")],
+    ["Reports are kept", fleet.retentionDays ? `${fleet.retentionDays} days` : "for ever (retentionDay)"],
+    ["Remote configuration", configuration ? h("a", { href: link("/configuration") }, `version ${configuration.version}, ${count(configuration.failed)} of ${count(configuration.devices)} devices refused it`) : "not served"],
+  ]))];
+}
+
+export async function fleet({ query, signal, again }) {
+  const { since, until } = times(query);
+  const [summary, chart, groups, devices] = await Promise.all([
+    get("/fleet", {}, signal), get("/histogram", { since, until, by: "type", buckets: 60 }, signal),
+    get("/crashes", { since, limit: 100 }, signal),
+    get("/devices", { search: query.get("search"), sort: query.get("sort"), after: query.get("after"), limit: 25 }, signal),
+  ]);
+  const timer = setInterval(() => {
+    const isIdle = document.visibilityState === "visible" && !document.activeElement?.closest("main section, main .tools");
+    if (isIdle) again();
+  }, 15000);
+  addEventListener("prism-leave", () => clearInterval(timer), { once: true });
+  const picked = (from, to) => go("/explorer", { since: from, until: to });
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Fleet"), rangePicker(query, "24h", (range) => go("/fleet", { ...Object.fromEntries(query), range, after: null }))),
+    summary.store.failure && note("bad", h("b", null, "The store takes no packets: "), summary.store.failure),
+    tiles(summary, chart, groups),
+    section("Reports by type", chart.total === 0
+      ? empty("No report in this time.", "Choose a longer time, or look whether devices are held: prismctl explain NAMESPACE says why.")
+      : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, range: query.get("range") }))],
+    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time.`)),
+    crashSection(groups), deviceSection(devices, query, summary.now), h("div", { class: "columns" }, collectorSection(summary)));
+}

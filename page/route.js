@@ -1,0 +1,44 @@
+// The address holds all of a view: #/explorer?type=order&range=24h
+
+import { h } from "./dom.js";
+
+export const RANGES = [["15m", "15 minutes", 900], ["1h", "1 hour", 3600], ["6h", "6 hours", 21600], ["24h", "24 hours", 86400],
+  ["7d", "7 days", 604800], ["30d", "30 days", 2592000], ["365d", "1 year", 31536000]];
+
+export function current() {
+  const [path, query] = location.hash.replace(/^#/, "").split("?");
+  return { path: path || "/fleet", query: new URLSearchParams(query ?? "") };
+}
+
+export function link(path, parameters = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== null && one !== undefined && one !== "") query.append(name, one);
+    }
+  }
+  const text = query.toString();
+  return `#${path}${text ? "?" + text : ""}`;
+}
+
+export function go(path, parameters) {
+  const next = link(path, parameters);
+  if (location.hash === next) dispatchEvent(new HashChangeEvent("hashchange"));
+  else location.hash = next;
+}
+
+/** The times of the view: `since` and `until` of the address, or a range that ends now. */
+export function times(query, standard = "24h") {
+  if (query.get("since")) return { since: query.get("since"), until: query.get("until") ?? String(Date.now()) };
+  const range = RANGES.find(([name]) => name === query.get("range")) ?? RANGES.find(([name]) => name === standard);
+  const until = Date.now();
+  return { since: String(until - range[2] * 1000), until: String(until) };
+}
+
+export function rangePicker(query, standard, onChange) {
+  const chosen = query.get("since") ? "" : query.get("range") ?? standard;
+  return h("label", { class: "field" }, h("span", null, "Time"),
+    h("select", { onchange: (event) => onChange(event.target.value) },
+      query.get("since") && h("option", { value: "", selected: true }, "as chosen"),
+      RANGES.map(([name, title]) => h("option", { value: name, selected: name === chosen }, `last ${title}`))));
+}

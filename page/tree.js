@@ -1,0 +1,36 @@
+// A JSON value as a tree. Every key and every text is text.
+
+import { h } from "./dom.js";
+
+const TEXT_MAX = 2000;
+const MEMBERS_MAX = 200;
+
+function leaf(value) {
+  if (typeof value === "string") {
+    return h("span", { class: "text" }, value.length > TEXT_MAX ? value.slice(0, TEXT_MAX) + "…" : value);
+  }
+  return h("span", { class: value === null ? "nothing" : typeof value }, String(value));
+}
+
+/** - `onPick(path, value)`: makes each plain value a button. */
+export function tree(value, onPick, path = []) {
+  const members = Array.isArray(value) ? value.map((one, place) => [String(place), one]) : Object.entries(value);
+  return h("dl", { class: "tree" }, members.slice(0, MEMBERS_MAX).map(([key, one]) => {
+    const inner = [...path, key];
+    const isTree = one !== null && typeof one === "object";
+    const isPlain = !isTree && onPick && !Array.isArray(value) && inner.every((part) => part.length > 0 && !/["\\]/.test(part)) && String(one).length <= 200;
+    return h("div", null, h("dt", null, key), h("dd", null,
+      isTree ? tree(one, Array.isArray(one) ? null : onPick, inner) : leaf(one),
+      isPlain && h("button", { type: "button", class: "add", title: "Show reports with this value only", "aria-label": `Filter by ${inner.join(".")}`, onclick: () => onPick(inner, one) }, "+")));
+  }), members.length > MEMBERS_MAX && h("div", null, `… ${members.length - MEMBERS_MAX} more`));
+}
+
+export const condition = (path, value) => `${path.map((part) => (/^[A-Za-z0-9_]+$/.test(part) ? part : `"${part}"`)).join(".")} = ${value}`;
+
+/** The members of a meta that say most, in one line. */
+export function oneLine(meta) {
+  if (meta === null || typeof meta !== "object") return "";
+  const skipped = /^(SYS_|APP_|MONITOR_|REPORT_ID$|CREATE_TIME$|IS_BIZ$|OTEL_)/;
+  return Object.entries(meta).filter(([key]) => !skipped.test(key)).slice(0, 12)
+    .map(([key, value]) => `${key}=${typeof value === "object" ? JSON.stringify(value) : value}`).join("  ").slice(0, 400);
+}
