@@ -12,14 +12,18 @@ actor Carrier: Output {
   private var head: JSONValue?
   private var last: JSONValue?
   private var isClosed = false
+  /// Lines that the reader has taken.
+  private(set) var linesTaken = 0
   private var total = CarriedReport()
   /// Those who wait for a change of any of it.
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   /// Packets that a reader has taken whole.
   var taken: CarriedReport { total }
-  /// The reader has gone.
+  /// The reader has gone, or takes no more.
   var hasNoReader: Bool { isClosed }
+  /// A line waits for its reader.
+  var hasLine: Bool { head != nil || file != nil }
 
   func deliver(_ packet: OutgoingPacket) async -> DeliveryOutcome {
     while file != nil, !isClosed { await change() }
@@ -31,6 +35,7 @@ actor Carrier: Output {
     file = (bytes, 0)
     changed()
     while file != nil, !isClosed { await change() }
+    guard file == nil else { return DeliveryOutcome(.carried, mayHaveLeft: true) }
     total.packets += 1
     total.reports += packet.headers.itemCount
     total.bytes += bytes.count
@@ -39,19 +44,21 @@ actor Carrier: Output {
 
   /// The next line of the answer; nil after the last.
   func next() async -> JSONValue? {
-    while !isClosed {
-      if let head {
-        self.head = nil
-        return head
+    while true {
+      if let line = takeLine() {
+        linesTaken += 1
+        return line
       }
-      if let part = nextPart() { return part }
-      if let last {
-        isClosed = true
-        return last
-      }
+      guard !isClosed else { return nil }
       await change()
     }
-    return nil
+  }
+
+  private func takeLine() -> JSONValue? {
+    if !isClosed, let line = head.take() ?? nextPart() { return line }
+    guard let line = last.take() else { return nil }
+    isClosed = true
+    return line
   }
 
   /// Nothing more is carried; this line is the end of the answer.
@@ -60,7 +67,7 @@ actor Carrier: Output {
     changed()
   }
 
-  /// The reader has gone.
+  /// The reader has gone, or is not waited for any more: it can only read the last line.
   func close() {
     isClosed = true
     changed()

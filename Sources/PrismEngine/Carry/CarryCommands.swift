@@ -38,18 +38,23 @@ struct CarryCommands {
     guard only == nil || !pipelines.isEmpty else { throw handler.unknown(only) }
     var held: [HeldReport] = []
     for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
-      if let cause = await carry(pipeline, to: carrier) { held.append(HeldReport(namespace: name.text, cause: cause)) }
+      if let cause = try await carry(pipeline, to: carrier) { held.append(HeldReport(namespace: name.text, cause: cause)) }
     }
     return [.init("carried", await carrier.taken.controlJSON), .init("held", held.controlJSON)]
   }
 
   /// - Returns: why not everything that waits was written; nil if it was, or if there was nothing.
-  private func carry(_ pipeline: NamespacePipeline, to carrier: Carrier) async -> String? {
+  private func carry(_ pipeline: NamespacePipeline, to carrier: Carrier) async throws(Refused) -> String? {
     if let gate = await PipelineCarrying.begin(pipeline, to: carrier) { return gate.reason }
     var cause: String?
+    var patience = CarryPatience(now: engine.parts.time.uptime)
     while !(await carrier.hasNoReader), !(await PipelineCarrying.hasAll(pipeline)) {
       cause = storeFault
       guard cause == nil, (try? await engine.parts.time.sleep(for: Self.pollInterval)) != nil else { break }
+      guard await patience.isOver(carrier, now: engine.parts.time.uptime) else { continue }
+      await carrier.close()
+      await PipelineCarrying.end(pipeline)
+      throw Refused(69, "nothing was read for \(CarryPatience.seconds) s: carry again")
     }
     if await PipelineCarrying.isFull(pipeline) {
       cause = "\(InFlightQueue.carriedPacketsMax) packets are out: settle some, and carry again"
@@ -99,6 +104,21 @@ struct CarryCommands {
         throw Refused(69, "the daemon is stopping")
       }
     }
+  }
+}
+
+/// Notices a reader that takes nothing: while it is waited for, its namespace sends nothing over the network.
+private struct CarryPatience {
+  static let seconds = 120
+
+  private var (lines, takenAt): (Int, Duration)
+
+  init(now: Duration) { (lines, takenAt) = (0, now) }
+
+  mutating func isOver(_ carrier: Carrier, now: Duration) async -> Bool {
+    let taken = await carrier.linesTaken
+    if await !carrier.hasLine || taken != lines { (lines, takenAt) = (taken, now) }
+    return now - takenAt >= .seconds(Self.seconds)
   }
 }
 

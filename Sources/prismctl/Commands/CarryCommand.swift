@@ -111,7 +111,7 @@ private struct CarriedFile {
     content += Base64.decode(part.utf8) ?? []
     guard content.count >= bytes else { return }
     do throws(FileError) { try SmallFile.replace(path, with: content, mode: 0o600) } catch {
-      throw Failure(Failure.cannotCreate, "\(error.description); what is written is good, and `carry` may be repeated")
+      throw Failure(Failure.cannotCreate, "\(error.description); files that are there are whole; carry again")
     }
   }
 }

@@ -12,7 +12,7 @@ import Testing
   static let shop = "url: URL\nmaxItem: 10\nmonitorList: [{type: sample, isUploadPayload: true}]\n"
 
   @Test(
-    "what was carried is at the collector whole and once, and is settled by its receipts", arguments: [true, false])
+    "carried reports are at the collector whole and once, and are settled by their receipts", arguments: [true, false])
   func wholeWay(collectorRuns: Bool) async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in
       try await harness.startDaemon()

@@ -184,4 +184,21 @@ struct ControlHandlerTests {
     #expect(last?["held"]?.array?.first?["namespace"] == "shop", "\(last?.text ?? "")")
     await rig.engine.stop()
   }
+
+  @Test("a carry ends when its reader takes no more, and its namespace sends over the network again")
+  func stalledCarry() async throws {
+    let rig = try await Rig()
+    await rig.delivery.report(1...3, to: rig.engine)
+    let caller = ControlCaller(userID: 1001, processID: 42, role: .full)
+    var lines = rig.handler.handle(ControlRequest(.carry), from: caller).makeAsyncIterator()
+    #expect(await lines.next()?["file"] != nil)
+    let began = rig.delivery.time.uptime
+    let isSent = await rig.delivery.runs { !rig.delivery.transport.requests.isEmpty }
+    #expect(isSent && rig.delivery.time.uptime - began >= .seconds(120))
+    #expect(try rig.delivery.transport.requests.flatMap { try DeliveryRig.numbers($0) } == [1, 2, 3])
+    let last = await lines.next()
+    #expect(last?["error"]?["message"]?.string?.contains("nothing was read for 120 s") == true, "\(last?.text ?? "")")
+    #expect(await lines.next() == nil)
+    await rig.engine.stop()
+  }
 }
