@@ -117,7 +117,7 @@ let package = Package(
     tests("PrismStoreTests", ["PrismStore", "PrismSQLite", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests(
       "PrismAdmissionTests",
-      ["PrismAdmission", "PrismEngine", "PrismStore", "PrismConfig", "PrismProtocol", "PrismTestSupport"]),
+      ["PrismAdmission", "PrismEngine", "PrismStore", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),
     tests(
       "PrismEngineTests",
       ["PrismEngine", "PrismStore", "PrismConfig", "PrismPacket", "PrismProtocol", "PrismTestSupport"]),

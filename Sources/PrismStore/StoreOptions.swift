@@ -16,6 +16,8 @@ public struct StoreOptions: Sendable {
   public var durability: Durability = .full
   /// The clocks.
   public var time: any TimeSource = SystemTime()
+  /// The id of this boot; empty if it is unknown.
+  public var bootID = KernelBoot.id ?? ""
   /// The log.
   public var log: Logger = Logger()
 

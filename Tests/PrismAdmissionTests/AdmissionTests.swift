@@ -1,4 +1,5 @@
 import PrismAdmission
+import PrismBase
 import PrismConfig
 import PrismProtocol
 import Testing
@@ -111,6 +112,27 @@ struct AdmissionTests {
     #expect(meta["IS_BIZ"]?.bool == true)
     #expect(meta["n"]?.int == 1)
     #expect(meta.object?.count == expected.count + 3)
+  }
+
+  @Test("a report tells by which setting of the clock its time is, and no program can tell another")
+  func clock() throws {
+    var host = AdmissionSupport.facts
+    host.bootID = "b00t"
+    var conversation = IngestConversation(
+      session: Session(
+        rules: AdmissionRules(AdmissionSupport.snapshot()), host: host, peer: AdmissionSupport.peer, sessionID: "s"),
+      version: "9.9")
+    var store = CommittingStore()
+    for bootTime in [1000, 5_000_000] as [Int64] {
+      conversation.take(ClockSetting(bootTime: bootTime))
+      conversation.consume(
+        #"{"type":"net","meta":{"a":1,"SYS_BOOT_TIME":"7","SYS_CLOCK_STEP":"7","SYS_CLOCK_BOOT":"earlier"}}"# + "\n")
+      store.commit(&conversation)
+    }
+    let metas = try store.reports.map(\.meta)
+    #expect(metas.map { $0["SYS_BOOT_TIME"]?.string } == ["1000", "5000000"])
+    #expect(metas.allSatisfy { $0["SYS_BOOT_ID"]?.string == "b00t" && $0["SYS_CLOCK_STEP"] == nil })
+    #expect(metas.allSatisfy { $0["SYS_CLOCK_BOOT"] == nil && $0["a"]?.int == 1 })
   }
 
   @Test("the common information wins over the meta, which keeps the rest byte for byte")

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismStore
 import Testing
@@ -15,7 +16,7 @@ struct InFlightQueueTests {
       Self.ids[..<3].map {
         ClaimedPacket(
           id: $0, namespace: .prism, kind: .meta, createdTime: 0, ledgerHeader: "", metas: [], itemCount: 2,
-          payloads: [])
+          payloads: [], clock: ClockSetting(bootTime: 0))
       })
     return queue
   }

@@ -29,6 +29,7 @@ final class Incarnation {
     let silent = Logger(time: time, write: { _ in })
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, silent, 0)
+    options.bootID = LifeSettings.bootID
     store = try stage.outside { [options] in try await ReportStore.open(options) }
     engine = Engine(
       store: store, hub: ConfigurationHub(settings.snapshot), transport: transport, network: network,

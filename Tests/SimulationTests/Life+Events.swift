@@ -1,4 +1,5 @@
 import PrismAdmission
+import PrismBase
 import PrismConfig
 import PrismProtocol
 import PrismStore
@@ -68,9 +69,10 @@ extension Life {
 
   private func hand(in reports: [LifeReport], by index: Int) throws {
     let user = reports.first?.user ?? 0
-    reporters[index][user].take(AdmissionRules(engine.hub.current))
-    let batches = reporters[index][user].batches(of: reports, unixMilliseconds: time.unixMilliseconds)
-    oracle.sends(reports)
+    let clock = ClockReading(time)
+    reporters[index][user].take(AdmissionRules(engine.hub.current), clock.setting)
+    let batches = reporters[index][user].batches(of: reports, unixMilliseconds: clock.unixMilliseconds)
+    oracle.sends(reports, at: time.uptime)
     note("\(LifeSettings.names[index]) reports \(reports.map(\.number))")
     let sink = engine.sink
     let committing = stage.begin { await sink.append(batches) }

@@ -185,7 +185,11 @@ final class Life: @unchecked Sendable {
         packet, estimatedBytes: OutgoingPacket.estimatedBytes(bodyBytes: request.body.count), network: networkKind,
         settings: settings,
         now: Instant(time))
-      for report in packet.reports { try oracle.expect(report, packet.line) }
+      let sentTime = request.header("Prism-Sent-Time").flatMap { Int64($0) } ?? 0
+      for report in packet.reports {
+        try oracle.expect(report, packet.line)
+        try oracle.expectAge(of: report, sentTime: sentTime, now: time.uptime)
+      }
       let mood = moods[packet.line.namespace] ?? .healthy
       let deed = Deed(
         mood, isKnown: collector.isKnown(packet.id), onNewConnection: request.needsNewConnection,
@@ -251,12 +255,15 @@ final class Life: @unchecked Sendable {
     let reader = try readers[cipher.rawValue] ?? PacketReader(cipher: cipher, key: key.secret)
     readers[cipher.rawValue] = reader
     let opened = try reader.read(headers, body: request.body, mac: request.header("Prism-Mac"))
-    let reports = try opened.metas.merged().enumerated().map { index, meta in
+    let metas = try opened.metas.merged()
+    let reports = try metas.enumerated().map { index, meta in
       try ArrivedReport(
         meta: meta, payload: line.kind.hasPayload ? opened.payloads[index] : nil, namespace: line.namespace)
     }
     var digest: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in opened.metas.text { digest = (digest ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+    for byte in metas.map(ArrivedReport.withoutClock).joined(separator: [0x0A]) {
+      digest = (digest ^ UInt64(byte)) &* 0x0000_0100_0000_01B3
+    }
     return SimulatedCollector.Packet(
       id: headers.packetID, line: line, dependsOn: headers.dependsOn,
       pending: request.header("Prism-Pending").flatMap { Int($0) } ?? 0, reports: reports, digest: digest)

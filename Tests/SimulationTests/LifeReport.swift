@@ -46,6 +46,8 @@ struct ArrivedReport {
   let number: Int
   let type: String
   let reportID: String
+  /// Milliseconds since 1970, as the clock is set now.
+  let time: Int64
 
   /// - Throws: `Broken` where it is not what a client handed in to this namespace.
   init(meta: [UInt8], payload: [UInt8]?, namespace: NamespaceName) throws {
@@ -60,13 +62,25 @@ struct ArrivedReport {
     }
     // Behind the daemon's own members, and before the common information.
     let body = ",\(LifeReport.body(number))"
-    guard text.hasSuffix(body + "}") || text.contains(body + #","APP_MONITOR_VERSION""#) else {
+    let follows = ["}", #","APP_MONITOR_VERSION""#, #","SYS_CLOCK_STEP""#]
+    guard follows.contains(where: { text.contains(body + $0) }) else {
       throw Broken(description: "damaged: \(text)")
     }
     if let payload, payload != LifeReport.payload(number) {
       throw Broken(description: "the payload of \(number) is not its own")
     }
     (self.number, self.type, reportID) = (number, String(type.dropFirst(prefix.count)), id)
+    let created = text.firstRange(of: #""CREATE_TIME":"#).flatMap { Int64(text[$0.upperBound...].prefix { $0 != "," }) }
+    guard let created else { throw Broken(description: "a meta without its time: \(text)") }
+    time = created + (Self.value(ClockMembers.stepKey, in: text).flatMap { Int64($0) } ?? 0)
+  }
+
+  /// The meta without the clock's steps, which another attempt may tell otherwise.
+  static func withoutClock(_ meta: [UInt8]) -> [UInt8] {
+    let text = String(decoding: meta, as: UTF8.self)
+    guard let start = text.firstRange(of: #","\#(ClockMembers.stepKey)":"#)?.lowerBound else { return meta }
+    let end = text[start...].dropFirst().firstIndex { $0 == "," || $0 == "}" } ?? text.endIndex
+    return Array((text[..<start] + text[end...]).utf8)
   }
 
   private static func value(_ key: String, in text: String) -> String? {

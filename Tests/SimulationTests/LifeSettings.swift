@@ -11,6 +11,7 @@ struct LifeSettings {
     .init(id: "long", file: "/long.key", secret: Secret((0..<32).map { UInt8($0 * 7) })),
   ]
   static let deviceID = "device"
+  static let bootID = "00112233445566778899aabbccddeeff"
 
   /// In the order of `names`, those that were taken out among them.
   private(set) var namespaces: [NamespaceConfiguration]

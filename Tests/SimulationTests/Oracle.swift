@@ -1,7 +1,10 @@
+import PrismBase
 import PrismConfig
 import PrismProtocol
 import PrismStore
 import PrismTestSupport
+
+@testable import PrismEngine
 
 /// The answers that the clients got, kept apart from the daemon: reports that must be at the collector, or in the
 /// ledger.
@@ -16,6 +19,8 @@ struct Oracle {
   /// Everything that was ever sent by a client, by number.
   private var sent: [Int: LifeReport] = [:]
   private var ids: [Int: String] = [:]
+  /// When it was handed in, each time; by number.
+  private var handedIn: [Int: [Duration]] = [:]
   /// Reports with a client's own id, which may send them again.
   private(set) var repeatable: [LifeReport] = []
 
@@ -24,8 +29,12 @@ struct Oracle {
     return lastNumber
   }
 
-  mutating func sends(_ reports: [LifeReport]) {
-    for report in reports { sent[report.number] = report }
+  /// - Parameter uptime: now.
+  mutating func sends(_ reports: [LifeReport], at uptime: Duration) {
+    for report in reports {
+      sent[report.number] = report
+      handedIn[report.number, default: []].append(uptime)
+    }
     unanswered = reports
   }
 
@@ -88,5 +97,12 @@ struct Oracle {
     if let id = ids[report.number] ?? original.clientID, id != report.reportID {
       throw Broken(description: "report \(report.number) was answered as \(id), and leaves as \(report.reportID)")
     }
+  }
+
+  /// However the clock was set: `Prism-Sent-Time` is after the report's time by the report's age.
+  func expectAge(of report: ArrivedReport, sentTime: Int64, now: Duration) throws {
+    let age = sentTime - report.time
+    let isTold = handedIn[report.number, default: []].contains { abs((now - $0).wholeMilliseconds - age) <= 2000 }
+    guard isTold else { throw Broken(description: "report \(report.number) is not \(age) ms old") }
   }
 }

@@ -1,4 +1,5 @@
 import PrismAdmission
+import PrismBase
 import PrismProtocol
 import PrismTestSupport
 
@@ -15,12 +16,15 @@ struct Reporter {
 
   init(_ rules: AdmissionRules, userID: UInt32) {
     let peer = ReportingPeer(userID: userID, groupIDs: [userID], processID: 4711, processName: "app")
-    let host = HostFacts(deviceID: LifeSettings.deviceID, systemVersion: "Debian 12")
+    let host = HostFacts(deviceID: LifeSettings.deviceID, systemVersion: "Debian 12", bootID: LifeSettings.bootID)
     conversation = IngestConversation(
       session: Session(rules: rules, host: host, peer: peer, sessionID: "session"), version: "1")
   }
 
-  mutating func take(_ rules: AdmissionRules) { conversation.take(rules) }
+  mutating func take(_ rules: AdmissionRules, _ clock: ClockSetting) {
+    conversation.take(rules)
+    conversation.take(clock)
+  }
 
   /// The batches of the next commit.
   mutating func batches(of reports: [LifeReport], unixMilliseconds: Int64) -> [ReportBatch] {

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The common information of one connection: which key comes from where, and who wins (docs/ingest-protocol.md).
@@ -16,7 +17,8 @@ public enum CommonInformation {
     "SYS_SYSTEM_MODEL", "SYS_DEVICE_ID", "SYS_BRAND", "SYS_PHONE_MODEL", "SYS_SYSTEM_VERSION", "APP_PLATFORM",
   ]
   /// Never taken from a client, not even from a crash's meta.
-  static let kernelKeys: Set<String> = ["SYS_PEER_UID", "SYS_PEER_PID", "SYS_PEER_EXE", "SYS_PEER_UNIT"]
+  static let kernelKeys = Set(["SYS_PEER_UID", "SYS_PEER_PID", "SYS_PEER_EXE", "SYS_PEER_UNIT"]).union(
+    ClockMembers.keys)
   /// A row's own (`MetaSplicing`), the daemon's in every case; a crash may bring its own `CREATE_TIME`.
   static let rowKeys: Set<String> = ["MONITOR_TYPE", "REPORT_ID", "IS_BIZ", createTimeKey]
   static let createTimeKey = "CREATE_TIME"
@@ -48,6 +50,10 @@ public enum CommonInformation {
     values["SYS_PEER_PID"] = peer.processID > 0 ? String(peer.processID) : nil
     values["SYS_PEER_EXE"] = peer.executable
     values["SYS_PEER_UNIT"] = peer.unit
+    if let bootID = host.bootID, let clock = host.clock {
+      values[ClockMembers.bootIDKey] = bootID
+      values[ClockMembers.bootTimeKey] = String(clock.bootTime)
+    }
     for key in rowKeys { values[key] = nil }
     return values.sorted { $0.key < $1.key }.map { CommonMember($0.key, .string($0.value)) }
   }

@@ -1,3 +1,4 @@
+public import PrismBase
 public import PrismProtocol
 
 /// The state that one connection's reports are judged by: the rules in force, the sender, and the greeting.
@@ -16,7 +17,7 @@ public struct Session: Sendable {
   private(set) var app: AppVersion?
   /// The keys that a meta may collide with.
   private(set) var reserved: ReservedKeys
-  private let host: HostFacts
+  private var host: HostFacts
   private let sessionID: String
   /// Common information of the input itself.
   private let members: [CommonMember]
@@ -48,6 +49,13 @@ public struct Session: Sendable {
     self.rules = rules
     recent = nil
     if contextIsSame { prepareKeys() } else { prepare() }
+  }
+
+  /// The reports from now on say that the clock is set so.
+  public mutating func take(_ clock: ClockSetting?) {
+    guard clock != host.clock else { return }
+    host.clock = clock
+    prepare()
   }
 
   /// A greeting replaces all that the one before it set.

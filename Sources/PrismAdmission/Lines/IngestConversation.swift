@@ -1,3 +1,4 @@
+public import PrismBase
 public import PrismProtocol
 
 /// One connection's line protocol without its socket: bytes in, batches out to a commit, answers out
@@ -73,6 +74,9 @@ public struct IngestConversation: Sendable {
     if rules !== session.rules { watches.mayHaveChanges = isWatching }
     session.take(rules)
   }
+
+  /// The reports from now on say that the clock is set so.
+  public mutating func take(_ clock: ClockSetting?) { session.take(clock) }
 
   /// Answers with the changes of the namespaces that the client watches. Call it when all answers have been written: a client
   /// that does not read gets the last state of each namespace, and not all between.

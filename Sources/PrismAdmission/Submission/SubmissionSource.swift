@@ -37,6 +37,7 @@ public final class SubmissionSource: Sendable {
       kept = nil
       defer { kept = session }
       session.take(rules)
+      session.take(host.clock)
       do throws(Refusal) { return .success(try body(&session)) } catch { return .failure(error) }
     }
     return try result.get()

@@ -93,7 +93,13 @@ private struct RowReader {
       OpenedPacket.Row(
         meta: range, type: type(fields.type, meta, at: range.lowerBound),
         reportID: place(fields.reportID, meta, at: range.lowerBound),
-        createdTime: fields.createdTime.map { $0.addingReportingOverflow(clockCorrection).partialValue }))
+        createdTime: fields.createdTime.map { corrected($0, fields) }))
+  }
+
+  /// The time of an earlier boot is by another clock than that of `Prism-Sent-Time`.
+  private func corrected(_ time: Int64, _ fields: MetaFields) -> Int64 {
+    let correction = fields.isOfEarlierBoot ? 0 : clockCorrection
+    return time.addingReportingOverflow(fields.clockStep).partialValue.addingReportingOverflow(correction).partialValue
   }
 
   /// A type has no escapes that a sender makes; one that is escaped stays whole.

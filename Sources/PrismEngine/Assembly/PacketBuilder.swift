@@ -10,6 +10,8 @@ struct BuiltPacket: Sendable {
   var ledgerHeader: String
   var seal: PacketSeal
   var contents: PackedContents
+  /// How the clock was set when its rows were read.
+  var clock: ClockSetting
   /// Types that left on unmetered networks only when it was built, and whether it has rows of them.
   var wifiOnlyTypes: TypeSet
   var hasWifiOnlyRows: Bool
@@ -45,19 +47,21 @@ actor PacketBuilder {
       metas: packet.metas, payloads: packet.kind.hasPayload ? packet.payloads : nil)
     return BuiltPacket(
       context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal, contents: contents,
-      wifiOnlyTypes: wifiOnly,
+      clock: packet.clock, wifiOnlyTypes: wifiOnly,
       hasWifiOnlyRows: packet.kind == .records
         ? RecordLines.contain(wifiOnly, lines: packet.metas)
         : MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
   }
 
   /// Encrypts a packet for one attempt.
-  /// - Parameter sentTime: when the attempt begins; milliseconds since 1970.
+  /// - Parameter time: when the attempt begins. `Prism-Sent-Time` tells it as the clock was set when the rows were read, so
+  ///   that the receiver corrects their times by the same clock.
   /// - Throws: `internal` without memory or randomness.
   func seal(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, sentTime: Int64
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, at time: ClockReading
   ) throws(PacketError) -> WrittenPacket {
     let context = packet.context
+    let sentTime = time.unixMilliseconds - packet.clock.step(to: time.setting)
     let headers = PacketHeaders(
       deviceID: context.deviceID, namespace: context.namespace, packetID: context.packetID, kind: context.kind,
       dependsOn: predecessor, itemCount: packet.itemCount, ledger: packet.ledgerHeader, sentTime: sentTime,

@@ -32,13 +32,16 @@ struct CarryCommands {
     return AsyncStream(unfolding: { await reader.carrier.next() }, onCancel: { task.cancel() })
   }
 
-  private func carry(_ request: ControlRequest, to carrier: Carrier) async throws(Refused) -> [JSONValue.Member] {
+  private func carry(
+    _ request: ControlRequest, to carrier: Carrier
+  ) async throws(Refused) -> [JSONValue.Member] {
     let only = try handler.namespace(request)
     let pipelines = await engine.pipelines.filter { only == nil || $0.key == only }
     guard only == nil || !pipelines.isEmpty else { throw handler.unknown(only) }
     var held: [HeldReport] = []
     for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
-      if let cause = try await carry(pipeline, to: carrier) { held.append(HeldReport(namespace: name.text, cause: cause)) }
+      let cause = try await carry(pipeline, to: carrier)
+      if let cause { held.append(HeldReport(namespace: name.text, cause: cause)) }
     }
     return [.init("carried", await carrier.taken.controlJSON), .init("held", held.controlJSON)]
   }
@@ -111,9 +114,10 @@ struct CarryCommands {
 private struct CarryPatience {
   static let seconds = 120
 
-  private var (lines, takenAt): (Int, Duration)
+  private var lines = 0
+  private var takenAt: Duration
 
-  init(now: Duration) { (lines, takenAt) = (0, now) }
+  init(now: Duration) { takenAt = now }
 
   mutating func isOver(_ carrier: Carrier, now: Duration) async -> Bool {
     let taken = await carrier.linesTaken

@@ -128,9 +128,9 @@ extension NamespacePipeline {
     _ configuration: NamespaceConfiguration?
   ) async -> DeliveryOutcome {
     guard let configuration else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
-    let sentTime = parts.time.unixMilliseconds
+    let time = ClockReading(parts.time)
     do throws(PacketError) {
-      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, sentTime: sentTime)
+      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, at: time)
       // Another packet may have been answered meanwhile: wait.
       guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
       let output: any Output = PipelineCarrying.carrier(self, packet.context.kind) ?? parts.output

@@ -7,7 +7,8 @@ extension HostFacts {
   /// - Parameter root: where the system's files are; another folder in tests.
   public static func read(deviceID: String, root: String = "") -> HostFacts {
     let (brand, model) = hardware(root)
-    return HostFacts(deviceID: deviceID, brand: brand, model: model, systemVersion: systemVersion(root))
+    return HostFacts(
+      deviceID: deviceID, brand: brand, model: model, systemVersion: systemVersion(root), bootID: KernelBoot.id)
   }
 
   private static func hardware(_ root: String) -> (brand: String?, model: String?) {

@@ -134,7 +134,8 @@ extension IngestServer {
     takeRules()
     var turn = WorkTurn(credit: max(1, credit - WorkTurn.Cost.turn), unreadBytesMax: .max)
     let before = turn.credit
-    let isDone = pending.group.admit(within: &turn, rules, facts, unixMilliseconds: time.unixMilliseconds)
+    let now = facts.read(time)
+    let isDone = pending.group.admit(within: &turn, rules, facts, unixMilliseconds: now)
     let cost = before - turn.credit + WorkTurn.Cost.turn
     work.endTurn(id, user: pending.group.userID, cost: cost, waits: !isDone)
     tell(pending.group.takeRefused())

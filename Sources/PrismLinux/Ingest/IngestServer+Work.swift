@@ -49,7 +49,7 @@ extension IngestServer {
       waitForBudget(connection)
       return false
     }
-    let now = time.unixMilliseconds
+    let now = facts.read(time)
     if connection.hasInput {
       makeReady(connection)
       connection.consumeHeld(within: &turn, unixMilliseconds: now)
@@ -72,6 +72,7 @@ extension IngestServer {
 
   private func makeReady(_ connection: IngestConnection) {
     connection.conversation?.value.take(rules)
+    connection.conversation?.value.take(facts.clock)
     connection.conversation?.value.isFollowed = feed.hasFollowers
   }
 

@@ -29,7 +29,7 @@ public actor IngestServer {
   let listener: UnixListener
   let sink: any ReportSink
   let snapshot: @Sendable () -> Snapshot
-  let facts: HostFacts
+  var facts: HostFacts
   let version: String
   let connectionsMax: Int
   let time: any TimeSource

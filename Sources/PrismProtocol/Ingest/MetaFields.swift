@@ -7,6 +7,10 @@ public struct MetaFields: Sendable, Equatable {
   public private(set) var reportID: ScannedString?
   /// `CREATE_TIME`, milliseconds since 1970; nil if it is missing or no whole number.
   public private(set) var createdTime: Int64?
+  /// `SYS_CLOCK_STEP`, milliseconds; 0 if it is missing or no whole number.
+  public private(set) var clockStep: Int64 = 0
+  /// `SYS_CLOCK_BOOT` is `earlier`.
+  public private(set) var isOfEarlierBoot = false
 
   /// - Throws: where `meta` is not exactly one JSON object in UTF-8.
   public init(_ meta: Span<UInt8>) throws(JSONError) {
@@ -27,6 +31,10 @@ public struct MetaFields: Sendable, Equatable {
       reportID = try Self.string(&scanner, meta)
     } else if Self.isKey(key, "CREATE_TIME", meta) {
       createdTime = try Self.wholeNumber(&scanner, meta)
+    } else if Self.isKey(key, "SYS_CLOCK_STEP", meta) {
+      clockStep = try Self.string(&scanner, meta).flatMap { Int64($0.string(in: meta)) } ?? 0
+    } else if Self.isKey(key, "SYS_CLOCK_BOOT", meta) {
+      isOfEarlierBoot = try Self.string(&scanner, meta)?.string(in: meta) == ClockMembers.earlierBoot
     } else {
       try scanner.skipValue(meta, depth: 1)
     }

@@ -45,7 +45,7 @@ final class DatabaseFile {
     _ opened: DatabaseOpening.Opened
   ) {
     (self.options, self.lock, self.health, self.marker) = (options, lock, health, marker)
-    memory = StoreMemory(epoch: opened.epoch, opened.state, time: options.time, log: options.log)
+    memory = StoreMemory(opened, options)
     open = opened.database
     committed = opened.state.storedCounts
     disk = DiskReserve(options)
@@ -78,6 +78,7 @@ final class DatabaseFile {
     let opened = if let damage { try opening.replace(for: damage.description) } else { try opening.open() }
     guard opened.epoch == memory.epoch else { throw .otherDatabase }
     memory.state = opened.state
+    memory.clock.book.needsWriting = true
     memory.salvage.forgetFiles()
     try countLost(opened.database)
     open = opened.database
@@ -179,12 +180,14 @@ extension DatabaseFile {
       try database.statement(.begin).run()
       let result = try body(transaction)
       try transaction.writeLedgers()
+      try transaction.writeClock()
       isCommitting = true
       try database.statement(.commit).run()
       didCommit(database)
       return result
     } catch {
       memory.deliveries = deliveries
+      memory.clock.book.needsWriting = true
       recover(from: error)
       if error.isDiskFull { throw .diskFull }
       // A full disk is noticed before the commit's mark is written; a failed write or sync may leave the mark behind.

@@ -11,6 +11,8 @@ struct DatabaseOpening {
     var database: StoreDatabase
     var state: StoreState
     var epoch: Epoch
+    /// Of the boots before.
+    var clocks: ClockBook
   }
 
   let options: StoreOptions
@@ -150,7 +152,8 @@ struct DatabaseOpening {
     database.watchPath()
     let contents = try TableOfContents(database.connection, state.names, epoch: epoch)
     if before != contents { contents.write(to: contentsPath) }
-    return Opened(database: database, state: state, epoch: epoch)
+    let clocks = ClockBook(try database.connection.fact(ClockBook.factKey) ?? "")
+    return Opened(database: database, state: state, epoch: epoch, clocks: clocks)
   }
 
   /// There was a database. - Throws: `invalidContent` where it was emptied.

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -13,6 +14,7 @@ struct Claims: StoreOperations {
     guard let queue = state.queue(claim.namespace, claim.kind), state[queue].ledger[.waiting] > 0,
       !state.salvage.isAwaited(queue)
     else { return nil }
+    let clock = transaction.memory.clock.read()
     var reading = RowReading(builder(for: claim, queue), queue, transaction)
     let types = TypeChoice(claim.types, state.names)
     var after = state[queue].cursor(for: claim.types)
@@ -27,7 +29,7 @@ struct Claims: StoreOperations {
       if claim.types == .all { try expectNone(queue) }
       return nil
     }
-    return try record(claim, queue, reading.builder)
+    return try record(claim, queue, reading.builder, clock)
   }
 
   private func builder(for claim: Claim, _ queue: QueueID) -> PacketBuilder {
@@ -82,7 +84,7 @@ struct Claims: StoreOperations {
   }
 
   private func record(
-    _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder
+    _ claim: Claim, _ queue: QueueID, _ builder: PacketBuilder, _ clock: ClockSetting
   ) throws(SQLiteError) -> ClaimedPacket {
     // The packet's record is enough: the ledger's line, on a page of its own, is written when the packet is settled.
     state[queue].ledger.move(builder.members.count, from: .waiting, to: .claimed)
@@ -92,14 +94,14 @@ struct Claims: StoreOperations {
       header: state[queue].ledger.header(epoch: transaction.memory.epoch.text), members: builder.members)
     try transaction.statement(.packets(.insert)).run(inserting: packet)
     state[queue].packets.append(packet)
-    return claimed(packet, builder)
+    return claimed(packet, builder, clock)
   }
 
-  private func claimed(_ packet: PacketRecord, _ builder: PacketBuilder) -> ClaimedPacket {
+  private func claimed(_ packet: PacketRecord, _ builder: PacketBuilder, _ clock: ClockSetting) -> ClaimedPacket {
     ClaimedPacket(
       id: packet.id, namespace: state.names.namespaces[packet.queue.namespace] ?? .prism, kind: packet.queue.kind,
       createdTime: packet.createdTime, ledgerHeader: packet.header, metas: builder.metas,
-      itemCount: builder.members.count, payloads: builder.payloads)
+      itemCount: builder.members.count, payloads: builder.payloads, clock: clock)
   }
 
   // MARK: Reading again
@@ -118,8 +120,9 @@ struct Claims: StoreOperations {
   func read(_ id: PacketID) throws(SQLiteError) -> Found? {
     guard let (queue, place) = state.find(id) else { return nil }
     let record = state[queue].packets[place]
+    let clock = transaction.memory.clock.read()
     let builder = try RowReading.read(record.members, of: queue, transaction)
-    let packet = builder.members.isEmpty ? nil : claimed(record, builder)
+    let packet = builder.members.isEmpty ? nil : claimed(record, builder, clock)
     return Found(record: record, whole: builder.members, packet: packet)
   }
 

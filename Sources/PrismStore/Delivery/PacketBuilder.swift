@@ -30,10 +30,12 @@ struct PacketBuilder {
   var isFull: Bool { members.count >= itemsMax }
 
   /// false: the packet is closed, the row is not in it. The first row is always taken.
-  mutating func add(_ row: StoredRow, _ rendering: RowRendering) throws(SQLiteError) -> Bool {
+  /// - Parameter clock: further members that it has in common with others.
+  mutating func add(_ row: StoredRow, _ rendering: RowRendering, clock: [UInt8]) throws(SQLiteError) -> Bool {
     let (start, commonBefore) = (metas.count, common)
     guard members.isEmpty || (!isFull && Int(row.size) <= bytesMax - bytes) else { return false }
-    share(row.flags.contains(.selfContained) ? [] : rendering.context)
+    let context = row.flags.contains(.selfContained) ? [] : rendering.context
+    share(clock.isEmpty ? context : context + (context.isEmpty ? [] : [UInt8(ascii: ",")]) + clock)
     if !metas.isEmpty { metas.append(UInt8(ascii: "\n")) }
     rendering.append(row, to: &metas)
     if !members.isEmpty && metas.count > metaBytesMax {

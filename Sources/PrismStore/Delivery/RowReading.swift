@@ -8,11 +8,13 @@ struct RowReading {
   private(set) var damaged = IDRuns()
   private let queue: QueueID
   private let transaction: StoreTransaction
+  private var clocks: RowClocks
   /// The rendering of the row before, which usually is that of the next one too.
   private var rendering: (type: Int64, context: Int64, value: RowRendering)?
 
   init(_ builder: PacketBuilder, _ queue: QueueID, _ transaction: StoreTransaction) {
     (self.builder, self.queue, self.transaction) = (builder, queue, transaction)
+    clocks = RowClocks(transaction.memory.clock.book)
   }
 
   /// - Parameter row: what `stored` was read from.
@@ -25,7 +27,14 @@ struct RowReading {
       try damaged.append(read: stored.id)
       return true
     }
-    return try builder.add(stored, rendering)
+    return try builder.add(stored, rendering, clock: clockMembers(stored, rendering))
+  }
+
+  /// A crash that says itself when it was is of an earlier run, whose clock is not known.
+  private mutating func clockMembers(_ row: StoredRow, _ rendering: RowRendering) -> [UInt8] {
+    guard !row.flags.contains(.ownCreateTime) else { return [] }
+    guard !rendering.context.isEmpty else { return clocks.members(of: row.body, createdTime: row.createdTime) }
+    return rendering.context.withUnsafeBytes { clocks.members(of: $0, createdTime: row.createdTime) }
   }
 
   /// Reads exactly `members`. Those that are damaged or missing are not in the builder.

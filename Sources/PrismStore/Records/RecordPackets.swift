@@ -59,7 +59,8 @@ struct RecordPackets: StoreOperations {
     ClaimedPacket(
       id: packet.id, namespace: state.names.namespaces[packet.namespace] ?? .prism, kind: .records,
       createdTime: packet.createdTime, ledgerHeader: packet.header,
-      metas: Array(lines.joined(separator: [UInt8(ascii: "\n")])), itemCount: lines.count, payloads: [])
+      metas: Array(lines.joined(separator: [UInt8(ascii: "\n")])), itemCount: lines.count, payloads: [],
+      clock: transaction.memory.clock.read())
   }
 
   // MARK: Reading again

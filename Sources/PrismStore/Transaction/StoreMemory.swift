@@ -4,13 +4,13 @@ import PrismProtocol
 /// The state that the store keeps in memory while its database is open.
 final class StoreMemory {
   let epoch: Epoch
-  let time: any TimeSource
   let log: Logger
   var state: StoreState
   /// The configuration's policy for stored rows, by namespace.
   var policies: [NamespaceName: RetentionPolicy] = [:]
   var deliveries = UnwrittenDeliveries()
   var salvage = SalvageWork()
+  var clock: StoreClock
   /// `client_ids` was searched for ids of unknown users in this run.
   var hasLookedForOwnerlessIDs = false
   /// A body together with its context, while it is being bound; kept so that it is allocated once.
@@ -22,7 +22,10 @@ final class StoreMemory {
   /// It gave a number to a name.
   var hasNewNames = false
 
-  init(epoch: Epoch, _ state: StoreState, time: any TimeSource, log: Logger) {
-    (self.epoch, self.state, self.time, self.log) = (epoch, state, time, log)
+  init(_ opened: DatabaseOpening.Opened, _ options: StoreOptions) {
+    (epoch, state, log) = (opened.epoch, opened.state, options.log)
+    clock = StoreClock(time: options.time, bootID: options.bootID, book: opened.clocks)
   }
+
+  var time: any TimeSource { clock.time }
 }

@@ -37,6 +37,14 @@ struct StoreTransaction {
     try RecordAccess(self).writeTables()
   }
 
+  /// The clock's settings are written with the first commit after a change.
+  func writeClock() throws(SQLiteError) {
+    _ = memory.clock.read()
+    guard memory.clock.book.needsWriting else { return }
+    try database.connection.setFact(ClockBook.factKey, memory.clock.book.text)
+    memory.clock.book.needsWriting = false
+  }
+
   // MARK: Names
 
   /// The namespace's number. With the first one its tables and its part of the views are made, and the policy is noted under

@@ -1,3 +1,4 @@
+public import PrismBase
 public import PrismProtocol
 
 /// Which waiting rows the next packet of a namespace and kind may take, and how many.
@@ -58,13 +59,16 @@ public struct ClaimedPacket: Sendable {
   public var itemCount: Int
   /// One a row for the kind `payload`; empty for `meta`.
   public var payloads: [[UInt8]]
+  /// How the clock was set when the rows were read: their times are by this setting (docs/packet.md, "Clocks").
+  public var clock: ClockSetting
 
   public init(
     id: PacketID, namespace: NamespaceName, kind: RowKind, createdTime: Int64, ledgerHeader: String, metas: [UInt8],
-    itemCount: Int, payloads: [[UInt8]]
+    itemCount: Int, payloads: [[UInt8]], clock: ClockSetting
   ) {
     (self.id, self.namespace, self.kind, self.createdTime) = (id, namespace, kind, createdTime)
     (self.ledgerHeader, self.metas, self.itemCount, self.payloads) = (ledgerHeader, metas, itemCount, payloads)
+    self.clock = clock
   }
 }
 

@@ -67,8 +67,8 @@ import Testing
     }
   }
 
-  /// Two threads, what the disk is waited for, one read and one write: five wake-ups on a quiet machine, up to 6.4 beside
-  /// other programs, which decide how often a thread finds its next work only after it has gone to sleep.
+  /// Two threads, the waits for the disk, one read and one write: five wake-ups on a quiet machine. Beside other programs
+  /// up to 6.4 were seen: a thread goes to sleep more often before its next work is there.
   @Test("a report that is waited for costs a read, a write, and at most 8 wake-ups")
   func waiting() async throws {
     try await withHarness(namespaces: ["quiet": "monitorList: [{type: sample}]\n"]) { harness in

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
@@ -27,7 +28,8 @@ struct DeliveryTable {
   static func claimed(_ number: Int, items: Int = 2, metaBytes: Int = 2) -> ClaimedPacket {
     ClaimedPacket(
       id: id(number), namespace: NamespaceName("shop")!, kind: .meta, createdTime: 0, ledgerHeader: "",
-      metas: [UInt8](repeating: 0x7B, count: metaBytes), itemCount: items, payloads: [])
+      metas: [UInt8](repeating: 0x7B, count: metaBytes), itemCount: items, payloads: [],
+      clock: ClockSetting(bootTime: 0))
   }
 
   static func built(_ number: Int, items: Int = 2, hasWifiOnlyRows: Bool = false) -> BuiltPacket {
@@ -38,8 +40,8 @@ struct DeliveryTable {
     BuiltPacket(
       context: PacketContext(
         deviceID: "d", namespace: NamespaceName("shop")!, packetID: packet.id, kind: .meta),
-      itemCount: packet.itemCount, ledgerHeader: "", seal: seal, contents: contents, wifiOnlyTypes: [],
-      hasWifiOnlyRows: hasWifiOnlyRows)
+      itemCount: packet.itemCount, ledgerHeader: "", seal: seal, contents: contents,
+      clock: packet.clock, wifiOnlyTypes: [], hasWifiOnlyRows: hasWifiOnlyRows)
   }
 
   private static let contents = try! PacketWriter(cipher: .aes128GCM, keyID: "main", key: DeliveryRig.key).pack(

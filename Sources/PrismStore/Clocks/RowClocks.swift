@@ -1,0 +1,52 @@
+import PrismBase
+import PrismProtocol
+
+/// Finds the clock's corrections of rows while a packet is built. Rows that come together mostly have one stamp: it is read
+/// once.
+struct RowClocks {
+  private let book: ClockBook
+  /// The last stamp, as it is written in the members of a row, and where.
+  private var last: (text: [UInt8], offset: Int, stamp: ClockStamp)?
+
+  init(_ book: ClockBook) { self.book = book }
+
+  /// Members that the packet adds to what the row has in common with others; empty for a row of the present setting.
+  /// - Parameter members: of the row or of its context, without braces.
+  mutating func members(of members: UnsafeRawBufferPointer, createdTime: Int64) -> [UInt8] {
+    guard let stamp = stamp(in: members) else { return [] }
+    return Self.members(book.correction(of: stamp, createdTime: createdTime))
+  }
+
+  private mutating func stamp(in members: UnsafeRawBufferPointer) -> ClockStamp? {
+    if let last, members.dropFirst(last.offset).starts(with: last.text) { return last.stamp }
+    guard let stamp = ClockStamp(members: members) else { return nil }
+    let text = stamp.members
+    last = members.firstRange(of: text).map { (text, $0.lowerBound, stamp) }
+    return stamp
+  }
+
+  private static func members(_ correction: ClockCorrection) -> [UInt8] {
+    var members: [String] = []
+    if correction.isOfEarlierBoot { members.append("\"\(ClockMembers.bootKey)\":\"\(ClockMembers.earlierBoot)\"") }
+    if correction.step != 0 { members.append("\"\(ClockMembers.stepKey)\":\"\(correction.step)\"") }
+    return Array(members.joined(separator: ",").utf8)
+  }
+}
+
+extension ClockStamp {
+  /// nil for a row without a stamp: an older prism's, or of a machine without `/proc`.
+  /// - Parameter members: of a JSON object, without braces.
+  init?(members: UnsafeRawBufferPointer) {
+    let object = [UInt8(ascii: "{")] + members + [UInt8(ascii: "}")]
+    guard let json = try? JSONValue(parsing: object), let bootID = json[ClockMembers.bootIDKey]?.string,
+      let bootTime = json[ClockMembers.bootTimeKey]?.string.flatMap({ Int64($0) })
+    else { return nil }
+    self.init(bootID: bootID, setting: ClockSetting(bootTime: bootTime))
+  }
+
+  /// As `CommonInformation` writes it: the keys are sorted, so the two stand side by side.
+  fileprivate var members: [UInt8] {
+    let (id, time) = (ClockMembers.bootIDKey, ClockMembers.bootTimeKey)
+    return Array("\"\(id)\":\"\(bootID)\",\"\(time)\":\"\(setting.bootTime)\"".utf8)
+  }
+}
