@@ -1,10 +1,12 @@
+import Foundation
 import Glibc
+import PrismTestSupport
 import Synchronization
 import Testing
 
-/// Two network namespaces of a test's own and a cable (a veth pair) between them: the daemon lives at its near end, the
-/// collector at the far one. Nothing of the machine's network is touched. Needs root.
-struct NetworkPair: Sendable {
+/// Two network namespaces of a test's own and a cable (a veth pair) or a long line between them: the daemon lives at its
+/// near end, the collector at the far one. Nothing of the machine's network is touched. Needs root.
+final class NetworkPair: Sendable {
   static let isPermitted = getuid() == 0
   static let why: Comment = "network namespaces need root"
 
@@ -18,6 +20,7 @@ struct NetworkPair: Sendable {
   private static let made = Mutex(0)
   private let name: String
   let family: Family
+  private let line = Mutex<Child?>(nil)
 
   var daemonSide: [String] { ["ip", "netns", "exec", "\(name)-a"] }
   var collectorSide: [String] { ["ip", "netns", "exec", "\(name)-b"] }
@@ -34,12 +37,14 @@ struct NetworkPair: Sendable {
   }
 
   /// - Parameter link: the near end's name.
-  static func with(_ family: Family = .ipv4, link: String = "near", _ body: (NetworkPair) async throws -> Void)
-    async throws
-  {
+  /// - Parameter line: in place of a cable.
+  static func with(
+    _ family: Family = .ipv4, link: String = "near", over line: LongLine? = nil,
+    _ body: (NetworkPair) async throws -> Void
+  ) async throws {
     let pair = NetworkPair(family)
     do {
-      try await pair.make(link)
+      try await pair.make(link, line)
       try await body(pair)
     } catch {
       await pair.remove()
@@ -48,11 +53,18 @@ struct NetworkPair: Sendable {
     await pair.remove()
   }
 
-  private func make(_ link: String) async throws {
+  private func make(_ link: String, _ line: LongLine?) async throws {
     let (a, b) = ("\(name)-a", "\(name)-b")
     try await ip("netns add \(a)")
     try await ip("netns add \(b)")
-    try await ip("-n \(a) link add \(link) type veth peer name far netns \(b)")
+    if let line {
+      let folder = TemporaryFolder.make()
+      defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+      let child = try await line.join((a, link), (b, "far"), in: folder)
+      self.line.withLock { $0 = child }
+    } else {
+      try await ip("-n \(a) link add \(link) type veth peer name far netns \(b)")
+    }
     try await ip("-n \(b) addr add \(family.far)/\(family == .ipv4 ? "24" : "64 nodad") dev far")
     try await ip("-n \(b) link set far up")
     try await ip("-n \(b) link set lo up")  // the way from the probe to its own address
@@ -77,6 +89,7 @@ struct NetworkPair: Sendable {
   }
 
   private func remove() async {
+    if let child = line.withLock({ $0 }) { _ = try? await child.end(SIGKILL) }  // its devices go with it
     for side in ["a", "b"] { try? await ip("netns del \(name)-\(side)") }  // one of them may never have been made
   }
 
