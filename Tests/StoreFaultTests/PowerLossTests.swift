@@ -62,7 +62,7 @@ extension StoreFaults {
       let company = SecondConnections(folder, seed: 0)
       repeat { company.takeTurn() } while try await store.maintain()
       let inFlight = try await store.inFlight(Reports.namespace, .meta).map(\.id)
-      let isFrozen = known.frozen.map { inFlight.contains($0) } ?? true
+      let isFrozen = known.frozen.isSubset(of: inFlight)
       let held = try await store.held()
       let lost = known.acknowledged.subtracting(known.leaving).subtracting(held.compactMap { $0 }).count
       let isWhole = !held.contains(nil) && Set(held).count == held.count

@@ -8,8 +8,11 @@ struct Workload {
   private(set) var acknowledged: Set<Int> = []
   /// Reports whose delivery was begun to be settled: they may be gone.
   private(set) var leaving: Set<Int> = []
-  /// The packet that was handed out, and that was not begun to be settled.
-  private(set) var frozen: PacketID?
+  /// Packets that were handed out, and that were not begun to be settled.
+  private(set) var frozen: Set<PacketID> = []
+  /// The same in their order, with their rows.
+  private var window: [ClaimedPacket] = []
+  private static let windowMax = 8
   private var next = 0
   /// Takes its turn after each operation; nil: the store is alone with its file.
   var company: SecondConnections?
@@ -39,16 +42,27 @@ struct Workload {
     return true
   }
 
+  /// Fills the window. Then two packets are delivered, the next one is split, and the last one is released.
   private mutating func deliver(_ store: ReportStore) async {
-    guard let packet = try? await store.turn(UploadCommit(claims: [Reports.claim(15)])).first ?? nil else { return }
-    frozen = packet.id
+    let claims = (window.count..<Self.windowMax).map { _ in Reports.claim(5) }
+    guard let claimed = try? await store.turn(UploadCommit(claims: claims)) else { return }
+    window += claimed.compactMap { $0 }
+    frozen = Set(window.map(\.id))
     onProgress(self)
     await append(store, count: 3)
-    let metas = packet.rowTexts
-    frozen = nil
-    leaving.formUnion(metas.compactMap { Reports.number(in: $0) })
+    await settle(store)
+  }
+
+  private mutating func settle(_ store: ReportStore) async {
+    guard window.count >= 4 else { return }
+    let (delivered, split, released) = (Array(window[..<2]), window[2], window[window.count - 1])
+    window = Array(window[3..<window.count - 1])
+    frozen = Set(window.map(\.id))
+    leaving.formUnion(delivered.flatMap(\.rowTexts).compactMap { Reports.number(in: $0) })
     onProgress(self)
-    let disposition = Disposition.delivered(packet.id, receipt: Reports.receipt)
-    _ = try? await store.turn(UploadCommit(dispositions: [disposition]))
+    let dispositions =
+      delivered.map { Disposition.delivered($0.id, receipt: Reports.receipt) }
+      + [.split(split.id, first: Reports.claim().packetID, second: Reports.claim().packetID), .released(released.id)]
+    _ = try? await store.turn(UploadCommit(dispositions: dispositions))
   }
 }

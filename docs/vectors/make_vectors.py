@@ -132,6 +132,11 @@ def taken():
     extra = {"Prism-Dictionary": str(words.dict_id())}
     add("a dictionary", ROWS, count=12, encoding="zstd", dictionary=words, **extra)
     add("a dictionary and payloads", ROWS[:1], [b"hello " * 9], encoding="zstd", dictionary=words, **extra)
+    state = rng.getstate()  # so that the vectors behind these keep their keys
+    add("three packets before it have no receipt: a header outside of the context", ROWS[:1], **{"Prism-Pending": "3"})
+    add("the clock was set since, and a row of an earlier boot",
+        ['{"$common":{"SYS_CLOCK_STEP":"-500"}}', ROWS[0], '{"$common":{"SYS_CLOCK_BOOT":"earlier"}}', ROWS[1]], count=2)
+    rng.setstate(state)
     return result
 
 

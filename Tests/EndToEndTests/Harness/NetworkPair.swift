@@ -4,7 +4,7 @@ import PrismTestSupport
 import Synchronization
 import Testing
 
-/// Two network namespaces of a test's own and a cable (a veth pair) or a long line between them: the daemon lives at its
+/// Two network namespaces of a test's own, with a cable (a veth pair) or a long line between them. The daemon lives at its
 /// near end, the collector at the far one. Nothing of the machine's network is touched. Needs root.
 final class NetworkPair: Sendable {
   static let isPermitted = getuid() == 0
