@@ -1,6 +1,6 @@
-import Glibc
 import PrismBase
 import PrismCollector
+import PrismConfig
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
@@ -65,152 +65,54 @@ struct Flags {
     }
   }
 
-  var options = CollectorOptions(state: "", keys: [:])
-  var prints = false
-  private var configPath: String?
-  private var settings = CollectorSettings()
+  var options: CollectorOptions
+  /// `--print`.
+  let prints: Bool
 
-  /// - Throws: 64 for the command line, 78 for a configuration, key or certificate, 73 for the folder.
+  /// Keys of the file that flags stand for.
+  private static let keys = [
+    "--listen": "listen", "--state": "state", "--store": "store", "--token-file": "tokenFile",
+    "--reader-listen": "reader.listen", "--reader-token-file": "readerTokenFile",
+    "--operator-token-file": "operatorTokenFile", "--remote-config": "remoteConfig", "--signing-key": "signingKey",
+  ]
+
+  /// - Throws: 64 for the command line, 78 for every fault of the configuration, 73 for the folder.
   init(_ arguments: Arguments) throws(Fault) {
-    for option in arguments.given where !QueryCommand.isOwn(option.name) { try take(option.name, option.value ?? "") }
-    if let configPath { try merge(configPath) }
-    try resolve()
-  }
-
-  private mutating func take(_ flag: String, _ value: String) throws(Fault) {
-    switch flag {
-    case "--print": prints = true
-    case "--config": configPath = value
-    case "--listen": settings.listen = value
-    case "--state": settings.state = value
-    case "--store":
-      if let fault = settings.takeStore(value) { throw Fault(exitCode: 64, message: "--store: \(fault)") }
-    case "--seal-key": settings.sealKeys.append(value)
-    case "--token-file": settings.tokenFile = value
-    case "--reader-listen": settings.readerListen = value
-    case "--reader-token-file": settings.readerTokenFile = value
-    case "--operator-token-file": settings.operatorTokenFile = value
-    case "--remote-config": settings.remoteConfig = value
-    case "--signing-key": settings.signingKey = value
-    default:
-      let parts = value.split(separator: "=", maxSplits: 1).map(String.init)
-      guard parts.count == 2 else { throw Fault(exitCode: 64, message: "--key: write ID=FILE") }
-      settings.keys.append((parts[0], parts[1]))
+    var path: String?
+    var flags: [CollectorLoader.Flag] = []
+    var prints = false
+    for option in arguments.given where !QueryCommand.isOwn(option.name) {
+      let value = option.value ?? ""
+      switch option.name {
+      case "--print": prints = true
+      case "--config": path = value
+      case "--seal-key": flags.append(.init(option.name, key: "sealKeys", .entry(value)))
+      case "--key":
+        let parts = value.split(separator: "=", maxSplits: 1).map(String.init)
+        guard parts.count == 2 else { throw Fault(exitCode: 64, message: "--key: write ID=FILE") }
+        flags.append(.init(option.name, key: "keys", .key(id: parts[0], file: parts[1])))
+      default:
+        guard let key = Self.keys[option.name] else { continue }
+        flags.append(.init(option.name, key: key, .text(value)))
+      }
     }
-  }
-
-  /// Applies the values of the file for flags that are not given.
-  private mutating func merge(_ path: String) throws(Fault) {
-    var file: CollectorSettings
-    let bytes = try Self.read(path, isSecret: false)
-    do throws(CollectorSettings.Faults) {
-      file = try CollectorSettings(file: path, bytes: bytes)
-    } catch { throw Fault(exitCode: 78, message: error.lines.joined(separator: "\n")) }
-    file.locateFiles(besides: path, credentials: getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) })
-    file.listen = settings.listen ?? file.listen
-    file.state = settings.state ?? file.state
-    file.store = settings.store ?? file.store
-    file.tokenFile = settings.tokenFile ?? file.tokenFile
-    file.readerListen = settings.readerListen ?? file.readerListen
-    file.readerTokenFile = settings.readerTokenFile ?? file.readerTokenFile
-    file.operatorTokenFile = settings.operatorTokenFile ?? file.operatorTokenFile
-    file.remoteConfig = settings.remoteConfig ?? file.remoteConfig
-    file.signingKey = settings.signingKey ?? file.signingKey
-    file.keys += settings.keys
-    file.sealKeys += settings.sealKeys
-    settings = file
-  }
-
-  /// Opens what the settings name.
-  private mutating func resolve() throws(Fault) {
-    guard let state = settings.state, !settings.keys.isEmpty else {
+    self.prints = prints
+    let given = Set(flags.map(\.key))
+    guard path != nil || given.contains("keys") && (given.contains("state") || given.contains("store")) else {
       throw Fault(exitCode: 64, message: "a state folder and at least one key are needed\n\(Self.usage)")
     }
-    options.state = state
-    options.listen = settings.listen ?? options.listen
-    try resolveStore()
-    options.tokenFile = settings.tokenFile
-    if let path = settings.tokenFile { _ = try Self.read(path, isSecret: true, bytesMax: 65_536) }
-    try resolveReader()
-    for (id, path) in settings.keys {
-      guard let key = Hex.decode(try Self.read(path, isSecret: true).filter { $0 > UInt8(ascii: " ") }),
-        [16, 32].contains(key.count)
-      else { throw Fault(exitCode: 78, message: "\(path): a key file holds 32 or 64 hexadecimal digits") }
-      options.keys[id] = Secret(key)
-      options.keyRules[id] = settings.keyRules[id]
+    let configuration: CollectorConfiguration
+    do throws(ConfigurationFaults) {
+      configuration = try CollectorLoader(
+        path: path, flags: flags, environment: ProcessEnvironment.all, checks: .libraries
+      ).load()
+    } catch { throw Fault(exitCode: 78, message: "the configuration has faults\n\(error.description)") }
+    guard let options = CollectorOptions(configuration) else {
+      throw Fault(exitCode: 78, message: "a key or the address of the store is not what it was when it was checked")
     }
-    for path in settings.sealKeys {
-      guard let key = SealingPrivateKey(pem: try Self.read(path, isSecret: true)) else {
-        throw Fault(exitCode: 78, message: "\(path): is no X25519 key in PEM; prismctl keys new --seal makes one")
-      }
-      options.sealKeys.append(key)
-    }
-    if let certFile = settings.certFile, let keyFile = settings.keyFile {
-      let authorities = try settings.clientCAFile.map { (path) throws(Fault) in try Self.read(path, isSecret: false) }
-      options.tls = HTTPServerTLS(
-        certificate: try Self.read(certFile, isSecret: false), key: try Self.read(keyFile, isSecret: true),
-        clientAuthorities: authorities)
-    }
-    try resolveRemote()
-    do throws(StateFolder.Fault) { try StateFolder.prepare(state) } catch {
+    self.options = options
+    do throws(StateFolder.Fault) { try StateFolder.prepare(options.state) } catch {
       throw Fault(exitCode: error.isMode ? 78 : 73, message: "--state: \(error.description)")
     }
-  }
-
-  private mutating func resolveStore() throws(Fault) {
-    guard let uri = settings.store else { return }
-    if let path = settings.storePasswordFile { _ = try Self.read(path, isSecret: true) }
-    do throws(PostgreSQLTarget.Fault) {
-      options.store = try PostgreSQLTarget(uri: uri, passwordFile: settings.storePasswordFile)
-    } catch { throw Fault(exitCode: 78, message: "store: \(error.description)") }
-    if let milliseconds = settings.commitDeadlineMilliseconds { options.commitDeadline = .milliseconds(milliseconds) }
-  }
-
-  private mutating func resolveReader() throws(Fault) {
-    if let fault = settings.readerFault { throw Fault(exitCode: 64, message: "--reader-listen: \(fault)") }
-    for path in [settings.readerTokenFile, settings.operatorTokenFile].compactMap({ $0 }) {
-      _ = try Self.read(path, isSecret: true, bytesMax: 65_536)
-    }
-    (options.readerTokenFile, options.operatorTokenFile) = (settings.readerTokenFile, settings.operatorTokenFile)
-    options.servesLocalReaders =
-      settings.readerListen != nil && settings.readerTokenFile == nil && settings.operatorTokenFile == nil
-    options.readerListen = settings.readerListen ?? options.readerListen
-    options.readerHosts = settings.readerHosts
-    options.retentionDays = settings.retentionDays
-    options.outputs = settings.outputs
-    for fault in settings.outputs.compactMap(\.fileFault) { throw Fault(exitCode: 78, message: "outputs: \(fault)") }
-    options.outputLagBytes = settings.outputLagBytes ?? options.outputLagBytes
-    options.onLag = settings.onLag ?? options.onLag
-    (options.deviceLimits, options.allowsPlainEnrollment) = (settings.deviceLimits, settings.allowsPlainEnrollment)
-    options.memoryBytesMax = settings.memoryBytes ?? options.memoryBytesMax
-  }
-
-  private mutating func resolveRemote() throws(Fault) {
-    guard let folder = settings.remoteConfig else {
-      guard settings.signingKey == nil else {
-        throw Fault(exitCode: 64, message: "--signing-key signs what --remote-config serves; give that too")
-      }
-      return
-    }
-    let key = try settings.signingKey.map { (path) throws(Fault) in Secret(try Self.read(path, isSecret: true)) }
-    guard let remote = CollectorOptions.Remote(folder: folder, signingKey: key) else {
-      throw Fault(
-        exitCode: 78,
-        message: "\(settings.signingKey ?? ""): is no Ed25519 key; openssl genpkey -algorithm ed25519 makes one")
-    }
-    options.remote = remote
-  }
-
-  private static func read(
-    _ path: String, isSecret: Bool, bytesMax: Int = 262_144
-  ) throws(Fault) -> [UInt8] {
-    let file: (bytes: [UInt8], mode: UInt32)
-    do throws(FileError) { file = try SmallFile.readWithMode(path, bytesMax: bytesMax) } catch {
-      throw Fault(exitCode: 78, message: error.description)
-    }
-    guard !isSecret || file.mode & 0o004 == 0 else {
-      throw Fault(exitCode: 78, message: "\(path): others may read it; run chmod 600 \(path)")
-    }
-    return file.bytes
   }
 }

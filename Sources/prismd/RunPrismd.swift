@@ -40,14 +40,7 @@ private func configuration(_ path: String) -> LoadedConfiguration? {
 }
 
 func configurationLoader(_ path: String) -> ConfigurationLoader {
-  var environment: [String: String] = [:]
-  var entry = environ
-  while let text = entry.pointee {
-    let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
-    entry += 1
-  }
-  return ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.fault)
+  ConfigurationLoader(path: path, environment: ProcessEnvironment.all, identityCheck: ClientIdentity.fault)
 }
 
 /// - Parameter path: the daemon's file. - Parameter onStart: called once the sockets are there.

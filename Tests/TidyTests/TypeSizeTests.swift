@@ -27,7 +27,7 @@ import Testing
   private static let records: [(type: String, each: String)] = [
     ("PrismConfig.NamespaceConfiguration", "key of a namespace's file"),
     ("PrismConfig.DaemonConfiguration", "key of the daemon's file"),
-    ("PrismCollector.CollectorSettings", "key of the collector's file"),
+    ("PrismConfig.CollectorConfiguration", "key of the collector's file"),
     ("PrismCollector.CollectorOptions", "checked setting of the collector"),
     ("PrismProtocol.AnswerLine", "member of an answer"),
     ("PrismProtocol.TraceReport", "member of a traced report"),

@@ -18,6 +18,8 @@ package struct Checker: Sendable {
   var heldFiles: [String: HeldFile] = [:]
   /// nil: certificates and keys are taken as they are.
   var identityCheck: ClientIdentityCheck?
+  /// nil: the file is not a collector's, or is looked at without the libraries.
+  var collector: CollectorChecks?
   /// The result for a certificate and its key, by their paths, over all files of one pass; "" if they are in order.
   var identities: [[String]: String] = [:]
 

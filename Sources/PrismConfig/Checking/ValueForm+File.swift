@@ -25,20 +25,20 @@ extension ValueForm where Value == String {
 // Files that are read with the configuration, and held until it is read again.
 extension ValueForm where Value == HeldFile {
   static var certificates: Self {
-    file("the path of a readable file with certificates in PEM", isShown: true) { bytes throws(FileFault) in
+    file("the path of a readable file with certificates in PEM", isShown: true) { (bytes, _) throws(FileFault) in
       try bytes.asPEM(.certificates)
     }
   }
 
   static var privateKey: Self {
-    file("the path of a readable file with a private key in PEM", isShown: true) { bytes throws(FileFault) in
+    file("the path of a readable file with a private key in PEM", isShown: true) { (bytes, _) throws(FileFault) in
       try bytes.asPEM(.privateKey)
     }
   }
 
   /// A file with a bearer token. Faults don't show the value: it may be the token itself.
   static var tokenFile: Self {
-    file("the path of a readable file with a token", isShown: false) { bytes throws(FileFault) in
+    file("the path of a readable file with a token", isShown: false) { (bytes, _) throws(FileFault) in
       var token = bytes[...]
       while let last = token.last, last == UInt8(ascii: "\n") || last == UInt8(ascii: "\r") || last == UInt8(ascii: " ")
       { token = token.dropLast() }
@@ -49,13 +49,18 @@ extension ValueForm where Value == HeldFile {
     }
   }
 
-  private static func file(
-    _ allowed: String, isShown: Bool, content: @escaping @Sendable ([UInt8]) throws(FileFault) -> [UInt8]
+  /// - Parameters:
+  ///   - isShown: false keeps the path out of faults: it may be the secret itself.
+  ///   - isSecret: a file that everyone may read is refused.
+  ///   - content: what is held of the bytes.
+  static func file(
+    _ allowed: String, isShown: Bool, isSecret: Bool = false, bytesMax: Int = 1_048_576,
+    content: @escaping @Sendable ([UInt8], Checker) throws(FileFault) -> [UInt8]
   ) -> Self {
     ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
       guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
       do throws(FileFault) {
-        return try checker.held(text, content)
+        return try checker.held(text, isSecret: isSecret, bytesMax: bytesMax, content)
       } catch {
         let name = isShown ? "is \(node.shown), which" : "names a file that"
         let places = text.hasPrefix("/") || !error.isMissing ? "" : " in \(checker.search.places)"
@@ -70,7 +75,7 @@ extension ValueForm where Value == HeldFile {
 }
 
 extension [UInt8] {
-  fileprivate func asPEM(_ content: PEM.Content) throws(FileFault) -> [UInt8] {
+  func asPEM(_ content: PEM.Content) throws(FileFault) -> [UInt8] {
     if let fault = PEM.fault(in: self, as: content) { throw FileFault(fault) }
     return self
   }
@@ -79,11 +84,13 @@ extension [UInt8] {
 extension Checker {
   /// Many namespaces may name one file: it is held once.
   fileprivate mutating func held(
-    _ path: String, _ content: ([UInt8]) throws(FileFault) -> [UInt8]
+    _ path: String, isSecret: Bool, bytesMax: Int, _ content: ([UInt8], Checker) throws(FileFault) -> [UInt8]
   ) throws(FileFault) -> HeldFile {
-    let found = search.read(path, bytesMax: 1_048_576)
+    let found = search.read(path, bytesMax: bytesMax)
     filesRead.append(found.path)
-    let sound = Secret(try content(found.result.get().bytes))
+    let (bytes, mode) = try found.result.get()
+    guard !isSecret || mode & 0o004 == 0 else { throw FileFault("others may read; run chmod 600 \(found.path)") }
+    let sound = Secret(try content(bytes, self))
     if let known = heldFiles[found.path], known.content == sound { return known }
     let file = HeldFile(path: found.path, content: sound)
     heldFiles[found.path] = file

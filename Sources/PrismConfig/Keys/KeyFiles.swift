@@ -12,14 +12,17 @@ package struct KeyFileDraft: Sendable {
     [
       Key("id", .keyID, optional: \.id, isRequired: true, "the name of the key in packets"),
       Key(
-        "file",
-        .string("the path of a key file", isShown: { _ in false }) {
-          $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial
-        },
-        optional: \.file, isRequired: true,
+        "file", .keyFile, optional: \.file, isRequired: true,
         "a file of 32 or 64 hexadecimal digits, not readable by others; a relative path is looked up in `$CREDENTIALS_DIRECTORY`, then beside prismd.yaml"
       ),
     ], defaults: KeyFileDraft())
+}
+
+extension ValueForm where Value == String {
+  /// Digits of a key in place of its path are not shown.
+  static var keyFile: Self {
+    string("the path of a key file", isShown: { _ in false }) { $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial }
+  }
 }
 
 extension ValueForm where Value == [DaemonConfiguration.Key] {
@@ -56,7 +59,8 @@ extension ValueForm where Value == [DaemonConfiguration.Key] {
 }
 
 extension Checker {
-  fileprivate mutating func key(id: String, file: String, line: Int, place: String) -> DaemonConfiguration.Key? {
+  /// Reads a key's file. nil after a fault was reported.
+  mutating func key(id: String, file: String, line: Int, place: String) -> DaemonConfiguration.Key? {
     let found = search.read(file, bytesMax: 4096)
     filesRead.append(found.path)
     do throws(FileFault) {

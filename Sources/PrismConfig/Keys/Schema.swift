@@ -12,6 +12,11 @@ package enum Schema {
     document("namespace.schema.json", "namespaces.d/NAME.yaml: a namespace's configuration", NamespaceKeys.table)
   }
 
+  /// The schema of a collector's file.
+  package static var collector: JSONValue {
+    document("collector.schema.json", "collector.yaml: the configuration of prism-collector", CollectorKeys.table)
+  }
+
   /// `schema`, or a string that takes its value from the environment.
   static func orEnvironment(_ schema: JSONValue) -> JSONValue {
     ["anyOf": [schema, ["type": "string", "pattern": "\\$\\{"]]]

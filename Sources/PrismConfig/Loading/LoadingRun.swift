@@ -36,7 +36,7 @@ struct LoadingRun {
 
   mutating func loadDaemon() {
     var checker = checker(of: path)
-    if let root = tree(of: path, &checker) {
+    if let root = checker.tree(environment) {
       let lines = DaemonKeys.table.read(root, into: &daemon, &checker)
       checkRemoteCertificate(lines, &checker)
       checkSockets(lines, &checker)
@@ -84,7 +84,7 @@ struct LoadingRun {
     defer { close(checker) }
     var draft = NamespaceDraft(defaultsOf: name)
     defer { drafts[name] = draft }
-    guard let root = tree(of: file, &checker) else { return }
+    guard let root = checker.tree(environment) else { return }
     let lines = NamespaceKeys.table.read(root, into: &draft, &checker)
     draft.origins = lines.mapValues { .file(file, line: $0) }
     origins.namespaces[name] = draft.origins
@@ -100,30 +100,8 @@ struct LoadingRun {
     return shared.checker(of: file, search)
   }
 
-  /// The file's values with the environment put in; nil when there is nothing to go on with.
-  private mutating func tree(of file: String, _ checker: inout Checker) -> YAMLNode? {
-    let bytes: [UInt8]
-    checker.filesRead.append(FilePath.absolute(file))
-    do throws(FileFault) {
-      bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
-    } catch {
-      checker.fault(1, "file", "cannot be read: \(error.reason)")
-      return nil
-    }
-    let (root, faults) = YAMLParser.parse(bytes)
-    for fault in faults { checker.fault(fault.line, "YAML", fault.message) }
-    guard let root else {
-      return faults.isEmpty ? YAMLNode(line: 1, .mapping([])) : nil
-    }
-    var substitution = EnvironmentText(environment: environment)
-    let resolved = substitution.resolved(root)
-    for fault in substitution.faults { checker.fault(fault.line, fault.key, fault.message) }
-    return resolved
-  }
-
   private mutating func close(_ checker: Checker) {
-    faults += checker.faults.enumerated().sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
-      .map(\.element)
+    faults += checker.sortedFaults
     files += checker.filesRead
     shared.keepFiles(of: checker)
   }

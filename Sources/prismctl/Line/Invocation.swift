@@ -103,19 +103,7 @@ struct Invocation: Sendable {
 
   static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-  /// The program's environment.
-  static var environment: [String: String] {
-    var result: [String: String] = [:]
-    var entry = environ
-    while let text = entry.pointee {
-      let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
-      entry += 1
-    }
-    return result
-  }
-
   static func configurationLoader(_ path: String) -> ConfigurationLoader {
-    ConfigurationLoader(path: path, environment: environment, identityCheck: ClientIdentity.fault)
+    ConfigurationLoader(path: path, environment: ProcessEnvironment.all, identityCheck: ClientIdentity.fault)
   }
 }

@@ -55,18 +55,4 @@ struct DeviceKeyTests {
     #expect(try await request("one", under: key, namespace: "prism")(collector) == 403)
     await collector.close()
   }
-
-  @Test("keys of a collector's file, with every fault")
-  func settings() throws {
-    let good = "keys: [{id: main, file: a, derive: device, namespaces: [shop]}, {id: old, file: b}]"
-    let settings = try CollectorSettings(file: "c", bytes: Array(good.utf8))
-    var rule = KeyRule()
-    (rule.derivesForDevice, rule.namespaces) = (true, ["shop"])
-    #expect(settings.keyRules == ["main": rule] && settings.keys.map(\.id) == ["main", "old"])
-    let bad = "keys: [{id: a, file: a, derive: yes}, {id: a, file: b, namespaces: [Shop!], speed: 1}, {id: b}]"
-    let faults = #expect(throws: CollectorSettings.Faults.self) {
-      try CollectorSettings(file: "c", bytes: Array(bad.utf8))
-    }
-    #expect(faults?.lines.count == 5, "\(faults?.lines ?? [])")
-  }
 }

@@ -191,37 +191,4 @@ struct OutputTests {
     let some = try await reports([1])
     await #expect(throws: OutputFailure.self) { try await output.deliver(some) }
   }
-
-  // MARK: Settings
-
-  @Test("outputs of a collector's file, with every fault")
-  func settings() throws {
-    let good = """
-      outputs:
-        - {ndjson: /out, compress: none, rotateMByte: 1, rotateMinute: 2}
-        - {otlp: "http://otel:4318/", name: otel-1, headers: ["A: b"]}
-        - {kafka: "k1:9092,k2:9092", topic: reports, propertiesFile: keys/kafka}
-      """
-    let outputs = try CollectorSettings(file: "c", bytes: Array(good.utf8)).outputs
-    #expect(outputs.map(\.name) == ["ndjson", "otel-1", "kafka"])
-    var file = RotatingFile.Options(folder: "/out")
-    (file.compresses, file.bytesMax, file.age) = (false, 1_048_576, .seconds(120))
-    #expect(outputs[0].kind == .ndjson(file))
-    #expect(outputs[1].kind == .otlp(.init(url: "http://otel:4318", headers: ["A: b"])))
-    #expect(
-      outputs[2].kind == .kafka(.init(brokers: "k1:9092,k2:9092", topic: "reports", propertiesFile: "keys/kafka")))
-    let bad = """
-      outputs:
-        - {ndjson: /out, compress: gzip, rotateMByte: 0, speed: 1}
-        - {otlp: "otel:4318", name: "Otel 1"}
-        - {pigeon: here}
-        - {ndjson: -}
-        - {kafka: "k:9092", timeoutSecond: 0, topic: a b}
-      outputLagMByte: much
-      """
-    let faults = #expect(throws: CollectorSettings.Faults.self) {
-      try CollectorSettings(file: "c", bytes: Array(bad.utf8))
-    }
-    #expect(faults?.lines.count == 9, "\(faults?.lines ?? [])")
-  }
 }

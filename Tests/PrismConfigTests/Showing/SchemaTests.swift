@@ -42,6 +42,17 @@ struct SchemaTests {
     + cases("log", "{\"level\":\"warn\"}", "{\"level\":\"info\"}")
     + cases("durability", "\"normal\"", "\"no\"", "null", "1") + cases("maxItem", "1") + cases("log.level", "\"info\"")
 
+  static let collectorCases =
+    cases("retentionDay", "0", "1", "36500", "36501", "\"${N}\"", "null") + cases("memoryMByte", "15", "16", "4097")
+    + cases("commitDeadlineMs", "999", "1000", "600001") + cases("onLag", "\"skip\"", "\"drop\"")
+    + cases("reader", "{\"listen\":\"127.0.0.1:1\"}", "{\"listen\":true}", "{\"port\":1}", "{\"hosts\":\"a\"}")
+    + cases("reader", "{\"hosts\":[\"a\"]}", "null") + cases("enroll", "{\"allowPlain\":true}", "{\"allowPlain\":1}")
+    + cases(
+      "outputs", "[]", "{}", "[{\"ndjson\":\"-\"}]", "[{\"ndjson\":\"/a\",\"rotateMByte\":0}]", "[{\"pigeon\":\"a\"}]")
+    + cases(
+      "outputs", "[{\"otlp\":\"http://a\",\"headers\":[\"a: b\"]}]", "[{\"otlp\":\"http://a\",\"headers\":\"a: b\"}]")
+    + cases("keys", "[]", "{}", "[{\"id\":\"k\"}]", "[1]") + cases("lisn", "1") + cases("tls", "{\"ca\":\"x\"}")
+
   private static let environment = ["T": "true", "N": "5"]
 
   @Test("accept and refuse what the code does, of a namespace's file", arguments: namespaceCases)
@@ -60,6 +71,19 @@ struct SchemaTests {
     try check(try ConfigurationFolder(["prismd.yaml": text]), text, Schema.daemon)
   }
 
+  @Test("accept and refuse what the code does, of a collector's file", arguments: collectorCases)
+  func collector(value: Case) throws {
+    let keys = value.key == "keys" ? "" : #", "keys": [{"id": "a", "file": "a.key"}]"#
+    let text = "{\"state\": \"s\", \"\(value.key)\": \(value.json)\(keys)}"
+    let folder = try ConfigurationFolder(["c.yaml": text, "a.key": FilesTests.key])
+    let isSound = try SchemaValidator.accepts(JSONValue(parsing: text), Schema.collector)
+    let loader = CollectorLoader(
+      path: "\(folder.path)/c.yaml", flags: [], environment: Self.environment, checks: .none)
+    var faults: [ConfigurationFault] = []
+    do throws(ConfigurationFaults) { _ = try loader.load() } catch { faults = error.faults }
+    #expect(faults.isEmpty == isSound, "\(faults)")
+  }
+
   private func check(_ folder: ConfigurationFolder, _ text: String, _ schema: JSONValue) throws {
     let faults = folder.faultLines(Self.environment)
     let isAccepted = try SchemaValidator.accepts(JSONValue(parsing: text), schema)
@@ -70,6 +94,7 @@ struct SchemaTests {
   func complete() {
     for (names, schema) in [
       (NamespaceKeys.table.keys.map(\.name), Schema.namespace), (DaemonKeys.table.keys.map(\.name), Schema.daemon),
+      (CollectorKeys.table.keys.map(\.name), Schema.collector),
     ] {
       for name in names {
         let property = name.split(separator: ".").reduce(schema) { $0["properties"]?[String($1)] ?? .null }

@@ -8,6 +8,7 @@ struct ShippedFilesTests {
   func schemas() throws {
     for (path, schema) in [
       ("config/prismd.schema.json", Schema.daemon), ("config/namespace.schema.json", Schema.namespace),
+      ("config/collector.schema.json", Schema.collector),
     ] {
       let text = schema.prettyText + "\n"
       #expect(try Repository.text(path, regeneratedAs: text) == text)
@@ -18,37 +19,46 @@ struct ShippedFilesTests {
   func samples() throws {
     for (path, text) in [
       ("config/prismd.yaml", Self.daemonSample), ("config/namespaces.d/prism.yaml", Self.namespaceSample),
+      ("config/collector.yaml", Self.collectorSample),
     ] {
       #expect(try Repository.text(path, regeneratedAs: text) == text)
     }
   }
 
-  @Test("docs/configuration.md has every key with its unit, range and default")
+  private typealias Table = (name: String, text: String)
+
+  @Test("the pages have every key with its unit, range and default")
   func documentation() throws {
-    let path = "docs/configuration.md"
-    var text = try Repository.text(path)
-    for (name, table) in [
-      ("namespace", KeyReference.markdown(NamespaceKeys.table)), ("daemon", KeyReference.markdown(DaemonKeys.table)),
-    ] {
-      let (begin, end) = ("<!-- \(name) keys: held to the code by a test -->\n", "\n<!-- end -->")
-      let start = try #require(text.firstRange(of: begin)).upperBound
-      let stop = try #require(text[start...].firstRange(of: end)).lowerBound
-      text.replaceSubrange(start..<stop, with: table)
-    }
-    #expect(try Repository.text(path, regeneratedAs: text) == text)
+    try check(
+      "docs/configuration.md",
+      [
+        ("namespace", KeyReference.markdown(NamespaceKeys.table)), ("daemon", KeyReference.markdown(DaemonKeys.table)),
+      ])
+    try check("docs/collector.md", [("collector", KeyReference.markdown(CollectorKeys.table))])
   }
 
-  @Test("prismd.yaml(5) has every key with its unit, range and default")
+  private func check(_ path: String, _ tables: [Table]) throws {
+    try check(path, tables, begin: { "<!-- \($0) keys: held to the code by a test -->\n" }, end: "\n<!-- end -->")
+  }
+
+  @Test("the man pages have every key with its unit, range and default")
   func manual() throws {
-    let path = "docs/man/prismd.yaml.5"
+    let begin = { (name: String) in ".\\\" \(name) keys: held to the code by a test\n" }
+    try check(
+      "docs/man/prismd.yaml.5",
+      [("namespace", KeyReference.manual(NamespaceKeys.table)), ("daemon", KeyReference.manual(DaemonKeys.table))],
+      begin: begin, end: ".\\\" end\n")
+    try check(
+      "docs/man/prism-collector.8", [("collector", KeyReference.manual(CollectorKeys.table))], begin: begin,
+      end: ".\\\" end\n")
+  }
+
+  private func check(_ path: String, _ tables: [Table], begin: (String) -> String, end: String) throws {
     var text = try Repository.text(path)
-    for (name, entries) in [
-      ("namespace", KeyReference.manual(NamespaceKeys.table)), ("daemon", KeyReference.manual(DaemonKeys.table)),
-    ] {
-      let begin = ".\\\" \(name) keys: held to the code by a test\n"
-      let start = try #require(text.firstRange(of: begin)).upperBound
-      let stop = try #require(text[start...].firstRange(of: ".\\\" end\n")).lowerBound
-      text.replaceSubrange(start..<stop, with: entries)
+    for table in tables {
+      let start = try #require(text.firstRange(of: begin(table.name))).upperBound
+      let stop = try #require(text[start...].firstRange(of: end)).lowerBound
+      text.replaceSubrange(start..<stop, with: table.text)
     }
     #expect(try Repository.text(path, regeneratedAs: text) == text)
   }
@@ -74,17 +84,34 @@ struct ShippedFilesTests {
 
   @Test("every key of the installed files, with its # taken off, is sound too")
   func uncommented() throws {
-    let uncomment = { (text: String) in
-      text.split(separator: "\n").map { $0.replacing(/^( *)#(?=[a-zA-Z])/, with: { "\($0.1)" }) }.joined(
-        separator: "\n")
-    }
     let folder = try ConfigurationFolder([
-      "prismd.yaml": uncomment(Self.daemonSample), "namespaces.d/prism.yaml": uncomment(Self.namespaceSample),
+      "prismd.yaml": Self.uncommented(Self.daemonSample),
+      "namespaces.d/prism.yaml": Self.uncommented(Self.namespaceSample),
       "k1.key": FilesTests.key, "collector.token": "t", "remote.token": "t", "forward.key": "t",
       "ca.pem": FilesTests.certificate,
       "client.pem": FilesTests.certificate, "client.key": FilesTests.privateKey,
     ])
     #expect(folder.faultLines().isEmpty)
+  }
+
+  private static func uncommented(_ text: String) -> String {
+    text.split(separator: "\n").map { $0.replacing(/^( *)#(?=[a-zA-Z])/, with: { "\($0.1)" }) }.joined(separator: "\n")
+  }
+
+  @Test("the collector's file is sound as it is installed, and with every # taken off")
+  func collector() throws {
+    for text in [Self.collectorSample, Self.uncommented(Self.collectorSample)] {
+      let folder = try ConfigurationFolder([
+        "collector.yaml": text, "keys/main.key": FilesTests.key, "keys/pgpass": "", "keys/seal.pem": "",
+        "keys/collector.tokens": "", "keys/reader.tokens": "", "keys/operator.tokens": "",
+        "keys/collector.pem": FilesTests.certificate, "keys/collector.key": FilesTests.privateKey,
+        "keys/senders.pem": FilesTests.certificate, "keys/signing.pem": "", "remote.d/README": "",
+      ])
+      let loaded = try CollectorLoader(
+        path: "\(folder.path)/collector.yaml", flags: [], environment: [:], checks: .none
+      ).load()
+      #expect(loaded.listen == "127.0.0.1:8480" && loaded.keys.map(\.id) == ["main"])
+    }
   }
 
   static let daemonSample = KeyReference.sample(
@@ -132,4 +159,28 @@ struct ShippedFilesTests {
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
       "records": "[{table: part}, {table: suit, references: {part: part}}]",
     ])
+
+  static let collectorSample = KeyReference.sample(
+    CollectorKeys.table,
+    head: """
+      # yaml-language-server: $schema=collector.schema.json
+      #
+      # The configuration of prism-collector.service.
+      # Every key is here; those in a comment have their default or an example: take the # off to set one.
+      #   prism-collector check --config /etc/prism/collector.yaml     finds every fault
+      #   systemctl enable --now prism-collector                       starts it
+      #   systemctl restart prism-collector                            applies a change
+
+      """,
+    examples: [
+      "listen": "127.0.0.1:8480", "state": "/var/lib/prism-collector", "store": "sqlite:/var/lib/prism-collector",
+      "storePasswordFile": "keys/pgpass", "commitDeadlineMs": "10000", "keys": "[{id: main, file: keys/main.key}]",
+      "sealKeys": "[keys/seal.pem]", "tokenFile": "keys/collector.tokens", "tls.certFile": "keys/collector.pem",
+      "tls.keyFile": "keys/collector.key", "tls.clientCAFile": "keys/senders.pem", "reader.listen": "127.0.0.1:8081",
+      "reader.hosts": "[prism.example]", "readerTokenFile": "keys/reader.tokens",
+      "operatorTokenFile": "keys/operator.tokens", "retentionDay": "90", "devicePacketPerMinute": "600",
+      "deviceMBytePerDay": "1024", "packetPerMinute": "60000",
+      "outputs": "[{ndjson: /var/lib/prism-collector/out, rotateMByte: 256}]", "remoteConfig": "remote.d",
+      "signingKey": "keys/signing.pem",
+    ], set: ["listen", "state", "keys"])
 }

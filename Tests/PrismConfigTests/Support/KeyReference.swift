@@ -33,7 +33,10 @@ enum KeyReference {
   private static func code(_ text: String, isValue: Bool) -> String { isValue ? "`\(text)`" : text }
 
   /// Every key in a comment with its meaning, range, unit and default: taking the `#` off its line is all it takes.
-  static func sample<Target>(_ table: KeyTable<Target>, head: String, examples: [String: String]) -> String {
+  /// - Parameter set: keys that are not in a comment.
+  static func sample<Target>(
+    _ table: KeyTable<Target>, head: String, examples: [String: String], set: Set<String> = []
+  ) -> String {
     var result = head
     var group = ""
     for key in table.keys {
@@ -48,7 +51,7 @@ enum KeyReference {
       let lines = [meaning + ".", facts].flatMap { wrapped($0, width: 100 - indent.count) }
       result += "\n" + lines.map { "\(indent)# \($0)\n" }.joined()
       let value = examples[key.name] ?? table.defaultText(key)
-      result += "\(indent)#\(parts.last!): \(value)\n"
+      result += "\(indent)\(set.contains(key.name) ? "" : "#")\(parts.last!): \(value)\n"
     }
     return result
   }

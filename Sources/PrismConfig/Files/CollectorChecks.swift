@@ -1,0 +1,24 @@
+/// What a collector's settings are held to with libraries that this module does without. Each answers why a value is
+/// refused, in words that fit after its key; nil: it is in order. No secret is in them.
+public struct CollectorChecks: Sendable {
+  /// Of a text that begins like a connection URI of PostgreSQL.
+  public var storeFault: @Sendable (_ uri: String) -> String?
+  /// Of an X25519 key, PEM.
+  public var sealKeyFault: @Sendable (_ pem: [UInt8]) -> String?
+  /// Of an Ed25519 key, PEM.
+  public var signingKeyFault: @Sendable (_ pem: [UInt8]) -> String?
+  /// Of a file of librdkafka's properties.
+  public var propertiesFault: @Sendable (_ path: String) -> String?
+  /// Of a certificate beside its key.
+  public var identityFault: ClientIdentityCheck
+
+  /// Takes a check for each kind of value.
+  public init(
+    storeFault: @escaping @Sendable (String) -> String?, sealKeyFault: @escaping @Sendable ([UInt8]) -> String?,
+    signingKeyFault: @escaping @Sendable ([UInt8]) -> String?,
+    propertiesFault: @escaping @Sendable (String) -> String?, identityFault: @escaping ClientIdentityCheck
+  ) {
+    (self.storeFault, self.sealKeyFault, self.signingKeyFault) = (storeFault, sealKeyFault, signingKeyFault)
+    (self.propertiesFault, self.identityFault) = (propertiesFault, identityFault)
+  }
+}

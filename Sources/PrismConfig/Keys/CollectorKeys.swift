@@ -1,0 +1,226 @@
+import PrismBase
+import PrismProtocol
+
+/// The table "The file" of docs/collector.md.
+package enum CollectorKeys {
+  /// Every key of a collector's file.
+  package static let table = KeyTable<CollectorConfiguration>(
+    places + senders + readers + limits + outputs + remote, defaults: CollectorConfiguration())
+
+  private typealias Key = ConfigurationKey<CollectorConfiguration>
+
+  private static let places: [Key] = [
+    Key(
+      "listen", .serverAddress, at: \.listen, isLive: false, "where packets are taken; port 0 takes any that is free"),
+    Key(
+      "state", .path(), optional: \.state, default: "required", isLive: false,
+      "the folder of the database, made when it is missing; one process holds it"),
+    Key(
+      "store", .packetStore, at: \.storeText, default: "SQLite in `state`", isLive: false,
+      "the place of packets and reports: `sqlite:FOLDER`, or `postgresql://USER@HOST/DATABASE`"),
+    Key(
+      "storePasswordFile", .secretFile("the path of a file of passwords, not readable by others"),
+      optional: \.storePasswordFile, default: "`PGPASSFILE`", isLive: false,
+      "passwords for PostgreSQL, lines of `host:port:database:user:password`"),
+    Key(
+      "commitDeadlineMs", .milliseconds(1000...600_000), at: \.commitDeadline, isLive: false,
+      "the longest that PostgreSQL may take from the begin of a group of packets to its commit"),
+  ]
+
+  private static let senders: [Key] = [
+    Key(
+      "keys", .collectorKeys, at: \.keys, default: "required", isLive: false,
+      "the senders' keys: a list of `id` and `file`, with `derive: device` for a master, and `namespaces`"),
+    Key(
+      "sealKeys", .sealKeys, at: \.sealKeys, default: "none", isLive: false,
+      "files of private keys, PEM, that open sealed payloads; `prismctl keys new --seal` makes one"),
+    Key(
+      "tokenFile", .tokensFile, optional: \.tokenFile, isLive: false,
+      "bearer tokens, one a line, of which every sender must give one; read again when it changes"),
+    Key(
+      "tls.certFile", .certificates, optional: \.tls.certFile, isLive: false, "serve HTTPS with this certificate, PEM"),
+    Key(
+      "tls.keyFile", .serverKey, optional: \.tls.keyFile, isLive: false,
+      "the certificate's key, PEM, not readable by others"),
+    Key(
+      "tls.clientCAFile", .certificates, optional: \.tls.clientCAFile, isLive: false,
+      "ask senders for a certificate of these authorities, PEM"),
+    Key(
+      "memoryMByte", .mebibytes(16...4096), at: \.memoryBytes, isLive: false,
+      "the memory of packets from their decryption until they are stored; also the most that one packet may take"),
+  ]
+
+  private static let readers: [Key] = [
+    Key(
+      "reader.listen", .serverAddress, optional: \.reader.listen,
+      default: "127.0.0.1:8081 once a token is set, otherwise only the socket `reader.sock` in `state`", isLive: false,
+      "where reports are read, and the page is served; without any token it must be a loopback address"),
+    Key(
+      "reader.hosts", .list(of: .text(bytesMax: 253), "a list of names"), at: \.reader.hosts, default: "none",
+      isLive: false, "names under which the reader's address is asked, beside `localhost` and addresses in numbers"),
+    Key(
+      "readerTokenFile", .tokensFile, optional: \.readerTokenFile, isLive: false,
+      "bearer tokens of readers, one a line; read again when it changes"),
+    Key(
+      "operatorTokenFile", .tokensFile, optional: \.operatorTokenFile, isLive: false,
+      "bearer tokens of operators, who read and change; read again when it changes"),
+  ]
+
+  private static let limits: [Key] = [
+    Key(
+      "retentionDay", .integer(1...36_500, unit: "days"), optional: \.retentionDays,
+      default: "reports are kept", isLive: false,
+      "the age at which reports are deleted; with SQLite days count on which the collector ran"),
+    Key(
+      "devicePacketPerMinute", .integer(1...1_000_000, unit: "packets"), optional: \.limits.devicePacketsPerMinute,
+      isLive: false, "packets of one device in a minute, with bursts of as many; each replica counts for itself"),
+    Key(
+      "deviceMBytePerDay", .mebibytes(1...1_048_576), optional: \.limits.deviceBytesPerDay, isLive: false,
+      "bodies of one device in 24 hours; each replica counts for itself"),
+    Key(
+      "packetPerMinute", .integer(1...1_000_000_000, unit: "packets"), optional: \.limits.packetsPerMinute,
+      isLive: false, "packets of all devices in a minute, with bursts of as many; each replica counts for itself"),
+    Key(
+      "startDevicePerSecond", .integer(1...1_000_000, unit: "devices"), at: \.limits.startDevicesPerSecond,
+      isLive: false, "devices that each replica lets in a second after its start, until all that are known may send"),
+    Key(
+      "enroll.allowPlain", .bool, at: \.allowsPlainEnrollment, isLive: false,
+      "devices are enrolled over plain HTTP, too: a balancer in front ends TLS"),
+  ]
+
+  private static let outputs: [Key] = [
+    Key(
+      "outputs", .outputs, at: \.outputs, default: "none", isLive: false,
+      "where reports are handed on to: a list of `ndjson`, `otlp` and `kafka`, each with its own keys"),
+    Key(
+      "outputLagMByte", .mebibytes(1...1_048_576), at: \.outputLagBytes, isLive: false,
+      "reports past `retentionDay` that an output has not taken stay, up to as many bytes"),
+    Key(
+      "onLag", .choice, at: \.onLag, isLive: false,
+      "`skip` deletes the oldest past `outputLagMByte`; `refuse` answers new packets with 503"),
+  ]
+
+  private static let remote: [Key] = [
+    Key(
+      "remoteConfig", .folder, optional: \.remoteConfig, isLive: false,
+      "a folder of namespace files that are served as remote configuration"),
+    Key(
+      "signingKey", .signingKey, optional: \.signingKey, isLive: false,
+      "the Ed25519 key, PEM, not readable by others, that signs it"),
+  ]
+}
+
+extension CollectorConfiguration {
+  /// `store` as the file has it.
+  var storeText: String {
+    get { store ?? "sqlite:" + (state ?? "") }
+    set {
+      if newValue.hasPrefix(Self.folderScheme) {
+        state = String(newValue.dropFirst(Self.folderScheme.count))
+      } else {
+        store = newValue
+      }
+    }
+  }
+
+  static let folderScheme = "sqlite:"
+}
+
+extension ValueForm where Value == String {
+  /// Where a server listens. Port 0 is any that is free.
+  fileprivate static var serverAddress: Self {
+    string("ADDRESS:PORT, [ADDRESS]:PORT for IPv6") { text in
+      guard let (host, port) = HostAndPort.split(text), let port, UInt16(port) != nil else { return false }
+      return !host.isEmpty && text.isVisibleASCII && text.hasPrefix("[") == host.contains(":")
+    }
+  }
+
+  /// A folder from the root after `sqlite:`, or a connection URI. Faults don't show it: it may hold a password.
+  fileprivate static var packetStore: Self {
+    let allowed = "sqlite:FOLDER or postgresql://USER@HOST/DATABASE"
+    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      let scheme = CollectorConfiguration.folderScheme
+      if text.hasPrefix(scheme) {
+        let folder = YAMLNode(
+          line: node.line, .scalar(YAMLScalar(text: String(text.dropFirst(scheme.count)), isPlain: false)))
+        return ValueForm.path().read(folder, key, &checker).map { scheme + $0 }
+      }
+      guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") else {
+        checker.fault(node.line, key, "must be \(allowed)")
+        return nil
+      }
+      guard let fault = checker.collector?.storeFault(text) else { return text }
+      checker.fault(node.line, key, fault)
+      return nil
+    } show: {
+      .string($0)
+    }
+  }
+
+  /// A folder that is there.
+  fileprivate static var folder: Self {
+    let allowed = "the path of a folder that can be read"
+    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      for candidate in checker.search.candidates(text) {
+        do throws(FileFault) {
+          if try FileReading.names(in: candidate) != nil { return candidate }
+        } catch {
+          checker.fault(node.line, key, "is \(node.shown), which cannot be read: \(error.reason)")
+          return nil
+        }
+      }
+      let places = text.hasPrefix("/") ? "" : " in \(checker.search.places)"
+      checker.fault(node.line, key, "is \(node.shown), which is not there\(places); make the folder")
+      return nil
+    } show: {
+      .string($0)
+    }
+  }
+}
+
+extension ValueForm where Value == Duration {
+  fileprivate static func milliseconds(_ range: ClosedRange<Int>) -> Self {
+    ValueForm<Int>.integer(range, unit: "ms").converted(
+      { .milliseconds($0) },
+      back: { Int($0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000) })
+  }
+}
+
+// Files with a secret: others may not read them.
+extension ValueForm where Value == HeldFile {
+  fileprivate static var serverKey: Self {
+    file("the path of a file with a private key in PEM, not readable by others", isShown: true, isSecret: true) {
+      (bytes, _) throws(FileFault) in try bytes.asPEM(.privateKey)
+    }
+  }
+
+  fileprivate static var signingKey: Self {
+    file("the path of a file with an Ed25519 key in PEM, not readable by others", isShown: true, isSecret: true) {
+      (bytes, checker) throws(FileFault) in
+      if let fault = checker.collector?.signingKeyFault(bytes) { throw FileFault(fault) }
+      return bytes
+    }
+  }
+
+  fileprivate static var sealKey: Self {
+    file("the path of a file with an X25519 key in PEM, not readable by others", isShown: true, isSecret: true) {
+      (bytes, checker) throws(FileFault) in
+      if let fault = checker.collector?.sealKeyFault(bytes) { throw FileFault(fault) }
+      return bytes
+    }
+  }
+
+  /// Bearer tokens, one a line. The path alone is held: they are read again while the collector runs.
+  fileprivate static var tokensFile: Self { secretFile("the path of a file of tokens, not readable by others") }
+
+  /// Only the path is held.
+  fileprivate static func secretFile(_ allowed: String) -> Self {
+    file(allowed, isShown: false, isSecret: true, bytesMax: 65_536) { (_, _) throws(FileFault) in [] }
+  }
+}
+
+extension ValueForm where Value == [HeldFile] {
+  fileprivate static var sealKeys: Self { .list(of: .sealKey, "a list of files") }
+}

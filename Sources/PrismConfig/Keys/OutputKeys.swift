@@ -1,0 +1,178 @@
+import PrismProtocol
+
+/// One entry of a collector's `outputs` as it was written.
+package struct OutputDraft: Sendable {
+  /// The compression of finished files.
+  enum Compression: String, Sendable, CaseIterable { case zstd, none }
+
+  var ndjson: String?
+  var otlp: String?
+  var kafka: String?
+  var name: String?
+  var compression: Compression?
+  var rotateBytes: Int?
+  var rotateAge: Duration?
+  var headers: [String]?
+  var timeout: Duration?
+  var topic: String?
+  var propertiesFile: String?
+
+  private typealias Key = ConfigurationKey<OutputDraft>
+
+  static let keys = KeyTable(
+    [
+      Key(
+        "ndjson", .outputFolder, optional: \.ndjson, "a folder of files with a report a line; `-` is standard output"),
+      Key("otlp", .collectorURL, optional: \.otlp, "the address of an OpenTelemetry backend"),
+      Key(
+        "kafka", .string("brokers without spaces, as k1.example:9092,k2.example:9092", isSound: \.isBrokers),
+        optional: \.kafka, "brokers of Kafka"),
+      Key(
+        "name", .string("1 to 40 lower-case letters, digits and -", isSound: \.isOutputName), optional: \.name,
+        default: "the kind", "the name under which the store notes what it took"),
+      Key("compress", .choice, optional: \.compression, default: "zstd", "of `ndjson`: the compression of a file"),
+      Key(
+        "rotateMByte", .mebibytes(1...65_536), optional: \.rotateBytes, default: "256",
+        "of `ndjson`: the size at which a file is finished"),
+      Key(
+        "rotateMinute", .minutes(1...10_080), optional: \.rotateAge, default: "60",
+        "of `ndjson`: the age at which a file is finished"),
+      Key(
+        "headers", .list(of: .headerLine, "a list of lines NAME: VALUE"), optional: \.headers,
+        "of `otlp`: headers of each request"),
+      Key(
+        "timeoutSecond", .seconds(1...600), optional: \.timeout, default: "30",
+        "of `otlp` and `kafka`: the time after which an attempt failed"),
+      Key(
+        "topic", .string("1 to 249 letters, digits, dots, _ and -", isSound: \.isTopic), optional: \.topic,
+        default: "prism", "of `kafka`: the topic"),
+      Key(
+        "propertiesFile", .kafkaProperties, optional: \.propertiesFile,
+        "of `kafka`: a file of lines `NAME=VALUE` for librdkafka, not readable by others"),
+    ], defaults: OutputDraft())
+
+  /// Keys that were given, and the kinds that have each.
+  private var given: [(name: String, kinds: [String])] {
+    [
+      ("compress", compression != nil, ["ndjson"]), ("rotateMByte", rotateBytes != nil, ["ndjson"]),
+      ("rotateMinute", rotateAge != nil, ["ndjson"]), ("headers", headers != nil, ["otlp"]),
+      ("timeoutSecond", timeout != nil, ["otlp", "kafka"]), ("topic", topic != nil, ["kafka"]),
+      ("propertiesFile", propertiesFile != nil, ["kafka"]),
+    ].filter(\.1).map { ($0.0, $0.2) }
+  }
+
+  /// - Returns: nil after a fault was reported.
+  fileprivate func settled(line: Int, _ place: String, _ checker: inout Checker) -> CollectorConfiguration.Output? {
+    let kinds = [("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka)].filter { $0.1 != nil }.map(\.0)
+    guard let kind = kinds.first, kinds.count == 1 else {
+      checker.fault(line, place, "must be one of {ndjson: FOLDER}, {otlp: URL} and {kafka: BROKERS}, with its own keys")
+      return nil
+    }
+    for key in given where !key.kinds.contains(kind) {
+      checker.fault(
+        line, "\(place).\(key.name)", "is for \(key.kinds.joined(separator: " and ")) only; remove it from \(kind)")
+    }
+    return CollectorConfiguration.Output(name: name ?? kind, target: target)
+  }
+
+  private var target: CollectorConfiguration.Output.Target {
+    if let ndjson {
+      return .ndjson(
+        folder: ndjson == "-" ? nil : ndjson, compresses: compression != OutputDraft.Compression.none,
+        bytesMax: rotateBytes ?? 256 * 1_048_576, age: rotateAge ?? .seconds(3600))
+    }
+    if let otlp { return .otlp(url: otlp, headers: headers ?? [], timeout: timeout ?? .seconds(30)) }
+    return .kafka(
+      brokers: kafka ?? "", topic: topic ?? "prism", propertiesFile: propertiesFile, timeout: timeout ?? .seconds(30))
+  }
+}
+
+extension ValueForm where Value == [CollectorConfiguration.Output] {
+  static var outputs: Self {
+    let allowed = "a list of outputs like {ndjson: FOLDER}"
+    let entry = ValueForm<OutputDraft>.object(OutputDraft.keys, "a map like {ndjson: FOLDER}")
+    return ValueForm(allowed: allowed, schema: ["type": "array", "items": entry.schema]) { node, key, checker in
+      guard case .sequence(let nodes) = node.value else {
+        checker.refuse(node, key, mustBe: allowed)
+        return nil
+      }
+      var outputs: [CollectorConfiguration.Output] = []
+      for (index, node) in nodes.enumerated() {
+        let place = "\(key)[\(index)]"
+        guard let output = entry.read(node, place, &checker)?.settled(line: node.line, place, &checker) else {
+          continue
+        }
+        if outputs.contains(where: { $0.name == output.name }) {
+          checker.fault(
+            node.line, "\(place).name", "is \(output.name), which an earlier output has already; give each a name")
+        }
+        outputs.append(output)
+      }
+      return outputs
+    } show: { outputs in
+      .array(outputs.map { ["name": .string($0.name)] })
+    }
+  }
+}
+
+extension ValueForm where Value == String {
+  /// A folder, or `-`.
+  fileprivate static var outputFolder: Self {
+    let path = ValueForm.path()
+    return ValueForm(allowed: "a path, or -", schema: path.schema) { node, key, checker in
+      if case .scalar(let scalar) = node.value, scalar.text == "-" { return "-" }
+      return path.read(node, key, &checker)
+    } show: {
+      .string($0)
+    }
+  }
+
+  /// A header may be a token: faults don't show it.
+  fileprivate static var headerLine: Self {
+    string("a line NAME: VALUE of at most 8192 bytes", isShown: { _ in false }) { text in
+      guard let colon = text.firstIndex(of: ":"), text.isPrintable(bytesMax: 8192) else { return false }
+      return colon != text.startIndex && text[..<colon].utf8.allSatisfy { $0 > UInt8(ascii: " ") }
+    }
+  }
+
+  /// The path of a file whose lines librdkafka takes.
+  fileprivate static var kafkaProperties: Self {
+    let allowed = "the path of a file of lines NAME=VALUE, not readable by others"
+    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      let found = checker.search.read(text, bytesMax: 65_536)
+      do throws(FileFault) { _ = try found.result.get() } catch {
+        let places = text.hasPrefix("/") || !error.isMissing ? "" : " in \(checker.search.places)"
+        checker.fault(node.line, key, "is \(node.shown), which cannot be read\(places): \(error.reason)")
+        return nil
+      }
+      guard let fault = checker.collector?.propertiesFault(found.path) else { return found.path }
+      checker.fault(node.line, key, "names a file with a fault: \(fault)")
+      return nil
+    } show: {
+      .string($0)
+    }
+  }
+}
+
+extension ValueForm where Value == Duration {
+  fileprivate static func minutes(_ range: ClosedRange<Int>) -> Self {
+    ValueForm<Int>.integer(range, unit: "minutes").converted(
+      { .seconds($0 * 60) }, back: { Int($0.components.seconds) / 60 })
+  }
+}
+
+extension String {
+  fileprivate var isBrokers: Bool { !isEmpty && utf8.allSatisfy { $0 > UInt8(ascii: " ") } }
+
+  fileprivate var isOutputName: Bool {
+    (1...40).contains(utf8.count)
+      && utf8.allSatisfy {
+        $0.isASCIIAlphanumeric && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) || $0 == UInt8(ascii: "-")
+      }
+  }
+
+  fileprivate var isTopic: Bool {
+    (1...249).contains(utf8.count) && utf8.allSatisfy { $0.isASCIIAlphanumeric || "-._".utf8.contains($0) }
+  }
+}

@@ -1,0 +1,115 @@
+public import PrismProtocol
+
+/// The configuration of a collector: the table of docs/collector.md, in base units.
+public struct CollectorConfiguration: Sendable, Equatable {
+  /// The rule for reports past `retentionDay` that outputs have not taken, once they have more than `outputLagMByte`.
+  public enum LagPolicy: String, Sendable, CaseIterable {
+    /// The oldest are deleted, and counted.
+    case skip
+    /// New packets get 503 until the outputs took enough.
+    case refuse
+  }
+
+  /// `ADDRESS:PORT` where packets are taken; port 0 takes any that is free.
+  public var listen = "127.0.0.1:8080"
+  /// The folder of the database; nil: none is given yet, which is a fault in the end.
+  public var state: String?
+  /// A connection URI of PostgreSQL; nil: SQLite in `state`.
+  public var store: String?
+  /// A file of passwords for `store`.
+  public var storePasswordFile: HeldFile?
+  /// 1 to 600 s.
+  public var commitDeadline: Duration = .seconds(10)
+  /// The packets' keys, in their order.
+  public var keys: [Key] = []
+  /// Private keys (PEM) to which payloads are sealed.
+  public var sealKeys: [HeldFile] = []
+  /// The senders' bearer tokens; of this and the next two only the path is held.
+  public var tokenFile: HeldFile?
+  /// The readers' bearer tokens.
+  public var readerTokenFile: HeldFile?
+  /// Bearer tokens of those who read and change.
+  public var operatorTokenFile: HeldFile?
+  /// `reader`: where reports are read.
+  public var reader = Reader()
+  /// nil: reports are kept.
+  public var retentionDays: Int?
+  /// Of packets from their decryption until they are stored.
+  public var memoryBytes = 64 * 1_048_576
+  /// How much devices may send.
+  public var limits = Limits()
+  /// `enroll.allowPlain`.
+  public var allowsPlainEnrollment = false
+  /// In their order.
+  public var outputs: [Output] = []
+  /// What outputs may be behind before `onLag` decides.
+  public var outputLagBytes = 10_240 * 1_048_576
+  /// `onLag`.
+  public var onLag = LagPolicy.skip
+  /// A folder of namespace files that are served.
+  public var remoteConfig: String?
+  /// Signs them, PEM.
+  public var signingKey: HeldFile?
+  /// `tls`; without a certificate plain HTTP is served.
+  public var tls = TLS()
+
+  /// One entry of `keys`.
+  public struct Key: Sendable, Equatable {
+    /// The name in packets.
+    public var id: String
+    /// The path of its file.
+    public var file: String
+    /// 16 or 32 bytes.
+    public var secret: Secret
+    /// The file holds a master: each device's own key is made from it.
+    public var derivesForDevice = false
+    /// Namespaces that are taken under the key; nil: all.
+    public var namespaces: Set<String>?
+  }
+
+  /// The keys under `reader`.
+  public struct Reader: Sendable, Equatable {
+    /// `ADDRESS:PORT`; nil: the default, for those with a token.
+    public var listen: String?
+    /// Names of that address beside its own.
+    public var hosts: [String] = []
+  }
+
+  /// Of devices, and of all of them together; nil: any number.
+  public struct Limits: Sendable, Equatable {
+    /// Of one device.
+    public var devicePacketsPerMinute: Int?
+    /// Of one device's bodies.
+    public var deviceBytesPerDay: Int?
+    /// Of all devices.
+    public var packetsPerMinute: Int?
+    /// Devices that are let in a second after a start.
+    public var startDevicesPerSecond = 500
+  }
+
+  /// One entry of `outputs`.
+  public struct Output: Sendable, Equatable {
+    /// The place where reports go, with what belongs to it.
+    public enum Target: Sendable, Equatable {
+      /// nil: standard output.
+      case ndjson(folder: String?, compresses: Bool, bytesMax: Int, age: Duration)
+      case otlp(url: String, headers: [String], timeout: Duration)
+      case kafka(brokers: String, topic: String, propertiesFile: String?, timeout: Duration)
+    }
+
+    /// Where it came to is noted under this name.
+    public var name: String
+    /// Where reports go.
+    public var target: Target
+  }
+
+  /// The keys under `tls`.
+  public struct TLS: Sendable, Equatable {
+    /// The certificate and its chain, PEM.
+    public var certFile: HeldFile?
+    /// Its key, PEM.
+    public var keyFile: HeldFile?
+    /// The authorities of clients, PEM.
+    public var clientCAFile: HeldFile?
+  }
+}
