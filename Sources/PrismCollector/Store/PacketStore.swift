@@ -74,7 +74,7 @@ enum PacketOutcome: Sendable, Equatable {
   case duplicate
   /// Its operations on records were carried out, now or before: a packet that comes again gets the same answer.
   case applied(RecordReceipt, wasDuplicate: Bool)
-  /// Not stored: the packet before it is not known, though its stream is.
+  /// Not stored: the packet before it is not known, though its stream is, or its sender says that it is on its way.
   case predecessorMissing
   /// Not stored: it is as old as packets of its stream whose ids are forgotten, so it may be one of them.
   case tooOld

@@ -68,6 +68,27 @@ struct ConformanceTests {
   }
 
   @Test(
+    "a predecessor that is on its way is waited for, though the stream is not known, and never done without",
+    arguments: StoreRig.Kind.allCases)
+  func pending(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let first = try StoreRig.packet([1])
+    let second = try StoreRig.packet([2], after: first.id, pending: 1)
+    let third = try StoreRig.packet([3], after: second.id, pending: 2)
+    #expect(
+      try await store.take([PacketSubmission(packet: third), PacketSubmission(packet: second)])
+        == [.predecessorMissing, .predecessorMissing])
+    #expect(try await store.take(second, isLate: true) == .predecessorMissing)
+    #expect(try await store.numbers().isEmpty)
+    for packet in [first, second, third] {
+      #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    }
+    #expect(try await store.numbers() == [1, 2, 3])
+    await store.close()
+  }
+
+  @Test(
     "a stream's state names its last packet, how many there were, and its newest ledger",
     arguments: StoreRig.Kind.allCases)
   func state(kind: StoreRig.Kind) async throws {

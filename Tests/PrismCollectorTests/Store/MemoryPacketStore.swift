@@ -24,7 +24,8 @@ actor MemoryPacketStore: PacketStore {
       defer { streams[StreamID(delivery.context)] = stream }
       if stream.ids.contains(delivery.context.packetID) { return .duplicate }
       let isBroken = delivery.dependsOn.map { !stream.ids.contains($0) } ?? false
-      if isBroken && stream.state.packets > 0 && !submission.isLate { return .predecessorMissing }
+      let isAwaited = delivery.hasPendingPredecessor || stream.state.packets > 0 && !submission.isLate
+      if isBroken && isAwaited { return .predecessorMissing }
       stream.ids.insert(delivery.context.packetID)
       stream.state = StreamState(
         lastPacket: delivery.context.packetID, packets: stream.state.packets + 1,

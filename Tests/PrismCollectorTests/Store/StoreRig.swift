@@ -45,7 +45,7 @@ final class StoreRig: Sendable {
   /// A packet of reports with these numbers.
   static func packet(
     _ numbers: [Int], device: String = "d", namespace: String = "prism", type: String = "t", payload: [UInt8]? = nil,
-    id: PacketID? = nil, after predecessor: PacketID? = nil, ledger: String? = nil,
+    id: PacketID? = nil, after predecessor: PacketID? = nil, pending: Int = 0, ledger: String? = nil,
     reportPrefix: String = "", members: (Int) -> String? = { _ in nil }
   ) throws -> OpenedPacket {
     var random = SystemRandomNumberGenerator()
@@ -59,7 +59,8 @@ final class StoreRig: Sendable {
     let delivery = try Delivery(
       try CollectorTests.request(
         context, metas: metas, payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? [],
-        dependsOn: predecessor, ledger: ledger ?? ""), kind: context.kind,
+        dependsOn: predecessor, ledger: ledger ?? "",
+        changing: pending > 0 ? ["prism-pending": String(pending)] : [:]), kind: context.kind,
       now: 1_700_000_000_000)
     return try OpenedPacket(
       delivery,

@@ -3,7 +3,7 @@ import PrismProtocol
 /// Takes one group of packets in one transaction (docs/collector.md, "PostgreSQL").
 struct GroupTransaction {
   private static let take =
-    "SELECT outcome, sids, blocks, received FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8)"
+    "SELECT outcome, sids, blocks, received FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8, $9)"
   private static let copy = """
     COPY reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)
     FROM STDIN (FORMAT binary)
@@ -73,6 +73,7 @@ struct GroupTransaction {
         Self.array(deliveries.map { $0.dependsOn?.description }), Self.array(deliveries.map(\.ledger)),
         Self.array(group.map { $0.isLate ? "t" : "f" }),
         Self.array(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
+        Self.array(deliveries.map { $0.hasPendingPredecessor ? "t" : "f" }),
       ], by: deadline)
     let letters = Array(result.bytes(0, 0))
     let decision = Decision(

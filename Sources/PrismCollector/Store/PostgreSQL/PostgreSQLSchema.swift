@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 4
+  static let version = 5
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -16,7 +16,9 @@ enum PostgreSQLSchema {
   }
 
   /// From version 0, which is an empty schema.
-  static let migrations = [tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema]
+  static let migrations = [
+    tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
+  ]
 
   private static let tables = """
     CREATE TABLE prism_schema (version integer NOT NULL);
@@ -55,50 +57,8 @@ enum PostgreSQLSchema {
     CREATE FUNCTION prism_day_start(day date) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
       SELECT (lpad(to_hex((day - date '1970-01-01')::bigint * 86400000), 12, '0') || repeat('0', 20))::uuid
     $$;
-    -- Letters: s stored, b stored with its chain broken, d duplicate, w its predecessor is missing, o too old.
-    CREATE FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
-      rows integer[], OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
-    LANGUAGE plpgsql AS $$
-    DECLARE
-      sid bigint; last uuid; num bigint; top uuid; gone uuid; known boolean; r text; total bigint := 0; mark bigint;
-      today date := (now() AT TIME ZONE 'UTC')::date;
-    BEGIN
-      outcome := ''; sids := '{}'; blocks := '{}'; received := now();
-      FOR i IN 1 .. cardinality(p) LOOP
-        SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
-          WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
-        IF NOT FOUND THEN
-          INSERT INTO streams (device, namespace, kind, received) VALUES (d[i], n[i], k[i], now()) ON CONFLICT DO NOTHING;
-          SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
-            WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
-        END IF;
-        known := dep[i] IS NOT NULL
-          AND (dep[i] = last OR EXISTS (SELECT FROM packets x WHERE x.packet = dep[i] AND x.stream = sid));
-        IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
-        ELSIF known THEN r := 's';
-        ELSIF num > 0 AND p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) THEN r := 'o';
-        ELSIF dep[i] IS NULL THEN r := 's';
-        ELSIF num = 0 OR late[i] THEN r := 'b';
-        ELSE r := 'w';
-        END IF;
-        IF r IN ('s', 'b') THEN
-          UPDATE streams s SET last_packet = p[i], packets = s.packets + 1, ledger = coalesce(led[i], s.ledger),
-            received = now(), newest = greatest(s.newest, p[i]) WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i];
-          INSERT INTO packets VALUES (p[i], sid);
-          total := total + rows[i];
-        END IF;
-        outcome := outcome || r; sids := sids || sid;
-      END LOOP;
-      IF total > 0 THEN
-        SELECT last_value + is_called::integer INTO mark FROM report_blocks;
-        PERFORM pg_advisory_xact_lock_shared((20562::bigint << 48) + mark);
-        blocks := ARRAY (SELECT nextval('report_blocks') FROM generate_series(1, (total + 1023) / 1024));
-        IF NOT EXISTS (SELECT FROM days x WHERE x.day = today) THEN
-          -- Another replica may write lower ids into this day still.
-          INSERT INTO days (day, first_report) VALUES (today, greatest(0, blocks[1] - 65536) << 10) ON CONFLICT DO NOTHING;
-        END IF;
-      END IF;
-    END $$;
+
+    """ + takeGroup(more: "", broken: "num = 0 OR late[i]") + """
     -- Reports with ids below this one are final: those that are not visible now never will be.
     CREATE FUNCTION prism_horizon() RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE next bigint; open bigint;
@@ -122,6 +82,63 @@ enum PostgreSQLSchema {
     END $$;
 
     """
+
+  /// Version 4 and before ask for the function with eight arguments, which stays for replicas that were not restarted yet.
+  private static let pendingPredecessors = takeGroup(
+    more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])")
+
+  /// - Parameters:
+  ///   - more: arguments behind `rows`.
+  ///   - broken: whether a packet is stored without its predecessor.
+  private static func takeGroup(more: String, broken: String) -> String {
+    """
+    -- Letters: s stored, b stored with its chain broken, d duplicate, w its predecessor is missing, o too old.
+    CREATE FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
+      rows integer[]\(more), OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
+    LANGUAGE plpgsql AS $$
+    DECLARE
+      sid bigint; last uuid; num bigint; top uuid; gone uuid; known boolean; r text; total bigint := 0; mark bigint;
+      today date := (now() AT TIME ZONE 'UTC')::date;
+    BEGIN
+      outcome := ''; sids := '{}'; blocks := '{}'; received := now();
+      FOR i IN 1 .. cardinality(p) LOOP
+        SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
+          WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
+        IF NOT FOUND THEN
+          INSERT INTO streams (device, namespace, kind, received) VALUES (d[i], n[i], k[i], now()) ON CONFLICT DO NOTHING;
+          SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
+            WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
+        END IF;
+        known := dep[i] IS NOT NULL
+          AND (dep[i] = last OR EXISTS (SELECT FROM packets x WHERE x.packet = dep[i] AND x.stream = sid));
+        IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
+        ELSIF known THEN r := 's';
+        ELSIF num > 0 AND p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) THEN r := 'o';
+        ELSIF dep[i] IS NULL THEN r := 's';
+        ELSIF \(broken) THEN r := 'b';
+        ELSE r := 'w';
+        END IF;
+        IF r IN ('s', 'b') THEN
+          UPDATE streams s SET last_packet = p[i], packets = s.packets + 1, ledger = coalesce(led[i], s.ledger),
+            received = now(), newest = greatest(s.newest, p[i]) WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i];
+          INSERT INTO packets VALUES (p[i], sid);
+          total := total + rows[i];
+        END IF;
+        outcome := outcome || r; sids := sids || sid;
+      END LOOP;
+      IF total > 0 THEN
+        SELECT last_value + is_called::integer INTO mark FROM report_blocks;
+        PERFORM pg_advisory_xact_lock_shared((20562::bigint << 48) + mark);
+        blocks := ARRAY (SELECT nextval('report_blocks') FROM generate_series(1, (total + 1023) / 1024));
+        IF NOT EXISTS (SELECT FROM days x WHERE x.day = today) THEN
+          -- Another replica may write lower ids into this day still.
+          INSERT INTO days (day, first_report) VALUES (today, greatest(0, blocks[1] - 65536) << 10) ON CONFLICT DO NOTHING;
+        END IF;
+      END IF;
+    END $$;
+
+    """
+  }
 
   private static let views = """
     CREATE VIEW report AS

@@ -19,7 +19,9 @@ extension PacketDatabase {
       // A recorded packet names a predecessor that is forgotten, too; a device with a wrong clock names its last one.
       if let forgotten = found?.forgottenTime, id.unixMilliseconds <= forgotten { return .tooOld }
       let isBroken = delivery.dependsOn != nil
-      if isBroken, let found, found.packets > 0, !submission.isLate { return .predecessorMissing }
+      // Its sender has a pending one, whether the stream is known or not.
+      let isAwaited = delivery.hasPendingPredecessor || (found?.packets ?? 0) > 0 && !submission.isLate
+      if isBroken, isAwaited { return .predecessorMissing }
       return try store(submission.packet, found, chainIsBroken: isBroken, receivedTime: receivedTime, day: day)
     }
     return try store(submission.packet, found, chainIsBroken: false, receivedTime: receivedTime, day: day)
