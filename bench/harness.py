@@ -1,9 +1,11 @@
 """Starting programs, feeding them and reading what they cost, for the scenarios."""
 
 import contextlib
+import glob
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -181,10 +183,13 @@ class Daemon:
 
     def stored(self, namespace):
         """Metas that it ever stored, by its own ledger."""
+        return self.ledger(namespace)["stored"]
+
+    def ledger(self, namespace):
         out = subprocess.run(
             [self.programs / "prismctl", "--control", self.folder / "control.sock", "status", "--json"], check=True,
             capture_output=True).stdout
-        return json.loads(out)["namespaces"][namespace]["meta"]["ledger"]["stored"]
+        return json.loads(out)["namespaces"][namespace]["meta"]["ledger"]
 
     @property
     def cost(self):
@@ -207,10 +212,50 @@ class Daemon:
         self.remove()
 
 
-class Collector:
-    """prism-collector with a folder of its own."""
+class Database:
+    """A PostgreSQL server of its own, on a Unix socket, with Debian's settings."""
 
-    def __init__(self, programs):
+    TOOLS = (sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [""])[-1]
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
+        self.folder.chmod(0o711)
+        for name in ("data", "socket"):
+            (self.folder / name).mkdir(mode=0o700)
+            if os.geteuid() == 0:
+                shutil.chown(self.folder / name, "nobody")
+        subprocess.run(
+            self._unprivileged("initdb", "-D", self.folder / "data", "-U", "prism", "-A", "trust", "-E", "UTF8",
+                               "--locale=C"), check=True, capture_output=True)
+        self.log = open(self.folder / "log", "ab")
+        self.process = subprocess.Popen(
+            self._unprivileged("postgres", "-D", self.folder / "data", "-k", self.folder / "socket", "-c",
+                               "listen_addresses="), stderr=self.log)
+        wait_until(lambda: b"ready to accept connections" in (self.folder / "log").read_bytes(), "PostgreSQL")
+
+    @property
+    def uri(self):
+        return f"postgresql:///postgres?host={self.folder}/socket&user=prism"
+
+    def _unprivileged(self, tool, *words):
+        """PostgreSQL refuses root."""
+        user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
+        return [*user, f"{self.TOOLS}/{tool}", *words]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+        self.log.close()
+        subprocess.run(["rm", "-rf", self.folder], check=True)
+
+
+class Collector:
+    """prism-collector with a folder of its own, on SQLite, or on a database."""
+
+    def __init__(self, programs, store=None):
         self.programs = programs
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
         self.key = self.folder / "key"
@@ -220,7 +265,8 @@ class Collector:
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
                 [programs / "prism-collector", "--listen", f"127.0.0.1:{self.port}", "--key", f"main={self.key}",
-                 "--state", self.folder / "state"], stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
+                 "--key", f"bench={self.key}", "--state", self.folder / "state", *(["--store", store] if store else [])],
+                stderr=log, env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
         wait_until(self._serves, f"prism-collector ({self.folder}/log)")
 
     def _serves(self):

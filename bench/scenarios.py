@@ -1,10 +1,11 @@
 """S1 to S11: each is a function that runs once and answers its figures by name."""
 
+import contextlib
 import json
 import subprocess
 import time
 
-from harness import TOOLS, Collector, Daemon, Link, Sink, accepts, free_port, wait_until
+from harness import TOOLS, Collector, Daemon, Database, Link, Sink, accepts, free_port, wait_until
 
 
 def ingest(programs, events, *load, **daemon):
@@ -131,19 +132,43 @@ def many_namespaces(programs, events, count):
     return ingest(programs, events, "--namespace", ",".join(names[:10]), namespaces=names)
 
 
-def collector(programs, events, rows, senders, window=4):
+@contextlib.contextmanager
+def receiver(programs, store):
+    """prism-collector on SQLite, or on a PostgreSQL of its own."""
+    with contextlib.ExitStack() as stack:
+        uri = stack.enter_context(Database()).uri if store == "PostgreSQL" else None
+        yield stack.enter_context(Collector(programs, uri))
+
+
+def collector(programs, events, rows, senders, store="SQLite", window=4):
     """S8: the collector alone; each sender has `window` packets on their way, each of which names the one before it."""
     packets = max(window, events // rows // senders)
-    with Collector(programs) as receiver:
-        receiver.load(senders=1, rows=10, packets=20, window=1)  # what starts once has started
-        before = receiver.cost
-        seconds = receiver.load(senders, rows, packets, window)
-        after, events = receiver.cost, senders * rows * packets
+    with receiver(programs, store) as prism:
+        prism.load(senders=1, rows=10, packets=20, window=1)  # what starts once has started
+        before = prism.cost
+        seconds = prism.load(senders, rows, packets, window)
+        after, events = prism.cost, senders * rows * packets
         return {
             "eventsPerSecond": events / seconds,
             "cpuSecondsPerMillion": (after.cpu_seconds - before.cpu_seconds) * 1e6 / events,
             "peakMiB": after.peak_bytes / 2**20,
         }
+
+
+def route(programs, events, rows_per_packet, store="SQLite"):
+    """S8: in at the daemon's socket, at rest at the collector, by the daemon's ledger; the CPU time is that of both."""
+    keys = f"maxItem: {rows_per_packet}\nperiodicTimerSecond: 1\nmaxBodyMByte: 16\n"
+    with receiver(programs, store) as end:
+        with Daemon(programs, url=f"http://127.0.0.1:{end.port}", namespace_keys=keys) as prism:
+            began = time.monotonic()
+            prism.load("stream", "--events", events)
+            wait_until(lambda: prism.ledger("bench")["delivered"] >= events, "the collector", seconds=300)
+            seconds = time.monotonic() - began
+            return {
+                "eventsPerSecond": events / seconds,
+                "cpuSecondsPerMillion": (prism.cost.cpu_seconds + end.cost.cpu_seconds) * 1e6 / events,
+                "peakMiB": max(prism.cost.peak_bytes, end.cost.peak_bytes) / 2**20,
+            }
 
 
 def requests(programs, protocol, events, batch):

@@ -24,7 +24,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
     let ran = try await Self.run(["check"], in: folder)
     #expect(ran.exitCode == 78)
-    for (line, key) in [(1, "lisn"), (2, "retentionDay"), (3, "keys"), (4, "onLag")] {
+    for (line, key) in [(1, "lisn"), (2, "retentionDay"), (3, "keys[0].file"), (4, "onLag"), (1, "state")] {
       #expect(ran.error.contains("c.yaml:\(line): \(key): "), "\(ran.error)")
     }
     try "state: \(folder)/state\nkeys: [{id: main, file: main.key}]\n"

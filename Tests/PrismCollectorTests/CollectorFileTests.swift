@@ -196,7 +196,8 @@ struct CollectorFileTests {
       ("\(needed)sealKeys: [main.key]", ["c.yaml:3: sealKeys[0]: is main.key, which holds no X25519"]),
       ("\(needed)remoteConfig: nowhere.d", ["c.yaml:3: remoteConfig: is nowhere.d, which is not there in"]),
       ("\(needed)tokenFile: open.tokens", ["c.yaml:3: tokenFile: names a file that others may read; run chmod 600"]),
-      ("- a", ["c.yaml:1: file: is a list, must be a map"]), ("a: *b", ["c.yaml:1: YAML: ", "c.yaml:1: a: is unknown"]),
+      ("- a", ["c.yaml:1: file: is a list, must be a map"]),
+      ("a: *b", ["c.yaml:1: YAML: ", "c.yaml:1: a: is unknown"]),
     ])
   func refused(text: String, starts: [String]) throws {
     let file = try CollectorFile(text, ["open.tokens": "hush"])
@@ -210,7 +211,8 @@ struct CollectorFileTests {
   @Test("`keys` is a list of maps, each with every fault")
   func keys() throws {
     let file = try CollectorFile(
-      "state: s\nkeys: [{id: a, file: main.key, derive: yes}, {id: a, file: main.key, namespaces: [Shop!], speed: 1}, {id: b}]"
+      "state: s\nkeys: [{id: a, file: main.key, derive: yes}, "
+        + "{id: a, file: main.key, namespaces: [Shop!], speed: 1}, {id: b}]"
     )
     #expect(file.faults.count == 4, "\(file.faults)")
   }

@@ -42,25 +42,7 @@ extension PageAPI {
   /// The first reports of the filter, in its order.
   func page(_ wanted: ReportFilter) async throws(CollectorRefusal) -> ReportPage {
     let (scan, store) = (try scan, collector.store)
-    return try await ask { () throws(StoreFailure) in
-      var page = ReportPage(limit: wanted.limit)
-      guard wanted.isNewestFirst else {
-        page.add(try await store.page(wanted))
-        return page
-      }
-      page.reach = try await scan.run(wanted) { (part) throws(StoreFailure) in
-        var part = part
-        while !page.isCut {
-          part.limit = wanted.limit - page.reports.count
-          let found = try await store.page(part)
-          page.add(found)
-          guard let last = found.last, ReportPage.mayBeCut(found, limit: part.limit) else { break }
-          part.before = last.id
-        }
-        return !page.isCut
-      }
-      return page
-    }
+    return try await ask { () throws(StoreFailure) in try await scan.page(wanted, of: store) }
   }
 
   private static func reports(_ page: [StoredReport], next: JSONValue, reach: ReportScan.Reach) -> HTTPResponse {

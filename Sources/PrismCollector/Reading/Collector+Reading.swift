@@ -32,14 +32,26 @@ extension Collector {
 
   private func reports(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let filter = try ReportFilter(request)
-    let page: [StoredReport]
-    do throws(StoreFailure) { page = try await store.page(filter) } catch { throw CollectorRefusal.unreadable }
+    var page = ReportPage(limit: filter.limit)
+    do throws(StoreFailure) {
+      if filter.mayReadInVain, let queries = store.queries {
+        page = try await ReportScan(queries: queries, time: time).page(filter, of: store)
+      } else {
+        page.add(try await store.page(filter))
+      }
+    } catch { throw CollectorRefusal.unreadable }
+    return Self.answer(page)
+  }
+
+  /// `next` is where a reader goes on: behind the last report, or behind those that were read in vain.
+  static func answer(_ page: ReportPage) -> HTTPResponse {
     var body = Array(#"{"reports":["#.utf8)
-    for (index, report) in page.enumerated() {
+    for (index, report) in page.reports.enumerated() {
       if index > 0 { body.append(UInt8(ascii: ",")) }
       body += report.jsonText
     }
-    body += Array("],\"next\":\(page.last.map { String($0.id) } ?? "null")}\n".utf8)
+    let next = page.next ?? page.reports.last?.id
+    body += Array("],\"next\":\(next.map { String($0) } ?? "null")\(page.isPartial ? #","partial":true"# : "")}\n".utf8)
     return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
   }
 

@@ -21,7 +21,9 @@ package struct KeyFileDraft: Sendable {
 extension ValueForm where Value == String {
   /// Digits of a key in place of its path are not shown.
   static var keyFile: Self {
-    string("the path of a key file", isShown: { _ in false }) { $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial }
+    string(
+      "the path of a key file", isShown: { _ in false },
+      isSound: { $0.isPrintable(bytesMax: 4095) && !$0.isKeyMaterial })
   }
 }
 

@@ -129,10 +129,7 @@ extension ValueForm where Value == String {
 
   /// A header may be a token: faults don't show it.
   fileprivate static var headerLine: Self {
-    string("a line NAME: VALUE of at most 8192 bytes", isShown: { _ in false }) { text in
-      guard let colon = text.firstIndex(of: ":"), text.isPrintable(bytesMax: 8192) else { return false }
-      return colon != text.startIndex && text[..<colon].utf8.allSatisfy { $0 > UInt8(ascii: " ") }
-    }
+    string("a line NAME: VALUE of at most 8192 bytes", isShown: { _ in false }, isSound: \.isHeaderLine)
   }
 
   /// The path of a file whose lines librdkafka takes.
@@ -164,6 +161,11 @@ extension ValueForm where Value == Duration {
 
 extension String {
   fileprivate var isBrokers: Bool { !isEmpty && utf8.allSatisfy { $0 > UInt8(ascii: " ") } }
+
+  fileprivate var isHeaderLine: Bool {
+    guard let colon = firstIndex(of: ":"), isPrintable(bytesMax: 8192) else { return false }
+    return colon != startIndex && self[..<colon].utf8.allSatisfy { $0 > UInt8(ascii: " ") }
+  }
 
   fileprivate var isOutputName: Bool {
     (1...40).contains(utf8.count)

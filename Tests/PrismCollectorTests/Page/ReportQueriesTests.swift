@@ -1,4 +1,5 @@
 import PrismBase
+import PrismHTTP
 import PrismProtocol
 import PrismTestSupport
 import Testing
@@ -115,6 +116,31 @@ struct ReportQueriesTests {
     #expect(try #require(reach.since) > 1_000_000_000_000)
     await store.close()
   }
+
+  @Test(
+    "a search whose time is up says where it came to, and goes on there, in both orders", arguments: kinds,
+    [false, true])
+  func search(kind: StoreRig.Kind, isNewestFirst: Bool) async throws {
+    let rig = StoreRig()
+    let (store, scan) = try await filled(kind, rig)
+    let slow = ReportScan(queries: SlowWindows(inner: scan.queries), time: SystemTime(), budget: .zero)
+    var wanted = ReportFilter()
+    wanted.isNewestFirst = isNewestFirst
+    wanted.metas = [try MetaCondition(isNewestFirst ? "n=1" : "n=100")]
+    let first = try await slow.page(wanted, of: store)
+    #expect(first.reports.isEmpty && first.isPartial)
+    let next = try #require(first.next)
+    #expect(Self.body(first) == #"{"reports":[],"next":\#(next),"partial":true}"# + "\n")
+    if isNewestFirst { wanted.before = next } else { wanted.after = next }
+    let second = try await scan.page(wanted, of: store)
+    #expect(second.reports.compactMap { StoreRig.number($0) } == [isNewestFirst ? 1 : 100])
+    #expect(!second.isPartial && second.next == nil && !Self.body(second).contains("partial"))
+    await store.close()
+  }
+
+  private static func body(_ page: ReportPage) -> String {
+    String(decoding: Collector.answer(page).body, as: UTF8.self)
+  }
 }
 
 /// Cuts windows down to one report each.
@@ -126,7 +152,7 @@ private struct SlowWindows: ReportQueries {
     var (windows, at) = ([ClosedRange<Int64>](), newest)
     let whole = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime)
     while windows.isEmpty, at > newest - 5000 {
-      var one = filter
+      var one = ReportFilter()
       (one.after, one.before) = (at - 1, newest + 1)
       if try await inner.counts(one, whole).isEmpty { at -= 1 } else { windows = [at...newest, 0...at - 1] }
     }

@@ -26,5 +26,8 @@ struct ReportPage: Sendable {
   private static func bytes(_ reports: [StoredReport]) -> Int { reports.reduce(0) { $0 + $1.meta.count } }
 
   /// The id that the next page begins behind; nil: this was the last one.
-  var next: Int64? { isCut ? reports.last?.id : reach.since == nil ? nil : reach.id }
+  var next: Int64? { isCut ? reports.last?.id : isPartial ? reach.id : nil }
+
+  /// The time was up before as many reports were found as were wanted.
+  var isPartial: Bool { reach.timeIsUp && !isCut }
 }

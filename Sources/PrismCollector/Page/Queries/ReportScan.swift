@@ -7,8 +7,9 @@ struct ReportScan: Sendable {
   struct Reach: Sendable, Equatable {
     /// The time is up: reports received before this, milliseconds since 1970, were not read. nil: all were.
     var since: Int64?
-    /// The lowest id that was read; nil: no id was.
+    /// The last id that was read, in the order of reading; nil: no id was.
     var id: Int64?
+    var timeIsUp = false
 
     static let whole = Reach()
   }
@@ -21,14 +22,16 @@ struct ReportScan: Sendable {
 
   /// Calls `body` with the filter of each window until it returns false, or the time is up.
   func run(
-    _ filter: ReportFilter, _ body: (ReportFilter) async throws(StoreFailure) -> Bool
+    _ filter: ReportFilter, oldestFirst: Bool = false, _ body: (ReportFilter) async throws(StoreFailure) -> Bool
   ) async throws(StoreFailure) -> Reach {
     let started = time.uptime
     var last: ClosedRange<Int64>?
-    for window in try await queries.windows(filter) {
+    let windows = try await queries.windows(filter)
+    for window in oldestFirst ? windows.reversed() : windows {
       if let last, time.uptime - started >= budget {
+        if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
         let since = try await queries.receivedTime(from: last.lowerBound)
-        return Reach(since: since, id: last.lowerBound)
+        return Reach(since: since, id: last.lowerBound, timeIsUp: true)
       }
       var part = filter
       (part.after, part.before) = (window.lowerBound - 1, window.upperBound + 1)
@@ -37,6 +40,27 @@ struct ReportScan: Sendable {
       if !goesOn { break }
     }
     return Reach(since: nil, id: last?.lowerBound)
+  }
+
+  /// The first reports of the filter, in its order; fewer where the time is up before.
+  func page(_ wanted: ReportFilter, of store: any PacketStore) async throws(StoreFailure) -> ReportPage {
+    var page = ReportPage(limit: wanted.limit)
+    guard wanted.isNewestFirst || wanted.mayReadInVain else {
+      page.add(try await store.page(wanted))
+      return page
+    }
+    page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst) { (part) throws(StoreFailure) in
+      var part = part
+      while !page.isCut {
+        part.limit = wanted.limit - page.reports.count
+        let found = try await store.page(part)
+        page.add(found)
+        guard let last = found.last, ReportPage.mayBeCut(found, limit: part.limit) else { break }
+        if wanted.isNewestFirst { part.before = last.id } else { part.after = last.id }
+      }
+      return !page.isCut
+    }
+    return page
   }
 
   /// Counts by time and group; those of one bucket and group are one.

@@ -57,8 +57,7 @@ enum PostgreSQLSchema {
     CREATE FUNCTION prism_day_start(day date) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
       SELECT (lpad(to_hex((day - date '1970-01-01')::bigint * 86400000), 12, '0') || repeat('0', 20))::uuid
     $$;
-
-    """ + takeGroup(more: "", broken: "num = 0 OR late[i]") + """
+    \(takeGroup(more: "", broken: "num = 0 OR late[i]"))
     -- Reports with ids below this one are final: those that are not visible now never will be.
     CREATE FUNCTION prism_horizon() RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE next bigint; open bigint;
