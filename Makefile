@@ -22,7 +22,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 # The suites of `make unit`.
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
-.PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-chaos soak-reloads
+.PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
 .PHONY: test-page page-shots clients test-clients soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
@@ -163,7 +163,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 	$(MAKE) --no-print-directory -C clients/c mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-chaos soak-reloads soak-inputs soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads soak-inputs soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -173,6 +173,8 @@ soak-io: soak-build ## every I/O call of the store fails in its turn
 	PRISM_SOAK=2 swift test --skip-build --filter EveryIOFails
 soak-kills: soak-build ## 200 kills of the daemon
 	PRISM_E2E_KILLS=200 swift test --skip-build --filter KillTests
+soak-replicas: soak-build ## 200 kills of three replicas and their database, and a standby promoted, before eight daemons
+	PRISM_E2E_REPLICA_KILLS=200 swift test --skip-build --filter ReplicaKillTests
 soak-chaos: soak-build ## 15,000 reports before a collector that misbehaves
 	PRISM_CHAOS_REPORTS=3000 swift test --skip-build --filter 'MisbehavingCollectorTests|ChaosDaemonTests'
 soak-starts: soak-build ## 1,000 random histories of up to ten starts

@@ -4,9 +4,12 @@ import PrismProtocol
 import PrismTestSupport
 import Synchronization
 
-/// Collectors on one database, behind haproxy, which asks each whether it is ready.
+/// Collectors on one database with a synchronous standby, behind haproxy, which asks each whether it is ready.
 final class ReplicaFleet: Sendable {
-  let database: PostgreSQLServer
+  private let primary: PostgreSQLServer, standby: PostgreSQLServer
+  private let isPromoted = Mutex(false)
+  /// The one that takes packets now.
+  var database: PostgreSQLServer { isPromoted.withLock { $0 } ? standby : primary }
   /// Where packets are sent to.
   let address: String
   private let folder = TemporaryFolder()
@@ -15,7 +18,10 @@ final class ReplicaFleet: Sendable {
   private let balancer = Mutex<Child?>(nil)
 
   init(count: Int, key: String) async throws {
-    database = try await PostgreSQLServer()
+    primary = try await PostgreSQLServer()
+    standby = try await PostgreSQLServer(standbyOf: primary, named: "s1")
+    try primary.set(["synchronous_standby_names = 'ANY 1 (s1)'"])
+    try await primary.sql("SELECT pg_reload_conf()")
     ports = try (0..<count).map { _ in try Harness.freePort() }
     address = "127.0.0.1:\(try Harness.freePort())"
     replicas = Mutex([Child?](repeating: nil, count: count))
@@ -55,7 +61,7 @@ final class ReplicaFleet: Sendable {
       [
         "--listen", "127.0.0.1:\(ports[index])", "--state", folder("state\(index)"), "--key",
         "main=\(folder("main.key"))",
-        "--store", database.uri(),
+        "--store", primary.uri(others: [standby]),
       ], log: folder("collector\(index).log"))
     replicas.withLock { $0[index] = child }
     try await waitUntil("replica \(index) answers", otherwise: child.lastWords) {
@@ -70,6 +76,20 @@ final class ReplicaFleet: Sendable {
     if let child = replicas.withLock({ $0[index] }) { try await child.end(signal) }
   }
 
+  /// Kills the primary for good, and makes the standby the database.
+  func failOver() async throws {
+    await primary.signal(SIGKILL)
+    // Its own standby is missing now.
+    try await standby.sql("ALTER SYSTEM SET synchronous_standby_names = ''")
+    try await standby.sql("SELECT pg_promote()")
+    isPromoted.withLock { $0 = true }
+  }
+
+  /// Since the last start of the database.
+  func deadlocks() async throws -> Int {
+    try await database.sql("SELECT sum(deadlocks) FROM pg_stat_database").first?.first.flatMap { Int($0) } ?? 0
+  }
+
   var lastWords: String {
     replicas.withLock { $0.compactMap { $0?.lastWords }.joined(separator: "\n--\n") }
   }
@@ -78,6 +98,6 @@ final class ReplicaFleet: Sendable {
     for child in replicas.withLock({ $0 }) + [balancer.withLock { $0 }] {
       if let child, child.isRunning { _ = try? await child.end(SIGKILL) }  // it is to be gone, however
     }
-    await database.signal(SIGKILL)
+    for server in [primary, standby] { await server.signal(SIGKILL) }
   }
 }
