@@ -70,5 +70,6 @@ public struct CollectorOptions: Sendable {
     }
   }
 
+  /// The defaults, with what has no default.
   public init(state: String, keys: [String: Secret]) { (self.state, self.keys) = (state, keys) }
 }

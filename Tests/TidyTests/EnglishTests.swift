@@ -13,7 +13,7 @@ import Testing
       "`KEY none -> VALUE` is what `config diff` prints for a key that had no value"
     ),
     (
-      "Tests/PrismCollectorTests/Outputs/OutputTests.swift", "\"none\"",
+      "Tests/PrismCollectorTests/CollectorFileTests.swift", "\"none\"",
       "`compress: none` is a setting of the collector's file"
     ),
   ]

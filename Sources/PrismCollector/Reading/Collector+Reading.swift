@@ -40,19 +40,7 @@ extension Collector {
         page.add(try await store.page(filter))
       }
     } catch { throw CollectorRefusal.unreadable }
-    return Self.answer(page)
-  }
-
-  /// `next` is where a reader goes on: behind the last report, or behind those that were read in vain.
-  static func answer(_ page: ReportPage) -> HTTPResponse {
-    var body = Array(#"{"reports":["#.utf8)
-    for (index, report) in page.reports.enumerated() {
-      if index > 0 { body.append(UInt8(ascii: ",")) }
-      body += report.jsonText
-    }
-    let next = page.next ?? page.reports.last?.id
-    body += Array("],\"next\":\(next.map { String($0) } ?? "null")\(page.isPartial ? #","partial":true"# : "")}\n".utf8)
-    return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
+    return page.answer
   }
 
   /// - Parameter path: `ID` or `ID/payload`.

@@ -17,6 +17,7 @@ public struct ReportQuery: Sendable {
   private var left = 1000
   private var format = ExportFormat.ndjson
 
+  /// Asks for the first 1,000 reports, the oldest first.
   public init() {}
 
   /// Takes one option of the command line. - Parameter name: without its dashes.

@@ -1,4 +1,4 @@
-/// What a collector's settings are held to with libraries that this module does without. Each answers why a value is
+/// Checks of a collector's settings by libraries that this module does without. Each answers why a value is
 /// refused, in words that fit after its key; nil: it is in order. No secret is in them.
 public struct CollectorChecks: Sendable {
   /// Of a text that begins like a connection URI of PostgreSQL.

@@ -18,7 +18,7 @@ public struct CollectorLoader: Sendable {
       case key(id: String, file: String)
     }
 
-    /// The flag `name`, which stands for `key`.
+    /// The flag `name` for the key `key`.
     public init(_ name: String, key: String, _ value: Value) { (self.name, self.key, self.value) = (name, key, value) }
   }
 

@@ -12,7 +12,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
 
   /// `ADDRESS:PORT` where packets are taken; port 0 takes any that is free.
   public var listen = "127.0.0.1:8080"
-  /// The folder of the database; nil: none is given yet, which is a fault in the end.
+  /// The folder of the database; nil: it was not given, which is a fault in the end.
   public var state: String?
   /// A connection URI of PostgreSQL; nil: SQLite in `state`.
   public var store: String?
@@ -42,7 +42,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var allowsPlainEnrollment = false
   /// In their order.
   public var outputs: [Output] = []
-  /// What outputs may be behind before `onLag` decides.
+  /// How far outputs may be behind before `onLag` decides.
   public var outputLagBytes = 10_240 * 1_048_576
   /// `onLag`.
   public var onLag = LagPolicy.skip

@@ -139,7 +139,7 @@ struct ReportQueriesTests {
   }
 
   private static func body(_ page: ReportPage) -> String {
-    String(decoding: Collector.answer(page).body, as: UTF8.self)
+    String(decoding: page.answer.body, as: UTF8.self)
   }
 }
 

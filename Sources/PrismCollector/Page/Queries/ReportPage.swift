@@ -1,3 +1,5 @@
+import PrismHTTP
+
 /// Reports of one answer, and where the next one goes on.
 struct ReportPage: Sendable {
   /// A page ends behind as many bytes of metas.
@@ -30,4 +32,16 @@ struct ReportPage: Sendable {
 
   /// The time was up before as many reports were found as were wanted.
   var isPartial: Bool { reach.timeIsUp && !isCut }
+
+  /// Of `GET /reports`. `next` is where a reader goes on: behind the last report, or behind those that were read in vain.
+  var answer: HTTPResponse {
+    var body = Array(#"{"reports":["#.utf8)
+    for (index, report) in reports.enumerated() {
+      if index > 0 { body.append(UInt8(ascii: ",")) }
+      body += report.jsonText
+    }
+    let end = (next ?? reports.last?.id).map { String($0) } ?? "null"
+    body += Array("],\"next\":\(end)\(isPartial ? #","partial":true"# : "")}\n".utf8)
+    return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
+  }
 }
