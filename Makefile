@@ -23,7 +23,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
-.PHONY: test-page page-shots clients test-clients soak-clients soak-adversary soak-inputs
+.PHONY: test-page page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,10 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 	  [ -e "$(DESTDIR)$(SYSCONFDIR)/prism/$$file" ] || install -D -m 644 "$$file" "$(DESTDIR)$(SYSCONFDIR)/prism/$$file"; \
 	done
 	@for page in docs/man/*; do install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}" "$$page"; done
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism" docs/*.md docs/alerts.yml docs/grafana-dashboard.json
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism" docs/*.md docs/*.png docs/alerts.yml docs/api.yaml \
+	  docs/grafana-dashboard.json
+	for folder in diagrams terminal performance; do install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism/$$folder" \
+	  $$(find docs/$$folder -name '*.svg' -o -name '*.png' -o -name '*.json') || exit; done
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" "$(DESTDIR)$(ZSHDIR)" \
 	  "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
 	$(BINARIES)/prismctl completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/prismctl"
@@ -75,6 +78,19 @@ images: deb ## OCI images of the daemon and of the collector, into .build/images
 sdk-check: build ## OpenTelemetry's SDK for Python and fluent-logger, from PyPI, report to a real daemon, and through it to a backend
 	@scripts/sdk-check $(BINARIES)
 	@scripts/sdk-circle $(BINARIES)
+
+diagrams: ## the diagrams of the pages, docs/diagrams/*.svg, from their sources
+	@scripts/bootstrap diagrams
+	@scripts/diagrams
+
+terminal: ## pictures of prismctl's commands at two sizes of a terminal, docs/terminal, from a demo
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
+	@scripts/terminal-pictures .build/debug
+
+walks: ## the guides for developers, backend engineers and fleets, followed from an empty folder, with the time of each step
+	@scripts/bootstrap build test
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
+	@scripts/walks .build/debug
 
 site: ## the documentation as a site, into .build/site
 	@scripts/bootstrap site
@@ -145,6 +161,7 @@ test: bootstrap lint ## everything that CI runs
 	# Apart: an attack takes all that it gets.
 	scripts/run-suites 1 --filter EndToEndTests.AdversaryTests
 	$(MAKE) --no-print-directory test-clients
+	scripts/walks .build/debug
 	# What reads bytes from outside, for 20 s each.
 	scripts/fuzz
 

@@ -16,8 +16,14 @@ func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
   case ("device-key", _): throw Flags.Fault(exitCode: 64, message: "device-key needs ID and DEVICE")
   case ("check", _), ("migrate", _):
     throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(words[1]))\n\(Flags.usage)")
-  default: throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(words[0]))\n\(Flags.usage)")
+  default: throw Flags.Fault(exitCode: 64, message: unknownCommand(words[0]))
   }
+}
+
+private func unknownCommand(_ word: String) -> String {
+  let names = ["check", "migrate", "import", "device-key", "device", "query"]
+  let hint = NearestName.of(word, among: names).map { "; did you mean `prism-collector \($0)`?" } ?? ""
+  return "there is no command `\(word)`\(hint) (`prism-collector --help` lists them)"
 }
 
 private func migrate(_ flags: Flags) throws(Flags.Fault) {

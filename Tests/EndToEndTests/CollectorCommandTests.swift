@@ -51,6 +51,13 @@ import Testing
     #expect(!ran.error.contains("hush"))
   }
 
+  @Test("a typing error in a command is answered with the command that was meant")
+  func unknownCommand() async throws {
+    let ran = try await Programs.run(Programs.collector, ["chekc"])
+    #expect(ran.exitCode == 64 && ran.error.contains("no command `chekc`; did you mean `prism-collector check`?"))
+    #expect(ran.error.split(separator: "\n").count == 1, "\(ran.error)")
+  }
+
   @Test("migrate makes the tables once, and is for PostgreSQL only; query reads an empty store")
   func migrate() async throws {
     let server = try await PostgreSQLServer.shared

@@ -40,6 +40,11 @@ import Testing
     return answer.output.matches(of: /"reportId":"([^"]+)"/).map { String($0.1) }
   }
 
+  /// The page's address, as the start says it.
+  private func page() throws -> String? {
+    try String(contentsOfFile: log, encoding: .utf8).firstMatch(of: /page: +(http:.*)/).map { String($0.1) }
+  }
+
   /// Processes whose command line names the folder.
   private func processes() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int32($0) != nil }.filter { process in
@@ -53,6 +58,9 @@ import Testing
     let first = try await start()
     try await report("of-the-first")
     #expect(try await arrived() == ["of-the-first"])
+    let address = try #require(try page())
+    let served = try await Programs.run("curl", ["-s", "--fail", address])
+    #expect(served.output.contains("<title>"), "\(address): \(served.error)")
     let doctor = try await prismctl("doctor")
     #expect(doctor.exitCode == 0, "\(doctor.output)")
     #expect(try await first.end(SIGINT) == 0)
@@ -63,6 +71,7 @@ import Testing
     let second = try await start()
     try await report("of-the-second")
     #expect(try await arrived() == ["of-the-first", "of-the-second"])
+    #expect(try page() == address, "a bookmark stays true")
     #expect(try await second.end(SIGTERM) == 0)
   }
 

@@ -96,7 +96,7 @@ class ContentTests(unittest.TestCase):
 
     def test_alerts_are_the_tested_ones(self):
         """the alerts of the package are those that the test suites hold"""
-        for name in ["alerts.yml", "grafana-dashboard.json"]:
+        for name in ["alerts.yml", "api.yaml", "grafana-dashboard.json"]:
             self.assertEqual(self.tree.path("prism-doc", f"usr/share/doc/prism/examples/{name}").read_text(),
                              (machine.SOURCE / "docs" / name).read_text())
 

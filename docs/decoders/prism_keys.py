@@ -28,9 +28,13 @@ def context(headers):
     return "".join(line + "\n" for line in lines).encode()
 
 
-def is_receipt(text, headers, answer, key):
+def receipt(headers, answer, key):
     code = hmac.new(hkdf(key, b"prism2 receipt"), context(headers) + hashlib.sha256(answer).digest(), "sha256")
-    return hmac.compare_digest(text, f"{headers['Prism-Packet-Id']} {code.hexdigest()}")
+    return f"{headers['Prism-Packet-Id']} {code.hexdigest()}"
+
+
+def is_receipt(text, headers, answer, key):
+    return hmac.compare_digest(text, receipt(headers, answer, key))
 
 
 def device_key(master, key_id, device, cipher):

@@ -28,7 +28,7 @@ extension ControlHandler {
   ) throws(Refused) -> [ReportType] {
     guard let text = request["type"]?.string else {
       let held = Set(held.metas.keys).union(held.payloads.keys)
-      return engine.hub.current.namespaces[name]?.monitorList.types(and: held) ?? []
+      return engine.hub.current.namespaces[name]?.monitorList.types(and: held) ?? held.sorted { $0.text < $1.text }
     }
     guard let type = ReportType(text) else { throw Refused(64, "`\(text)` is no type's name") }
     return [type]
@@ -44,7 +44,7 @@ extension ControlHandler {
     return "\(type): is not in monitorList, so reports of it are refused with unknown_type\(hint)"
   }
 
-  private func counts(of namespace: NamespaceName) async throws(Refused) -> TypeCounts {
+  func counts(of namespace: NamespaceName) async throws(Refused) -> TypeCounts {
     do { return try await engine.parts.store.typeCounts(of: namespace) } catch { throw Refused(69, error.description) }
   }
 

@@ -78,7 +78,7 @@ public struct ControlHandler: Sendable {
     switch request.command {
     case .status: return [.init("status", await status().controlJSON)]
     case .network: return [.init("network", network(hasReason: true).controlJSON)]
-    case .flush: return try await flush(request, note, progress)
+    case .flush: return try await FlushCommand(self).run(request, note, progress)
     case .reload: return try await reload()
     case .configShow: return await showConfiguration(request)
     case .configDiff: return try await diffConfiguration(request)

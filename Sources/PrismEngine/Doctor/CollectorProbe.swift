@@ -168,8 +168,8 @@ struct CollectorProbe: Sendable {
     case .resolve: "look at the url's host name, and at the name servers (`resolvectl query HOST`)"
     case .connect: "look whether the collector listens there, and at firewalls between"
     case .tls:
-      "does the port speak TLS? Then look at the certificates: tls.caFile must hold the authority of the collector's, "
-        + "and all be in date"
+      "if the port speaks no TLS, set the collector's `tls`, or write http:// for one on this machine; else look at "
+        + "the certificates: tls.caFile must hold the authority of the collector's, and all be in date"
     case .timeout: "packets are lost on the way, or the collector is overloaded"
     case .reset, .badResponse:
       "what listens there does not speak HTTP as a collector does: look at the url's port, and whether it needs https"

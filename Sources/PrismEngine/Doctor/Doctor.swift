@@ -59,8 +59,11 @@ struct Doctor: Sendable {
     var findings: [Finding] = []
     let explained = Set(collectors.filter { $0.result == .fault }.flatMap(\.namespaces))
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
-      guard !explained.contains(namespace.text), let failure = await pipeline.status.heldBy else { continue }
-      let keyID = engine.hub.current.namespaces[namespace]?.keyId ?? ""
+      // Of a namespace that is not configured any more prismctl tells by its rows.
+      guard !explained.contains(namespace.text), let configuration = engine.hub.current.namespaces[namespace],
+        let failure = await pipeline.status.heldBy
+      else { continue }
+      let keyID = configuration.keyId ?? ""
       findings.append(
         Finding("delivery \(namespace)", .fault, failure.cause, advice: Self.advice(failure, keyID: keyID)))
     }

@@ -57,9 +57,12 @@ struct ControlConnection {
       throw Failure(
         Failure.software, "\(path): the daemon's answer is not JSON; are prismd and prismctl of one version?")
     }
+    // The faults of a configuration are a line each; `runPrismctl` makes the lines printable.
+    if let error = AnswerLine(controlJSON: answer).error {
+      throw Failure(Int32(clamping: error.exitCode), error.message)
+    }
     let json = isExact ? answer : answer.printable()
     let line = AnswerLine(controlJSON: json)
-    if let error = line.error { throw Failure(Int32(clamping: error.exitCode), error.message) }
     try onAnswer(Answer(line: line, json: json))
     return line.done
   }

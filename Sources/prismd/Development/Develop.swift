@@ -8,15 +8,15 @@ import PrismProtocol
 func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
   let files = DevelopmentFiles(path)
   do throws(StartFailure) {
-    let port = try files.prepare()
+    let ports = try files.prepare()
     let collector = try DevelopmentCollector(files)
-    guard await isListening(port, collector) else {
+    guard await isListening(ports.packets, collector) else {
       await collector.stop()
       throw StartFailure(
         exitCode: .unavailable, message: "--dev: the collector did not start; see \(files.collectorLog)")
     }
     let watch = Task { await sayWhenEnded(collector, files) }
-    let code = await serve(files, signals)
+    let code = await serve(files, page: ports.page, signals)
     watch.cancel()
     await watch.value
     await collector.stop()
@@ -27,11 +27,11 @@ func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
   }
 }
 
-private func serve(_ files: DevelopmentFiles, _ signals: SignalRoute) async -> ExitCode {
+private func serve(_ files: DevelopmentFiles, page: UInt16?, _ signals: SignalRoute) async -> ExitCode {
   let isLinked = link(to: files.folder)
   defer { if isLinked { unlink(DevelopmentFolder.link) } }
   return await run(files.configuration, signals) {
-    StandardStreams.say(guide(files, isLinked: isLinked) + "\n", to: STDOUT_FILENO)
+    StandardStreams.say(guide(files, page: page, isLinked: isLinked) + "\n", to: STDOUT_FILENO)
   }
 }
 
@@ -77,13 +77,14 @@ private func link(to folder: DevelopmentFolder) -> Bool {
   return symlink(folder.path, path) == 0
 }
 
-private func guide(_ files: DevelopmentFiles, isLinked: Bool) -> String {
+private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> String {
   let control = isLinked ? "prismctl" : "prismctl --control \(files.folder.controlSocket)"
   let send = isLinked ? "prismctl" : "prismctl --ingest \(files.folder.ingestSocket)"
+  let pageLine = page.map { "\n  page:       http://127.0.0.1:\($0)/" } ?? ""
   return """
     prismd and a collector run in \(files.folder.path); Ctrl-C ends both.
       report:     \(send) send --type net --meta '{"ms":12}'
-      look:       \(control) status, \(control) top, \(control) doctor
+      look:       \(control) status, \(control) top, \(control) doctor\(pageLine)
       what came:  curl -s --unix-socket \(files.readerSocket) http://prism/reports
       configure:  \(files.configuration), namespaces.d/ beside it; a change is taken over when it is saved
       libraries:  export PRISM_INGEST=\(files.folder.ingestSocket)

@@ -11,8 +11,6 @@ struct DevelopmentFiles {
   var collectorConfiguration: String { folder.path + "/collector.yaml" }
   var collectorLog: String { folder.path + "/collector.log" }
   var readerSocket: String { folder.path + "/collector/reader.sock" }
-  private var portFile: String { folder.path + "/port" }
-
   /// - Parameter path: of the folder, from the root or from the working folder.
   init(_ path: String) {
     guard !path.hasPrefix("/"), let working = getcwd(nil, 0) else {
@@ -23,9 +21,9 @@ struct DevelopmentFiles {
     folder = DevelopmentFolder(String(cString: working) + "/" + path)
   }
 
-  /// - Returns: the collector's port.
+  /// - Returns: the collector's port, and that of its page; nil for the page of a folder that 0.1.0 made.
   /// - Throws: 73 where a file can't be made, 78 for another user's folder or a port that is no number.
-  func prepare() throws(StartFailure) -> UInt16 {
+  func prepare() throws(StartFailure) -> (packets: UInt16, page: UInt16?) {
     try checkOwner()
     do throws(StateFolder.Fault) { try StateFolder.prepare(folder.path) } catch {
       throw StartFailure(
@@ -33,12 +31,14 @@ struct DevelopmentFiles {
     }
     let namespaces = folder.path + "/namespaces.d"
     guard mkdir(namespaces, 0o700) == 0 || errno == EEXIST else { throw Self.failure(namespaces) }
-    let port = try port()
+    let isNew = access(collectorConfiguration, F_OK) != 0
+    let port = try self.port("port", besides: nil)
+    let page = isNew || access(folder.path + "/page-port", F_OK) == 0 ? try self.port("page-port", besides: port) : nil
     try write("main.key", Hex.random(byteCount: 16) + "\n")
     try write("prismd.yaml", daemonText)
     try write("namespaces.d/prism.yaml", "url: http://127.0.0.1:\(port)\nperiodicTimerSecond: 1\n")
-    try write("collector.yaml", collectorText(port))
-    return port
+    try write("collector.yaml", collectorText(port, page))
+    return (port, page)
   }
 
   /// Another user could put links into the folder, and the files would be written where they lead.
@@ -61,9 +61,10 @@ struct DevelopmentFiles {
     """
   }
 
-  private func collectorText(_ port: UInt16) -> String {
+  private func collectorText(_ port: UInt16, _ page: UInt16?) -> String {
     """
     listen: 127.0.0.1:\(port)
+    \(page.map { "reader: {listen: 127.0.0.1:\($0)}" } ?? "")
     state: \(quoted(folder.path + "/collector"))
     keys: [{id: main, file: main.key}]
 
@@ -73,18 +74,19 @@ struct DevelopmentFiles {
   /// A JSON string is a YAML string.
   private func quoted(_ text: String) -> String { JSONValue.string(text).text }
 
-  /// The one of the last time, else one that is free.
-  private func port() throws(StartFailure) -> UInt16 {
-    if let bytes = try? SmallFile.read(portFile) {
+  /// The one of the last time, else one that is free and not `other`, for this start and all later ones.
+  private func port(_ name: String, besides other: UInt16?) throws(StartFailure) -> UInt16 {
+    let path = folder.path + "/" + name
+    if let bytes = try? SmallFile.read(path) {
       guard let port = UInt16(String(decoding: bytes.filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)) else {
-        throw StartFailure(exitCode: .configuration, message: "\(portFile): is no port; remove the file")
+        throw StartFailure(exitCode: .configuration, message: "\(path): is no port; remove the file")
       }
       return port
     }
-    guard let port = Self.freePort() else {
+    guard let port = (0..<16).lazy.compactMap({ _ in Self.freePort() }).first(where: { $0 != other }) else {
       throw StartFailure(exitCode: .unavailable, message: "--dev: 127.0.0.1 has no free port")
     }
-    try write("port", "\(port)\n")
+    try write(name, "\(port)\n")
     return port
   }
 

@@ -47,6 +47,12 @@ import Testing
       let list = try #require(told.lines.first { $0.hasPrefix("shop: monitorList ") })
       #expect(list.contains(": 1 row of other would stay while the network is metered; 6 rows of sample would still"))
       #expect(try await ledgers() == before)
+
+      try "url: x\nmaxItem: 0\n".write(toFile: "\(copy)/namespaces.d/shop.yaml", atomically: true, encoding: .utf8)
+      let faulty = try await harness.prismctl("config", "diff", "\(copy)/prismd.yaml")
+      let faults = faulty.error.split(separator: "\n")
+      #expect(faulty.exitCode == 78 && faults.count > 2, "a line each: \(faulty.error)")
+      #expect(faults.allSatisfy { $0.hasPrefix("\(copy)/namespaces.d/shop.yaml:") }, "\(faulty.error)")
     }
   }
 }

@@ -46,6 +46,18 @@ struct ControlHandlerTests {
       handler = ControlHandler(engine: engine, version: "1", configuration: files) { ProcessFigures() }
     }
 
+    /// The last answer of a flush, while the time goes on.
+    func flushed(_ arguments: JSONValue) async throws -> JSONValue? {
+      let ended = Mutex<JSONValue?>(nil)
+      let task = Task {
+        let last = await ask(.flush, arguments, as: .full).last
+        ended.withLock { $0 = last }
+      }
+      try #require(await delivery.runs(step: .milliseconds(50)) { ended.withLock { $0 != nil } })
+      await task.value
+      return ended.withLock { $0 }
+    }
+
     func ask(_ command: ControlRequest.Command, _ arguments: JSONValue = [:], as role: ControlRole) async -> [JSONValue]
     {
       let caller = ControlCaller(userID: 1001, processID: 42, role: role)
@@ -172,14 +184,7 @@ struct ControlHandlerTests {
     await rig.delivery.report(1...3, to: rig.engine)
     let isHeld = await rig.delivery.runs { await rig.engine.pipelines[NamespaceName("shop")!]?.status.isHeld == true }
     #expect(isHeld)
-    let ended = Mutex<JSONValue?>(nil)
-    let task = Task {
-      let last = await rig.ask(.flush, ["namespace": "shop", "wait": true], as: .full).last
-      ended.withLock { $0 = last }
-    }
-    #expect(await rig.delivery.runs(step: .milliseconds(50)) { ended.withLock { $0 != nil } })
-    await task.value
-    let last = ended.withLock { $0 }
+    let last = try await rig.flushed(["namespace": "shop", "wait": true])
     #expect(last?["timedOut"] == false && last?["done"] == true)
     #expect(last?["held"]?.array?.first?["namespace"] == "shop", "\(last?.text ?? "")")
     await rig.engine.stop()
@@ -199,6 +204,26 @@ struct ControlHandlerTests {
     let last = await lines.next()
     #expect(last?["error"]?["message"]?.string?.contains("nothing was read for 120 s") == true, "\(last?.text ?? "")")
     #expect(await lines.next() == nil)
+    await rig.engine.stop()
+  }
+
+  @Test(
+    "flush that waits ends at once where a gate keeps all rows, and says which; explain names it for each type",
+    arguments: [(false, "isUpload is off"), (true, "the namespace is not configured any more")])
+  func flushGated(isRetired: Bool, cause: String) async throws {
+    var snapshot = DeliveryRig.snapshot { $0.isUpload = false }
+    let rig = try await Rig(snapshot)
+    await rig.delivery.report(1...3, to: rig.engine)
+    if isRetired {
+      snapshot.namespaces[NamespaceName("shop")!] = nil
+      await rig.engine.publish(snapshot)
+    }
+    let last = try await rig.flushed(["wait": true])
+    let held = last?["held"]?.array ?? []
+    #expect(held.count == 1 && held.first?["namespace"] == "shop" && last?["timedOut"] == false, "\(held)")
+    #expect(held.first?["cause"]?.string?.hasPrefix(cause) == true, "\(held)")
+    let explained = await rig.ask(.explain, ["namespace": "shop"], as: .reader).last?["text"]?.string ?? ""
+    #expect(explained.contains(cause), "\(explained)")
     await rig.engine.stop()
   }
 }

@@ -2,14 +2,20 @@ import PrismBase
 import PrismProtocol
 import PrismStore
 
-// `prismctl flush`: with `wait` it follows the backlog down until nothing is on its way, all that is left is held, or
-// `timeoutSeconds` have passed.
-extension ControlHandler {
-  func flush(
+/// `prismctl flush`: with `wait` it follows the backlog down until nothing is on its way, all that is left is held, or
+/// `timeoutSeconds` have passed.
+struct FlushCommand {
+  typealias Refused = ControlHandler.Refused
+
+  let handler: ControlHandler
+
+  init(_ handler: ControlHandler) { self.handler = handler }
+
+  func run(
     _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
   ) async throws(Refused) -> [JSONValue.Member] {
-    let namespace = try namespace(request)
-    guard await engine.flush(namespace) else { throw unknown(namespace) }
+    let (namespace, engine) = (try handler.namespace(request), handler.engine)
+    guard await engine.flush(namespace) else { throw handler.unknown(namespace) }
     // Now: waiting may last for hours, and the client may go away meanwhile.
     note.write()
     guard request["wait"]?.bool == true else { return [] }
@@ -29,14 +35,36 @@ extension ControlHandler {
       let waiting = try await waiting(Set(pipelines.keys))
       progress(["progress": ["waiting": .int(waiting), "failing": failing.controlJSON]])
       let isLate = deadline.map { time.uptime >= $0 } ?? false
+      if isQuiet, waiting > 0 { held += try await gated(pipelines, besides: held) }
       if isQuiet || isLate { return [.init("held", held.controlJSON), .init("timedOut", .bool(!isQuiet))] }
       do { try await time.sleep(for: .milliseconds(100)) } catch { return [] }  // the client has gone
     }
     return []
   }
 
+  /// The namespaces whose rows a gate keeps, each with the reason of the first gate that is shut.
+  private func gated(
+    _ pipelines: [NamespaceName: NamespacePipeline], besides held: [HeldReport]
+  ) async throws(Refused) -> [HeldReport] {
+    var found: [HeldReport] = []
+    for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key })
+    where !held.contains(where: { $0.namespace == name.text }) {
+      let counts = try await handler.counts(of: name)
+      let rows =
+        counts.metas.keys.sorted().map { (RowKind.meta, $0) }
+        + counts.payloads.keys.sorted().map { (RowKind.payload, $0) }
+      for (kind, type) in rows {
+        // A report that came meanwhile waits for its timer only.
+        guard let gate = await pipeline.explain(kind, type), gate.gate != .timer else { continue }
+        found.append(HeldReport(namespace: name.text, cause: gate.reason))
+        break
+      }
+    }
+    return found
+  }
+
   private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
-    try await queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
+    try await handler.queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
       kinds.values.reduce(sum) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
     }
   }
