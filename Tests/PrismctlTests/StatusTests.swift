@@ -67,6 +67,7 @@ struct StatusTests {
     #expect(lines.contains { $0.split(separator: " ").map { String($0) } == row }, "\(lines)")
     #expect(lines.contains("shop: meta rows not delivered: 3 expired"))
     #expect(lines.contains("configuration: a.yaml:3: url: is missing"))
+    #expect(lines.contains("dead letters: 108642 of shop; `prismctl dead list` tells why"), "\(lines)")
   }
 
   @Test("what is wrong comes first, quiet namespaces are folded, and --all shows them with their whole ledger")
@@ -81,7 +82,7 @@ struct StatusTests {
         .map { String($0) }
     }
     let folded = lines(80, false)
-    #expect(folded.count <= 16 && folded[2] == "configuration: a.yaml:3: url: is missing", "\(folded)")
+    #expect(folded.count <= 17 && folded[2] == "configuration: a.yaml:3: url: is missing", "\(folded)")
     #expect(folded.contains("15 namespaces with nothing to tell; --all shows all"))
     #expect(folded.contains { $0.hasPrefix("busy ") } && !folded.contains { $0.hasPrefix("quiet-") })
     let whole = lines(80, true)

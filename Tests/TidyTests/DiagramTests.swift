@@ -33,6 +33,17 @@ import Testing
     }
   }
 
+  @Test(
+    "a command of prismctl has a picture at two sizes of a terminal",
+    arguments: ["status", "top", "doctor", "explain", "trace", "dead"])
+  func terminals(command: String) throws {
+    for size in ["80x24", "120x40"] {
+      let path = "docs/terminal/\(command)-\(size).svg"
+      let picture = try #require(SourceTree.read(path), "scripts/terminal-pictures makes it")
+      #expect(picture.contains("<title>prismctl \(command)") && picture.contains("prefers-color-scheme: dark"))
+    }
+  }
+
   @Test("a page says in words what its pictures show", arguments: pages) func areDescribed(page: String) throws {
     for image in Self.images(of: try #require(SourceTree.read(page))) {
       #expect(image.words.split(separator: " ").count >= 4, "\(image.target): the text alternative is too short")

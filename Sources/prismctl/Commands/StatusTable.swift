@@ -25,7 +25,8 @@ struct StatusTable {
     let faults: [(String, Paint.Colour?)] =
       status.configFaults.map { ("configuration: \($0)", .red) } + Self.storeNotes(status.store).map { ($0, .red) }
       + Self.refusedNotes(status.refused).map { ($0, .yellow) }
-      + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) } + Self.remoteNotes(status.remote)
+      + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) }
+      + Self.deadNotes(status.namespaces).map { ($0, .yellow) } + Self.remoteNotes(status.remote)
     let ledgers = namespaces.flatMap {
       isWhole ? Self.ledgers($0.name, $0.value) : Self.losses($0.name, $0.value)
     }
@@ -61,6 +62,12 @@ struct StatusTable {
     guard !refused.isEmpty else { return [] }
     let counts = refused.map { "\($0.value) \($0.name)" }.joined(separator: ", ")
     return ["reports refused since the start: \(counts); `prismctl tail --refused` shows new ones"]
+  }
+
+  /// One line of all dead letters; empty if there are no such rows.
+  private static func deadNotes(_ namespaces: NamedValues<NamespaceReport>) -> [String] {
+    let counts = namespaces.filter { $0.value.deadRows > 0 }.map { "\($0.value.deadRows) of \($0.name)" }
+    return counts.isEmpty ? [] : ["dead letters: \(counts.joined(separator: ", ")); `prismctl dead list` tells why"]
   }
 
   /// Nothing while remote configuration is off.
