@@ -3,6 +3,7 @@ is run, in order, and answers what the block `text answer` below it says (`…` 
 
 import re
 import shutil
+import time
 import unittest
 
 import machine
@@ -36,7 +37,9 @@ class Guide:
     def follow(self, page, least):
         found = list(steps((machine.SOURCE / "docs" / page).read_text()))
         self.assertGreaterEqual(len(found), least, "the page's commands were not found")
+        seconds = {}
         for heading, commands, answer in found:
+            began = time.monotonic()
             with self.subTest(step=heading, commands=commands.strip()):
                 # A reader of a guide types its lines one by one: one that fails doesn't keep the next from running.
                 script = 'cd /root; set +eu; exec 2>&1; sudo() { "$@"; }\n' + commands
@@ -45,6 +48,9 @@ class Guide:
                     self.assertEqual(ran.returncode, 0, ran.stdout)
                 elif not pattern(answer).fullmatch(ran.stdout.strip()):
                     self.fail(f"it answered\n{ran.stdout}\nand not\n{answer}")
+            seconds[heading] = seconds.get(heading, 0) + time.monotonic() - began
+        for heading, took in [*seconds.items(), ("in all", sum(seconds.values()))]:
+            print(f"{page:<20} {heading:<44} {took:6.1f} s", flush=True)
 
 
 class OperatingTests(Guide, machine.Case):

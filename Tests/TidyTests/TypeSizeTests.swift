@@ -16,7 +16,7 @@ import Testing
     ("PrismAdmission.AdmissionRules.Namespace", 13, 0, "a property for each rule of a namespace's file"),
     ("PrismCollector.Collector", 0, 425, "a method for each request of senders and readers"),
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
-    ("PrismEngine.ControlHandler", 0, 476, "a method for each request of the control protocol"),
+    ("PrismEngine.ControlHandler", 0, 440, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),
     ("PrismLinux.IngestServer", 30, 790, "one thread's state; a split must be measured with the ingest figures"),
