@@ -41,7 +41,7 @@ struct CollectorProbe: Sendable {
   func findings(_ outcome: PostAnswer.Outcome, to question: ProbeQuestion, now: Int64) -> [Finding] {
     switch outcome {
     case .failure(let failure, let detail):
-      return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure))]
+      return [Finding(check, .fault, "\(url): \(detail)", advice: Self.advice(failure, detail))]
     case .response(let status, let headers, let body):
       if status == 200, let json = try? JSONValue(parsing: body) {
         let answer = ProbeAnswer(controlJSON: json)
@@ -163,13 +163,15 @@ struct CollectorProbe: Sendable {
       advice: "find out which one is wrong: `timedatectl` tells whether this one is kept by NTP")
   }
 
-  private static func advice(_ failure: PostAnswer.Failure) -> String {
+  private static func advice(_ failure: PostAnswer.Failure, _ detail: String) -> String {
     switch failure {
     case .resolve: "look at the url's host name, and at the name servers (`resolvectl query HOST`)"
     case .connect: "look whether the collector listens there, and at firewalls between"
+    case .tls where detail.contains("does not speak TLS"):
+      "set `tls` of the collector, or write http:// where it is on this machine"
     case .tls:
-      "if the port speaks no TLS, set the collector's `tls`, or write http:// for one on this machine; else look at "
-        + "the certificates: tls.caFile must hold the authority of the collector's, and all be in date"
+      "look at the certificates: tls.caFile must hold the authority of the collector's, the url must have its name, and "
+        + "all must be in date"
     case .timeout: "packets are lost on the way, or the collector is overloaded"
     case .reset, .badResponse:
       "what listens there does not speak HTTP as a collector does: look at the url's port, and whether it needs https"
