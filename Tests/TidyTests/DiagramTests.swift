@@ -44,6 +44,13 @@ import Testing
     }
   }
 
+  @Test("the README has at most 120 lines, and shows the page and `prismctl top`") func readme() throws {
+    let text = try #require(SourceTree.read("README.md"))
+    #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 121)
+    let shown = Set(Self.images(of: text).map(\.target))
+    #expect(shown.isSuperset(of: ["docs/page-fleet.png", "docs/terminal/top-80x24.svg"]))
+  }
+
   @Test("a page says in words what its pictures show", arguments: pages) func areDescribed(page: String) throws {
     for image in Self.images(of: try #require(SourceTree.read(page))) {
       #expect(image.words.split(separator: " ").count >= 4, "\(image.target): the text alternative is too short")
