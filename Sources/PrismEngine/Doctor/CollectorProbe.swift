@@ -170,8 +170,8 @@ struct CollectorProbe: Sendable {
     case .tls where detail.contains("does not speak TLS"):
       "set `tls` of the collector, or write http:// where it is on this machine"
     case .tls:
-      "look at the certificates: tls.caFile must hold the authority of the collector's, the url must have its name, and "
-        + "all must be in date"
+      "look at the certificates: tls.caFile must hold the authority of the collector's, the url must have its name, "
+        + "and all must be in date"
     case .timeout: "packets are lost on the way, or the collector is overloaded"
     case .reset, .badResponse:
       "what listens there does not speak HTTP as a collector does: look at the url's port, and whether it needs https"
