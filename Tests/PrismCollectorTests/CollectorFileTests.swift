@@ -173,8 +173,9 @@ struct CollectorFileTests {
         "state: s\nkeys: [{id: a}, {id: main, file: main.key}, {id: main, file: main.key}]\ntls: {certFile: /c}\nx: 1",
         [
           "c.yaml:2: keys[0].file: is missing", "c.yaml:2: keys[2].id: is main, which an earlier",
-          "c.yaml:3: tls.certFile: is /c, which cannot be read", "c.yaml:4: x: is unknown",
+          "c.yaml:3: tls.certFile: is /c, which cannot be read",
           "c.yaml:3: tls.keyFile: is missing; tls.certFile needs it",
+          "c.yaml:4: x: is unknown",
         ]
       ),
       (
@@ -188,6 +189,7 @@ struct CollectorFileTests {
       ),
       ("\(needed)onLag: drop", ["c.yaml:3: onLag: is drop, must be skip or refuse"]),
       ("\(needed)store: postgresql://u:hush@h/d", ["c.yaml:3: store: holds a password; put it into a file"]),
+      ("keys: [{id: main, file: main.key}]\nstore: postgresql://u@h/d", ["c.yaml:1: state: is missing"]),
       ("\(needed)store: mysql://u:hush@h/d", ["c.yaml:3: store: must be sqlite:FOLDER or postgresql://"]),
       (
         "\(needed)signingKey: main.key",

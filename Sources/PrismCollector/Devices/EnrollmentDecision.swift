@@ -7,6 +7,7 @@ package enum EnrollmentDecision: Sendable, Equatable {
   case answerAgain(keyID: String)
   case refuse(Reason)
 
+  /// The reason why it gets no key.
   package enum Reason: String, Sendable, CaseIterable {
     case unknownToken, expiredToken, usedUpToken, revokedDevice, knownDevice
   }

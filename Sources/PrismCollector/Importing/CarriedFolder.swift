@@ -29,6 +29,7 @@ package struct CarriedFolder {
 
   /// A file that holds no whole packet.
   package struct Unreadable: Error {
+    /// In words, without the file's name.
     package let reason: String
   }
 

@@ -10,6 +10,7 @@ protocol ReportOutput: Sendable {
 
 /// Why an output takes nothing now. Never a report's content.
 package struct OutputFailure: Error, Equatable, CustomStringConvertible {
+  /// In words, for the log.
   package let description: String
   /// How many reports of the page the other side answered for, from the first on: they need not come again.
   var taken = 0
