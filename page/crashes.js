@@ -1,6 +1,6 @@
 // Crashes by their cause: a list of groups, and one group with its frames.
 
-import { address, get, text } from "./api.js";
+import { address, get, post, text } from "./api.js";
 import { bars, sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
 import { ago, bytes, count, time } from "./format.js";
@@ -9,11 +9,47 @@ import { tree } from "./tree.js";
 
 const PAYLOAD_MAX = 65536;
 
+const STATES = [["unresolved", "not resolved"], ["open", "open"], ["regressed", "regressed"], ["resolved", "resolved"], ["all", "all"]];
+const KINDS = { open: "", resolved: "good", regressed: "bad" };
+
+function stateTag(group) {
+  return group.state === "open" ? null : h("span", { class: `tag ${KINDS[group.state]}` }, group.state);
+}
+
+/** Who said what about a group. */
+function told({ state, change }) {
+  if (!change) return null;
+  const when = h("span", { title: time(change.changedTime) }, ago(change.changedTime));
+  if (state === "open") return h("p", { class: "quiet" }, `Reopened by ${change.who}, `, when, ".");
+  const fix = change.build ? ` in ${change.build}. Builds that crashed before may still do so` : ". Any later report is a regression";
+  return h("p", { class: "quiet" }, `Resolved by ${change.who}, `, when, fix, ".", change.regressedTime && ` A later report was found ${ago(change.regressedTime)}.`);
+}
+
+/** What an operator can do with a group. */
+function controls(group, versions, again) {
+  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
+  const change = async (body) => {
+    try {
+      await post(`/crashes/${encodeURIComponent(group.fingerprint)}/state`, body);
+      await again();
+    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
+  };
+  const build = h("input", { id: "build", list: "builds", placeholder: "any later report", maxlength: 200 });
+  const parts = group.state === "resolved"
+    ? [h("button", { type: "submit", id: "change" }, "Reopen")]
+    : [h("label", { class: "field" }, h("span", null, "Fixed in build"), build), h("datalist", { id: "builds" }, versions.filter((one) => one.version).map((one) => h("option", { value: one.version }))), h("button", { type: "submit", class: "main", id: "change" }, "Resolve")];
+  return h("form", { class: "tools", onsubmit: (event) => {
+    event.preventDefault();
+    change(group.state === "resolved" ? { state: "open" } : { state: "resolved", build: build.value.trim() || null });
+  } }, parts, fault);
+}
+
 export async function crashes({ query, signal }) {
   const { since } = times(query, "30d");
-  const found = await get("/crashes", { since, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
+  const state = query.get("state") ?? "unresolved";
+  const found = await get("/crashes", { since, state: state === "all" ? "" : state, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
   const columns = [
-    { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
+    { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", " ", stateTag(group), h("span", { class: "sub" }, group.frame ?? "no stack")) },
     { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
     { title: "Count", number: true, cell: (group) => count(group.count) },
     { title: "Devices", number: true, cell: (group) => count(group.devices) },
@@ -22,12 +58,13 @@ export async function crashes({ query, signal }) {
     { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, found.until)) },
   ];
   const device = query.get("device");
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Crashes"), rangePicker(query, "30d", (range) => go("/crashes", { ...Object.fromEntries(query), range }))),
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Crashes"), h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "State"), h("select", { id: "state", onchange: (event) => go("/crashes", { ...Object.fromEntries(query), state: event.target.value }) }, STATES.map(([value, title]) => h("option", { value, selected: value === state }, title)))),
+    rangePicker(query, "30d", (range) => go("/crashes", { ...Object.fromEntries(query), range })))),
     device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { range: query.get("range") }) }, "×"))),
     !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
     found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups that found no room.`),
     found.groups.length === 0
-      ? empty("No crash in this time.", "Crashes are reports of the type appCrash. In C call prism_crash_install(), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
+      ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
       : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)));
 }
 
@@ -51,7 +88,7 @@ async function payloadPart(report) {
   return [h("p", { class: "tools" }, show, h("a", { class: "button", href: address(`/reports/${report.id}/payload`), download: `report-${report.id}.bin` }, "Download")), box];
 }
 
-export async function crash({ query, signal }) {
+export async function crash({ query, signal, reader, again }) {
   const { group, frames, devices, versions, reports } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
   let report = null;
@@ -61,9 +98,9 @@ export async function crash({ query, signal }) {
   const width = Math.ceil((14 * 86400000) / 30);
   const trend = { since, until, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: Math.floor(since / width) * width + place * width, counts: { crashes: value } })) };
   const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", number: true, cell: (row) => count(row.count) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
-  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)")),
-    h("p", { class: "mono sub" }, group.frame ?? "no stack"),
-    definition([["Crashes", count(group.total)], ["Devices", count(group.devices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
+  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
+    h("p", { class: "mono sub" }, group.frame ?? "no stack"), told(group),
+    definition([["Crashes", count(group.total)], ["Devices", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
     h("div", { class: "columns even" }, section("Frames", frameList(frames)), section("The last 14 days", bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },

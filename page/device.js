@@ -31,6 +31,19 @@ function facts(found) {
     enrolled && ["Enrolled", enrolled.enrolledTime ? time(enrolled.enrolledTime) : "no"], enrolled?.revokedTime && ["Revoked", h("span", { class: "tag bad" }, time(enrolled.revokedTime))], enrolled?.info && ["Description", enrolled.info]]);
 }
 
+const RECORDS = 50;
+
+/** What the device keeps in tables, as it sent it last. */
+function recordSection(found, query) {
+  const more = found.records.length === RECORDS;
+  if (found.records.length === 0) return section("Records", h("p", { class: "quiet" }, query.get("records") ? "No further record." : "This device keeps no records here."));
+  return section("Records", table("Records", [
+    { title: "Record", narrow: true, cell: (one) => h("span", { class: "strong" }, one.id, h("span", { class: "sub" }, `${one.namespace}, ${one.table}`)) },
+    { title: "Version", number: true, cell: (one) => count(one.version) }, { title: "Changed", narrow: true, cell: (one) => h("span", { title: time(one.changedTime) }, ago(one.changedTime)) },
+    { title: "Fields", wide: true, cell: (one) => h("details", null, h("summary", { class: "line" }, oneLine(one.fields)), tree(one.fields)) }], found.records),
+  more && h("p", { class: "pages" }, h("button", { type: "button", onclick: () => go("/device", { ...Object.fromEntries(query), records: found.next }) }, "Further records")));
+}
+
 function configurationSection(entry) {
   if (!entry) return section("Configuration", h("p", { class: "quiet" }, "The device did not ask this collector for its configuration."));
   return section("Configuration", definition([["Version in force", entry.version ?? "unknown"], ["Last applied", entry.lastApplied ?? "–"], ["Asked", `${time(entry.askedTime)} (${ago(entry.askedTime)})`],
@@ -40,8 +53,9 @@ function configurationSection(entry) {
 export async function device({ query, signal }) {
   const id = query.get("id") ?? "";
   const { since, until } = times(query, "7d");
-  const [found, chart, page, groups] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
-    get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal)]);
+  const [found, chart, page, groups, records] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
+    get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal),
+    get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal)]);
   const differences = found.streams.filter((stream) => stream.difference);
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (range) => go("/device", { id, range }))),
     facts(found), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
@@ -55,6 +69,6 @@ export async function device({ query, signal }) {
     section("Latest reports", page.reports.length === 0 ? empty("No report here.", "Retention may have deleted them.") : [table("Latest reports", [
       { title: "Received", narrow: true, cell: (report) => time(report.receivedTime) }, { title: "Type", narrow: true, cell: (report) => h("a", { href: link("/explorer", { device: id, type: report.type, range: "30d" }) }, report.type) },
       { title: "Meta", wide: true, cell: (report) => h("span", { class: "line" }, oneLine(report.meta)) }], page.reports), h("p", null, h("a", { href: link("/explorer", { device: id, range: "30d" }) }, "All reports of this device"))]),
-    configurationSection(found.configuration),
+    recordSection(records, query), configurationSection(found.configuration),
     found.newest && section("Newest report", tree(found.newest.meta ?? {})));
 }

@@ -13,10 +13,11 @@ struct CollectorAccess: Sendable {
   private let hosts: HostCheck
   private let signIns: SignInLimit
   /// The state that all readers share.
-  let page = PageState()
+  let page: PageState
   private let time: any TimeSource
 
-  init(_ options: CollectorOptions, time: any TimeSource, log: Logger) {
+  init(_ options: CollectorOptions, page: PageState, time: any TimeSource, log: Logger) {
+    self.page = page
     let tokens = { (path: String?) in path.map { TokenAuthenticator(path: $0, time: time, log: log) } }
     (senders, readers) = (tokens(options.tokenFile), tokens(options.readerTokenFile))
     operators = tokens(options.operatorTokenFile)

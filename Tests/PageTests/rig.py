@@ -144,6 +144,7 @@ class Filling:
             self.database.executemany(f"INSERT INTO {table} VALUES (?, ?)", pairs)
         self.database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")
         self.finish_streams()
+        self.records(names)
         self.database.commit()
         self.versions(names)
 
@@ -226,6 +227,13 @@ class Filling:
             ledger = f"epoch=5eed;stored={stored};delivered={delivered};expired={lost};evicted=0;cleared=0;dead=0;removed=0"
             self.database.execute("INSERT INTO streams VALUES (?,?,?,?,NULL,?,?,?,NULL)",
                                   (number, device, namespace, kind, max(1, count // 8), ledger, received))
+
+    def records(self, names):
+        for name in names:
+            for place in range(self.random.randint(1, 3)):
+                fields = {"title": HOSTILE if self.hostile else f"Till {place + 1}", "lanes": self.random.randint(1, 4), "open": place == 0}
+                self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time) VALUES ('shop','till',?,?,?,?,?,?)",
+                                      (name, f"till-{place + 1}", json.dumps(fields), place + 1, self.now - self.random.randint(0, DAY), self.now))
 
     def versions(self, names):
         for place, name in enumerate(names):

@@ -178,6 +178,46 @@ class FilledTests(PageCase):
                     self.assertNotIn("does not answer", self.text())
         self.window.resize(1440)
 
+    def test_an_operator_resolves_a_crash_and_reopens_it_and_a_viewer_can_not(self):
+        group = self.collector.get("/crashes?since=0")["groups"][-1]["fingerprint"]
+        path = f"/crash?id={group}"
+        self.open(path)
+        self.assertEqual(self.window.script("return document.querySelectorAll('#change').length"), 0)
+        sign_in(self.window, self.collector, rig.OPERATOR)
+        try:
+            self.change(path)
+            self.wait_for("Resolved by operator ")
+            self.check("crash", isOpened=True)
+            self.assertEqual(self.collector.get(f"/crashes/{group}")["group"]["state"], "resolved")
+            self.open("/crashes?range=30d")
+            self.assertNotIn(group, self.window.script("return document.querySelector('main').innerHTML"))
+            self.open("/crashes?range=30d&state=resolved")
+            self.assertIn(group, self.window.script("return document.querySelector('main').innerHTML"))
+            self.check("crashes")
+            self.change(path)
+            self.wait_for("Reopened by operator ")
+        finally:
+            sign_in(self.window, self.collector)
+        self.assertEqual(len([line for line in self.collector.log().splitlines() if "changed through the page" in line]), 2)
+
+    def change(self, path):
+        self.open(path)
+        self.window.find("#change").click()
+
+    def wait_for(self, words):
+        for _ in range(200):
+            if words in self.text():
+                return
+            time.sleep(0.05)
+        self.fail(f"{words} is not shown")
+
+    def test_a_device_shows_its_records(self):
+        self.open("/device?id=till-0001")
+        records = self.collector.get("/records?device=till-0001")["records"]
+        self.assertGreater(len(records), 0)
+        for record in records:
+            self.assertIn(record["fields"]["title"], self.text())
+
     def test_a_device_that_is_not_there_is_told_so(self):
         self.open("/device?id=nobody")
         self.assertIn("no device of this id", self.text())

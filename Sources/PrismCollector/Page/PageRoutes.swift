@@ -37,11 +37,17 @@ enum PageRoutes {
     PageRoute(.get, "/tail", .viewer, filter + ["after"]) { api, request throws(CollectorRefusal) in
       try await api.tail(request)
     },
-    PageRoute(.get, "/crashes", .viewer, ["namespace", "device", "since", "limit"]) {
+    PageRoute(.get, "/crashes", .viewer, ["namespace", "device", "since", "state", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.crashes(request)
     },
     PageRoute(.get, "/crashes/{fingerprint}") { api, request throws(CollectorRefusal) in
       try await api.crash(request)
+    },
+    PageRoute(.post, "/crashes/{fingerprint}/state", .operator) { api, request throws(CollectorRefusal) in
+      try await api.changeCrash(request)
+    },
+    PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
+      api, request throws(CollectorRefusal) in try await api.records(request)
     },
     PageRoute(.get, "/configuration", .viewer, ["after", "failed", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.configuration(request)

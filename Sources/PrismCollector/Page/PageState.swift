@@ -8,7 +8,10 @@ final class PageState: Sendable {
 
   let reading = ReadGate()
   let crashes = CrashIndex()
+  let crashStates: any CrashStateStore
   private let state = Mutex((tails: 0, isClosed: false))
+
+  init(crashStates: any CrashStateStore) { self.crashStates = crashStates }
 
   /// The collector stops: tails end.
   func close() { state.withLock { $0.isClosed = true } }

@@ -1,12 +1,17 @@
 import PrismHTTP
 import PrismProtocol
 
-// Serves records to their readers: `GET /records?namespace=&table=` with `device`, `id`, `after` and `limit`.
+// Serves records to their readers: `GET /records` with `namespace` and `table`, or `device`; `id`, `after` and `limit`.
 extension Collector {
   func records(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let filter = try RecordFilter(request)
     let page: [CollectedRecord]
     do throws(StoreFailure) { page = try await store.records(filter) } catch { throw CollectorRefusal.unreadable }
+    return Self.response(page)
+  }
+
+  /// A page as JSON; `next` is the `after` of the following one.
+  static func response(_ page: [CollectedRecord]) -> HTTPResponse {
     var body = Array(#"{"records":["#.utf8)
     for (index, record) in page.enumerated() {
       if index > 0 { body.append(UInt8(ascii: ",")) }
@@ -21,13 +26,15 @@ extension RecordFilter {
   /// - Throws: 400 naming the parameter that is missing or wrong.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
     try request.checkParameters(["namespace", "table", "device", "id", "after", "limit"])
-    guard let namespace = request.parameter("namespace").flatMap({ NamespaceName($0) }) else {
-      throw CollectorRefusal(400, "namespace must be the name of a namespace")
+    device = request.parameter("device")
+    namespace = request.parameter("namespace").flatMap { NamespaceName($0) }
+    table = request.parameter("table").flatMap { RecordTableName($0) }
+    guard namespace != nil || (device != nil && request.parameter("namespace") == nil) else {
+      throw CollectorRefusal(400, "namespace must be the name of a namespace; only a device's records need none")
     }
-    guard let table = request.parameter("table").flatMap({ RecordTableName($0) }) else {
-      throw CollectorRefusal(400, "table must be the name of a table of records")
+    guard table != nil || (device != nil && request.parameter("table") == nil) else {
+      throw CollectorRefusal(400, "table must be the name of a table of records; only a device's records need none")
     }
-    (self.namespace, self.table, device) = (namespace, table, request.parameter("device"))
     if let text = request.parameter("id") {
       guard let id = RecordID(text) else { throw CollectorRefusal(400, "id must be that of a record") }
       self.id = id

@@ -14,6 +14,8 @@ struct PostgreSQLRecordTable {
 
     """
 
+  static let deviceIndex = "CREATE INDEX records_device ON records (device);"
+
   /// Answers stay longer than the ids of their packets.
   static let forgetAnswers = "DELETE FROM record_answers WHERE received < now() - interval '32 days'"
 
@@ -64,19 +66,21 @@ struct PostgreSQLRecordTable {
   // MARK: Reading
 
   func page(_ filter: RecordFilter) throws(PostgreSQLError) -> [CollectedRecord] {
+    let values: [(condition: String, value: String?)] = [
+      ("namespace = $", filter.namespace?.text), ("tab = $", filter.table?.text), ("device = $", filter.device),
+      ("$ IN (id, server_id::text)", filter.id?.text), ("server_id > $", String(filter.after)),
+    ]
+    let given = values.filter { $0.value != nil }
+    let conditions = given.enumerated().map { $1.condition.replacing("$", with: "$\($0 + 1)") }
     let found = try connection.query(
       """
-      SELECT server_id, device, id, fields, version, changed_time FROM records WHERE namespace = $1 AND tab = $2
-        AND ($3::text IS NULL OR device = $3) AND ($4::text IS NULL OR id = $4 OR server_id::text = $4)
-        AND server_id > $5 ORDER BY server_id LIMIT $6
-      """,
-      [
-        filter.namespace.text, filter.table.text, filter.device, filter.id?.text, String(filter.after),
-        String(filter.limit),
-      ], by: deadline)
-    return (0..<found.count).map { row in
-      CollectedRecord(
-        serverID: found.int(row, 0), namespace: filter.namespace, table: filter.table.text, device: found.text(row, 1),
+      SELECT server_id, device, id, fields, version, changed_time, namespace, tab FROM records
+      WHERE \(conditions.joined(separator: " AND ")) ORDER BY server_id LIMIT \(filter.limit)
+      """, given.map(\.value), by: deadline)
+    return (0..<found.count).compactMap { row in
+      guard let namespace = NamespaceName(found.text(row, 6)) else { return nil }
+      return CollectedRecord(
+        serverID: found.int(row, 0), namespace: namespace, table: found.text(row, 7), device: found.text(row, 1),
         id: found.text(row, 2), fields: [UInt8](found.bytes(row, 3)), version: found.int(row, 4),
         changedTime: found.int(row, 5))
     }

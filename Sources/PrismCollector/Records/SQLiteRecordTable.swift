@@ -11,6 +11,7 @@ struct SQLiteRecordTable {
       id TEXT NOT NULL, fields TEXT NOT NULL, version INTEGER NOT NULL, changed_time INTEGER NOT NULL,
       received_time INTEGER NOT NULL);
     CREATE UNIQUE INDEX IF NOT EXISTS records_id ON records (namespace, tab, device, id);
+    CREATE INDEX IF NOT EXISTS records_device ON records (device);
     CREATE TABLE IF NOT EXISTS record_answers (
       stream INTEGER NOT NULL, packet BLOB NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (stream, packet)) WITHOUT ROWID;
     """
@@ -138,25 +139,28 @@ struct SQLiteRecordTable {
   // MARK: Reading
 
   func page(_ filter: RecordFilter) throws(SQLiteError) -> [CollectedRecord] {
+    let values: [(condition: String, parameter: StaticString, value: String?)] = [
+      ("namespace = :namespace", ":namespace", filter.namespace?.text), ("tab = :tab", ":tab", filter.table?.text),
+      ("device = :device", ":device", filter.device),
+      ("(id = :id OR server_id = CAST(:id AS INTEGER))", ":id", filter.id?.text),
+    ]
+    let given = values.filter { $0.value != nil }
     let select = try connection.prepare(
       """
-      SELECT \(Column.list) FROM records WHERE namespace = :namespace AND tab = :tab
-      AND (:device IS NULL OR device = :device) AND (:id IS NULL OR id = :id OR server_id = CAST(:id AS INTEGER))
-      AND server_id > :after ORDER BY server_id LIMIT :limit
+      SELECT \(Column.list) FROM records WHERE \((given.map(\.condition) + ["server_id > :after"]).joined(separator: " AND "))
+      ORDER BY server_id LIMIT :limit
       """)
-    select.bind(":namespace", filter.namespace.text)
-    select.bind(":tab", filter.table.text)
-    select.bind(":device", filter.device)
-    select.bind(":id", filter.id?.text)
+    for one in given { select.bind(one.parameter, one.value) }
     select.bind(":after", filter.after)
     select.bind(":limit", filter.limit)
     var (records, bytes): ([CollectedRecord], Int) = ([], 0)
     defer { select.reset() }
     while bytes < RecordFilter.bytesMax, let row = try select.next(of: Column.self) {
       bytes += row.blob(.fields).count
+      guard let namespace = NamespaceName(row.text(.namespace)) else { continue }
       records.append(
         CollectedRecord(
-          serverID: row.int64(.serverID), namespace: filter.namespace, table: row.text(.tab), device: row.text(.device),
+          serverID: row.int64(.serverID), namespace: namespace, table: row.text(.tab), device: row.text(.device),
           id: row.text(.id), fields: row.bytes(.fields), version: row.int64(.version),
           changedTime: row.int64(.changedTime)))
     }

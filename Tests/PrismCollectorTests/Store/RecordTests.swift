@@ -60,6 +60,25 @@ import Testing
     await store.close()
   }
 
+  @Test("a device's records are read across its tables, page by page", arguments: kinds)
+  func ofDevice(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let other = RecordTableName("other")!
+    for device in ["d", "e"] {
+      var second = Self.operation(.insert, "b", 2)
+      second.table = other
+      _ = try await store.take(try Self.packet([Self.operation(.insert, "a", 1), second], device: device))
+    }
+    var filter = RecordFilter(namespace: nil, table: nil)
+    (filter.device, filter.limit) = ("e", 1)
+    let first = try await store.records(filter)
+    #expect(first.map { "\($0.namespace.text)/\($0.table)/\($0.id)" } == ["shop/part/a"])
+    filter.after = try #require(first.last?.serverID)
+    #expect(try await store.records(filter).map { "\($0.device)/\($0.table)/\($0.id)" } == ["e/other/b"])
+    await store.close()
+  }
+
   @Test("a packet that comes again gets the same answer and changes nothing", arguments: kinds)
   func duplicates(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()

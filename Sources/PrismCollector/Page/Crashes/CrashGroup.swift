@@ -11,9 +11,9 @@ struct CrashGroup: Sendable {
   let frames: [String]
   private(set) var count = 0
   private(set) var firstTime: Int64, lastTime: Int64
-  private(set) var devices: [String: Int] = [:]
-  /// By the app's name and version.
-  private(set) var versions: [String: Int] = [:]
+  private(set) var devices: [String: CrashTally] = [:]
+  /// By the app's name and version; those that found no room are `…`.
+  private(set) var versions: [String: CrashTally] = [:]
   private(set) var namespaces: Set<String> = []
   /// Crashes by the hour since 1970.
   private(set) var hours: [Int64: Int] = [:]
@@ -28,9 +28,10 @@ struct CrashGroup: Sendable {
   mutating func add(_ crash: CrashReport) {
     count += 1
     (firstTime, lastTime) = (min(firstTime, crash.receivedTime), max(lastTime, crash.receivedTime))
-    if devices[crash.device] != nil || devices.count < Self.devicesMax { devices[crash.device, default: 0] += 1 }
-    let version = crash.versionName
-    if versions[version] != nil || versions.count < Self.versionsMax { versions[version, default: 0] += 1 }
+    if devices[crash.device] != nil || devices.count < Self.devicesMax {
+      devices[crash.device, default: CrashTally()].add(crash)
+    }
+    versions[place(of: crash.versionName), default: CrashTally()].add(crash)
     if namespaces.count < Self.namespacesMax { namespaces.insert(crash.namespace) }
     hours[crash.receivedTime / Self.hour, default: 0] += 1
     if hours.count > Self.hoursMax, let oldest = hours.keys.min() { hours[oldest] = nil }
@@ -41,23 +42,38 @@ struct CrashGroup: Sendable {
   /// Takes out a crash that was added. The first and the last time stay.
   mutating func remove(_ crash: CrashReport) {
     count -= 1
-    let less = { (count: Int?) in count.flatMap { $0 > 1 ? $0 - 1 : nil } }
-    devices[crash.device] = less(devices[crash.device])
-    versions[crash.versionName] = less(versions[crash.versionName])
-    hours[crash.receivedTime / Self.hour] = less(hours[crash.receivedTime / Self.hour])
+    devices[crash.device] = devices[crash.device]?.without(crash)
+    let version = place(of: crash.versionName)
+    versions[version] = versions[version]?.without(crash)
+    hours[crash.receivedTime / Self.hour] = hours[crash.receivedTime / Self.hour].flatMap { $0 > 1 ? $0 - 1 : nil }
     reports.removeAll { $0 == crash.report }
+  }
+
+  private func place(of version: String) -> String {
+    versions[version] != nil || versions.count < Self.versionsMax ? version : "…"
+  }
+
+  /// Whether a crash came that a resolved group should not have.
+  func isBack(after state: CrashState) -> Bool {
+    versions.contains { state.isContradicted(by: $0.value.lastReport, of: $0.key) }
   }
 
   func count(since time: Int64) -> Int {
     firstTime >= time ? count : hours.reduce(0) { $0 + ($1.key >= time / Self.hour ? $1.value : 0) }
   }
 
-  /// One line of the list, with a trend of `buckets` equal parts from `since` on.
+  /// Devices with a crash in the hour of `time` or later, as `count` counts.
+  func deviceCount(since time: Int64) -> Int {
+    firstTime >= time ? devices.count : devices.values.count { $0.lastTime / Self.hour >= time / Self.hour }
+  }
+
+  /// One line of the list, with a trend of `buckets` equal parts from `since` on. Counts but the totals are of that time.
   func summary(since: Int64, until: Int64, buckets: Int) -> JSONValue {
     [
       "fingerprint": .string(fingerprint), "reason": .string(reason),
       "frame": frames.first.map { .string($0) } ?? .null, "count": .int(count(since: since)), "total": .int(count),
-      "devices": .int(devices.count), "firstTime": .int(firstTime), "lastTime": .int(lastTime),
+      "devices": .int(deviceCount(since: since)), "totalDevices": .int(devices.count), "firstTime": .int(firstTime),
+      "lastTime": .int(lastTime),
       "versions": .array(Self.largest(versions, 3).map { .string($0.key) }),
       "namespaces": .array(namespaces.sorted().map { .string($0) }),
       "trend": .array(trend(since: since, until: until, buckets: buckets).map { .int($0) }),
@@ -74,14 +90,14 @@ struct CrashGroup: Sendable {
     return trend
   }
 
-  static func largest(_ counts: [String: Int], _ limit: Int) -> ArraySlice<(key: String, value: Int)> {
-    counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.prefix(limit)
+  static func largest(_ counts: [String: CrashTally], _ limit: Int) -> ArraySlice<(key: String, value: CrashTally)> {
+    counts.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(limit)
   }
 
   func details(since: Int64, until: Int64) -> JSONValue {
-    let counted = { (counts: [String: Int], name: String) -> JSONValue in
+    let counted = { (counts: [String: CrashTally], name: String) -> JSONValue in
       .array(
-        Self.largest(counts, 50).map { [name: .string($0.key), "count": .int($0.value)] as [String: JSONValue] }
+        Self.largest(counts, 50).map { [name: .string($0.key), "count": .int($0.value.count)] as [String: JSONValue] }
           .map { members in .object(members.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value) }) })
     }
     return [

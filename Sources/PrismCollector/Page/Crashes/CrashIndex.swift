@@ -12,8 +12,8 @@ actor CrashIndex {
   private(set) var leftOut = 0
   /// A report with a payload arrives twice, once of each kind. These are the newest of them, so that each counts once.
   private var known = RecentCrashes()
-  /// The last crash that is grouped.
-  private var cursor: Int64 = 0
+  /// The id of the last crash that is grouped.
+  private(set) var cursor: Int64 = 0
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
 
   /// Reads the crashes that came since. Questions at the same time share one reading.
@@ -45,7 +45,9 @@ actor CrashIndex {
   }
 
   private func add(_ crash: CrashReport) {
+    var crash = crash
     if let other = known.exchange(crash) {
+      crash.firstRow = min(crash.firstRow, other.firstRow)
       guard crash.saysMore(than: other) else { return }
       groups[other.fingerprint.text]?.remove(other)
       if groups[other.fingerprint.text]?.count == 0 { groups[other.fingerprint.text] = nil }

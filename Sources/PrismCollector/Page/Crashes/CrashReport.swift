@@ -6,6 +6,8 @@ struct CrashReport: Sendable {
   private static let reasonBytesMax = 200
 
   let report: Int64
+  /// The lower id of its rows: a report with a payload has two.
+  var firstRow: Int64
   let receivedTime: Int64
   let device: String, namespace: String, reportID: String
   let app: String, version: String
@@ -16,7 +18,7 @@ struct CrashReport: Sendable {
 
   init(_ stored: StoredReport) {
     (report, receivedTime, device, namespace) = (stored.id, stored.receivedTime, stored.device, stored.namespace)
-    reportID = stored.reportID
+    (reportID, firstRow) = (stored.reportID, stored.id)
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
     (app, version) = (word(["APP_NAME"]), word(["APP_VERSION"]))

@@ -4,6 +4,15 @@ import PrismProtocol
 
 // Crashes, grouped by their fingerprint.
 extension PageAPI {
+  /// The words of `state`: conditions, and those that need somebody.
+  private enum Wanted: String, CaseIterable {
+    case open, resolved, regressed, unresolved
+
+    func includes(_ condition: CrashState.Condition) -> Bool {
+      self == .unresolved ? condition != .resolved : rawValue == condition.rawValue
+    }
+  }
+
   private static let fortnight: Int64 = 14 * 86_400_000
 
   private func crashIndex() async throws(CollectorRefusal) -> (index: CrashIndex, isWhole: Bool) {
@@ -12,32 +21,112 @@ extension PageAPI {
     return (index, isWhole)
   }
 
+  /// The states by fingerprint, once those of resolved groups that came again are noted.
+  private func states(_ groups: [String: CrashGroup]) async throws(CollectorRefusal) -> [String: CrashState] {
+    let (store, now) = (collector.access.page.crashStates, collector.time.unixMilliseconds)
+    return try await ask { [log = collector.log] () throws(StoreFailure) in
+      var states: [String: CrashState] = [:]
+      for var state in try await store.all() {
+        if state.condition == .resolved, let group = groups[state.fingerprint], group.isBack(after: state) {
+          if try await store.markRegressed(state, at: now) {
+            log.warning("a resolved crash is back", ["crash": state.fingerprint, "resolvedBy": state.who])
+          }
+          (state.condition, state.regressedTime) = (.regressed, now)
+        }
+        states[state.fingerprint] = state
+      }
+      return states
+    }
+  }
+
+  private static func described(_ group: JSONValue, _ state: CrashState?) -> JSONValue {
+    let members = [
+      JSONValue.Member("state", .string((state?.condition ?? .open).rawValue)),
+      JSONValue.Member("change", state?.json ?? .null),
+    ]
+    return .object((group.object ?? []) + members)
+  }
+
   /// `GET /crashes`: the groups with a crash since `since` (14 days), those with the newest first.
   func crashes(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
     let since = try request.number("since", in: 0...Int64.max) ?? now - Self.fortnight
     let limit = try request.number("limit", in: 1...1000) ?? 200
+    let wanted = try request.word("state", Wanted.self)
     let (namespace, device) = (request.http.parameter("namespace") ?? "", request.http.parameter("device") ?? "")
     let (index, isWhole) = try await crashIndex()
-    let groups = await index.groups.values.filter { group in
+    let all = await index.groups
+    let states = try await states(all)
+    let groups = all.values.filter { group in
       group.lastTime >= since && (namespace.isEmpty || group.namespaces.contains(namespace))
         && (device.isEmpty || group.devices[device] != nil)
+        && wanted?.includes(states[group.fingerprint]?.condition ?? .open) != false
     }.sorted { ($1.lastTime, $0.fingerprint) < ($0.lastTime, $1.fingerprint) }
     return Self.json([
       "since": .int(since), "until": .int(now), "isWhole": .bool(isWhole), "leftOut": .int(await index.leftOut),
       "total": .int(groups.count),
-      "groups": .array(groups.prefix(limit).map { $0.summary(since: since, until: now + 1, buckets: 30) }),
+      "groups": .array(
+        groups.prefix(limit).map {
+          Self.described($0.summary(since: since, until: now + 1, buckets: 30), states[$0.fingerprint])
+        }),
     ])
   }
 
-  /// `GET /crashes/{fingerprint}`
-  func crash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let now = collector.time.unixMilliseconds
+  /// - Returns: nil for the newest crash of all that are read: there are more.
+  private func group(_ request: PageRequest) async throws(CollectorRefusal) -> (group: CrashGroup, newest: Int64?) {
     let (index, isWhole) = try await crashIndex()
     guard let group = await index.groups[request.parts.first ?? ""] else {
       let reason = isWhole ? "" : "; not all crashes are read yet, try again"
       throw CollectorRefusal(404, "there is no group of crashes with this fingerprint\(reason)")
     }
-    return Self.json(group.details(since: now - Self.fortnight, until: now + 1))
+    return (group, isWhole ? await index.cursor : nil)
+  }
+
+  /// `GET /crashes/{fingerprint}`
+  func crash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let now = collector.time.unixMilliseconds
+    let group = try await group(request).group
+    let state = try await states([group.fingerprint: group])[group.fingerprint]
+    let details = group.details(since: now - Self.fortnight, until: now + 1)
+    let members = (details.object ?? []).map { member in
+      member.key == "group" ? JSONValue.Member("group", Self.described(member.value, state)) : member
+    }
+    return Self.json(.object(members))
+  }
+
+  // MARK: Changing
+
+  /// `POST /crashes/{fingerprint}/state` with `{"state": "resolved", "build": …}` or `{"state": "open"}`.
+  func changeCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let body = try Self.body(request, known: ["state", "build"])
+    let condition = body["state"]?.string.flatMap { CrashState.Condition(rawValue: $0) }
+    guard let condition, condition != .regressed else {
+      throw CollectorRefusal(400, "state: must be resolved or open")
+    }
+    let (group, newest) = try await group(request)
+    guard let newest else {
+      throw CollectorRefusal(503, "not all crashes are read yet; try again", retryAfterSeconds: 1)
+    }
+    var state = CrashState(
+      fingerprint: group.fingerprint, condition: condition, who: request.reader?.name ?? "",
+      changedTime: collector.time.unixMilliseconds, report: newest)
+    if condition == .resolved {
+      state.build = try Self.build(body["build"])
+      state.builds = group.versions.keys.sorted()
+    }
+    let store = collector.access.page.crashStates
+    try await ask { [state] () throws(StoreFailure) in try await store.put(state) }
+    note(
+      request.reader, did: condition == .resolved ? "resolved a crash" : "reopened a crash",
+      to: group.fingerprint + (state.build.map { " in " + $0 } ?? ""), from: request.http)
+    return Self.json(Self.described(.object([.init("fingerprint", .string(group.fingerprint))]), state))
+  }
+
+  private static func build(_ value: JSONValue?) throws(CollectorRefusal) -> String? {
+    switch value {
+    case nil, .null: return nil
+    case .string(let text) where (1...200).contains(text.utf8.count): return text
+    default: throw CollectorRefusal(400, "build: must be a text of 1 to 200 bytes, or null for any later report")
+    }
   }
 }
