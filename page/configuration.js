@@ -1,6 +1,6 @@
 // Remote configuration: what is served, who has it, who refused it and why.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
 import { go, link } from "./route.js";
@@ -12,7 +12,54 @@ function share(devices, total) {
   return [bar, ` ${total ? Math.round((devices / total) * 100) : 0} %`];
 }
 
-export async function configuration({ query, signal }) {
+const STATES = { running: ["is running", "good"], paused: ["is paused", "warn"], rolledBack: ["was rolled back", "bad"], done: ["is done", "good"] };
+
+function entries(namespaces) {
+  return namespaces.map((one) => h("details", null, h("summary", null, h("b", null, one.namespace)), tree(one.entry)));
+}
+
+function reachOf(one) {
+  return `${one.percent} % of devices${one.groups.length > 0 ? `, and ${one.groups.join(", ")}` : ""}`;
+}
+
+/** The buttons of an operator. */
+function controls(rollout, again) {
+  const fault = h("p", { class: "note bad", role: "alert", hidden: true });
+  const act = async (body) => {
+    try {
+      await post("/configuration/rollout", body);
+      await again();
+    } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
+  };
+  const percent = h("input", { type: "number", id: "percent", min: rollout?.percent ?? 0, max: 100, step: 1, required: true, value: rollout?.percent ?? 10 });
+  const groups = h("input", { id: "groups", placeholder: "lab-*, till-0007", autocomplete: "off" });
+  const button = (name, title) => h("button", { type: "button", id: name, onclick: () => act({ action: name }) }, title);
+  return h("form", { class: "tools", onsubmit: (event) => {
+    event.preventDefault();
+    act({ action: rollout ? "widen" : "start", percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean) });
+  } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
+  h("button", { type: "submit", class: "main", id: "go" }, rollout ? "Widen" : "Start the rollout"),
+  rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back"), fault);
+}
+
+function rolloutSection(found, reader, again) {
+  const { rollout, candidate, history } = found;
+  const isOperator = reader.role === "operator";
+  const [words, kind] = rollout ? STATES[rollout.state] : [];
+  const content = rollout
+    ? [h("p", null, h("span", { class: `tag ${kind}` }, rollout.state), `Rollout ${rollout.id} ${words}: ${reachOf(rollout)}.`),
+      definition([["For", `${count(rollout.chosen)} known devices`], ["Got it", count(rollout.given)], ["Confirmed it", count(rollout.confirmed)], ["Refused", h("span", { class: rollout.failed ? "tag bad" : "tag good" }, count(rollout.failed))]]),
+      entries(rollout.namespaces), h("p", { class: "hint" }, "Move the files from next/ into the folder to end it: then every device has them.")]
+    : candidate.faults.length > 0 ? candidate.faults.map((fault) => note("bad", fault))
+      : candidate.namespaces.length > 0 ? [h("p", null, `The files in next/ change ${count(candidate.namespaces.length)} namespace${candidate.namespaces.length > 1 ? "s" : ""}.`), entries(candidate.namespaces)]
+        : [h("p", { class: "quiet" }, "Put changed files into next/ of the folder to give them to a part of the devices first.")];
+  return section("Rollout", content, isOperator && (rollout || (candidate.namespaces.length > 0 && candidate.faults.length === 0)) && controls(rollout, again),
+    history.length > 0 && h("details", null, h("summary", null, "Changes of rollouts"), table("Changes of rollouts", [
+      { title: "When", narrow: true, cell: (one) => time(one.time) }, { title: "Rollout", number: true, cell: (one) => one.id }, { title: "State", narrow: true, cell: (one) => h("span", { class: `tag ${STATES[one.state][1]}` }, one.state) },
+      { title: "For", wide: true, cell: reachOf }, { title: "By", narrow: true, cell: (one) => one.who || "the collector" }], history)));
+}
+
+export async function configuration({ query, signal, reader, again }) {
   const failed = query.get("failed") === "true";
   const found = await get("/configuration", { failed: failed ? "true" : "", after: query.get("after"), limit: 50 }, signal);
   if (!found.served) {
@@ -24,6 +71,7 @@ export async function configuration({ query, signal }) {
   return h("div", null, h("h1", null, "Configuration"),
     summary.faults > 0 && note("bad", h("b", null, `${summary.faults} faults in the folder. `), "What was sound before is served. The collector’s log names each fault."),
     definition([["Version served", h("b", null, summary.version)], ["Devices that asked", count(summary.devices)], ["Refused or taken back", h("span", { class: summary.failed ? "tag bad" : "tag good" }, count(summary.failed))]]),
+    rolloutSection(found, reader, again),
     section("Versions on devices", found.versions.length === 0 ? empty("No device asked yet.", "Devices are noted if senders need a token or a certificate.")
       : table("Versions on devices", [{ title: "Version", wide: true, cell: (one) => (one.version === null ? "unknown" : h("span", null, one.version, one.version === summary.version && h("span", { class: "tag good" }, "served now"))) },
         { title: "Devices", number: true, cell: (one) => count(one.devices) }, { title: "Share", cell: (one) => share(one.devices, total) }, { title: "Refused", number: true, cell: (one) => h("span", { class: one.failed ? "warn" : "" }, count(one.failed)) }], found.versions)),
@@ -31,7 +79,7 @@ export async function configuration({ query, signal }) {
       : found.namespaces.map((one) => h("details", null, h("summary", null, h("b", null, one.namespace), h("span", { class: "quiet" }, ` changed ${time(one.changedTime)}`)), tree(one.entry ?? {})))),
     section("Devices", h("div", { class: "tools" }, h("label", { class: "check" }, h("input", { type: "checkbox", id: "failed", checked: failed, onchange: (event) => go("/configuration", { failed: event.target.checked ? "true" : "" }) }), " only those that refused")),
       found.devices.length === 0 ? empty(failed ? "No device refused its configuration." : "No device asked yet.", "")
-        : table("Devices", [{ title: "Device", wide: true, cell: (one) => h("a", { class: "mono", href: link("/device", { id: one.device }) }, one.device) }, { title: "Version", number: true, cell: (one) => one.version ?? "–" },
+        : table("Devices", [{ title: "Device", wide: true, cell: (one) => h("a", { class: "mono", href: link("/device", { id: one.device }) }, one.device) }, { title: "Version", number: true, cell: (one) => [one.version ?? "–", one.staged && h("span", { class: "tag good" }, "rollout")] },
           { title: "Asked", cell: (one) => h("span", { title: time(one.askedTime) }, ago(one.askedTime)) }, { title: "Refused", cell: (one) => one.lastFailed ?? "–" }, { title: "Because", wide: true, cell: (one) => one.reason ?? "–" }], found.devices),
       h("p", { class: "pages" }, found.next !== null && h("button", { type: "button", onclick: () => go("/configuration", { failed: failed ? "true" : "", after: found.next }) }, "Next"))));
 }

@@ -48,7 +48,7 @@ class Collector:
     def __init__(self, tokens=True, remote=True):
         self.folder = tempfile.mkdtemp(prefix="prism-page-")
         self.process = None
-        os.mkdir(self.path("remote.d"))
+        os.makedirs(self.path("remote.d/next"))
         self.write("main.key", "00" * 32)
         self.write("readers", TOKEN + "\n")
         self.write("operators", OPERATOR + "\n")
@@ -239,6 +239,6 @@ class Filling:
         for place, name in enumerate(names):
             failed = "29" if place % 9 == 4 else None
             reason = (HOSTILE if self.hostile else "periodicTimerSecond: is 0, must be 1 to 86400") if failed else None
-            self.register.execute("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?,?)",
-                                  (name, self.now - self.random.randint(0, DAY), self.now - DAY, 28 if failed else self.random.choice([28, 29, 29]), self.now - DAY, failed, reason))
+            self.register.execute("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?,?,NULL)",
+                                  (name, self.now - self.random.randint(0, DAY), (self.now - DAY) & ~1, 28 if failed else self.random.choice([28, 29, 29]), self.now - DAY, failed, reason))
         self.register.commit()

@@ -211,6 +211,37 @@ class FilledTests(PageCase):
             time.sleep(0.05)
         self.fail(f"{words} is not shown")
 
+    def test_an_operator_rolls_a_configuration_out_and_back(self):
+        self.collector.write("remote.d/next/shop.yaml", "periodicTimerSecond: 30\nexpirationDay: 14\n")
+        time.sleep(1.1)  # the collector looks at the folder once a second
+        self.open("/configuration")
+        self.assertIn("The files in next/ change 1 namespace.", self.text())
+        self.assertEqual(self.window.script("return document.querySelectorAll('#go').length"), 0)
+        sign_in(self.window, self.collector, rig.OPERATOR)
+        try:
+            self.open("/configuration")
+            for width, dark in LOOKS:
+                self.window.resize(width)
+                self.window.theme(dark)
+                self.check("configuration")
+            self.window.resize(1440)
+            self.window.find("#groups").send_keys("till-0001, lab-*")
+            self.window.find("#go").click()
+            self.wait_for("is running: 10 % of devices, and till-0001, lab-*")
+            self.window.find("#pause").click()
+            self.wait_for("is paused")
+            self.assertEqual(self.collector.get("/configuration")["rollout"]["state"], "paused")
+            self.check("configuration", isOpened=True)
+            self.window.find("#percent").clear()
+            self.window.find("#percent").send_keys("40", Keys.ENTER)
+            self.wait_for("40 % of devices")
+            self.window.find("#rollBack").click()
+            self.wait_for("The files in next/ change 1 namespace.")
+            self.assertEqual([one["state"] for one in self.collector.get("/configuration")["history"]], ["rolledBack", "paused", "paused", "running"])
+            self.check("configuration", isOpened=True)
+        finally:
+            sign_in(self.window, self.collector)
+
     def test_a_device_shows_its_records(self):
         self.open("/device?id=till-0001")
         records = self.collector.get("/records?device=till-0001")["records"]

@@ -52,5 +52,8 @@ enum PageRoutes {
     PageRoute(.get, "/configuration", .viewer, ["after", "failed", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.configuration(request)
     },
+    PageRoute(.post, "/configuration/rollout", .operator) { api, request throws(CollectorRefusal) in
+      try await api.changeRollout(request)
+    },
   ]
 }

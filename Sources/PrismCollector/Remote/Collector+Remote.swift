@@ -10,9 +10,11 @@ extension Collector {
     }
     do throws(CollectorRefusal) {
       let question = try DeviceRegister.Question(request)
-      let answer = try await remote.store.answer(since: question.updateTime)
+      let answer = try await remote.store.answer(to: question.device, since: question.updateTime)
       // Without a token or a certificate anybody could make rows and log lines of any device's.
-      if access.senders != nil || options.tls?.clientAuthorities != nil { await remote.devices.asked(question) }
+      if access.senders != nil || options.tls?.clientAuthorities != nil {
+        await remote.devices.asked(question, given: answer.updateTime)
+      }
       counts.countQuestion(answer.outcome)
       return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: answer.body)
     } catch {

@@ -22,7 +22,7 @@ actor DeviceRegister {
   private static let schema = """
     CREATE TABLE IF NOT EXISTS devices (
       device TEXT PRIMARY KEY, asked_time INTEGER NOT NULL, update_time INTEGER, version INTEGER, last_applied INTEGER,
-      last_failed TEXT, reason TEXT) WITHOUT ROWID;
+      last_failed TEXT, reason TEXT, given_time INTEGER) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS devices_time ON devices (asked_time);
     """
   private static let kept: Int64 = 30 * 86_400_000
@@ -47,6 +47,10 @@ actor DeviceRegister {
     // A question that a crash loses is repeated with the device's next question.
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
     try connection.execute(Self.schema)
+    // A database of an earlier version.
+    if try connection.firstInt("SELECT count(*) FROM pragma_table_info('devices') WHERE name = 'given_time'") == 0 {
+      try connection.execute("ALTER TABLE devices ADD COLUMN given_time INTEGER")
+    }
     find = try connection.prepare("SELECT \(Column.list) FROM devices WHERE device = :device")
     replace = try connection.prepare(Entry.insert(into: "devices", "OR REPLACE"))
     devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
@@ -54,12 +58,13 @@ actor DeviceRegister {
   }
 
   /// Never fails: a device gets its answer whether it can be written down or not.
-  func asked(_ question: Question) {
+  /// - Parameter given: the `updateTime` of the answer; nil: the device asks again.
+  func asked(_ question: Question, given: Int64?) {
     do throws(SQLiteError) {
       try prune()
       let known = try reasonBefore(question.device)
       guard known != nil || devices < Self.devicesMax else { return }
-      try write(question)
+      try write(question, given)
       if known == nil { devices += 1 }
       failed += (question.lastFailed == nil ? 0 : 1) - (known?.lastFailed == nil ? 0 : 1)
       if question.lastFailed != nil, known?.lastFailed != question.lastFailed || known?.reason != question.reason {
@@ -86,12 +91,14 @@ actor DeviceRegister {
     case lastApplied = "last_applied"
     case lastFailed = "last_failed"
     case reason
+    case givenTime = "given_time"
   }
 
   private struct Entry: SQLiteRecord {
     typealias Column = DeviceRegister.Column
     let question: Question
     let askedTime: Int64
+    let givenTime: Int64?
 
     func bind(to insert: SQLiteInsert<Column>) {
       insert.bind(.device, question.device)
@@ -101,11 +108,13 @@ actor DeviceRegister {
       insert.bind(.lastApplied, question.lastApplied)
       insert.bind(.lastFailed, question.lastFailed)
       insert.bind(.reason, question.reason)
+      insert.bind(.givenTime, givenTime)
     }
   }
 
-  private func write(_ question: Question) throws(SQLiteError) {
-    try replace.run(inserting: Entry(question: question, askedTime: time.unixMilliseconds))
+  private func write(_ question: Question, _ given: Int64?) throws(SQLiteError) {
+    try replace.run(
+      inserting: Entry(question: question, askedTime: time.unixMilliseconds, givenTime: given ?? question.updateTime))
   }
 
   /// Once an hour.
@@ -167,13 +176,38 @@ actor DeviceRegister {
     }
   }
 
+  private enum RolloutColumn: String, SQLiteColumn {
+    case device
+    case updateTime = "update_time"
+    case givenTime = "given_time"
+    case lastFailed = "last_failed"
+  }
+
+  /// How many devices a rollout is for, got it, said that they have it, and refused something since they got it.
+  /// - Throws: 503 when the database can't be read.
+  func counts(of rollout: Rollout) throws(CollectorRefusal) -> (chosen: Int, given: Int, confirmed: Int, failed: Int) {
+    do throws(SQLiteError) {
+      var counts = (chosen: 0, given: 0, confirmed: 0, failed: 0)
+      try connection.prepare("SELECT \(RolloutColumn.list) FROM devices").forEachRow(of: RolloutColumn.self) { row in
+        counts.chosen += rollout.event.reach.includes(row.text(.device), of: rollout.id) ? 1 : 0
+        guard rollout.marks(row.integer(.givenTime)) else { return }
+        counts.given += 1
+        counts.confirmed += rollout.marks(row.integer(.updateTime)) ? 1 : 0
+        counts.failed += row.isNull(.lastFailed) ? 0 : 1
+      }
+      return counts
+    } catch {
+      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+    }
+  }
+
   private static func json(_ row: SQLiteRow<Column>) -> JSONValue {
     func number(_ column: Column) -> JSONValue { row.integer(column).map { .int($0) } ?? .null }
     func text(_ column: Column) -> JSONValue { row.isNull(column) ? .null : .string(row.text(column)) }
     return [
       "device": text(.device), "askedTime": number(.askedTime), "updateTime": number(.updateTime),
       "version": number(.version), "lastApplied": number(.lastApplied), "lastFailed": text(.lastFailed),
-      "reason": text(.reason),
+      "reason": text(.reason), "givenTime": number(.givenTime),
     ]
   }
 }

@@ -10,7 +10,7 @@ struct FolderWatch: Sendable {
     var changedNanoseconds: Int64
   }
 
-  private let folder: String
+  let folder: String
   private var marks: [Mark]?
   private var lookedAt: Duration?
 

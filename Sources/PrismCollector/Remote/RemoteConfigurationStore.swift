@@ -16,6 +16,8 @@ actor RemoteConfigurationStore {
   struct Answer: Sendable {
     var body: [UInt8]
     var outcome: String
+    /// The count that the device got; nil: it asks again.
+    var updateTime: Int64?
   }
 
   private static let schema = """
@@ -37,41 +39,45 @@ actor RemoteConfigurationStore {
   private let executor = DispatchQueueExecutor(label: "prism.collector.remote")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  private let folder: String
   private let key: SigningKey?
-  private let connection: SQLiteConnection
-  private let time: any TimeSource
-  private let log: Logger
+  let connection: SQLiteConnection
+  let time: any TimeSource
+  let log: Logger
   /// The time of the newest change.
-  private var updateTime: Int64 = 0
+  var updateTime: Int64 = 0
   /// The number of the newest change.
-  private var number: Int64 = 0
+  var number: Int64 = 0
   /// Removals up to this time are forgotten.
-  private var forgottenTime: Int64 = 0
-  private var watch: FolderWatch
-  /// The answer to the question for everything.
-  private var whole: (updateTime: Int64, signedTime: Int64, body: [UInt8])?
+  var forgottenTime: Int64 = 0
+  private(set) var watch: FolderWatch
+  /// The answers to the question for everything, by `updateTime`.
+  private var whole: [Int64: (signedTime: Int64, body: [UInt8])] = [:]
+  var rollouts: RolloutTable
   /// Of the folder as it is now; what was sound before is served.
   private(set) var faults = 0
 
   /// - Throws: `ConfigurationFaults` of the files, `SQLiteError`.
   init(_ options: CollectorOptions.Remote, state: String, time: any TimeSource, log: Logger) throws {
-    (folder, key, self.time, self.log) = (options.folder, options.key, time, log)
+    (key, self.time, self.log) = (options.key, time, log)
     connection = try SQLiteConnection(.init(path: state + "/remote.db"))
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
     try connection.execute(Self.schema)
+    rollouts = try RolloutTable(connection)
     watch = FolderWatch(folder: options.folder)
     _ = watch.hasChanged(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds)
     let known = try connection.firstInt("SELECT value FROM facts WHERE key = 'update_time'")
     forgottenTime = try connection.firstInt("SELECT value FROM facts WHERE key = 'forgotten_time'") ?? 0
-    let (changed, removed) = try Self.difference(try RemoteFolder.read(folder), connection)
+    let (changed, removed) = try Self.difference(try RemoteFolder.read(options.folder), connection)
     updateTime = known ?? 0
     let knownNumber = try connection.firstInt("SELECT value FROM facts WHERE key = 'version'")
     number = knownNumber ?? time.unixMilliseconds / 60_000
     guard !changed.isEmpty || !removed.isEmpty || known == nil || knownNumber == nil else { return }
-    (updateTime, number) = (max(updateTime + 1, time.unixMilliseconds), number + 1)
+    (updateTime, number) = (Self.count(after: updateTime, now: time.unixMilliseconds), number + 1)
     try Self.write(changed, removed, at: updateTime, number: number, to: connection)
   }
+
+  /// Even: a device that has what is rolled out gets the odd count behind it.
+  static func count(after updateTime: Int64, now: Int64) -> Int64 { max(updateTime + 2, now) & ~1 }
 
   /// The version that packets' answers name.
   func version() -> Int64 {
@@ -81,32 +87,58 @@ actor RemoteConfigurationStore {
 
   /// - Parameter since: the time that the device has; nil: it asks for everything.
   /// - Throws: 500 when there is more than an answer may hold, 503 when the database can't be read.
-  func answer(since: Int64?) throws(CollectorRefusal) -> Answer {
+  func answer(to device: String, since: Int64?) throws(CollectorRefusal) -> Answer {
     refresh()
-    guard let since else { return Answer(body: try wholeAnswer(), outcome: "whole") }
+    let held = since.flatMap { rollouts.held(at: $0) }
+    let wanted = rollouts.active.flatMap { $0.isFor(device, holds: held?.id == $0.id) ? $0 : nil }
+    let time = updateTime + (wanted == nil ? 0 : 1)
+    guard let since else { return Answer(body: try wholeAnswer(wanted, time), outcome: "whole", updateTime: time) }
     // A time that this collector never gave, or of which not all is known any more.
-    guard since <= updateTime, since >= forgottenTime else {
-      return Answer(body: try askAgain(since), outcome: "again")
-    }
-    let changes = try entries("WHERE update_time > \(since) ORDER BY namespace LIMIT \(Self.changesMax + 1)")
-    if changes.count > Self.changesMax { return Answer(body: try askAgain(since), outcome: "again") }
-    let body = try seal(document(changes, isFull: false, since: since))
-    return Answer(body: body, outcome: changes.isEmpty ? "unchanged" : "changes")
+    guard since <= updateTime + (held == nil ? 0 : 1), since >= forgottenTime,
+      let changes = try changes(since: since, from: held, to: wanted)
+    else { return Answer(body: try askAgain(since), outcome: "again", updateTime: nil) }
+    let body = try seal(document(changes, isFull: false, since: since, updateTime: time))
+    return Answer(body: body, outcome: changes.isEmpty ? "unchanged" : "changes", updateTime: time)
   }
 
-  private func wholeAnswer() throws(CollectorRefusal) -> [UInt8] {
-    let now = time.unixMilliseconds
-    if let whole, whole.updateTime == updateTime, abs(now - whole.signedTime) < Self.wholeKept { return whole.body }
-    let body = try seal(document(try entries("WHERE is_removed = 0 ORDER BY namespace"), isFull: true))
-    whole = (updateTime, now, body)
+  /// The differences between the configuration of a device and the one that it is to have; nil: too many.
+  private func changes(
+    since: Int64, from held: Rollout?, to wanted: Rollout?
+  ) throws(CollectorRefusal) -> [RemoteNamespace]? {
+    let changed = try entries("WHERE update_time > \(since) ORDER BY namespace LIMIT \(Self.changesMax + 1)")
+    guard changed.count <= Self.changesMax else { return nil }
+    var changes = Dictionary(uniqueKeysWithValues: changed.map { ($0.name, $0) })
+    if let held, held.id != wanted?.id {
+      let names = held.entries.map { RemoteNamespace(name: $0.name, isRemoved: true, keys: []) }
+      changes.merge(names.map { ($0.name, $0) }) { $1 }
+      for entry in try entries("WHERE is_removed = 0 ORDER BY namespace") where changes[entry.name] != nil {
+        changes[entry.name] = entry
+      }
+    }
+    for entry in wanted?.entries ?? [] { changes[entry.name] = held?.id == wanted?.id ? nil : entry }
+    guard changes.count <= Self.changesMax else { return nil }
+    return changes.values.sorted { $0.name < $1.name }
+  }
+
+  private func wholeAnswer(_ wanted: Rollout?, _ time: Int64) throws(CollectorRefusal) -> [UInt8] {
+    let now = self.time.unixMilliseconds
+    if let whole = whole[time], abs(now - whole.signedTime) < Self.wholeKept { return whole.body }
+    let names = Set(wanted?.entries.map(\.name) ?? [])
+    let all = try entries("WHERE is_removed = 0 ORDER BY namespace").filter { !names.contains($0.name) }
+    let shown = (all + (wanted?.entries ?? [])).sorted { $0.name < $1.name }
+    let body = try seal(document(shown, isFull: true, updateTime: time))
+    whole = whole.filter { $0.key >= updateTime }
+    whole[time] = (now, body)
     return body
   }
 
   private func askAgain(_ since: Int64) throws(CollectorRefusal) -> [UInt8] {
-    try seal(document([], isFull: true, since: since))
+    try seal(document([], isFull: true, since: since, updateTime: updateTime))
   }
 
-  private func document(_ entries: [RemoteNamespace], isFull: Bool, since: Int64? = nil) -> RemoteDocument {
+  private func document(
+    _ entries: [RemoteNamespace], isFull: Bool, since: Int64? = nil, updateTime: Int64
+  ) -> RemoteDocument {
     let now = key == nil ? nil : time.unixMilliseconds
     return RemoteDocument(
       namespaces: entries, updateTime: updateTime, isFull: isFull, version: number, since: since, issueTime: now,
@@ -121,7 +153,7 @@ actor RemoteConfigurationStore {
     }
   }
 
-  private func entries(_ condition: String) throws(CollectorRefusal) -> [RemoteNamespace] {
+  func entries(_ condition: String) throws(CollectorRefusal) -> [RemoteNamespace] {
     do throws(SQLiteError) { return try Self.entries(condition, connection) } catch {
       throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
     }
@@ -154,22 +186,13 @@ actor RemoteConfigurationStore {
   // MARK: The folder
 
   /// Takes over what changed in the folder: all of it or, with any fault, nothing.
-  private func refresh() {
-    guard watch.hasChanged(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds) else { return }
+  func refresh() {
+    let hasChanged = watch.hasChanged(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds)
+    guard hasChanged || rollouts.mayBeDone else { return }
     do {
-      let (changed, removed) = try Self.difference(try RemoteFolder.read(folder), connection)
-      try forget()
-      if !changed.isEmpty || !removed.isEmpty {
-        try take(changed, removed)
-        log.info(
-          "remote configuration changed",
-          [
-            "updateTime": String(updateTime), "version": String(number), "changed": String(changed.count),
-            "removed": String(removed.count),
-          ])
-      }
-      faults = 0
-      log.faultEnded("collector.remote", "the folder of remote configuration is sound again")
+      if hasChanged { try takeOver() }
+      rollouts.mayBeDone = false
+      try finishRollout()
     } catch let refused as ConfigurationFaults {
       watch.forget()
       if faults != refused.faults.count {
@@ -182,10 +205,27 @@ actor RemoteConfigurationStore {
     }
   }
 
+  private func takeOver() throws {
+    let (changed, removed) = try Self.difference(try RemoteFolder.read(watch.folder), connection)
+    try forget()
+    if !changed.isEmpty || !removed.isEmpty {
+      try take(changed, removed)
+      log.info(
+        "remote configuration changed",
+        [
+          "updateTime": String(updateTime), "version": String(number), "changed": String(changed.count),
+          "removed": String(removed.count),
+        ])
+    }
+    faults = 0
+    log.faultEnded("collector.remote", "the folder of remote configuration is sound again")
+  }
+
   private func take(_ changed: [RemoteNamespace], _ removed: [RemoteNamespace]) throws(SQLiteError) {
-    let next = max(updateTime + 1, time.unixMilliseconds)
+    let next = Self.count(after: updateTime, now: time.unixMilliseconds)
     try Self.write(changed, removed, at: next, number: number + 1, to: connection)
     (updateTime, number) = (next, number + 1)
+    rollouts.mayBeDone = true
   }
 
   /// The differences between the files and the database.
@@ -200,12 +240,11 @@ actor RemoteConfigurationStore {
     return (files.filter { served[$0.name] != $0 }, removed)
   }
 
-  private static func write(
+  static func write(
     _ changed: [RemoteNamespace], _ removed: [RemoteNamespace], at time: Int64, number: Int64,
     to connection: SQLiteConnection
   ) throws(SQLiteError) {
     let replace = try connection.prepare("REPLACE INTO entries VALUES (:namespace, :entry, :is_removed, :time)")
-    let note = try connection.prepare("REPLACE INTO facts VALUES (:key, :value)")
     try connection.transaction { () throws(SQLiteError) in
       for entry in changed + removed {
         replace.bind(":namespace", entry.name.text)
@@ -214,11 +253,16 @@ actor RemoteConfigurationStore {
         replace.bind(":time", time)
         try replace.run()
       }
-      for (key, value) in [("update_time", time), ("version", number)] {
-        note.bind(":key", key)
-        note.bind(":value", value)
-        try note.run()
-      }
+      try note(["update_time": time, "version": number], to: connection)
+    }
+  }
+
+  static func note(_ facts: [String: Int64], to connection: SQLiteConnection) throws(SQLiteError) {
+    let note = try connection.prepare("REPLACE INTO facts VALUES (:key, :value)")
+    for (key, value) in facts {
+      note.bind(":key", key)
+      note.bind(":value", value)
+      try note.run()
     }
   }
 

@@ -56,7 +56,7 @@ struct RemoteConfigurationStoreTests {
     func ask(_ store: RemoteConfigurationStore, since: Int64?, publicKey: [UInt8]? = nil) async throws -> RemoteDocument
     {
       time.advance(by: .seconds(1))
-      let body = try await store.answer(since: since).body
+      let body = try await store.answer(to: "d", since: since).body
       return try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: publicKey))
     }
   }

@@ -17,15 +17,20 @@ extension PageAPI {
     guard let remote = collector.remote else {
       return Self.json([
         "served": false, "summary": .null, "namespaces": [], "versions": [], "devices": [], "next": .null,
+        "candidate": .null, "rollout": .null, "history": [],
       ])
     }
     let page = try await remote.devices.page(
       after: request.http.parameter("after") ?? "", failedOnly: request.http.parameter("failed") == "true",
       limit: limit)
+    let active = await remote.store.rollouts.active
+    let described = try await described(active, remote.devices)
     return Self.json([
-      "served": true, "summary": await configurationSummary(),
+      "served": true, "candidate": try await candidate(remote.store), "rollout": described,
+      "history": Self.history(await remote.store.rollouts.events), "summary": await configurationSummary(),
       "namespaces": .array(try await remote.store.served()), "versions": .array(try await remote.devices.versions()),
-      "devices": .array(page), "next": page.count == limit ? page.last?["device"] ?? .null : .null,
+      "devices": .array(page.map { Self.marked($0, active) }),
+      "next": page.count == limit ? page.last?["device"] ?? .null : .null,
     ])
   }
 }
