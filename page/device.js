@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { bars, legend } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
-import { go, link, rangePicker, times } from "./route.js";
+import { go, link, narrow, rangePicker, times } from "./route.js";
 import { oneLine, tree } from "./tree.js";
 
 const ACCOUNTS = [["stored", "Stored"], ["waiting", "Waiting"], ["delivered", "Delivered"], ["expired", "Expired"], ["evicted", "Evicted"], ["cleared", "Cleared"], ["dead", "Dead"], ["removed", "Removed"]];
@@ -60,7 +60,7 @@ export async function device({ query, signal }) {
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (range) => go("/device", { id, range }))),
     facts(found), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
     section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d" }))],
-      chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time.`)),
+      chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. `, narrow(chart.readSince))),
     section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),
       h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. Rows that wait, or were delivered after that packet was made, are not in its accounts yet.")]),
     section("Crashes", groups.groups.length === 0 ? h("p", { class: "quiet" }, "This device sent no crash.") : table("Crashes", [

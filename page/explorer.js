@@ -4,7 +4,7 @@ import { address, get } from "./api.js";
 import { bars, groupName, legend, lines } from "./chart.js";
 import { empty, h, newID, note, section, table } from "./dom.js";
 import { brief, bytes, count, real, time } from "./format.js";
-import { go, link, rangePicker, times } from "./route.js";
+import { go, link, narrow, rangePicker, times } from "./route.js";
 import { condition, oneLine, tree } from "./tree.js";
 
 const FILTERS = ["namespace", "type", "device", "kind", "meta"];
@@ -137,7 +137,7 @@ function numberSection(data, all, set) {
     : [lines(`${figure} of ${all.key}`, data, figure), legend(data.groups),
       table("Figures", [{ title: all.by ? all.by : "Reports", wide: true, cell: (row) => groupName(row.group) === "(none)" && !all.by ? "all" : groupName(row.group) }, { title: "Count", number: true, cell: (row) => count(row.count) },
         ...["avg", "min", "p50", "p95", "max"].map((name) => ({ title: name, number: true, cell: (row) => real(row[name]) }))], rows)],
-  data.readSince && note("warn", `Numbers before ${time(data.readSince)} were not read in time. Choose a shorter time or a type.`));
+  data.readSince && note("warn", `Numbers before ${time(data.readSince)} were not read in time. Choose a shorter time or a type. `, narrow(data.readSince)));
 }
 
 export async function explorer({ query, signal }) {
@@ -158,6 +158,6 @@ export async function explorer({ query, signal }) {
       field("Chart the numbers of", h("input", { id: "chart-key", value: all.key ?? "", placeholder: "a field, as ms", spellcheck: "false", autocomplete: "off", onchange: (event) => set({ key: event.target.value.trim() }) }))),
     section(`${brief(chart.total)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time matches.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
       legend(chart.groups, by === "type" ? (type) => link("/explorer", { ...all, type }) : null)],
-    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time, or a type or device.`)),
+    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time, or a type or device. `, narrow(chart.readSince))),
     numbers && numberSection(numbers, all, set), reportSection(page, filter, all, pick));
 }

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { bars, legend, sparkline } from "./chart.js";
 import { definition, empty, h, note, section, table } from "./dom.js";
 import { ago, brief, count, span, time } from "./format.js";
-import { go, link, rangePicker, times } from "./route.js";
+import { go, link, narrow, rangePicker, times } from "./route.js";
 
 const LOST = [["expired", "were too old"], ["evicted", "made room"], ["cleared", "were cleared by an update"], ["dead", "are dead letters"], ["removed", "were removed"]];
 
@@ -97,6 +97,6 @@ export async function fleet({ query, signal, again }) {
     section("Reports by type", chart.total === 0
       ? empty("No report in this time.", "Choose a longer time, or look whether devices are held: prismctl explain NAMESPACE says why.")
       : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, range: query.get("range") }))],
-    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time.`)),
+    chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time. `, narrow(chart.readSince))),
     crashSection(groups), deviceSection(devices, query, summary.now), h("div", { class: "columns" }, collectorSection(summary)));
 }

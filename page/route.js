@@ -42,3 +42,11 @@ export function rangePicker(query, standard, onChange) {
       query.get("since") && h("option", { value: "", selected: true }, "as chosen"),
       RANGES.map(([name, title]) => h("option", { value: name, selected: name === chosen }, `last ${title}`))));
 }
+
+/** A way from an answer that is cut to one that is whole: the same view, from the time on that was read. */
+export function narrow(since) {
+  const { path, query } = current();
+  const parameters = {};
+  for (const name of new Set(query.keys())) parameters[name] = query.getAll(name);
+  return h("a", { href: link(path, { ...parameters, range: "", since: String(since), until: String(Date.now()) }) }, "Show from then on");
+}

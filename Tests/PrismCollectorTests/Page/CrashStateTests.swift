@@ -86,7 +86,7 @@ struct CrashStateTests {
     #expect(try await Self.groups(rig).first?["state"] == "regressed")
   }
 
-  @Test("a change is a line of the log with who and what; a viewer changes nothing, nor does a session without its token")
+  @Test("a change is a line of the log with who and what; viewers, and sessions without their token, change nothing")
   func rights() async throws {
     let rig = try PageRig()
     let path = "/api/v1/crashes/\(try await Self.begin(rig))/state"

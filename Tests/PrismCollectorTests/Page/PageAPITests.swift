@@ -1,5 +1,8 @@
+import PrismBase
 import PrismHTTP
 import PrismProtocol
+import PrismTestSupport
+import Synchronization
 import Testing
 
 @testable import PrismCollector
@@ -88,6 +91,25 @@ struct PageAPITests {
     #expect(!rest.headers.contains { $0.name == "Prism-Next" })
   }
 
+  @Test("an export that takes long ends in time, and the next one goes on behind it")
+  func exportInTime() async throws {
+    let rig = try PageRig(time: HurriedTime())
+    for part in 0..<5 {
+      _ = try await rig.collector.store.take(StoreRig.packet(Array(part * 1000..<(part + 1) * 1000)))
+    }
+    var (ids, parts, before) = ([Substring](), 0, "")
+    repeat {
+      let answer = await rig.ask("/export", [("before", before), ("format", "csv")])
+      ids += String(decoding: answer.body, as: UTF8.self).split(separator: "\r\n").dropFirst().compactMap {
+        $0.split(separator: ",").first
+      }
+      before = answer.headers.first { $0.name == "Prism-Next" }?.value ?? ""
+      parts += 1
+    } while !before.isEmpty
+    #expect(ids.map { Int($0) } == (1...5000).reversed().map { $0 })
+    #expect(parts > 1, "its time was up before its end")
+  }
+
   @Test(
     "a table program takes no text of a report for a formula",
     arguments: [
@@ -151,4 +173,19 @@ struct PageAPITests {
     await #expect(throws: CollectorRefusal.self) { try await nest(ReadGate.questionsMax) }
     #expect(try await nest(1) == 1)
   }
+}
+
+/// Each look at the clock takes a second.
+private final class HurriedTime: TimeSource {
+  private let seconds = Mutex<Int64>(0)
+  private let base = ManualTime()
+
+  var unixMilliseconds: Int64 { base.unixMilliseconds }
+  var uptime: Duration {
+    seconds.withLock { seconds in
+      seconds += 1
+      return .seconds(seconds)
+    }
+  }
+  func sleep(until deadline: Duration) async throws { try await base.sleep(until: deadline) }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import PrismBase
 import PrismHTTP
 import PrismProtocol
 
@@ -9,7 +10,8 @@ struct PageRig {
   let rig = StoreRig()
   let collector: Collector
 
-  init(hasTokens: Bool = true) throws {
+  /// - Parameter time: nil: the rig's.
+  init(hasTokens: Bool = true, time: (any TimeSource)? = nil) throws {
     for name in ["sender", "viewer", "operator"] {
       try "\(name)\n".write(toFile: rig.path + "/\(name)s", atomically: true, encoding: .utf8)
     }
@@ -18,7 +20,7 @@ struct PageRig {
     if hasTokens {
       (options.readerTokenFile, options.operatorTokenFile) = (rig.path + "/viewers", rig.path + "/operators")
     }
-    collector = try Collector(options, time: rig.time, log: rig.log)
+    collector = try Collector(options, time: time ?? rig.time, log: rig.log)
   }
 
   static func request(

@@ -11,6 +11,23 @@ struct SQLiteGrouping {
     (self.filter, self.grouping, conditions) = (filter, grouping, SQLiteConditions(filter))
   }
 
+  /// Whether the word of a report is a number: that of its type or its stream, or 0.
+  var isByNumber: Bool { if case .meta = grouping.key { false } else { true } }
+
+  /// The bucket and the word of each report.
+  func words(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement {
+    let statement = try connection.prepare("SELECT \(bucket), \(word) \(source) WHERE \(wanted)")
+    bind(statement)
+    return statement
+  }
+
+  /// Finds the name of the word `:word`; nil: it has no name.
+  func name(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement? {
+    guard !names.isEmpty else { return nil }
+    return try connection.prepare("SELECT \(name) FROM (SELECT :word AS word) q \(names)")
+  }
+
+  /// By a field of the meta.
   func counts(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement {
     let statement = try connection.prepare(
       """

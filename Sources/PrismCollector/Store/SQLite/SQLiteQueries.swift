@@ -104,7 +104,17 @@ actor SQLiteQueries: ReportQueries {
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
     guard filter.ids != nil else { return [] }
     return try read { connection throws(SQLiteError) in
-      let statement = try SQLiteGrouping(filter, grouping).counts(connection)
+      let question = SQLiteGrouping(filter, grouping)
+      if question.isByNumber {
+        var counting = SQLiteCounting()
+        try counting.read(try question.words(connection))
+        let name = try question.name(connection)
+        return try counting.named(bucket: grouping.bucketMilliseconds) { (word) throws(SQLiteError) in
+          name?.bind(":word", word)
+          return try name?.firstText() ?? ""
+        }
+      }
+      let statement = try question.counts(connection)
       var counts: [ReportCount] = []
       try statement.forEachRow(of: CountColumn.self) { row in
         counts.append(ReportCount(time: row.int64(.time), group: row.text(.name), count: row.int(.number)))
