@@ -2,7 +2,6 @@ public import PrismBase
 import PrismHTTP
 import PrismPacket
 import PrismProtocol
-import PrismSQLite
 
 /// The receiver: takes packets, decodes them, deduplicates and orders them, stores their reports, and only then answers with
 /// the receipt (docs/collector.md). The model for a backend in another language.
@@ -33,11 +32,6 @@ public final class Collector: Sendable {
     return try SQLiteDeviceStore(folder: options.state)
   }
 
-  private static func crashStateStore(_ options: CollectorOptions) throws(SQLiteError) -> any CrashStateStore {
-    if let target = options.store { return PostgreSQLCrashStateStore(target) }
-    return try SQLiteCrashStateStore(folder: options.state)
-  }
-
   private static func store(
     _ options: CollectorOptions, _ time: any TimeSource, _ log: Logger
   ) throws -> any PacketStore {
@@ -58,8 +52,7 @@ public final class Collector: Sendable {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
     openers = PacketOpeners(options, counts)
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
-    let page = PageState(crashStates: try Self.crashStateStore(options))
-    access = CollectorAccess(options, page: page, time: time, log: log)
+    access = CollectorAccess(options, page: try PageState(options), time: time, log: log)
     devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)
     refusals = RefusalLog(time: time, log: log)
     remote = try options.remote.map {

@@ -38,13 +38,13 @@ enum PageRoutes {
       try await api.tail(request)
     },
     PageRoute(.get, "/crashes", .viewer, ["namespace", "device", "since", "state", "limit"]) {
-      api, request throws(CollectorRefusal) in try await api.crashes(request)
+      api, request throws(CollectorRefusal) in try await CrashAPI(api: api).crashes(request)
     },
     PageRoute(.get, "/crashes/{fingerprint}") { api, request throws(CollectorRefusal) in
-      try await api.crash(request)
+      try await CrashAPI(api: api).crash(request)
     },
     PageRoute(.post, "/crashes/{fingerprint}/state", .operator) { api, request throws(CollectorRefusal) in
-      try await api.changeCrash(request)
+      try await CrashAPI(api: api).changeCrash(request)
     },
     PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.records(request)
@@ -53,7 +53,7 @@ enum PageRoutes {
       api, request throws(CollectorRefusal) in try await api.configuration(request)
     },
     PageRoute(.post, "/configuration/rollout", .operator) { api, request throws(CollectorRefusal) in
-      try await api.changeRollout(request)
+      try await RolloutAPI(api: api).changeRollout(request)
     },
   ]
 }

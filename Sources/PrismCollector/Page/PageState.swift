@@ -1,4 +1,5 @@
 import PrismBase
+import PrismSQLite
 import Synchronization
 
 /// The state that all readers of the page share.
@@ -11,7 +12,13 @@ final class PageState: Sendable {
   let crashStates: any CrashStateStore
   private let state = Mutex((tails: 0, isClosed: false))
 
-  init(crashStates: any CrashStateStore) { self.crashStates = crashStates }
+  init(_ options: CollectorOptions) throws(SQLiteError) {
+    if let target = options.store {
+      crashStates = PostgreSQLCrashStateStore(target)
+    } else {
+      crashStates = try SQLiteCrashStateStore(folder: options.state)
+    }
+  }
 
   /// The collector stops: tails end.
   func close() { state.withLock { $0.isClosed = true } }

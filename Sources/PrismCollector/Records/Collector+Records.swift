@@ -30,10 +30,10 @@ extension RecordFilter {
     namespace = request.parameter("namespace").flatMap { NamespaceName($0) }
     table = request.parameter("table").flatMap { RecordTableName($0) }
     guard namespace != nil || (device != nil && request.parameter("namespace") == nil) else {
-      throw CollectorRefusal(400, "namespace must be the name of a namespace; only a device's records need none")
+      throw CollectorRefusal(400, "namespace must be the name of a namespace; leave it out only with a device")
     }
     guard table != nil || (device != nil && request.parameter("table") == nil) else {
-      throw CollectorRefusal(400, "table must be the name of a table of records; only a device's records need none")
+      throw CollectorRefusal(400, "table must be the name of a table of records; leave it out only with a device")
     }
     if let text = request.parameter("id") {
       guard let id = RecordID(text) else { throw CollectorRefusal(400, "id must be that of a record") }

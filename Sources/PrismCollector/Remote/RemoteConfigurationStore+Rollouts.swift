@@ -3,7 +3,7 @@ import PrismConfig
 import PrismProtocol
 import PrismSQLite
 
-/// What an operator does with a rollout.
+/// A step of an operator in a rollout.
 enum RolloutChange: Sendable, Equatable {
   case start(Rollout.Reach)
   case widen(Rollout.Reach)

@@ -24,7 +24,7 @@ struct Rollout: Sendable, Equatable {
 
     /// 0 to 100.
     var percent = 0
-    /// Ids of devices, in which `*` stands for any characters.
+    /// Ids of devices, in which `*` is any characters.
     var groups: [String] = []
 
     func includes(_ device: String, of rollout: Int64) -> Bool {

@@ -42,7 +42,7 @@ struct RolloutTable {
   private static func list(_ text: String) -> [JSONValue] { (try? JSONValue(parsing: text))?.array ?? [] }
 
   /// Adds an event, with the entries of a rollout that begins; within a transaction.
-  /// - Returns: the time of the newest event that is forgotten; nil: none is.
+  /// - Returns: the time of the newest event that is forgotten; nil: all are kept.
   mutating func add(
     _ event: Rollout.Event, _ begun: [RemoteNamespace]?, to connection: SQLiteConnection
   ) throws(SQLiteError) -> Int64? {

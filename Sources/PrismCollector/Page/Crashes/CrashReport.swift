@@ -10,7 +10,8 @@ struct CrashReport: Sendable {
   var firstRow: Int64
   let receivedTime: Int64
   let device: String, namespace: String, reportID: String
-  let app: String, version: String
+  /// The app with its version.
+  let versionName: String
   let reason: String
   var frames: [String]
   let fingerprint: CrashFingerprint
@@ -21,16 +22,13 @@ struct CrashReport: Sendable {
     (reportID, firstRow) = (stored.reportID, stored.id)
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
-    (app, version) = (word(["APP_NAME"]), word(["APP_VERSION"]))
+    versionName = [word(["APP_NAME"]), word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")
     let whole = word(["reason", "signal", "exception", "error", "message"])
     reason = String(decoding: whole.prefix { $0 != "\n" }.utf8.prefix(Self.reasonBytesMax), as: UTF8.self)
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     (hasFrames, hasPayload) = (!frames.isEmpty, stored.payload != nil)
     fingerprint = CrashFingerprint(type: stored.type, reason: reason, frames: frames)
   }
-
-  /// The app with its version.
-  var versionName: String { [app, version].filter { !$0.isEmpty }.joined(separator: " ") }
 
   /// Whether this row of a report is to be grouped rather than the other one.
   func saysMore(than other: CrashReport) -> Bool {

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// What an operator said about a group of crashes. A group without one is open.
+/// An operator's word about a group of crashes. A group without one is open.
 struct CrashState: Sendable, Equatable {
   enum Condition: String, Sendable, CaseIterable {
     case open, resolved

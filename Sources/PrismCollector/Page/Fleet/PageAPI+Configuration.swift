@@ -24,12 +24,13 @@ extension PageAPI {
       after: request.http.parameter("after") ?? "", failedOnly: request.http.parameter("failed") == "true",
       limit: limit)
     let active = await remote.store.rollouts.active
-    let described = try await described(active, remote.devices)
+    let rollouts = RolloutAPI(api: self)
+    let described = try await rollouts.described(active, remote.devices)
     return Self.json([
-      "served": true, "candidate": try await candidate(remote.store), "rollout": described,
-      "history": Self.history(await remote.store.rollouts.events), "summary": await configurationSummary(),
+      "served": true, "candidate": try await rollouts.candidate(remote.store), "rollout": described,
+      "history": RolloutAPI.history(await remote.store.rollouts.events), "summary": await configurationSummary(),
       "namespaces": .array(try await remote.store.served()), "versions": .array(try await remote.devices.versions()),
-      "devices": .array(page.map { Self.marked($0, active) }),
+      "devices": .array(page.map { RolloutAPI.marked($0, active) }),
       "next": page.count == limit ? page.last?["device"] ?? .null : .null,
     ])
   }

@@ -2,8 +2,12 @@ import PrismBase
 import PrismHTTP
 import PrismProtocol
 
-// Crashes, grouped by their fingerprint.
-extension PageAPI {
+/// Answers the API about crashes, grouped by their fingerprint.
+struct CrashAPI {
+  let api: PageAPI
+
+  private var collector: Collector { api.collector }
+
   /// The words of `state`: conditions, and those that need somebody.
   private enum Wanted: String, CaseIterable {
     case open, resolved, regressed, unresolved
@@ -17,14 +21,14 @@ extension PageAPI {
 
   private func crashIndex() async throws(CollectorRefusal) -> (index: CrashIndex, isWhole: Bool) {
     let (index, store, time) = (collector.access.page.crashes, collector.store, collector.time)
-    let isWhole = try await ask { () throws(StoreFailure) in try await index.refresh(store, time: time) }
+    let isWhole = try await api.ask { () throws(StoreFailure) in try await index.refresh(store, time: time) }
     return (index, isWhole)
   }
 
   /// The states by fingerprint, once those of resolved groups that came again are noted.
   private func states(_ groups: [String: CrashGroup]) async throws(CollectorRefusal) -> [String: CrashState] {
     let (store, now) = (collector.access.page.crashStates, collector.time.unixMilliseconds)
-    return try await ask { [log = collector.log] () throws(StoreFailure) in
+    return try await api.ask { [log = collector.log] () throws(StoreFailure) in
       var states: [String: CrashState] = [:]
       for var state in try await store.all() {
         if state.condition == .resolved, let group = groups[state.fingerprint], group.isBack(after: state) {
@@ -62,7 +66,7 @@ extension PageAPI {
         && (device.isEmpty || group.devices[device] != nil)
         && wanted?.includes(states[group.fingerprint]?.condition ?? .open) != false
     }.sorted { ($1.lastTime, $0.fingerprint) < ($0.lastTime, $1.fingerprint) }
-    return Self.json([
+    return PageAPI.json([
       "since": .int(since), "until": .int(now), "isWhole": .bool(isWhole), "leftOut": .int(await index.leftOut),
       "total": .int(groups.count),
       "groups": .array(
@@ -91,14 +95,14 @@ extension PageAPI {
     let members = (details.object ?? []).map { member in
       member.key == "group" ? JSONValue.Member("group", Self.described(member.value, state)) : member
     }
-    return Self.json(.object(members))
+    return PageAPI.json(.object(members))
   }
 
   // MARK: Changing
 
   /// `POST /crashes/{fingerprint}/state` with `{"state": "resolved", "build": …}` or `{"state": "open"}`.
   func changeCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let body = try Self.body(request, known: ["state", "build"])
+    let body = try PageAPI.body(request, known: ["state", "build"])
     let condition = body["state"]?.string.flatMap { CrashState.Condition(rawValue: $0) }
     guard let condition, condition != .regressed else {
       throw CollectorRefusal(400, "state: must be resolved or open")
@@ -115,11 +119,11 @@ extension PageAPI {
       state.builds = group.versions.keys.sorted()
     }
     let store = collector.access.page.crashStates
-    try await ask { [state] () throws(StoreFailure) in try await store.put(state) }
-    note(
+    try await api.ask { [state] () throws(StoreFailure) in try await store.put(state) }
+    api.note(
       request.reader, did: condition == .resolved ? "resolved a crash" : "reopened a crash",
       to: group.fingerprint + (state.build.map { " in " + $0 } ?? ""), from: request.http)
-    return Self.json(Self.described(.object([.init("fingerprint", .string(group.fingerprint))]), state))
+    return PageAPI.json(Self.described(.object([.init("fingerprint", .string(group.fingerprint))]), state))
   }
 
   private static func build(_ value: JSONValue?) throws(CollectorRefusal) -> String? {

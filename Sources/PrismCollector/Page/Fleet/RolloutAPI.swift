@@ -2,8 +2,10 @@ import PrismConfig
 import PrismHTTP
 import PrismProtocol
 
-// Rollouts of remote configuration.
-extension PageAPI {
+/// Answers the API about rollouts of remote configuration.
+struct RolloutAPI {
+  let api: PageAPI
+
   private static let historyMax = 50
   private static let groupBytesMax = 128
 
@@ -54,10 +56,10 @@ extension PageAPI {
 
   /// `POST /configuration/rollout` with `{"action": …}`; `start` and `widen` take `percent` and `groups`.
   func changeRollout(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    guard let remote = collector.remote else {
+    guard let remote = api.collector.remote else {
       throw CollectorRefusal(409, "this collector serves no remote configuration; remoteConfig names its folder")
     }
-    let body = try Self.body(request, known: ["action", "percent", "groups"])
+    let body = try PageAPI.body(request, known: ["action", "percent", "groups"])
     guard let action = body["action"]?.string.flatMap({ Action(rawValue: $0) }) else {
       let words = Action.allCases.map(\.rawValue).joined(separator: ", ")
       throw CollectorRefusal(400, "action: must be one of \(words)")
@@ -72,11 +74,11 @@ extension PageAPI {
     }
     let rollout = try await remote.store.change(change, by: request.reader?.name ?? "")
     let reach = rollout.event.reach
-    note(
+    api.note(
       request.reader, did: "rollout: \(action.rawValue)",
       to: "\(rollout.id), \(rollout.event.state.rawValue), \(reach.percent) %, \(reach.groups.joined(separator: " "))",
       from: request.http)
-    return Self.json(try await described(rollout, remote.devices))
+    return PageAPI.json(try await described(rollout, remote.devices))
   }
 
   private static func reach(_ body: JSONValue) throws(CollectorRefusal) -> Rollout.Reach {
@@ -86,11 +88,12 @@ extension PageAPI {
     var groups: [String] = []
     for value in body["groups"]?.array ?? [] {
       guard let text = value.string, (1...groupBytesMax).contains(text.utf8.count),
-        text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        text.utf8.allSatisfy({ (UInt8(ascii: "!")...UInt8(ascii: "~")).contains($0) })
       else {
         throw CollectorRefusal(
           400,
-          "groups: must be ids of devices, 1 to \(groupBytesMax) visible ASCII characters, in which * stands for any")
+          "groups: must be ids of devices, 1 to \(groupBytesMax) visible ASCII characters, in which * is any characters"
+        )
       }
       if !groups.contains(text) { groups.append(text) }
     }
