@@ -106,6 +106,7 @@ final class Daemon: Sendable {
         let foreign = counters.foreignProtocols.map { ("foreign \($0.key.rawValue)", $0.value) }
         return Dictionary(uniqueKeysWithValues: counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign)
       }, process: { .current() })
+    await metrics.show(StatusPages(handler))
     await control.start { handler.handle($0, from: $1) }
     await reloader.tellReady()
     await remote.start()

@@ -4,7 +4,7 @@ public import PrismEngine
 public import PrismHTTP
 import PrismProtocol
 
-/// Serves `/metrics`, `/healthz` and `/readyz` (docs/metrics.md). Costs nothing until it listens.
+/// Serves `/metrics`, `/healthz`, `/readyz` and the pages for people (docs/metrics.md). Costs nothing until it listens.
 public actor MetricsServer {
   /// The sources of the pages.
   public struct Sources: Sendable {
@@ -36,8 +36,12 @@ public actor MetricsServer {
   private var isAskingStore = false
   private var askers: [Int: CheckedContinuation<StoreFigures?, Never>] = [:]
   private var lastAsker = 0
+  private var status = StatusAnswers()
 
   public init(_ sources: Sources, log: Logger) { (self.sources, self.log) = (sources, log) }
+
+  /// Shows the status to people from now on.
+  public func show(_ pages: StatusPages) { status.show(pages) }
 
   /// The port on which it listens; 0 if it does not listen.
   public var port: UInt16 { server?.port ?? 0 }
@@ -80,16 +84,29 @@ public actor MetricsServer {
   // MARK: Pages
 
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
-    guard ["/metrics", "/healthz", "/readyz"].contains(request.path) else {
-      return .refusal(404, "there is nothing at this path; try /metrics, /healthz or /readyz")
+    guard (["/metrics", "/healthz", "/readyz"] + StatusAnswers.paths).contains(request.path) else {
+      return .refusal(404, "there is nothing at this path; try /, /metrics, /healthz or /readyz")
     }
     guard request.method == .get else { return .refusal(405, "only GET is for this path", headers: [("Allow", "GET")]) }
     switch request.path {
     case "/metrics":
       return HTTPResponse(status: 200, contentType: MetricsText.contentType, text: await page())
     case "/readyz": return await readiness()
+    case "/": return await statusPage(request)
+    case "/doctor":
+      if let refusal = status.refusal(request) { return refusal }
+      return StatusAnswers.html(await status.check(now: SystemTime().uptime)?.value ?? "")
+    case let path where StatusAnswers.paths.contains(path): return StatusAnswers.file(path)
     default: return HTTPResponse(status: 200, contentType: "text/plain; charset=utf-8", text: "ok\n")
     }
+  }
+
+  private func statusPage(_ request: HTTPRequest) async -> HTTPResponse {
+    if let refusal = status.refusal(request) { return refusal }
+    guard await storeFigures() != nil, let pages = status.pages else {
+      return StatusAnswers.html(StatusPages.silentStore(), status: 503)
+    }
+    return StatusAnswers.html(await pages.status())
   }
 
   private func page() async -> String {

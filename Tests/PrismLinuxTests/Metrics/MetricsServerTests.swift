@@ -101,7 +101,7 @@ struct MetricsServerTests {
   @Test("other paths and methods are refused with a word on what there is")
   func refusals() async throws {
     let (server, engine) = try await server()
-    #expect(await get("/", of: server).status == 404)
+    #expect(await get("/nowhere", of: server).status == 404)
     let post = await server.answer(HTTPRequest(method: .post, path: "/metrics", peer: Self.peer))
     #expect(post.status == 405 && post.headers.contains { $0 == ("Allow", "GET") })
     await engine.stop()
