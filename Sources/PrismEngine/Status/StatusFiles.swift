@@ -31,7 +31,7 @@ public enum StatusFiles {
     .sending { color: var(--good); background: var(--good-paper); }
     .waiting { color: var(--warn); background: var(--warn-paper); }
     .held { color: var(--bad); background: var(--bad-paper); }
-    .flow { display: flex; flex-wrap: wrap; gap: .5rem; padding: 0; list-style: none; }
+    .flow { display: flex; flex-wrap: wrap; gap: .5rem; padding: 0; list-style-type: ""; }
     .flow li { flex: 1 1 7rem; border: 1px solid var(--line); border-radius: 6px; padding: .5rem .8rem; color: var(--soft); }
     .flow b { display: block; font-size: 1.3rem; color: var(--ink); font-variant-numeric: tabular-nums; }
     .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }

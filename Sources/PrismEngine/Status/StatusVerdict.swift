@@ -39,8 +39,8 @@ struct StatusVerdict: Sendable, Equatable {
     } else {
       light = .sending
       let rows = status.namespaces.reduce(0) { $0 + $1.value.unsentRows }
-      sentence =
-        rows == 0 ? "Sending: nothing waits." : "Sending: \(rows) \(rows == 1 ? "row is" : "rows are") on their way."
+      let words = rows == 1 ? "1 row is on its way" : "\(rows) rows are on their way"
+      sentence = "Sending: \(rows == 0 ? "nothing waits" : words)."
     }
   }
 

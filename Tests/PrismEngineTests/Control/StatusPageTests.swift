@@ -19,7 +19,7 @@ struct StatusPageTests {
 
   private static let cases: [Case] = [
     (report { _, _ in }, [], "sending", "Sending: nothing waits."),
-    (report { $1.meta.waiting = 1 }, [], "sending", "Sending: 1 row is on their way."),
+    (report { $1.meta.waiting = 1 }, [], "sending", "Sending: 1 row is on its way."),
     (
       report { $1.meta.waiting = 3 }, [.init(namespace: "shop", reason: "the timer", isTimer: true)], "sending",
       "Sending: 3 rows are on their way."
