@@ -49,7 +49,7 @@ struct StatusPageServerTests {
     #expect(await rig.runs { text(await get("/", of: server)).contains("class=\"light held\"") })
     let page = text(await get("/", of: server))
     #expect(page.contains("Held: shop sends nothing, because"))
-    #expect(page.contains("<li><b>6</b> Stored</li>") && page.contains("prismd 1.2.3"))
+    #expect(page.contains("<li><b>3</b> Stored</li>") && page.contains("prismd 1.2.3"))
     await engine.stop()
   }
 
