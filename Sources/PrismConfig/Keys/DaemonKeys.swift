@@ -172,7 +172,7 @@ package enum DaemonKeys {
   private static let operation: [Key] = [
     Key(
       "metrics.listen", .listenAddress, optional: \.metricsListen,
-      "the address that serves `/metrics`, `/healthz` and `/readyz`; a port alone means loopback"),
+      "the address that serves the status page, `/metrics`, `/healthz` and `/readyz`; a port alone means loopback"),
     Key("log.level", .choice, at: \.logLevel, "the least level that is logged"),
     Key("log.format", .choice, at: \.logFormat, "the format of a log line"),
   ]
