@@ -229,7 +229,7 @@ class UpgradeTests(machine.Case):
     def test_3_purge_of_one(self):
         """the purge of the daemon leaves the receiver its configuration and its keys"""
         self.machine.run("apt-get purge --yes prism")
-        self.assertEqual(self.machine.run("ls /etc/prism /etc/prism/keys"), "/etc/prism:\ncollector.yaml\nkeys\n\n/etc/prism/keys:\nmain.key")
+        self.assertEqual(self.machine.run("ls /etc/prism /etc/prism/keys"), "/etc/prism:\ncollector.schema.json\ncollector.yaml\nkeys\n\n/etc/prism/keys:\nmain.key")
         self.machine.run("systemctl restart prism-collector")
         self.assertEqual([report["reportId"] for report in self.machine.reports()], ["before", "after"])
 

@@ -121,6 +121,28 @@ struct ConformanceTests {
     await store.close()
   }
 
+  @Test(
+    "rows with common information come back byte for byte, also beside rows of another session",
+    arguments: StoreRig.Kind.allCases)
+  func common(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let sessions = ["\u{e9}\u{1F600}", "two"].map { name in
+      #""session":"\#(name)","app":"8.12.0","device":"till-9","\\u0000":"\#(String(repeating: "x", count: 80))""#
+    }
+    let packet = try StoreRig.packet(
+      Array(0..<12), members: { $0 == 6 ? nil : #""own":[\#($0),{"a":"},"}],"# + sessions[$0 / 8] })
+    #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    #expect(try await store.take(StoreRig.packet([12, 13], after: packet.id, members: { _ in sessions[0] })) != nil)
+    let found = try await store.page(ReportFilter())
+    #expect(found.prefix(12).map(\.meta) == packet.rows.map { Array(packet.meta($0)) })
+    #expect(found.count == 14)
+    var wanted = ReportFilter()
+    wanted.metas = [try MetaCondition("session=two")]
+    #expect(try await store.numbers(wanted) == [8, 9, 10, 11])
+    await store.close()
+  }
+
   @Test("pages are filtered, limited, and go on behind the last one", arguments: StoreRig.Kind.allCases)
   func pages(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()

@@ -31,6 +31,25 @@ struct PostgreSQLStoreTests {
     for store in stores { await store.close() }
   }
 
+  @Test("common information of a packet's rows is stored once a day, and not again with the next packet")
+  func contexts() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    let common = #""app":"8.12.0","device":"\#(String(repeating: "d", count: 400))""#
+    let first = try StoreRig.packet(Array(0..<50), members: { #""own":\#($0),"# + common })
+    let second = try StoreRig.packet(Array(50..<60), after: first.id, members: { #""own":\#($0),"# + common })
+    for packet in [first, second] { _ = try await store.take(packet) }
+    #expect(try await rig.value("SELECT count(*) FROM contexts") == "1")
+    #expect(try await rig.value("SELECT max(length(meta)) < 100 FROM reports") == "t")
+    #expect(try await rig.value("SELECT count(*) FROM report WHERE meta ->> 'app' = '8.12.0' AND meta ? 'n'") == "60")
+    // Alone, or without enough in common, a row stays whole.
+    _ = try await store.take(StoreRig.packet([60], after: second.id, members: { _ in common }))
+    _ = try await store.take(StoreRig.packet([61, 62], device: "e"))
+    #expect(try await rig.value("SELECT count(*) FROM reports WHERE context IS NULL") == "3")
+    #expect(try await rig.value("SELECT count(*) FROM contexts") == "1")
+    await store.close()
+  }
+
   @Test("a newer schema is refused, and so is a role without rights, with what to do")
   func refusals() async throws {
     let rig = try await PostgreSQLRig()

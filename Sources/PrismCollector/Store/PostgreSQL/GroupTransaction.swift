@@ -8,6 +8,12 @@ struct GroupTransaction {
     COPY reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)
     FROM STDIN (FORMAT binary)
     """
+  /// In the order of their hashes, so that two replicas never wait for each other's rows.
+  private static let noteContexts = """
+    INSERT INTO contexts (day, hash, common)
+    SELECT (now() AT TIME ZONE 'UTC')::date, c.hash, c.common FROM unnest($1::bigint[], $2::text[]) c (hash, common)
+    ORDER BY c.hash ON CONFLICT DO NOTHING
+    """
   private static let chunkBytes = 262_144
 
   /// The database's decision on each packet.
@@ -86,14 +92,15 @@ struct GroupTransaction {
   }
 
   private func store(_ decision: Decision) throws(PostgreSQLError) {
+    let ends = group.indices.map { isCopied($0, decision) ? CommonEnds(group[$0].packet).runs : [] }
+    try noteContexts(ends.flatMap(\.self))
     try connection.beginCopy(Self.copy, by: deadline)
     var rows = CopyRows()
     var next = ReportIDs(blocks: decision.blocks)
     for (index, submission) in group.enumerated() {
-      let letter = decision.letters[index]
-      guard letter == UInt8(ascii: "s") || letter == UInt8(ascii: "b") else { continue }
-      let packet = submission.packet
-      guard packet.records == nil else { continue }
+      guard isCopied(index, decision) else { continue }
+      let (packet, letter) = (submission.packet, decision.letters[index])
+      var runs = ends[index][...]
       let id = packet.delivery.context.packetID.bytes
       for (number, row) in packet.rows.enumerated() {
         rows.begin(columns: 11)
@@ -105,8 +112,10 @@ struct GroupTransaction {
         rows.add(letter == UInt8(ascii: "b"))
         rows.add(packet.bytes[row.type])
         rows.add(packet.bytes[row.reportID])
-        rows.addNull()
-        rows.add(packet.meta(row))
+        if let run = runs.first, number >= run.rows.upperBound { runs.removeFirst() }
+        let run = runs.first.flatMap { $0.rows.contains(number) ? $0 : nil }
+        rows.add(run?.hash)
+        rows.add(packet.meta(row).dropLast(run?.text.count ?? 0))
         if let payload = packet.payload(number) { rows.add(payload) } else { rows.addNull() }
         if rows.count >= Self.chunkBytes { try connection.copy(&rows, by: deadline) }
       }
@@ -114,6 +123,23 @@ struct GroupTransaction {
     rows.end()
     try connection.copy(&rows, by: deadline)
     try connection.endCopy(by: deadline)
+  }
+
+  /// Whether the packet's reports are new.
+  private func isCopied(_ index: Int, _ decision: Decision) -> Bool {
+    let letter = decision.letters[index]
+    return (letter == UInt8(ascii: "s") || letter == UInt8(ascii: "b")) && group[index].packet.records == nil
+  }
+
+  private func noteContexts(_ runs: [CommonEnds.Run]) throws(PostgreSQLError) {
+    guard !runs.isEmpty else { return }
+    let texts = Dictionary(runs.map { ($0.hash, $0.text) }, uniquingKeysWith: { first, _ in first })
+    _ = try connection.query(
+      Self.noteContexts,
+      [
+        Self.array(texts.keys.map { String($0) }),
+        Self.array(texts.values.map { String(decoding: $0, as: UTF8.self) }),
+      ], by: deadline)
   }
 
   /// PostgreSQL's text form of an array.

@@ -58,6 +58,6 @@ struct PostgreSQLGrouping {
   }
 
   private var source: String {
-    "FROM reports r JOIN streams s ON s.id = r.stream\(lateral) WHERE \(conditions.joined(separator: " AND "))"
+    "FROM whole_reports r JOIN streams s ON s.id = r.stream\(lateral) WHERE \(conditions.joined(separator: " AND "))"
   }
 }

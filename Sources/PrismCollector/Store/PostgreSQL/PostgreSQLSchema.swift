@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 6
+  static let version = 7
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -19,6 +19,7 @@ enum PostgreSQLSchema {
   static let migrations = [
     tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
+    wholeReports,
   ]
 
   private static let tables = """
@@ -139,6 +140,20 @@ enum PostgreSQLSchema {
 
     """
   }
+
+  /// A meta ends with its context, if it has one.
+  private static let wholeReports = """
+    CREATE VIEW whole_reports AS
+      SELECT r.received, r.created_time, r.stream, r.packet, r.id, r.chain_broken, r.type, r.report_id,
+        (r.meta || coalesce(c.common, '')) COLLATE "C" AS meta, r.payload
+      FROM reports r LEFT JOIN contexts c ON c.day = (r.received AT TIME ZONE 'UTC')::date AND c.hash = r.context;
+    CREATE OR REPLACE VIEW report AS
+      SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
+        r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken, prism_json(r.meta) AS meta,
+        r.meta AS own_meta, r.payload
+      FROM whole_reports r JOIN streams s ON s.id = r.stream;
+
+    """
 
   private static let views = """
     CREATE VIEW report AS

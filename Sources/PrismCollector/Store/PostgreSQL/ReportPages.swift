@@ -11,7 +11,7 @@ struct ReportPages {
     """
     SELECT r.id, s.device, s.namespace, s.kind::text, r.type, r.report_id, r.created_time,
       (extract(epoch FROM r.received) * 1000)::bigint, r.packet::text, r.chain_broken, r.meta, length(r.payload), \(payload)
-    FROM reports r JOIN streams s ON s.id = r.stream
+    FROM whole_reports r JOIN streams s ON s.id = r.stream
     """
   }
 
