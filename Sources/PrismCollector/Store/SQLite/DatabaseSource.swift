@@ -184,8 +184,10 @@ final class DatabaseSource {
       "SELECT \(list) FROM \(source) WHERE \(id) > :cursor ORDER BY \(id) LIMIT \(limit)")
     statement.bind(":cursor", slice.cursor)
     var count = 0
-    try statement.forEachRow(of: columns) { row in
+    try statement.forEachRow(of: columns) { (row) throws(SQLiteError) in
       count += 1
+      // A damaged tree may lead back, for ever.
+      guard row.int64(key) > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
       slice.cursor = row.int64(key)
       if let found = report(row) { slice.reports.append(found) } else { slice.lost += 1 }
     }
@@ -248,8 +250,8 @@ final class DatabaseSource {
     do {
       let statement = try connection.prepare("SELECT id, length(meta) FROM reports WHERE id >= :id ORDER BY id LIMIT 1")
       statement.bind(":id", id)
-      _ = try statement.hasRow()
-      return false
+      guard let found = try statement.firstInt() else { return false }
+      return found < id
     } catch { return true }
   }
 }
