@@ -116,8 +116,11 @@ public final class SpooledClient: Sendable {
   /// - Returns: whether they are.
   @discardableResult
   public func flush(within deadline: Duration) async -> Bool {
-    await withCheckedContinuation { continuation in
-      queue.async { [self] in
+    // The caller holds the client. With a reference of its own, the job on the queue might be the last one to let go of it,
+    // some time after this returns: then the client would end later than its owner thinks.
+    nonisolated(unsafe) let client = client
+    return await withCheckedContinuation { continuation in
+      queue.async {
         let result = prism_flush(client, deadline.clientMilliseconds)
         continuation.resume(returning: result == PRISM_STORED || result == PRISM_SPOOLED)
       }

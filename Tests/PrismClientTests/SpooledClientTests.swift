@@ -110,6 +110,17 @@ struct SpooledClientTests {
     #expect(found.allSatisfy { !$0.message.isEmpty })
   }
 
+  @Test("after a flush the client ends when its owner lets go of it")
+  func ends() async throws {
+    for _ in 0..<20_000 {
+      var client: SpooledClient? = try SpooledClient(spool: .none)
+      weak let observed = client
+      _ = await client?.flush(within: .zero)
+      client = nil
+      #expect(observed == nil)
+    }
+  }
+
   @Test("what is no report is rejected with a text")
   func rejects() throws {
     let client = try SpooledClient(spool: .none)
