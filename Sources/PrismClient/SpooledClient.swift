@@ -116,8 +116,8 @@ public final class SpooledClient: Sendable {
   /// - Returns: whether they are.
   @discardableResult
   public func flush(within deadline: Duration) async -> Bool {
-    // The caller holds the client. With a reference of its own, the job on the queue might be the last one to let go of it,
-    // some time after this returns: then the client would end later than its owner thinks.
+    // The caller holds the client. A job with a reference of its own may be the last to let go of it, after this returned:
+    // the client would end later than its owner thinks.
     nonisolated(unsafe) let client = client
     return await withCheckedContinuation { continuation in
       queue.async {
