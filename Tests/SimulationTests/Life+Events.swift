@@ -143,7 +143,7 @@ extension Life {
 
   private func requeueDead() throws {
     let letters = try deadLetters()
-    collector.outOfOrder.formUnion(letters.compactMap { collector.refusedAlone[$0.reportID] })
+    collector.outOfOrder.formUnion(letters.flatMap { collector.refusedAlone[$0.reportID] ?? [] })
     note("requeue \(letters.count)")
     let (store, engine) = (incarnation.store, engine)
     _ = stage.perform { () -> Int? in

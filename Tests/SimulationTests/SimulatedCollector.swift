@@ -43,7 +43,7 @@ struct SimulatedCollector {
   var realtime: Set<Int> = []
   /// Numbers of reports that were alone in a packet that was refused, by their ids. These may be dead letters, though
   /// no client got the id.
-  private(set) var refusedAlone: [String: Int] = [:]
+  private(set) var refusedAlone: [String: Set<Int>] = [:]
   /// Reports that wait out of their order, because somebody put them back.
   var outOfOrder: Set<Int> = []
 
@@ -61,7 +61,10 @@ struct SimulatedCollector {
 
   mutating func refused(_ packet: Packet) {
     if !taken.contains(packet.id) { refusedPackets.insert(packet.id) }
-    if packet.reports.count == 1 { refusedAlone[packet.reports[0].reportID] = packet.reports[0].number }
+    if let report = packet.reports.first, packet.reports.count == 1 {
+      // Two users may have given the same id.
+      refusedAlone[report.reportID, default: []].insert(report.number)
+    }
   }
 
   mutating func take(_ packet: Packet, rowsMax: Int) throws -> Verdict {
