@@ -45,6 +45,11 @@ struct ClockBook: Equatable {
     needsWriting = true
   }
 
+  /// The clock is still set as the stamp says, in the same boot.
+  func isPresent(_ stamp: ClockStamp) -> Bool {
+    boots.last.map { $0.id == stamp.bootID && stamp.setting.step(to: $0.setting) == 0 } ?? false
+  }
+
   /// How the time of a row is to be taken.
   /// - Parameter createdTime: milliseconds since 1970, by the clock as it was set at `stamp`.
   func correction(of stamp: ClockStamp, createdTime: Int64) -> ClockCorrection {

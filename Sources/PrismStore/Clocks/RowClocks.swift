@@ -6,30 +6,27 @@ import PrismProtocol
 struct RowClocks {
   private let book: ClockBook
   /// The last stamp, as it is written in the members of a row, and where.
-  private var last: (text: [UInt8], offset: Int, stamp: ClockStamp)?
+  private var last: (text: [UInt8], offset: Int, stamp: ClockStamp, isPresent: Bool)?
 
   init(_ book: ClockBook) { self.book = book }
 
-  /// Members that the packet adds to what the row has in common with others; empty for a row of the present setting.
-  /// - Parameter members: of the row or of its context, without braces.
-  mutating func members(of members: UnsafeRawBufferPointer, createdTime: Int64) -> [UInt8] {
-    guard let stamp = stamp(in: members) else { return [] }
-    return Self.members(book.correction(of: stamp, createdTime: createdTime))
-  }
-
-  private mutating func stamp(in members: UnsafeRawBufferPointer) -> ClockStamp? {
-    if let last, members.dropFirst(last.offset).starts(with: last.text) { return last.stamp }
-    guard let stamp = ClockStamp(members: members) else { return nil }
-    let text = stamp.members
-    last = members.firstRange(of: text).map { (text, $0.lowerBound, stamp) }
-    return stamp
-  }
-
-  private static func members(_ correction: ClockCorrection) -> [UInt8] {
+  /// Members that the packet adds to what a row of this stamp has in common with others.
+  func members(of stamp: ClockStamp, createdTime: Int64) -> [UInt8] {
+    let correction = book.correction(of: stamp, createdTime: createdTime)
     var members: [String] = []
     if correction.isOfEarlierBoot { members.append("\"\(ClockMembers.bootKey)\":\"\(ClockMembers.earlierBoot)\"") }
     if correction.step != 0 { members.append("\"\(ClockMembers.stepKey)\":\"\(correction.step)\"") }
     return Array(members.joined(separator: ",").utf8)
+  }
+
+  /// The stamp in the members of a row or of its context, which are without braces.
+  /// - Returns: nil for a stamp of the present setting, or without one: the time needs no correction.
+  mutating func pastStamp(in members: UnsafeRawBufferPointer) -> ClockStamp? {
+    if let last, members.dropFirst(last.offset).starts(with: last.text) { return last.isPresent ? nil : last.stamp }
+    guard let stamp = ClockStamp(members: members) else { return nil }
+    let (text, isPresent) = (stamp.members, book.isPresent(stamp))
+    last = members.firstRange(of: text).map { (text, $0.lowerBound, stamp, isPresent) }
+    return isPresent ? nil : stamp
   }
 }
 

@@ -10,7 +10,7 @@ struct RowReading {
   private let transaction: StoreTransaction
   private var clocks: RowClocks
   /// The rendering of the row before, which usually is that of the next one too.
-  private var rendering: (type: Int64, context: Int64, value: RowRendering)?
+  private var rendering: (type: Int64, context: Int64, value: RowRendering, pastStamp: ClockStamp?)?
 
   init(_ builder: PacketBuilder, _ queue: QueueID, _ transaction: StoreTransaction) {
     (self.builder, self.queue, self.transaction) = (builder, queue, transaction)
@@ -21,20 +21,21 @@ struct RowReading {
   /// - Returns: false: the packet is closed, and the row is not in it.
   mutating func take(_ stored: StoredRow, _ row: SQLiteRow<StoredRow.Column>) throws(SQLiteError) -> Bool {
     if rendering?.type != stored.type || rendering?.context != stored.context {
-      rendering = try transaction.rendering(of: stored, queue).map { (stored.type, stored.context, $0) }
+      rendering = try transaction.rendering(of: stored, queue).map { value in
+        (stored.type, stored.context, value, value.context.withUnsafeBytes { clocks.pastStamp(in: $0) })
+      }
     }
-    guard StoredRow.isWhole(stored, row), let rendering = rendering?.value else {
+    guard StoredRow.isWhole(stored, row), let (_, _, rendering, pastStamp) = rendering else {
       try damaged.append(read: stored.id)
       return true
     }
-    return try builder.add(stored, rendering, clock: clockMembers(stored, rendering))
+    let stamp = rendering.context.isEmpty ? clocks.pastStamp(in: stored.body) : pastStamp
+    return try builder.add(stored, rendering, clock: stamp.map { clockMembers(stored, $0) } ?? [])
   }
 
   /// A crash that says itself when it was is of an earlier run, whose clock is not known.
-  private mutating func clockMembers(_ row: StoredRow, _ rendering: RowRendering) -> [UInt8] {
-    guard !row.flags.contains(.ownCreateTime) else { return [] }
-    guard !rendering.context.isEmpty else { return clocks.members(of: row.body, createdTime: row.createdTime) }
-    return rendering.context.withUnsafeBytes { clocks.members(of: $0, createdTime: row.createdTime) }
+  private func clockMembers(_ row: StoredRow, _ stamp: ClockStamp) -> [UInt8] {
+    row.flags.contains(.ownCreateTime) ? [] : clocks.members(of: stamp, createdTime: row.createdTime)
   }
 
   /// Reads exactly `members`. Those that are damaged or missing are not in the builder.
