@@ -34,6 +34,7 @@ bootstrap: ## install the Debian packages that are missing, for everything here
 build: ## release binaries, the Swift runtime linked in
 	@scripts/bootstrap build
 	@scripts/build-programs '$(RELEASE)' $(PROGRAMS)
+	@scripts/check-locks $(PROGRAMS:%=$(BINARIES)/%)
 
 install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; PREFIX is /usr/local
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)

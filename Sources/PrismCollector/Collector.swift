@@ -23,7 +23,7 @@ public final class Collector: Sendable {
   /// Opens the store. - Throws: `StateLock.Failure`, `SQLiteError`, `PostgreSQLSetup.Refusal`, `ConfigurationFaults` of the folder
   /// of remote configuration.
   public convenience init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
-    try self.init(options, store: try Self.store(options, time, log), time: time, log: log)
+    try self.init(options, store: try options.packetStore(time, log), time: time, log: log)
   }
 
   /// Where devices are enrolled and revoked: beside the reports.
@@ -32,25 +32,9 @@ public final class Collector: Sendable {
     return try SQLiteDeviceStore(folder: options.state)
   }
 
-  private static func store(
-    _ options: CollectorOptions, _ time: any TimeSource, _ log: Logger
-  ) throws -> any PacketStore {
-    if let target = options.store {
-      var store = PostgreSQLPacketStore.Options(target: target, log: log)
-      (store.retentionDays, store.commitDeadline, store.time) = (options.retentionDays, options.commitDeadline, time)
-      (store.outputLagBytes, store.onLag) = (Int64(options.outputLagBytes), options.onLag)
-      return try PostgreSQLPacketStore(store)
-    }
-    var store = SQLitePacketStore.Options(folder: options.state, log: log)
-    (store.retentionDays, store.time) = (options.retentionDays, time)
-    (store.outputs, store.outputLagBytes) = (options.outputs.map(\.name), Int64(options.outputLagBytes))
-    store.onLag = options.onLag
-    return try SQLitePacketStore(store)
-  }
-
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
-    openers = PacketOpeners(options, counts)
+    openers = PacketOpeners(options, counts, Dictionaries(try options.dictionaryStore(), time: time, log: log))
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
     access = CollectorAccess(options, page: try PageState(options), time: time, log: log)
     devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)
@@ -91,14 +75,15 @@ public final class Collector: Sendable {
       if request.method == .post, let kind { return try await receive(request, kind) }
       switch (request.method, request.path) {
       case (.get, "/prism/config"): return try await configuration(request)
+      case (.get, DictionaryQuestion.path): return try await dictionary(request)
       case (.post, ProbeQuestion.path): return try await probe(request)
       case (.post, Self.enrollPath): return try await enroll(request)
       case (.get, "/healthz"), (.get, "/readyz"): return health(request)
       case (.get, "/metrics"):
         try access.checkLocal(request)
         return await metricsPage()
-      case _ where kind != nil, (_, "/prism/config"), (_, ProbeQuestion.path), (_, Self.enrollPath), (_, "/healthz"),
-        (_, "/readyz"), (_, "/metrics"):
+      case _ where kind != nil, (_, "/prism/config"), (_, DictionaryQuestion.path), (_, ProbeQuestion.path),
+        (_, Self.enrollPath), (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
         throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
       case (_, "/reports"), (_, "/devices"), (_, "/records"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
@@ -120,11 +105,9 @@ public final class Collector: Sendable {
     do throws(CollectorRefusal) {
       if !isCarried { try await access.checkSender(request) }
       let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : time.unixMilliseconds)
-      let device = delivery.context.deviceID
-      if !isCarried { try devices.check(device) }
-      var packet = try await openers.open(delivery, body: request.body) { () async throws(CollectorRefusal) in
-        try await devices.checkProven(device, bytes: isCarried ? nil : request.body.count)
-      }
+      let sender = SenderCheck(devices, delivery, bytes: isCarried ? nil : request.body.count)
+      if !isCarried { try devices.check(sender.device) }
+      var packet = try await openers.open(delivery, body: request.body, sender)
       packet.records = try RecordPacket(packet)
       let (isDuplicate, receipt) = try await store(packet)
       counts.count(
@@ -140,7 +123,7 @@ public final class Collector: Sendable {
           ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
           ("Prism-Accept", PacketEncoding.zstd.rawValue),
           ("Prism-Window", String(PacketQueue.heldOfDeviceMax)),
-        ] + (await versionHeaders()), text: body.text + "\n")
+        ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()), text: body.text + "\n")
     } catch {
       counts.count(
         error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)

@@ -13,6 +13,7 @@ final class CollectorCounts: Sendable {
     var probes: [String: Int] = [:]
     var enrollments: [String: Int] = [:]
     var sealed: [String: Int] = [:]
+    var dictionaries: [String: Int] = [:]
     var gauges: RemoteGauges?
     var service: ServiceGauges?
   }
@@ -53,6 +54,7 @@ final class CollectorCounts: Sendable {
   func countProbe(_ outcome: String) { state.withLock { $0.probes[outcome, default: 0] += 1 } }
   func countEnrollment(_ outcome: String) { state.withLock { $0.enrollments[outcome, default: 0] += 1 } }
   func countSealed(_ outcome: String) { state.withLock { $0.sealed[outcome, default: 0] += 1 } }
+  func countDictionary(_ outcome: String) { state.withLock { $0.dictionaries[outcome, default: 0] += 1 } }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
@@ -89,6 +91,9 @@ final class CollectorCounts: Sendable {
     )
     Self.add(
       state.sealed, "prism_collector_sealed_payloads_total", "Sealed payloads: opened, or kept for want of their key.",
+      to: &page)
+    Self.add(
+      state.dictionaries, "prism_collector_dictionary_questions_total", "Questions for a dictionary, by outcome.",
       to: &page)
     if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text

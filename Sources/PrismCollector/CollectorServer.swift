@@ -86,6 +86,7 @@ extension Collector {
     while !Task.isCancelled {
       refusals.flush()
       let isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
+      if !isMoreDue { await openers.dictionaries?.maintain() }
       // Cancelled: the collector stops.
       do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }
     }

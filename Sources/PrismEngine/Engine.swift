@@ -48,7 +48,8 @@ public actor Engine {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     announcedVersions = versions
     parts = PipelineParts(
-      store: store, output: output ?? HTTPOutput(transport: transport, time: time), network: network,
+      store: store, output: output ?? HTTPOutput(transport: transport, time: time),
+      dictionaries: DictionaryFetch(transport: transport, time: time, random: random, log: log), network: network,
       builder: PacketBuilder(), packetsMax: packetsMax, time: time, random: random, log: log,
       announcements: announcements)
     (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)

@@ -10,22 +10,24 @@ public protocol Transport: Sendable {
   func post(_ request: PostRequest) async -> PostAnswer
 }
 
-/// A request that carries a packet or a probe.
+/// A request that carries a packet, a question or a probe.
 public struct PostRequest: Sendable {
   /// The method of the request.
   public enum Method: Sendable {
     case post
+    /// Without a body, for an answer with one.
+    case get
     /// Without a body, for an answer without one: whether anybody is there.
     case head
   }
 
-  /// POST for a packet, HEAD for a probe.
+  /// POST for a packet, GET for a question, HEAD for a probe.
   public var method = Method.post
   /// The whole address.
   public var url: String
   /// The headers in their order.
   public var headers: [(name: String, value: String)]
-  /// The body; empty for a probe.
+  /// The body; empty for a question and a probe.
   public var body: [UInt8]
   /// Certificates for the connection.
   public var tls = NamespaceConfiguration.TLS()

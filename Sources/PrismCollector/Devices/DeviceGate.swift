@@ -5,7 +5,7 @@ struct DeviceGate: Sendable {
   /// Where devices are enrolled and revoked.
   let store: any DeviceStore
   let admission: DeviceAdmission
-  private let revoked: RevokedDevices
+  let revoked: RevokedDevices
 
   init(_ store: any DeviceStore, _ limits: DeviceLimits, time: any TimeSource, log: Logger) {
     (self.store, revoked) = (store, RevokedDevices(store, time: time, log: log))
@@ -14,11 +14,4 @@ struct DeviceGate: Sendable {
 
   /// Before the work for a packet, by the device that its headers name.
   func check(_ device: String) throws(CollectorRefusal) { try admission.check(device) }
-
-  /// Once the decryption has proved the device: counts the packet, and refuses it from a revoked one.
-  /// - Parameter bytes: nil for a packet that does not count.
-  func checkProven(_ device: String, bytes: Int?) async throws(CollectorRefusal) {
-    if let bytes { admission.count(device, bytes: bytes) }
-    try await revoked.check(device)
-  }
 }

@@ -2,7 +2,6 @@ import PrismBase
 
 /// Devices and tokens in PostgreSQL, for all replicas.
 actor PostgreSQLDeviceStore: DeviceStore {
-  private static let deadline: Duration = .seconds(10)
   private static let deviceColumns =
     "device, key_id, (extract(epoch FROM enrolled) * 1000)::bigint, token, info, "
     + "(extract(epoch FROM revoked) * 1000)::bigint"
@@ -10,11 +9,10 @@ actor PostgreSQLDeviceStore: DeviceStore {
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  private let setup: PostgreSQLSetup
-  private var connection: PostgreSQLConnection?
+  private var session: PostgreSQLSession
 
   /// Connects with the first call.
-  init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
+  init(_ target: PostgreSQLTarget) { session = PostgreSQLSession(target) }
 
   // MARK: Tokens
 
@@ -154,20 +152,11 @@ actor PostgreSQLDeviceStore: DeviceStore {
   /// SQL for a time that is given in milliseconds since 1970.
   private static func time(_ parameter: String) -> String { "to_timestamp(\(parameter)::float8 / 1000)" }
 
-  /// Runs one transaction.
   private func perform<Result>(
     _ body: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Result
   ) throws(DeviceStoreFailure) -> Result {
-    do throws(PostgreSQLSetup.Refusal) {
-      let connection = if let connection { connection } else { try setup.connect() }
-      self.connection = connection
-      let by = Deadline(Self.deadline)
-      do throws(PostgreSQLError) {
-        return try connection.transaction(by: by) { () throws(PostgreSQLError) in try body(connection, by) }
-      } catch {
-        if error.endsConnection { self.connection = nil }
-        throw .failed(error)
-      }
-    } catch { throw DeviceStoreFailure(error.description) }
+    do throws(PostgreSQLSetup.Refusal) { return try session.perform(body) } catch {
+      throw DeviceStoreFailure(error.description)
+    }
   }
 }

@@ -1,44 +1,77 @@
 import PrismBase
+import Synchronization
 
 /// Knows which devices are revoked: read again when 2 s have passed, so that a command counts within 5. Where they can't be
 /// read, those that were read last stay revoked.
-actor RevokedDevices {
+final class RevokedDevices: Sendable {
   private static let interval: Duration = .seconds(2)
+
+  private struct State {
+    var devices: Set<String>?
+    var readAt: Duration?
+    var reading: Task<Void, Never>?
+  }
 
   private let store: any DeviceStore
   private let time: any TimeSource
   private let log: Logger
-  private var devices: Set<String>?
-  private var readAt: Duration?
-  private var reading: Task<Void, Never>?
+  private let state = Mutex(State())
 
   init(_ store: any DeviceStore, time: any TimeSource, log: Logger) {
     (self.store, self.time, self.log) = (store, time, log)
   }
 
+  /// Never waits. - Returns: false if what is known is too old: ask `check`.
+  /// - Throws: 403 for a revoked device.
+  func checkNow(_ device: String) throws(CollectorRefusal) -> Bool {
+    let now = time.uptime
+    let isRevoked = state.withLock { state -> Bool? in
+      guard let devices = state.devices, state.reading == nil, let readAt = state.readAt,
+        now - readAt < Self.interval
+      else { return nil }
+      return devices.contains(device)
+    }
+    if isRevoked == true { throw Self.revoked }
+    return isRevoked != nil
+  }
+
   /// - Throws: 403 for a revoked device, 503 while nothing is known.
   func check(_ device: String) async throws(CollectorRefusal) {
-    if readAt.map({ time.uptime - $0 >= Self.interval }) ?? true {
-      readAt = time.uptime
-      reading = Task { await read() }
+    let now = time.uptime
+    let reading = state.withLock { state in
+      if state.readAt.map({ now - $0 >= Self.interval }) ?? true {
+        state.readAt = now
+        state.reading = Task { await read() }
+      }
+      return state.reading
     }
     await reading?.value
-    guard let devices else {
+    guard let devices = state.withLock({ $0.devices }) else {
       throw CollectorRefusal(503, "the collector can't read which devices are revoked", retryAfterSeconds: 5)
     }
-    if devices.contains(device) {
-      throw CollectorRefusal(403, "the device was revoked; `prism-collector device restore` takes that back")
-    }
+    if devices.contains(device) { throw Self.revoked }
   }
+
+  private static let revoked = CollectorRefusal(
+    403, "the device was revoked; `prism-collector device restore` takes that back")
 
   private func read() async {
     do throws(DeviceStoreFailure) {
-      devices = try await store.revoked()
+      took(try await store.revoked())
       log.faultEnded("collector.revoked", "the revoked devices can be read again")
     } catch {
-      if devices == nil { readAt = nil }
+      took(nil)
       log.fault("collector.revoked", "the revoked devices can't be read", ["cause": error.description])
     }
-    reading = nil
+  }
+
+  /// - Parameter devices: nil: they can't be read.
+  @inline(never)  // scripts/check-locks
+  private func took(_ devices: Set<String>?) {
+    state.withLock { state in
+      if let devices { state.devices = devices }
+      if state.devices == nil { state.readAt = nil }
+      state.reading = nil
+    }
   }
 }

@@ -25,7 +25,7 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var isForGood: Bool {
     switch status {
     case 410, 413: true
-    case 400, 415, 422: code?.isOfConfiguration != true
+    case 400, 415, 422: code != .unknownDictionary && code?.isOfConfiguration != true
     default: false
     }
   }

@@ -46,19 +46,23 @@ final class MemoryBudget: Sendable {
   var usedBytes: Int { state.withLock { bytesMax - $0.freeBytes } }
   var waitingCount: Int { state.withLock { $0.waiting.count } }
 
+  /// Never waits. - Returns: nil if the bytes are not there now, or others wait for theirs.
+  func takeAtOnce(_ bytes: Int) -> Lease? {
+    let isTaken = state.withLock { state in
+      guard state.waiting.isEmpty, bytes <= state.freeBytes else { return false }
+      state.freeBytes -= bytes
+      return true
+    }
+    return isTaken ? Lease(self, bytes: bytes) : nil
+  }
+
   /// Waits until the bytes are there, behind those who came before.
   /// - Returns: nil where too many wait already, or there will never be as much.
   func take(_ bytes: Int) async -> Lease? {
     guard bytes <= bytesMax else { return nil }
-    let isTaken = state.withLock { state -> Bool? in
-      guard state.waiting.isEmpty, bytes <= state.freeBytes else {
-        return state.waiting.count < Self.waitingMax ? false : nil
-      }
-      state.freeBytes -= bytes
-      return true
-    }
-    guard let isTaken else { return nil }
-    if !isTaken { await wait(bytes) }
+    if let lease = takeAtOnce(bytes) { return lease }
+    guard waitingCount < Self.waitingMax else { return nil }
+    await wait(bytes)
     return Lease(self, bytes: bytes)
   }
 

@@ -12,30 +12,54 @@ actor PacketOpener {
 
   private let keys: SenderKeys
   private let sealed: SealedPayloads
+  private let dictionaries: Dictionaries?
   private var readers: [String: PacketReader] = [:]
 
-  init(keys: SenderKeys, sealed: SealedPayloads) { (self.keys, self.sealed) = (keys, sealed) }
+  init(keys: SenderKeys, sealed: SealedPayloads, dictionaries: Dictionaries?) {
+    (self.keys, self.sealed, self.dictionaries) = (keys, sealed, dictionaries)
+  }
 
-  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 503.
-  func decrypt(_ delivery: Delivery, body: [UInt8]) throws(CollectorRefusal) -> PackedPacket {
+  /// A packet on its way: opened, or waiting for something that takes a while.
+  enum Progress: Sendable {
+    case opened(OpenedPacket)
+    /// Its memory has to be waited for, or the check of its sender.
+    case decrypted(PackedPacket)
+  }
+
+  /// Opens the packet in one go, if its sender is known and there is memory for it now.
+  /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 503; 413 over the limits; those
+  ///   of the checks.
+  func open(_ opening: PacketOpening, body: [UInt8]) throws(CollectorRefusal) -> Progress {
+    let packed: PackedPacket
     do throws(PacketError) {
-      return try reader(delivery).decrypt(delivery.headers, body: body, mac: delivery.mac)
+      packed = try reader(opening).decrypt(opening.delivery.headers, body: body, mac: opening.delivery.mac)
     } catch { throw Self.refusal(error) }
+    do throws(CollectorRefusal) {
+      guard try opening.sender?.begin() ?? true, let lease = opening.memory.takeAtOnce(try opening.bytes(of: packed))
+      else { return .decrypted(packed) }
+      return .opened(try unpack(packed, opening, lease))
+    } catch {
+      var refusal = error
+      refusal.sender = opening.delivery.context
+      throw refusal
+    }
   }
 
-  /// - Throws: as `decrypt`; 413 over the limits.
-  func unpack(_ packet: PackedPacket, of delivery: Delivery) throws(CollectorRefusal) -> ReadPacket {
-    do throws(PacketError) { return try reader(delivery).unpack(packet) } catch { throw Self.refusal(error) }
-  }
-
-  /// Puts the common information into the rows, and opens sealed payloads.
-  /// - Throws: 413 for a row that gets too long by it; 422 for a meta that can't be taken; 503 without memory.
-  func merge(
-    _ packet: ReadPacket, of delivery: Delivery, lease: MemoryBudget.Lease
+  /// Unpacks, puts the common information into the rows, and opens sealed payloads.
+  /// - Throws: 400, 413 over the limits; 413 for a row that gets too long; 422 for a meta that can't be taken; 503 without
+  ///   memory.
+  func unpack(
+    _ packed: PackedPacket, _ opening: PacketOpening, _ lease: MemoryBudget.Lease
   ) throws(CollectorRefusal) -> OpenedPacket {
-    let metas: [UInt8]
-    do throws(PacketError) { metas = try packet.metas.mergedText() } catch { throw Self.refusal(error) }
-    let opened = try OpenedPacket(delivery, UnpackedPacket(metas: metas, payloads: packet.payloads), lease: lease)
+    let (read, metas): (ReadPacket, [UInt8])
+    do throws(PacketError) { read = try reader(opening).unpack(packed) } catch { throw Self.refusal(error) }
+    try opening.grow(lease, for: read, packed)
+    let delivery = opening.delivery
+    if delivery.context.kind != .records {
+      dictionaries?.offer(read.metas, delivery, derivesKeys: keys.derives(delivery.keyID))
+    }
+    do throws(PacketError) { metas = try read.metas.mergedText() } catch { throw Self.refusal(error) }
+    let opened = try OpenedPacket(delivery, UnpackedPacket(metas: metas, payloads: read.payloads), lease: lease)
     return try sealed.opened(opened, lease: lease)
   }
 
@@ -49,11 +73,13 @@ actor PacketOpener {
     return CollectorRefusal(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
   }
 
-  private func reader(_ delivery: Delivery) throws(PacketError) -> PacketReader {
-    let name = keys.name(for: delivery)
+  private func reader(_ opening: PacketOpening) throws(PacketError) -> PacketReader {
+    let (delivery, dictionary) = (opening.delivery, opening.dictionary)
+    let name = keys.name(for: delivery) + (dictionary.map { " \($0.id)" } ?? "")
     if let reader = readers[name] { return reader }
     if readers.count >= Self.readersMax { readers = [:] }
-    let reader = try PacketReader(cipher: delivery.cipher, key: try keys.secret(for: delivery))
+    let reader = try PacketReader(
+      cipher: delivery.cipher, key: try keys.secret(for: delivery), dictionary: dictionary)
     readers[name] = reader
     return reader
   }

@@ -51,6 +51,9 @@ package enum NamespaceKeys {
       "window", .integer(1...64, unit: "packets"), at: \.value.window, remote: .standard,
       "the most packets of one kind on their way at a time, to a receiver that takes several"),
     Key(
+      "dictionary", .bool, at: \.value.dictionary, remote: .standard,
+      "packets are packed with a dictionary that the collector makes of this namespace's packets"),
+    Key(
       "maxFlowMByte", .mebibytes(1...100, raisedBy: .maxFlow), at: \.value.maxFlowBytes, remote: .standard,
       "the most bytes on metered networks in 24 h, in both directions"),
     Key(

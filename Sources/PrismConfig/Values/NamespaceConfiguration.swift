@@ -29,6 +29,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var maxItem = 1000
   /// The most packets of one kind that are on their way at a time, 1 to 64.
   public var window = 16
+  /// Whether packets are packed with a dictionary that the collector makes of them.
+  public var dictionary = false
   /// The most bytes sent on metered networks in 24 h.
   public var maxFlowBytes = 20 * 1_048_576
   /// The age at which a row is dropped, 1 to 30 days.

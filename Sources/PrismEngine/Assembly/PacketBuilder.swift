@@ -72,7 +72,8 @@ actor PacketBuilder {
   private func writer(for seal: PacketSeal) throws(PacketError) -> PacketWriter {
     if let writer, writer.seal == seal { return writer.value }
     let value = try PacketWriter(
-      cipher: seal.cipher, keyID: seal.keyID, key: seal.key, encoding: seal.encoding, compression: seal.compression)
+      cipher: seal.cipher, keyID: seal.keyID, key: seal.key, encoding: seal.encoding, compression: seal.compression,
+      dictionary: seal.dictionary)
     writer = (seal, value)
     return value
   }

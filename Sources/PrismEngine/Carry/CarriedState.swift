@@ -23,7 +23,8 @@ enum CarriedState: Sendable, Equatable {
     case .noReceipt: self = .kept("its receipt is missing or proves nothing")
     case .tooOld(let text), .unavailable(_, let text, _), .outOfOrder(_, let text, _), .misconfigured(_, _, let text):
       self = .kept(text)
-    case .tooLarge, .unacceptable, .unproven, .cancelled, .carried: self = .kept("the collector has not taken it")
+    case .tooLarge, .unacceptable, .unknownDictionary, .unproven, .cancelled, .carried:
+      self = .kept("the collector has not taken it")
     }
   }
 

@@ -56,12 +56,21 @@ struct PacketSeal: Sendable, Equatable {
   /// `zstd` only for a receiver that announced it.
   var encoding = PacketEncoding.gzip
   var compression: Compression
+  /// For a receiver that takes it, with `zstd`.
+  var dictionary: CompressionDictionary?
 
   /// With the device of a stream's packets, and the best encoding that their receiver takes.
   func from(_ sender: StreamIdentity?, to receiver: ReceiverFeatures) -> PacketSeal {
     var seal = self
     if let sender { seal.deviceID = sender.deviceID }
     if receiver.takesZstd { seal.encoding = .zstd }
+    if let dictionary, !receiver.takes(dictionary) { seal.dictionary = nil }
+    return seal
+  }
+
+  func with(_ dictionary: CompressionDictionary?) -> PacketSeal {
+    var seal = self
+    seal.dictionary = dictionary
     return seal
   }
 }

@@ -268,7 +268,7 @@ extension Delivery {
     let milliseconds = now.instant.unixMilliseconds
     owesCommit = drain == nil
     counters.answered(outcome, attempt: entry.attempts)
-    if let announced = outcome.receiver { receiver = announced }
+    if let announced = outcome.receiver { receiver = announced.after(receiver) }
     // Another one may have answered, which takes less.
     if case .misconfigured = outcome.verdict { receiver = ReceiverFeatures() }
     let attempt = DeliveryDecision.Attempt(
@@ -290,6 +290,9 @@ extension Delivery {
     case .afterPredecessor(let isOverload):
       queue.wait(id)
       if isOverload { window.shrink() }
+      return []
+    case .withoutDictionary:
+      receiver.refusedDictionaryID = now.seal?.dictionary?.id
       return []
     case .carried:
       queue.carried(id)

@@ -7,6 +7,7 @@ public struct EngineCounters: Sendable, Equatable {
     case tooLarge = "too_large"
     case tooOld = "too_old"
     case outOfOrder = "out_of_order"
+    case unknownDictionary = "unknown_dictionary"
     case unacceptable, misconfigured, unproven, unavailable, cancelled, carried
   }
 
@@ -46,6 +47,7 @@ extension DeliveryOutcome.Verdict {
     case .outOfOrder: .outOfOrder
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
+    case .unknownDictionary: .unknownDictionary
     case .unproven: .unproven
     case .unavailable: .unavailable
     case .cancelled: .cancelled

@@ -1,3 +1,4 @@
+import PrismPacket
 public import PrismProtocol
 
 /// The result of one attempt to deliver a packet.
@@ -20,6 +21,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
     case outOfOrder(status: Int, cause: String, retryAfter: Duration?)
     /// A fault of configuration, here or there: no packet would get through.
     case misconfigured(status: Int, code: PacketRefusal?, message: String)
+    /// The receiver does not have the dictionary that the packet is packed with.
+    case unknownDictionary
     /// The answer may be to another packet.
     case unproven(status: Int)
     /// A later attempt may succeed. `status` is nil if no whole answer came; `retryAfter` is what the receiver asks for.
@@ -57,8 +60,23 @@ public struct DeliveryOutcome: Sendable, Equatable {
 public struct ReceiverFeatures: Sendable, Equatable {
   /// `Prism-Accept: zstd`
   public var takesZstd = false
+  /// `Prism-Dictionary`: the newest dictionary that it has for the namespace.
+  public var dictionaryID: UInt32?
+  /// A dictionary that it refused, whether it announced that one or not.
+  var refusedDictionaryID: UInt32?
   /// `Prism-Window`: packets of one stream that it takes at a time, 1 to 64. It applies them in their order.
   public var window = 1
 
   public init() {}
+
+  /// With what an earlier answer taught.
+  func after(_ former: ReceiverFeatures) -> ReceiverFeatures {
+    var features = self
+    features.refusedDictionaryID = former.refusedDictionaryID
+    return features
+  }
+
+  func takes(_ dictionary: CompressionDictionary) -> Bool {
+    takesZstd && dictionaryID != nil && dictionary.id != refusedDictionaryID
+  }
 }

@@ -16,7 +16,7 @@ extension NamespacePipeline {
       instant: Instant(uptime: now, unixMilliseconds: parts.time.unixMilliseconds), random: parts.random,
       verdict: gates.verdict, isMetered: gates.isMetered, flowRestBytes: gates.flowRestBytes, isProbe: circuit.isOpen,
       packetsMax: parts.packetsMax, isStopping: isStopping, hasNotes: !notes.isEmpty,
-      configuration: settings.configuration, seal: settings.seal(isMetered: gates.isMetered),
+      configuration: settings.configuration, seal: settings.seal(isMetered: gates.isMetered)?.with(dictionaryInUse),
       wifiOnlyTypes: settings.wifiOnlyTypes(kind))
   }
 
@@ -41,7 +41,7 @@ extension NamespacePipeline {
       if circuit.isOpen { requestUpload(.rows) }  // the other kind waited for this probe
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
-    case .log(let message): log(message, kind)
+    case .log(let message): message.write(to: parts.log, namespace, kind)
     case .ended(let isOver):
       parts.log.faultEnded(
         "dead.\(namespace).\(kind.name)", "no more dead letters in this upload", ["namespace": namespace.text])
@@ -120,6 +120,7 @@ extension NamespacePipeline {
       if isMetered { _ = pipeline.book(outcome.bytesSent + outcome.bytesReceived - booked) }
       pipeline.tell(kind, .answered(packet.context.packetID, outcome))
       pipeline.proof.answered(packet.context.packetID, outcome)
+      if let features = outcome.receiver { pipeline.considerDictionary(features) }
     }
   }
 
@@ -145,7 +146,7 @@ extension NamespacePipeline {
     }
   }
 
-  private func book(_ bytes: Int) -> Int {
+  func book(_ bytes: Int) -> Int {
     flow.roll(Instant(parts.time))
     flow.book(bytes)
     notes[Self.flowKey] = flow.note(now: Instant(parts.time))
@@ -155,21 +156,5 @@ extension NamespacePipeline {
   private func accepted(_ packet: PacketID, _ outcome: DeliveryOutcome) {
     proof.accepted(packet)
     if let version = outcome.configurationVersion { parts.announcements.yield(version) }
-  }
-
-  private func log(_ message: Delivery.Message, _ kind: RowKind) {
-    let upload = "upload.\(namespace).\(kind.name)"
-    switch message {
-    case .deadLetter(let status):
-      parts.log.fault(
-        "dead.\(namespace).\(kind.name)",
-        "the collector can't take a report: it is a dead letter (prismctl dead list)",
-        ["namespace": namespace.text, "kind": kind.name, "status": String(status)])
-    case .notDelivered(let cause):
-      parts.log.fault(
-        upload, "not delivered; tried again with growing pauses",
-        ["namespace": namespace.text, "kind": kind.name, "cause": cause])
-    case .deliveredAgain: parts.log.faultEnded(upload, "delivered again", ["namespace": namespace.text])
-    }
   }
 }

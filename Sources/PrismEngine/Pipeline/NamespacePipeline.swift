@@ -18,8 +18,7 @@ actor NamespacePipeline {
   var isStopping = false
   var proof = SettingsProof()
   var recordSchedule = RecordSchedule()
-  /// The last change that the synchronization takes.
-  var recordBound: Int64 = 0
+  var dictionary = DictionaryState()
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
@@ -55,6 +54,7 @@ actor NamespacePipeline {
       circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
       tell(kind, .restored(record))
     }
+    if let note = remains.notes[Self.dictionaryKey] { dictionary = DictionaryState(note: note) }
     if remains.hasReports { requestUpload(.start) }
     if remains.hasRecords { recordSchedule.hasten(to: now) }
     arm()
@@ -246,18 +246,5 @@ actor NamespacePipeline {
       for: type, due: schedule.due(spacing: spacing), isSpaced: unspaced != schedule.due(spacing: spacing))
   }
 
-  var status: PipelineStatus {
-    let failures = RowKind.delivered.compactMap { deliveries[$0].retry.lastFailure }
-    var window = flow
-    window.roll(Instant(parts.time))
-    let held = RowKind.delivered.first { deliveries[$0].retry.pause?.reason == .held }
-    return PipelineStatus(
-      isRetired: settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
-      circuitIsOpen: circuit.isOpen,
-      lastSuccess: RowKind.delivered.compactMap { deliveries[$0].lastSuccess }.max(),
-      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: proof.url,
-      nextTryIn: due.map { max(.zero, $0 - now) }, flowUsedBytes: window.usedBytes,
-      flowAllowedBytes: settings.configuration?.maxFlowBytes ?? 0,
-      flowWindowEndsIn: window.remaining(Instant(parts.time)), counters: PerKind(each: { deliveries[$0].counters }))
-  }
+  var status: PipelineStatus { PipelineStatus(of: self) }
 }

@@ -91,6 +91,7 @@ struct PacketLog: Sendable {
     case .tooOld: ("tooOld", nil)
     case .outOfOrder(let status, _, _): ("outOfOrder", status)
     case .misconfigured(let status, _, _): ("misconfigured", status)
+    case .unknownDictionary: ("unknownDictionary", 415)
     case .unproven(let status): ("unproven", status)
     case .unavailable(let status, _, _): ("unavailable", status)
     case .cancelled: ("cancelled", nil)

@@ -5,6 +5,7 @@ import PrismStore
 struct PipelineParts: Sendable {
   var store: ReportStore
   var output: any Output
+  var dictionaries: DictionaryFetch
   var network: any NetworkMonitor
   var builder: PacketBuilder
   /// Packets that one namespace and kind may have on their way at a time.

@@ -1,3 +1,4 @@
+import PrismConfig
 import PrismProtocol
 
 /// One namespace's delivery, as `prismctl status` shows it.
@@ -25,4 +26,22 @@ struct PipelineStatus: Sendable {
   }
   /// The collector at `provenURL` answered the last packet.
   var hasProof: Bool { lastSuccess != nil && presentFailure == nil || lastFailure?.code != nil }
+}
+
+extension PipelineStatus {
+  init(of pipeline: isolated NamespacePipeline) {
+    let (deliveries, now) = (pipeline.deliveries, Instant(pipeline.parts.time))
+    let failures = RowKind.delivered.compactMap { deliveries[$0].retry.lastFailure }
+    var window = pipeline.flow
+    window.roll(now)
+    let held = RowKind.delivered.first { deliveries[$0].retry.pause?.reason == .held }
+    self.init(
+      isRetired: pipeline.settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
+      circuitIsOpen: pipeline.circuit.isOpen,
+      lastSuccess: RowKind.delivered.compactMap { deliveries[$0].lastSuccess }.max(),
+      lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: pipeline.proof.url,
+      nextTryIn: pipeline.due.map { max(.zero, $0 - now.uptime) }, flowUsedBytes: window.usedBytes,
+      flowAllowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
+      flowWindowEndsIn: window.remaining(now), counters: PerKind(each: { deliveries[$0].counters }))
+  }
 }

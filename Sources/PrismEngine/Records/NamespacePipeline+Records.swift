@@ -14,7 +14,7 @@ extension NamespacePipeline {
   func synchronizeRecords() {
     recordSchedule.begin(now: now)
     begin { pipeline in
-      pipeline.recordBound = await pipeline.parts.store.records.bound
+      pipeline.recordSchedule.bound = await pipeline.parts.store.records.bound
       pipeline.want(.records)
     }
   }
@@ -35,6 +35,6 @@ extension NamespacePipeline {
     let tables = (settings.configuration?.records ?? []).filter {
       !(ReportType($0.name.text).map(wifiOnly.contains) ?? false)
     }
-    return RecordClaim(tables: tables, bound: recordBound)
+    return RecordClaim(tables: tables, bound: recordSchedule.bound)
   }
 }

@@ -6,6 +6,8 @@ struct RecordSchedule: Sendable, Equatable {
   /// Changes that follow the first one within it go together.
   static let mergeWindow: Duration = .seconds(2)
 
+  /// The last change that the synchronization under way takes.
+  var bound: Int64 = 0
   private var requestedAt: Duration?
   private var urgentAt: Duration?
   private var lastBegin: Duration?

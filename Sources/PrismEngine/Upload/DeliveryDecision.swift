@@ -13,6 +13,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case confirm
   /// The same packet, once the one before it has its receipt. - Parameter isOverload: fewer at a time would be better.
   case afterPredecessor(isOverload: Bool)
+  /// The same packet at once, packed without the dictionary.
+  case withoutDictionary
   /// As it is, for the next start.
   case kept
   /// As it is, until its receipt is brought back or the carrying ends.
@@ -59,6 +61,7 @@ enum DeliveryDecision: Sendable, Equatable {
     case .unavailable(let status, let cause, let retryAfter):
       self = .again(.failure, Problem(cause: cause, status: status), retryAfter: retryAfter)
     case .unproven: self = .confirm
+    case .unknownDictionary: self = .withoutDictionary
     case .cancelled: self = .kept
     case .carried: self = .carried
     }

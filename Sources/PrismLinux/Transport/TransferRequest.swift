@@ -16,7 +16,8 @@ struct TransferRequest: Sendable {
   let answerBytesKept: Int, answerBytesMax: Int
 
   init(_ request: PostRequest) {
-    (url, headers, body, isHead) = (request.url, request.headers, request.body, request.method == .head)
+    (url, headers, isHead) = (request.url, request.headers, request.method == .head)
+    body = request.method == .get ? nil : request.body
     (tls, needsNewConnection) = (request.tls, request.needsNewConnection)
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)
     (answerBytesKept, answerBytesMax) = (request.answerBytesKept, 1024 * 1024)

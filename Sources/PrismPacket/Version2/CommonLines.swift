@@ -87,7 +87,7 @@ public struct MetaBlock: Sendable, Equatable {
     result.reserveCapacity(mergedBytesMax)
     for (index, row) in rows.enumerated() {
       if index > 0 { result.append(UInt8(ascii: "\n")) }
-      result += try merger.merge(row, in: text)
+      try merger.append(row, in: text, to: &result)
     }
     return result
   }
@@ -98,7 +98,11 @@ public struct MetaBlock: Sendable, Equatable {
     var merger = CommonMerger()
     var result: [[UInt8]] = []
     result.reserveCapacity(rows.count)
-    for row in rows { result.append(try merger.merge(row, in: text)) }
+    for row in rows {
+      var merged: [UInt8] = []
+      try merger.append(row, in: text, to: &merged)
+      result.append(merged)
+    }
     return result
   }
 }

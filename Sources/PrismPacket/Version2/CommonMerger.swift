@@ -1,32 +1,33 @@
 import PrismProtocol
 
-/// Puts common information into rows, and takes a `$common` line apart once for all rows that share it.
+/// Puts common information into rows.
 struct CommonMerger {
-  private var last: (range: Range<Int>, members: MetaMembers)?
+  private var last: (range: Range<Int>, members: CommonMembers)?
 
-  /// - Throws: `tooLarge` if the result is longer than a meta may be.
-  mutating func merge(_ row: MetaBlock.Row, in text: [UInt8]) throws(PacketError) -> [UInt8] {
+  /// Appends the row with its common information to `result`: its own members first, and they win.
+  /// - Throws: `tooLarge` if it is longer than a meta may be.
+  mutating func append(_ row: MetaBlock.Row, in text: [UInt8], to result: inout [UInt8]) throws(PacketError) {
     let line = text[row.line]
     // A row that is not an object stays as it is: the reader of metas refuses it.
     guard let common = row.common, line.first == UInt8(ascii: "{"), line.last == UInt8(ascii: "}") else {
-      return Array(line)
+      result += line
+      return
     }
-    let members = self.members(common, in: text)
+    let start = result.count
+    result += text[row.line.lowerBound..<row.line.upperBound - 1]
     let own = (row.line.lowerBound + 1)..<(row.line.upperBound - 1)
-    let keys = Set(MetaMembers(text.span, own).members.map(\.key))
-    let shared = members.joined(text.span) { !keys.contains($0) }
-    guard !shared.isEmpty else { return Array(line) }
-    var result = Array(line.dropLast())
-    if !keys.isEmpty { result.append(UInt8(ascii: ",")) }
-    result += shared
+    let comma = result.count
+    if text[own].contains(where: { $0 > UInt8(ascii: " ") }) { result.append(UInt8(ascii: ",")) }
+    let shared = result.count
+    members(common, in: text).appendMissing(to: &result, in: text.span, own)
+    if result.count == shared { result.removeSubrange(comma...) }
     result.append(UInt8(ascii: "}"))
-    guard result.count <= Limits.metaBytesMax else { throw .tooLarge }
-    return result
+    guard result.count - start <= Limits.metaBytesMax else { throw .tooLarge }
   }
 
-  private mutating func members(_ range: Range<Int>, in text: [UInt8]) -> MetaMembers {
+  private mutating func members(_ range: Range<Int>, in text: [UInt8]) -> CommonMembers {
     if let last, last.range == range { return last.members }
-    let members = MetaMembers(text.span, range)
+    let members = CommonMembers(text, range)
     last = (range, members)
     return members
   }

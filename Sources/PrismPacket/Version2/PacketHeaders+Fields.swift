@@ -3,7 +3,7 @@ public import PrismProtocol
 
 /// Why headers are those of no packet.
 public struct PacketHeaderFault: Error, Sendable, Equatable, CustomStringConvertible {
-  /// In lower case.
+  /// In lower case; `namespace` is a parameter of the address.
   public let name: String
   /// Whether the header is missing; else its value is wrong.
   public let isMissing: Bool
@@ -42,9 +42,7 @@ extension PacketHeaders {
     _ = try reader.required("content-type") { $0 == Self.contentType(kind) ? $0 : nil }
     _ = try reader.required("prism-version") { $0 == Self.version ? $0 : nil }
     self.init(
-      deviceID: try reader.required("prism-device-id") { text in
-        (1...256).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
-      },
+      deviceID: try reader.required("prism-device-id", Self.deviceID),
       namespace: try reader.required("prism-namespace") { NamespaceName($0) },
       packetID: try reader.required("prism-packet-id", Self.packetID), kind: kind,
       dependsOn: try reader.optional("prism-depends-on", Self.packetID),
@@ -58,6 +56,11 @@ extension PacketHeaders {
         keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 },
         encoding: try reader.required("prism-encoding") { PacketEncoding(rawValue: $0) },
         dictionaryID: try reader.optional("prism-dictionary") { Self.number($0) { $0 > 0 } }))
+  }
+
+  /// nil if `text` can't be the id of a device.
+  static func deviceID(_ text: String) -> String? {
+    (1...256).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
   }
 
   private static func packetID(_ text: String) -> PacketID? {

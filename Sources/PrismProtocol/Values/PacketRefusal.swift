@@ -2,6 +2,8 @@
 public enum PacketRefusal: String, Sendable, CaseIterable {
   // No packet of this sender would get through.
   case token, unknownKey, keyLength, decryptionFailed, macMismatch, header, version, contentType
+  // The packet as it is encoded: it gets through without the dictionary.
+  case unknownDictionary
   // This packet alone.
   case shortHeader, lengthMismatch, unpackFailed, tooLarge, countMismatch, metaSyntax
 
@@ -9,7 +11,7 @@ public enum PacketRefusal: String, Sendable, CaseIterable {
   public var isOfConfiguration: Bool {
     switch self {
     case .token, .unknownKey, .keyLength, .decryptionFailed, .macMismatch, .header, .version, .contentType: true
-    case .shortHeader, .lengthMismatch, .unpackFailed, .tooLarge, .countMismatch, .metaSyntax: false
+    case .unknownDictionary, .shortHeader, .lengthMismatch, .unpackFailed, .tooLarge, .countMismatch, .metaSyntax: false
     }
   }
 }

@@ -44,7 +44,7 @@ struct MisbehaviourTests {
     case .outOfOrder: .unavailable
     case .unproven: .unproven
     case .unavailable: .unavailable
-    case .cancelled, .carried: nil
+    case .unknownDictionary, .cancelled, .carried: nil
     }
   }
 

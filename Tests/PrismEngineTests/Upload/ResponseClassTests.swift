@@ -150,6 +150,10 @@ struct ResponseClassTests {
   func codes(code: PacketRefusal) {
     for status in [400, 415, 422] {
       let answer = classify(status, body: #"{"code":"\#(code.rawValue)","message":"m"}"#)
+      if status == 415, code == .unknownDictionary {
+        #expect(answer == .unknownDictionary)
+        continue
+      }
       let expected: DeliveryOutcome.Verdict =
         code.isOfConfiguration
         ? .misconfigured(status: status, code: code, message: "m") : .unacceptable(status: status, message: "m")

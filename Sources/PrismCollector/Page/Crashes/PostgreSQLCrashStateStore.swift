@@ -9,16 +9,14 @@ actor PostgreSQLCrashStateStore: CrashStateStore {
 
     """
   private static let columns = "fingerprint, state, who, changed_time, report, build, builds, regressed_time"
-  private static let deadline: Duration = .seconds(10)
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.page")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  private let setup: PostgreSQLSetup
-  private var connection: PostgreSQLConnection?
+  private var session: PostgreSQLSession
 
   /// Connects with the first call.
-  init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
+  init(_ target: PostgreSQLTarget) { session = PostgreSQLSession(target) }
 
   func all() throws(StoreFailure) -> [CrashState] {
     try perform { (connection, by) throws(PostgreSQLError) in
@@ -66,20 +64,11 @@ actor PostgreSQLCrashStateStore: CrashStateStore {
     }
   }
 
-  /// Runs one transaction.
   private func perform<Result>(
     _ body: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Result
   ) throws(StoreFailure) -> Result {
-    do throws(PostgreSQLSetup.Refusal) {
-      let connection = if let connection { connection } else { try setup.connect() }
-      self.connection = connection
-      let by = Deadline(Self.deadline)
-      do throws(PostgreSQLError) {
-        return try connection.transaction(by: by) { () throws(PostgreSQLError) in try body(connection, by) }
-      } catch {
-        if error.endsConnection { self.connection = nil }
-        throw .failed(error)
-      }
-    } catch { throw .unavailable(error.description) }
+    do throws(PostgreSQLSetup.Refusal) { return try session.perform(body) } catch {
+      throw .unavailable(error.description)
+    }
   }
 }

@@ -25,7 +25,8 @@ enum ResponseClass {
     switch verdict {
     case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
     case .accepted: return origin != .beforeRequestEnd
-    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unproven, .cancelled, .carried: return true
+    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unknownDictionary, .unproven, .cancelled, .carried:
+      return true
     }
   }
 
@@ -37,6 +38,7 @@ enum ResponseClass {
     case 200...299: return isAccepted ? .accepted(wasDuplicate: body.isDuplicate) : .noReceipt(status: status)
     case 413: return .tooLarge(status: status, message: body.message)
     case 410: return .tooOld(message: body.message)
+    case 415 where body.code == .unknownDictionary: return .unknownDictionary
     case 400, 415, 422:
       guard body.code?.isOfConfiguration == true else { return .unacceptable(status: status, message: body.message) }
       return .misconfigured(status: status, code: body.code, message: body.message)

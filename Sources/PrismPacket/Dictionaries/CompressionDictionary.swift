@@ -35,4 +35,16 @@ public struct CompressionDictionary: Sendable, Equatable {
     guard ZDICT_isError(count) == 0 else { return nil }
     return CompressionDictionary(Array(dictionary[..<count]))
   }
+
+  /// The size of `blocks`, each packed by zstd for itself.
+  /// - Parameter dictionary: nil: without one.
+  /// - Throws: `internal` without memory.
+  public static func packedBytes(
+    of blocks: [[UInt8]], with dictionary: CompressionDictionary?
+  ) throws(PacketError) -> Int {
+    let compressor = try ZstdCompressor(dictionary: dictionary)
+    var bytes = 0
+    for block in blocks { bytes += try compressor.pack(block).count }
+    return bytes
+  }
 }

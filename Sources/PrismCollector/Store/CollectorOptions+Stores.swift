@@ -1,0 +1,24 @@
+import PrismBase
+import PrismSQLite
+
+// The stores that the settings name: all on PostgreSQL, or all in the state folder.
+extension CollectorOptions {
+  func packetStore(_ time: any TimeSource, _ log: Logger) throws -> any PacketStore {
+    if let target = store {
+      var store = PostgreSQLPacketStore.Options(target: target, log: log)
+      (store.retentionDays, store.commitDeadline, store.time) = (retentionDays, commitDeadline, time)
+      (store.outputLagBytes, store.onLag) = (Int64(outputLagBytes), onLag)
+      return try PostgreSQLPacketStore(store)
+    }
+    var store = SQLitePacketStore.Options(folder: state, log: log)
+    (store.retentionDays, store.time) = (retentionDays, time)
+    (store.outputs, store.outputLagBytes) = (outputs.map(\.name), Int64(outputLagBytes))
+    store.onLag = onLag
+    return try SQLitePacketStore(store)
+  }
+
+  func dictionaryStore() throws(SQLiteError) -> any DictionaryStore {
+    if let store { return PostgreSQLDictionaryStore(store) }
+    return try SQLiteDictionaryStore(folder: state)
+  }
+}

@@ -1,0 +1,29 @@
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+
+// The dictionary that a namespace's packets are packed with.
+extension NamespacePipeline {
+  static let dictionaryKey = "dictionary"
+
+  /// nil: the namespace uses no dictionary, or has no dictionary yet. A packet in a file goes without: it may come long after
+  /// its dictionary was dropped.
+  var dictionaryInUse: CompressionDictionary? {
+    settings.configuration?.dictionary == true && carrier == nil ? dictionary.held : nil
+  }
+
+  /// A receiver answered to a packet: asks it for its dictionary, if it is another one.
+  func considerDictionary(_ features: ReceiverFeatures) {
+    let gates = gates(.meta)
+    guard !isStopping, let configuration = settings.configuration, let seal = settings.seal(isMetered: gates.isMetered),
+      dictionary.shouldAsk(features, configuration, flowRestBytes: gates.flowRestBytes, now: now)
+    else { return }
+    let booked = gates.isMetered ? book(DictionaryFetch.bytesMax) : 0
+    begin { pipeline in
+      let outcome = await pipeline.parts.dictionaries.ask(seal, configuration)
+      if gates.isMetered { _ = pipeline.book(outcome.bytes - booked) }
+      pipeline.dictionary.answered(outcome.dictionary)
+      if let came = outcome.dictionary { pipeline.notes[Self.dictionaryKey] = .some(came.bytes) }
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import PrismBase
+public import PrismProtocol
+
+/// The question for the dictionary of a namespace: `GET /prism/dictionary?namespace=NAME` (docs/packet.md, "Dictionaries").
+/// Each one has an id of its own, so that no answer is taken for that of another question.
+public struct DictionaryQuestion: Sendable, Equatable {
+  /// The path below the collector's address.
+  public static let path = "/prism/dictionary"
+  /// The `Content-Type` of the answer.
+  public static let contentType = "application/vnd.prism.dictionary"
+
+  /// The device that asks.
+  public var deviceID: String
+  /// The namespace of the dictionary.
+  public var namespace: NamespaceName
+  /// The id of this question.
+  public var id: PacketID
+  /// The cipher of the answer.
+  public var cipher: Cipher
+  /// The id of the key of the answer.
+  public var keyID: String
+
+  public init(deviceID: String, namespace: NamespaceName, id: PacketID, cipher: Cipher, keyID: String) {
+    (self.deviceID, self.namespace, self.id) = (deviceID, namespace, id)
+    (self.cipher, self.keyID) = (cipher, keyID)
+  }
+
+  /// The headers of the question, without `Authorization`.
+  public var fields: [(name: String, value: String)] {
+    [
+      ("Prism-Version", PacketHeaders.version), ("Prism-Device-Id", deviceID), ("Prism-Packet-Id", id.description),
+      ("Prism-Cipher", cipher.rawValue), ("Prism-Key-Id", keyID),
+    ]
+  }
+
+  /// - Parameter namespace: the parameter of the address.
+  /// - Parameter value: the only value of the header with this name, which is in lower case.
+  /// - Throws: for the first header that is missing or wrong; `namespace` for the parameter.
+  public init(namespace: String?, _ value: (String) -> String?) throws(PacketHeaderFault) {
+    func read<Value>(_ name: String, _ parse: (String) -> Value?) throws(PacketHeaderFault) -> Value {
+      guard let text = value(name) else { throw PacketHeaderFault(name: name, isMissing: true) }
+      guard let value = parse(text) else { throw PacketHeaderFault(name: name, isMissing: false) }
+      return value
+    }
+    guard let namespace = namespace.flatMap({ NamespaceName($0) }) else {
+      throw PacketHeaderFault(name: "namespace", isMissing: false)
+    }
+    _ = try read("prism-version") { $0 == PacketHeaders.version ? $0 : nil }
+    self.init(
+      deviceID: try read("prism-device-id", PacketHeaders.deviceID),
+      namespace: namespace,
+      id: try read("prism-packet-id") { PacketID($0) },
+      cipher: try read("prism-cipher") { Cipher(rawValue: $0) },
+      keyID: try read("prism-key-id") { $0.isEmpty ? nil : $0 })
+  }
+
+  /// Binds the answer to this question: as the context of a packet, of the kind `dictionary` and without what a question
+  /// does not have.
+  var context: [UInt8] {
+    let lines = ["prism2", deviceID, namespace.text, id.description, "dictionary", "", "", "", ""]
+    return Array(lines.map { $0 + "\n" }.joined().utf8)
+  }
+}
