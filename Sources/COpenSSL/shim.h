@@ -31,6 +31,18 @@ static inline int prism_hmac_sha256(const unsigned char *key, size_t key_count, 
   return EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, key_count, text, text_count, result, 32, &count) != NULL;
 }
 
+/* HMAC-SHA-256 over pieces: EVP_MAC_update, EVP_MAC_final and EVP_MAC_CTX_free follow. NULL without memory. */
+static inline EVP_MAC_CTX *prism_hmac_sha256_begin(const unsigned char *key, size_t key_count) {
+  EVP_MAC *method = EVP_MAC_fetch(NULL, "HMAC", NULL);
+  EVP_MAC_CTX *context = method ? EVP_MAC_CTX_new(method) : NULL;
+  OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+                             OSSL_PARAM_construct_end()};
+  EVP_MAC_free(method);
+  if (context && EVP_MAC_init(context, key, key_count, parameters) == 1) return context;
+  EVP_MAC_CTX_free(context);
+  return NULL;
+}
+
 /* X25519 (RFC 7748). Returns 1 for success, 0 for a public key of small order. */
 static inline int prism_x25519(const unsigned char private_key[32], const unsigned char public_key[32],
                                unsigned char shared[32]) {

@@ -5,6 +5,6 @@ public enum PacketError: String, Error, Sendable, CaseIterable {
   case keyLength
   /// Encoding: the meta block or the number of payloads is over what the frame can say.
   case frameOverflow
-  /// The library refused for want of memory or randomness.
+  /// The library refused for want of memory or randomness, or a body that lies in a file can't be read.
   case `internal`
 }

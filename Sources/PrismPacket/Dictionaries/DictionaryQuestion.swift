@@ -47,7 +47,7 @@ public struct DictionaryQuestion: Sendable, Equatable {
     }
     _ = try read("prism-version") { $0 == PacketHeaders.version ? $0 : nil }
     self.init(
-      deviceID: try read("prism-device-id", PacketHeaders.deviceID),
+      deviceID: try read("prism-device-id", FieldReader.deviceID),
       namespace: namespace,
       id: try read("prism-packet-id") { PacketID($0) },
       cipher: try read("prism-cipher") { Cipher(rawValue: $0) },

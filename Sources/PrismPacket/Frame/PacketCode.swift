@@ -6,8 +6,10 @@ struct PacketCode {
   private let key: Secret
 
   /// The key of codes is made from the namespace's: HKDF-SHA-256, no salt, info `prism1 mac`, 32 bytes.
-  init(key: Secret) throws(PacketError) {
-    self.key = try Hashing.hkdfSHA256(key: key, info: "prism1 mac")
+  init(key: Secret) throws(PacketError) { self.key = try Self.codeKey(key) }
+
+  static func codeKey(_ key: Secret) throws(PacketError) -> Secret {
+    try Hashing.hkdfSHA256(key: key, info: "prism1 mac")
   }
 
   /// HMAC-SHA-256 of the context followed by the body.

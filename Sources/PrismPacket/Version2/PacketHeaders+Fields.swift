@@ -3,7 +3,7 @@ public import PrismProtocol
 
 /// Why headers are those of no packet.
 public struct PacketHeaderFault: Error, Sendable, Equatable, CustomStringConvertible {
-  /// In lower case; `namespace` is a parameter of the address.
+  /// In lower case.
   public let name: String
   /// Whether the header is missing; else its value is wrong.
   public let isMissing: Bool
@@ -42,38 +42,39 @@ extension PacketHeaders {
     _ = try reader.required("content-type") { $0 == Self.contentType(kind) ? $0 : nil }
     _ = try reader.required("prism-version") { $0 == Self.version ? $0 : nil }
     self.init(
-      deviceID: try reader.required("prism-device-id", Self.deviceID),
+      deviceID: try reader.required("prism-device-id", FieldReader.deviceID),
       namespace: try reader.required("prism-namespace") { NamespaceName($0) },
-      packetID: try reader.required("prism-packet-id", Self.packetID), kind: kind,
-      dependsOn: try reader.optional("prism-depends-on", Self.packetID),
-      itemCount: try reader.required("prism-item-count") { Self.number($0) { $0 > 0 } },
+      packetID: try reader.required("prism-packet-id", FieldReader.packetID), kind: kind,
+      dependsOn: try reader.optional("prism-depends-on", FieldReader.packetID),
+      itemCount: try reader.required("prism-item-count") { FieldReader.number($0) { $0 > 0 } },
       ledger: try reader.optional("prism-ledger") { text in
         (1...1024).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
       } ?? "",
-      sentTime: try reader.required("prism-sent-time") { Self.number($0) { $0 >= 0 } },
+      sentTime: try reader.required("prism-sent-time") { FieldReader.number($0) { $0 >= 0 } },
       format: BlockFormat(
         cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
         keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 },
         encoding: try reader.required("prism-encoding") { PacketEncoding(rawValue: $0) },
-        dictionaryID: try reader.optional("prism-dictionary") { Self.number($0) { $0 > 0 } }))
-  }
-
-  /// nil if `text` can't be the id of a device.
-  static func deviceID(_ text: String) -> String? {
-    (1...256).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
-  }
-
-  private static func packetID(_ text: String) -> PacketID? {
-    PacketID(text).flatMap { $0.description == text ? $0 : nil }
-  }
-
-  private static func number<Number: FixedWidthInteger>(_ text: String, isAllowed: (Number) -> Bool) -> Number? {
-    Number(text).flatMap { String($0) == text && isAllowed($0) ? $0 : nil }
+        dictionaryID: try reader.optional("prism-dictionary") { FieldReader.number($0) { $0 > 0 } }))
   }
 }
 
-private struct FieldReader {
+/// Reads the values of headers, each in the one form in which it is sent.
+struct FieldReader {
   let values: (String) -> [String]
+
+  static func packetID(_ text: String) -> PacketID? {
+    PacketID(text).flatMap { $0.description == text ? $0 : nil }
+  }
+
+  static func number<Number: FixedWidthInteger>(_ text: String, isAllowed: (Number) -> Bool) -> Number? {
+    Number(text).flatMap { String($0) == text && isAllowed($0) ? $0 : nil }
+  }
+
+  /// An id of a device: 1 to 256 visible ASCII characters.
+  static func deviceID(_ text: String) -> String? {
+    (1...256).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
+  }
 
   func required<Value>(_ name: String, _ parse: (String) -> Value?) throws(PacketHeaderFault) -> Value {
     guard let value = try optional(name, parse) else { throw PacketHeaderFault(name: name, isMissing: true) }

@@ -9,6 +9,10 @@ public struct RecordTable: Equatable, Sendable {
   public var name: RecordTableName
   /// The side that changes its records.
   public var direction: RecordDirection
+  /// Whose records the server keeps.
+  public var scope: RecordScope
+  /// With `both`: the change that holds.
+  public var onConflict: RecordConflict
   /// The most records here, records that wait for their deletion among them: 1 to 1,000,000.
   public var maxRecord: Int
   /// Its changes leave on unmetered networks only; nil: as the namespace says.
@@ -17,10 +21,12 @@ public struct RecordTable: Equatable, Sendable {
   public var references: [String: RecordTableName]
 
   public init(
-    _ name: RecordTableName, direction: RecordDirection = .up, maxRecord: Int = 10_000, onlyWifi: Bool? = nil,
+    _ name: RecordTableName, direction: RecordDirection = .up, scope: RecordScope = .device,
+    onConflict: RecordConflict = .newest, maxRecord: Int = 10_000, onlyWifi: Bool? = nil,
     references: [String: RecordTableName] = [:]
   ) {
-    (self.name, self.direction, self.maxRecord) = (name, direction, maxRecord)
+    (self.name, self.direction, self.scope, self.onConflict) = (name, direction, scope, onConflict)
+    self.maxRecord = maxRecord
     (self.onlyWifi, self.references) = (onlyWifi, references)
   }
 }

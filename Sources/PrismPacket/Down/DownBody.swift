@@ -1,0 +1,75 @@
+public import PrismBase
+public import PrismProtocol
+
+/// The body of one answer, encrypted while it is read: of any size in the memory of one piece. Not for two threads at once.
+public final class DownBody {
+  /// The headers to send.
+  public let headers: DownHeaders
+  /// The value of `Prism-Mac`; nil if the cipher authenticates by itself.
+  public let mac: String?
+  /// Bytes of the body.
+  public let byteCount: Int
+
+  private let packed: any PieceSource
+  private let stream: CipherStream
+  private var offset = 0
+  private var nonce: [UInt8]?
+  private var ready: [UInt8] = []
+  private var readyOffset = 0
+  private var isFinished = false
+
+  /// - Parameter packed: what a `DownPacker` of the headers' encoding made of `headers.lineCount` lines.
+  /// - Parameter key: of the device, for the cipher of the headers. With `aes-128-cbc` the source is read twice.
+  /// - Throws: `keyLength` for a key of another length; `internal`, also if the source can't be read.
+  public convenience init(_ headers: DownHeaders, packed: any PieceSource, key: Secret) throws(PacketError) {
+    let nonce = try Hashing.randomBytes(CipherStream.nonceBytes(headers.format.cipher))
+    let mac = headers.format.cipher == .aes128CBC ? try Self.mac(headers, packed, key, nonce) : nil
+    try self.init(headers, packed, key, nonce, mac: mac)
+  }
+
+  private init(
+    _ headers: DownHeaders, _ packed: any PieceSource, _ key: Secret, _ nonce: [UInt8], mac: String?
+  ) throws(PacketError) {
+    let cipher = headers.format.cipher
+    (self.headers, self.packed, self.mac, self.nonce) = (headers, packed, mac, nonce)
+    byteCount = CipherStream.blockBytes(cipher, plainBytes: packed.byteCount)
+    stream = try CipherStream(
+      cipher, key: key, nonce: nonce, associated: headers.context + Array("0".utf8), isSealing: true)
+  }
+
+  /// Encrypts all of it once, with the same nonce, for the code that goes before it.
+  private static func mac(
+    _ headers: DownHeaders, _ packed: any PieceSource, _ key: Secret, _ nonce: [UInt8]
+  ) throws(PacketError) -> String {
+    let code = try CodeStream(key: try PacketCode.codeKey(key))
+    try code.add(headers.context)
+    let body = try DownBody(headers, packed, key, nonce, mac: nil)
+    while let piece = try body.next() { try code.add(piece) }
+    return Hex.encode(try code.finish())
+  }
+
+  /// Reads on. - Returns: the bytes that were written to `buffer`; 0 at the end.
+  /// - Throws: `internal` if the source can't be read, or has become shorter.
+  public func read(into buffer: UnsafeMutableRawBufferPointer) throws(PacketError) -> Int {
+    if readyOffset == ready.count { (ready, readyOffset) = (try next() ?? [], 0) }
+    let count = min(buffer.count, ready.count - readyOffset)
+    buffer.copyBytes(from: ready[readyOffset..<(readyOffset + count)])
+    readyOffset += count
+    return count
+  }
+
+  /// nil at the end.
+  private func next() throws(PacketError) -> [UInt8]? {
+    if let nonce = nonce.take() { return nonce }
+    while offset < packed.byteCount {
+      let piece = try packed.piece(at: offset, before: packed.byteCount)
+      offset += piece.count
+      let sealed = try stream.update(piece)
+      if !sealed.isEmpty { return sealed }
+    }
+    guard !isFinished else { return nil }
+    isFinished = true
+    let rest = try stream.finish()
+    return rest.isEmpty ? nil : rest
+  }
+}
