@@ -21,8 +21,7 @@ public actor Engine {
   public nonisolated let feed = ReportFeed()
 
   nonisolated let parts: PipelineParts
-  /// Versions of remote configuration that collectors name, the newest only where the reader is behind.
-  nonisolated let announcedVersions: AsyncStream<Int64>
+  nonisolated let news: News
   nonisolated let startedAt: Duration
   nonisolated let ingest: IngestSink
   /// For probes of collectors; packets go by `parts.output`.
@@ -35,23 +34,37 @@ public actor Engine {
   private var loops: [Task<Void, Never>] = []
   private var adoption: Task<Void, Never>?
 
+  /// News of the pipelines for others.
+  struct News: Sendable {
+    /// Versions of remote configuration that collectors name, the newest only where the reader is behind.
+    let versions: AsyncStream<Int64>
+    /// Conflicts of records; of those that nothing takes, the first ones stay.
+    let clashes: AsyncStream<RecordClashNews>
+  }
+
+  /// Conflicts of records as they come; one reader takes them.
+  public nonisolated var clashes: AsyncStream<RecordClashNews> { news.clashes }
+
   /// - Parameter deviceID: the derived one, used if the configuration names no id.
   /// - Parameter output: where packets go; nil: to each namespace's `url` over `transport`.
+  /// - Parameter downloads: fetches tables of records; nil: no table comes down.
   /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, also where its
   ///   `window` is larger; 1 to 64. So one that is slow does not take all transfers.
   /// - Parameter rest: called whenever the store has come to rest, after the start more than once.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, output: (any Output)? = nil,
-    network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64, time: any TimeSource = SystemTime(),
+    downloads: (any DownloadSource)? = nil, network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64,
+    time: any TimeSource = SystemTime(),
     random: Randomness = .system, log: Logger, rest: @escaping @Sendable () -> Void = {}
   ) {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
-    announcedVersions = versions
+    let (clashes, clashNews) = AsyncStream.makeStream(of: RecordClashNews.self, bufferingPolicy: .bufferingOldest(1000))
+    news = News(versions: versions, clashes: clashes)
     parts = PipelineParts(
       store: store, output: output ?? HTTPOutput(transport: transport, time: time),
       dictionaries: DictionaryFetch(transport: transport, time: time, random: random, log: log), network: network,
-      builder: PacketBuilder(), packetsMax: packetsMax, time: time, random: random, log: log,
-      announcements: announcements)
+      builder: PacketBuilder(), puller: RecordPuller(downloads, store: store, time: time, random: random),
+      packetsMax: packetsMax, time: time, random: random, log: log, announcements: announcements, clashes: clashNews)
     (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
     let sealing = PayloadSealing { hub.current.daemon.deviceId ?? deviceID }
     ingest = IngestSink(store: store, sealing: sealing, time: time, feed: feed, log: log)

@@ -211,8 +211,14 @@ public actor ReportStore {
     try file.read(body)
   }
 
-  private func write<Result>(_ body: (StoreTransaction) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
-    try use { (file) throws(StoreError) in try file.write(body) }
+  /// - Parameter bytes: of content that must leave room for reports.
+  func write<Result>(
+    bytes: Int = 0, _ body: (StoreTransaction) throws(SQLiteError) -> Result
+  ) throws(StoreError) -> Result {
+    try use { (file) throws(StoreError) in
+      if bytes > 0, file.refusal(for: bytes) != nil { throw .diskFull }
+      return try file.write(body)
+    }
   }
 
   /// Copies a long log after the call was answered.

@@ -41,11 +41,11 @@ final class Daemon: Sendable {
     let openFilesMax = DescriptorLimit.raise()
     let hub = ConfigurationHub(start.current.snapshot)
     let transfersMax = DescriptorLimit.uploadsMax(of: openFilesMax)
-    let transport = CurlTransport(transfersMax: transfersMax)
+    let transport = CurlTransport(downloads: daemon.state, transfersMax: transfersMax)
     network = NetlinkMonitor(daemon.network, log: log)
     await network.start()
     engine = Engine(
-      store: store, hub: hub, transport: transport, network: network, deviceID: deviceID,
+      store: store, hub: hub, transport: transport, downloads: transport, network: network, deviceID: deviceID,
       packetsMax: max(1, min(64, transfersMax / 4)), log: log, rest: ResidentMemory.giveBack)
     let stack = ConfigurationStack(engine: engine, start: start)
     remote = RemoteConfigurationClient(

@@ -47,7 +47,7 @@ public final class DeliveryRig: Sendable {
   /// - Parameter output: in place of POSTs.
   public func engine(
     _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil,
-    to output: (any Output)? = nil, random: Randomness = .system,
+    to output: (any Output)? = nil, downloads: (any DownloadSource)? = nil, random: Randomness = .system,
     log: Logger = Logger(write: { _ in })
   ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
@@ -55,7 +55,7 @@ public final class DeliveryRig: Sendable {
     let store = try await ReportStore.openOnceFree(options)
     let engine = Engine(
       store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, output: output,
-      network: network,
+      downloads: downloads, network: network,
       deviceID: "device", time: time, random: random, log: log)
     try await engine.start()
     return engine

@@ -87,7 +87,7 @@ struct RecordQuestion {
 
 extension Session {
   /// Judges a request about records as a report would be. - Throws: `bad_request`, `unknown_namespace`, `forbidden`,
-  /// `gather_off`, `unknown_table`.
+  /// `gather_off`, `unknown_table`, `read_only`.
   mutating func request(_ verb: RecordVerb, _ text: Span<UInt8>) throws(Refusal) -> RecordRequest {
     let question = try RecordQuestion(verb, text)
     let name = Array(try question.namespace().utf8)
@@ -103,6 +103,9 @@ extension Session {
         known.isEmpty
           ? "`records` of \(namespace.name) declares no table"
           : "the table is not in `records` of \(namespace.name); known are \(known)")
+    }
+    guard declared.direction.isWritable || verb == .get || verb == .list else {
+      throw Refusal(.readOnly, "the table \(declared.name) has direction down: the server alone changes its records")
     }
     return try question.request(namespace.name, declared)
   }

@@ -84,7 +84,7 @@ package enum NamespaceKeys {
   private static let records: [Key] = [
     Key(
       "records", .recordTables, at: \.value.records, default: "none",
-      "tables of records: `table`, `direction`, `onlyWifi`, `maxRecord`, `references`"),
+      "tables of records: `table`, `direction`, `scope`, `onConflict`, `onlyWifi`, `maxRecord`, `references`"),
     Key(
       "recordIntervalSecond", .seconds(1...86_400), at: \.value.recordInterval, remote: .standard,
       "the least time between synchronizations of records"),

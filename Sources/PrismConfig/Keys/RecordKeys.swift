@@ -4,6 +4,8 @@ import PrismProtocol
 package struct RecordTableDraft: Sendable, Equatable {
   var name: RecordTableName?
   var direction = RecordDirection.up
+  var scope = RecordScope.device
+  var onConflict = RecordConflict.newest
   var onlyWifi: Bool?
   var maxRecord = 10_000
   var references: [MapEntry<RecordTableName>] = []
@@ -11,7 +13,7 @@ package struct RecordTableDraft: Sendable, Equatable {
   var table: RecordTable? {
     name.map {
       RecordTable(
-        $0, direction: direction, maxRecord: maxRecord, onlyWifi: onlyWifi,
+        $0, direction: direction, scope: scope, onConflict: onConflict, maxRecord: maxRecord, onlyWifi: onlyWifi,
         references: Dictionary(references.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }))
     }
   }
@@ -20,7 +22,8 @@ package struct RecordTableDraft: Sendable, Equatable {
 extension RecordTableDraft {
   init(_ table: RecordTable) {
     self.init(
-      name: table.name, direction: table.direction, onlyWifi: table.onlyWifi, maxRecord: table.maxRecord,
+      name: table.name, direction: table.direction, scope: table.scope, onConflict: table.onConflict,
+      onlyWifi: table.onlyWifi, maxRecord: table.maxRecord,
       references: table.references.sorted { $0.key < $1.key }.map { MapEntry(name: $0.key, value: $0.value) })
   }
 
@@ -29,12 +32,21 @@ extension RecordTableDraft {
   static let keys = KeyTable(
     [
       Key("table", .recordTable, optional: \.name, isRequired: true, "the table's name"),
-      Key("direction", .recordDirection, at: \.direction, "who changes its records: `up`, this device"),
+      Key(
+        "direction", .choice, at: \.direction,
+        "who changes its records: `up`, this device; `down`, the server; `both`, either side"),
+      Key(
+        "scope", .choice, at: \.scope,
+        "whose records the server keeps: those of this `device`, or one set for the `fleet` (only with `down`)"),
+      Key(
+        "onConflict", .choice, at: \.onConflict,
+        "with `both`: the change that holds if both sides changed a record: the `newest`, the `local` or the `remote` one"
+      ),
       Key(
         "onlyWifi", .bool, optional: \.onlyWifi, default: "the namespace's", "its changes stay on unmetered networks"),
       Key(
         "maxRecord", .integer(1...RecordTable.recordsMax, unit: "records"), at: \.maxRecord,
-        "the most records here; a new one is refused with `table_full`"),
+        "the most records here; a new one is refused with `table_full`, and more of the server's are not taken"),
       Key(
         "references", .references, at: \.references, default: "none",
         "fields that hold the id of a record, and the table of that record"),
@@ -50,16 +62,6 @@ extension ValueForm where Value == RecordTableName {
     } show: {
       .string($0.text)
     }
-  }
-}
-
-extension ValueForm where Value == RecordDirection {
-  static var recordDirection: Self {
-    let names = RecordDirection.allCases.map(\.rawValue).joined(separator: ", ")
-    let form = ValueForm<String>.string("\(names); this version knows no other direction") {
-      RecordDirection(rawValue: $0) != nil
-    }
-    return form.converted({ RecordDirection(rawValue: $0) ?? .up }, back: { $0.rawValue })
   }
 }
 
@@ -101,6 +103,17 @@ extension ValueForm where Value == [RecordTable] {
   ) {
     if let earlier = tables.firstIndex(where: { $0.name == table.name }), earlier < index {
       checker.fault(line, "\(key).table", "is \(table.name), which records[\(earlier)] has already")
+    }
+    if table.scope == .fleet && table.direction != .down {
+      checker.fault(
+        line, "\(key).scope", "is fleet, must be device with direction \(table.direction.rawValue); only down has fleet"
+      )
+    }
+    if table.onConflict != .newest && table.direction != .both {
+      checker.fault(
+        line, "\(key).onConflict",
+        "is \(table.onConflict.rawValue), but only one side changes a table with direction \(table.direction.rawValue); "
+          + "remove it, or write direction: both")
     }
     if table.references.count > RecordTable.referencesMax {
       let most = RecordTable.referencesMax

@@ -44,7 +44,7 @@ extension ControlHandler {
       for kind in RowKind.all {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
       }
-      report.records = NamedValues(records.tables(of: namespace).map { .init($0.name.text, RecordTableReport($0)) })
+      report.records = RecordTableReport.all(records.tables(of: namespace), faults: status.pulls.faults, now: now)
       reports.append(.init(namespace.text, report))
     }
     return NamedValues(reports)
@@ -65,8 +65,16 @@ extension NamespaceReport {
 }
 
 extension RecordTableReport {
-  fileprivate init(_ table: RecordTableStatus) {
+  fileprivate static func all(
+    _ tables: [RecordTableStatus], faults: [RecordTableName: String], now: Int64
+  ) -> NamedValues<RecordTableReport> {
+    NamedValues(tables.map { .init($0.name.text, RecordTableReport($0, fault: faults[$0.name], now: now)) })
+  }
+
+  fileprivate init(_ table: RecordTableStatus, fault: String?, now: Int64) {
     self.init()
+    (ageSeconds, self.fault) = (table.down?.heldTime.map { Int(max(0, now - $0) / 1000) }, fault)
+    (keptLocal, keptRemote) = (table.down?.keptLocal ?? 0, table.down?.keptRemote ?? 0)
     (records, put, confirmed) = (table.records, table.ledger.stored, table.ledger[.delivered])
     (merged, waiting, inFlight) = (table.ledger[.removed], table.ledger[.waiting], table.ledger[.claimed])
     (refused, corrupt) = (table.ledger[.dead], table.ledger[.corrupt])

@@ -27,6 +27,7 @@ extension Engine {
     page.add(parts.network.current)
     page.addStates(deliveries)
     page.addPackets(deliveries)
+    page.add(deliveries.map { ($0.namespace.text, $0.status.pulls.counters) })
     page.add(process)
     return page.text
   }
@@ -134,7 +135,7 @@ extension MetricsText {
         sample(queue.ledger[result], ["namespace": namespace, "kind": kind, "result": result.rawValue])
       }
     }
-    add(store.records)
+    add(store.records, now: now)
     begin("prism_sampled_reports_total", .counter, "Reports that sample left out, through restarts.")
     for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
       sample(queue.filtered.sampled, ["namespace": namespace])

@@ -45,6 +45,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
   public var receiver: ReceiverFeatures?
   /// The version of the remote configuration that the receiver has; nil if it names no version.
   public var configurationVersion: Int64?
+  /// The number of the newest operation on records that the receiver has; nil if it names no number.
+  public var recordsVersion: Int64?
   /// The receiver's answer to operations on records; nil for reports.
   public var records: RecordReceipt?
 

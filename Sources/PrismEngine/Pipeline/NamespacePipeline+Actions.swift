@@ -38,7 +38,10 @@ extension NamespacePipeline {
     case .rememberRetry(let note): notes[Self.retryKey(kind)] = .some(note)
     case .accepted(let packet, let outcome): accepted(packet, outcome)
     case .circuit(.succeeded):
-      if circuit.isOpen { requestUpload(.rows) }  // the other kind waited for this probe
+      if circuit.isOpen {
+        requestUpload(.rows)  // the other kind waited for this probe
+        records.pulls.hasten(to: now)
+      }
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
     case .log(let message): message.write(to: parts.log, namespace, kind)
@@ -77,7 +80,7 @@ extension NamespacePipeline {
     if !turn.claims.isEmpty { signal.willClaim(kind) }
     var turn = turn
     if kind == .records {
-      for index in turn.claims.indices { turn.claims[index].records = recordClaim }
+      for index in turn.claims.indices { turn.claims[index].records = PipelineRecords.claim(self) }
     }
     turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) } + turn.notes
     notes = [:]
@@ -156,5 +159,6 @@ extension NamespacePipeline {
   private func accepted(_ packet: PacketID, _ outcome: DeliveryOutcome) {
     proof.accepted(packet)
     if let version = outcome.configurationVersion { parts.announcements.yield(version) }
+    if let sequence = outcome.recordsVersion, records.pulls.announce(sequence, now: now) { arm() }
   }
 }

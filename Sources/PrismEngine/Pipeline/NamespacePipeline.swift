@@ -17,7 +17,7 @@ actor NamespacePipeline {
   var flow: FlowWindow
   var isStopping = false
   var proof = SettingsProof()
-  var recordSchedule = RecordSchedule()
+  var records = RecordWork()
   var dictionary = DictionaryState()
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
@@ -56,7 +56,7 @@ actor NamespacePipeline {
     }
     if let note = remains.notes[Self.dictionaryKey] { dictionary = DictionaryState(note: note) }
     if remains.hasReports { requestUpload(.start) }
-    if remains.hasRecords { recordSchedule.hasten(to: now) }
+    if remains.hasRecords { records.schedule.hasten(to: now) }
     arm()
   }
 
@@ -73,13 +73,14 @@ actor NamespacePipeline {
     let fresh = signal.takeFresh()
     if fresh.contains(.crash) { requestUpload(.crash) } else if fresh.contains(.realtime) { requestUpload(.realtime) }
     if fresh.hasRows { requestUpload(.rows) }
-    if fresh.contains(.rows(.records)) { recordSchedule.request(now: now) }
+    if fresh.contains(.rows(.records)) { records.schedule.request(now: now) }
     arm()
   }
 
   func flush() {
     requestUpload(.flush)
-    recordSchedule.hasten(to: now)
+    records.schedule.hasten(to: now)
+    records.pulls.retry(at: now)
     trigger(.flush, tryAt: now)
     arm()
   }
@@ -94,7 +95,8 @@ actor NamespacePipeline {
     guard parts.network.current.kind != .none else { return }
     requestUpload(.network)
     let tryAt = now + UploadSchedule.networkJitter.share(parts.random.next())
-    if recordSchedule.isRequested { recordSchedule.hasten(to: tryAt) }
+    if records.schedule.isRequested { records.schedule.hasten(to: tryAt) }
+    records.pulls.retry(at: tryAt)
     trigger(.network, tryAt: tryAt)
     arm()
   }
@@ -110,12 +112,15 @@ actor NamespacePipeline {
       circuit = Circuit()
     }
     requestUpload(.start)
-    recordsDrained()
+    PipelineRecords.drained(self)
+    records.pulls.retry(at: now)
+    begin { await PipelinePulls.keepTables($0) }
     trigger(isOtherCollector ? .newCollector : .reload, tryAt: now)
     arm()
   }
 
   func reloaded() {
+    if records.pulls.failuresInRow > 0 { records.pulls.retry(at: now) }
     trigger(.reread, tryAt: now)
     arm()
   }
@@ -141,7 +146,12 @@ actor NamespacePipeline {
     let pauses = RowKind.delivered.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
-    return (pauses + [schedule.due(spacing: spacing), recordsDue, gateOpensAt].compactMap { $0 }).min()
+    return
+      (pauses
+      + [schedule.due(spacing: spacing), PipelineRecords.due(self), PipelinePulls.due(self), gateOpensAt].compactMap {
+        $0
+      })
+      .min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -160,7 +170,7 @@ actor NamespacePipeline {
     timer = nil
     if let opensAt = gateOpensAt, opensAt <= now {
       gateOpensAt = nil
-      if recordSchedule.isRequested { recordSchedule.hasten(to: now) }
+      if records.schedule.isRequested { records.schedule.hasten(to: now) }
       schedule.requestUpload(.start, now: now, interval: interval, random: 0)
     }
     if let due = schedule.due(spacing: spacing), due <= now {
@@ -168,7 +178,8 @@ actor NamespacePipeline {
       signal.willUpload()
       for kind in RowKind.all { want(kind) }
     }
-    if let due = recordsDue, due <= now { synchronizeRecords() }
+    if let due = PipelineRecords.due(self), due <= now { PipelineRecords.begin(self) }
+    if let due = PipelinePulls.due(self), due <= now { PipelinePulls.begin(self) }
     for kind in RowKind.delivered {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
@@ -192,7 +203,7 @@ actor NamespacePipeline {
   /// Requests that came while the drain ran counted as part of it. Rows that it didn't see, or left because of a gate
   /// that opened since, must still be sent.
   func drained(_ kind: RowKind) {
-    if kind == .records { recordsDrained() }
+    if kind == .records { PipelineRecords.drained(self) }
     let mayWait = signal.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {
     case .open: if mayWait && kind != .records { requestUpload(.rows) }
@@ -227,6 +238,7 @@ actor NamespacePipeline {
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
     RowKind.delivered.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
+      && !records.pulls.isRunning
   }
 
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {

@@ -8,6 +8,7 @@ struct PipelineParts: Sendable {
   var dictionaries: DictionaryFetch
   var network: any NetworkMonitor
   var builder: PacketBuilder
+  var puller: RecordPuller
   /// Packets that one namespace and kind may have on their way at a time.
   var packetsMax: Int
   var time: any TimeSource
@@ -15,4 +16,6 @@ struct PipelineParts: Sendable {
   var log: Logger
   /// Takes the versions of remote configuration that packets' answers name.
   var announcements: AsyncStream<Int64>.Continuation
+  /// Takes conflicts of records.
+  var clashes: AsyncStream<RecordClashNews>.Continuation
 }

@@ -18,6 +18,7 @@ struct PipelineStatus: Sendable {
   var flowAllowedBytes: Int
   var flowWindowEndsIn: Duration
   var counters: PerKind<EngineCounters>
+  var pulls = PullStatus()
 
   var isHeld: Bool { heldBy != nil }
   /// nil: the last attempt succeeded, or there was no attempt.
@@ -42,6 +43,7 @@ extension PipelineStatus {
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: pipeline.proof.url,
       nextTryIn: pipeline.due.map { max(.zero, $0 - now.uptime) }, flowUsedBytes: window.usedBytes,
       flowAllowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
-      flowWindowEndsIn: window.remaining(now), counters: PerKind(each: { deliveries[$0].counters }))
+      flowWindowEndsIn: window.remaining(now), counters: PerKind(each: { deliveries[$0].counters }),
+      pulls: PullStatus(counters: pipeline.records.counters, faults: pipeline.records.faults))
   }
 }

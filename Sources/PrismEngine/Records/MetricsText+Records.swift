@@ -3,7 +3,7 @@ import PrismStore
 
 extension MetricsText {
   /// The tables of records that ever held a record.
-  mutating func add(_ tables: [NamespaceName: [RecordTableStatus]]) {
+  mutating func add(_ tables: [NamespaceName: [RecordTableStatus]], now: Int64) {
     let tables = tables.sorted { $0.key < $1.key }.flatMap { namespace, tables in
       tables.map { (namespace.text, $0.name.text, $0) }
     }
@@ -26,5 +26,36 @@ extension MetricsText {
         sample(table.ledger[account], ["namespace": namespace, "table": name, "result": result])
       }
     }
+    begin(
+      "prism_record_age_seconds", .gauge, "Time since the server last said that its changes of a table are all here.")
+    for (namespace, name, table) in tables {
+      guard let held = table.down?.heldTime else { continue }
+      sample(max(0, Double(now - held)) / 1000, ["namespace": namespace, "table": name])
+    }
+    begin(
+      "prism_record_conflicts_total", .counter,
+      "Records that this device and the server had changed, by the side whose change held, through restarts.")
+    for (namespace, name, table) in tables {
+      guard let down = table.down else { continue }
+      for (held, count) in [("here", down.keptLocal), ("server", down.keptRemote)] {
+        sample(count, ["namespace": namespace, "table": name, "held": held])
+      }
+    }
+  }
+
+  /// Questions for the server's changes of records.
+  mutating func add(_ pulls: [(namespace: String, counters: PullCounters)]) {
+    begin(
+      "prism_record_questions_total", .counter, "Questions for the server's changes of records, by what came of them.")
+    for (namespace, counters) in pulls {
+      for result in PullCounters.Result.allCases {
+        sample(counters.questions[result] ?? 0, ["namespace": namespace, "result": result.rawValue])
+      }
+    }
+    begin(
+      "prism_record_operations_total", .counter, "Operations of the server, and records of whole tables, that came.")
+    for (namespace, counters) in pulls { sample(counters.executed, ["namespace": namespace]) }
+    begin("prism_record_question_bytes_total", .counter, "Bytes of the questions and their answers on the wire.")
+    for (namespace, counters) in pulls { sample(counters.bytes, ["namespace": namespace]) }
   }
 }

@@ -53,7 +53,7 @@ public actor RemoteConfigurationClient {
   /// Begins to ask; nothing waits for the answer.
   public func start() async {
     handle(.configured(engine.hub.current.daemon.remote))
-    let (versions, changes) = (engine.announcedVersions, engine.parts.network.changes())
+    let (versions, changes) = (engine.news.versions, engine.parts.network.changes())
     loops = [
       Task { [weak self] in for await version in versions { await self?.handle(.announced(version)) } },
       Task { [weak self] in for await state in changes where state.kind != .none { await self?.networkCame() } },

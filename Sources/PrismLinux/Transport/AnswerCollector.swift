@@ -49,13 +49,25 @@ struct AnswerCollector {
 
   /// - Returns: false when the bounds are passed.
   mutating func take(body bytes: UnsafeRawBufferPointer) -> Bool {
-    bodyBytes += bytes.count
-    guard bodyBytes <= bodyBytesMax else {
-      overrun = "over \(bodyBytesMax) bytes of body"
-      return false
-    }
+    guard count(bytes.count) else { return false }
     body += bytes.prefix(bodyBytesKept - body.count)
     return true
+  }
+
+  /// The same of bytes that go to a file. - Parameter fault: why they could not; nil: they are there.
+  mutating func take(filed bytes: Int, fault: String?) -> Bool {
+    if let fault {
+      overrun = fault
+      return false
+    }
+    return count(bytes)
+  }
+
+  private mutating func count(_ bytes: Int) -> Bool {
+    bodyBytes += bytes
+    if bodyBytes <= bodyBytesMax { return true }
+    overrun = "over \(bodyBytesMax) bytes of body"
+    return false
   }
 
   private mutating func beginAnswer(statusLine: Slice<UnsafeRawBufferPointer>) {

@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import PrismBase
 import PrismEngine
 
 /// One POST or GET: what goes out, what has come in, and the callbacks by which curl asks and tells. Lives on curl's thread.
@@ -114,7 +115,10 @@ final class CurlTransfer {
   }
 
   private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-    collector.take(body: bytes) ? bytes.count : bytes.count &+ 1
+    guard let file = job.request.file, collector.status == 200 else {
+      return collector.take(body: bytes) ? bytes.count : bytes.count &+ 1
+    }
+    return collector.take(filed: bytes.count, fault: file.append(bytes)) ? bytes.count : bytes.count &+ 1
   }
 
   private func count(_ type: curl_infotype, _ bytes: Int) {

@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import PrismBase
 public import PrismEngine
 
 /// Delivers packets and fetches documents by libcurl (docs/delivery.md): HTTP/1.1, verified TLS 1.2 or later, no
@@ -21,17 +22,21 @@ public import PrismEngine
 ///
 /// If a kept connection turns out to be closed, it is replaced and the packet sent once more under the same id, as
 /// RFC 9112, 9.3.1 has it. Receivers drop packets that they have already.
-public final class CurlTransport: Transport, DocumentSource {
+public final class CurlTransport: Transport, DocumentSource, DownloadSource {
   private let mailbox = TransferMailbox()
   private let settings: CurlLoop.Settings
+  private let downloads: String
 
+  /// - Parameter downloads: the folder whose disk takes downloads while they are used.
   /// - Parameter idleTimeout: after which unused connections are closed.
   /// - Parameter stallTimeout: a transfer without a single byte for so long is given up (`timeout`), however long the
   ///   request's own timeout is.
   /// - Parameter transfersMax: 1 or more.
   public init(
-    idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60), transfersMax: Int = 1024
+    downloads: String = "/tmp", idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60),
+    transfersMax: Int = 1024
   ) {
+    self.downloads = downloads
     settings = CurlLoop.Settings(idleTimeout: idleTimeout, stallTimeout: stallTimeout, transfersMax: transfersMax)
   }
 
@@ -43,6 +48,20 @@ public final class CurlTransport: Transport, DocumentSource {
   /// GETs a document. Each failure is an outcome.
   public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {
     await perform(TransferRequest(request)).outcome
+  }
+
+  /// GETs into a file. Each failure is an outcome.
+  public func download(_ request: DownloadRequest) async -> DownloadAnswer {
+    do throws(FileError) {
+      let file = try DownloadFile(folder: downloads)
+      let answer = await perform(TransferRequest(request, into: file))
+      var body: PieceFile?
+      if case .response(200, _, _) = answer.outcome { body = try file.reading() }
+      return DownloadAnswer(
+        outcome: answer.outcome, body: body, bytesOnWire: answer.bytesSent + answer.bytesReceived)
+    } catch {
+      return DownloadAnswer(outcome: .failure(.local, detail: error.description), body: nil, bytesOnWire: 0)
+    }
   }
 
   private func perform(_ request: TransferRequest) async -> PostAnswer {

@@ -1,7 +1,8 @@
+import PrismBase
 import PrismConfig
 import PrismEngine
 
-/// The order to curl: a POST of a packet, or a GET of a document.
+/// The order to curl: a POST of a packet, or a GET of a document or of a table of records.
 struct TransferRequest: Sendable {
   let url: String
   let headers: [(name: String, value: String)]
@@ -14,6 +15,8 @@ struct TransferRequest: Sendable {
   var needsNewConnection = false
   /// The bytes of the answer's body that are kept, and the size at which the transfer is aborted.
   let answerBytesKept: Int, answerBytesMax: Int
+  /// Gets the body of an answer with status 200; nil: it is kept in memory.
+  var file: DownloadFile?
 
   init(_ request: PostRequest) {
     (url, headers, isHead) = (request.url, request.headers, request.method == .head)
@@ -27,5 +30,12 @@ struct TransferRequest: Sendable {
     (url, headers, body, isHead, tls) = (request.url, request.headers, nil, false, request.tls)
     (connectTimeout, timeout) = (request.connectTimeout, request.timeout)
     (answerBytesKept, answerBytesMax) = (request.bodyBytesMax, request.bodyBytesMax)
+  }
+
+  /// - Parameter file: of its own.
+  init(_ request: DownloadRequest, into file: DownloadFile) {
+    (url, headers, body, isHead, tls) = (request.url, request.headers, nil, false, request.tls)
+    (connectTimeout, timeout, self.file) = (.seconds(10), request.timeout, file)
+    (answerBytesKept, answerBytesMax) = (64 * 1024, request.bodyBytesMax)
   }
 }

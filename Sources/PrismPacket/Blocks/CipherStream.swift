@@ -1,7 +1,7 @@
 import COpenSSL
 import PrismProtocol
 
-/// Encrypts or decrypts one block in pieces. What it decrypts is not to be believed before `finish`.
+/// Encrypts or decrypts one block in pieces. Decrypted bytes are not to be believed before `finish`.
 final class CipherStream {
   static let tagBytes = 16
 

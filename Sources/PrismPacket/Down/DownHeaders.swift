@@ -58,8 +58,8 @@ public struct DownHeaders: Sendable, Equatable {
 
   /// Reads the headers of the answer to `question`.
   /// - Parameter values: all values of the header with this name, which is in lower case.
-  /// - Throws: for the first header that is missing, repeated, not in the form of `fields`, or of another question: with a
-  ///   weaker cipher or another key than the one that was asked for, too.
+  /// - Throws: for the first header that is missing, repeated, not in the form of `fields`, or of another question. A
+  ///   weaker cipher or another key than the one that was asked for is of another question.
   public init(
     answering question: DownQuestion, _ values: @escaping (String) -> [String]
   ) throws(PacketHeaderFault) {
@@ -74,6 +74,6 @@ public struct DownHeaders: Sendable, Equatable {
       encoding: try reader.required("prism-encoding") { PacketEncoding(rawValue: $0) })
   }
 
-  /// What the collector chooses; all else is as the question says it.
+  /// Headers that the collector chooses; the others are as the question says.
   private static let free = ["Prism-Item-Count", "Prism-Sent-Time", "Prism-Encoding"]
 }

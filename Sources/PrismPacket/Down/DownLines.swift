@@ -68,7 +68,7 @@ public final class DownLines {
         }
       }
       guard packedOffset == packed.count else {
-        // What is left does not belong to the content, or the content does not go on.
+        // Bytes behind the content, or a content that does not go on.
         throw .unpackFailed
       }
       guard let next = try block.next() else {

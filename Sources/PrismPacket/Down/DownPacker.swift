@@ -17,7 +17,7 @@ public final class DownPacker {
   public init(encoding: PacketEncoding) throws(PacketError) { packer = try encoding.piecePacker() }
 
   /// - Parameter line: without a line feed.
-  /// - Returns: packed bytes that are ready, to be appended to those before; often there are none.
+  /// - Returns: packed bytes that are ready, to be appended to those before; often there are no such bytes.
   /// - Throws: `tooLarge` for a line that no reader takes.
   public func add(_ line: [UInt8]) throws(PacketError) -> [UInt8] {
     guard line.count <= DownLine.bytesMax else { throw .tooLarge }

@@ -17,7 +17,7 @@ public enum DownLine: Equatable, Sendable {
   }
 
   /// Reads a line. A head has `full`, an operation `op`; members that this version does not know are ignored.
-  /// - Returns: nil if it is none of the three, or longer than `bytesMax`.
+  /// - Returns: nil if it is not one of the three, or longer than `bytesMax`.
   public init?(_ line: [UInt8]) {
     guard let members = DownMembers(line) else { return nil }
     if members.has(.full) {

@@ -57,7 +57,7 @@ struct DownMembers {
   /// 1 to 128 visible ASCII characters.
   func name(_ key: Key) -> String? { string(key).flatMap { RecordID($0)?.text } }
 
-  /// The text of the object `fields`; nil if it is none, or longer than a record may be.
+  /// The text of the object `fields`; nil if it is no object, or longer than a record may be.
   var fields: [UInt8]? {
     let text = text(.fields)
     guard text.first == UInt8(ascii: "{"), text.count <= RecordRequest.fieldsBytesMax else { return nil }

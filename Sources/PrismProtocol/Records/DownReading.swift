@@ -1,6 +1,6 @@
-/// Why an answer is none to the question that was asked.
+/// Why an answer is not one to the question that was asked.
 public enum DownFault: String, Error, Sendable, CaseIterable {
-  /// A line is none, or not one that may stand there.
+  /// A line can't be read, or may not be in its place.
   case line
   /// Operations came where all records were asked for.
   case notFull

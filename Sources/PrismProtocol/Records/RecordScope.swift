@@ -1,4 +1,4 @@
-/// Whose records the server keeps in a table.
+/// The owner of the records that the server keeps in a table.
 public enum RecordScope: String, Sendable, CaseIterable {
   /// One set for each device.
   case device

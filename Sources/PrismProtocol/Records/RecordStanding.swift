@@ -4,13 +4,13 @@
 /// While an operation is in flight, its kind is frozen in `sent`; changes made meanwhile are kept for the next operation.
 public struct RecordStanding: Equatable, Sendable {
   /// The difference to the server.
-  public private(set) var state: RecordState
+  public internal(set) var state: RecordState
   /// The operation in flight; nil: no operation is.
   public private(set) var sent: RecordOperation.Kind?
   /// It was changed since the operation in flight was made.
   public private(set) var isChangedSinceSent: Bool
   /// The server has the record, as far as it answered.
-  public private(set) var isKnown: Bool
+  public internal(set) var isKnown: Bool
   /// The server refused its last operation, and it was not changed since.
   public private(set) var isRefused: Bool
 

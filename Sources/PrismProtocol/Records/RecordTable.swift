@@ -9,7 +9,7 @@ public struct RecordTable: Equatable, Sendable {
   public var name: RecordTableName
   /// The side that changes its records.
   public var direction: RecordDirection
-  /// Whose records the server keeps.
+  /// The owner of the records at the server.
   public var scope: RecordScope
   /// With `both`: the change that holds.
   public var onConflict: RecordConflict

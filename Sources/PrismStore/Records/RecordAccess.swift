@@ -18,10 +18,21 @@ struct RecordAccess: StoreOperations {
     try first(.find, table, id)
   }
 
+  /// By its local or its server's id; a tombstone, and a record that only the server changes, too.
+  func holds(_ id: RecordID, in table: Int) throws(SQLiteError) -> Bool {
+    if try record(named: id, in: table) != nil { return true }
+    guard let content = state.records.down[table]?.content, content > 0 else { return false }
+    return try DownRows(transaction).find(id, in: content) != nil
+  }
+
   /// By its local or its server's id; a tombstone, too.
   func record(named id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
     if let record = try first(.find, table, id) { return record }
     return try first(.findServerID, table, id)
+  }
+
+  func record(serverID id: RecordID, in table: Int) throws(SQLiteError) -> RecordRow? {
+    try first(.findServerID, table, id)
   }
 
   private func first(_ name: RecordStatement, _ table: Int, _ id: RecordID) throws(SQLiteError) -> RecordRow? {
@@ -77,6 +88,7 @@ struct RecordAccess: StoreOperations {
 
   /// Writes the ledgers of the tables that the transaction changed.
   func writeTables() throws(SQLiteError) {
+    try writeDownTables()
     guard !state.records.touched.isEmpty else { return }
     let write = try transaction.statement(.records(.writeTable))
     let position = state.records.position
@@ -87,5 +99,18 @@ struct RecordAccess: StoreOperations {
       try write.run(inserting: table)
     }
     state.records.touched = []
+  }
+
+  private func writeDownTables() throws(SQLiteError) {
+    for number in state.records.down.touched.sorted() {
+      if let table = state.records.down[number] {
+        try transaction.statement(.down(.writeTable)).run(inserting: table)
+      } else {
+        let remove = try transaction.statement(.down(.removeTable))
+        remove.bind(":tab", number)
+        try remove.run()
+      }
+    }
+    state.records.down.touched = []
   }
 }

@@ -53,15 +53,21 @@ struct RecordChanges: StoreOperations {
 
   private func delete(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> RecordOutcome {
     guard let table = access.table(request.table.name, of: request.namespace),
-      var record = try access.record(id, in: table), record.isThere
+      let record = try access.record(id, in: table), record.isThere
     else { return RecordOutcome(.stored(version: nil)) }
+    try delete(record)
+    return RecordOutcome(.stored(version: nil), hasChanged: true)
+  }
+
+  /// Of a record that the server never heard of, nothing stays.
+  func delete(_ record: RecordRow) throws(SQLiteError) {
+    var record = record
     if record.standing.sent == nil, !record.standing.isKnown {
-      count(record.standing, nil, in: table)
+      count(record.standing, nil, in: record.table)
       try access.remove(record)
     } else {
       try apply(to: &record) { _ = $0.delete() }
     }
-    return RecordOutcome(.stored(version: nil), hasChanged: true)
   }
 
   private func apply(to record: inout RecordRow, _ change: (inout RecordStanding) -> Void) throws(SQLiteError) {
@@ -94,7 +100,7 @@ struct RecordChanges: StoreOperations {
         return Refusal(.badRequest, "`fields.\(field)` refers to the table \(name): give a record's id, or null")
       }
       let table = access.table(name, of: request.namespace)
-      let isThere = if let table { try access.record(named: id, in: table) != nil } else { false }
+      let isThere = if let table { try access.holds(id, in: table) } else { false }
       guard isThere else {
         return Refusal(
           .referenceMissing, "`fields.\(field)` refers to a record that is not in the table \(name); put that one first"
@@ -119,9 +125,11 @@ struct RecordChanges: StoreOperations {
   // MARK: Reading
 
   private func record(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> StoredRecord? {
-    guard let table = access.table(request.table.name, of: request.namespace),
-      let record = try access.record(named: id, in: table), record.isThere
-    else { return nil }
+    guard let table = access.table(request.table.name, of: request.namespace) else { return nil }
+    if request.table.direction == .down {
+      return try DownRows(transaction).find(id, in: state.records.down[table]?.content ?? 0)?.value
+    }
+    guard let record = try access.record(named: id, in: table), record.isThere else { return nil }
     return record.value
   }
 
@@ -129,12 +137,17 @@ struct RecordChanges: StoreOperations {
     guard let table = access.table(request.table.name, of: request.namespace) else {
       return .list([], generation: 0, isMore: false)
     }
+    let generation = state.records[reading: table].generation
+    if request.table.direction == .down {
+      let content = state.records.down[table]?.content ?? 0
+      let page = try DownRows(transaction).page(after: after, limit: limit, in: content)
+      return .list(page.records, generation: generation, isMore: page.isMore)
+    }
     let page = try transaction.statement(.records(.page))
     defer { page.reset() }
     page.bind(":tab", table)
     page.bind(":after", after?.text ?? "")
     var (records, bytes): ([StoredRecord], Int) = ([], 0)
-    let generation = state.records[reading: table].generation
     while let row = try page.next(of: RecordRow.Column.self) {
       guard let record = RecordRow(row) else { throw .invalidContent }
       guard record.isThere else { continue }

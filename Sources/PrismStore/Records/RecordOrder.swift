@@ -1,11 +1,11 @@
-import PrismProtocol
+public import PrismProtocol
 
 /// The order of tables in which records are deleted: a table before those that it refers to. Pure.
-struct RecordOrder {
+public struct RecordOrder: Sendable {
   /// By table; less comes first. Tables that refer to each other have one rank.
   private let ranks: [RecordTableName: Int]
 
-  init(_ tables: [RecordTable]) {
+  public init(_ tables: [RecordTable]) {
     let targets = Dictionary(tables.map { ($0.name, Set($0.references.values)) }, uniquingKeysWith: { a, _ in a })
     let reached = Dictionary(
       uniqueKeysWithValues: targets.keys.map { ($0, Self.reached(from: $0, targets)) })
@@ -25,5 +25,5 @@ struct RecordOrder {
   }
 
   /// Less comes first.
-  func rank(_ table: RecordTableName) -> Int { ranks[table] ?? 0 }
+  public func rank(_ table: RecordTableName) -> Int { ranks[table] ?? 0 }
 }

@@ -156,7 +156,13 @@ struct RecordPackets: StoreOperations {
     } else if let given = receipt.ids[state.records[reading: record.table].name]?[record.id] {
       record.serverID = given
     }
+    if state.records.down[record.table] != nil { record.base = Self.base(of: operation) }
     try access.write(&record)
+  }
+
+  /// The server has the fields that were sent.
+  private static func base(of operation: RecordOperationRow) -> Int64? {
+    RecordOperation(line: operation.line)?.fields.map { DownMerging.base($0) }
   }
 
   private func refuse(_ operation: RecordOperationRow, _ message: String) throws(SQLiteError) {

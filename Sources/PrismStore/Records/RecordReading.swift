@@ -11,8 +11,33 @@ public struct RecordReading: Sendable {
   public func tables(of namespace: NamespaceName) -> [RecordTableStatus] {
     guard let number = names.number(of: namespace) else { return [] }
     return records.tables(of: number).map {
-      RecordTableStatus(name: $0.name, records: $0.records, ledger: $0.ledger, generation: $0.generation)
+      let down = records.down[$0.number].map { down in standing(down) }
+      return RecordTableStatus(
+        name: $0.name, records: $0.records + (down?.rows ?? 0), ledger: $0.ledger, generation: $0.generation, down: down
+      )
     }
+  }
+
+  /// How far a table is in step with the server; nil: it was never asked.
+  public func standing(of table: RecordTableName, in namespace: NamespaceName) -> DownStanding? {
+    guard let number = names.number(of: namespace).flatMap({ records.number(table, namespace: $0) }) else { return nil }
+    return records.down[number].map { standing($0) }
+  }
+
+  private func standing(_ down: DownTableRow) -> DownStanding {
+    DownStanding(
+      after: down.sequence, heldTime: down.heldTime > 0 ? down.heldTime : nil, rows: down.rows,
+      keptLocal: down.keptLocal, keptRemote: down.keptRemote)
+  }
+
+  /// Whether an operation of this device on the table has no answer yet.
+  public func isInFlight(_ table: RecordTableName, in namespace: NamespaceName) -> Bool {
+    tables(of: namespace).contains { $0.name == table && $0.ledger[.claimed] > 0 }
+  }
+
+  /// Whether a change of the table waits for an operation.
+  public func isWaiting(_ table: RecordTableName, in namespace: NamespaceName) -> Bool {
+    tables(of: namespace).contains { $0.name == table && $0.ledger[.waiting] > 0 }
   }
 
   /// Whether a change waits for an operation.

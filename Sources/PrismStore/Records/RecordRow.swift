@@ -9,7 +9,7 @@ struct RecordRow: SQLiteRecord, Sendable {
     case serverID = "server_id"
     case state, sent, flags, next, version
     case changedTime = "changed_time"
-    case position, refusal, fields, checksum
+    case position, refusal, fields, checksum, base
   }
 
   private static let (changedFlag, knownFlag, refusedFlag): (Int64, Int64, Int64) = (1, 2, 4)
@@ -29,6 +29,8 @@ struct RecordRow: SQLiteRecord, Sendable {
   var refusal: String?
   /// A JSON object. A tombstone keeps the last one.
   var fields: [UInt8]
+  /// Of the fields that the server has (`DownMerging.base`); nil: not known, or the table is `up`.
+  var base: Int64?
 
   init(table: Int, id: RecordID, fields: [UInt8]) {
     (self.table, self.id, self.fields) = (table, id, fields)
@@ -46,6 +48,7 @@ struct RecordRow: SQLiteRecord, Sendable {
     (self.version, self.changedTime, self.position, self.fields) = (version, changedTime, position, fields)
     serverID = row.string(.serverID).flatMap { RecordID($0) }
     refusal = row.string(.refusal)
+    base = row.integer(.base)
     guard row.integer(.checksum) == checksum else { return nil }
   }
 
@@ -80,9 +83,10 @@ struct RecordRow: SQLiteRecord, Sendable {
     insert.bind(.refusal, refusal)
     insert.bind(.fields, fields)
     insert.bind(.checksum, checksum)
+    insert.bind(.base, base)
   }
 
-  /// Of every column before it.
+  /// Of every other column. Rows that were written before `base` came have the same.
   var checksum: Int64 {
     var sum = RecordChecksum(
       number, Int64(table), Int64(standing.state.rawValue), Int64(standing.sent?.rawValue ?? 0), flags, version,
@@ -91,6 +95,7 @@ struct RecordRow: SQLiteRecord, Sendable {
     sum.add(serverID?.text ?? "")
     sum.add(refusal ?? "")
     sum.add(fields)
+    if let base { sum.add([base]) }
     return sum.value
   }
 

@@ -26,4 +26,20 @@ enum RecordSchema {
       packet BLOB NOT NULL, place INTEGER NOT NULL, record INTEGER NOT NULL, tab INTEGER NOT NULL, op TEXT NOT NULL,
       line BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (packet, place)) WITHOUT ROWID;
     """
+
+  /// Tables that come down, and `base` of a record.
+  /// - `down_tables`: how far each table is in step; `content` are the rows of `down_records` that programs read.
+  /// - `down_records`: records as the server has them. A whole table is written under a new content, beside the old one.
+  /// - `down_links`: what they refer to.
+  static let downSQL = """
+    CREATE TABLE down_tables (
+      tab INTEGER PRIMARY KEY, content INTEGER NOT NULL, sequence INTEGER, shape INTEGER NOT NULL, rows INTEGER NOT NULL,
+      held_time INTEGER NOT NULL, kept_local INTEGER NOT NULL, kept_remote INTEGER NOT NULL, checksum INTEGER NOT NULL);
+    CREATE TABLE down_records (
+      content INTEGER NOT NULL, id TEXT NOT NULL, local_id TEXT, version INTEGER NOT NULL, time INTEGER NOT NULL,
+      fields BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (content, id)) WITHOUT ROWID;
+    CREATE TABLE down_links (
+      content INTEGER NOT NULL, target TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (content, target, id)) WITHOUT ROWID;
+    ALTER TABLE records ADD COLUMN base INTEGER;
+    """
 }

@@ -16,6 +16,8 @@ struct RecordsState {
   var packets: [Int: [RecordPacketRow]] = [:]
   /// The last number that a waiting change was given.
   private(set) var position: Int64 = 0
+  /// Tables that come down.
+  var down = DownState()
   /// Tables that the open transaction changed.
   var touched: Set<Int> = []
 
@@ -23,6 +25,7 @@ struct RecordsState {
 
   /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
+    down = try DownState(connection)
     let tables = try connection.prepare("SELECT \(RecordTableRow.Column.list) FROM record_tables")
     try tables.forEachRow(of: RecordTableRow.Column.self) { (row) throws(SQLiteError) in
       guard let table = RecordTableRow(row) else { throw .invalidContent }

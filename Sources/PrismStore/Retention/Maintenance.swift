@@ -26,13 +26,21 @@ struct Maintenance {
     if try sweepContexts() { return true }
     // A client that changes its version again and again keeps nothing else waiting.
     let isClearing = try AppUpdates.clearSlice(in: file)
-    let isMore = try RetentionPolicies(file).expireSlice() || isClearing
+    let isExpiring = try RetentionPolicies(file).expireSlice()
+    let isSweeping = try sweepTables()
     try forget()
     let isMoreFree = try file.read { (transaction) throws(SQLiteError) in
       try giveBackPages(transaction.database.connection)
     }
+    let isMore = isExpiring || isClearing || isSweeping
     if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint(cuts: isIdle) }
     return isMore || (isMoreFree && isIdle)
+  }
+
+  /// Tables of records that others took the place of.
+  private func sweepTables() throws(StoreError) -> Bool {
+    guard !memory.state.records.down.garbage.isEmpty else { return false }
+    return try file.write { (transaction) throws(SQLiteError) in try DownRows(transaction).sweep() }
   }
 
   private func countMoreShares() throws(StoreError) -> Bool {

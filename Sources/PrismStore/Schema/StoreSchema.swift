@@ -19,6 +19,9 @@ enum StoreSchema {
     SQLiteMigration(version: 4, name: "records") { (connection) throws(SQLiteError) in
       try connection.execute(RecordSchema.sql)
     },
+    SQLiteMigration(version: 5, name: "records that come down") { (connection) throws(SQLiteError) in
+      try connection.execute(RecordSchema.downSQL)
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }

@@ -11,6 +11,7 @@ enum StoreStatement: Hashable {
   case clientIDs(ClientIDStatement)
   case names(NameStatement)
   case records(RecordStatement)
+  case down(DownStatement)
 
   var sql: String {
     switch self {
@@ -25,6 +26,7 @@ enum StoreStatement: Hashable {
     case .clientIDs(let statement): statement.sql
     case .names(let statement): statement.sql
     case .records(let statement): statement.sql
+    case .down(let statement): statement.sql
     }
   }
 }

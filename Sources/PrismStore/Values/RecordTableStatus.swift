@@ -10,4 +10,6 @@ public struct RecordTableStatus: Sendable, Equatable {
   public var ledger: Ledger
   /// Counts the commits that changed it.
   public var generation: Int64
+  /// How far it is in step with the server's changes; nil: they were never asked for.
+  public var down: DownStanding?
 }

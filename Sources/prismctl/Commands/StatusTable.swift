@@ -153,7 +153,10 @@ struct StatusTable {
   private static func ledgers(_ name: String, _ namespace: NamespaceReport) -> [String] {
     let records = namespace.records.map { table in
       let parts = table.value.parts.map { "\($0.count) \($0.word)" }.joined(separator: " + ")
-      return "\(name): records \(table.name): \(table.value.records) held; changes: \(table.value.put) put = \(parts)"
+      let age = table.value.ageSeconds.map { ", in step with the server \($0) s ago" } ?? ""
+      let changes = table.value.put == 0 ? "" : "; changes: \(table.value.put) put = \(parts)"
+      let fault = table.value.fault.map { "; \($0)" } ?? ""
+      return "\(name): records \(table.name): \(table.value.records) held\(age)\(changes)\(fault)"
     }
     return rowLedgers(name, namespace) + records
   }

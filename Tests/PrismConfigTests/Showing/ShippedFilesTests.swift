@@ -157,7 +157,7 @@ struct ShippedFilesTests {
       "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
-      "records": "[{table: part}, {table: suit, references: {part: part}}]",
+      "records": "[{table: part}, {table: product, direction: down, scope: fleet}]",
     ])
 
   static let collectorSample = KeyReference.sample(

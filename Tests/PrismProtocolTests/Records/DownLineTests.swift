@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "a line that is none is not read",
+    "a line that is not one of the three is not read",
     arguments: [
       "", "[]", "{}", "null", #"{"full":true}"#, #"{"full":1,"seq":1,"count":1}"#,
       #"{"full":true,"seq":-1,"count":1}"#, #"{"full":true,"seq":1,"count":-1}"#, #"{"full":true,"seq":1.0,"count":1}"#,

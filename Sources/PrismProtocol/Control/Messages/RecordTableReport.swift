@@ -16,13 +16,20 @@ public struct RecordTableReport: ControlMessage {
   public var refused = 0
   /// Changes that were lost with a damaged database.
   public var corrupt = 0
+  /// Seconds since the server last said that its changes are all here; nil: never, or the table is `up`.
+  public var ageSeconds: Int?
+  /// Records that both sides changed: how often the change made here held, and how often the server's.
+  public var keptLocal = 0, keptRemote = 0
+  /// Why the server's changes can't be brought here; nil: they can, or were not asked for yet.
+  public var fault: String?
 
   public init() {}
 
   public static let fields: [ControlField<RecordTableReport>] = [
     .init("records", \.records), .init("put", \.put), .init("confirmed", \.confirmed), .init("merged", \.merged),
     .init("waiting", \.waiting), .init("inFlight", \.inFlight), .init("refused", \.refused),
-    .init("corrupt", \.corrupt),
+    .init("corrupt", \.corrupt), .init("ageSeconds", \.ageSeconds), .init("keptLocal", \.keptLocal),
+    .init("keptRemote", \.keptRemote), .init("fault", \.fault),
   ]
 }
 

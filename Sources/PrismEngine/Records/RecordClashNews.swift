@@ -1,0 +1,10 @@
+public import PrismProtocol
+public import PrismStore
+
+/// A conflict of two changes of one record, for the report about it.
+public struct RecordClashNews: Sendable, Equatable {
+  /// The namespace of the record.
+  public var namespace: NamespaceName
+  /// The record, and both sides.
+  public var clash: RecordClash
+}

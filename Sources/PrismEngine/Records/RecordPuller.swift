@@ -1,0 +1,193 @@
+import PrismBase
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+import PrismStore
+
+/// Asks for the server's changes and brings them to the store, on a queue of its own: a whole table is unpacked and checked
+/// for seconds. Its memory does not depend on the table's size.
+actor RecordPuller {
+  nonisolated let executor = DispatchQueueExecutor(label: "prism.pulls")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// The largest answer as it is sent.
+  static let bodyBytesMax = 1 << 30
+  /// The longest transfer.
+  private static let timeout: Duration = .seconds(3600)
+  /// Records of one transaction: the store does nothing else meanwhile.
+  private static let (recordsPerStep, bytesPerStep) = (2000, 1_048_576)
+  /// A smaller difference of the clocks is the way of the answer.
+  private static let clockDifferenceMin: Int64 = 60_000
+
+  private let source: (any DownloadSource)?
+  private let store: ReportStore
+  private let time: any TimeSource
+  private var random: Randomness
+
+  init(_ source: (any DownloadSource)?, store: ReportStore, time: any TimeSource, random: Randomness) {
+    (self.source, self.store, self.time, self.random) = (source, store, time, random)
+  }
+
+  func pull(_ pull: TablePull) async -> PullResult {
+    guard let source, let configuration = pull.settings.configuration, let collector = pull.settings.collector,
+      let key = pull.settings.key
+    else {
+      return PullResult(verdict: .failed(PullFailure(cause: "no collector is configured", reach: .all)))
+    }
+    let question = DownQuestion(
+      deviceID: pull.settings.deviceID, namespace: pull.settings.namespace, table: pull.table.name, after: pull.after,
+      packetID: PacketID(unixMilliseconds: time.unixMilliseconds, using: &random), cipher: configuration.cipher,
+      keyID: key.id)
+    var headers = question.fields
+    if let token = configuration.token {
+      headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
+    }
+    var request = DownloadRequest(
+      url: collector.base + question.target, headers: headers, timeout: Self.timeout,
+      bodyBytesMax: min(pull.bytesMax, Self.bodyBytesMax))
+    request.tls = configuration.tls
+    let answer = await source.download(request)
+    var result = PullResult(verdict: .failed(PullFailure(cause: "", reach: .all)), bytes: answer.bytesOnWire)
+    do throws(PullFailure) {
+      let opened = try open(answer, to: question, key: key.secret, pull)
+      let (outcome, sequence, isWhole) = try await apply(opened, pull)
+      (result.verdict, result.isWholeTable) = (.applied(outcome, sequence: sequence), isWhole)
+    } catch { result.verdict = .failed(error) }
+    return result
+  }
+
+  // MARK: The answer
+
+  private struct Opened {
+    var lines: DownLines
+    var target: DownTarget
+  }
+
+  private func open(
+    _ answer: DownloadAnswer, to question: DownQuestion, key: Secret, _ pull: TablePull
+  ) throws(PullFailure) -> Opened {
+    guard case .response(200, let headers, _) = answer.outcome, let body = answer.body else {
+      throw PullFailure(answer.outcome, now: time.unixMilliseconds)
+    }
+    let read: DownHeaders
+    do throws(PacketHeaderFault) {
+      read = try DownHeaders(answering: question) { name in headers[name].map { [$0] } ?? [] }
+    } catch {
+      // A portal that answers every address with its page, or a collector of another kind.
+      throw PullFailure(cause: "the answer is no table of records: \(error)", reach: .all)
+    }
+    let ahead = time.unixMilliseconds - read.sentTime
+    let target = DownTarget(
+      pull.table, of: pull.settings.namespace, tables: pull.settings.configuration?.records ?? [],
+      clockAheadMilliseconds: abs(ahead) >= Self.clockDifferenceMin ? ahead : 0)
+    let unpackedMax = (pull.table.maxRecord + DownOperation.countMax + 1) * (DownLine.bytesMax + 1)
+    do throws(PacketError) {
+      let reader = DownReader(key: key, unpackedBytesMax: unpackedMax)
+      return Opened(lines: try reader.open(read, body: body, mac: headers["prism-mac"]), target: target)
+    } catch { throw PullFailure(error) }
+  }
+
+  // MARK: To the store
+
+  private func apply(
+    _ opened: Opened, _ pull: TablePull
+  ) async throws(PullFailure) -> (outcome: DownOutcome, sequence: Int64, isWhole: Bool) {
+    var reading = DownReading(table: pull.table.name, after: pull.after)
+    var operations: [DownOperation] = []
+    while let line = try Self.next(opened.lines, &reading) {
+      switch line {
+      case .head(let head) where head.isFull:
+        return (try await applyWhole(head, opened, reading, pull), head.sequence, true)
+      case .operation(let operation): operations.append(operation)
+      case .head, .record: break
+      }
+    }
+    let sequence: Int64
+    do { sequence = try reading.finish() } catch { throw PullFailure(error) }
+    let page = DownPage(
+      operations: operations, after: pull.after ?? 0, sequence: sequence, othersThrough: pull.othersThrough)
+    do {
+      return (try await store.apply(page, to: opened.target), sequence, false)
+    } catch { throw PullFailure(error) }
+  }
+
+  private static func next(_ lines: DownLines, _ reading: inout DownReading) throws(PullFailure) -> DownLine? {
+    let line: [UInt8]?
+    do { line = try lines.next() } catch { throw PullFailure(error) }
+    guard let line else { return nil }
+    do { return try reading.read(line) } catch { throw PullFailure(error) }
+  }
+
+  private func applyWhole(
+    _ head: DownHead, _ opened: Opened, _ reading: DownReading, _ pull: TablePull
+  ) async throws(PullFailure) -> DownOutcome {
+    guard head.count <= pull.table.maxRecord else {
+      throw PullFailure(
+        cause: "the server has \(head.count) records in \(pull.table.name), and its maxRecord is "
+          + "\(pull.table.maxRecord): raise it", reach: .table)
+    }
+    let content: Int64
+    do { content = try await store.beginTable(opened.target) } catch { throw PullFailure(error) }
+    do throws(PullFailure) {
+      try await stage(head, opened, reading, in: content)
+      do {
+        return try await store.finishTable(content, opened.target, sequence: head.sequence)
+      } catch { throw PullFailure(error) }
+    } catch {
+      try? await store.dropTable(content)  // a store that fails forgets it by itself
+      throw error
+    }
+  }
+
+  private func stage(
+    _ head: DownHead, _ opened: Opened, _ reading: DownReading, in content: Int64
+  ) async throws(PullFailure) {
+    var reading = reading
+    var (records, bytes): ([DownRecord], Int) = ([], 0)
+    while true {
+      let line = try Self.next(opened.lines, &reading)
+      if case .record(let record) = line {
+        records.append(record)
+        bytes += record.fields.count
+      }
+      if line == nil || records.count >= Self.recordsPerStep || bytes >= Self.bytesPerStep {
+        if Task.isCancelled { throw PullFailure(cause: "the daemon is stopping", reach: .all) }
+        do throws(StoreError) {
+          guard try await store.add(records, sequence: head.sequence, to: content) else {
+            throw StoreError.unavailable("it was opened again")
+          }
+        } catch { throw PullFailure(error) }
+        (records, bytes) = ([], 0)
+      }
+      if line == nil { break }
+    }
+    do { _ = try reading.finish() } catch { throw PullFailure(error) }
+  }
+}
+
+extension PullFailure {
+  fileprivate init(_ error: PacketError) {
+    self.init(cause: "the answer can't be read: \(error.rawValue)", reach: error == .internal ? .all : .table)
+  }
+
+  fileprivate init(_ fault: DownFault) {
+    self.init(cause: fault.message, reach: .table, asksForAll: fault == .order)
+  }
+
+  fileprivate init(_ error: StoreError) { self.init(cause: "the store failed: \(error.description)", reach: .all) }
+
+  /// - Parameter outcome: not 200. - Parameter now: milliseconds since 1970, for a `Retry-After` that is a date.
+  fileprivate init(_ outcome: PostAnswer.Outcome, now: Int64) {
+    switch outcome {
+    case .failure(let failure, let detail):
+      self.init(cause: "\(failure.rawValue): \(detail.cut(atBytes: 200))", reach: .all)
+    case .response(let status, let headers, let body):
+      // An answer's body may hold anything.
+      let said = (try? JSONValue(parsing: body))?["message"]?.string
+      let message = said.map { ": " + $0.cut(atBytes: 200) } ?? ""
+      let isPassing = [408, 425, 429].contains(status) || status >= 500 || status < 300
+      self.init(cause: "status \(status)\(message)", reach: isPassing ? .all : .configuration)
+      retryAfter = headers["retry-after"].flatMap { RetryAfter.parse($0, serverDate: headers["date"], now: now) }
+    }
+  }
+}

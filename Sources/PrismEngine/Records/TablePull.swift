@@ -1,0 +1,49 @@
+import PrismProtocol
+import PrismStore
+
+/// One question for a table's changes.
+struct TablePull: Sendable {
+  var settings: PipelineSettings
+  var table: RecordTable
+  /// As the store knows it; nil: all records are asked for.
+  var after: Int64?
+  /// All other tables have executed what the server did up to this number.
+  var othersThrough: Int64
+  /// Of the answer, on metered networks the rest of the budget.
+  var bytesMax: Int
+}
+
+/// The outcome of a question.
+struct PullResult: Sendable {
+  enum Verdict: Sendable, Equatable {
+    /// The answer was executed as far as it could be. - Parameter sequence: the newest number in it.
+    case applied(DownOutcome, sequence: Int64)
+    case failed(PullFailure)
+  }
+
+  var verdict: Verdict
+  /// On the wire, headers included; they count on metered networks.
+  var bytes = 0
+  /// From the question to the answer's end.
+  var isWholeTable = false
+}
+
+/// Why a table could not be brought up to date.
+struct PullFailure: Error, Sendable, Equatable {
+  enum Reach: Sendable, Equatable {
+    /// Another table may succeed.
+    case table
+    /// The collector, the way there, or the store.
+    case all
+    /// A fault of configuration, here or there.
+    case configuration
+  }
+
+  /// For the log, `status` and `prismctl`.
+  var cause: String
+  var reach: Reach
+  /// The pause that the collector asks for.
+  var retryAfter: Duration?
+  /// The next question is for all records: what is here does not go with what is there.
+  var asksForAll = false
+}

@@ -1,0 +1,176 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Takes a whole table in: written beside the old one in several transactions, and swapped in one. So programs read the old
+/// table or the new one.
+struct DownStaging: StoreOperations {
+  let transaction: StoreTransaction
+  private let access: RecordAccess
+  private let rows: DownRows
+
+  init(_ transaction: StoreTransaction) {
+    (self.transaction, access, rows) = (transaction, RecordAccess(transaction), DownRows(transaction))
+  }
+
+  /// - Returns: the content to write to.
+  func begin(_ target: DownTarget) throws(SQLiteError) -> Int64 {
+    let table = try access.number(of: target.table.name, in: target.namespace)
+    let content = state.records.down.nextContent()
+    state.records.down.stages[content] = DownState.Stage(table: table, declared: target.table)
+    return content
+  }
+
+  /// - Returns: false if there is no such content: the store was opened again meanwhile.
+  func add(_ records: [DownRecord], sequence: Int64, to content: Int64) throws(SQLiteError) -> Bool {
+    guard var stage = state.records.down.stages[content] else { return false }
+    // Links are only kept of rows that programs read.
+    let references = stage.declared.direction == .down ? stage.declared.references : [:]
+    for record in records {
+      let row = DownRecordRow(record, content: content, version: sequence)
+      // Records of `both` tables are changed as trees.
+      let isReadable = stage.declared.direction == .down || (try? JSONValue(parsing: record.fields)) != nil
+      if isReadable, try rows.insert(row, references) { stage.rows += 1 } else { stage.isBroken = true }
+    }
+    state.records.down.stages[content] = stage
+    return true
+  }
+
+  /// Written rows are deleted later.
+  func drop(_ content: Int64) {
+    guard state.records.down.stages.removeValue(forKey: content) != nil else { return }
+    state.records.down.garbage.append(content)
+  }
+
+  /// Makes the content the table.
+  func finish(_ content: Int64, _ target: DownTarget, sequence: Int64) throws(SQLiteError) -> DownOutcome {
+    guard let stage = state.records.down.stages[content],
+      DownTableRow.shape(of: stage.declared) == DownTableRow.shape(of: target.table)
+    else {
+      drop(content)
+      return DownOutcome(.outdated)
+    }
+    state.records.down.stages[content] = nil
+    let table = stage.table
+    let before = state.records.down[table]
+    var outcome = DownOutcome(.done)
+    if stage.isBroken { outcome.end = .unreadable }
+    if target.table.direction == .both, state.records[reading: table].ledger[.claimed] > 0 { outcome.end = .inFlight }
+    guard outcome.end == .done else {
+      state.records.down.garbage.append(content)
+      return outcome
+    }
+    var row = before ?? DownTableRow(table: table, shape: 0)
+    (row.shape, row.sequence) = (DownTableRow.shape(of: target.table), sequence)
+    (row.heldTime, outcome.executed) = (transaction.unixMilliseconds, stage.rows)
+    let isRead = target.table.direction == .down
+    (row.content, row.rows) = isRead ? (content, stage.rows) : (0, 0)
+    state.records.down[table] = row
+    if isRead { try swap(before, content, target, &outcome) } else { try merge(table, content, target, &outcome) }
+    for old in [isRead ? nil : content, before?.content] {
+      if let old, old > 0 { state.records.down.garbage.append(old) }
+    }
+    state.records[table].generation += 1
+    outcome.changed.insert(target.table.name)
+    return outcome
+  }
+
+  /// A record that the new table does not have was deleted.
+  private func swap(
+    _ before: DownTableRow?, _ content: Int64, _ target: DownTarget, _ outcome: inout DownOutcome
+  ) throws(SQLiteError) {
+    var cascade = DownCascade(transaction, target)
+    guard let old = before?.content, old > 0, cascade.isReferredTo(target.table.name) else { return }
+    var after = ""
+    while true {
+      let missing = try transaction.statement(.down(.missing))
+      missing.bind(":old", old)
+      missing.bind(":new", content)
+      missing.bind(":after", after)
+      var gone: [RecordID] = []
+      try missing.forEachRow(of: DownStatement.Key.self) { row in
+        if let id = RecordID(row.text(.id)) { gone.append(id) }
+      }
+      guard let last = gone.last else { break }
+      after = last.text
+      for id in gone { try cascade.follow([id], of: target.table.name) }
+    }
+    outcome.changed.formUnion(cascade.changed)
+  }
+
+  /// Brings the records of a `both` table in step with the content.
+  private func merge(
+    _ table: Int, _ content: Int64, _ target: DownTarget, _ outcome: inout DownOutcome
+  ) throws(SQLiteError) {
+    var merging = DownMerging(transaction, target, table: table)
+    var cascade = DownCascade(transaction, target)
+    var after = ""
+    while true {
+      let changes = try differing(table, content, after: after)
+      guard let last = changes.last else { break }
+      after = last.id.text
+      for change in changes {
+        // Every reason to stop was looked at before.
+        if case .stopped = try merging.put(change, isSnapshot: true) { throw .invalidContent }
+      }
+    }
+    var number: Int64 = 0
+    while true {
+      let unknown = try unknownThere(table, content, after: number)
+      guard let last = unknown.last else { break }
+      number = last
+      for record in unknown {
+        guard let record = try access.record(record) else { throw .invalidContent }
+        if case .gone(let ids) = try merging.delete(record, at: nil) { try cascade.follow(ids, of: target.table.name) }
+      }
+    }
+    outcome.clashes = merging.clashes
+    outcome.changed.formUnion(cascade.changed)
+  }
+
+  private func differing(_ table: Int, _ content: Int64, after: String) throws(SQLiteError) -> [DownRecord] {
+    let differing = try transaction.statement(.down(.differing))
+    differing.bind(":tab", table)
+    differing.bind(":content", content)
+    differing.bind(":after", after)
+    var found: [DownRecord] = []
+    try differing.forEachRow(of: DownRecordRow.Column.self) { (row) throws(SQLiteError) in
+      guard let row = DownRecordRow(row) else { throw .invalidContent }
+      found.append(row.record)
+    }
+    return found
+  }
+
+  private func unknownThere(_ table: Int, _ content: Int64, after: Int64) throws(SQLiteError) -> [Int64] {
+    let unknown = try transaction.statement(.down(.unknownThere))
+    unknown.bind(":tab", table)
+    unknown.bind(":content", content)
+    unknown.bind(":after", after)
+    var found: [Int64] = []
+    try unknown.forEachRow(of: DownStatement.Key.self) { row in found.append(row.int64(.number)) }
+    return found
+  }
+
+  // MARK: Declarations
+
+  /// Forgets what was fetched for tables that the server does not change any more, and asks again for all records of a
+  /// table that was declared in another way. Programs read the old ones until then.
+  func keep(_ tables: [RecordTable], of namespace: NamespaceName) {
+    guard let namespace = state.names.number(of: namespace) else { return }
+    let declared = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    for table in state.records.tables(of: namespace) {
+      guard let standing = state.records.down[table.number] else { continue }
+      let shape = declared[table.name].flatMap { $0.direction.isPulled ? DownTableRow.shape(of: $0) : nil }
+      if shape == nil {
+        state.records.down[table.number] = nil
+        if standing.content > 0 { state.records.down.garbage.append(standing.content) }
+      } else if shape != standing.shape, standing.sequence != nil {
+        state.records.down[table.number]?.sequence = nil
+      }
+    }
+  }
+
+  func forgetSequence(of table: RecordTableName, in namespace: NamespaceName) {
+    guard let number = access.table(table, of: namespace), state.records.down[number]?.sequence != nil else { return }
+    state.records.down[number]?.sequence = nil
+  }
+}

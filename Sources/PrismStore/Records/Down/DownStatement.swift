@@ -1,0 +1,72 @@
+import PrismSQLite
+
+/// Statements on records that the server keeps, and on how far tables are in step with it.
+enum DownStatement {
+  case writeTable, removeTable
+  case insert, replace, remove, find, page
+  case insertLink, removeLink, links
+  case missing, differing, unknownThere, referring
+  case sweepRecords, sweepLinks
+
+  /// The column that statements on numbers or ids read.
+  enum Key: String, SQLiteColumn { case number, id }
+
+  var sql: String {
+    let rows = DownRecordRow.Column.list
+    return switch self {
+    case .writeTable: DownTableRow.insert(into: "down_tables", "OR REPLACE")
+    case .removeTable: "DELETE FROM down_tables WHERE tab = :tab"
+    case .insert: DownRecordRow.insert(into: "down_records", "OR IGNORE")
+    case .replace: DownRecordRow.insert(into: "down_records", "OR REPLACE")
+    case .remove: "DELETE FROM down_records WHERE content = :content AND id = :id"
+    case .find: "SELECT \(rows) FROM down_records WHERE content = :content AND id = :id"
+    case .page: "SELECT \(rows) FROM down_records WHERE content = :content AND id > :after ORDER BY id"
+    case .insertLink: "INSERT OR IGNORE INTO down_links (content, target, id) VALUES (:content, :target, :id)"
+    case .removeLink: "DELETE FROM down_links WHERE content = :content AND target = :target AND id = :id"
+    case .links: "SELECT 0 AS number, id FROM down_links WHERE content = :content AND target = :target"
+    case .missing:
+      """
+      SELECT 0 AS number, id FROM down_records o WHERE content = :old AND id > :after
+      AND NOT EXISTS (SELECT 1 FROM down_records n WHERE n.content = :new AND n.id = o.id) ORDER BY id LIMIT 500
+      """
+    case .differing:
+      """
+      SELECT \(DownRecordRow.Column.list(of: "s")) FROM down_records s
+      LEFT JOIN records r ON r.tab = :tab AND r.server_id = s.id
+      WHERE s.content = :content AND s.id > :after
+      AND (r.number IS NULL OR r.state <> 0 OR r.fields <> s.fields) ORDER BY s.id LIMIT 500
+      """
+    // The server was asked for all that it has, and did not name them.
+    case .unknownThere:
+      """
+      SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND flags & 2 AND sent IS NULL
+      AND NOT EXISTS (SELECT 1 FROM down_records WHERE content = :content AND id = coalesce(r.server_id, r.id))
+      ORDER BY number LIMIT 500
+      """
+    case .referring:
+      """
+      SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND state <> 3
+      AND EXISTS (SELECT 1 FROM json_each(CAST(r.fields AS TEXT)) WHERE key = :field AND value IN (:id, :server_id))
+      ORDER BY number LIMIT 500
+      """
+    case .sweepRecords: Self.sweep("down_records", "id")
+    case .sweepLinks: Self.sweep("down_links", "target")
+    }
+  }
+
+  /// Deletes about 1,000 rows.
+  private static func sweep(_ table: String, _ column: String) -> String {
+    """
+    DELETE FROM \(table) WHERE content = :content AND \(column) <= coalesce(
+      (SELECT \(column) FROM \(table) WHERE content = :content ORDER BY \(column) LIMIT 1 OFFSET 999),
+      (SELECT max(\(column)) FROM \(table) WHERE content = :content))
+    """
+  }
+}
+
+extension SQLiteColumn {
+  /// The columns of a table under another name.
+  fileprivate static func list(of alias: String) -> String {
+    allCases.map { "\(alias).\($0.rawValue)" }.joined(separator: ", ")
+  }
+}

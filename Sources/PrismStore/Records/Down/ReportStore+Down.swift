@@ -1,0 +1,51 @@
+public import PrismProtocol
+import PrismSQLite
+
+// Tables in step with the server's changes (docs/records.md).
+extension ReportStore {
+  /// Executes a page of operations, each once over restarts. Readers see all of the page or nothing of it.
+  public func apply(_ page: DownPage, to target: DownTarget) throws(StoreError) -> DownOutcome {
+    try write { (transaction) throws(SQLiteError) in try DownApplying(transaction, target).apply(page) }
+  }
+
+  /// Begins to take a whole table in, beside the one that programs read. - Returns: the number to go on with.
+  public func beginTable(_ target: DownTarget) throws(StoreError) -> Int64 {
+    try write { (transaction) throws(SQLiteError) in try DownStaging(transaction).begin(target) }
+  }
+
+  /// Writes some of its records. - Parameter sequence: of the answer's head.
+  /// - Throws: `diskFull` also before the disk is: reports need the rest.
+  /// - Returns: false if the store was opened again since it began: begin again.
+  public func add(_ records: [DownRecord], sequence: Int64, to table: Int64) throws(StoreError) -> Bool {
+    let bytes = records.reduce(0) { $0 + $1.fields.count + 128 }
+    return try write(bytes: bytes) { (transaction) throws(SQLiteError) in
+      try DownStaging(transaction).add(records, sequence: sequence, to: table)
+    }
+  }
+
+  /// Swaps the table in, or merges it with this device's changes where both sides make some, in one transaction. Records that
+  /// it does not have are deleted.
+  /// - Parameter sequence: of the answer's head.
+  public func finishTable(_ table: Int64, _ target: DownTarget, sequence: Int64) throws(StoreError) -> DownOutcome {
+    try write { (transaction) throws(SQLiteError) in
+      try DownStaging(transaction).finish(table, target, sequence: sequence)
+    }
+  }
+
+  /// Gives up what was begun.
+  public func dropTable(_ table: Int64) throws(StoreError) {
+    try write { (transaction) throws(SQLiteError) in DownStaging(transaction).drop(table) }
+  }
+
+  /// Forgets tables that the server does not change any more, as the namespace declares its tables now.
+  public func keepTables(_ tables: [RecordTable], of namespace: NamespaceName) throws(StoreError) {
+    try write { (transaction) throws(SQLiteError) in DownStaging(transaction).keep(tables, of: namespace) }
+  }
+
+  /// Asks for all records of a table again: what is here does not go with what is there.
+  public func forgetSequence(of table: RecordTableName, in namespace: NamespaceName) throws(StoreError) {
+    try write { (transaction) throws(SQLiteError) in
+      DownStaging(transaction).forgetSequence(of: table, in: namespace)
+    }
+  }
+}

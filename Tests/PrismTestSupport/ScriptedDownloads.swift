@@ -1,0 +1,95 @@
+import PrismBase
+public import PrismEngine
+public import PrismPacket
+public import PrismProtocol
+import Synchronization
+
+/// Answers questions for tables of records as a test says, and remembers them.
+public final class ScriptedDownloads: DownloadSource {
+  /// The result of a question.
+  public enum Answer: Sendable {
+    /// The lines of the answer. - Parameter encoding: how they are compressed.
+    case lines([DownLine], encoding: PacketEncoding = .gzip)
+    /// An answer to another question: the same lines under another packet's id.
+    case foreign([DownLine])
+    case status(Int, headers: [String: String] = [:], body: String = "")
+    case failure(PostAnswer.Failure)
+  }
+
+  public typealias Script = @Sendable (DownQuestion) async -> Answer
+
+  private let script: Mutex<Script>
+  private let asked = Mutex<[DownQuestion]>([])
+  private let limits = Mutex<[Int]>([])
+  /// The collector's clock.
+  private let now: @Sendable () -> Int64
+
+  public init(now: @escaping @Sendable () -> Int64, _ script: @escaping Script) {
+    self.now = now
+    self.script = Mutex(script)
+  }
+
+  public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
+  public var questions: [DownQuestion] { asked.withLock { $0 } }
+  /// `bodyBytesMax` of each request.
+  public var bytesMax: [Int] { limits.withLock { $0 } }
+
+  public func download(_ request: DownloadRequest) async -> DownloadAnswer {
+    guard let question = Self.question(request) else { return Self.answer(400) }
+    asked.withLock { $0.append(question) }
+    limits.withLock { $0.append(request.bodyBytesMax) }
+    let script = script.withLock { $0 }
+    switch await script(question) {
+    case .lines(let lines, let encoding): return sealed(lines, encoding, question, question)
+    case .foreign(let lines):
+      var other = question
+      var random = SeededRandom(seed: 5)
+      other.packetID = PacketID(unixMilliseconds: 1, using: &random)
+      return sealed(lines, .gzip, other, question)
+    case .status(let status, let headers, let body): return Self.answer(status, headers, body)
+    case .failure(let failure):
+      return DownloadAnswer(outcome: .failure(failure, detail: "scripted"), body: nil, bytesOnWire: 0)
+    }
+  }
+
+  private static func question(_ request: DownloadRequest) -> DownQuestion? {
+    let parts = request.url.split(separator: "?", maxSplits: 1)
+    guard parts.count == 2, parts[0].hasSuffix(DownQuestion.path) else { return nil }
+    let query = parts[1].split(separator: "&").map { $0.split(separator: "=").map(String.init) }
+    return try? DownQuestion(
+      query: { name in query.first { $0.first == name }?.last },
+      { name in request.headers.filter { $0.name.lowercased() == name }.map(\.value) })
+  }
+
+  private static func answer(_ status: Int, _ headers: [String: String] = [:], _ body: String = "") -> DownloadAnswer {
+    DownloadAnswer(
+      outcome: .response(status: status, headers: headers, body: Array(body.utf8)), body: nil, bytesOnWire: 300)
+  }
+
+  private func sealed(
+    _ lines: [DownLine], _ encoding: PacketEncoding, _ question: DownQuestion, _ asked: DownQuestion
+  ) -> DownloadAnswer {
+    do {
+      let packer = try DownPacker(encoding: encoding)
+      var packed: [UInt8] = []
+      for line in lines { packed += try packer.add(line.bytes) }
+      packed += try packer.finish()
+      let headers = DownHeaders(to: question, lineCount: lines.count, sentTime: now(), encoding: encoding)
+      let key = Secret(Array(DeliveryRig.key.bytes.prefix(question.cipher.keyBytes)))
+      let body = try DownBody(headers, packed: packed, key: key)
+      var (bytes, piece): ([UInt8], [UInt8]) = ([], .init(repeating: 0, count: 65_536))
+      while true {
+        let count = try piece.withUnsafeMutableBytes { try body.read(into: $0) }
+        if count == 0 { break }
+        bytes += piece[..<count]
+      }
+      var fields: [String: String] = [:]
+      for (name, value) in DownHeaders(to: asked, lineCount: lines.count, sentTime: now(), encoding: encoding).fields {
+        fields[name.lowercased()] = value
+      }
+      fields["prism-mac"] = body.mac
+      return DownloadAnswer(
+        outcome: .response(status: 200, headers: fields, body: []), body: bytes, bytesOnWire: bytes.count + 600)
+    } catch { preconditionFailure("the script's lines can't be packed: \(error)") }
+  }
+}
