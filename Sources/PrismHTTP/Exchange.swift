@@ -47,7 +47,7 @@ final class Exchange: Sendable {
     case .goOn: return .YES
     case .close: return .NO
     case .respond(let response):
-      server.watch.expect(connection, within: server.options.bodyTimeout)
+      server.watch.expect(connection, within: server.options.answerTime(of: response))
       return response.queue(on: connection)
     case .callHandler:
       server.watch.expect(connection, within: nil)
@@ -71,15 +71,19 @@ final class Exchange: Sendable {
 }
 
 extension HTTPResponse {
-  /// Hands a copy to libmicrohttpd.
+  /// Hands a copy to libmicrohttpd, or the stream.
   func queue(on connection: LibraryPointer) -> MHD_Result {
-    let response = body.withUnsafeBytes {
-      MHD_create_response_from_buffer(
-        $0.count, UnsafeMutableRawPointer(mutating: $0.baseAddress), .RESPMEM_MUST_COPY)
-    }
-    guard let response else { return .NO }
+    let made = stream.map { streamed($0) } ?? copied()
+    guard let response = made else { return .NO }
     for header in headers { MHD_add_response_header(response, header.name, header.value) }
     defer { MHD_destroy_response(response) }
     return MHD_queue_response(connection.pointer, UInt32(status), response)
+  }
+
+  private func copied() -> OpaquePointer? {
+    body.withUnsafeBytes {
+      MHD_create_response_from_buffer(
+        $0.count, UnsafeMutableRawPointer(mutating: $0.baseAddress), .RESPMEM_MUST_COPY)
+    }
   }
 }

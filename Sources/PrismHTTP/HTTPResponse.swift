@@ -6,6 +6,8 @@ public struct HTTPResponse: Sendable {
   public var headers: [(name: String, value: String)]
   /// The body; its length is sent as `Content-Length`.
   public var body: [UInt8]
+  /// Sent instead of `body`.
+  public var stream: HTTPStream?
 
   public init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
     self.status = status

@@ -26,6 +26,14 @@ public struct HTTPServerOptions: Sendable {
   public var tls: HTTPServerTLS?
 
   public init() {}
+
+  /// The slowest peer that gets a large body whole: bytes a second.
+  private static let bytesPerSecondMin = 8192
+
+  /// From an answer to its last byte.
+  func answerTime(of response: HTTPResponse) -> Duration {
+    bodyTimeout + .seconds((response.stream?.byteCount ?? 0) / Self.bytesPerSecondMin)
+  }
 }
 
 /// The server's identity, TLS 1.2 or later.

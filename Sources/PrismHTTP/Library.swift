@@ -107,7 +107,8 @@ extension HTTPServer {
 
   private func admit(_ head: RequestHead, on connection: LibraryPointer) -> HTTPAdmission {
     guard head.isMethodKnown else {
-      return .refuse(.refusal(405, "the method is not known here", headers: [("Allow", "GET, HEAD, POST")]))
+      return .refuse(
+        .refusal(405, "the method is not known here", headers: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")]))
     }
     if options.tls?.clientAuthorities != nil, prism_http_client_is_certified(connection.pointer) == 0 {
       return .refuse(.refusal(401, "a client certificate of a known authority is required"))
@@ -117,4 +118,40 @@ extension HTTPServer {
     }
     return gate(head.request)
   }
+}
+
+// MARK: - Bodies that are made while they are sent
+
+/// Bytes that libmicrohttpd asks for at a time.
+private let streamBlockBytes = 65_536
+
+/// libmicrohttpd holds one reference to the stream, from here until it calls `streamEnded`.
+func streamed(_ stream: HTTPStream) -> OpaquePointer? {
+  let context = Unmanaged.passRetained(StreamContext(stream))
+  let response = MHD_create_response_from_callback(
+    UInt64(stream.byteCount), streamBlockBytes, readStream, context.toOpaque(), streamEnded)
+  if response == nil { context.release() }
+  return response
+}
+
+private final class StreamContext: Sendable {
+  let stream: HTTPStream
+  init(_ stream: HTTPStream) { self.stream = stream }
+}
+
+/// MHD_ContentReaderCallback; -2 ends the connection, so that the peer sees that the body is not whole.
+private func readStream(
+  _ context: UnsafeMutableRawPointer?, _ position: UInt64, _ buffer: UnsafeMutablePointer<CChar>?, _ count: Int
+) -> Int {
+  guard let context, let buffer else { return -2 }
+  let stream = Unmanaged<StreamContext>.fromOpaque(context).takeUnretainedValue().stream
+  guard let written = stream.read(UnsafeMutableRawBufferPointer(start: buffer, count: count)), written > 0 else {
+    return -2
+  }
+  return written
+}
+
+/// MHD_ContentReaderFreeCallback.
+private func streamEnded(_ context: UnsafeMutableRawPointer?) {
+  if let context { Unmanaged<StreamContext>.fromOpaque(context).release() }
 }

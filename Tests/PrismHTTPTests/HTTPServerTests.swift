@@ -40,6 +40,36 @@ struct HTTPServerTests {
     }
   }
 
+  @Test(
+    "a body is made while it is sent, and one that can't be made whole ends the connection", arguments: [nil, 200_000])
+  func streams(failsBehind: Int?) async throws {
+    let byteCount = 1_000_000
+    try await withServer { _ in
+    } handler: { _ in
+      let made = Mutex(0)
+      var response = HTTPResponse(status: 200)
+      response.stream = HTTPStream(byteCount: byteCount) { buffer in
+        made.withLock { made in
+          if let failsBehind, made >= failsBehind { return nil }
+          let count = min(buffer.count, byteCount - made)
+          for index in 0..<count {
+            buffer[index] = made + index == byteCount - 1 ? UInt8(ascii: "!") : UInt8(ascii: "x")
+          }
+          made += count
+          return count
+        }
+      }
+      return response
+    } _: { server in
+      let client = try client(server)
+      client.send(Self.get("/"))
+      let answer = await client.receive { $0.hasSuffix("!") }
+      #expect(answer.contains("Content-Length: \(byteCount)"))
+      #expect(answer.hasSuffix("x!") == (failsBehind == nil))
+      #expect(failsBehind == nil || answer.count < byteCount)
+    }
+  }
+
   @Test("requests that come at once are answered in their order") func pipelining() async throws {
     try await withServer { server in
       let client = try client(server)
