@@ -76,6 +76,7 @@ public final class Collector: Sendable {
       switch (request.method, request.path) {
       case (.get, "/prism/config"): return try await configuration(request)
       case (.get, DictionaryQuestion.path): return try await dictionary(request)
+      case (.get, DownQuestion.path): return try await RecordAnswers(collector: self).answer(request)
       case (.post, ProbeQuestion.path): return try await probe(request)
       case (.post, Self.enrollPath): return try await enroll(request)
       case (.get, "/healthz"), (.get, "/readyz"): return health(request)
@@ -109,21 +110,23 @@ public final class Collector: Sendable {
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)
       packet.records = try RecordPacket(packet)
-      let (isDuplicate, receipt) = try await store(packet)
+      let (isDuplicate, applied) = try await store(packet)
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
-        reports: isDuplicate || receipt != nil ? 0 : packet.rows.count, bytes: request.body.count)
+        reports: isDuplicate || applied != nil ? 0 : packet.rows.count, bytes: request.body.count)
+      applied?.note(in: self, from: delivery.context)
       if !isDuplicate, let print = options.print {
         for index in packet.rows.indices { print(packet.printedLine(index)) }
       }
-      let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + (receipt?.members ?? []))
+      let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + (applied?.receipt.members ?? []))
       return HTTPResponse(
         status: 200, contentType: "application/json",
         headers: [
           ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
           ("Prism-Accept", PacketEncoding.zstd.rawValue),
           ("Prism-Window", String(PacketQueue.heldOfDeviceMax)),
-        ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()), text: body.text + "\n")
+        ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()) + (applied?.headers ?? []),
+        text: body.text + "\n")
     } catch {
       counts.count(
         error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
@@ -135,15 +138,15 @@ public final class Collector: Sendable {
     }
   }
 
-  /// - Returns: whether it was stored before, and the answer to operations on records.
+  /// - Returns: whether it was stored before, and the result of operations on records.
   private func store(
     _ packet: OpenedPacket
-  ) async throws(CollectorRefusal) -> (isDuplicate: Bool, receipt: RecordReceipt?) {
+  ) async throws(CollectorRefusal) -> (isDuplicate: Bool, applied: RecordApplied?) {
     do throws(CollectorRefusal) {
       switch try await queue.take(packet).get() {
       case .stored: return (false, nil)
       case .duplicate: return (true, nil)
-      case .applied(let receipt, let wasDuplicate): return (wasDuplicate, receipt)
+      case .applied(let applied): return (applied.wasDuplicate, applied)
       case .tooOld:
         throw CollectorRefusal(
           410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")

@@ -14,6 +14,7 @@ final class CollectorCounts: Sendable {
     var enrollments: [String: Int] = [:]
     var sealed: [String: Int] = [:]
     var dictionaries: [String: Int] = [:]
+    var records = RecordCounts()
     var gauges: RemoteGauges?
     var service: ServiceGauges?
   }
@@ -26,6 +27,14 @@ final class CollectorCounts: Sendable {
     var outputs: [(name: String, figures: OutputRunner.Figures)]
     /// Milliseconds since 1970.
     var now: Int64
+  }
+
+  /// Records that the server changes.
+  private struct RecordCounts {
+    /// Operations of devices that lost.
+    var lost = 0
+    var questions: [String: Int] = [:]
+    var changes: [String: Int] = [:]
   }
 
   /// The state of remote configuration.
@@ -55,6 +64,11 @@ final class CollectorCounts: Sendable {
   func countEnrollment(_ outcome: String) { state.withLock { $0.enrollments[outcome, default: 0] += 1 } }
   func countSealed(_ outcome: String) { state.withLock { $0.sealed[outcome, default: 0] += 1 } }
   func countDictionary(_ outcome: String) { state.withLock { $0.dictionaries[outcome, default: 0] += 1 } }
+  func countLostOperations(_ count: Int) { state.withLock { $0.records.lost += count } }
+  func countRecordQuestion(_ outcome: String) { state.withLock { $0.records.questions[outcome, default: 0] += 1 } }
+  func countRecordChange(_ result: String, _ count: Int = 1) {
+    state.withLock { $0.records.changes[result, default: 0] += count }
+  }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
@@ -95,6 +109,7 @@ final class CollectorCounts: Sendable {
     Self.add(
       state.dictionaries, "prism_collector_dictionary_questions_total", "Questions for a dictionary, by outcome.",
       to: &page)
+    Self.add(state.records, to: &page)
     if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text
   }
@@ -103,6 +118,20 @@ final class CollectorCounts: Sendable {
     if outcomes.isEmpty { return }
     page.begin(name, .counter, meaning)
     for (outcome, count) in outcomes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+  }
+
+  private static func add(_ records: RecordCounts, to page: inout MetricsText) {
+    page.begin(
+      "prism_collector_record_conflicts_total", .counter,
+      "Operations of devices that lost against a newer change of the server's.")
+    page.sample(records.lost)
+    add(
+      records.changes, "prism_collector_record_changes_total", "Changes of records by the server, by result.", to: &page
+    )
+    add(
+      records.questions, "prism_collector_record_questions_total", "Devices' questions for records, by outcome.",
+      to: &page
+    )
   }
 
   private static func add(_ service: ServiceGauges, to page: inout MetricsText) {

@@ -4,6 +4,9 @@ import PrismPacket
 
 /// A collector that listens.
 public struct CollectorServer: Sendable {
+  /// Of a request that changes many records.
+  private static let changesBytesMax = 8 * 1_048_576
+
   private let collector: Collector
   private let senders: HTTPServer
   private let readers: [HTTPServer]
@@ -22,6 +25,7 @@ public struct CollectorServer: Sendable {
     var network: HTTPServer?
     if collector.access.needsReaderToken || options.servesLocalReaders {
       var limits = HTTPServerOptions()
+      limits.bodyBytesMax = Self.changesBytesMax
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
         await collector.answerReader($0, isOwner: false)

@@ -55,7 +55,7 @@ enum QueryCommand {
   static func isOwn(_ name: String) -> Bool { options.contains { $0.name == name } }
 
   /// - Returns: false: the reader is gone, or the disk is full.
-  private static func write(_ bytes: [UInt8]) -> Bool {
+  static func write(_ bytes: [UInt8]) -> Bool {
     var written = 0
     while written < bytes.count {
       let count = bytes.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress! + written, $0.count - written) }

@@ -13,6 +13,8 @@ struct CollectorMetricsTests {
     counts.countProbe("ok")
     counts.countEnrollment("ok")
     counts.countSealed("opened")
+    counts.countRecordChange("done")
+    counts.countRecordQuestion("nothing")
     counts.set(.init(version: 1, faults: 0, devices: 1, failed: 0))
     var figures = OutputRunner.Figures()
     figures.isLeading = true

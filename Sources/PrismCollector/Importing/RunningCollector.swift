@@ -5,6 +5,8 @@ import PrismProtocol
 
 /// The collector that runs with a state folder, asked over the socket that only the folder's owner can open.
 package final class RunningCollector {
+  /// A page of records has 4 MiB of fields, and little more around them.
+  private static let pageBytesMax = 16 * 1_048_576
   /// More than a packet may be held for its predecessor.
   private static let timeout: Duration = .seconds(120)
 
@@ -31,5 +33,14 @@ package final class RunningCollector {
       throw OutputFailure("\(socket): answers \(answer.status); are both of one version of prism-collector?")
     }
     return taken
+  }
+
+  /// Asks a path of the API. - Throws: if it does not answer.
+  func ask(
+    _ method: String, _ path: String, headers: [String], body: [UInt8]
+  ) throws(OutputFailure) -> (status: Int, body: [UInt8]) {
+    try handle.post(
+      body, to: "http://localhost\(PageAPI.prefix)\(path)", headers: headers, timeout: Self.timeout, method: method,
+      unixSocket: socket, answerBytesMax: Self.pageBytesMax)
   }
 }

@@ -3,7 +3,7 @@ import CCurl
 /// A handle of libcurl for one queue. It keeps its connection.
 final class CurlHandle {
   /// The answer to a partial success has a few hundred bytes.
-  private static let answerBytesMax = 65_536
+  static let answerBytesMax = 65_536
 
   private let easy: UnsafeMutableRawPointer
 
@@ -15,10 +15,13 @@ final class CurlHandle {
   deinit { curl_easy_cleanup(easy) }
 
   /// Redirects are not followed.
-  /// - Parameter unixSocket: the path of the socket that it goes through; nil: over TCP.
+  /// - Parameters:
+  ///   - method: nil: POST.
+  ///   - unixSocket: the path of the socket that it goes through; nil: over TCP.
   /// - Returns: the status, and the beginning of the body.
   func post(
-    _ body: [UInt8], to url: String, headers: [String], timeout: Duration, unixSocket: String? = nil
+    _ body: [UInt8], to url: String, headers: [String], timeout: Duration, method: String? = nil,
+    unixSocket: String? = nil, answerBytesMax: Int = answerBytesMax
   ) throws(OutputFailure) -> (status: Int, body: [UInt8]) {
     var list: UnsafeMutablePointer<curl_slist>?
     for header in headers + ["Expect:"] { list = curl_slist_append(list, header) }
@@ -30,9 +33,10 @@ final class CurlHandle {
       prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Int(timeout.components.seconds * 1000)),
       prism_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)),
       prism_curl_set_text(easy, CURLOPT_UNIX_SOCKET_PATH, unixSocket),
+      prism_curl_set_text(easy, CURLOPT_CUSTOMREQUEST, method),
     ]
     var code = CURLE_OK
-    let answer = [UInt8](unsafeUninitializedCapacity: Self.answerBytesMax) { buffer, count in
+    let answer = [UInt8](unsafeUninitializedCapacity: answerBytesMax) { buffer, count in
       var kept = prism_curl_beginning(bytes: buffer.baseAddress, count: 0, max: buffer.count)
       code = body.withUnsafeBytes { bytes in
         withUnsafeMutablePointer(to: &kept) { kept in

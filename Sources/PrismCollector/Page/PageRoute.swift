@@ -12,7 +12,7 @@ struct PageRoute: Sendable {
   }
 
   let method: HTTPRequest.Method
-  /// Below `/api/v1`; a part in braces takes any text without a slash.
+  /// Below `/api/v1`; a part in braces takes any text without a slash, but `{record}` at the end takes any text.
   let path: String
   let access: Access
   /// Of the query; another one is answered with 400.
@@ -28,8 +28,11 @@ struct PageRoute: Sendable {
 
   /// - Returns: the values of the parts in braces; nil: another path.
   func match(_ path: some StringProtocol) -> [String]? {
-    let (own, given) = (self.path.split(separator: "/"), path.split(separator: "/"))
-    guard own.count == given.count else { return nil }
+    let own = self.path.split(separator: "/")
+    let isOpen = own.last == "{record}"
+    let given = path.dropFirst().split(
+      separator: "/", maxSplits: isOpen ? own.count - 1 : Int.max, omittingEmptySubsequences: !isOpen)
+    guard own.count == given.count, given.last?.isEmpty != true else { return nil }
     var values: [String] = []
     for (part, value) in zip(own, given) {
       if part.hasPrefix("{") { values.append(String(value)) } else if part != value { return nil }

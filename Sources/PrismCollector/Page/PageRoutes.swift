@@ -49,6 +49,24 @@ enum PageRoutes {
     PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.records(request)
     },
+    PageRoute(.get, RecordAPI.prefix, .viewer, ["device", "after", "limit"]) { api, request throws(CollectorRefusal) in
+      try await RecordAPI(api: api).list(request)
+    },
+    PageRoute(.post, RecordAPI.prefix, .operator, ["device"]) { api, request throws(CollectorRefusal) in
+      try await RecordAPI(api: api).changeMany(request)
+    },
+    PageRoute(.get, RecordAPI.prefix + "/{record}", .viewer, ["device"]) { api, request throws(CollectorRefusal) in
+      try await RecordAPI(api: api).get(request)
+    },
+    PageRoute(.put, RecordAPI.prefix + "/{record}", .operator, ["device"]) { api, request throws(CollectorRefusal) in
+      try await RecordAPI(api: api).put(request)
+    },
+    PageRoute(.patch, RecordAPI.prefix + "/{record}", .operator, ["device"]) { api, request throws(CollectorRefusal) in
+      try await RecordAPI(api: api).patch(request)
+    },
+    PageRoute(.delete, RecordAPI.prefix + "/{record}", .operator, ["device"]) { api, request throws(CollectorRefusal) in
+      try await RecordAPI(api: api).delete(request)
+    },
     PageRoute(.get, "/configuration", .viewer, ["after", "failed", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.configuration(request)
     },

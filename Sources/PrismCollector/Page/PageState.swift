@@ -2,17 +2,21 @@ import PrismBase
 import PrismSQLite
 import Synchronization
 
-/// The state that all readers of the page share.
+/// The state that all readers share: those of the page, and devices that ask for records.
 final class PageState: Sendable {
   /// Of live tails at a time.
   static let tailsMax = 64
 
   let reading = ReadGate()
+  /// Questions of devices for records.
+  let asking = ReadGate()
+  let snapshots: RecordSnapshots
   let crashes = CrashIndex()
   let crashStates: any CrashStateStore
   private let state = Mutex((tails: 0, isClosed: false))
 
   init(_ options: CollectorOptions) throws(SQLiteError) {
+    snapshots = RecordSnapshots(folder: options.state)
     if let target = options.store {
       crashStates = PostgreSQLCrashStateStore(target)
     } else {

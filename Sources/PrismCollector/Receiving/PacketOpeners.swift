@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismPacket
 import PrismProtocol
 import Synchronization
@@ -34,13 +35,14 @@ final class PacketOpeners: Sendable {
   }
 
   /// - Throws: 400 with the reason's code, 401 for a key that this collector does not have, 403 for one that is not for
-  ///   the namespace. Also 413 over the limits, 415 for a dictionary that is not known, 422 for a meta that can't be taken, 503 if too many packets wait.
+  ///   the namespace. Also 413 over the limits, 415 for a dictionary that is not known, 422 for a meta that can't be taken,
+  ///   503 if too many packets wait.
   /// - Parameter sender: made once the decryption has proved who the sender is, before the packet is unpacked; nil: any
   ///   sender is taken.
   func open(
     _ delivery: Delivery, body: [UInt8], _ sender: SenderCheck? = nil
   ) async throws(CollectorRefusal) -> OpenedPacket {
-    try keys.check(delivery)
+    try keys.check(delivery.keyID, for: delivery.context.namespace)
     let opening = PacketOpening(
       delivery: delivery, dictionary: try await dictionary(of: delivery), sender: sender, memory: memory)
     let index = begin()
@@ -70,9 +72,9 @@ final class PacketOpeners: Sendable {
   /// The key of the answer to a question for a dictionary.
   /// - Throws: 401 for a key that this collector does not have, 403 for one that is not for the namespace, 503.
   func key(of question: DictionaryQuestion) throws(CollectorRefusal) -> Secret {
-    try keys.check(keyID: question.keyID, question.namespace)
+    try keys.check(question.keyID, for: question.namespace)
     do throws(PacketError) {
-      return try keys.secret(keyID: question.keyID, deviceID: question.deviceID, question.cipher)
+      return try keys.secret(question.keyID, of: question.deviceID, cipher: question.cipher)
     } catch { throw CollectorRefusal(503, "the key could not be derived; try again", retryAfterSeconds: 5) }
   }
 
@@ -82,6 +84,29 @@ final class PacketOpeners: Sendable {
     do throws(PacketError) {
       return try PacketReceipt(key: keys.secret(for: delivery)).text(for: delivery.headers, answer: answer)
     } catch { throw CollectorRefusal(503, "the receipt could not be made; try again", retryAfterSeconds: 5) }
+  }
+
+  /// The body of an answer to a question for records.
+  /// - Throws: 400 for a key of another length; 401 for a key that this collector does not have, 403 for one that is not for
+  ///   the namespace. 503 if the packed lines can't be read.
+  func body(
+    _ headers: DownHeaders, packed: any PieceSource & Sendable
+  ) throws(CollectorRefusal) -> sending DownBody {
+    try keys.check(headers.format.keyID, for: headers.namespace)
+    do throws(PacketError) {
+      let key = try keys.secret(headers.format.keyID, of: headers.deviceID, cipher: headers.format.cipher)
+      return try DownBody(headers, packed: packed, key: key)
+    } catch {
+      guard error == .keyLength else {
+        throw CollectorRefusal(503, "the answer could not be made; try again", retryAfterSeconds: 5)
+      }
+      throw CollectorRefusal(400, code: .keyLength, "the key of this id is not one of the cipher of Prism-Cipher")
+    }
+  }
+
+  /// - Throws: 401 and 403, as `body`, before there is any work for the answer.
+  func check(_ question: DownQuestion) throws(CollectorRefusal) {
+    try keys.check(question.keyID, for: question.namespace)
   }
 
   /// The opener that has the least to do.

@@ -12,12 +12,8 @@ extension Collector {
 
   /// A page as JSON; `next` is the `after` of the following one.
   static func response(_ page: [CollectedRecord]) -> HTTPResponse {
-    var body = Array(#"{"records":["#.utf8)
-    for (index, record) in page.enumerated() {
-      if index > 0 { body.append(UInt8(ascii: ",")) }
-      body += record.jsonText
-    }
-    body += Array("],\"next\":\(page.last.map { String($0.serverID) } ?? "null")}\n".utf8)
+    var body = Array(#"{"records":["#.utf8) + page.map(\.jsonText).joined(separator: [UInt8(ascii: ",")])
+    body += Array("],\"next\":\(page.last.map { String($0.number) } ?? "null")}\n".utf8)
     return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: body)
   }
 }

@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// The tables `records` and `record_answers` in PostgreSQL, within the transaction of a group or a reading.
+/// The tables of records in PostgreSQL, within the transaction of a group or a reading.
 struct PostgreSQLRecordTable {
   /// Ids are never used again: a record that is made again after its deletion has another one.
   static let schema = """
@@ -19,70 +19,109 @@ struct PostgreSQLRecordTable {
   /// Answers stay longer than the ids of their packets.
   static let forgetAnswers = "DELETE FROM record_answers WHERE received < now() - interval '32 days'"
 
-  private static let key = "namespace = $1 AND tab = $2 AND device = $3 AND id = $4"
-  private static let upsert = """
-    INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, now()) ON CONFLICT (namespace, tab, device, id) DO UPDATE SET
-      fields = excluded.fields, version = excluded.version, changed_time = excluded.changed_time,
-      received = excluded.received RETURNING server_id
-    """
+  private static let columns =
+    "server_id, device, id, fields, version, changed_time, namespace, tab, is_named, seq"
 
   let connection: PostgreSQLConnection
   let deadline: Deadline
 
   // MARK: Taking
 
-  /// Carries out the operations of a packet, and keeps the answer.
-  func apply(
-    _ packet: RecordPacket, from stream: StreamID, number: Int64, _ id: PacketID
-  ) throws(PostgreSQLError) -> RecordReceipt {
-    var receipt = RecordReceipt()
-    for operation in packet.operations {
-      let key = [stream.namespace.text, operation.table.text, stream.device, operation.id.text]
-      guard operation.kind != .delete else {
-        _ = try connection.query("DELETE FROM records WHERE \(Self.key)", key, by: deadline)
-        continue
-      }
-      let given = try connection.query(
-        Self.upsert,
-        key + [operation.fields?.text ?? "{}", String(operation.version), String(operation.changedTime)], by: deadline)
-      receipt.ids[operation.table, default: [:]][operation.id] = RecordID(String(given.int(0, 0)))
+  /// Carries out the operations of a packet, in one round trip.
+  func apply(_ packet: RecordPacket, from stream: StreamID) throws(PostgreSQLError) -> RecordApplied {
+    let operations = packet.operations
+    let found = try connection.query(
+      "SELECT given, lost, version FROM prism_apply_records($1, $2, $3, $4, $5, $6, $7, $8)",
+      [
+        stream.namespace.text, stream.device, PostgreSQLArray.text(operations.map(\.table.text)),
+        PostgreSQLArray.text(operations.map(\.key)), PostgreSQLArray.text(operations.map { String($0.kind.rawValue) }),
+        PostgreSQLArray.text(operations.map { $0.fields?.text ?? "{}" }),
+        PostgreSQLArray.text(operations.map { String($0.version) }),
+        PostgreSQLArray.text(operations.map { String($0.changedTime) }),
+      ], by: deadline)
+    let given = PostgreSQLArray.texts(found.bytes(0, 0))
+    guard given.count == operations.count else {
+      throw PostgreSQLError(kind: .lost, message: "prism_apply_records answered for another number of operations")
     }
+    var applied = RecordApplied(lost: Int(found.int(0, 1)), version: found.int(0, 2))
+    for (operation, given) in zip(operations, given) {
+      guard let given else { continue }
+      applied.receipt.ids[operation.table, default: [:]][operation.id] = RecordID(given)
+    }
+    return applied
+  }
+
+  /// Keeps the answers to packets of a group.
+  func keep(_ answers: [(stream: Int64, packet: PacketID, receipt: RecordReceipt)]) throws(PostgreSQLError) {
+    guard !answers.isEmpty else { return }
     _ = try connection.query(
-      "INSERT INTO record_answers VALUES ($1, $2, $3, now())",
-      [String(number), id.description, JSONValue.object(receipt.members).text], by: deadline)
-    return receipt
+      "INSERT INTO record_answers SELECT a.*, now() FROM unnest($1::bigint[], $2::uuid[], $3::text[]) a",
+      [
+        PostgreSQLArray.text(answers.map { String($0.stream) }),
+        PostgreSQLArray.text(answers.map(\.packet.description)),
+        PostgreSQLArray.text(answers.map { JSONValue.object($0.receipt.members).text }),
+      ], by: deadline)
   }
 
   /// The answer that the packet got; empty if it is forgotten.
-  func answer(to packet: PacketID, of stream: Int64) throws(PostgreSQLError) -> RecordReceipt {
+  func answer(to packet: PacketID, of stream: StreamID, number: Int64) throws(PostgreSQLError) -> RecordApplied {
     let found = try connection.query(
-      "SELECT answer FROM record_answers WHERE stream = $1 AND packet = $2",
-      [String(stream), packet.description], by: deadline)
-    guard found.count == 1, let value = try? JSONValue(parsing: found.text(0, 0)) else { return RecordReceipt() }
-    return RecordReceipt(value)
+      """
+      SELECT (SELECT answer FROM record_answers WHERE stream = $1 AND packet = $2),
+        (SELECT coalesce(max(seq), 0) FROM record_tables WHERE namespace = $3 AND device IN ('', $4))
+      """, [String(number), packet.description, stream.namespace.text, stream.device], by: deadline)
+    let answer = try? JSONValue(parsing: found.text(0, 0))  // empty: forgotten
+    return RecordApplied(
+      receipt: answer.map { RecordReceipt($0) } ?? RecordReceipt(), wasDuplicate: true, version: found.int(0, 1))
   }
 
   // MARK: Reading
 
+  /// A record by the number that the server gave, or by its own id.
+  func find(_ id: RecordID, in place: RecordPlace) throws(PostgreSQLError) -> CollectedRecord? {
+    if id.isNumber, let number = Int64(id.text),
+      let found = try find("server_id = $4 AND NOT is_named", String(number), place)
+    {
+      return found
+    }
+    return try find(key: id.text, in: place)
+  }
+
+  func find(key: String, in place: RecordPlace) throws(PostgreSQLError) -> CollectedRecord? {
+    try find("id = $4", key, place)
+  }
+
+  private func find(
+    _ condition: String, _ value: String, _ place: RecordPlace
+  ) throws(PostgreSQLError) -> CollectedRecord? {
+    let found = try connection.query(
+      "SELECT \(Self.columns) FROM records WHERE namespace = $1 AND tab = $2 AND device = $3 AND \(condition)",
+      [place.namespace.text, place.table.text, place.owner, value], by: deadline)
+    return found.count == 1 ? Self.record(found, 0) : nil
+  }
+
   func page(_ filter: RecordFilter) throws(PostgreSQLError) -> [CollectedRecord] {
     let values: [(condition: String, value: String?)] = [
       ("namespace = $", filter.namespace?.text), ("tab = $", filter.table?.text), ("device = $", filter.device),
-      ("$ IN (id, server_id::text)", filter.id?.text), ("server_id > $", String(filter.after)),
+      ("$ IN (id, CASE WHEN is_named THEN id ELSE server_id::text END)", filter.id?.text),
+      ("server_id > $", String(filter.after)),
     ]
     let given = values.filter { $0.value != nil }
     let conditions = given.enumerated().map { $1.condition.replacing("$", with: "$\($0 + 1)") }
     let found = try connection.query(
       """
-      SELECT server_id, device, id, fields, version, changed_time, namespace, tab FROM records
+      SELECT \(Self.columns) FROM records
       WHERE \(conditions.joined(separator: " AND ")) ORDER BY server_id LIMIT \(filter.limit)
       """, given.map(\.value), by: deadline)
-    return (0..<found.count).compactMap { row in
-      guard let namespace = NamespaceName(found.text(row, 6)) else { return nil }
-      return CollectedRecord(
-        serverID: found.int(row, 0), namespace: namespace, table: found.text(row, 7), device: found.text(row, 1),
-        id: found.text(row, 2), fields: [UInt8](found.bytes(row, 3)), version: found.int(row, 4),
-        changedTime: found.int(row, 5))
-    }
+    return (0..<found.count).compactMap { Self.record(found, $0) }
+  }
+
+  /// nil for a namespace that no longer can be one.
+  private static func record(_ found: PostgreSQLResult, _ row: Int) -> CollectedRecord? {
+    guard let namespace = NamespaceName(found.text(row, 6)) else { return nil }
+    return CollectedRecord(
+      number: found.int(row, 0), namespace: namespace, table: found.text(row, 7), device: found.text(row, 1),
+      id: found.text(row, 2), fields: [UInt8](found.bytes(row, 3)), version: found.int(row, 4),
+      changedTime: found.int(row, 5), isNamed: found.bool(row, 8), sequence: found.int(row, 9))
   }
 }

@@ -10,9 +10,12 @@ struct RecordPacket: Sendable {
     var operations: [RecordOperation] = []
     operations.reserveCapacity(packet.rows.count)
     for (index, row) in packet.rows.enumerated() {
-      guard let operation = RecordOperation(line: Array(packet.meta(row))) else {
+      guard var operation = RecordOperation(line: Array(packet.meta(row))) else {
         throw CollectorRefusal(422, code: .metaSyntax, "line \(index) is no operation on a record")
       }
+      // The device's clock is that of `Prism-Sent-Time`.
+      operation.changedTime =
+        operation.changedTime.addingReportingOverflow(packet.delivery.clockCorrection).partialValue
       operations.append(operation)
     }
     self.operations = operations

@@ -1,46 +1,83 @@
 import PrismProtocol
 import PrismSQLite
 
-/// The tables `records` and `record_answers` of `collector.db`: the newest fields of each device's records, and the answers
-/// to packets, for those that come again.
+/// The tables of records in `collector.db`: the newest fields of each, the deletions that devices have to learn, and the
+/// answers to packets, for those that come again.
 struct SQLiteRecordTable {
   /// Ids are never used again: a record that is made again after its deletion has another one.
-  static let sql = """
+  private static let tables = """
     CREATE TABLE IF NOT EXISTS records (
       server_id INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT NOT NULL, tab TEXT NOT NULL, device TEXT NOT NULL,
       id TEXT NOT NULL, fields TEXT NOT NULL, version INTEGER NOT NULL, changed_time INTEGER NOT NULL,
-      received_time INTEGER NOT NULL);
+      received_time INTEGER NOT NULL, is_named INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL DEFAULT 0,
+      insert_seq INTEGER NOT NULL DEFAULT 0);
     CREATE UNIQUE INDEX IF NOT EXISTS records_id ON records (namespace, tab, device, id);
     CREATE INDEX IF NOT EXISTS records_device ON records (device);
     CREATE TABLE IF NOT EXISTS record_answers (
       stream INTEGER NOT NULL, packet BLOB NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (stream, packet)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS deleted_records (
+      namespace TEXT, tab TEXT, device TEXT, id TEXT, server_id INTEGER NOT NULL, is_named INTEGER NOT NULL,
+      changed_time INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (namespace, tab, device, id)) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS deleted_records_seq ON deleted_records (namespace, tab, device, seq);
+    CREATE TABLE IF NOT EXISTS record_tables (
+      namespace TEXT, device TEXT, tab TEXT, seq INTEGER NOT NULL, floor INTEGER NOT NULL,
+      PRIMARY KEY (namespace, device, tab)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS record_sequences (
+      namespace TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
     """
+  private static let sequenceIndex =
+    "CREATE INDEX IF NOT EXISTS records_seq ON records (namespace, tab, device, seq) WHERE seq > 0"
+  private static let sequenceColumns = ["is_named", "seq", "insert_seq"]
 
-  private enum Column: String, SQLiteColumn {
-    case serverID = "server_id"
-    case namespace, tab, device, id, fields, version
-    case changedTime = "changed_time"
+  /// Makes the tables that are missing, and the columns that an older program's table does not have.
+  static func make(in connection: SQLiteConnection) throws(SQLiteError) {
+    try connection.execute(tables)
+    if !hasSequence(connection) {
+      try connection.transaction { () throws(SQLiteError) in
+        for column in sequenceColumns {
+          try connection.execute("ALTER TABLE records ADD COLUMN \(column) INTEGER NOT NULL DEFAULT 0")
+        }
+      }
+    }
+    try connection.execute(sequenceIndex)
   }
 
-  /// All columns, for a database that replaces another.
+  /// Whether the table is not an older program's.
+  static func hasSequence(_ connection: SQLiteConnection) -> Bool {
+    (try? connection.prepare("SELECT insert_seq FROM records LIMIT 0")) != nil
+  }
+
+  enum Column: String, SQLiteColumn {
+    case number = "server_id"
+    case namespace, tab, device, id, fields, version
+    case changedTime = "changed_time"
+    case isNamed = "is_named"
+    case seq
+  }
+
+  /// All columns, for a database that replaces another. An older program's table has those before `isNamed`.
   enum StoredColumn: String, SQLiteColumn {
-    case serverID = "server_id"
+    case number = "server_id"
     case namespace, tab, device, id, fields, version
     case changedTime = "changed_time"
     case receivedTime = "received_time"
+    case isNamed = "is_named"
+    case seq
+    case insertSeq = "insert_seq"
   }
 
   let connection: SQLiteConnection
 
   // MARK: Another database's records
 
-  func adopt(_ row: SQLiteRow<StoredColumn>) throws(SQLiteError) {
+  /// - Parameter hasSequence: the row is not an older program's.
+  func adopt(_ row: SQLiteRow<StoredColumn>, hasSequence: Bool) throws(SQLiteError) {
     let insert = try connection.prepare(
       """
       INSERT OR IGNORE INTO records (\(StoredColumn.list)) VALUES (:server_id, :namespace, :tab, :device, :id, :fields,
-        :version, :changed_time, :received_time)
+        :version, :changed_time, :received_time, :is_named, :seq, :insert_seq)
       """)
-    insert.bind(":server_id", row.int64(.serverID))
+    insert.bind(":server_id", row.int64(.number))
     insert.bind(":namespace", row.text(.namespace))
     insert.bind(":tab", row.text(.tab))
     insert.bind(":device", row.text(.device))
@@ -49,12 +86,24 @@ struct SQLiteRecordTable {
     insert.bind(":version", row.int64(.version))
     insert.bind(":changed_time", row.int64(.changedTime))
     insert.bind(":received_time", row.int64(.receivedTime))
+    insert.bind(":is_named", hasSequence ? row.int64(.isNamed) : 0)
+    insert.bind(":seq", hasSequence ? row.int64(.seq) : 0)
+    insert.bind(":insert_seq", hasSequence ? row.int64(.insertSeq) : 0)
     try insert.run()
   }
 
-  /// Devices know ids of records that can't be read: no other record gets one of them.
-  func skipIDs() throws(SQLiteError) {
-    try connection.execute("UPDATE sqlite_sequence SET seq = seq + \(1 << 20) WHERE name = 'records'")
+  /// Devices know ids of records that can't be read: no other record gets one of them. They know numbers of operations,
+  /// too, of which some can't be read: every device gets all records once more.
+  /// - Parameter now: milliseconds since 1970; more than any number that was given.
+  func skipIDs(now: Int64) throws(SQLiteError) {
+    try connection.execute(
+      """
+      UPDATE sqlite_sequence SET seq = seq + \(1 << 20) WHERE name = 'records';
+      REPLACE INTO facts VALUES ('\(SQLiteRecordLog.baseFact)', \(now));
+      INSERT OR IGNORE INTO record_tables
+        SELECT DISTINCT namespace, device, tab, \(now), 0 FROM records WHERE seq > 0 OR device = '';
+      INSERT OR IGNORE INTO record_sequences SELECT DISTINCT namespace, \(now) FROM records WHERE seq > 0 OR device = '';
+      """)
   }
 
   // MARK: Taking
@@ -62,87 +111,79 @@ struct SQLiteRecordTable {
   /// Carries out the operations of a packet, and keeps the answer.
   func apply(
     _ packet: RecordPacket, from stream: StreamID, number: Int64, _ id: PacketID, receivedTime: Int64
-  ) throws(SQLiteError) -> RecordReceipt {
-    var receipt = RecordReceipt()
-    for operation in packet.operations {
-      guard operation.kind != .delete else {
-        try delete(operation, stream)
-        continue
-      }
-      let given = try upsert(operation, stream, receivedTime: receivedTime)
-      receipt.ids[operation.table, default: [:]][operation.id] = RecordID(String(given))
-    }
+  ) throws(SQLiteError) -> RecordApplied {
+    let upload = try SQLiteRecordUpload(connection, of: stream, receivedTime: receivedTime)
+    var applied = RecordApplied()
+    for operation in packet.operations { try upload.carryOut(operation, &applied) }
+    applied.version = try SQLiteRecordLog(connection, stream.namespace).version(for: stream.device)
     let insert = try connection.prepare(
       "REPLACE INTO record_answers (stream, packet, answer) VALUES (:stream, :packet, :answer)")
     insert.bind(":stream", number)
     insert.bind(":packet", id.bytes)
-    insert.bind(":answer", JSONValue.object(receipt.members).text)
+    insert.bind(":answer", JSONValue.object(applied.receipt.members).text)
     try insert.run()
-    return receipt
+    return applied
   }
 
   /// The answer that the packet got; if it is forgotten, the ids that its records have now.
   func answer(
     to packet: PacketID, _ operations: RecordPacket, from name: StreamID, number stream: Int64
-  ) throws(SQLiteError) -> RecordReceipt {
+  ) throws(SQLiteError) -> RecordApplied {
+    var applied = RecordApplied(wasDuplicate: true)
+    applied.version = try SQLiteRecordLog(connection, name.namespace).version(for: name.device)
     let select = try connection.prepare(
       "SELECT answer FROM record_answers WHERE stream = :stream AND packet = :packet")
     select.bind(":stream", stream)
     select.bind(":packet", packet.bytes)
     let text = try select.firstText()
-    if let answer = text.flatMap({ try? JSONValue(parsing: $0) }) { return RecordReceipt(answer) }
-    var receipt = RecordReceipt()
-    let find = try connection.prepare(
-      """
-      SELECT server_id FROM records WHERE namespace = :namespace AND tab = :tab AND device = :device AND id = :id
-      """)
-    for operation in operations.operations where operation.kind != .delete {
-      bind(find, operation, name)
-      guard let known = try find.firstInt() else { continue }
-      receipt.ids[operation.table, default: [:]][operation.id] = RecordID(String(known))
+    if let answer = text.flatMap({ try? JSONValue(parsing: $0) }) {
+      applied.receipt = RecordReceipt(answer)
+      return applied
     }
-    return receipt
-  }
-
-  private func bind(_ statement: SQLiteStatement, _ operation: RecordOperation, _ stream: StreamID) {
-    statement.bind(":namespace", stream.namespace.text)
-    statement.bind(":tab", operation.table.text)
-    statement.bind(":device", stream.device)
-    statement.bind(":id", operation.id.text)
-  }
-
-  private func upsert(
-    _ operation: RecordOperation, _ stream: StreamID, receivedTime: Int64
-  ) throws(SQLiteError) -> Int64 {
-    let upsert = try connection.prepare(
-      """
-      INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time)
-      VALUES (:namespace, :tab, :device, :id, :fields, :version, :changed_time, :received_time)
-      ON CONFLICT (namespace, tab, device, id) DO UPDATE SET fields = excluded.fields, version = excluded.version,
-        changed_time = excluded.changed_time, received_time = excluded.received_time RETURNING server_id
-      """)
-    bind(upsert, operation, stream)
-    upsert.bind(":fields", operation.fields?.text ?? "{}")
-    upsert.bind(":version", operation.version)
-    upsert.bind(":changed_time", operation.changedTime)
-    upsert.bind(":received_time", receivedTime)
-    return try upsert.firstInt() ?? 0
-  }
-
-  private func delete(_ operation: RecordOperation, _ stream: StreamID) throws(SQLiteError) {
-    let delete = try connection.prepare(
-      "DELETE FROM records WHERE namespace = :namespace AND tab = :tab AND device = :device AND id = :id")
-    bind(delete, operation, stream)
-    try delete.run()
+    for operation in operations.operations where operation.kind != .delete {
+      let place = RecordPlace(namespace: name.namespace, table: operation.table, device: name.device)
+      guard let known = try find(operation.key, in: place) else { continue }
+      applied.receipt.ids[operation.table, default: [:]][operation.id] = RecordID(known.serverID)
+    }
+    return applied
   }
 
   // MARK: Reading
+
+  /// The record that its writer or its device gave this id.
+  func find(_ id: String, in place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {
+    let select = try connection.prepare(
+      """
+      SELECT \(Column.list) FROM records
+      WHERE namespace = :namespace AND tab = :tab AND device = :device AND id = :id
+      """)
+    select.bind(":id", id)
+    return try first(select, in: place)
+  }
+
+  /// The record of a device to which the server gave this number.
+  func find(number: Int64, in place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {
+    let select = try connection.prepare(
+      """
+      SELECT \(Column.list) FROM records WHERE server_id = :number AND NOT is_named
+        AND namespace = :namespace AND tab = :tab AND device = :device
+      """)
+    select.bind(":number", number)
+    return try first(select, in: place)
+  }
+
+  private func first(_ select: SQLiteStatement, in place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {
+    select.bind(":namespace", place.namespace.text)
+    select.bind(":tab", place.table.text)
+    select.bind(":device", place.owner)
+    return try select.first(of: Column.self) { CollectedRecord($0, place.namespace) }
+  }
 
   func page(_ filter: RecordFilter) throws(SQLiteError) -> [CollectedRecord] {
     let values: [(condition: String, parameter: StaticString, value: String?)] = [
       ("namespace = :namespace", ":namespace", filter.namespace?.text), ("tab = :tab", ":tab", filter.table?.text),
       ("device = :device", ":device", filter.device),
-      ("(id = :id OR server_id = CAST(:id AS INTEGER))", ":id", filter.id?.text),
+      ("(id = :id OR NOT is_named AND server_id = CAST(:id AS INTEGER))", ":id", filter.id?.text),
     ]
     let given = values.filter { $0.value != nil }
     let select = try connection.prepare(
@@ -158,12 +199,17 @@ struct SQLiteRecordTable {
     while bytes < RecordFilter.bytesMax, let row = try select.next(of: Column.self) {
       bytes += row.blob(.fields).count
       guard let namespace = NamespaceName(row.text(.namespace)) else { continue }
-      records.append(
-        CollectedRecord(
-          serverID: row.int64(.serverID), namespace: namespace, table: row.text(.tab), device: row.text(.device),
-          id: row.text(.id), fields: row.bytes(.fields), version: row.int64(.version),
-          changedTime: row.int64(.changedTime)))
+      records.append(CollectedRecord(row, namespace))
     }
     return records
+  }
+}
+
+extension CollectedRecord {
+  fileprivate init(_ row: SQLiteRow<SQLiteRecordTable.Column>, _ namespace: NamespaceName) {
+    self.init(
+      number: row.int64(.number), namespace: namespace, table: row.text(.tab), device: row.text(.device),
+      id: row.text(.id), fields: row.bytes(.fields), version: row.int64(.version),
+      changedTime: row.int64(.changedTime), isNamed: row.bool(.isNamed), sequence: row.int64(.seq))
   }
 }

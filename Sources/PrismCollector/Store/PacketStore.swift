@@ -27,6 +27,9 @@ protocol PacketStore: Sendable {
   /// Answers the page; nil: this store answers no such questions.
   var queries: (any ReportQueries)? { get }
 
+  /// The server's side of records; nil: this store has no records.
+  var recordStore: (any RecordStore)? { get }
+
   /// One report with its payload; nil if no report has this id.
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport?
 
@@ -73,7 +76,7 @@ enum PacketOutcome: Sendable, Equatable {
   /// It was stored before.
   case duplicate
   /// Its operations on records were carried out, now or before: a packet that comes again gets the same answer.
-  case applied(RecordReceipt, wasDuplicate: Bool)
+  case applied(RecordApplied)
   /// Not stored: the packet before it is not known, though its stream is, or its sender says that it is on its way.
   case predecessorMissing
   /// Not stored: it is as old as packets of its stream whose ids are forgotten, so it may be one of them.

@@ -8,6 +8,7 @@ actor MemoryPacketStore: PacketStore {
   nonisolated let recheckInterval: Duration? = nil
   nonisolated let figures = StoreCounts()
   nonisolated let queries: (any ReportQueries)? = nil
+  nonisolated let recordStore: (any RecordStore)? = nil
 
   private struct Stream {
     var ids: Set<PacketID> = []

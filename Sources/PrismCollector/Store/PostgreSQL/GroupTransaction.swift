@@ -37,24 +37,28 @@ struct GroupTransaction {
       let decision = try decide()
       if !decision.blocks.isEmpty { try store(decision) }
       var outcomes = decision.letters.map { Self.outcome($0) }
-      for index in group.indices where group[index].packet.records != nil {
-        outcomes[index] = try apply(group[index].packet, stream: decision.streams[index], outcomes[index])
-      }
+      try applyRecords(decision, &outcomes)
       return outcomes
     }
   }
 
-  private func apply(
-    _ packet: OpenedPacket, stream: Int64, _ outcome: PacketOutcome
-  ) throws(PostgreSQLError) -> PacketOutcome {
-    let (context, table) = (packet.delivery.context, PostgreSQLRecordTable(connection: connection, deadline: deadline))
-    guard let operations = packet.records else { return outcome }
-    switch outcome {
-    case .stored:
-      let receipt = try table.apply(operations, from: StreamID(context), number: stream, context.packetID)
-      return .applied(receipt, wasDuplicate: false)
-    case .duplicate: return .applied(try table.answer(to: context.packetID, of: stream), wasDuplicate: true)
-    case .applied, .predecessorMissing, .tooOld: return outcome
+  private func applyRecords(_ decision: Decision, _ outcomes: inout [PacketOutcome]) throws(PostgreSQLError) {
+    let table = PostgreSQLRecordTable(connection: connection, deadline: deadline)
+    var answers: [(stream: Int64, packet: PacketID, receipt: RecordReceipt)] = []
+    for (index, submission) in group.enumerated() where outcomes[index].isStored {
+      guard let operations = submission.packet.records else { continue }
+      let context = submission.packet.delivery.context
+      let applied = try table.apply(operations, from: StreamID(context))
+      outcomes[index] = .applied(applied)
+      answers.append((decision.streams[index], context.packetID, applied.receipt))
+    }
+    try table.keep(answers)
+    // Of this group, too.
+    for (index, submission) in group.enumerated() where outcomes[index] == .duplicate {
+      guard submission.packet.records != nil else { continue }
+      let context = submission.packet.delivery.context
+      outcomes[index] = .applied(
+        try table.answer(to: context.packetID, of: StreamID(context), number: decision.streams[index]))
     }
   }
 
@@ -74,16 +78,19 @@ struct GroupTransaction {
     let result = try connection.query(
       Self.take,
       [
-        Self.array(contexts.map(\.deviceID)), Self.array(contexts.map(\.namespace.text)),
-        Self.array(contexts.map(\.kind.tablePrefix)), Self.array(contexts.map(\.packetID.description)),
-        Self.array(deliveries.map { $0.dependsOn?.description }), Self.array(deliveries.map(\.ledger)),
-        Self.array(group.map { $0.isLate ? "t" : "f" }),
-        Self.array(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
-        Self.array(deliveries.map { $0.hasPendingPredecessor ? "t" : "f" }),
+        PostgreSQLArray.text(contexts.map(\.deviceID)), PostgreSQLArray.text(contexts.map(\.namespace.text)),
+        PostgreSQLArray.text(contexts.map(\.kind.tablePrefix)),
+        PostgreSQLArray.text(contexts.map(\.packetID.description)),
+        PostgreSQLArray.text(deliveries.map { $0.dependsOn?.description }),
+        PostgreSQLArray.text(deliveries.map(\.ledger)),
+        PostgreSQLArray.text(group.map { $0.isLate ? "t" : "f" }),
+        PostgreSQLArray.text(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
+        PostgreSQLArray.text(deliveries.map { $0.hasPendingPredecessor ? "t" : "f" }),
       ], by: deadline)
     let letters = Array(result.bytes(0, 0))
     let decision = Decision(
-      letters: letters, streams: Self.numbers(result.bytes(0, 1)), blocks: Self.numbers(result.bytes(0, 2)),
+      letters: letters, streams: PostgreSQLArray.numbers(result.bytes(0, 1)),
+      blocks: PostgreSQLArray.numbers(result.bytes(0, 2)),
       received: result.int(0, 3))
     guard letters.count == group.count, decision.streams.count == group.count else {
       throw PostgreSQLError(kind: .lost, message: "prism_take_group answered for another number of packets")
@@ -137,35 +144,9 @@ struct GroupTransaction {
     _ = try connection.query(
       Self.noteContexts,
       [
-        Self.array(texts.keys.map { String($0) }),
-        Self.array(texts.values.map { String(decoding: $0, as: UTF8.self) }),
+        PostgreSQLArray.text(texts.keys.map { String($0) }),
+        PostgreSQLArray.text(texts.values.map { String(decoding: $0, as: UTF8.self) }),
       ], by: deadline)
-  }
-
-  /// PostgreSQL's text form of an array.
-  private static func array(_ values: [String?]) -> String {
-    var text = "{"
-    for (index, value) in values.enumerated() {
-      if index > 0 { text += "," }
-      guard let value else {
-        text += "NULL"
-        continue
-      }
-      text += "\""
-      for scalar in value.unicodeScalars {
-        if scalar == "\"" || scalar == "\\" { text += "\\" }
-        text.unicodeScalars.append(scalar)
-      }
-      text += "\""
-    }
-    return text + "}"
-  }
-
-  /// The numbers of a `bigint[]` in binary form: a head of 20 bytes, then a length and a number each.
-  private static func numbers(_ bytes: UnsafeRawBufferPointer) -> [Int64] {
-    stride(from: 20, to: bytes.count, by: 12).map { at in
-      Int64(bitPattern: bytes[at + 4..<at + 12].reduce(0) { $0 << 8 | UInt64($1) })
-    }
   }
 }
 
@@ -181,4 +162,8 @@ private struct ReportIDs {
     let size = 1 << Int(PostgreSQLSchema.blockBits)
     return blocks[used / size] << PostgreSQLSchema.blockBits + Int64(used % size)
   }
+}
+
+extension PacketOutcome {
+  fileprivate var isStored: Bool { if case .stored = self { true } else { false } }
 }

@@ -29,9 +29,8 @@ actor PostgreSQLPacketStore: PacketStore {
 
   private let options: Options
   private let setup: PostgreSQLSetup
-  private let reader: PostgreSQLReader
+  private let readers: PostgreSQLReaders
   private let upkeep: PostgreSQLUpkeep
-  private let pageQueries: PostgreSQLQueries
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
   private var connection: PostgreSQLConnection?
@@ -41,7 +40,8 @@ actor PostgreSQLPacketStore: PacketStore {
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
-  nonisolated var queries: (any ReportQueries)? { pageQueries }
+  nonisolated var queries: (any ReportQueries)? { readers.page }
+  nonisolated var recordStore: (any RecordStore)? { readers.records }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
 
   /// Connects and makes the tables in an empty schema. A database that is away, starting or full of connections is
@@ -50,8 +50,7 @@ actor PostgreSQLPacketStore: PacketStore {
   init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
     self.options = options
     setup = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
-    reader = PostgreSQLReader(PostgreSQLSetup(target: options.target, deadline: .seconds(30)))
-    pageQueries = PostgreSQLQueries(PostgreSQLSetup(target: options.target, deadline: .seconds(5)))
+    readers = PostgreSQLReaders(options.target, commitDeadline: options.commitDeadline)
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
     do throws(PostgreSQLSetup.Refusal) { connection = try setup.connect() } catch {
       guard error.isTemporary else { throw error }
@@ -65,8 +64,7 @@ actor PostgreSQLPacketStore: PacketStore {
     isClosed = true
     recovery?.cancel()
     connection = nil
-    await reader.close()
-    await pageQueries.close()
+    await readers.close()
     await upkeep.close()
   }
 
@@ -134,31 +132,31 @@ actor PostgreSQLPacketStore: PacketStore {
   // MARK: Reading and maintaining
 
   func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? {
-    do throws(PostgreSQLSetup.Refusal) { return try await reader.state(of: stream) } catch {
+    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.state(of: stream) } catch {
       throw .unavailable(error.description)
     }
   }
 
   func deviceCount() async throws(StoreFailure) -> Int {
-    do throws(PostgreSQLSetup.Refusal) { return try await reader.deviceCount() } catch {
+    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.deviceCount() } catch {
       throw .unavailable(error.description)
     }
   }
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    do throws(PostgreSQLSetup.Refusal) { return try await reader.page(filter) } catch {
+    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.page(filter) } catch {
       throw .unavailable(error.description)
     }
   }
 
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
-    do throws(PostgreSQLSetup.Refusal) { return try await reader.report(id) } catch {
+    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.report(id) } catch {
       throw .unavailable(error.description)
     }
   }
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
-    do throws(PostgreSQLSetup.Refusal) { return try await reader.records(filter) } catch {
+    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.records(filter) } catch {
       throw .unavailable(error.description)
     }
   }

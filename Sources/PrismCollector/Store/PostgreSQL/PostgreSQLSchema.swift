@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 8
+  static let version = 9
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -19,7 +19,7 @@ enum PostgreSQLSchema {
   static let migrations = [
     tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
-    wholeReports, PostgreSQLDictionaryStore.schema,
+    wholeReports, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
   ]
 
   private static let tables = """

@@ -139,7 +139,7 @@ struct DatabaseOpening {
     }
     var unreadable: Int64 = 0
     try database.connection.transaction { () throws(SQLiteError) in
-      try Self.adopt(source, into: database)
+      try Self.adopt(source, into: database, now: time.unixMilliseconds)
       unreadable = try database.missingIDs()
       try note(name, isDone: false, in: database)
     }
@@ -157,7 +157,9 @@ struct DatabaseOpening {
     try database.connection.execute("REPLACE INTO imports VALUES ('\(name)', 0, 0, 0, \(isDone ? 1 : 0))")
   }
 
-  private static func adopt(_ source: DatabaseSource, into database: PacketDatabase) throws(SQLiteError) {
+  private static func adopt(
+    _ source: DatabaseSource, into database: PacketDatabase, now: Int64
+  ) throws(SQLiteError) {
     for known in source.streams.values { try database.adopt(known) }
     var failure = SQLiteError?.none
     source.forEachPacket { stream, packet, number, day in
@@ -167,12 +169,12 @@ struct DatabaseOpening {
         try database.streams.add(packet, of: found.id, number: number, day: day)
       } catch { failure = error }
     }
-    source.forEachRecord { row in
+    source.forEachRecord { row, hasSequence in
       guard failure == nil else { return }
-      do throws(SQLiteError) { try database.records.adopt(row) } catch { failure = error }
+      do throws(SQLiteError) { try database.records.adopt(row, hasSequence: hasSequence) } catch { failure = error }
     }
     if let failure { throw failure }
-    try database.records.skipIDs()
+    try database.records.skipIDs(now: now)
     try database.connection.execute(
       """
       UPDATE streams SET packets = max(packets, (SELECT count(*) FROM packets WHERE stream = streams.id))

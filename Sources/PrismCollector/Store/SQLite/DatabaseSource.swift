@@ -117,9 +117,14 @@ final class DatabaseSource {
   }
 
   /// Every record that can be read.
-  func forEachRecord(_ body: (SQLiteRow<SQLiteRecordTable.StoredColumn>) -> Void) {
+  /// - Parameter body: gets whether the row has the columns from `isNamed` on.
+  func forEachRecord(_ body: (SQLiteRow<SQLiteRecordTable.StoredColumn>, _ hasSequence: Bool) -> Void) {
     guard !isVersion1 else { return }
-    forEachRow(of: SQLiteRecordTable.StoredColumn.self, "FROM records", order: "server_id", body)
+    let hasSequence = SQLiteRecordTable.hasSequence(connection)
+    let list = hasSequence ? nil : SQLiteRecordTable.StoredColumn.list(before: .isNamed)
+    forEachRow(of: SQLiteRecordTable.StoredColumn.self, "FROM records", list: list, order: "server_id") {
+      body($0, hasSequence)
+    }
   }
 
   private enum PacketColumn: String, SQLiteColumn { case stream, packet, number, day }

@@ -11,7 +11,7 @@ extension PacketDatabase {
     let found = try streams.find(name)
     if let found, try streams.has(id, of: found.id) {
       guard let operations = submission.packet.records else { return .duplicate }
-      return .applied(try records.answer(to: id, operations, from: name, number: found.id), wasDuplicate: true)
+      return .applied(try records.answer(to: id, operations, from: name, number: found.id))
     }
     var isPredecessorKnown = false
     if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try streams.has(dependsOn, of: found.id) }
@@ -35,9 +35,9 @@ extension PacketDatabase {
     try streams.add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
     try streams.note(packet.delivery, of: stream.id, receivedTime: receivedTime)
     if let operations = packet.records {
-      let receipt = try records.apply(
+      let applied = try records.apply(
         operations, from: StreamID(context), number: stream.id, context.packetID, receivedTime: receivedTime)
-      return .applied(receipt, wasDuplicate: false)
+      return .applied(applied)
     }
     let head = ReportHead(
       stream: stream.id, packet: context.packetID.bytes, namespace: context.namespace, chainIsBroken: chainIsBroken,

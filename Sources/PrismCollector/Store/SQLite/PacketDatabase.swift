@@ -23,7 +23,7 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
-    try connection.execute(SQLiteRecordTable.sql)
+    try SQLiteRecordTable.make(in: connection)
     records = SQLiteRecordTable(connection: connection)
     (streams, types) = (try StreamTable(connection), try TypeTable(connection))
     blocks = try BlockIndex(connection)

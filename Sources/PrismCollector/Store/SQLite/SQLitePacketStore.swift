@@ -36,8 +36,7 @@ actor SQLitePacketStore: PacketStore {
   /// nil: closed.
   private var lock: StateLock?
   private let files: DatabaseFiles
-  private let reader: ReportReader
-  private let pageQueries: SQLiteQueries
+  let readers: SQLiteReaders
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
   private var database: CollectorDatabase
@@ -48,15 +47,17 @@ actor SQLitePacketStore: PacketStore {
   nonisolated var failure: String? { failureNow.withLock { $0 } }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
-  nonisolated var queries: (any ReportQueries)? { pageQueries }
+  nonisolated var queries: (any ReportQueries)? { readers.page }
+  nonisolated var recordStore: (any RecordStore)? { self }
+  var unixMilliseconds: Int64 { options.time.unixMilliseconds }
+  var databasePlace: (path: String, vfs: String?) { (files.path, options.vfs) }
 
   /// Takes the folder for this process, and opens the database in it, checked where the last run did not end in order.
   init(_ options: Options) throws {
     self.options = options
     lock = try StateLock(folder: options.folder)
     files = DatabaseFiles(folder: options.folder)
-    reader = ReportReader(path: files.path, vfs: options.vfs)
-    pageQueries = SQLiteQueries(path: files.path, vfs: options.vfs)
+    readers = SQLiteReaders(path: files.path, vfs: options.vfs)
     files.protect()
     database = CollectorDatabase(files, options)
     let isLeftUnchecked: Bool
@@ -76,8 +77,7 @@ actor SQLitePacketStore: PacketStore {
     guard !isClosed else { return }
     isClosed = true
     let wasOpen = database.isOpen
-    reader.closeLater()
-    pageQueries.closeLater()
+    readers.closeLater()
     database.close()
     if wasOpen { files.markClean() }
     lock = nil
@@ -119,11 +119,11 @@ actor SQLitePacketStore: PacketStore {
   // MARK: Reading
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    do throws(SQLiteError) { return try await reader.page(filter) } catch { throw failed(reading: error) }
+    do throws(SQLiteError) { return try await readers.reports.page(filter) } catch { throw failed(reading: error) }
   }
 
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
-    do throws(SQLiteError) { return try await reader.report(id) } catch { throw failed(reading: error) }
+    do throws(SQLiteError) { return try await readers.reports.report(id) } catch { throw failed(reading: error) }
   }
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
@@ -132,7 +132,7 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
-  private func failed(reading error: SQLiteError) -> StoreFailure {
+  func failed(reading error: SQLiteError) -> StoreFailure {
     if error.isDamage || (error.isStatementError && database.hasLostTables) { replace(error.description) }
     return .unavailable("the database can't be read")
   }
@@ -190,7 +190,7 @@ actor SQLitePacketStore: PacketStore {
 
   // MARK: Failures
 
-  private func perform<Result>(
+  func perform<Result>(
     _ fault: String, _ end: String, _ body: (PacketDatabase) throws(SQLiteError) -> Result
   ) throws(StoreFailure) -> Result {
     guard !isClosed else { throw .unavailable("the collector stops") }
@@ -227,8 +227,7 @@ actor SQLitePacketStore: PacketStore {
 
   private func replace(_ cause: String) {
     guard !isClosed else { return }
-    reader.closeLater()
-    pageQueries.closeLater()
+    readers.closeLater()
     do throws(SQLiteError) { try database.replace(for: cause) } catch {
       note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
     }

@@ -7,30 +7,17 @@ import Testing
 
 /// The promises of any store of records.
 @Suite("Stores of records") struct RecordTests {
-  private static let kinds: [StoreRig.Kind] = [.sqlite, .postgresql]
+  private static let kinds = RecordRig.kinds
   private static let part = RecordTableName("part")!
 
   private static func operation(_ kind: RecordOperation.Kind, _ id: String, _ n: Int = 0) -> RecordOperation {
-    RecordOperation(
-      op: "\(kind.name).\(id).\(n)", table: part, id: RecordID(id)!, serverID: nil, kind: kind,
-      fields: kind == .delete ? nil : ["n": .int(n)], version: 1, changedTime: 1)
+    RecordRig.operation(kind, id, n)
   }
 
   private static func packet(
     _ operations: [RecordOperation], device: String = "d", after predecessor: PacketID? = nil
   ) throws -> OpenedPacket {
-    var random = SystemRandomNumberGenerator()
-    let context = PacketContext(
-      deviceID: device, namespace: NamespaceName("shop")!,
-      packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random), kind: .records)
-    let lines = operations.map { String(decoding: $0.line, as: UTF8.self) }
-    let delivery = try Delivery(
-      try CollectorTests.request(context, metas: lines, payloads: [], dependsOn: predecessor), kind: .records,
-      now: 1_700_000_000_000)
-    var packet = try OpenedPacket(
-      delivery, UnpackedPacket(metas: Array(lines.joined(separator: "\n").utf8), payloads: []))
-    packet.records = try RecordPacket(packet)
-    return packet
+    try RecordRig.packet(operations, device: device, after: predecessor)
   }
 
   private static func rows(_ store: any PacketStore, device: String? = nil) async throws -> [String] {
@@ -40,7 +27,7 @@ import Testing
   }
 
   private static func receipt(_ outcome: PacketOutcome?) -> RecordReceipt? {
-    if case .applied(let receipt, _)? = outcome { receipt } else { nil }
+    if case .applied(let applied)? = outcome { applied.receipt } else { nil }
   }
 
   @Test("operations are carried out in their order, and ids are given to records of each device", arguments: kinds)
@@ -74,7 +61,7 @@ import Testing
     (filter.device, filter.limit) = ("e", 1)
     let first = try await store.records(filter)
     #expect(first.map { "\($0.namespace.text)/\($0.table)/\($0.id)" } == ["shop/part/a"])
-    filter.after = try #require(first.last?.serverID)
+    filter.after = try #require(first.last?.number)
     #expect(try await store.records(filter).map { "\($0.device)/\($0.table)/\($0.id)" } == ["e/other/b"])
     await store.close()
   }
@@ -86,7 +73,7 @@ import Testing
     let first = try Self.packet([Self.operation(.insert, "a", 1)])
     let answer = Self.receipt(try await store.take(first))
     _ = try await store.take(try Self.packet([Self.operation(.delete, "a")], after: first.id))
-    #expect(try await store.take(first) == .applied(try #require(answer), wasDuplicate: true))
+    #expect(try await store.take(first) == .applied(RecordApplied(receipt: try #require(answer), wasDuplicate: true)))
     #expect(try await Self.rows(store).isEmpty)
     let again = try Self.packet([Self.operation(.insert, "a", 1)])
     #expect(Self.receipt(try await store.take(again)) != answer, "an id is never used again")

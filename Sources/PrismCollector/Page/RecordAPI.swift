@@ -1,0 +1,252 @@
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+
+/// Answers the API about one record, and changes records (docs/records.md, "Change records").
+struct RecordAPI {
+  static let prefix = "/records/{namespace}/{table}"
+
+  /// Changes of one transaction.
+  static let changesMax = 1000
+
+  let api: PageAPI
+
+  // MARK: Reading
+
+  /// `GET /records/{namespace}/{table}`: a page, of the fleet's records unless a device is named.
+  func list(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let place = try Self.place(request)
+    var filter = RecordFilter(namespace: place.namespace, table: place.table)
+    filter.device = place.owner
+    if let after = try request.number("after", in: 0...Int64.max) { filter.after = after }
+    if let limit = try request.number("limit", in: 1...RecordFilter.limitMax) { filter.limit = limit }
+    let (store, wanted) = (api.collector.store, filter)
+    let page = try await api.ask { () throws(StoreFailure) in try await store.records(wanted) }
+    return Collector.response(page)
+  }
+
+  /// `GET /records/{namespace}/{table}/{record}`.
+  func get(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let (store, place, id) = (try store, try Self.place(request), try Self.id(request))
+    let found = try await api.ask { () throws(StoreFailure) in try await store.record(id, of: place) }
+    guard let record = found else { throw CollectorRefusal(404, "there is no record of this id") }
+    guard request.http.header("if-none-match").map({ Self.tags($0)?.contains(record.tag) ?? true }) != true else {
+      return HTTPResponse(status: 304, headers: [("ETag", record.tag)])
+    }
+    return Self.response(record, status: 200)
+  }
+
+  private static func response(_ record: CollectedRecord, status: Int) -> HTTPResponse {
+    HTTPResponse(
+      status: status, headers: [("Content-Type", "application/json"), ("ETag", record.tag)],
+      body: record.jsonText + [UInt8(ascii: "\n")])
+  }
+
+  // MARK: Changing
+
+  func put(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await change(request, .put(try Self.fields(request, type: "application/json")))
+  }
+
+  func patch(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await change(request, .patch(try Self.fields(request, type: "application/merge-patch+json")))
+  }
+
+  func delete(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try await change(request, .delete)
+  }
+
+  private func change(_ request: PageRequest, _ action: RecordChange.Action) async throws(CollectorRefusal)
+    -> HTTPResponse
+  {
+    let (place, id) = (try Self.place(request), try Self.id(request))
+    let results = try await change(
+      [RecordChange(id: id, action: action)], of: place, if: try Self.condition(request.http), request)
+    switch results.first {
+    case .stored(let record?, let wasMade): return Self.response(record, status: wasMade ? 201 : 200)
+    case .deleted: return PageAPI.json(["deleted": true])
+    case .absent: return PageAPI.json(["deleted": false])
+    case .stored(nil, _), nil: throw CollectorRefusal.unreadable  // it was deleted at once
+    }
+  }
+
+  /// `POST /records/{namespace}/{table}`: a change a line, `{"id":…,"fields":…}`, `{"id":…,"patch":…}` or
+  /// `{"id":…,"delete":true}`, a thousand in a transaction.
+  func changeMany(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    try Self.check(request.http, type: "application/x-ndjson")
+    let place = try Self.place(request)
+    var counts = (lines: 0, stored: 0, deleted: 0)
+    var changes: [RecordChange] = []
+    for range in LineRanges(request.http.body) where !range.isEmpty {
+      do throws(CollectorRefusal) {
+        changes.append(try RecordChange(line: Array(request.http.body[range])))
+        if changes.count == Self.changesMax { try await carryOut(&changes, of: place, request, &counts) }
+      } catch { throw Self.refusal(error, after: counts.lines) }
+    }
+    do throws(CollectorRefusal) { try await carryOut(&changes, of: place, request, &counts) } catch {
+      throw Self.refusal(error, after: counts.lines)
+    }
+    return PageAPI.json(["stored": .int(counts.stored), "deleted": .int(counts.deleted)])
+  }
+
+  private static func refusal(_ refusal: CollectorRefusal, after lines: Int) -> CollectorRefusal {
+    CollectorRefusal(
+      refusal.status, "\(refusal.message); the first \(lines) lines are carried out",
+      retryAfterSeconds: refusal.retryAfterSeconds)
+  }
+
+  private func carryOut(
+    _ changes: inout [RecordChange], of place: RecordPlace, _ request: PageRequest,
+    _ counts: inout (lines: Int, stored: Int, deleted: Int)
+  ) async throws(CollectorRefusal) {
+    guard !changes.isEmpty else { return }
+    for result in try await change(changes, of: place, if: .always, request) {
+      switch result {
+      case .stored: counts.stored += 1
+      case .deleted: counts.deleted += 1
+      case .absent: break
+      }
+    }
+    counts.lines += changes.count
+    changes = []
+  }
+
+  /// Makes the changes in one transaction, counts them, and writes them to the log.
+  private func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition, _ request: PageRequest
+  ) async throws(CollectorRefusal) -> [RecordChanged] {
+    let (store, counts) = (try store, api.collector.counts)
+    let what = changes.count == 1 ? changes[0].id.text : "\(changes.count) records"
+    do throws(RecordFailure) {
+      let results = try await store.change(changes, of: place, if: condition)
+      counts.countRecordChange("done", changes.count)
+      api.note(
+        request.reader, did: changes.count == 1 ? "record: \(changes[0].action.name)" : "records",
+        to: "\(place.namespace)/\(place.table)/\(what)\(place.device.map { " of \($0)" } ?? "")", from: request.http)
+      return results
+    } catch {
+      counts.countRecordChange("refused", changes.count)
+      throw CollectorRefusal(error, changes)
+    }
+  }
+
+  private var store: any RecordStore {
+    get throws(CollectorRefusal) {
+      guard let store = api.collector.store.recordStore else {
+        throw CollectorRefusal(404, "this store has no records")
+      }
+      return store
+    }
+  }
+}
+
+// MARK: - Parts of a request
+
+extension RecordAPI {
+  private static func place(_ request: PageRequest) throws(CollectorRefusal) -> RecordPlace {
+    guard let namespace = NamespaceName(request.parts[0]) else {
+      throw CollectorRefusal(400, "the path names no namespace; it is /records/NAMESPACE/TABLE/ID")
+    }
+    guard let table = RecordTableName(request.parts[1]) else {
+      throw CollectorRefusal(400, "the path names no table; a name has 1 to 64 of A-Z a-z 0-9 _ -")
+    }
+    let device = request.http.parameter("device").flatMap { $0.isEmpty ? nil : $0 }
+    guard device.map({ (1...256).contains($0.utf8.count) && $0.isVisibleASCII }) ?? true else {
+      throw CollectorRefusal(400, "device: must be 1 to 256 visible ASCII characters")
+    }
+    return RecordPlace(namespace: namespace, table: table, device: device)
+  }
+
+  private static func id(_ request: PageRequest) throws(CollectorRefusal) -> RecordID {
+    guard let id = RecordID(request.parts[2]) else {
+      throw CollectorRefusal(400, "an id has 1 to \(RecordID.bytesMax) visible ASCII characters")
+    }
+    return id
+  }
+
+  /// A form of another origin can't send these types without asking first.
+  private static func check(_ request: HTTPRequest, type: String) throws(CollectorRefusal) {
+    guard request.header("content-type")?.split(separator: ";").first.map(String.init) == type else {
+      throw CollectorRefusal(415, "send this as \(type)")
+    }
+  }
+
+  private static func fields(_ request: PageRequest, type: String) throws(CollectorRefusal) -> JSONValue {
+    try check(request.http, type: type)
+    guard let body = try? JSONValue(parsing: request.http.body), body.object != nil else {
+      throw CollectorRefusal(400, "the body must be the fields of the record: a JSON object")
+    }
+    return body
+  }
+
+  private static func condition(_ request: HTTPRequest) throws(CollectorRefusal) -> RecordCondition {
+    switch (request.header("if-match"), request.header("if-none-match")) {
+    case (nil, nil): return .always
+    case (let tags?, nil): return .matches(Self.tags(tags))
+    case (nil, "*"?): return .isNew
+    case (nil, _?), (_?, _?):
+      throw CollectorRefusal(400, "give If-Match with tags or *, or If-None-Match: *")
+    }
+  }
+
+  /// nil for `*`.
+  private static func tags(_ header: String) -> [String]? {
+    guard header != "*" else { return nil }
+    return header.split(separator: ",").map { String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
+  }
+}
+
+extension RecordChange.Action {
+  var name: String {
+    switch self {
+    case .put: "put"
+    case .patch: "patch"
+    case .delete: "delete"
+    }
+  }
+}
+
+extension RecordChange {
+  private static let members = ["id", "fields", "patch", "delete"]
+
+  /// Reads a line. - Throws: 400 for a line that is no change.
+  init(line: [UInt8]) throws(CollectorRefusal) {
+    guard let value = try? JSONValue(parsing: line), let members = value.object,
+      let id = value["id"]?.string.flatMap({ RecordID($0) }), members.count == 2,
+      let other = members.first(where: { $0.key != "id" })
+    else { throw Self.unreadable }
+    self.id = id
+    switch (other.key, other.value) {
+    case ("fields", .object): action = .put(other.value)
+    case ("patch", .object): action = .patch(other.value)
+    case ("delete", .bool(true)): action = .delete
+    default: throw Self.unreadable
+    }
+  }
+
+  private static let unreadable = CollectorRefusal(
+    400, #"a line is no change: it must be {"id":…,"fields":{…}}, {"id":…,"patch":{…}} or {"id":…,"delete":true}"#)
+}
+
+extension CollectorRefusal {
+  /// Why changes of records were not made.
+  init(_ failure: RecordFailure, _ changes: [RecordChange]) {
+    switch failure {
+    case .store(.unavailable): self = .unreadable
+    case .store(.rejected(let cause)): self.init(422, "the store can't hold this: \(cause)")
+    case .refused(let refusal, let index):
+      let id = changes[index].id.text
+      switch refusal {
+      case .condition: self.init(412, "\(id): is not as If-Match or If-None-Match says; read it again")
+      case .unknownNumber:
+        self.init(
+          404, "\(id): ids of digits are the collector's, for records of devices, and no record here has this one")
+      case .tooLarge(let bytes):
+        self.init(413, "\(id): has \(bytes) bytes of fields, must have at most \(RecordRequest.fieldsBytesMax)")
+      case .isOfFleet: self.init(409, "the table has records of the fleet; leave out the device")
+      case .isOfDevices: self.init(409, "devices have records of their own in this table; name the device")
+      }
+    }
+  }
+}

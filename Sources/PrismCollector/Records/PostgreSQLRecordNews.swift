@@ -1,0 +1,89 @@
+import PrismProtocol
+
+/// The server's changes that a device has to learn, within one transaction of one snapshot.
+struct PostgreSQLRecordNews {
+  private let connection: PostgreSQLConnection
+  private let deadline: Deadline
+
+  init(_ connection: PostgreSQLConnection, _ deadline: Deadline) {
+    (self.connection, self.deadline) = (connection, deadline)
+  }
+
+  /// - Parameter after: as `RecordStore.news`.
+  func news(
+    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
+  ) throws(PostgreSQLError) -> RecordNews {
+    // The fleet's row sorts first.
+    let found = try connection.query(
+      """
+      SELECT s.seq, t.device, t.seq, t.floor FROM (SELECT 1) one
+      LEFT JOIN record_sequences s ON s.namespace = $1
+      LEFT JOIN record_tables t ON t.namespace = $1 AND t.tab = $2 AND t.device IN ('', $3) ORDER BY t.device LIMIT 1
+      """, [namespace.text, table.text, device], by: deadline)
+    let isOfFleet = !found.isNull(0, 1) && found.text(0, 1).isEmpty
+    let place = RecordPlace(namespace: namespace, table: table, device: isOfFleet ? nil : device)
+    let (newest, floor) = (found.int(0, 0), found.int(0, 3))
+    let known = found.isNull(0, 1) ? nil : found.int(0, 2)
+    guard let after, after <= newest, after >= floor else { return .all(place, sequence: known ?? newest) }
+    guard let known, known > after else { return .operations([], sequence: newest) }
+    let operations = try operations(of: place, after: after)
+    guard operations.count <= RecordLog.operationsMax else { return .all(place, sequence: known) }
+    return .operations(operations, sequence: newest)
+  }
+
+  /// One more than an answer may have, if there are more.
+  private func operations(of place: RecordPlace, after: Int64) throws(PostgreSQLError) -> [DownOperation] {
+    let scope = "namespace = $1 AND tab = $2 AND device = $3 AND seq > $4::bigint"
+    let found = try connection.query(
+      """
+      SELECT server_id, is_named, id, fields, changed_time, seq, insert_seq FROM (
+        SELECT server_id, is_named, id, fields, changed_time, seq, insert_seq FROM records WHERE \(scope) AND seq > 0
+        UNION ALL
+        SELECT server_id, is_named, id, NULL, changed_time, seq, 0 FROM deleted_records WHERE \(scope)) o
+      ORDER BY seq LIMIT \(RecordLog.operationsMax + 1)
+      """, [place.namespace.text, place.table.text, place.owner, String(after)], by: deadline)
+    return (0..<found.count).compactMap { row in
+      let (id, isNamed) = (RecordID(found.text(row, 2)), found.bool(row, 1))
+      guard let id, let serverID = isNamed ? id : RecordID(String(found.int(row, 0))) else { return nil }
+      let isGone = found.isNull(row, 3)
+      return DownOperation(
+        sequence: found.int(row, 5), op: String(found.int(row, 5)), table: place.table, id: serverID,
+        localID: isNamed ? nil : id, kind: isGone ? .delete : found.int(row, 6) > after ? .insert : .update,
+        fields: [UInt8](found.bytes(row, 3)), time: found.int(row, 4))
+    }
+  }
+
+  // MARK: All records
+
+  func beginReadingAll(of place: RecordPlace) throws(PostgreSQLError) -> DownHead {
+    let values = [place.namespace.text, place.table.text, place.owner]
+    let scope = "namespace = $1 AND tab = $2 AND device = $3"
+    let head = try connection.query(
+      """
+      SELECT coalesce((SELECT seq FROM record_tables WHERE \(scope)), (SELECT seq FROM record_sequences WHERE namespace = $1), 0),
+        (SELECT count(*) FROM records WHERE \(scope))
+      """, values, by: deadline)
+    _ = try connection.query(
+      """
+      DECLARE prism_all NO SCROLL CURSOR FOR
+        SELECT server_id, is_named, id, fields, changed_time FROM records WHERE \(scope) ORDER BY id
+      """, values, by: deadline)
+    return DownHead(isFull: true, sequence: head.int(0, 0), count: Int(head.int(0, 1)))
+  }
+
+  /// - Returns: the next records; empty behind the last.
+  func nextRecords(_ count: Int) throws(PostgreSQLError) -> [DownRecord] {
+    let found = try connection.query("FETCH \(count) FROM prism_all", by: deadline)
+    var records: [DownRecord] = []
+    for row in 0..<found.count {
+      let (id, isNamed) = (RecordID(found.text(row, 2)), found.bool(row, 1))
+      guard let id, let serverID = isNamed ? id : RecordID(String(found.int(row, 0))) else {
+        throw PostgreSQLError(kind: .lost, message: "a record has a damaged id")
+      }
+      records.append(
+        DownRecord(
+          id: serverID, localID: isNamed ? nil : id, fields: [UInt8](found.bytes(row, 3)), time: found.int(row, 4)))
+    }
+    return records
+  }
+}

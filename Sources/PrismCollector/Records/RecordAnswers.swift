@@ -1,0 +1,108 @@
+import PrismBase
+import PrismHTTP
+import PrismPacket
+import PrismProtocol
+import Synchronization
+
+/// Answers `GET /prism/records`: the server's changes that a device has to learn (docs/records.md, "The question").
+struct RecordAnswers {
+  let collector: Collector
+
+  /// - Throws: 400 for a wrong header or parameter; 401 and 403 for the token and the key. 403 for a revoked device, 429 for
+  ///   its limits; 503 if the answer can't be made now.
+  func answer(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let (openers, devices) = (collector.openers, collector.devices)
+    do throws(CollectorRefusal) {
+      try await collector.access.checkSender(request)
+      let question: DownQuestion
+      do throws(PacketHeaderFault) {
+        question = try DownQuestion(query: { request.parameter($0) }, { request.headers($0) })
+      } catch { throw CollectorRefusal(400, code: .header, error.description) }
+      try openers.check(question)
+      try devices.check(question.deviceID)
+      try await devices.checkProven(question.deviceID, bytes: nil)
+      let accepts = request.header("prism-accept")?.split(separator: ",").contains { $0.filter { $0 != " " } == "zstd" }
+      return try await answer(question, accepts == true ? .zstd : .gzip)
+    } catch {
+      collector.counts.countRecordQuestion("refused_\(error.status)")
+      collector.refusals.add(.init(refusal: error, from: request.peer.address, sender: nil))
+      throw error
+    }
+  }
+
+  private func answer(
+    _ question: DownQuestion, _ encoding: PacketEncoding
+  ) async throws(CollectorRefusal) -> HTTPResponse {
+    guard let store = collector.store.recordStore else {
+      throw CollectorRefusal(404, "this collector keeps no records")
+    }
+    let news = try await collector.access.page.asking.run { () throws(CollectorRefusal) in
+      do throws(StoreFailure) {
+        return try await store.news(
+          of: question.table, in: question.namespace, for: question.deviceID, after: question.after)
+      } catch { throw CollectorRefusal.unreadable }
+    }
+    switch news {
+    case .operations(let operations, let sequence):
+      collector.counts.countRecordQuestion(operations.isEmpty ? "nothing" : "operations")
+      let head = DownHead(isFull: false, sequence: sequence, count: operations.count)
+      let packed = try Self.packed([.head(head)] + operations.map { .operation($0) }, encoding)
+      return try response(question, packed, lineCount: operations.count + 1, sequence, encoding)
+    case .all(let place, let sequence):
+      let snapshot = try await snapshot(of: place, sequence, encoding, store)
+      collector.counts.countRecordQuestion("all")
+      return try response(question, snapshot.file, lineCount: snapshot.lineCount, snapshot.sequence, encoding)
+    }
+  }
+
+  private static func packed(_ lines: [DownLine], _ encoding: PacketEncoding) throws(CollectorRefusal) -> [UInt8] {
+    do throws(PacketError) {
+      let packer = try DownPacker(encoding: encoding)
+      var packed: [UInt8] = []
+      for line in lines { packed += try packer.add(line.bytes) }
+      return packed + (try packer.finish())
+    } catch { throw CollectorRefusal(503, "the answer could not be made: \(error.rawValue)", retryAfterSeconds: 5) }
+  }
+
+  private func snapshot(
+    of place: RecordPlace, _ sequence: Int64, _ encoding: PacketEncoding, _ store: any RecordStore
+  ) async throws(CollectorRefusal) -> RecordSnapshot {
+    do {
+      return try await collector.access.page.snapshots.snapshot(of: place, sequence: sequence, encoding, from: store)
+    } catch {
+      switch error {
+      case RecordSnapshotFault.busy:
+        throw CollectorRefusal(503, "too many devices ask for all records; try again", retryAfterSeconds: 30)
+      case let fault:
+        collector.log.fault(
+          "collector.records", "an answer with all records can't be made", ["cause": "\(fault)"], level: .error)
+        throw CollectorRefusal(503, "the records can't be read now", retryAfterSeconds: 30)
+      }
+    }
+  }
+
+  private func response(
+    _ question: DownQuestion, _ packed: any PieceSource & Sendable, lineCount: Int, _ sequence: Int64,
+    _ encoding: PacketEncoding
+  ) throws(CollectorRefusal) -> HTTPResponse {
+    let headers = DownHeaders(
+      to: question, lineCount: lineCount, sentTime: collector.time.unixMilliseconds, encoding: encoding)
+    let body = try collector.openers.body(headers, packed: packed)
+    let mac = body.mac.map { [(name: "Prism-Mac", value: $0)] } ?? []
+    let byteCount = body.byteCount
+    var response = HTTPResponse(
+      status: 200, headers: headers.fields + mac + [(DownHeaders.versionName, String(sequence))])
+    let reading = Mutex(body)
+    response.stream = HTTPStream(byteCount: byteCount) { buffer in
+      let count = buffer.count
+      let piece = reading.withLock { body in
+        [UInt8](unsafeUninitializedCapacity: count) { bytes, read in
+          read = (try? body.read(into: UnsafeMutableRawBufferPointer(bytes))) ?? 0  // the connection ends
+        }
+      }
+      buffer.copyBytes(from: piece)
+      return piece.isEmpty ? nil : piece.count
+    }
+    return response
+  }
+}

@@ -1,0 +1,67 @@
+import PrismProtocol
+
+/// A change of a record that the server makes.
+struct RecordChange: Sendable, Equatable {
+  enum Action: Sendable, Equatable {
+    /// Sets all fields: an object.
+    case put(JSONValue)
+    /// Changes fields by a JSON Merge Patch: an object.
+    case patch(JSONValue)
+    case delete
+  }
+
+  /// The id that the writer or the device chose, or the server's.
+  var id: RecordID
+  var action: Action
+
+  var isPatch: Bool { if case .patch = action { true } else { false } }
+}
+
+/// The condition of a change (RFC 9110, section 13.1).
+enum RecordCondition: Sendable, Equatable {
+  case always
+  /// `If-Match`: the record has one of these tags; nil: there is a record.
+  case matches([String]?)
+  /// `If-None-Match: *`: there is no record.
+  case isNew
+
+  func holds(for record: CollectedRecord?) -> Bool {
+    switch self {
+    case .always: true
+    case .matches(let tags): record.map { tags?.contains($0.tag) ?? true } ?? false
+    case .isNew: record == nil
+    }
+  }
+}
+
+/// The result of a change.
+enum RecordChanged: Sendable, Equatable {
+  /// - Parameters:
+  ///   - record: as it is now; nil where several changes were made at once.
+  ///   - wasMade: there was no such record before.
+  case stored(_ record: CollectedRecord?, wasMade: Bool)
+  case deleted
+  /// There was no such record to delete.
+  case absent
+}
+
+/// Why no change of several was made.
+enum RecordFailure: Error, Equatable {
+  case store(StoreFailure)
+  /// - Parameter index: of the change.
+  case refused(RecordRefusal, index: Int)
+}
+
+/// Why a change is not made.
+enum RecordRefusal: Error, Equatable {
+  /// The record is another one than the writer thinks, or is missing, or is there.
+  case condition
+  /// An id of digits is the collector's, and no record has this one.
+  case unknownNumber
+  /// - Parameter bytes: the size of the fields after a patch.
+  case tooLarge(bytes: Int)
+  /// The table has records of the fleet, and the change is for a device.
+  case isOfFleet
+  /// Devices have records of their own in the table, and the change is for the fleet.
+  case isOfDevices
+}

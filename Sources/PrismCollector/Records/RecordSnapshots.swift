@@ -1,0 +1,89 @@
+import PrismBase
+import PrismPacket
+import PrismProtocol
+import Synchronization
+
+/// Answers with all records of a table. Those of the fleet are packed once for all devices that ask; a device's own are read
+/// for each answer, since the device changes them, too.
+actor RecordSnapshots {
+  /// Of one snapshot, and of all that are kept.
+  private static let bytesMax = 512 * 1_048_576
+  /// That are kept: each is an open file.
+  private static let keptMax = 64
+  /// That are made at a time.
+  static let buildsMax = 2
+  /// Questions that wait for their turn.
+  static let waitingMax = 256
+
+  private struct Key: Hashable {
+    let place: RecordPlace
+    let sequence: Int64
+    let encoding: PacketEncoding
+  }
+
+  private let folder: String
+  /// In the order of their last use.
+  private var kept: [(key: Key, snapshot: RecordSnapshot)] = []
+  private var builds: [Key: Task<RecordSnapshot, any Error>] = [:]
+  private var running = 0
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+  /// Since the start.
+  private(set) var built = 0
+
+  init(folder: String) { self.folder = folder }
+
+  /// - Parameter sequence: the table's newest number.
+  /// - Throws: `RecordSnapshotFault`, `StoreFailure`, `PacketError`.
+  func snapshot(
+    of place: RecordPlace, sequence: Int64, _ encoding: PacketEncoding, from store: any RecordStore
+  ) async throws -> RecordSnapshot {
+    guard place.device == nil else { return try await build(place, encoding, store) }
+    let key = Key(place: place, sequence: sequence, encoding: encoding)
+    if let index = kept.firstIndex(where: { $0.key == key }) {
+      let found = kept.remove(at: index)
+      kept.append(found)
+      return found.snapshot
+    }
+    if let build = builds[key] { return try await build.value }
+    let build = Task { try await self.build(place, encoding, store) }
+    builds[key] = build
+    defer { builds[key] = nil }
+    let snapshot = try await build.value
+    // It may be newer than it was asked for.
+    keep(snapshot, as: Key(place: place, sequence: snapshot.sequence, encoding: encoding))
+    return snapshot
+  }
+
+  private func build(
+    _ place: RecordPlace, _ encoding: PacketEncoding, _ store: any RecordStore
+  ) async throws -> RecordSnapshot {
+    try await begin()
+    defer { end() }
+    built += 1
+    let writer = Mutex(try RecordSnapshotWriter(folder: folder, encoding: encoding, bytesMax: Self.bytesMax))
+    try await store.readAll(of: place) { line in try writer.withLock { try $0.add(line) } }
+    return try writer.withLock { try $0.finish() }
+  }
+
+  private func begin() async throws(RecordSnapshotFault) {
+    guard running >= Self.buildsMax else {
+      running += 1
+      return
+    }
+    guard waiting.count < Self.waitingMax else { throw .busy }
+    await withCheckedContinuation { waiting.append($0) }  // it gets the place of one that ends
+  }
+
+  private func end() {
+    if waiting.isEmpty { running -= 1 } else { waiting.removeFirst().resume() }
+  }
+
+  private func keep(_ snapshot: RecordSnapshot, as key: Key) {
+    // An older one of the table is asked for no more.
+    kept.removeAll { $0.key.place == key.place && $0.key.encoding == key.encoding }
+    kept.append((key, snapshot))
+    while kept.count > Self.keptMax || kept.reduce(0, { $0 + $1.snapshot.file.byteCount }) > Self.bytesMax {
+      kept.removeFirst()
+    }
+  }
+}

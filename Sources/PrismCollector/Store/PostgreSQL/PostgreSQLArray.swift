@@ -1,0 +1,43 @@
+/// Arrays of one dimension: in text form as a parameter, in binary form in a result.
+enum PostgreSQLArray {
+  static func text(_ values: [String?]) -> String {
+    var text = "{"
+    for (index, value) in values.enumerated() {
+      if index > 0 { text += "," }
+      guard let value else {
+        text += "NULL"
+        continue
+      }
+      text += "\""
+      for scalar in value.unicodeScalars {
+        if scalar == "\"" || scalar == "\\" { text += "\\" }
+        text.unicodeScalars.append(scalar)
+      }
+      text += "\""
+    }
+    return text + "}"
+  }
+
+  /// The numbers of a `bigint[]`: a head of 20 bytes, then a length and a number each.
+  static func numbers(_ bytes: UnsafeRawBufferPointer) -> [Int64] {
+    stride(from: 20, to: bytes.count, by: 12).map { at in
+      Int64(bitPattern: bytes[at + 4..<at + 12].reduce(0) { $0 << 8 | UInt64($1) })
+    }
+  }
+
+  /// The texts of a `text[]`; nil for NULL.
+  static func texts(_ bytes: UnsafeRawBufferPointer) -> [String?] {
+    var (texts, at): ([String?], Int) = ([], 20)
+    while at + 4 <= bytes.count {
+      let count = Int(Int32(bitPattern: bytes[at..<at + 4].reduce(0) { $0 << 8 | UInt32($1) }))
+      at += 4
+      guard count >= 0 else {
+        texts.append(nil)
+        continue
+      }
+      texts.append(String(decoding: bytes[at..<at + count], as: UTF8.self))
+      at += count
+    }
+    return texts
+  }
+}

@@ -1,0 +1,54 @@
+import PrismProtocol
+import PrismSQLite
+
+extension SQLitePacketStore: RecordStore {
+  func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition
+  ) async throws(RecordFailure) -> [RecordChanged] {
+    let result: Result<[RecordChanged], RecordFailure>
+    do throws(StoreFailure) {
+      let now = unixMilliseconds
+      result = try perform("records can't be changed", "records are changed again") { database throws(SQLiteError) in
+        try Self.change(changes, of: place, if: condition, in: database.connection, now: now)
+      }
+    } catch { throw .store(error) }
+    return try result.get()
+  }
+
+  private static func change(
+    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition, in connection: SQLiteConnection,
+    now: Int64
+  ) throws(SQLiteError) -> Result<[RecordChanged], RecordFailure> {
+    try connection.execute("BEGIN IMMEDIATE")
+    do throws(SQLiteError) {
+      let result = try SQLiteRecordChanges(connection, place, now: now).make(changes, if: condition)
+      if case .success = result { try connection.execute("COMMIT") } else { connection.rollBack() }
+      return result
+    } catch {
+      connection.rollBack()
+      throw error
+    }
+  }
+
+  func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? {
+    do throws(SQLiteError) { return try await readers.records.record(id, of: place) } catch {
+      throw failed(reading: error)
+    }
+  }
+
+  func news(
+    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
+  ) async throws(StoreFailure) -> RecordNews {
+    do throws(SQLiteError) {
+      return try await readers.records.news(of: table, in: namespace, for: device, after: after)
+    } catch { throw failed(reading: error) }
+  }
+
+  func readAll(of place: RecordPlace, _ take: @escaping @Sendable (DownLine) throws -> Void) async throws {
+    let (path, vfs) = databasePlace
+    do { try await SQLiteRecordReader.readAll(of: place, path: path, vfs: vfs, take) } catch {
+      guard let error = error as? SQLiteError else { throw error }
+      throw failed(reading: error)
+    }
+  }
+}
