@@ -48,15 +48,16 @@ struct PostgreSQLRecordChanges {
     return known == nil && change.id.isNumber && change.action != .delete ? .unknownNumber : nil
   }
 
-  /// A table is the fleet's or the devices'.
+  /// A table is the fleet's from its first record on, or the devices'.
   private func otherOwner() throws(PostgreSQLError) -> RecordRefusal? {
-    let other =
-      place.device == nil
-      ? "records WHERE namespace = $1 AND tab = $2 AND device > ''"
-      : "record_tables WHERE namespace = $1 AND tab = $2 AND device = ''"
     let found = try connection.query(
-      "SELECT EXISTS (SELECT FROM \(other))", [place.namespace.text, place.table.text], by: deadline)
-    return found.bool(0, 0) ? place.device == nil ? .isOfDevices : .isOfFleet : nil
+      """
+      SELECT EXISTS (SELECT FROM record_tables WHERE namespace = $1 AND tab = $2 AND device = ''),
+        EXISTS (SELECT FROM records WHERE namespace = $1 AND tab = $2 AND device > '')
+      """, [place.namespace.text, place.table.text], by: deadline)
+    let (isOfFleet, isOfDevices) = (found.bool(0, 0), found.bool(0, 1))
+    if place.device != nil { return isOfFleet ? .isOfFleet : nil }
+    return !isOfFleet && isOfDevices ? .isOfDevices : nil
   }
 
   private func results(_ letters: [UInt8], _ ids: [String]) throws(PostgreSQLError) -> [RecordChanged] {

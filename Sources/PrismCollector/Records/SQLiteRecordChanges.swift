@@ -39,11 +39,13 @@ struct SQLiteRecordChanges {
     return try table.find(id.text, in: place)
   }
 
-  /// A table is the fleet's or the devices'.
+  /// A table is the fleet's from its first record on, or the devices'.
   private func otherOwner() throws(SQLiteError) -> RecordRefusal? {
-    var other = place
-    other.device = nil
-    if place.device != nil { return try log.table(other) == nil ? nil : .isOfFleet }
+    var fleet = place
+    fleet.device = nil
+    let isOfFleet = try log.table(fleet) != nil
+    if place.device != nil { return isOfFleet ? .isOfFleet : nil }
+    if isOfFleet { return nil }
     let select = try connection.prepare(
       "SELECT 1 FROM records WHERE namespace = :namespace AND tab = :tab AND device > '' LIMIT 1")
     select.bind(":namespace", place.namespace.text)

@@ -67,6 +67,9 @@ import Testing
     let rig = try await RecordRig(kind)
     try await rig.change(RecordRig.put("a", 1), fleet: true)
     await #expect(throws: RecordFailure.refused(.isOfFleet, index: 0)) { try await rig.change(RecordRig.put("a", 2)) }
+    _ = try await rig.upload(RecordRig.operation(.insert, "x"))
+    try await rig.change(RecordRig.put("a", 2), fleet: true)
+    #expect(try await rig.operations(after: 1) == ["2 update a - 2"], "a device that sends there holds up no writer")
     let other = RecordPlace(namespace: RecordRig.shop, table: RecordTableName("other")!, device: "d")
     _ = try await rig.records.change([RecordRig.put("a", 1)], of: other, if: .always)
     var fleet = other
