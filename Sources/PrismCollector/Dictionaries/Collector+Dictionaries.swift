@@ -9,6 +9,7 @@ extension Collector {
       try await access.checkSender(request)
       let question = try DictionaryQuestion(request)
       try devices.check(question.deviceID)
+      try await devices.revoked.check(question.deviceID)
       let response = try await openers.answer(to: question)
       counts.countDictionary("served")
       return response

@@ -20,7 +20,7 @@ struct RecordAnswers {
       } catch { throw CollectorRefusal(400, code: .header, error.description) }
       try openers.check(question)
       try devices.check(question.deviceID)
-      try await devices.checkProven(question.deviceID, bytes: nil)
+      try await devices.revoked.check(question.deviceID)
       let accepts = request.header("prism-accept")?.split(separator: ",").contains { $0.filter { $0 != " " } == "zstd" }
       return try await answer(question, accepts == true ? .zstd : .gzip)
     } catch {
