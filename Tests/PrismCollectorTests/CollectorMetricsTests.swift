@@ -13,6 +13,7 @@ struct CollectorMetricsTests {
     counts.countProbe("ok")
     counts.countEnrollment("ok")
     counts.countSealed("opened")
+    counts.countDictionary("served")
     counts.countRecordChange("done")
     counts.countRecordQuestion("nothing")
     counts.set(.init(version: 1, faults: 0, devices: 1, failed: 0))

@@ -240,14 +240,14 @@ struct OrderTests {
   func full() async throws {
     let disk = folder + "/disk"
     mkdir(disk, 0o700)
-    try #require(mount("prism", disk, "tmpfs", 0, "size=2m") == 0)
+    try #require(mount("prism", disk, "tmpfs", 0, "size=4m") == 0)
     defer {
       umount2(disk, Int32(MNT_DETACH))
       remove()
     }
     let small = try Self.open(disk, time)
     let request = try CollectorTests.request(
-      CollectorTests.context(.payload), metas: ["{}"], payloads: [(0..<200_000).map { _ in .random(in: 0...255) }])
+      CollectorTests.context(.payload), metas: ["{}"], payloads: [(0..<600_000).map { _ in .random(in: 0...255) }])
     var space = statvfs()
     try #require(statvfs(disk, &space) == 0)
     let left = Int(space.f_bavail) * Int(space.f_frsize) - 100_000
