@@ -1,7 +1,7 @@
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
-import PrismProtocol
+public import PrismProtocol
 public import PrismStore
 
 /// The daemon's delivery as a whole: a pipeline for each namespace, the store's maintenance, reloads, the network.
@@ -136,6 +136,11 @@ public actor Engine {
 
   /// The program serves: what a crash costs from now on is not the store's doing (docs/store.md, "Start").
   public func markReady() async { await parts.store.markReady() }
+
+  /// - Parameter observer: called after each commit that changed records, by programs or by the server, on the store's queue.
+  public func observeRecords(_ observer: @escaping @Sendable ([RecordTableChange]) -> Void) async {
+    await parts.store.observeRecords(observer)
+  }
 
   /// How the store is: what `/readyz` and the metrics tell. Never waits.
   public nonisolated var storeHealth: StoreHealth { parts.store.health }

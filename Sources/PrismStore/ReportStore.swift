@@ -157,6 +157,11 @@ public actor ReportStore {
     return state.queue(namespace, kind).flatMap { state[$0].lastAccepted }
   }
 
+  /// - Parameter observer: called on the store's queue after each commit that changed records, before its caller goes on.
+  public func observeRecords(_ observer: @escaping @Sendable ([RecordTableChange]) -> Void) {
+    file.memory.onRecordChange = observer
+  }
+
   /// The tables of records, without the disk.
   public var records: RecordReading { RecordReading(state) }
 
@@ -200,6 +205,13 @@ public actor ReportStore {
   /// A page of dead letters in the order of their numbers. - Parameter after: the last number seen; 0 for the first page.
   public func deadLetters(of namespace: NamespaceName?, after: Int, limit: Int) throws(StoreError) -> [DeadLetter] {
     try read { (t) throws(SQLiteError) in try DeadLetters(t).page(of: namespace, after: after, limit: limit) }
+  }
+
+  /// A page of records whose last change the server refused. - Parameter after: the last number seen; 0 for the first page.
+  public func refusedRecords(
+    of namespace: NamespaceName?, after: Int64, limit: Int
+  ) throws(StoreError) -> [RefusedRecord] {
+    try read { (t) throws(SQLiteError) in try RefusedRecords(t).page(of: namespace, after: after, limit: limit) }
   }
 
   /// One dead letter with its whole meta and its payload; nil if no letter has this number.

@@ -78,6 +78,7 @@ final class Daemon: Sendable {
 
   private func listen(_ daemon: DaemonConfiguration) async throws(StartFailure) {
     engine.hub.observe { [weak server = inputs.server] in Task { await server?.configurationChanged() } }
+    await engine.observeRecords { [weak server = inputs.server] in server?.recordsChanged($0) }
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)

@@ -8,7 +8,9 @@ public struct CommittedBatch: Sendable {
   let exceptions: [(row: Int, what: BatchOutcome.Exception)]
   /// Why nothing of it was taken; nil if it was committed.
   let failure: Refusal?
-  /// The answer to a request about records.
+  /// The request about records that is the batch.
+  var recordRequest: RecordRequest? { batch.record }
+  /// The answer to it.
   let record: RecordAnswer?
 
   /// A batch that was committed.

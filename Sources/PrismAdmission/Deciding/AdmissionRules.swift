@@ -11,9 +11,7 @@ public final class AdmissionRules: Sendable {
     let nameBytes: [UInt8]
     let isGather: Bool
     let allow: NamespaceConfiguration.Allow?
-    private let types: [ListedType]
-    private let hasFilters: Bool
-    private let indexByType: [String: Int]
+    private let types: ListedTypes
     /// nil without patterns.
     private let metTypes: MetTypes?
     private let nearTypes: NearTypes
@@ -30,14 +28,9 @@ public final class AdmissionRules: Sendable {
       name = configuration.name
       nameBytes = Array(name.text.utf8)
       (isGather, allow) = (configuration.isGather, configuration.allow)
-      types = configuration.monitorList.map { ListedType($0, in: configuration.name, tools) }
-      hasFilters = types.contains { $0.filter != nil }
-      indexByType = Dictionary(
-        types.enumerated().filter { !$0.element.rowType.type.isPattern }
-          .map { ($0.element.rowType.type.text, $0.offset) },
-        uniquingKeysWith: { first, _ in first })
+      types = ListedTypes(configuration, tools)
       metTypes = MetTypes(configuration.monitorList)
-      nearTypes = NearTypes(types.map(\.rowType.type.text))
+      nearTypes = NearTypes(types.all.map(\.rowType.type.text))
       payloads = PayloadRules(
         bytesMax: min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax),
         leavesLargeOnesOut: configuration.onLargePayload == .meta, sealKey: configuration.sealKey)
@@ -47,7 +40,7 @@ public final class AdmissionRules: Sendable {
     }
 
     /// Names and patterns of the monitor list.
-    var typeNames: [String] { types.map(\.rowType.type.text) }
+    var typeNames: [String] { types.all.map(\.rowType.type.text) }
 
     func allows(_ peer: ReportingPeer) -> Bool {
       guard let allow else { return true }
@@ -57,28 +50,28 @@ public final class AdmissionRules: Sendable {
 
     /// Whether `name` is that of an entry. A type that a pattern means has no entry of its name.
     func isName(_ name: ScannedString, of type: Int, in line: Span<UInt8>) -> Bool {
-      type < types.count && name.equals(types[type].bytes, in: line)
+      type < types.count && name.equals(types.all[type].bytes, in: line)
     }
 
     func rowType(_ type: Int) -> ReportBatch.RowType {
-      if type < types.count { return types[type].rowType }
+      if type < types.count { return types.all[type].rowType }
       guard let met = metTypes?[type - types.count] else { preconditionFailure("type \(type) is of other rules") }
       return met.rowType
     }
 
     func monitorTypeBytes(_ type: Int) -> Int {
-      if type < types.count { return types[type].monitorTypeBytes }
+      if type < types.count { return types.all[type].monitorTypeBytes }
       return MetaSplicing.monitorType(rowType(type).type, in: name).utf8.count
     }
 
     func filter(of type: Int) -> TypeFilter? {
-      guard hasFilters else { return nil }
-      return types[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0].filter
+      guard types.hasFilters else { return nil }
+      return types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0].filter
     }
 
     /// - Returns: nil if neither a name nor a pattern of the monitor list means it, or too many types came by patterns.
     func index(ofType type: String) -> Int? {
-      indexByType[type] ?? metTypes?.index(of: type).map { types.count + $0 }
+      types.indexByName[type] ?? metTypes?.index(of: type).map { types.count + $0 }
     }
 
     /// The refusal of a type that is not in the list; it names the known types nearest to it.

@@ -66,7 +66,7 @@ public struct AnswerQueue: Sendable {
     renderReady(into: &output)
     guard case .record? = items.first else { return }  // no answer is owed
     renderAck(into: &output)
-    if case .refused(let refusal) = answer { summary.refuse(refusal) }
+    summary.note(answer)
     output.append(contentsOf: AnswerText.record(answer))
     bytes -= Self.itemBytes
     items.removeFirst()

@@ -14,7 +14,7 @@ public struct IngestConversation: Sendable {
   private var framer = RequestFramer()
   private var answers = AnswerQueue()
   private var intake = Intake()
-  private var watches = Watches()
+  var watches: Watches
   /// Cost units of the event that is being taken, beside its bytes and its line.
   private var extraCost = 0
 
@@ -34,8 +34,9 @@ public struct IngestConversation: Sendable {
   public var forcedAnswerMode: AnswerMode?
 
   /// - Parameter version: of the daemon, for the answer to a greeting.
-  public init(session: Session, version: String) {
-    (self.session, self.version) = (session, version)
+  /// - Parameter places: the watches of all connections.
+  public init(session: Session, version: String, places: WatchPlaces = WatchPlaces()) {
+    (self.session, self.version, watches) = (session, version, Watches(places))
   }
 
   private var answerMode: AnswerMode { forcedAnswerMode ?? session.greeting.answer }
@@ -66,12 +67,12 @@ public struct IngestConversation: Sendable {
     set { refused.areKept = newValue }
   }
 
-  /// The client wants to know of changes of the configuration.
+  /// The client wants to know of changes of the configuration, or of tables of records.
   public var isWatching: Bool { !watches.isEmpty }
 
   /// Judges reports by `rules` from now on.
   public mutating func take(_ rules: AdmissionRules) {
-    if rules !== session.rules { watches.mayHaveChanges = isWatching }
+    if rules !== session.rules { watches.rulesChanged() }
     session.take(rules)
   }
 
@@ -83,7 +84,7 @@ public struct IngestConversation: Sendable {
   /// - Returns: whether there is something to write.
   public mutating func answerChanges() -> Bool {
     guard watches.mayHaveChanges, unreadBytes == 0 else { return false }
-    for change in watches.takeChanges(&session) { answers.append(AnswerText.switches(change, isChange: true)) }
+    for line in watches.takeChanges(&session) { answers.append(line) }
     answers.flush(into: &output)
     return !output.isEmpty
   }
@@ -167,6 +168,8 @@ extension IngestConversation {
         try take(report, line, followedBy: available, now)
       } else if case .record(let verb, let range) = request {
         take(verb, line.extracting(range))
+      } else if case .watch(let range) = request {
+        watch(line.extracting(range))
       } else {
         let (answer, refusal) = answer(to: request, line)
         extraCost += WorkTurn.Cost.question + answer.count
@@ -192,13 +195,20 @@ extension IngestConversation {
       case .isGather(let name):
         return (AnswerText.isGather(try Admission.isGather(name, in: line, session: &session)), nil)
       case .common: return (AnswerText.common(session.context.members), nil)
-      case .watch(let range):
-        // Over HTTP the mode is forced, and an exchange ends with its answers.
-        guard forcedAnswerMode == nil else { throw Refusal(.badRequest, "`watch` needs a connection without HTTP") }
-        return (AnswerText.switches(try watches.begin(line.extracting(range), &session), isChange: false), nil)
-      case .report, .record: return ([], nil)
+      case .report, .record, .watch: return ([], nil)
       }
     } catch { return (AnswerText.refused(error), error) }
+  }
+
+  private mutating func watch(_ object: Span<UInt8>) {
+    do throws(Refusal) {
+      // Over HTTP the mode is forced, and an exchange ends with its answers.
+      guard forcedAnswerMode == nil else { throw Refusal(.badRequest, "`watch` needs a connection without HTTP") }
+      let question = try WatchQuestion(object)
+      if question.isOfTable { return take(.watch, object) }
+      extraCost += WorkTurn.Cost.question + object.count
+      answers.append(AnswerText.switches(try watches.begin(question, &session), isChange: false))
+    } catch { answers.append(AnswerText.refused(error), error) }
   }
 
   /// A refused request does not count among the reports.
@@ -206,7 +216,9 @@ extension IngestConversation {
     extraCost += WorkTurn.Cost.question + object.count
     do throws(Refusal) {
       if isStopping { throw Refusal.stopping }
-      intake.take(try session.request(verb, object), session: session)
+      let request = try session.request(verb, object)
+      if verb == .watch { try watches.expect(request.key, userID: session.peer.userID) }
+      intake.take(request, session: session)
       answers.expectRecord()
     } catch { answers.append(AnswerText.refused(error), error) }
   }
@@ -246,6 +258,10 @@ extension IngestConversation {
   /// - Parameter outcome: nil if nothing of the batch was taken; `failure` says why.
   public mutating func settle(_ outcome: BatchOutcome?, failure: Refusal?) {
     guard let settled = intake.settle(outcome, failure: failure) else { return }
+    if let request = settled.recordRequest, case .watch = request.action {
+      let answer: Int64? = if case .watching(_, _, let generation)? = settled.record { generation } else { nil }
+      watches.began(request.key, generation: answer)
+    }
     answers.settle(settled, into: &output)
   }
 

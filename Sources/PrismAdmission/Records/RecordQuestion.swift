@@ -24,9 +24,11 @@ struct RecordQuestion {
 
   private var known: [String] {
     switch verb {
-    case .put, .patch: ["namespace", "table", "id", "fields"]
-    case .delete, .get: ["namespace", "table", "id"]
+    case .put, .patch: ["namespace", "table", "id", "fields", "ifVersion"]
+    case .delete: ["namespace", "table", "id", "ifVersion"]
+    case .get: ["namespace", "table", "id"]
     case .list: ["namespace", "table", "after", "limit"]
+    case .watch: ["namespace", "table"]
     }
   }
 
@@ -57,11 +59,13 @@ struct RecordQuestion {
     case .delete: .delete(try id("id"))
     case .get: .get(try id("id"))
     case .list: .list(after: value("after") == nil ? nil : try id("after"), limit: try limit())
+    case .watch: .watch
     }
   }
 
   func request(_ namespace: NamespaceName, _ table: RecordTable) throws(Refusal) -> RecordRequest {
-    RecordRequest(namespace: namespace, table: table, action: try action(), bytes: bytes)
+    RecordRequest(
+      namespace: namespace, table: table, action: try action(), condition: try condition(), bytes: bytes)
   }
 
   private func id(_ key: String) throws(Refusal) -> RecordID {
@@ -69,6 +73,14 @@ struct RecordQuestion {
       throw fault(key, "must be 1 to \(RecordID.bytesMax) visible ASCII characters")
     }
     return id
+  }
+
+  private func condition() throws(Refusal) -> RecordCondition? {
+    guard let value = value("ifVersion") else { return nil }
+    guard let condition = RecordCondition(value) else {
+      throw fault("ifVersion", "must be a version, 0 for an absent record, or \"*\" for any version")
+    }
+    return condition
   }
 
   private func fields() throws(Refusal) -> JSONValue {
@@ -92,10 +104,26 @@ extension Session {
     let question = try RecordQuestion(verb, text)
     let name = Array(try question.namespace().utf8)
     let namespace = try namespace(ScannedString(range: 0..<name.count, hasEscapes: false), in: name.span)
-    guard namespace.isGather || verb == .get || verb == .list else {
+    guard namespace.isGather || [.get, .list, .watch].contains(verb) else {
       throw Refusal(.gatherOff, "isGather is off for \(namespace.name)")
     }
-    let table = try question.table()
+    let declared = try declared(try question.table(), namespace)
+    guard declared.direction.isWritable || [.get, .list, .watch].contains(verb) else {
+      throw Refusal(.readOnly, "the table \(declared.name) has direction down: the server alone changes its records")
+    }
+    return try question.request(namespace.name, declared)
+  }
+
+  /// Judges whether a table may still be read. - Throws: `unknown_namespace`, `forbidden`, `unknown_table`.
+  mutating func checkTable(_ table: RecordTableName, of namespace: NamespaceName) throws(Refusal) {
+    let name = Array(namespace.text.utf8)
+    let known = try self.namespace(ScannedString(range: 0..<name.count, hasEscapes: false), in: name.span)
+    _ = try declared(table.text, known)
+  }
+
+  private func declared(
+    _ table: String, _ namespace: AdmissionRules.Namespace
+  ) throws(Refusal) -> RecordTable {
     guard let declared = namespace.records[table] else {
       let known = namespace.records.keys.sorted().joined(separator: ", ")
       throw Refusal(
@@ -104,9 +132,6 @@ extension Session {
           ? "`records` of \(namespace.name) declares no table"
           : "the table is not in `records` of \(namespace.name); known are \(known)")
     }
-    guard declared.direction.isWritable || verb == .get || verb == .list else {
-      throw Refusal(.readOnly, "the table \(declared.name) has direction down: the server alone changes its records")
-    }
-    return try question.request(namespace.name, declared)
+    return declared
   }
 }

@@ -1,76 +1,152 @@
 import PrismProtocol
 
-/// The namespaces whose switches a connection watches, each with the last state that it got. Pure.
+/// The state that a connection watches: the switches of namespaces, and tables of records. It has the last state that the
+/// client got of each; of several changes that the client did not take yet only the newest is sent. Pure.
 struct Watches: Sendable {
   /// Of one connection.
   static let countMax = 64
 
-  private var sent: [String: NamespaceSwitches] = [:]
-  /// The rules are others than those of the last states.
-  var mayHaveChanges = false
+  private struct Switches {
+    var sent: NamespaceSwitches
+    let place: WatchPlace
+  }
 
-  var isEmpty: Bool { sent.isEmpty }
+  /// Changes wait to be sent.
+  var mayHaveChanges = false
+  /// The rules are others than those of the last states.
+  private var hasOtherRules = false
+
+  private var switches: [String: Switches] = [:]
+  private var tables: [WatchedTable.Key: WatchedTable] = [:]
+  private let places: WatchPlaces
+
+  init(_ places: WatchPlaces) { self.places = places }
+
+  var isEmpty: Bool { switches.isEmpty && tables.isEmpty }
 
   /// Bytes that it holds in memory, about: asked for in each turn of the connection.
   private(set) var bytes = 0
 
-  /// Begins to watch the namespace of `object`, or asks for its state again.
-  /// - Throws: `bad_request`, `unknown_namespace`, `forbidden`; then nothing is watched in addition.
-  mutating func begin(_ object: Span<UInt8>, _ session: inout Session) throws(Refusal) -> NamespaceSwitches {
-    let name = try Self.namespace(object)
-    guard sent[name] != nil || sent.count < Self.countMax else {
-      throw Refusal(.badRequest, "this connection watches \(Self.countMax) namespaces; open another one for more")
+  private func takePlace(_ userID: UInt32) throws(Refusal) -> WatchPlace {
+    guard switches.count + tables.count < Self.countMax else {
+      throw Refusal(.badRequest, "this connection has \(Self.countMax) watches; open another one for more")
     }
-    let switches = try session.switches(of: name)
-    keep(switches)
-    return switches
+    return try places.take(userID: userID)
   }
 
-  /// Takes the states that are others than the last ones, by name.
-  mutating func takeChanges(_ session: inout Session) -> [NamespaceSwitches] {
+  /// Other rules are in force.
+  mutating func rulesChanged() {
+    guard !isEmpty else { return }
+    (mayHaveChanges, hasOtherRules) = (true, true)
+  }
+
+  // MARK: Switches
+
+  /// Begins to watch the namespace of `question`, or asks for its state again.
+  /// - Throws: `bad_request`, `unknown_namespace`, `forbidden`, `busy`; then nothing is watched in addition.
+  mutating func begin(_ question: WatchQuestion, _ session: inout Session) throws(Refusal) -> NamespaceSwitches {
+    let name = try question.namespace()
+    let place =
+      if let known = switches[name]?.place { known } else { try takePlace(session.peer.userID) }
+    let now = try session.switches(of: name)
+    keep(now, place)
+    return now
+  }
+
+  private mutating func keep(_ now: NamespaceSwitches, _ place: WatchPlace) {
+    let before = switches.updateValue(Switches(sent: now, place: place), forKey: now.namespace)
+    bytes += now.watchBytes - (before?.sent.watchBytes ?? 0)
+  }
+
+  // MARK: Tables
+
+  /// A request to watch a table is on its way to the store: changes from now on are kept for after its answer.
+  /// - Parameter isSilent: they are not sent, but asked for by `hasChanged`.
+  /// - Throws: `bad_request`, `busy`.
+  mutating func expect(_ key: WatchedTable.Key, userID: UInt32, isSilent: Bool = false) throws(Refusal) {
+    guard tables[key] == nil else { return }
+    set(WatchedTable(place: try takePlace(userID), isSilent: isSilent), for: key)
+  }
+
+  /// The store answered the request. - Parameter generation: nil: it was refused.
+  mutating func began(_ key: WatchedTable.Key, generation: Int64?) {
+    guard var table = tables[key] else { return }
+    if let generation {
+      table.begin(at: generation)
+      set(table, for: key)
+      if table.hasChange { mayHaveChanges = true }
+    } else if table.told == nil {
+      set(nil, for: key)
+    }
+  }
+
+  mutating func end(_ key: WatchedTable.Key) { set(nil, for: key) }
+
+  /// A commit changed a table. - Returns: whether this connection watches it.
+  mutating func note(_ change: RecordTableChange) -> Bool {
+    let key = WatchedTable.Key(namespace: change.namespace, table: change.table)
+    guard var table = tables[key] else { return false }
+    table.note(change)
+    set(table, for: key)
+    if table.hasChange { mayHaveChanges = true }
+    return true
+  }
+
+  /// Whether a commit changed the table after `generation`.
+  func hasChanged(_ key: WatchedTable.Key, since generation: Int64) -> Bool {
+    tables[key]?.newest.map { $0.generation > generation } ?? false
+  }
+
+  private mutating func set(_ table: WatchedTable?, for key: WatchedTable.Key) {
+    bytes += (table?.bytes ?? 0) - (tables[key]?.bytes ?? 0)
+    tables[key] = table
+  }
+
+  // MARK: Changes
+
+  /// Takes the changes to be sent, as lines.
+  mutating func takeChanges(_ session: inout Session) -> [[UInt8]] {
     mayHaveChanges = false
-    var changes: [NamespaceSwitches] = []
-    for (name, before) in sent.sorted(by: { $0.key < $1.key }) {
+    defer { hasOtherRules = false }
+    return (hasOtherRules ? switchChanges(&session) : []) + tableChanges(&session)
+  }
+
+  /// The states that are others than the last ones, by name.
+  private mutating func switchChanges(_ session: inout Session) -> [[UInt8]] {
+    var lines: [[UInt8]] = []
+    for (name, before) in switches.sorted(by: { $0.key < $1.key }) {
       // A namespace that is gone, or closed to this sender, takes nothing.
       let generation = session.rules.generation
       let now =
         (try? session.switches(of: name))
         ?? NamespaceSwitches(namespace: name, generation: generation, isGather: false, types: [])
-      guard !now.says(the: before) else { continue }
-      keep(now)
-      changes.append(now)
+      guard !now.says(the: before.sent) else { continue }
+      keep(now, before.place)
+      lines.append(AnswerText.switches(now, isChange: true))
     }
-    return changes
+    return lines
   }
 
-  private mutating func keep(_ switches: NamespaceSwitches) {
-    func bytes(_ switches: NamespaceSwitches) -> Int { switches.types.reduce(128) { $0 + 16 + $1.utf8.count } }
-    let before = sent.updateValue(switches, forKey: switches.namespace)
-    self.bytes += bytes(switches) - (before.map(bytes) ?? 0)
-  }
-
-  private static func namespace(_ object: Span<UInt8>) throws(Refusal) -> String {
-    let value: JSONValue
-    do { value = try JSONValue(parsing: object.withUnsafeBufferPointer { Array($0) }) } catch {
-      throw Refusal(.badRequest, "`watch`: \(error.reason)")
-    }
-    var name = NamespaceName.prism.text
-    for member in value.object ?? [] {
-      switch member.key {
-      case "namespace":
-        guard let text = member.value.string else { throw Refusal(.badRequest, "`watch.namespace` must be a string") }
-        name = text
-      case "configuration": continue
-      default:
-        throw Refusal(
-          .badRequest, "unknown field `watch.\(member.key.prefix(64))`; known are namespace, configuration")
+  private mutating func tableChanges(_ session: inout Session) -> [[UInt8]] {
+    var lines: [[UInt8]] = []
+    for (key, before) in tables.sorted(by: { $0.key < $1.key }) where before.told != nil && !before.isSilent {
+      guard before.hasChange || hasOtherRules else { continue }
+      do throws(Refusal) { try session.checkTable(key.table, of: key.namespace) } catch {
+        set(nil, for: key)
+        lines.append(AnswerText.ended(key.namespace, key.table, error))
+        continue
       }
+      var table = before
+      guard let change = table.takeChange() else { continue }
+      set(table, for: key)
+      lines.append(AnswerText.changed(change))
     }
-    guard value["configuration"]?.bool == true else {
-      throw Refusal(.badRequest, "`watch.configuration` must be true")
-    }
-    return name
+    return lines
   }
+}
+
+extension NamespaceSwitches {
+  fileprivate var watchBytes: Int { types.reduce(128) { $0 + 16 + $1.utf8.count } }
 }
 
 extension Session {

@@ -44,7 +44,9 @@ extension ControlHandler {
       for kind in RowKind.all {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
       }
-      report.records = RecordTableReport.all(records.tables(of: namespace), faults: status.pulls.faults, now: now)
+      report.records = RecordTableReport.all(
+        records.tables(of: namespace), declared: engine.hub.current.namespaces[namespace]?.records ?? [],
+        faults: status.pulls.faults, now: now)
       reports.append(.init(namespace.text, report))
     }
     return NamedValues(reports)
@@ -66,9 +68,14 @@ extension NamespaceReport {
 
 extension RecordTableReport {
   fileprivate static func all(
-    _ tables: [RecordTableStatus], faults: [RecordTableName: String], now: Int64
+    _ tables: [RecordTableStatus], declared: [RecordTable], faults: [RecordTableName: String], now: Int64
   ) -> NamedValues<RecordTableReport> {
-    NamedValues(tables.map { .init($0.name.text, RecordTableReport($0, fault: faults[$0.name], now: now)) })
+    NamedValues(
+      tables.map { table in
+        var report = RecordTableReport(table, fault: faults[table.name], now: now)
+        report.isDeclared = declared.contains { $0.name == table.name }
+        return .init(table.name.text, report)
+      })
   }
 
   fileprivate init(_ table: RecordTableStatus, fault: String?, now: Int64) {

@@ -24,7 +24,7 @@ final class IngestConnection {
   /// nil until the first bytes come: a connection that is only open costs little.
   var conversation: InPlace<IngestConversation>?
   /// nil: the line protocol, or not decided yet.
-  private var http: InPlace<HTTPExchange>?
+  var http: InPlace<HTTPExchange>?
   /// Another input's protocol; nil: lines or HTTP.
   private var stream: InPlace<any MessageStream>?
   /// Bytes of memory for a message that another input has.

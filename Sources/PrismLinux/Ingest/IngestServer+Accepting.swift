@@ -60,9 +60,11 @@ extension IngestServer {
     lastID += 1
     let connection = IngestConnection(
       id: lastID, entrance: entrance, userID: userID, descriptor: SharedDescriptor(descriptor))
-    connection.routes = HTTPRoutes(input: httpInput, isAlone: entrance == .otlp)
+    connection.routes = HTTPRoutes(input: otherInputs.http, isAlone: entrance == .otlp)
     guard connection.activate(in: loop) else { return shortage(String(cString: strerror(errno))) }
-    if entrance.isForward, let streamInput { connection.speak(streamInput.makeStream(isTCP: entrance.isTCP)) }
+    if entrance.isForward, let stream = otherInputs.stream {
+      connection.speak(stream.makeStream(isTCP: entrance.isTCP))
+    }
     connections[lastID] = connection
     budget.open(lastID, user: userID)
     if entrance.isForward { advance(connection) }  // the first word may be ours
@@ -70,16 +72,10 @@ extension IngestServer {
 
   /// Makes a connection's conversation when its first bytes come: one that only opens and closes costs little.
   func prepare(_ connection: IngestConnection) {
-    guard connection.conversation == nil, let peer = peer(of: connection) else { return }
-    let session = Session(rules: rules, host: facts, peer: peer, sessionID: Self.sessionID())
-    connection.conversation = InPlace(IngestConversation(session: session, version: version))
+    guard connection.conversation == nil, let peer = connection.peer else { return }
+    let session = Session(rules: rules, host: facts, peer: peer, sessionID: .randomSessionID)
+    connection.conversation = InPlace(IngestConversation(session: session, version: version, places: places))
     connection.conversation?.value.isStopping = state == .stopping
-  }
-
-  /// nil: it is gone. Over TCP the user was found when the connection came, and stays.
-  private func peer(of connection: IngestConnection) -> ReportingPeer? {
-    guard connection.entrance.isTCP else { return ReportingPeer(of: connection.descriptor.number) }
-    return ReportingPeer(userID: connection.userID, groupIDs: [], processID: 0)
   }
 
   /// Answers `busy` in the protocol that the client speaks, if it has begun to speak. It doesn't close.
@@ -88,16 +84,10 @@ extension IngestServer {
     let refusal = Refusal(.busy, "too many connections; try again", retryMilliseconds: 1000)
     if entrance.isForward { return }  // no answer is known there
     let isHTTP = entrance == .otlp || SharedDescriptor.peek(descriptor)?.isASCIILetter == true
-    let answer = isHTTP ? HTTPExchange.response(to: refusal) : AnswerText.refused(refusal)
+    let answer = isHTTP ? HTTPAnswer.response(to: refusal) : AnswerText.refused(refusal)
     // Unread input would reset the connection when it is closed. An answer that can't be sent harms no other client.
     _ = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, min($0.count, 16_384)) }
     _ = answer.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-  }
-
-  /// 16 hexadecimal digits of chance.
-  private static func sessionID() -> String {
-    let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
   func takeRules() {
@@ -105,5 +95,21 @@ extension IngestServer {
     guard current.generation != rules.generation else { return }
     rules = AdmissionRules(current, tools: rules.tools)
     budget.bytesMax = rules.memoryBytesMax
+  }
+}
+
+extension IngestConnection {
+  /// nil: it is gone. Over TCP the user was found when the connection came, and stays.
+  fileprivate var peer: ReportingPeer? {
+    guard entrance.isTCP else { return ReportingPeer(of: descriptor.number) }
+    return ReportingPeer(userID: userID, groupIDs: [], processID: 0)
+  }
+}
+
+extension String {
+  /// 16 hexadecimal digits of chance.
+  fileprivate static var randomSessionID: String {
+    let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 }

@@ -15,13 +15,7 @@ extension IngestServer {
     isCommitting = true
     let limit = composer.isShared || budget.usersConnected > 1 ? Self.sharedCommitMax : Self.commitMax
     let entries = composer.take(rowsMax: limit.rows, bytesMax: limit.bytes)
-    var (batches, notes): ([ReportBatch], [BatchNote]) = ([], [])
-    for entry in entries {
-      let range = batches.count..<batches.count + entry.batches.count
-      batches += entry.batches
-      guard let note = entry.note else { continue }
-      notes.append(BatchNote(namespace: note.namespace, key: note.key, value: note.value, batches: range))
-    }
+    let (batches, notes) = entries.forOneCommit
     sink.append(batches, notes: notes) { outcome in
       self.loop.enter { self.assumeIsolated { $0.committed(entries, outcome) } }
     }
@@ -69,5 +63,19 @@ extension IngestServer {
       connection.conversation?.value.flushAnswers()
       advance(connection)
     }
+  }
+}
+
+extension [CommitComposer.Entry] {
+  /// The batches of all of them in their order, and each note with the batches that it belongs to.
+  fileprivate var forOneCommit: (batches: [ReportBatch], notes: [BatchNote]) {
+    var (batches, notes): ([ReportBatch], [BatchNote]) = ([], [])
+    for entry in self {
+      let range = batches.count..<batches.count + entry.batches.count
+      batches += entry.batches
+      guard let note = entry.note else { continue }
+      notes.append(BatchNote(namespace: note.namespace, key: note.key, value: note.value, batches: range))
+    }
+    return (batches, notes)
   }
 }

@@ -10,6 +10,8 @@ extension IngestServer {
     if connection.isWriteShut {
       // Input after the last answer is only read and dropped: it gains no more time.
       if connection.inputDeadline == nil { connection.inputDeadline = time.uptime + Self.stallMax }
+    } else if let wait = connection.pollWait {
+      if connection.inputDeadline == nil { connection.inputDeadline = time.uptime + wait }
     } else {
       connection.inputDeadline = connection.isWithinRequest ? time.uptime + Self.stallMax : nil
     }
@@ -33,6 +35,7 @@ extension IngestServer {
     let now = time.uptime
     if let deadline = connection.outputDeadline, deadline <= now { return abandon(connection, because: .unread) }
     guard let deadline = connection.inputDeadline, deadline <= now else { return }
+    if connection.stopPolling() { return advance(connection) }
     if !connection.isWriteShut, isKeptWaiting(connection) {
       connection.inputDeadline = now + Self.stallMax
     } else {

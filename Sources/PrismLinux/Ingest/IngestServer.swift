@@ -2,7 +2,7 @@ import Glibc
 public import PrismAdmission
 public import PrismBase
 public import PrismConfig
-import PrismProtocol
+public import PrismProtocol
 
 /// The ingest socket (docs/ingest-protocol.md): takes reports from any number of clients to their commit, and answers
 /// each.
@@ -39,10 +39,9 @@ public actor IngestServer {
   var state = State.idle
   var rules: AdmissionRules
   var accepting: SocketLoop.Watch
-  /// Answers the HTTP paths of another input.
-  let httpInput: (any HTTPInput)?
-  /// Speaks on connections of `forward.socket` and `forward.listen`.
-  let streamInput: (any StreamInput)?
+  let otherInputs: OtherInputs
+  /// Of all connections.
+  let places = WatchPlaces()
   /// Further listening sockets, by their number in the loop.
   var entrances: [Int: OpenEntrance] = [:]
   var connections: [Int: IngestConnection] = [:]
@@ -77,7 +76,7 @@ public actor IngestServer {
     streamInput: (any StreamInput)? = nil, filters: FilterTools = FilterTools(), connectionsMax: Int = .max,
     time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
-    (self.feed, self.httpInput, self.streamInput) = (feed, httpInput, streamInput)
+    (self.feed, otherInputs) = (feed, OtherInputs(http: httpInput, stream: streamInput))
     loop = try SocketLoop(for: listener.path)
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
@@ -121,6 +120,28 @@ extension IngestServer {
     }
     endRound()
   }
+
+  /// Sends changes to clients that watch their table. Call it on the store's queue, before the commit is answered.
+  public nonisolated func recordsChanged(_ changes: [RecordTableChange]) {
+    guard !places.isEmpty else { return }
+    loop.enter { assumeIsolated { $0.tell(changes) } }
+  }
+
+  private func tell(_ changes: [RecordTableChange]) {
+    takeRules()
+    for connection in connections.values where connection.conversation?.value.isWatching == true {
+      if connection.takes(changes, rules) { advance(connection) }
+    }
+    endRound()
+  }
+}
+
+/// Inputs that speak on connections of the ingest server.
+struct OtherInputs {
+  /// Answers its HTTP paths; nil: there are no such paths.
+  let http: (any HTTPInput)?
+  /// Speaks on connections of `forward.socket` and `forward.listen`; nil: they are not opened.
+  let stream: (any StreamInput)?
 }
 
 // MARK: - Stopping
@@ -162,7 +183,10 @@ extension IngestServer {
       if let connection = connections[id] { _ = turn(connection, Self.stopTurn) }  // what came before is answered too
     }
     endRound()
-    for connection in connections.values { advance(connection) }
+    for connection in connections.values {
+      _ = connection.stopPolling()
+      advance(connection)
+    }
     Task {
       try? await time.sleep(for: Self.stopMax)  // cancelled: then at once
       for connection in connections.values { abandon(connection, because: .stopped) }

@@ -19,8 +19,31 @@ extension AnswerText {
         append(record, to: &line)
       }
       return line + Array("],\"generation\":\(generation),\"more\":\(isMore)}\n".utf8)
+    case .watching(let namespace, let table, let generation):
+      return line("watch", namespace, table, [.init("generation", .int(generation))])
     case .refused(let refusal): return refused(refusal)
     }
+  }
+
+  /// A table that the connection watches was changed.
+  public static func changed(_ change: RecordTableChange) -> [UInt8] {
+    var members: [JSONValue.Member] = [.init("generation", .int(change.generation))]
+    if let ids = change.ids { members.append(.init("ids", .array(ids.map { .string($0.text) }))) }
+    return line("changed", change.namespace, change.table, members)
+  }
+
+  /// A table is watched no more, because it may not be read any more.
+  public static func ended(_ namespace: NamespaceName, _ table: RecordTableName, _ refusal: Refusal) -> [UInt8] {
+    line(
+      "ended", namespace, table,
+      [.init("code", .string(refusal.code.rawValue)), .init("message", .string(refusal.message))])
+  }
+
+  private static func line(
+    _ key: String, _ namespace: NamespaceName, _ table: RecordTableName, _ members: [JSONValue.Member]
+  ) -> [UInt8] {
+    let place: [JSONValue.Member] = [.init("namespace", .string(namespace.text)), .init("table", .string(table.text))]
+    return JSONValue.object([.init(key, .object(place + members))]).bytes + [UInt8(ascii: "\n")]
   }
 
   private static func append(_ record: StoredRecord, to line: inout [UInt8]) {

@@ -6,6 +6,8 @@ public enum RecordAnswer: Sendable, Equatable {
   case record(StoredRecord?)
   /// A page of records, the newest generation of their table, and whether more records follow.
   case list([StoredRecord], generation: Int64, isMore: Bool)
+  /// The changes of the table are sent from here on: its number of changes so far.
+  case watching(NamespaceName, RecordTableName, generation: Int64)
   /// Nothing was changed.
   case refused(Refusal)
 }

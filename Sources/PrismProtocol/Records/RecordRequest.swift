@@ -11,6 +11,8 @@ public struct RecordRequest: Sendable {
     case get(RecordID)
     /// Records by ascending id, behind `after`.
     case list(after: RecordID?, limit: Int)
+    /// The number of the table's changes; later ones are sent as they come.
+    case watch
   }
 
   /// Bytes of a record's fields at most, as JSON without white space.
@@ -26,10 +28,23 @@ public struct RecordRequest: Sendable {
   public var table: RecordTable
   /// The request itself.
   public var action: Action
+  /// Of a change: it is refused with `version_mismatch` unless this holds. nil: no condition.
+  public var condition: RecordCondition?
   /// Bytes of the request line.
   public var bytes: Int
 
-  public init(namespace: NamespaceName, table: RecordTable, action: Action, bytes: Int) {
-    (self.namespace, self.table, self.action, self.bytes) = (namespace, table, action, bytes)
+  /// It changes nothing.
+  public var isReading: Bool {
+    switch action {
+    case .get, .list, .watch: true
+    case .put, .patch, .delete: false
+    }
+  }
+
+  public init(
+    namespace: NamespaceName, table: RecordTable, action: Action, condition: RecordCondition? = nil, bytes: Int
+  ) {
+    (self.namespace, self.table, self.action) = (namespace, table, action)
+    (self.condition, self.bytes) = (condition, bytes)
   }
 }

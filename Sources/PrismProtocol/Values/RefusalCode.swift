@@ -23,4 +23,6 @@ public enum RefusalCode: String, Sendable, CaseIterable, Hashable {
   case tableFull = "table_full"
   /// A field refers to a record that does not exist.
   case referenceMissing = "reference_missing"
+  /// The record has another version than the change is for.
+  case versionMismatch = "version_mismatch"
 }

@@ -8,6 +8,8 @@ struct Appending {
 
   /// Stores batches in one transaction, if the disk has room and the database is in its place.
   static func store(_ batches: [ReportBatch], notes: [BatchNote], in file: DatabaseFile) -> CommitOutcome {
+    // Records are read on a full disk, too.
+    if notes.isEmpty, batches.allSatisfy({ $0.record?.isReading == true }) { return read(batches, in: file) }
     if let refusal = file.refusal(for: batches.reduce(0) { $0 + $1.arena.count + ($1.record?.bytes ?? 0) }) {
       return .failed(refusal)
     }
@@ -24,6 +26,13 @@ struct Appending {
     } catch {
       return .failed(refusal(for: error))
     }
+  }
+
+  private static func read(_ batches: [ReportBatch], in file: DatabaseFile) -> CommitOutcome {
+    do {
+      let outcomes = try file.read { (transaction) throws(SQLiteError) in try Appending(transaction).store(batches) }
+      return .committed(outcomes)
+    } catch { return .failed(refusal(for: error)) }
   }
 
   private static func refusal(for error: StoreError) -> Refusal {

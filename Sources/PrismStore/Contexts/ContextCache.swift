@@ -32,6 +32,8 @@ struct ContextCache {
   private var stored: [Int64: ContextRecord] = [:]
   /// By id: small, and needed for every row that is counted or evicted.
   private var owners: [Int64: RowOwner] = [:]
+  /// Of looking for unused ones.
+  var sweeps = ContextSweeps()
 
   /// Counts rows that come with `context`. - Returns: how it is used, these rows included.
   mutating func add(_ rows: Int, of context: CommonContext, namespace: Int) -> Use {

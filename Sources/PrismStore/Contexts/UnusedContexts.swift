@@ -17,7 +17,7 @@ struct UnusedContexts: StoreOperations {
     var oldest: [Int: Int64] = [:]
     var (ended, unused): ([Int64], [Int64]) = ([], [])
     let read = try transaction.statement(.names(.oldContexts))
-    read.bind(":after", state.sweeps.lastForgotten)
+    read.bind(":after", state.contexts.sweeps.lastForgotten)
     var seen: Int64 = 0
     try read.forEachRow(of: ContextRecord.Column.self) { (row) throws(SQLiteError) in
       let (id, namespace, last) = (row.int64(.id), row.int(.namespace), row.int64(.lastSequence))
@@ -28,7 +28,7 @@ struct UnusedContexts: StoreOperations {
       if oldest[namespace, default: .max] > last { unused.append(id) }
     }
     // The next call looks at those behind these; after the last ones it begins again.
-    state.sweeps.lastForgotten = seen
+    state.contexts.sweeps.lastForgotten = seen
     try end(ended)
     try delete(unused)
   }
@@ -70,11 +70,11 @@ struct UnusedContexts: StoreOperations {
   /// Does one slice of a sweep, if a namespace has many contexts. - Returns: whether there is more to do.
   /// - Parameter countMin: contexts of a namespace that are worth a sweep.
   func sweep(countMin: Int) throws(SQLiteError) -> Bool {
-    if state.sweeps.current == nil { state.sweeps.current = try nextSweep(countMin) }
-    guard var sweep = state.sweeps.current else { return false }
-    state.sweeps.current = nil
+    if state.contexts.sweeps.current == nil { state.contexts.sweeps.current = try nextSweep(countMin) }
+    guard var sweep = state.contexts.sweeps.current else { return false }
+    state.contexts.sweeps.current = nil
     let isDone = try sweep.walks.isEmpty ? deleteUnused(&sweep, countMin) : walkRows(&sweep)
-    state.sweeps.current = isDone ? nil : sweep
+    state.contexts.sweeps.current = isDone ? nil : sweep
     return true
   }
 
@@ -88,10 +88,11 @@ struct UnusedContexts: StoreOperations {
     let select = try transaction.prepare("SELECT \(CountColumn.list) FROM contexts GROUP BY namespace")
     try select.forEachRow(of: CountColumn.self) { counts[$0.int(.namespace)] = $0.int(.count) }
     let due = counts.first { namespace, count in
-      state.names.namespaces[namespace] != nil && count >= state.sweeps.countsBefore[namespace, default: countMin]
+      state.names.namespaces[namespace] != nil
+        && count >= state.contexts.sweeps.countsBefore[namespace, default: countMin]
     }
     guard let due else {
-      state.sweeps.nextContextSeen = state.nextContext
+      state.contexts.sweeps.nextContextSeen = state.nextContext
       return nil
     }
     return ContextSweep(due.key, inUse: state.contexts.idsInUse, end: state.nextContext)
@@ -132,7 +133,7 @@ struct UnusedContexts: StoreOperations {
     }
     try delete(ids)
     guard ids.count + kept < Self.sweptMax else { return false }
-    state.sweeps.countsBefore[sweep.namespace] = max(countMin, 2 * sweep.used.count)
+    state.contexts.sweeps.countsBefore[sweep.namespace] = max(countMin, 2 * sweep.used.count)
     return true
   }
 }

@@ -77,9 +77,7 @@ final class DatabaseFile {
     opening.remembered = Adoption.Remembered(epoch: memory.epoch, memory.state)
     let opened = if let damage { try opening.replace(for: damage.description) } else { try opening.open() }
     guard opened.epoch == memory.epoch else { throw .otherDatabase }
-    memory.state = opened.state
-    memory.clock.book.needsWriting = true
-    memory.salvage.forgetFiles()
+    memory.reopened(opened.state)
     try countLost(opened.database)
     open = opened.database
     marker.reopened()
@@ -87,6 +85,7 @@ final class DatabaseFile {
     committed = memory.state.storedCounts
     health.enter(disk.isFull ? .diskFull : workingState)
     options.log.faultEnded("store", "the database is open again")
+    memory.announceAllTables()
     return opened.database
   }
 
@@ -197,6 +196,7 @@ extension DatabaseFile {
 
   private func didCommit(_ database: StoreDatabase) {
     for queue in memory.touched { committed[queue] = memory.state[queue].ledger.stored }
+    memory.announceChanges()
     if memory.hasNewNames { writeContents(database) }
     if database.log.bytes > logBytesMax(of: database) { checkpoints.request() }
   }
@@ -230,7 +230,6 @@ extension DatabaseFile {
   func recover(from error: SQLiteError) {
     options.log.fault("store", "the database failed", ["error": error.description], level: .error)
     memory.state.contexts = ContextCache()
-    memory.state.sweeps = ContextSweeps()
     (memory.salvage.lostRows, memory.hasNewNames) = (0, false)
     health.failed(error.description, error.isDiskFull ? .diskFull : .failing)
     if error.isDiskFull { disk.cut(now: options.time.uptime) }

@@ -17,7 +17,6 @@ struct StoreState {
   /// Reports that filters kept from becoming rows, by namespace.
   var filtered: [Int: FilterCounts] = [:]
   var apps = AppUpdateState()
-  var sweeps = ContextSweeps()
   var salvage: SalvageProgress
   /// `client_ids` has ids of unknown users: see `ClientIDKey`.
   var hasOwnerlessIDs = false

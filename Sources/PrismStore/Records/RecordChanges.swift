@@ -21,6 +21,7 @@ struct RecordChanges: StoreOperations {
     case .delete(let id): try delete(id, request)
     case .get(let id): RecordOutcome(.record(try record(id, request)))
     case .list(let after, let limit): RecordOutcome(try list(after, limit, request))
+    case .watch: RecordOutcome(.watching(request.namespace, request.table.name, generation: generation(request)))
     }
   }
 
@@ -35,6 +36,7 @@ struct RecordChanges: StoreOperations {
     let before = stored.flatMap { $0.isThere ? try? JSONValue(parsing: $0.fields) : nil }
     let after = fields(before)
     if let stored, let before, before.says(the: after) { return RecordOutcome(.stored(version: stored.version)) }
+    if let refusal = Self.mismatch(stored, request) { return RecordOutcome(.refused(refusal)) }
     let bytes = after.bytes
     guard bytes.count <= RecordRequest.fieldsBytesMax else {
       return RecordOutcome(.refused(Self.tooLarge(bytes.count)))
@@ -52,9 +54,10 @@ struct RecordChanges: StoreOperations {
   }
 
   private func delete(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> RecordOutcome {
-    guard let table = access.table(request.table.name, of: request.namespace),
-      let record = try access.record(id, in: table), record.isThere
-    else { return RecordOutcome(.stored(version: nil)) }
+    let known = access.table(request.table.name, of: request.namespace)
+    let stored = if let known { try access.record(id, in: known) } else { RecordRow?.none }
+    guard let record = stored, record.isThere else { return RecordOutcome(.stored(version: nil)) }
+    if let refusal = Self.mismatch(stored, request) { return RecordOutcome(.refused(refusal)) }
     try delete(record)
     return RecordOutcome(.stored(version: nil), hasChanged: true)
   }
@@ -63,7 +66,7 @@ struct RecordChanges: StoreOperations {
   func delete(_ record: RecordRow) throws(SQLiteError) {
     var record = record
     if record.standing.sent == nil, !record.standing.isKnown {
-      count(record.standing, nil, in: record.table)
+      count(record.id, record.standing, nil, in: record.table)
       try access.remove(record)
     } else {
       try apply(to: &record) { _ = $0.delete() }
@@ -78,19 +81,27 @@ struct RecordChanges: StoreOperations {
     record.version += 1
     record.changedTime = transaction.unixMilliseconds
     record.refusal = nil
-    count(before, record.standing, in: record.table)
+    count(record.id, before, record.standing, in: record.table)
     try access.write(&record)
   }
 
   /// Counts one change. A change that waited before is merged into it.
-  private func count(_ before: RecordStanding?, _ after: RecordStanding?, in table: Int) {
+  private func count(_ id: RecordID, _ before: RecordStanding?, _ after: RecordStanding?, in table: Int) {
     state.records[table].ledger.stored += 1
-    state.records[table].generation += 1
+    state.records.change(id, in: table)
     if before?.isWaiting == true { state.records[table].ledger.move(1, from: .waiting, to: .removed) }
     state.records[table].ledger[after?.isWaiting == true ? .waiting : .removed] += 1
   }
 
   // MARK: Refusals
+
+  /// nil where the condition holds. A change that was made already is not judged, so that it may be asked for again.
+  private static func mismatch(_ stored: RecordRow?, _ request: RecordRequest) -> Refusal? {
+    let version = stored.flatMap { $0.isThere ? $0.version : nil }
+    guard let condition = request.condition, !condition.holds(version) else { return nil }
+    let found = version.map { "the record has version \($0)" } ?? "there is no such record"
+    return Refusal(.versionMismatch, "\(found), and the change is for \(condition); read it, then change it again")
+  }
 
   /// A reference must name a record of its table, or one that is being deleted.
   private func refusal(of fields: JSONValue, _ request: RecordRequest) throws(SQLiteError) -> Refusal? {
@@ -123,6 +134,11 @@ struct RecordChanges: StoreOperations {
   }
 
   // MARK: Reading
+
+  /// 0 before anything was stored in the table.
+  private func generation(_ request: RecordRequest) -> Int64 {
+    access.table(request.table.name, of: request.namespace).map { state.records[reading: $0].generation } ?? 0
+  }
 
   private func record(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> StoredRecord? {
     guard let table = access.table(request.table.name, of: request.namespace) else { return nil }

@@ -175,6 +175,8 @@ struct RecordPackets: StoreOperations {
       return try access.remove(record)
     }
     record.refusal = record.standing.isRefused ? message.cut(atBytes: 512) : nil
+    // The program that watches its table learns of it, and reads why.
+    if record.standing.isRefused { state.records.change(record.id, in: record.table) }
     try access.write(&record)
   }
 

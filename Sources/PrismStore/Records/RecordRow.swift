@@ -12,7 +12,9 @@ struct RecordRow: SQLiteRecord, Sendable {
     case position, refusal, fields, checksum, base
   }
 
-  private static let (changedFlag, knownFlag, refusedFlag): (Int64, Int64, Int64) = (1, 2, 4)
+  private static let (changedFlag, knownFlag): (Int64, Int64) = (1, 2)
+  /// The highest: rows of refused records have at least this value.
+  static let refusedFlag: Int64 = 4
 
   /// 0 before it is inserted.
   var number: Int64 = 0

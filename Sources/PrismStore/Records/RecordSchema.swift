@@ -2,7 +2,8 @@
 ///
 /// - `record_tables`: each table with the ledger of its changes. `delivered` are those that the server confirmed, `removed`
 ///   those that were merged into a later one, `dead` those that the server refused.
-/// - `records`: `next` is the operation that could be sent now, `position` the order of waiting changes.
+/// - `records`: `next` is the operation that could be sent now, `position` the order of waiting changes; `flags` from 4 on are of
+///   refused ones.
 /// - `record_packets`, `record_operations`: packets in flight, with their operations as they were sent.
 enum RecordSchema {
   static let sql = """
@@ -19,6 +20,7 @@ enum RecordSchema {
     CREATE UNIQUE INDEX records_id ON records (tab, id);
     CREATE INDEX records_server_id ON records (tab, server_id) WHERE server_id IS NOT NULL;
     CREATE INDEX records_next ON records (tab, next, position) WHERE next > 0;
+    CREATE INDEX records_refused ON records (tab, number) WHERE flags >= 4;
     CREATE TABLE record_packets (
       id BLOB PRIMARY KEY, namespace INTEGER NOT NULL, position INTEGER NOT NULL, created_time INTEGER NOT NULL,
       header TEXT NOT NULL, items INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;

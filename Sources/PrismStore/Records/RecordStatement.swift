@@ -4,7 +4,7 @@ import PrismSQLite
 enum RecordStatement {
   case writeTable
   case insert, replace, remove
-  case find, findServerID, byNumber, page, waiting
+  case find, findServerID, byNumber, page, waiting, refused
   case insertPacket, deletePacket, shiftPackets
   case insertOperation, operations, deleteOperations
 
@@ -26,6 +26,11 @@ enum RecordStatement {
       """
       SELECT \(Head.list) FROM records
       WHERE tab = :tab AND next = :next AND next > 0 AND position <= :bound ORDER BY position LIMIT :limit
+      """
+    case .refused:
+      """
+      SELECT \(records) FROM records
+      WHERE tab = :tab AND flags >= \(RecordRow.refusedFlag) AND number > :after ORDER BY number LIMIT :limit
       """
     case .insertPacket: RecordPacketRow.insert(into: "record_packets", "OR REPLACE")
     case .deletePacket: "DELETE FROM record_packets WHERE id = :id"

@@ -20,6 +20,8 @@ struct RecordsState {
   var down = DownState()
   /// Tables that the open transaction changed.
   var touched: Set<Int> = []
+  /// Those of them whose records changed for programs, with the records; nil: more than a change names.
+  private var changed: [Int: [RecordID]?] = [:]
 
   init() {}
 
@@ -54,9 +56,37 @@ struct RecordsState {
   subscript(table: Int) -> RecordTableRow {
     get { tables[table]! }
     set {
+      // A new generation without an id: it is not known which records changed.
+      if let before = tables[table], before.generation != newValue.generation { changed[table] = .some(nil) }
       tables[table] = newValue
       touched.insert(table)
     }
+  }
+
+  /// Counts a change of a record that programs see, by whichever side, and notes it for those who watch the table.
+  mutating func change(_ id: RecordID, in table: Int) {
+    tables[table]!.generation += 1
+    touched.insert(table)
+    guard let noted = changed[table, default: []] else { return }
+    guard !noted.contains(id) else { return }
+    changed[table] = .some(noted.count < RecordTableChange.idsMax ? noted + [id] : nil)
+  }
+
+  /// Takes what the transaction that was just committed changed for programs.
+  mutating func takeChanges(_ names: Names) -> [RecordTableChange] {
+    if changed.isEmpty { return [] }
+    defer { changed = [:] }
+    return changed.sorted { $0.key < $1.key }.compactMap { change($0.key, ids: $0.value, names) }
+  }
+
+  /// Every table: the database is another one than before.
+  func changes(_ names: Names) -> [RecordTableChange] {
+    tables.keys.sorted().compactMap { change($0, ids: nil, names) }
+  }
+
+  private func change(_ number: Int, ids: [RecordID]?, _ names: Names) -> RecordTableChange? {
+    guard let table = tables[number], let namespace = names.namespaces[table.namespace] else { return nil }
+    return RecordTableChange(namespace, table.name, generation: table.generation, ids: ids)
   }
 
   /// Reads a table without a note that it changed.

@@ -50,13 +50,13 @@ struct Maintenance {
 
   private func sweepContexts() throws(StoreError) -> Bool {
     guard memory.state.salvage.files.isEmpty else {
-      memory.state.sweeps.current = nil
+      memory.state.contexts.sweeps.current = nil
       return false
     }
     // A sweep is due if many contexts are new since the last look, all namespaces together.
     let countMin = file.options.contextsBeforeSweep
-    let isDue = memory.state.nextContext - memory.state.sweeps.nextContextSeen >= Int64(countMin)
-    guard isDue || memory.state.sweeps.current != nil else { return false }
+    let isDue = memory.state.nextContext - memory.state.contexts.sweeps.nextContextSeen >= Int64(countMin)
+    guard isDue || memory.state.contexts.sweeps.current != nil else { return false }
     return try file.write { (transaction) throws(SQLiteError) in
       try UnusedContexts(transaction).sweep(countMin: countMin)
     }

@@ -15,6 +15,8 @@ final class StoreMemory {
   var hasLookedForOwnerlessIDs = false
   /// A body together with its context, while it is being bound; kept so that it is allocated once.
   var scratch: [UInt8] = []
+  /// Gets the changes of each commit that changed records, whichever side made them.
+  var onRecordChange: (([RecordTableChange]) -> Void)?
 
   // Of the open transaction
   /// Queues whose ledger it changed.
@@ -28,4 +30,23 @@ final class StoreMemory {
   }
 
   var time: any TimeSource { clock.time }
+
+  /// The database was opened again: its state counts.
+  func reopened(_ state: StoreState) {
+    self.state = state
+    clock.book.needsWriting = true
+    salvage.forgetFiles()
+  }
+
+  /// A transaction is committed.
+  func announceChanges() {
+    let changes = state.records.takeChanges(state.names)
+    if !changes.isEmpty { onRecordChange?(changes) }
+  }
+
+  /// The database is another one than before: programs read their tables again.
+  func announceAllTables() {
+    let changes = state.records.changes(state.names)
+    if !changes.isEmpty { onRecordChange?(changes) }
+  }
 }

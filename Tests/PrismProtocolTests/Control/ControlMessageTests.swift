@@ -20,6 +20,7 @@ struct ControlMessageTests {
     "records": [
       "printer": [
         "records": 1, "put": 27, "confirmed": 2, "merged": 3, "waiting": 4, "inFlight": 5, "refused": 6, "corrupt": 7,
+        "isDeclared": true, "ageSeconds": 5, "keptLocal": 1, "keptRemote": 2, "fault": "f",
       ]
     ],
   ]

@@ -6,7 +6,7 @@ import PrismProtocol
 /// A body is read whole and handed to the connection's conversation; when all of its reports are settled, their answers
 /// become the response. One request is worked on at a time; pipelined ones wait. Each byte is looked at once.
 struct HTTPExchange {
-  private enum State {
+  enum State {
     case head
     case body(HTTPHead)
     case chunks(HTTPHead)
@@ -14,6 +14,8 @@ struct HTTPExchange {
     case feeding(HTTPHead)
     /// The reports of a body are on their way.
     case awaiting(HTTPHead)
+    /// A list of records waits for a change of its table.
+    case polling(HTTPHead)
     /// Another input answers the request; its memory stays reserved until then.
     case handed(HTTPHead, bytes: Int)
     case closing
@@ -25,17 +27,19 @@ struct HTTPExchange {
   /// Of one answer to a line of a body, in most cases.
   private static let answerBytes = 320
 
-  private var state = State.head
+  var state = State.head
   /// The head as far as it came.
   private var headText: [UInt8] = []
-  private var body: [UInt8] = []
+  var body: [UInt8] = []
   private var chunks = ChunkedBody()
   /// Bytes of the body that the conversation has taken, and the lines that the body has.
-  private var fedBytes = 0, bodyLines = 0
+  var fedBytes = 0, bodyLines = 0
   private var output: [UInt8] = []
   /// The request that is being read, if another input answers it.
   private var inputRequest: InputRequest?
   private var handed: InputRequest?
+  /// The request that is being read or answered, if it is about records.
+  var record: RecordRoute?
   private let routes: HTTPRoutes
   /// A request of another input that was refused before it was whole, to be counted.
   private(set) var refusedRequest: IngestCounters.InputResult?
@@ -44,7 +48,7 @@ struct HTTPExchange {
 
   var isAwaitingAnswers: Bool {
     switch state {
-    case .awaiting, .handed: true
+    case .awaiting, .polling, .handed: true
     case .head, .body, .chunks, .feeding, .closing: false
     }
   }
@@ -56,7 +60,7 @@ struct HTTPExchange {
     switch state {
     case .head: !headText.isEmpty
     case .body, .chunks: true
-    case .feeding, .awaiting, .handed, .closing: false
+    case .feeding, .awaiting, .polling, .handed, .closing: false
     }
   }
   var heldBytes: Int {
@@ -77,7 +81,7 @@ struct HTTPExchange {
       bytes = Self.bytesMax(rules) / 4 * 7
     case .handed(_, let handedBytes): return handedBytes
     case .feeding: bytes = body.count + max(body.count / 4 * 3, bodyLines * Self.answerBytes)
-    case .head, .awaiting, .closing: return 0
+    case .head, .awaiting, .polling, .closing: return 0
     }
     return bytes > Limits.lineBytesMax ? min(bytes + Limits.lineBytesMax, rules.requestBytesMax) : 0
   }
@@ -131,7 +135,7 @@ struct HTTPExchange {
       return body.count == length ? try handle(head, conversation, &turn) : false
     case .chunks(let head): return try takeChunks(head, chunk, &position, conversation, &turn)
     case .feeding(let head): return feed(head, &conversation, &turn, now)
-    case .awaiting, .handed, .closing: return false
+    case .awaiting, .polling, .handed, .closing: return false
     }
   }
 
@@ -156,6 +160,7 @@ struct HTTPExchange {
     headText = []
     inputRequest = routes.inputRequest(head)
     try routes.check(head, inputRequest)
+    record = RecordRoute.takes(head.path) ? try RecordRoute(head) : nil
     if case .length(let length) = head.body {
       guard length <= bytesMax(conversation.session.rules) else { throw tooLarge(conversation) }
       body.reserveCapacity(length)
@@ -186,7 +191,8 @@ struct HTTPExchange {
   }
 
   private func bytesMax(_ rules: AdmissionRules) -> Int {
-    min(Self.bytesMax(rules), inputRequest == nil ? .max : routes.input?.bodyBytesMax ?? .max)
+    if record != nil { return RecordRoute.bodyBytesMax }
+    return min(Self.bytesMax(rules), inputRequest == nil ? .max : routes.input?.bodyBytesMax ?? .max)
   }
 
   private func tooLarge(_ conversation: IngestConversation) -> HTTPHead.Fault {
@@ -204,6 +210,11 @@ extension HTTPExchange {
     if let inputRequest {
       hand(inputRequest, head, conversation.session.rules)
       return false
+    }
+    if let record {
+      turn.spend(body.count)
+      beginFeeding(try record.line(body), head)
+      return true
     }
     guard head.path == Self.reports else {
       body = []
@@ -241,7 +252,7 @@ extension HTTPExchange {
   mutating func finish(_ answer: InputAnswer) {
     guard case .handed(let head, _) = state else { return }
     let keepsAlive = head.isKeptAlive && !answer.mustClose
-    output += Self.render(answer, keepAlive: keepsAlive)
+    output += HTTPAnswer.render(answer, keepAlive: keepsAlive)
     (state, inputRequest) = (keepsAlive ? .head : .closing, nil)
   }
 
@@ -262,6 +273,10 @@ extension HTTPExchange {
     _ head: HTTPHead, _ conversation: inout IngestConversation, _ turn: inout WorkTurn, _ now: Int64
   ) -> Bool {
     conversation.forcedAnswerMode = .each
+    if let refusal = beginPoll(&conversation) {
+      answer(head, refusal)
+      return !mustClose
+    }
     // Its answers become one response, which can't be sent before all are known; their number is limited.
     var part = turn.withoutUnreadLimit()
     fedBytes = conversation.consume(body.span, from: fedBytes, within: &part, unixMilliseconds: now)
@@ -278,48 +293,39 @@ extension HTTPExchange {
 extension HTTPExchange {
   /// Takes the answers of a body whose reports are all settled.
   mutating func collect(from conversation: inout IngestConversation) {
+    if case .polling(let head) = state { return poll(head, conversation) }
     guard case .awaiting(let head) = state, conversation.isSettled else { return }
     state = .head
     let (lines, summary) = (conversation.output, conversation.takeSummary())
     conversation.output = []
+    if record != nil { return answerRecord(head, lines, summary, &conversation) }
     guard !lines.isEmpty else {
       return answer(head, 400, AnswerText.refused(Refusal(.badRequest, "the body holds no report")))
     }
     let refusal = summary.onlyRefusal
-    answer(head, refusal.map { Self.status($0.code) } ?? 200, lines, retryMilliseconds: refusal?.retryMilliseconds)
+    answer(
+      head, refusal.map { HTTPAnswer.status($0.code) } ?? 200, lines, retryMilliseconds: refusal?.retryMilliseconds)
     if conversation.mustClose { state = .closing }
-  }
-
-  static func status(_ code: RefusalCode) -> Int {
-    switch code {
-    case .badRequest, .unknownNamespace, .unknownType, .unknownTable, .referenceMissing: 400
-    case .gatherOff, .forbidden, .readOnly: 403
-    case .metaTooLarge, .payloadTooLarge: 413
-    case .storeFull, .rateLimited, .tableFull: 429
-    case .busy, .diskFull, .unknown, .internal: 503
-    }
-  }
-
-  /// A connection that is refused before its request was read.
-  static func response(to refusal: Refusal) -> [UInt8] {
-    render(
-      status(refusal.code), AnswerText.refused(refusal), keepAlive: false, retryMilliseconds: refusal.retryMilliseconds)
   }
 
   private mutating func fail(_ fault: HTTPHead.Fault) {
     if let inputRequest, let input = routes.input {
       refusedRequest = .init(input: input.name(of: inputRequest), status: fault.status)
       let answer = input.answer(to: inputRequest, status: fault.status, message: fault.message, retrySeconds: nil)
-      output += Self.render(answer, keepAlive: false)
+      output += HTTPAnswer.render(answer, keepAlive: false)
     } else {
       let code: RefusalCode = fault.status == 413 ? .payloadTooLarge : .badRequest
-      output += Self.render(fault.status, AnswerText.refused(Refusal(code, fault.message)), keepAlive: false)
+      let text = AnswerText.refused(Refusal(code, fault.message))
+      output += HTTPAnswer.render(fault.status, text, keepAlive: false, allow: fault.allow)
     }
-    (state, headText, body, inputRequest) = (.closing, [], [], nil)
+    (state, headText, body, inputRequest, record) = (.closing, [], [], nil, nil)
   }
 
-  private mutating func answer(_ head: HTTPHead, _ status: Int, _ body: [UInt8], retryMilliseconds: Int? = nil) {
-    output += Self.render(status, body, keepAlive: head.isKeptAlive, retryMilliseconds: retryMilliseconds)
+  mutating func answer(
+    _ head: HTTPHead, _ status: Int, _ body: [UInt8], retryMilliseconds: Int? = nil, etag: Int64? = nil
+  ) {
+    output += HTTPAnswer.render(
+      status, body, keepAlive: head.isKeptAlive, retryMilliseconds: retryMilliseconds, etag: etag)
     state = head.isKeptAlive ? .head : .closing
   }
 }

@@ -10,11 +10,15 @@ struct HTTPHead: Equatable {
   struct Fault: Error, Equatable {
     let status: Int
     let message: String
-    init(_ status: Int, _ message: String) { (self.status, self.message) = (status, message) }
+    /// Of 405: the methods that the path takes.
+    let allow: String
+    init(_ status: Int, _ message: String, allow: String = "GET, POST") {
+      (self.status, self.message, self.allow) = (status, message, allow)
+    }
   }
 
   var method: String
-  /// Without the query, and without scheme and host.
+  /// Without the query, and without scheme and host, as it was written.
   var path: String
   var body = Body.none
   var isKeptAlive: Bool
@@ -25,6 +29,10 @@ struct HTTPHead: Equatable {
   var contentEncoding = "identity"
   /// Of the header `Host`, or empty.
   var host = ""
+  /// Behind the `?`, as it was written.
+  var query = ""
+  /// Of the headers `If-Match` and `If-None-Match`; nil if they were left out.
+  var ifMatch: String?, ifNoneMatch: String?
 
   static let bytesMax = 16 * 1024
 
@@ -43,7 +51,7 @@ struct HTTPHead: Equatable {
     }
     guard words[2] == "HTTP/1.1" || words[2] == "HTTP/1.0" else { throw Fault(505, "only HTTP/1.1 is spoken here") }
     method = String(words[0])
-    path = Self.path(words[1])
+    (path, query) = Self.path(words[1])
     isKeptAlive = words[2] == "HTTP/1.1"
     try read(lines, needsHost: isKeptAlive)
   }
@@ -69,12 +77,13 @@ struct HTTPHead: Equatable {
     return lines
   }
 
-  private static func path(_ target: Substring) -> String {
+  private static func path(_ target: Substring) -> (path: String, query: String) {
     var rest = target
     if rest.hasPrefix("http://") {
       rest = rest.dropFirst("http://".count).drop { $0 != "/" }
     }
-    return String(rest.prefix { $0 != "?" })
+    let path = rest.prefix { $0 != "?" }
+    return (String(path), String(rest[path.endIndex...].dropFirst()))
   }
 
   private mutating func read(_ lines: [String], needsHost: Bool) throws(Fault) {
@@ -95,6 +104,8 @@ struct HTTPHead: Equatable {
         isChunked = true
       case "content-encoding": contentEncoding = value.lowercased()
       case "content-type": contentType = value
+      case "if-match": ifMatch = value
+      case "if-none-match": ifNoneMatch = value
       case "connection": readConnection(value)
       case "expect":
         guard value.lowercased() == "100-continue" else { throw Fault(417, "the only Expect is 100-continue") }

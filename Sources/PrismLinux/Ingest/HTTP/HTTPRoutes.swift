@@ -44,6 +44,7 @@ struct HTTPRoutes {
   private func checkOwn(_ head: HTTPHead) throws(HTTPHead.Fault) {
     let (reports, limits, common) = (HTTPExchange.reports, HTTPExchange.limits, HTTPExchange.common)
     if isAlone { throw HTTPHead.Fault(404, "there are POST \((input?.paths ?? []).joined(separator: ", POST "))") }
+    if RecordRoute.takes(head.path) { return }
     guard head.contentEncoding == "identity" else { throw HTTPHead.Fault(415, "bodies are not taken compressed") }
     switch (head.path, head.method) {
     case (reports, "POST"), (limits, "GET"), (common, "GET"): return
@@ -51,7 +52,8 @@ struct HTTPRoutes {
     case (limits, _), (common, _): throw HTTPHead.Fault(405, "\(head.path) takes GET")
     default:
       let others = (input?.paths ?? []).map { ", POST \($0)" }.joined()
-      throw HTTPHead.Fault(404, "there are POST \(reports), GET \(limits), GET \(common)\(others)")
+      throw HTTPHead.Fault(
+        404, "there are POST \(reports), GET \(limits), GET \(common), \(RecordRoute.prefix)…\(others)")
     }
   }
 

@@ -68,7 +68,7 @@ extension IngestServer {
   /// Has another input answer a request; the connection waits for it.
   func hand(_ request: InputRequest, of connection: IngestConnection) {
     guard let peer = connection.conversation?.value.session.peer else { return }
-    let (id, sink, http, stream) = (connection.id, RequestSink(server: self), httpInput, streamInput)
+    let (id, sink, http, stream) = (connection.id, RequestSink(server: self), otherInputs.http, otherInputs.stream)
     let isForward = connection.entrance.isForward
     Task {
       if isForward, let stream {

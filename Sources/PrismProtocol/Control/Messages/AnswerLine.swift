@@ -18,6 +18,8 @@ public struct AnswerLine: ControlMessage {
   public var rows: [TraceReport]?
   /// The answer to `dead-list`.
   public var dead: [DeadLetterReport]?
+  /// Of `dead-list`: records whose last change the server refused.
+  public var refusedRecords: [RefusedRecordReport]?
   /// The answer to `doctor`.
   public var findings: [Finding]?
   /// One report of `tail`.
@@ -45,7 +47,8 @@ public struct AnswerLine: ControlMessage {
     .init(ifPresent: "error", \.error), .init(ifPresent: "text", \.text), .init(ifPresent: "status", \.status),
     .init(asItCame: "status", \.statusDocument),
     .init(ifPresent: "network", \.network), .init(ifPresent: "progress", \.progress), .init(ifPresent: "rows", \.rows),
-    .init(ifPresent: "dead", \.dead), .init(ifPresent: "findings", \.findings), .init(ifPresent: "report", \.report),
+    .init(ifPresent: "dead", \.dead), .init(ifPresent: "refusedRecords", \.refusedRecords),
+    .init(ifPresent: "findings", \.findings), .init(ifPresent: "report", \.report),
     .init(ifPresent: "skipped", \.skipped), .init(ifPresent: "held", \.held), .init(ifPresent: "timedOut", \.timedOut),
     .init(ifPresent: "removed", \.removed),
     .init(ifPresent: "requeued", \.requeued), .init(ifPresent: "dropped", \.dropped),

@@ -16,6 +16,8 @@ public struct RecordTableReport: ControlMessage {
   public var refused = 0
   /// Changes that were lost with a damaged database.
   public var corrupt = 0
+  /// The namespace still declares the table; changes of another one wait.
+  public var isDeclared = true
   /// Seconds since the server last said that its changes are all here; nil: never, or the table is `up`.
   public var ageSeconds: Int?
   /// Records that both sides changed: how often the change made here held, and how often the server's.
@@ -28,8 +30,8 @@ public struct RecordTableReport: ControlMessage {
   public static let fields: [ControlField<RecordTableReport>] = [
     .init("records", \.records), .init("put", \.put), .init("confirmed", \.confirmed), .init("merged", \.merged),
     .init("waiting", \.waiting), .init("inFlight", \.inFlight), .init("refused", \.refused),
-    .init("corrupt", \.corrupt), .init("ageSeconds", \.ageSeconds), .init("keptLocal", \.keptLocal),
-    .init("keptRemote", \.keptRemote), .init("fault", \.fault),
+    .init("corrupt", \.corrupt), .init("isDeclared", \.isDeclared), .init("ageSeconds", \.ageSeconds),
+    .init("keptLocal", \.keptLocal), .init("keptRemote", \.keptRemote), .init("fault", \.fault),
   ]
 }
 

@@ -44,7 +44,6 @@ struct DownApplying: StoreOperations {
     if sequence != page.after { state.records.down[number]?.sequence = sequence }
     if outcome.end == .done { hold(number) }
     guard !executed.isEmpty else { return outcome }
-    state.records[number].generation += 1
     outcome.changed = cascade.changed.union([target.table.name])
     return outcome
   }
@@ -82,6 +81,7 @@ struct DownApplying: StoreOperations {
       guard let before else { return .done }
       try rows.remove(before, references)
       state.records.down[table]?.rows -= 1
+      state.records.change(operation.id, in: table)
       return .gone([operation.id])
     }
     let row = DownRecordRow(
@@ -89,11 +89,13 @@ struct DownApplying: StoreOperations {
       time: operation.time, fields: operation.fields)
     if let before {
       try rows.replace(before, with: row, references)
+      state.records.change(operation.id, in: table)
       return .done
     }
     guard let held = state.records.down[table]?.rows, held < target.table.maxRecord else { return .stopped(.tableFull) }
     guard try rows.insert(row, references) else { throw .invalidContent }
     state.records.down[table]?.rows += 1
+    state.records.change(operation.id, in: table)
     return .done
   }
 }

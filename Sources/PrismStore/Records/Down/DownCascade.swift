@@ -46,7 +46,8 @@ struct DownCascade: StoreOperations {
         guard let row = try rows.find(found, in: content) else { throw .invalidContent }
         try rows.remove(row, holder.references)
         state.records.down[number]?.rows -= 1
-        note(holder.name, number, [found])
+        state.records.change(found, in: number)
+        note(holder.name, [found])
       }
     }
   }
@@ -71,14 +72,14 @@ struct DownCascade: StoreOperations {
         for record in found {
           guard let record = try access.record(record) else { throw .invalidContent }
           try RecordChanges(transaction).delete(record)
-          note(holder.name, number, [record.id, record.knownID])
+          note(holder.name, [record.id, record.knownID])
         }
       }
     }
   }
 
-  private mutating func note(_ table: RecordTableName, _ number: Int, _ ids: Set<RecordID>) {
-    if changed.insert(table).inserted { state.records[number].generation += 1 }
+  private mutating func note(_ table: RecordTableName, _ ids: Set<RecordID>) {
+    changed.insert(table)
     open.append((table, ids))
   }
 }

@@ -57,7 +57,7 @@ struct DownMerging: StoreOperations {
     if meeting.isConflict {
       note(before, keptLocal: !meeting.takesRemote, remote: fields.bytes, at: change.time)
     }
-    count(before.standing, record.standing)
+    count(record.id, before.standing, record.standing)
     try access.write(&record)
     return .done
   }
@@ -71,7 +71,7 @@ struct DownMerging: StoreOperations {
     var record = RecordRow(table: table, id: try freeID(for: change), fields: fields.bytes)
     (record.standing, record.serverID, record.base) = (.ofServer, change.id, base)
     (record.version, record.changedTime) = (1, change.time)
-    state.records[table].generation += 1
+    state.records.change(record.id, in: table)
     try access.write(&record)
     return .done
   }
@@ -101,7 +101,7 @@ struct DownMerging: StoreOperations {
     let meeting = record.standing.meet(.delete, isSame: false, keepsLocal: keepsLocal(before, time))
     if meeting.isConflict { note(before, keptLocal: !meeting.takesRemote, remote: nil, at: time) }
     if meeting.isGone {
-      count(before.standing, nil)
+      count(before.id, before.standing, nil)
       try access.remove(before)
       return .gone(Set([before.id, before.knownID]))
     }
@@ -136,8 +136,8 @@ struct DownMerging: StoreOperations {
   }
 
   /// A change that waited and is lost is merged into the server's.
-  private func count(_ before: RecordStanding, _ after: RecordStanding?) {
-    state.records[table].generation += 1
+  private func count(_ id: RecordID, _ before: RecordStanding, _ after: RecordStanding?) {
+    state.records.change(id, in: table)
     if before.isWaiting, after?.isWaiting != true {
       state.records[table].ledger.move(1, from: .waiting, to: .removed)
     }

@@ -1,0 +1,53 @@
+import PrismAdmission
+import PrismProtocol
+
+/// Answers as the text of HTTP/1.1.
+enum HTTPAnswer {
+  static func render(_ answer: InputAnswer, keepAlive: Bool) -> [UInt8] {
+    render(
+      answer.status, answer.body, contentType: answer.contentType, keepAlive: keepAlive,
+      retryMilliseconds: answer.retrySeconds.map { $0 * 1000 })
+  }
+
+  static func render(
+    _ status: Int, _ body: [UInt8], contentType: String = "application/json", keepAlive: Bool,
+    retryMilliseconds: Int? = nil, etag: Int64? = nil, allow: String = "GET, POST"
+  ) -> [UInt8] {
+    var head = "HTTP/1.1 \(status) \(reason(status))\r\nContent-Type: \(contentType)\r\n"
+    if status != 304 { head += "Content-Length: \(body.count)\r\n" }
+    if let etag { head += "ETag: \"\(etag)\"\r\n" }
+    if status == 405 { head += "Allow: \(allow)\r\n" }
+    if let retryMilliseconds { head += "Retry-After: \((retryMilliseconds + 999) / 1000)\r\n" }
+    if !keepAlive { head += "Connection: close\r\n" }
+    return Array(head.utf8) + [UInt8(ascii: "\r"), UInt8(ascii: "\n")] + body
+  }
+
+  private static func reason(_ status: Int) -> String {
+    let reasons = [
+      200: "OK", 304: "Not Modified", 400: "Bad Request", 403: "Forbidden", 404: "Not Found",
+      405: "Method Not Allowed", 412: "Precondition Failed", 413: "Content Too Large", 415: "Unsupported Media Type",
+      417: "Expectation Failed",
+      421: "Misdirected Request", 429: "Too Many Requests",
+      431: "Request Header Fields Too Large", 501: "Not Implemented", 503: "Service Unavailable",
+      505: "HTTP Version Not Supported",
+    ]
+    return reasons[status] ?? "Refused"
+  }
+
+  static func status(_ code: RefusalCode) -> Int {
+    switch code {
+    case .badRequest, .unknownNamespace, .unknownType, .unknownTable, .referenceMissing: 400
+    case .gatherOff, .forbidden, .readOnly: 403
+    case .versionMismatch: 412
+    case .metaTooLarge, .payloadTooLarge: 413
+    case .storeFull, .rateLimited, .tableFull: 429
+    case .busy, .diskFull, .unknown, .internal: 503
+    }
+  }
+
+  /// A connection that is refused before its request was read.
+  static func response(to refusal: Refusal) -> [UInt8] {
+    render(
+      status(refusal.code), AnswerText.refused(refusal), keepAlive: false, retryMilliseconds: refusal.retryMilliseconds)
+  }
+}
