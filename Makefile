@@ -121,9 +121,9 @@ clients: ## the client libraries: libprism in clients/c/build, the Python wheel 
 test-clients: clients ## the client libraries, alone and against the real daemon, which is killed, stopped and starved
 	$(MAKE) --no-print-directory -C clients/c -j2 test
 	mypy --strict clients/python/src
-	python3 clients/python/tests/test_client.py
+	for test in clients/python/tests/test_*.py; do python3 $$test || exit; done
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
-	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests documentation run | \
+	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests records documentation run | \
 	  xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library

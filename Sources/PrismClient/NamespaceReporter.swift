@@ -8,13 +8,13 @@ public struct NamespaceReporter: Sendable {
 
   /// Whether the daemon takes reports of `type`, from memory: it never waits. The daemon sends each change. Before its first
   /// answer it is true; while the daemon is away the last known answer counts.
-  public func isGather(_ type: ReportType) -> Bool { client.feed(of: name).last?.takes(type) ?? true }
+  public func isGather(_ type: ReportType) -> Bool { client.watches.settings(of: name).last?.takes(type) ?? true }
 
   /// The switches of the namespace: as they are, and again after each change, also of the remote configuration. It ends with the
   /// client. A reader that is late gets the newest state.
   ///
   ///     for await settings in shop.settings { sampler.isOn = settings.takes(ReportType("sample")!) }
-  public var settings: AsyncStream<NamespaceSwitches> { client.feed(of: name).follow() }
+  public var settings: AsyncStream<NamespaceSwitches> { client.watches.settings(of: name).follow() }
 
   /// Reports without waiting.
   @discardableResult

@@ -5,12 +5,14 @@ public import PrismProtocol
 extension PrismClient {
   /// Sets all fields of a record; what changes nothing costs nothing.
   /// - Parameter fields: an object of at most 10,240 bytes.
+  /// - Parameter condition: of the record before; if it does not hold, `version_mismatch` is thrown.
   /// - Returns: the record's version. - Throws: also `refused`.
   @discardableResult
   public func put(
-    _ fields: JSONValue, as id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism
+    _ fields: JSONValue, as id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
+    if condition: RecordCondition? = nil
   ) throws(ClientError) -> Int {
-    let answer = try ask(.put, namespace, table, [.init("id", .string(id.text)), .init("fields", fields)])
+    let answer = try ask(.put, namespace, table, members(id, condition) + [.init("fields", fields)])
     return answer["version"]?.int ?? 0
   }
 
@@ -18,17 +20,23 @@ extension PrismClient {
   /// - Returns: the record's version. - Throws: also `refused`.
   @discardableResult
   public func patch(
-    _ fields: JSONValue, of id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism
+    _ fields: JSONValue, of id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
+    if condition: RecordCondition? = nil
   ) throws(ClientError) -> Int {
-    let answer = try ask(.patch, namespace, table, [.init("id", .string(id.text)), .init("fields", fields)])
+    let answer = try ask(.patch, namespace, table, members(id, condition) + [.init("fields", fields)])
     return answer["version"]?.int ?? 0
   }
 
   /// Deletes a record, here and at the server. An absent one is no fault. - Throws: also `refused`.
   public func delete(
-    _ id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism
+    _ id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
+    if condition: RecordCondition? = nil
   ) throws(ClientError) {
-    _ = try ask(.delete, namespace, table, [.init("id", .string(id.text))])
+    _ = try ask(.delete, namespace, table, members(id, condition))
+  }
+
+  private func members(_ id: RecordID, _ condition: RecordCondition?) -> [JSONValue.Member] {
+    [.init("id", .string(id.text))] + (condition.map { [.init("ifVersion", $0.json)] } ?? [])
   }
 
   /// Reads a record by its own or the server's id: an object with `id`, `fields`, `version`, `changedTime`, `state`.
@@ -47,12 +55,22 @@ extension PrismClient {
   ) throws(ClientError) -> [JSONValue] {
     var (records, isMore): ([JSONValue], Bool) = ([], true)
     while isMore {
-      let last = records.last?["id"].map { [JSONValue.Member("after", $0)] } ?? []
-      let page = try ask(.list, namespace, table, last + [.init("limit", .int(RecordRequest.listMax))])
+      let last = records.last?["id"]?.string.flatMap { RecordID($0) }
+      let page = try page(in: table, of: namespace, after: last)
       records += page["records"]?.array ?? []
       isMore = page["more"]?.bool ?? false
     }
     return records
+  }
+
+  /// Reads a page of a table by ascending id: an object with `records`, `generation` and `more`.
+  /// - Parameter after: the last id of the page before. - Parameter limit: 1 to 1,000. - Throws: also `refused`.
+  public func page(
+    in table: RecordTableName, of namespace: NamespaceName = .prism, after: RecordID? = nil,
+    limit: Int = RecordRequest.listMax
+  ) throws(ClientError) -> JSONValue {
+    let last = after.map { [JSONValue.Member("after", .string($0.text))] } ?? []
+    return try ask(.list, namespace, table, last + [.init("limit", .int(limit))])
   }
 
   private func ask(

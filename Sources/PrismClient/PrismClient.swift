@@ -21,7 +21,7 @@ public actor PrismClient {
   private let app: [String: String]
   private let answerTimeout: Duration
   private var stream: (mode: Mode, socket: SocketStream)?
-  private nonisolated let gathering = GatherMemory()
+  nonisolated let watches: ClientWatches
 
   private enum Mode: String { case each, cumulative }
 
@@ -31,6 +31,7 @@ public actor PrismClient {
   /// - Parameter answerTimeout: how long the daemon may be silent while an answer is due.
   public init(socket: String? = nil, app: [String: String] = [:], answerTimeout: Duration = .seconds(60)) {
     self.socket = Self.socket(socket)
+    watches = ClientWatches(socket: self.socket)
     self.app = app
     self.answerTimeout = answerTimeout
   }
@@ -113,19 +114,22 @@ public actor PrismClient {
     return common
   }
 
-  /// Whether the namespace takes reports, from memory: never waits. If the memory is older than 30 s, the daemon is
-  /// asked in the background. Before its first answer, and while it is away, the last known value counts, at first
-  /// true.
+  deinit { watches.stop() }
+
+  /// Whether the namespace takes reports, from memory: never waits. The first call opens a connection on which the daemon
+  /// tells each change. Before its first answer, and while it is away, the last known value counts, at first true.
   public nonisolated func isGather(_ namespace: NamespaceName) -> Bool {
-    let (isGather, mustAsk) = gathering.look(up: namespace, now: .now)
-    if mustAsk { Task { await self.refresh(namespace) } }
-    return isGather
+    watches.settings(of: namespace).last?.isGather ?? true
   }
 
-  func refresh(_ namespace: NamespaceName) {
-    let answer = try? ask(["isGather": .string(namespace.text)])  // away, or it does not know the namespace
-    if let isGather = answer?["isGather"]?.bool { gathering.remember(isGather, of: namespace) }
-  }
+  /// The changes of a table of records, of programs and of the server (docs/records.md): the first element says how it is,
+  /// each later one what changed. It goes on after a restart of the daemon, and ends with the client. A reader that is late
+  /// gets the newest change, without ids. While the daemon does not know the table, there is no element.
+  ///
+  ///     for await change in client.changes(of: settings, in: shop) { … change.ids … }
+  public nonisolated func changes(
+    of table: RecordTableName, in namespace: NamespaceName = .prism
+  ) -> AsyncStream<RecordChange> { watches.changes(of: table, in: namespace).follow() }
 
   /// A question of the protocol; it may be asked twice, since it changes nothing.
   func ask(_ question: JSONValue) throws(ClientError) -> JSONValue {

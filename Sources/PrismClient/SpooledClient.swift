@@ -1,7 +1,6 @@
 import CPrism
 import Dispatch
 public import PrismProtocol
-import Synchronization
 
 /// Reports without waiting, and keeps them in a spool on disk while the daemon is away.
 ///
@@ -34,8 +33,7 @@ public final class SpooledClient: Sendable {
   private let lossHandler: Unmanaged<LossHandler>?
   /// Calls that wait do so here.
   private let queue = DispatchQueue(label: "prism.spooled-client")
-  private let socket: String
-  private let feeds = Mutex<[NamespaceName: SettingsFeed]>([:])
+  let watches: ClientWatches
 
   /// - Parameter socket: the daemon's; nil: the environment's `PRISM_INGEST`, else the default.
   /// - Parameter appName: common information of the app, cut at 256 bytes; nil: the process's name.
@@ -69,22 +67,13 @@ public final class SpooledClient: Sendable {
       throw OpenError(description: String(cString: prism_result_text(error)))
     }
     (client, lossHandler) = (opened, handler)
-    self.socket = PrismClient.socket(socket)
+    watches = ClientWatches(socket: PrismClient.socket(socket))
   }
 
   deinit {
-    for feed in feeds.withLock({ $0.values }) { feed.stop() }
+    watches.stop()
     prism_close(client, 0)
     lossHandler?.release()
-  }
-
-  func feed(of namespace: NamespaceName) -> SettingsFeed {
-    feeds.withLock { feeds in
-      if let feed = feeds[namespace] { return feed }
-      let feed = SettingsFeed(socket: socket, namespace: namespace)
-      feeds[namespace] = feed
-      return feed
-    }
   }
 
   /// A handle that reports to one namespace.

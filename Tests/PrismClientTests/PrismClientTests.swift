@@ -154,22 +154,19 @@ struct PrismClientTests {
     #expect(try await PrismClient(socket: daemon.path).common() == ["APP_NAME": "pos"])
   }
 
-  @Test("the gather switch is answered from memory, and asked for once in 30 s", .timeLimit(.minutes(10)))
+  @Test("the gather switch is answered from memory; the daemon tells each change", .timeLimit(.minutes(10)))
   func gathers() async throws {
+    func switches(_ kind: String, _ generation: Int, _ isGather: Bool) -> ScriptedDaemon.Step {
+      let told = NamespaceSwitches(namespace: "shop", generation: generation, isGather: isGather, types: [])
+      return .write((JSONValue.object([.init(kind, told.json)])).text + "\n")
+    }
     let daemon = ScriptedDaemon([
-      [.read(lines: 1), .write(Self.greeting), .read(lines: 1), .write(#"{"isGather":false}"# + "\n")]
+      [.read(lines: 1), switches("watch", 1, true), switches("changed", 2, false), .read(lines: 1)]
     ])
     let (client, shop) = (PrismClient(socket: daemon.path), NamespaceName("shop")!)
     #expect(client.isGather(shop), "true until the daemon has answered")
-    for _ in 0..<100 { _ = client.isGather(shop) }
-    while client.isGather(shop) { await Task.yield() }  // until the answer came
-    #expect(daemon.lines.dropFirst() == [#"{"isGather":"shop"}"#])
-
-    let (memory, now) = (GatherMemory(), ContinuousClock.now)
-    #expect(memory.look(up: shop, now: now) == (true, true))
-    #expect(memory.look(up: shop, now: now + .seconds(29)) == (true, false))
-    memory.remember(false, of: shop)
-    #expect(memory.look(up: shop, now: now + .seconds(30)) == (false, true))
-    #expect(memory.look(up: shop, now: now + .seconds(31)) == (false, false))
+    while client.isGather(shop) { await Task.yield() }  // until the change came
+    for _ in 0..<100 { #expect(!client.isGather(shop)) }
+    #expect(daemon.lines == [#"{"watch":{"namespace":"shop","configuration":true}}"#])
   }
 }

@@ -56,6 +56,7 @@ enum {
   REPLAY_MIN = 200,        /* before a report that the daemon could not take is sent again */
   REPLAY_MAX = 10000,
   ADOPT_INTERVAL = 10000,
+  WATCH_RETRY_MAX = 10000,
   SPOOL_RETRY = 500,       /* after the spool was full or unwritable */
   LOSS_INTERVAL = 1000,
 };
@@ -120,6 +121,7 @@ const char *prism_result_text(prism_result result) {
     case PRISM_CLOSED: return "the client is closed";
     case PRISM_NO_MEMORY: return "out of memory";
     case PRISM_SYSTEM: return "a system call failed: see errno";
+    case PRISM_TIMED_OUT: return "no answer within the deadline: it may be stored or not; is prismd running? Ask again";
   }
   return "unknown result";
 }
@@ -136,6 +138,7 @@ const char *prism_result_name(prism_result result) {
     case PRISM_CLOSED: return "PRISM_CLOSED";
     case PRISM_NO_MEMORY: return "PRISM_NO_MEMORY";
     case PRISM_SYSTEM: return "PRISM_SYSTEM";
+    case PRISM_TIMED_OUT: return "PRISM_TIMED_OUT";
   }
   return "unknown result";
 }
@@ -609,6 +612,7 @@ struct prism_client {
   pthread_t thread;
   pthread_mutex_t files_lock; /* held while a descriptor is opened or closed, so that a fork sees which there are */
   worker *work;
+  struct wire *wires; /* connections of calls and watches; under `files_lock` */
 
   pthread_mutex_t wait_lock;
   pthread_cond_t settled_condition;
@@ -1833,6 +1837,8 @@ static void close_inherited(worker *w) {
 }
 
 /* Their callers are in the parent. */
+static void close_wires(prism_client *c);
+
 static void forget_waiters(prism_client *c) {
   for (int bucket = 0; bucket < WAITER_BUCKETS; bucket++) {
     for (waiter *w = c->waiters[bucket], *following; w; w = following) {
@@ -1850,6 +1856,7 @@ static void after_fork_in_child(void) {
   for (prism_client *c = clients; c; c = c->next) {
     if (c->work) close_inherited(c->work);
     c->work = NULL;
+    close_wires(c);
     if (atomic_load(&c->wake) >= 0) close(atomic_load(&c->wake));
     atomic_store(&c->wake, -1);
     madvise(c->queue.base, c->queue.capacity, MADV_DONTNEED);
@@ -2214,6 +2221,436 @@ prism_result prism_report_async(
 prism_result prism_send(prism_client *c, const char *type, const char *meta) {
   prism_report_data report = PRISM_REPORT_INIT(type, meta);
   return prism_report(c, &report, 0, NULL);
+}
+
+/* --- Records --------------------------------------------------------------------------------------------------- */
+
+enum { RECORD_ID_BYTES_MAX = 128, CHANGE_IDS_MAX = 100 };
+
+/* A connection of one call or watch, which waits by itself. */
+typedef struct wire {
+  struct wire *next; /* of the client; under `files_lock` */
+  int socket;
+  char *input;
+  size_t used, taken, capacity;
+} wire;
+
+/* In a child: the calls are the parent's, and so are their connections. */
+static void close_wires(prism_client *c) {
+  for (wire *w = c->wires; w; w = w->next) {
+    if (w->socket >= 0) close(w->socket);
+    w->socket = -1;
+  }
+  c->wires = NULL;
+}
+
+static bool wire_open(prism_client *c, wire *w) {
+  *w = (wire){.socket = -1};
+  pthread_mutex_lock(&c->files_lock);
+  w->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  w->next = c->wires;
+  c->wires = w;
+  pthread_mutex_unlock(&c->files_lock);
+  return w->socket >= 0 && connect(w->socket, (struct sockaddr *)&c->address, sizeof c->address) == 0;
+}
+
+static void wire_close(prism_client *c, wire *w) {
+  pthread_mutex_lock(&c->files_lock);
+  struct wire **place = &c->wires;
+  while (*place && *place != w) place = &(*place)->next;
+  if (*place) *place = w->next;
+  if (w->socket >= 0) close(w->socket);
+  w->socket = -1;
+  pthread_mutex_unlock(&c->files_lock);
+  free(w->input);
+  w->input = NULL;
+}
+
+/* Waits until the socket is ready. stop: a descriptor that ends the waiting, or -1. until: -1: for ever. */
+static bool wire_wait(wire *w, short events, int stop, int64_t until) {
+  struct pollfd entries[2] = {{w->socket, events, 0}, {stop, POLLIN, 0}};
+  while (true) {
+    int64_t left = until < 0 ? -1 : until - monotonic_ms();
+    if (until >= 0 && left <= 0) return false;
+    int count = poll(entries, 2, left > INT_MAX ? INT_MAX : (int)left);
+    if (count > 0) return entries[1].revents == 0;
+    if (count < 0 && errno != EINTR) return false;
+  }
+}
+
+static bool wire_send(wire *w, const char *bytes, size_t length, int stop, int64_t until) {
+  while (length > 0) {
+    ssize_t count = send(w->socket, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    if (count < 0 && !wire_wait(w, POLLOUT, stop, until)) return false;
+    if (count > 0) bytes += count, length -= (size_t)count;
+  }
+  return true;
+}
+
+static bool wire_room(wire *w) {
+  if (w->taken > 0) {
+    memmove(w->input, w->input + w->taken, w->used - w->taken);
+    w->used -= w->taken;
+    w->taken = 0;
+  }
+  if (w->used < w->capacity) return true;
+  size_t capacity = w->capacity ? w->capacity * 2 : 4096;
+  char *input = capacity > INPUT_BYTES_MAX ? NULL : realloc(w->input, capacity);
+  if (!input) return false;
+  w->input = input;
+  w->capacity = capacity;
+  return true;
+}
+
+/* The next line without its line feed; false: the connection is lost, or the waiting is over. */
+static bool wire_line(wire *w, cursor *line, int stop, int64_t until) {
+  while (true) {
+    char *start = w->input + w->taken, *end = w->used > w->taken ? memchr(start, '\n', w->used - w->taken) : NULL;
+    if (end) {
+      *line = (cursor){start, end};
+      w->taken = (size_t)(end - w->input) + 1;
+      return true;
+    }
+    if (!wire_room(w) || !wire_wait(w, POLLIN, stop, until)) return false;
+    ssize_t count = recv(w->socket, w->input + w->used, w->capacity - w->used, MSG_DONTWAIT);
+    if (count == 0 || (count < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)) return false;
+    if (count > 0) w->used += (size_t)count;
+  }
+}
+
+typedef struct {
+  int64_t version, generation, retry_ms;
+  bool is_refused, is_watch, is_changed, is_ended;
+  cursor record, ids; /* where the values begin and end; NULL: they are not there */
+  char code[32], message[256];
+} record_line;
+
+static const record_line no_record_line = {.generation = -1, .retry_ms = -1};
+
+static bool take_record_line(cursor *c, record_line *out, int depth);
+
+static bool take_record_member(cursor *c, const char *key, record_line *out, int depth) {
+  if (strcmp(key, "version") == 0) return take_integer(c, &out->version);
+  if (strcmp(key, "generation") == 0) return take_integer(c, &out->generation);
+  if (strcmp(key, "retryMs") == 0) return take_integer(c, &out->retry_ms);
+  if (strcmp(key, "code") == 0) return take_string(c, out->code, sizeof out->code);
+  if (strcmp(key, "message") == 0) return take_string(c, out->message, sizeof out->message);
+  if (strcmp(key, "status") == 0) {
+    char status[16];
+    bool is_taken = take_string(c, status, sizeof status);
+    out->is_refused = is_taken && strcmp(status, "refused") == 0;
+    return is_taken;
+  }
+  bool *kinds[] = {&out->is_watch, &out->is_changed, &out->is_ended};
+  static const char *const names[] = {"watch", "changed", "ended"};
+  for (size_t i = 0; i < 3; i++)
+    if (depth == 0 && strcmp(key, names[i]) == 0) return *kinds[i] = true, take_record_line(c, out, 1);
+  skip_space(c);
+  const char *start = c->next;
+  if (!take_value(c, 1)) return false;
+  if (strcmp(key, "record") == 0 && *start == '{') out->record = (cursor){start, c->next};
+  if (strcmp(key, "ids") == 0 && *start == '[') out->ids = (cursor){start, c->next};
+  return true;
+}
+
+static bool take_record_line(cursor *c, record_line *out, int depth) {
+  if (!take(c, '{')) return false;
+  if (take(c, '}')) return true;
+  do {
+    char key[24];
+    if (!take_string(c, key, sizeof key) || !take(c, ':') || !take_record_member(c, key, out, depth)) return false;
+  } while (take(c, ','));
+  return take(c, '}');
+}
+
+static bool is_record_id(const char *text) {
+  size_t length = strlen(text);
+  for (size_t i = 0; i < length; i++)
+    if (text[i] < '!' || text[i] > '~') return false;
+  return length >= 1 && length <= RECORD_ID_BYTES_MAX;
+}
+
+static bool is_object(const char *text) {
+  cursor c = {text, text + strlen(text)};
+  if (!take(&c, '{') || !take_members(&c, '}', 1)) return false;
+  skip_space(&c);
+  return c.next == c.end;
+}
+
+/* The request as one line; NULL without memory. */
+static char *record_request(const char *verb, const prism_record_data *r, uint32_t limit, size_t *length) {
+  bool is_list = limit > 0;
+  size_t capacity = 1024 + (r->fields ? strlen(r->fields) : 0);
+  char *text = malloc(capacity);
+  if (!text) return NULL;
+  prism_json json;
+  prism_json_begin(&json, text, capacity - 1);
+  prism_json_object(&json, verb);
+  prism_json_string(&json, "namespace", r->name_space);
+  prism_json_string(&json, "table", r->table);
+  if (r->id) prism_json_string(&json, is_list ? "after" : "id", r->id);
+  if (is_list) prism_json_uint(&json, "limit", limit);
+  if (r->if_version) prism_json_int(&json, "ifVersion", r->if_version == PRISM_ABSENT ? 0 : r->if_version);
+  if (r->fields) {
+    begin_member(&json, "fields");
+    put_text(&json, r->fields);
+  }
+  prism_json_close(&json);
+  prism_json_end(&json); /* the buffer is large enough */
+  for (size_t i = 0; i < json.used; i++)
+    if (text[i] == '\n' || text[i] == '\r') text[i] = ' '; /* between tokens: a string has no such byte */
+  text[json.used] = '\n';
+  *length = json.used + 1;
+  return text;
+}
+
+/* One try. Returns PRISM_TIMED_OUT if no answer came. */
+static prism_result ask_once(
+    prism_client *c, const char *request, size_t length, int64_t until, bool is_page, prism_record_answer *answer,
+    int64_t *retry_ms) {
+  wire w;
+  cursor line;
+  prism_result result = PRISM_TIMED_OUT;
+  *retry_ms = -1;
+  if (wire_open(c, &w) && wire_send(&w, request, length, -1, until) && wire_line(&w, &line, -1, until)) {
+    record_line found = no_record_line;
+    cursor at = line;
+    if (take_record_line(&at, &found, 0)) {
+      record_line inner = no_record_line;
+      cursor record = is_page ? line : found.record;
+      if (found.record.next) {
+        cursor text = found.record;
+        take_record_line(&text, &inner, 1);
+        found.version = inner.version;
+      }
+      result = found.is_refused ? PRISM_REFUSED : PRISM_STORED;
+      *retry_ms = found.retry_ms;
+      answer->version = found.version;
+      memcpy(answer->code, found.code, sizeof answer->code);
+      memcpy(answer->message, found.message, sizeof answer->message);
+      if (!found.is_refused && record.next) {
+        answer->json = strndup(record.next, (size_t)(record.end - record.next));
+        if (!answer->json) result = PRISM_NO_MEMORY;
+      }
+    }
+  }
+  wire_close(c, &w);
+  return result;
+}
+
+/* Whether the daemon's state passes, and asking again can help. */
+static bool passes(const char *code) {
+  static const char *const codes[] = {"unknown", "busy", "disk_full", "internal"};
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    if (strcmp(code, codes[i]) == 0) return true;
+  return false;
+}
+
+static prism_result ask(
+    prism_client *c, const char *verb, const prism_record_data *record, uint32_t limit, uint32_t deadline_ms,
+    prism_record_answer *answer) {
+  size_t length;
+  char *request = record_request(verb, record, limit, &length);
+  if (!request) return PRISM_NO_MEMORY;
+  int64_t until = monotonic_ms() + deadline_ms, pause = BACKOFF_MIN, retry_ms;
+  int before = no_cancellation();
+  prism_result result, last = PRISM_TIMED_OUT;
+  while (true) {
+    result = ask_once(c, request, length, until, limit > 0, answer, &retry_ms);
+    if (result != PRISM_TIMED_OUT && !(result == PRISM_REFUSED && passes(answer->code))) break;
+    if (result == PRISM_REFUSED) last = result;
+    int64_t left = until - monotonic_ms();
+    result = last;
+    if (left <= pause) break;
+    poll(NULL, 0, (int)pause); /* a signal only shortens it */
+    pause = smaller(pause * 2, BACKOFF_MAX);
+  }
+  pthread_setcancelstate(before, NULL);
+  free(request);
+  return result;
+}
+
+static prism_result change(
+    prism_client *c, const char *verb, const prism_record_data *given, uint32_t limit, uint32_t deadline_ms,
+    prism_record_answer *answer) {
+  prism_record_data r = PRISM_RECORD_INIT(NULL, NULL);
+  prism_record_answer unused;
+  bool has_answer = answer != NULL;
+  if (!has_answer) answer = &unused;
+  *answer = (prism_record_answer){.version = 0};
+  if (!c || atomic_load(&c->is_closing)) return PRISM_CLOSED;
+  if (!given) return PRISM_INVALID;
+  memcpy(&r, given, given->size < sizeof r ? given->size : sizeof r);
+  if (!r.name_space) r.name_space = "prism";
+  bool is_list = limit > 0, takes_fields = strcmp(verb, "put") == 0 || strcmp(verb, "patch") == 0;
+  bool reads = is_list || strcmp(verb, "get") == 0;
+  if (!r.table || !is_namespace(r.name_space) || !is_namespace(r.table) || (r.id ? !is_record_id(r.id) : !is_list) ||
+      (takes_fields ? !r.fields || !is_object(r.fields) : r.fields != NULL) || r.if_version < PRISM_ABSENT ||
+      (reads && (r.if_version != 0 || !has_answer)) || limit > 1000)
+    return PRISM_INVALID;
+  if (r.fields && strlen(r.fields) > 4 * META_BYTES_MAX) return PRISM_TOO_LARGE; /* white space does not count */
+  prism_result result = ask(c, verb, &r, limit, deadline_ms, answer);
+  if (!has_answer) free(answer->json);
+  return result;
+}
+
+prism_result prism_put(
+    prism_client *c, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer) {
+  return change(c, "put", record, 0, deadline_ms, answer);
+}
+
+prism_result prism_patch(
+    prism_client *c, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer) {
+  return change(c, "patch", record, 0, deadline_ms, answer);
+}
+
+prism_result prism_delete(
+    prism_client *c, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer) {
+  return change(c, "delete", record, 0, deadline_ms, answer);
+}
+
+prism_result prism_get(
+    prism_client *c, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer) {
+  return change(c, "get", record, 0, deadline_ms, answer);
+}
+
+prism_result prism_list(
+    prism_client *c, const prism_record_data *record, uint32_t limit, uint32_t deadline_ms, prism_record_answer *answer) {
+  if (limit == 0) return PRISM_INVALID;
+  return change(c, "list", record, limit, deadline_ms, answer);
+}
+
+/* --- Watching a table --- */
+
+struct prism_watch {
+  prism_client *client;
+  prism_on_change on_change;
+  void *context;
+  pthread_t thread;
+  pid_t process;
+  int stop; /* an eventfd */
+  int64_t generation; /* the last one that was passed on; -1: no generation */
+  char told_code[32];
+  char ids[CHANGE_IDS_MAX][RECORD_ID_BYTES_MAX + 1];
+  const char *id_list[CHANGE_IDS_MAX];
+  size_t question_bytes;
+  char *question;
+};
+
+/* Returns how many ids there are; 0: no id, or more than a change names. */
+static size_t take_ids(prism_watch *watch, cursor c) {
+  size_t count = 0;
+  if (!c.next || !take(&c, '[') || take(&c, ']')) return 0;
+  do {
+    if (count == CHANGE_IDS_MAX || !take_string(&c, watch->ids[count], sizeof watch->ids[count])) return 0;
+    watch->id_list[count] = watch->ids[count];
+    count++;
+  } while (take(&c, ','));
+  return count;
+}
+
+/* Returns whether the connection goes on watching. */
+static bool tell_change(prism_watch *watch, cursor line) {
+  record_line found = no_record_line;
+  if (!take_record_line(&line, &found, 0)) return false;
+  prism_change told = {.generation = found.generation, .code = "", .message = ""};
+  if (found.is_refused || found.is_ended) {
+    told.generation = -1;
+    told.code = found.code;
+    told.message = found.message;
+    if (strcmp(watch->told_code, found.code) == 0) return false;
+    memcpy(watch->told_code, found.code, sizeof watch->told_code);
+    watch->generation = -1;
+    watch->on_change(watch->context, &told);
+    return false;
+  }
+  if ((!found.is_watch && !found.is_changed) || found.generation < 0) return false;
+  watch->told_code[0] = 0;
+  /* After a restart the daemon says again what is known. */
+  if (found.is_watch && found.generation == watch->generation) return true;
+  watch->generation = found.generation;
+  told.id_count = found.is_changed ? take_ids(watch, found.ids) : 0;
+  told.ids = told.id_count > 0 ? watch->id_list : NULL;
+  watch->on_change(watch->context, &told);
+  return true;
+}
+
+static void *run_watch(void *argument) {
+  prism_watch *watch = argument;
+  struct pollfd stop = {watch->stop, POLLIN, 0};
+  int64_t pause = BACKOFF_MIN;
+  while (stop.revents == 0) {
+    wire w;
+    cursor line;
+    if (wire_open(watch->client, &w) && wire_send(&w, watch->question, watch->question_bytes, watch->stop, -1))
+      while (wire_line(&w, &line, watch->stop, -1) && tell_change(watch, line)) pause = BACKOFF_MIN;
+    wire_close(watch->client, &w);
+    poll(&stop, 1, (int)pause);
+    pause = smaller(pause * 2, WATCH_RETRY_MAX);
+  }
+  return NULL;
+}
+
+static void watch_free(prism_watch *watch) {
+  if (watch->stop >= 0) close(watch->stop);
+  free(watch->question);
+  free(watch);
+}
+
+static bool watch_start(prism_watch *watch) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, WORKER_STACK_BYTES);
+  int status = pthread_create(&watch->thread, &attributes, run_watch, watch);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = status;
+  return status == 0;
+}
+
+prism_watch *prism_watch_table(
+    prism_client *c, const char *name_space, const char *table, prism_on_change on_change, void *context,
+    prism_result *error) {
+  prism_record_data data = PRISM_RECORD_INIT(table, NULL);
+  data.name_space = name_space ? name_space : "prism";
+  prism_result result = PRISM_NO_MEMORY;
+  prism_watch *watch = NULL;
+  if (!c || atomic_load(&c->is_closing)) result = PRISM_CLOSED;
+  else if (!table || !on_change || !is_namespace(data.name_space) || !is_namespace(table)) result = PRISM_INVALID;
+  else watch = calloc(1, sizeof *watch);
+  if (watch) {
+    watch->client = c;
+    watch->on_change = on_change;
+    watch->context = context;
+    watch->process = getpid();
+    watch->generation = -1;
+    watch->question = record_request("watch", &data, 0, &watch->question_bytes);
+    watch->stop = eventfd(0, EFD_CLOEXEC);
+    result = !watch->question ? PRISM_NO_MEMORY : watch->stop < 0 || !watch_start(watch) ? PRISM_SYSTEM : PRISM_STORED;
+    if (result != PRISM_STORED) {
+      watch_free(watch);
+      watch = NULL;
+    }
+  }
+  if (error) *error = result;
+  return watch;
+}
+
+void prism_watch_end(prism_watch *watch) {
+  if (!watch) return;
+  /* A child has no thread to wait for. */
+  if (watch->process == getpid()) {
+    uint64_t one = 1;
+    while (write(watch->stop, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+    pthread_join(watch->thread, NULL);
+  }
+  watch_free(watch);
 }
 
 /* --- Crashes --------------------------------------------------------------------------------------------------- */

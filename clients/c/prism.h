@@ -48,7 +48,8 @@ typedef enum prism_result {
   PRISM_TOO_LARGE = -4,  /* the meta has over 10,240 bytes, or the report does not fit into the queue */
   PRISM_CLOSED = -5,     /* the client is NULL or being closed */
   PRISM_NO_MEMORY = -6,  /* memory ran out */
-  PRISM_SYSTEM = -7      /* a system call failed; errno says why */
+  PRISM_SYSTEM = -7,     /* a system call failed; errno says why */
+  PRISM_TIMED_OUT = -8   /* of a call about records: no answer came in time; the change may be stored or not, ask again */
 } prism_result;
 
 /* A constant text that says what happened and what to do. Never NULL. */
@@ -166,6 +167,79 @@ typedef struct prism_stats {
 } prism_stats;
 
 PRISM_API void prism_get_stats(prism_client *client, prism_stats *stats);
+
+/* --- Records ---------------------------------------------------------------------------------------------------
+ * State of which only the latest value matters (docs/records.md). Each call has a connection of its own. It waits for the
+ * daemon's answer until its deadline, also over a restart of the daemon. A request that is sent twice leads to the same
+ * record. Nothing is queued or spooled.
+ *
+ *   prism_record_data record = PRISM_RECORD_INIT("printer", "p1");
+ *   record.fields = "{\"paper\":\"low\"}";
+ *   prism_record_answer answer;
+ *   if (prism_put(client, &record, 2000, &answer) == PRISM_STORED) printf("version %lld\n", (long long)answer.version);
+ */
+
+/* Set `size` with PRISM_RECORD_INIT(table, id). */
+typedef struct prism_record_data {
+  size_t size;
+  const char *name_space; /* NULL: "prism" */
+  const char *table;      /* 1 to 64 of A-Z a-z 0-9 _ -; in `records` of the namespace */
+  const char *id;         /* 1 to 128 visible ASCII characters; of prism_list: the id before the page, or NULL */
+  const char *fields;     /* of prism_put and prism_patch: a JSON object of at most 10,240 bytes */
+  int64_t if_version;     /* of a change: the version that the record must have; 0: any; PRISM_ABSENT: it must not exist */
+} prism_record_data;
+
+#define PRISM_ABSENT (-1)
+#define PRISM_RECORD_INIT(table, id) {sizeof(prism_record_data), NULL, (table), (id), NULL, 0}
+
+typedef struct prism_record_answer {
+  int64_t version;   /* of the record; 0: there is no record */
+  char code[32];     /* of a refusal, as "unknown_table" or "version_mismatch"; else "" */
+  char message[256]; /* the daemon's words */
+  char *json;        /* of prism_get: the record, NULL if there is no such record; of prism_list: the page. Call free. */
+} prism_record_answer;
+
+/* Each returns PRISM_STORED (the answer is there), PRISM_REFUSED (code and message), PRISM_TIMED_OUT, PRISM_INVALID,
+ * PRISM_TOO_LARGE, PRISM_NO_MEMORY, PRISM_CLOSED. answer: NULL is allowed, except with prism_get and prism_list. */
+
+/* Sets all fields. */
+PRISM_API prism_result prism_put(
+    prism_client *client, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer);
+/* Changes fields by a JSON Merge Patch (RFC 7396): null removes one. An absent record is made. */
+PRISM_API prism_result prism_patch(
+    prism_client *client, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer);
+/* Deletes the record, here and at the server. An absent one is no fault. */
+PRISM_API prism_result prism_delete(
+    prism_client *client, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer);
+/* Reads a record by its own or the server's id: {"id","serverId","fields","version","changedTime","state"}. */
+PRISM_API prism_result prism_get(
+    prism_client *client, const prism_record_data *record, uint32_t deadline_ms, prism_record_answer *answer);
+/* Reads up to `limit` (1 to 1,000) records by ascending id: {"records":[...],"generation":17,"more":false}. */
+PRISM_API prism_result prism_list(
+    prism_client *client, const prism_record_data *record, uint32_t limit, uint32_t deadline_ms, prism_record_answer *answer);
+
+typedef struct prism_watch prism_watch;
+
+/* A state of a table: at the beginning, and after each change, by programs or by the server. */
+typedef struct prism_change {
+  int64_t generation;      /* the number of changes of the table; -1: it can't be watched now, `code` says why */
+  const char *const *ids;  /* the records that changed; NULL: read the whole table */
+  size_t id_count;
+  const char *code;        /* "" or the daemon's refusal; the watch tries again by itself */
+  const char *message;
+} prism_change;
+
+/* Called on the watch's own thread. It may call prism_get and the like, and must not call prism_watch_end. */
+typedef void (*prism_on_change)(void *context, const prism_change *change);
+
+/* Watches a table. After a restart of the daemon it goes on; changes that were missed are one call without ids.
+ * error: NULL or where the reason of a failure goes. End it before prism_close. A child of a fork has no watch: it may only
+ * end it. Returns NULL if it fails. */
+PRISM_API prism_watch *prism_watch_table(
+    prism_client *client, const char *name_space, const char *table, prism_on_change on_change, void *context,
+    prism_result *error);
+/* Ends the watch: `on_change` is not called any more once this returns. NULL is allowed. */
+PRISM_API void prism_watch_end(prism_watch *watch);
 
 /* --- JSON ------------------------------------------------------------------------------------------------------
  * Writes one JSON value into a buffer of yours. No memory is allocated; may be used in a signal handler, except

@@ -20,7 +20,7 @@ MUTANTS = [
      "s->file >= 0 && fstat", "programs_share_a_spool"),
     ("what was not answered is forgotten with the connection", "    if (!e.source) {\n      memmove",
      "    if (false) {\n      memmove", "a_lost_connection"),
-    ("a retriable refusal is final", "{\"unknown\", \"busy\", \"disk_full\"", "{\"busy\", \"disk_full\"", "refusals_are_told"),
+    ("a retriable refusal is final", "{\"unknown\", \"busy\", \"disk_full\", \"internal\", \"store_full\"", "{\"busy\", \"disk_full\", \"store_full\"", "refusals_are_told"),
     ("a refusal is stored", "e->is_refused ? PRISM_REFUSED : PRISM_STORED", "PRISM_STORED", "refusals_are_told"),
     ("a child sends what its parent queued",
      "    madvise(c->queue.base, c->queue.capacity, MADV_DONTNEED);\n    atomic_store(&c->queue.head, 0);\n"
@@ -43,6 +43,17 @@ MUTANTS = [
     ("the payload appears after its report",
      "if (payload && !write_file(folder, stem, \".payload.tmp\", \".payload\", payload, payload_bytes)) return PRISM_SYSTEM;",
      "", "a_crash_is_written"),
+    ("a lost answer to a put is final", "result = last;\n    if (left <= pause) break;", "result = last;\n    break;",
+     "a_record_is_asked_for"),
+    ("a refusal for good is asked for again", "if (strcmp(code, codes[i]) == 0) return true;\n  return false;\n}\n\nstatic prism_result ask(",
+     "if (strcmp(code, codes[i]) == 0) return true;\n  return true;\n}\n\nstatic prism_result ask(", "a_record_is_asked_for"),
+    ("fields may end the request", "if (!take(&c, '{') || !take_members(&c, '}', 1)) return false;\n  skip_space(&c);\n  return c.next == c.end;\n}\n\n/* The request",
+     "if (!take(&c, '{') || !take_members(&c, '}', 1)) return false;\n  return true;\n}\n\n/* The request",
+     "arguments_of_records"),
+    ("a watch tells again what is known", "if (found.is_watch && found.generation == watch->generation) return true;", "",
+     "a_watch_goes_on"),
+    ("a watch ends with its connection", "pause = smaller(pause * 2, WATCH_RETRY_MAX);", "break;", "a_watch_goes_on"),
+    ("a child keeps its parent's watch connected", "    close_wires(c);\n", "", "a_child_leaves_the_watch"),
     ("a deadline is not kept", "if (!is_end && w->until > now) {", "if (!is_end) {", "an_answer_may_be_called_back"),
 ]
 

@@ -67,6 +67,10 @@ typedef struct daemon_script {
   _Atomic int connections, reports, distinct, payload_bytes, greetings;
   char ids[4096][ID_BYTES_MAX + 1];
   char last_line[16384];
+  const char *const *script;   /* the answers to requests about records: "" closes the connection, NULL is the end: no answer */
+  int asked;                   /* requests about records, and their lines; under `lock` */
+  char questions[16][512];
+  _Atomic int open;            /* connections that are not closed yet */
   pthread_mutex_t lock;
 } daemon_script;
 
@@ -109,10 +113,30 @@ static bool serve_report(daemon_script *d, int connection, FILE *in, const char 
   return send(connection, answer, strlen(answer), MSG_NOSIGNAL) > 0;
 }
 
+static bool is_of_records(const char *line) {
+  static const char *const verbs[] = {"put", "patch", "delete", "get", "list", "watch"};
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+    if (strncmp(line + 2, verbs[i], strlen(verbs[i])) == 0 && line[2 + strlen(verbs[i])] == '"') return true;
+  return false;
+}
+
+/* Returns false if the connection must end. */
+static bool serve_record(daemon_script *d, int connection, const char *line) {
+  pthread_mutex_lock(&d->lock);
+  if (d->asked < 16) snprintf(d->questions[d->asked], sizeof d->questions[0], "%s", line);
+  d->asked++;
+  const char *answer = d->script ? *d->script : NULL;
+  if (answer) d->script++;
+  pthread_mutex_unlock(&d->lock);
+  if (!answer) return true;
+  return answer[0] && send(connection, answer, strlen(answer), MSG_NOSIGNAL) > 0 && !strstr(answer, "\n ");
+}
+
 static void *serve_connection(void *argument) {
   daemon_script *d = ((void **)argument)[0];
   int connection = (int)(intptr_t)((void **)argument)[1], number = 0;
   free(argument);
+  atomic_fetch_add(&d->open, 1);
   FILE *in = fdopen(connection, "r");
   char *line = NULL;
   size_t capacity = 0;
@@ -121,12 +145,15 @@ static void *serve_connection(void *argument) {
     if (strncmp(line, "{\"hello\"", 8) == 0) {
       atomic_fetch_add(&d->greetings, 1);
       if (!atomic_load(&d->greets_not)) send(connection, hello, sizeof hello - 1, MSG_NOSIGNAL);
+    } else if (is_of_records(line)) {
+      if (!serve_record(d, connection, line)) break;
     } else if (!serve_report(d, connection, in, line, ++number)) {
       break;
     }
   }
   free(line);
   fclose(in);
+  atomic_fetch_sub(&d->open, 1);
   return NULL;
 }
 
@@ -717,6 +744,196 @@ static void a_crash_is_written(void) {
   CHECK(json == 2 && payload == 2 && other == 0, "%d %d %d", json, payload, other);
 }
 
+static void follow_script(daemon_script *d, const char *const *script) {
+  pthread_mutex_lock(&d->lock);
+  d->script = script;
+  pthread_mutex_unlock(&d->lock);
+}
+
+static const char *question(daemon_script *d, int number) {
+  static char text[512];
+  pthread_mutex_lock(&d->lock);
+  memcpy(text, d->questions[number], sizeof text);
+  pthread_mutex_unlock(&d->lock);
+  return text;
+}
+
+static int asked(daemon_script *d) {
+  pthread_mutex_lock(&d->lock);
+  int count = d->asked;
+  pthread_mutex_unlock(&d->lock);
+  return count;
+}
+
+static void records_are_put_and_read(void) {
+  static const char *const script[] = {
+      "{\"status\":\"stored\",\"version\":3}\n", "{\"status\":\"stored\",\"version\":4}\n", "{\"status\":\"stored\"}\n",
+      "{\"record\":{\"id\":\"p\\\"1\",\"fields\":{\"version\":9,\"a\":[]},\"version\":4,\"state\":\"clean\"}}\n",
+      "{\"record\":null}\n", "{\"records\":[{\"id\":\"a\",\"version\":7}],\"generation\":17,\"more\":false}\n", NULL};
+  daemon_script *d = start_daemon();
+  follow_script(d, script);
+  prism_client *c = open_client(0, 0, "");
+  prism_record_data record = PRISM_RECORD_INIT("printer", "p\"1");
+  prism_record_answer answer;
+  record.name_space = "shop";
+  record.fields = "{\n \"paper\": \"low\"\n}";
+  record.if_version = 2;
+  CHECK(prism_put(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 3 && !answer.json);
+  CHECK(strcmp(question(d, 0), "{\"put\":{\"namespace\":\"shop\",\"table\":\"printer\",\"id\":\"p\\\"1\",\"ifVersion\":2,"
+                                "\"fields\":{  \"paper\": \"low\" }}}\n") == 0, "%s", question(d, 0));
+  record.if_version = PRISM_ABSENT;
+  CHECK(prism_patch(c, &record, PATIENCE_MS, NULL) == PRISM_STORED);
+  CHECK(strstr(question(d, 1), "\"ifVersion\":0,"), "%s", question(d, 1));
+  record.fields = NULL;
+  record.if_version = 0;
+  CHECK(prism_delete(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 0);
+  CHECK(prism_get(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 4);
+  CHECK(answer.json && strncmp(answer.json, "{\"id\"", 5) == 0 && is_meta(answer.json, strlen(answer.json)), "%s", answer.json);
+  free(answer.json);
+  CHECK(prism_get(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 0 && !answer.json);
+  record.id = NULL;
+  CHECK(prism_list(c, &record, 10, PATIENCE_MS, &answer) == PRISM_STORED);
+  CHECK(answer.json && strstr(answer.json, "\"generation\":17"), "%s", answer.json);
+  free(answer.json);
+  CHECK(strcmp(question(d, 5), "{\"list\":{\"namespace\":\"shop\",\"table\":\"printer\",\"limit\":10}}\n") == 0);
+  CHECK(prism_close(c, 0) == PRISM_STORED);
+  stop_daemon(d);
+}
+
+static void a_record_is_asked_for_until_it_is_answered(void) {
+  static const char *const script[] = {
+      "", "{\"status\":\"refused\",\"code\":\"busy\",\"message\":\"stopping\",\"retryMs\":1000}\n", "", "nonsense\n",
+      "{\"status\":\"stored\",\"version\":1}\n", "{\"status\":\"refused\",\"code\":\"unknown_table\",\"message\":\"no\"}\n",
+      "{\"status\":\"refused\",\"code\":\"disk_full\",\"message\":\"full\"}\n", NULL};
+  daemon_script *d = start_daemon();
+  follow_script(d, script);
+  prism_client *c = open_client(0, 0, "");
+  prism_record_data record = PRISM_RECORD_INIT("printer", "p1");
+  prism_record_answer answer;
+  record.fields = "{}";
+  CHECK(prism_put(c, &record, PATIENCE_MS, &answer) == PRISM_STORED && answer.version == 1);
+  CHECK(asked(d) == 5, "%d", asked(d));
+  CHECK(prism_put(c, &record, PATIENCE_MS, &answer) == PRISM_REFUSED && strcmp(answer.code, "unknown_table") == 0);
+  CHECK(asked(d) == 6, "what asking again can't change is told at once: %d", asked(d));
+  /* The last refusal is the answer when the time is over; without one it is not known. */
+  CHECK(prism_put(c, &record, 300, &answer) == PRISM_REFUSED && strcmp(answer.code, "disk_full") == 0);
+  CHECK(prism_put(c, &record, 300, &answer) == PRISM_TIMED_OUT && answer.version == 0);
+  stop_daemon(d);
+  CHECK(prism_put(c, &record, 100, &answer) == PRISM_TIMED_OUT);
+  CHECK(prism_close(c, 0) == PRISM_STORED);
+}
+
+static void arguments_of_records_are_checked(void) {
+  prism_client *c = open_client(0, 0, "");
+  prism_record_answer answer;
+  char id[140];
+  memset(id, 'x', sizeof id);
+  id[129] = 0;
+  const char *const ids[] = {"", "a b", "\x01", "\xc3\xa9", id, NULL};
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    prism_record_data wrong = PRISM_RECORD_INIT("t", ids[i]);
+    CHECK(prism_get(c, &wrong, 1, &answer) == PRISM_INVALID, "%zu", i);
+  }
+  prism_record_data record = PRISM_RECORD_INIT("t", "a");
+  CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID, "without fields");
+  const char *const fields[] = {"[]", "{", "{}}", "{\"a\":1},\"b\":{}", "nonsense"};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    record.fields = fields[i];
+    CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID, "%zu", i);
+  }
+  record.fields = "{}";
+  CHECK(prism_delete(c, &record, 1, &answer) == PRISM_INVALID);
+  record.if_version = -2;
+  CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID);
+  record.if_version = 0;
+  record.table = "a/b";
+  CHECK(prism_put(c, &record, 1, &answer) == PRISM_INVALID);
+  record.table = "t";
+  record.fields = NULL;
+  CHECK(prism_get(c, &record, 1, NULL) == PRISM_INVALID);
+  CHECK(prism_list(c, &record, 0, 1, &answer) == PRISM_INVALID && prism_list(c, &record, 1001, 1, &answer) == PRISM_INVALID);
+  CHECK(prism_get(NULL, &record, 1, &answer) == PRISM_CLOSED && prism_get(c, NULL, 1, &answer) == PRISM_INVALID);
+  prism_result error;
+  CHECK(!prism_watch_table(c, NULL, "a/b", NULL, NULL, &error) && error == PRISM_INVALID);
+  prism_watch_end(NULL);
+  CHECK(prism_close(c, 0) == PRISM_STORED);
+}
+
+typedef struct {
+  _Atomic int count;
+  char lines[16][128];
+} told;
+
+static void on_change(void *context, const prism_change *change) {
+  told *t = context;
+  int count = atomic_load(&t->count);
+  if (count == 16) return;
+  char *line = t->lines[count];
+  size_t room = sizeof t->lines[0];
+  int used = snprintf(line, room, "%lld %s", (long long)change->generation, change->code);
+  for (size_t i = 0; i < change->id_count; i++)
+    used += snprintf(line + used, room - (size_t)used, "%s%s", i ? "," : "", change->ids[i]);
+  if (!change->ids && !change->code[0]) snprintf(line + used, room - (size_t)used, "all");
+  atomic_store(&t->count, count + 1);
+}
+
+/* Of a table: the first line, changes, a restart without and with changes missed, and a table that is gone for a while. */
+static void a_watch_goes_on(void) {
+#define LINE(kind, rest) "{\"" kind "\":{\"namespace\":\"shop\",\"table\":\"t\"," rest "}}\n"
+  static const char *const script[] = {
+      LINE("watch", "\"generation\":7") LINE("changed", "\"generation\":8,\"ids\":[\"a\",\"\\\"b\"]") " ",
+      LINE("watch", "\"generation\":8") " ", LINE("watch", "\"generation\":12")
+      LINE("ended", "\"code\":\"unknown_table\",\"message\":\"no\""),
+      "{\"status\":\"refused\",\"code\":\"unknown_table\",\"message\":\"no\"}\n",
+      LINE("watch", "\"generation\":12") LINE("changed", "\"generation\":14"), NULL};
+  static const char *const expected[] = {"7 all", "8 a,\"b", "12 all", "-1 unknown_table", "12 all", "14 all"};
+  daemon_script *d = start_daemon();
+  follow_script(d, script);
+  prism_client *c = open_client(0, 0, "");
+  told *t = calloc(1, sizeof *t);
+  prism_result error;
+  prism_watch *watch = prism_watch_table(c, "shop", "t", on_change, t, &error);
+  CHECK(watch && error == PRISM_STORED);
+  UNTIL(atomic_load(&t->count) >= 6);
+  for (int i = 0; i < 6; i++) CHECK(strcmp(t->lines[i], expected[i]) == 0, "%d: %s", i, t->lines[i]);
+  CHECK(strcmp(question(d, 0), "{\"watch\":{\"namespace\":\"shop\",\"table\":\"t\"}}\n") == 0, "%s", question(d, 0));
+  prism_watch_end(watch);
+  UNTIL(atomic_load(&d->open) == 0);
+  CHECK(prism_close(c, 0) == PRISM_STORED);
+  CHECK(atomic_load(&t->count) == 6);
+  free(t);
+  stop_daemon(d);
+}
+
+/* A child has neither its parent's watch nor the connection of it. */
+static void a_child_leaves_the_watch_alone(void) {
+  static const char *const script[] = {LINE("watch", "\"generation\":7"), NULL};
+  daemon_script *d = start_daemon();
+  follow_script(d, script);
+  prism_client *c = open_client(0, 0, "");
+  told *t = calloc(1, sizeof *t);
+  prism_watch *watch = prism_watch_table(c, "shop", "t", on_change, t, NULL);
+  UNTIL(atomic_load(&t->count) == 1);
+  int ends[2];
+  if (pipe(ends) != 0) abort();
+  pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    close(ends[1]);
+    prism_watch_end(watch); /* does not wait for a thread that is not there */
+    _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  close(ends[0]);
+  prism_watch_end(watch);
+  UNTIL(atomic_load(&d->open) == 0); /* while the child lives */
+  close(ends[1]);
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && status == 0, "%d", status);
+  CHECK(prism_close(c, 0) == PRISM_STORED);
+  free(t);
+  stop_daemon(d);
+}
+
 /* With a word only the tests whose names have it. */
 int main(int words, char **arguments) {
   struct { const char *name; void (*run)(void); } tests[] = {
@@ -726,7 +943,9 @@ int main(int words, char **arguments) {
       TEST(refusals_are_told), TEST(a_lost_connection_is_made_again), TEST(the_spool_keeps_what_the_daemon_misses),
       TEST(the_spool_is_bounded_and_says_what_it_dropped), TEST(a_mute_daemon_costs_the_caller_nothing),
       TEST(a_damaged_spool_costs_one_record), TEST(programs_share_a_spool), TEST(a_child_goes_on_by_itself),
-      TEST(threads_share_a_client), TEST(an_answer_may_be_called_back),
+      TEST(threads_share_a_client), TEST(an_answer_may_be_called_back), TEST(records_are_put_and_read),
+      TEST(a_record_is_asked_for_until_it_is_answered), TEST(arguments_of_records_are_checked), TEST(a_watch_goes_on),
+      TEST(a_child_leaves_the_watch_alone),
       TEST(a_crash_is_written)};
   size_t count = sizeof tests / sizeof *tests;
   for (size_t i = 0; i < count; i++) {

@@ -7,10 +7,11 @@
 from ._aio import AsyncClient
 from ._client import Client, LossCallback
 from ._hooks import Handler, install_excepthook
-from ._types import Answer, ClosedError, Loss, Result, Stats, TooLargeError
+from ._records import ABSENT, Change, Watch
+from ._types import Answer, ClosedError, Loss, RefusedError, Result, Stats, TooLargeError
 from ._version import VERSION as __version__
 
 __all__ = [
-    "Answer", "AsyncClient", "Client", "ClosedError", "Handler", "Loss", "LossCallback", "Result", "Stats", "TooLargeError",
-    "__version__", "install_excepthook",
+    "ABSENT", "Answer", "AsyncClient", "Change", "Client", "ClosedError", "Handler", "Loss", "LossCallback", "RefusedError",
+    "Result", "Stats", "TooLargeError", "Watch", "__version__", "install_excepthook",
 ]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from types import TracebackType
-from typing import Any, Mapping, Optional
+from typing import Any, AsyncIterator, Callable, Mapping, Optional, TypeVar
 
 from ._client import Client
+from ._records import Change, Watch
 from ._types import Answer, Result, Stats
+
+
+Result_ = TypeVar("Result_")
 
 
 class AsyncClient:
@@ -49,6 +54,42 @@ class AsyncClient:
         finally:
             answer = client.end_waiting(identifier, waiter)
         return answer
+
+    async def put_record(self, table: str, id: str, fields: Mapping[str, Any], **more: Any) -> int:
+        """The same as `Client.put_record`."""
+        return await self._run(self.client.put_record, table, id, fields, **more)
+
+    async def patch_record(self, table: str, id: str, fields: Mapping[str, Any], **more: Any) -> int:
+        """The same as `Client.patch_record`."""
+        return await self._run(self.client.patch_record, table, id, fields, **more)
+
+    async def delete_record(self, table: str, id: str, **more: Any) -> None:
+        """The same as `Client.delete_record`."""
+        await self._run(self.client.delete_record, table, id, **more)
+
+    async def get_record(self, table: str, id: str, **more: Any) -> Optional[dict[str, Any]]:
+        """The same as `Client.get_record`."""
+        return await self._run(self.client.get_record, table, id, **more)
+
+    async def list_records(self, table: str, **more: Any) -> list[dict[str, Any]]:
+        """All records of a table by ascending id."""
+        return await self._run(lambda: list(self.client.list_records(table, **more)))
+
+    async def watch_table(self, table: str, *, namespace: str = "prism") -> AsyncIterator[Change]:
+        """The changes of a table: `async for change in client.watch_table("setting")`."""
+        watch = Watch(self.client.socket_path, namespace, table)
+        changes = iter(watch)
+        try:
+            while True:
+                told = await self._run(lambda: next(changes, None))
+                if told is None:
+                    return
+                yield told
+        finally:
+            watch.close()
+
+    async def _run(self, call: Callable[..., Result_], *arguments: Any, **more: Any) -> Result_:
+        return await asyncio.get_running_loop().run_in_executor(None, functools.partial(call, *arguments, **more))
 
     async def flush(self, deadline: float = 10.0) -> Result:
         return await asyncio.get_running_loop().run_in_executor(None, self.client.flush, deadline)

@@ -14,8 +14,10 @@ import time
 import weakref
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Mapping, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
+from . import _records
+from ._records import Watch
 from ._spool import Files
 from ._types import Answer, ClosedError, Loss, Result, Stats, TooLargeError
 from ._worker import Worker
@@ -220,6 +222,64 @@ class Client:
             request = self.queue.popleft()
             self.queued_bytes -= len(request)
             return request
+
+    # --- Records
+
+    def put_record(
+        self, table: str, id: str, fields: Mapping[str, Any], *, namespace: str = "prism", if_version: Optional[int] = None,
+        deadline: float = 10.0,
+    ) -> int:
+        """Sets all fields of a record. Returns its version.
+
+        Calls about records wait for the daemon's answer, also over a restart of it, on a connection of their own. Nothing is
+        queued or spooled. if_version: the version that the record must have; ABSENT: it must not exist.
+        Raises RefusedError, TimeoutError (it may be stored or not: call again), ValueError, TooLargeError.
+        """
+        return self._change("put", table, id, fields, namespace, if_version, deadline)
+
+    def patch_record(
+        self, table: str, id: str, fields: Mapping[str, Any], *, namespace: str = "prism", if_version: Optional[int] = None,
+        deadline: float = 10.0,
+    ) -> int:
+        """Changes fields by a JSON Merge Patch (RFC 7396): None removes one. Returns the record's version."""
+        return self._change("patch", table, id, fields, namespace, if_version, deadline)
+
+    def delete_record(
+        self, table: str, id: str, *, namespace: str = "prism", if_version: Optional[int] = None, deadline: float = 10.0,
+    ) -> None:
+        """Deletes a record, here and at the server. An absent one is no fault."""
+        self._change("delete", table, id, None, namespace, if_version, deadline)
+
+    def _change(
+        self, verb: str, table: str, id: str, fields: Optional[Mapping[str, Any]], namespace: str,
+        if_version: Optional[int], deadline: float,
+    ) -> int:
+        line = _records.request(verb, namespace, table, id=id, fields=fields, if_version=if_version)
+        return int(_records.ask(self.socket_path, line, deadline).get("version", 0))
+
+    def get_record(
+        self, table: str, id: str, *, namespace: str = "prism", deadline: float = 10.0,
+    ) -> Optional[dict[str, Any]]:
+        """A record by its own or the server's id: id, serverId, fields, version, changedTime, state. None: there is none."""
+        line = _records.request("get", namespace, table, id=id)
+        record: Optional[dict[str, Any]] = _records.ask(self.socket_path, line, deadline).get("record")
+        return record
+
+    def list_records(
+        self, table: str, *, namespace: str = "prism", after: Optional[str] = None, deadline: float = 10.0,
+    ) -> Iterator[dict[str, Any]]:
+        """The records of a table by ascending id, page by page. deadline: of each page."""
+        is_more = True
+        while is_more:
+            line = _records.request("list", namespace, table, after=after, limit=_records.PAGE_MAX)
+            page = _records.ask(self.socket_path, line, deadline)
+            yield from page["records"]
+            is_more = bool(page.get("more")) and bool(page["records"])
+            after = page["records"][-1]["id"] if page["records"] else None
+
+    def watch_table(self, table: str, *, namespace: str = "prism") -> Watch:
+        """The changes of a table: `for change in client.watch_table("setting")`."""
+        return Watch(self.socket_path, namespace, table)
 
     # --- Waiting
 

@@ -75,6 +75,17 @@ class Stats:
     """errno of why there is no spool; 0: it works, or was not needed yet."""
 
 
+class RefusedError(Exception):
+    """The daemon refused a request about records."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        """For programs: `unknown_table`, `version_mismatch`, …"""
+        self.message = message
+        """For people."""
+
+
 class ClosedError(RuntimeError):
     """The client is closed."""
 

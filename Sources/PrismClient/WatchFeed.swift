@@ -4,17 +4,27 @@ import PrismBase
 import PrismProtocol
 import Synchronization
 
-/// Follows the switches of one namespace over a connection of its own, which is made again when it is lost. Nothing is connected
-/// before the first question.
-final class SettingsFeed: Sendable {
+/// The state that a watch follows: the switches of a namespace, or the changes of a table.
+protocol WatchedState: Sendable {
+  /// nil for a value of another form.
+  init?(_ value: JSONValue)
+  /// Whether both say the same to a program.
+  func says(the other: Self) -> Bool
+  /// The state for a reader that did not take the one before it.
+  var withoutDetails: Self { get }
+}
+
+/// Follows one watch over a connection of its own, which is made again when it is lost. Nothing is connected before the first
+/// question.
+final class WatchFeed<Watched: WatchedState>: Sendable {
   private struct State {
-    var last: NamespaceSwitches?
-    var followers: [Int: AsyncStream<NamespaceSwitches>.Continuation] = [:]
+    var last: Watched?
+    var followers: [Int: AsyncStream<Watched>.Continuation] = [:]
     var followerCount = 0
     var isStarted = false, isStopped = false
   }
 
-  private static let pauses = (first: Duration.milliseconds(50), most: Duration.seconds(10))
+  private static var pauses: (first: Duration, most: Duration) { (.milliseconds(50), .seconds(10)) }
 
   private let socket: String
   private let question: [UInt8]
@@ -22,10 +32,10 @@ final class SettingsFeed: Sendable {
   /// The reader is woken when the writer is closed: the feed must stop.
   private let stopPipe: (reader: Int32, writer: Int32)
 
-  init(socket: String, namespace: NamespaceName) {
+  /// - Parameter watch: the object of the request.
+  init(socket: String, watch: JSONValue) {
     self.socket = socket
-    let watch: JSONValue = ["watch": ["namespace": .string(namespace.text), "configuration": true]]
-    question = watch.bytes + [UInt8(ascii: "\n")]
+    question = (["watch": watch] as JSONValue).bytes + [UInt8(ascii: "\n")]
     var ends: [Int32] = [-1, -1]
     if pipe(&ends) == 0 { for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) } }
     stopPipe = (ends[0], ends[1])
@@ -33,19 +43,18 @@ final class SettingsFeed: Sendable {
 
   deinit { if stopPipe.reader >= 0 { close(stopPipe.reader) } }
 
-  /// The last known switches; nil before the daemon's first answer.
-  var last: NamespaceSwitches? {
+  /// The last known state; nil before the daemon's first answer.
+  var last: Watched? {
     start()
     return state.withLock { $0.last }
   }
 
-  /// The last known switches, and each later state. A follower that is late gets the newest one.
-  func follow() -> AsyncStream<NamespaceSwitches> {
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: NamespaceSwitches.self, bufferingPolicy: .bufferingNewest(1))
+  /// The last known state, and each later one. A follower that is late gets the newest one.
+  func follow() -> AsyncStream<Watched> {
+    let (stream, continuation) = AsyncStream.makeStream(of: Watched.self, bufferingPolicy: .bufferingNewest(1))
     let number: Int? = state.withLock { state in
       guard !state.isStopped else { return nil }
-      if let last = state.last { continuation.yield(last) }
+      if let last = state.last { continuation.yield(last.withoutDetails) }
       state.followerCount += 1
       state.followers[state.followerCount] = continuation
       return state.followerCount
@@ -77,7 +86,7 @@ final class SettingsFeed: Sendable {
       return !state.isStarted && !state.isStopped && stopPipe.reader >= 0
     }
     // It blocks its thread as long as it is connected.
-    if mustStart { DispatchQueue(label: "prism.settings").async { self.run() } }
+    if mustStart { DispatchQueue(label: "prism.watch").async { self.run() } }
   }
 
   private func run() {
@@ -90,7 +99,7 @@ final class SettingsFeed: Sendable {
     }
   }
 
-  /// One connection, until it ends. - Returns: whether the daemon said anything of the namespace.
+  /// One connection, until it ends. - Returns: whether the daemon sent the state.
   private func receive() -> Bool {
     var (output, hasAnswer): ([UInt8]?, Bool) = (question, false)
     do throws(ClientError) {
@@ -100,22 +109,30 @@ final class SettingsFeed: Sendable {
         return output
       } onLine: { (line) throws(ClientError) in
         guard let value = try? JSONValue(parsing: line),
-          let switches = (value["watch"] ?? value["changed"]).flatMap({ NamespaceSwitches($0) })
-        else { return true }  // refused: the namespace may be configured later
+          let told = (value["watch"] ?? value["changed"]).flatMap({ Watched($0) })
+        else { return true }  // refused, or ended: it may be configured later
         hasAnswer = true
-        take(switches)
+        take(told)
         return false
       }
     } catch {}  // the daemon is away, or the feed stops
     return hasAnswer
   }
 
-  private func take(_ switches: NamespaceSwitches) {
+  private func take(_ told: Watched) {
     let followers = state.withLock { state in
-      defer { state.last = switches }
+      defer { state.last = told }
       // After a restart the daemon says again what is known.
-      return state.last?.says(the: switches) == true ? [:] : state.followers
+      return state.last?.says(the: told) == true ? [:] : state.followers
     }
-    for follower in followers.values { follower.yield(switches) }
+    for follower in followers.values {
+      if case .dropped = follower.yield(told) { follower.yield(told.withoutDetails) }
+    }
   }
+}
+
+typealias SettingsFeed = WatchFeed<NamespaceSwitches>
+
+extension NamespaceSwitches: WatchedState {
+  var withoutDetails: NamespaceSwitches { self }
 }
