@@ -62,6 +62,40 @@ struct DoctorTests {
     #expect(Self.examine(faulty, faulty)[0].result == .fault)
   }
 
+  @Test("changes of records that can't leave, and refused ones, are reported with what to do")
+  func records() {
+    func findings(_ table: JSONValue, state: String = "active", isExplained: Bool = false) -> [Finding] {
+      var report = NamespaceReport(controlJSON: ["state": .string(state), "records": ["part": table]])
+      report.circuit = "closed"
+      var refused = RefusedRecordReport()
+      (refused.table, refused.id, refused.message) = ("part", "p1", "no such price")
+      return RecordCheck.findings("shop", report, isExplained: isExplained) { _ in [refused] }
+    }
+    #expect(findings(["waiting": 3, "isDeclared": true]).isEmpty, "they wait for their interval")
+    let undeclared = findings(["waiting": 3, "isDeclared": false])
+    #expect(undeclared.map(\.result) == [.warning] && undeclared[0].text.hasPrefix("3 changes of the table part"))
+    #expect(findings(["waiting": 0, "isDeclared": false]).isEmpty)
+    #expect(findings(["waiting": 1, "isDeclared": true], state: "held").map(\.result) == [.fault])
+    #expect(
+      findings(["inFlight": 1, "isDeclared": true], state: "held", isExplained: true).map(\.result) == [.warning])
+    let refused = findings(["refused": 2, "isDeclared": true])
+    #expect(refused.map(\.text) == ["the server refused a change of part/p1: no such price"])
+    #expect(refused[0].advice?.contains("dead list --namespace shop") == true)
+  }
+
+  @Test("dead letters are listed with refused changes of records, each with the server's words")
+  func deadTable() {
+    var record = RefusedRecordReport()
+    (record.namespace, record.table, record.id, record.change) = ("shop", "part", "p1", "update")
+    (record.version, record.time, record.message, record.bytes) = (7, "2026-01-02T03:04:05.678Z", "no such price", 12)
+    let lines = DeadTable([], [record], columns: nil).text.split(separator: "\n").map { String($0) }
+    #expect(lines.count == 4 && lines[1].hasPrefix("-       shop             records part"))
+    #expect(lines[1].hasSuffix("   12  2026-01-02T03:04:05Z"), "\(lines[1])")
+    #expect(lines[2] == "  update of record p1, version 7; change the record to send it again")
+    #expect(lines[3] == "  refused: no such price")
+    #expect(DeadTable([], [], columns: nil).text == "no dead letters")
+  }
+
   @Test(
     "a disk is judged by what is free, in bytes and in inodes",
     arguments: [

@@ -20,6 +20,7 @@ extension ControlHandler {
         lines.append("\(type) \(kind.name): \(Self.words(gate, isEmpty: isEmpty))")
       }
     }
+    if request["type"] == nil { lines += await RecordExplanation(engine).lines(namespace, pipeline) }
     return (lines + (try await losses(of: namespace))).map(\.printable).joined(separator: "\n")
   }
 
@@ -49,7 +50,7 @@ extension ControlHandler {
   }
 
   /// - Parameter isEmpty: no row of the type and kind is held.
-  private static func words(_ gate: ShutGate?, isEmpty: Bool) -> String {
+  static func words(_ gate: ShutGate?, isEmpty: Bool) -> String {
     guard let gate else { return isEmpty ? "nothing waits" : "nothing keeps it; what waits is on its way" }
     let opens = gate.opensIn.map { ", opens in \($0.secondsRoundedUp) s" } ?? ""
     return "\(gate.gate.rawValue): \(gate.reason)\(opens)"

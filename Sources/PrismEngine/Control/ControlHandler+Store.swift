@@ -14,10 +14,7 @@ extension ControlHandler {
 
   func listDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
     let namespace = try namespace(request)
-    let letters = try await asking { () async throws(StoreError) in
-      try await store.deadLetters(of: namespace, after: request["after"]?.int ?? 0, limit: 1000)
-    }
-    return [.init("dead", letters.map { DeadLetterReport($0) }.controlJSON)]
+    return try await asking { () async throws(StoreError) in try await store.deadPage(of: namespace, request) }
   }
 
   func showDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
@@ -175,6 +172,20 @@ private actor ExportPager {
   }
 }
 
+extension ReportStore {
+  /// A page of dead letters, and one of refused records.
+  fileprivate func deadPage(
+    of namespace: NamespaceName?, _ request: ControlRequest
+  ) throws(StoreError) -> [JSONValue.Member] {
+    let letters = try deadLetters(of: namespace, after: request["after"]?.int ?? 0, limit: 1000)
+    let refused = try refusedRecords(of: namespace, after: Int64(request["afterRecord"]?.int ?? 0), limit: 1000)
+    return [
+      .init("dead", letters.map { DeadLetterReport($0) }.controlJSON),
+      .init("refusedRecords", refused.map { RefusedRecordReport($0) }.controlJSON),
+    ]
+  }
+}
+
 extension DeadLetterReport {
   fileprivate init(_ letter: DeadLetter) {
     self.init()
@@ -186,6 +197,17 @@ extension DeadLetterReport {
     (status, message) = (letter.cause.status, letter.cause.message)
     time = RFC3339.text(unixMilliseconds: letter.cause.unixMilliseconds)
     (attempts, bytes, userId) = (letter.cause.attempts, letter.bytes, letter.userID.map { Int($0) })
+  }
+}
+
+extension RefusedRecordReport {
+  fileprivate init(_ refused: RefusedRecord) {
+    self.init()
+    let record = refused.record
+    (number, namespace, table) = (Int(refused.number), refused.namespace.text, refused.table.text)
+    (id, serverId, change, version) = (record.id.text, record.serverID?.text, record.state.name, Int(record.version))
+    (time, message) = (RFC3339.text(unixMilliseconds: record.changedTime), record.refusal ?? "")
+    bytes = record.fields.count
   }
 }
 

@@ -7,6 +7,9 @@ import PrismStore
 struct FlushCommand {
   typealias Refused = ControlHandler.Refused
 
+  /// Synchronizations of records that one flush asks for: an update may have to follow the inserts of a circle.
+  private static let synchronizationsMax = 3
+
   let handler: ControlHandler
 
   init(_ handler: ControlHandler) { self.handler = handler }
@@ -22,6 +25,7 @@ struct FlushCommand {
     let (pipelines, time) = (
       await engine.pipelines.filter { namespace == nil || $0.key == namespace }, engine.parts.time
     )
+    var synchronizations = 1
     let deadline = request["timeoutSeconds"]?.int.map { time.uptime + .seconds($0) }
     while !Task.isCancelled {
       var (isQuiet, held, failing): (Bool, [HeldReport], [HeldReport]) = (true, [], [])
@@ -35,7 +39,13 @@ struct FlushCommand {
       let waiting = try await waiting(Set(pipelines.keys))
       progress(["progress": ["waiting": .int(waiting), "failing": failing.controlJSON]])
       let isLate = deadline.map { time.uptime >= $0 } ?? false
-      if isQuiet, waiting > 0 { held += try await gated(pipelines, besides: held) }
+      if isQuiet, waiting > 0 {
+        if synchronizations < Self.synchronizationsMax, await synchronizeAgain(pipelines) {
+          synchronizations += 1
+          continue
+        }
+        held += try await gated(pipelines, besides: held)
+      }
       if isQuiet || isLate { return [.init("held", held.controlJSON), .init("timedOut", .bool(!isQuiet))] }
       do { try await time.sleep(for: .milliseconds(100)) } catch { return [] }  // the client has gone
     }
@@ -59,13 +69,42 @@ struct FlushCommand {
         found.append(HeldReport(namespace: name.text, cause: gate.reason))
         break
       }
+      guard !found.contains(where: { $0.namespace == name.text }) else { continue }
+      for table in await tablesThatWait(name) {
+        guard let gate = await PipelineRecords.explain(pipeline, table), gate.gate != .recordInterval else { continue }
+        found.append(HeldReport(namespace: name.text, cause: gate.reason))
+        break
+      }
     }
     return found
   }
 
   private func waiting(_ namespaces: Set<NamespaceName>) async throws(Refused) -> Int {
-    try await handler.queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
+    let rows = try await handler.queues().filter { namespaces.contains($0.key) }.values.reduce(0) { sum, kinds in
       kinds.values.reduce(sum) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
     }
+    let records = await handler.engine.parts.store.records
+    return namespaces.flatMap { records.tables(of: $0) }.reduce(rows) {
+      $0 + $1.ledger[.waiting] + $1.ledger[.claimed]
+    }
+  }
+
+  /// - Returns: whether changes of records wait for nothing but the next synchronization, which is asked for now.
+  private func synchronizeAgain(_ pipelines: [NamespaceName: NamespacePipeline]) async -> Bool {
+    var isAsked = false
+    for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
+      for table in await tablesThatWait(name) {
+        let gate = await PipelineRecords.explain(pipeline, table)
+        guard gate == nil || gate?.gate == .recordInterval else { continue }
+        await pipeline.flush()
+        isAsked = true
+        break
+      }
+    }
+    return isAsked
+  }
+
+  private func tablesThatWait(_ namespace: NamespaceName) async -> [RecordTableName] {
+    await handler.engine.parts.store.records.tables(of: namespace).filter { $0.ledger[.waiting] > 0 }.map(\.name)
   }
 }

@@ -25,6 +25,10 @@ enum Gate: String, Sendable, CaseIterable {
   case meteredInterval = "meteredIntervalSecond"
   /// The throttled timer.
   case timer = "periodicTimerSecond"
+  /// The table of records is not declared any more.
+  case table = "records"
+  /// The time between two synchronizations of records.
+  case recordInterval = "recordIntervalSecond"
 }
 
 /// The first gate that is shut, why, and when it opens.

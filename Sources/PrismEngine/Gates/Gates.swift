@@ -120,6 +120,26 @@ struct Gates: Sendable {
   }
 }
 
+// Records
+extension Gates {
+  /// Why changes of a table are not leaving; nil when they are on their way. Of `RowKind.records`.
+  /// - Parameter due: when the next synchronization is; nil if it is under way, or no change waits.
+  func shutGate(for table: RecordTableName, due: Duration?) -> ShutGate? {
+    if let configuration = settings.configuration, !configuration.records.contains(where: { $0.name == table }) {
+      return ShutGate(.table, "the table is not in `records` any more; its changes are sent when it is declared again")
+    }
+    if let shut = configurationGate ?? salvageGate { return shut }
+    if let shut = networkGate, shut.gate == .network { return shut }
+    if isMetered, ReportType(table.text).map(settings.wifiOnlyTables.contains) ?? false {
+      return ShutGate(.onlyWifi, "\(table) has onlyWifi, and the network is metered: \(network.reason)")
+    }
+    if let shut = networkGate ?? retryGate { return shut }
+    guard let due, due > now.uptime else { return nil }
+    return ShutGate(
+      .recordInterval, "the next synchronization of this namespace is due by its interval", opensIn: due - now.uptime)
+  }
+}
+
 extension UploadState.Pause.Reason {
   var words: String {
     switch self {

@@ -238,7 +238,7 @@ actor NamespacePipeline {
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
     RowKind.delivered.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
-      && !records.pulls.isRunning
+      && PipelineRecords.isQuiet(self)
   }
 
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {

@@ -22,7 +22,20 @@ enum PipelineRecords {
       } else {
         pipeline.want(.records)
       }
+      pipeline.records.schedule.didBegin()
     }
+  }
+
+  /// No synchronization is under way, or asked for without waiting for the interval.
+  static func isQuiet(_ pipeline: isolated NamespacePipeline) -> Bool {
+    let records = pipeline.records
+    return !records.schedule.isBeginning && !records.pulls.isRunning
+      && (!records.schedule.isHastened || due(pipeline) == nil)
+  }
+
+  /// The first gate that keeps changes of a table from leaving; nil: they are on their way.
+  static func explain(_ pipeline: isolated NamespacePipeline, _ table: RecordTableName) -> ShutGate? {
+    pipeline.gates(.records).shutGate(for: table, due: due(pipeline))
   }
 
   /// Changes that were left, or came since, are for the next synchronization.

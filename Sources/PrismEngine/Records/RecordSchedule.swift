@@ -11,9 +11,13 @@ struct RecordSchedule: Sendable, Equatable {
   private var requestedAt: Duration?
   private var urgentAt: Duration?
   private var lastBegin: Duration?
+  /// A synchronization begins, and its changes are not claimed yet.
+  private(set) var isBeginning = false
 
   /// Changes wait for a synchronization.
   var isRequested: Bool { requestedAt != nil || urgentAt != nil }
+  /// The next one does not wait for the interval.
+  var isHastened: Bool { urgentAt != nil }
 
   /// A change was committed, or some were left over.
   mutating func request(now: Duration) { if requestedAt == nil { requestedAt = now + Self.mergeWindow } }
@@ -29,5 +33,8 @@ struct RecordSchedule: Sendable, Equatable {
   }
 
   /// A synchronization begins: every request so far is one with it.
-  mutating func begin(now: Duration) { (requestedAt, urgentAt, lastBegin) = (nil, nil, now) }
+  mutating func begin(now: Duration) { (requestedAt, urgentAt, lastBegin, isBeginning) = (nil, nil, now, true) }
+
+  /// Its changes are being claimed.
+  mutating func didBegin() { isBeginning = false }
 }

@@ -81,24 +81,32 @@ extension Command {
   private static let since = Option("--since", "TIME", "not older: 15m, 2h, 3d, or a time as 2026-01-31T12:00:00Z")
 
   static let deadList = Command(
-    words: ["dead", "list"], summary: "list reports that the collector can't take",
+    words: ["dead", "list"], summary: "list reports and changes of records that the collector can't take",
     options: [namespace, since, Option("--json", nil, "one JSON document")],
     isWatchable: true,
     example: "prismctl dead list --namespace shop"
   ) { invocation throws(Failure) in
     let since = try Since(invocation)
-    var letters: [DeadLetterReport] = []
-    var page: [DeadLetterReport]
-    repeat {  // the daemon tells a page at a time
-      page = []
-      let after = JSONValue.Member("after", .int(letters.last?.id ?? 0))
-      let request = ControlRequest(.deadList, namespaceArgument(invocation) + [after])
-      try ControlConnection(invocation).ask(request) { page = $0.line.dead ?? [] }
-      letters += page
-    } while !page.isEmpty
-    if let since { letters = letters.filter { since.includes($0.time) } }
-    let document: JSONValue = ["dead": letters.controlJSON]
-    print(invocation.has("--json") ? document.prettyText : DeadTable(letters, columns: Screen.size?.columns).text)
+    var (letters, refused): ([DeadLetterReport], [RefusedRecordReport]) = ([], [])
+    var isMore: Bool
+    repeat {  // the daemon tells a page of each at a time
+      let request = ControlRequest(
+        .deadList,
+        namespaceArgument(invocation) + [
+          .init("after", .int(letters.last?.id ?? 0)), .init("afterRecord", .int(refused.last?.number ?? 0)),
+        ])
+      isMore = false
+      try ControlConnection(invocation).ask(request) { answer in
+        let (dead, records) = (answer.line.dead ?? [], answer.line.refusedRecords ?? [])
+        (letters, refused, isMore) = (letters + dead, refused + records, !dead.isEmpty || !records.isEmpty)
+      }
+    } while isMore
+    if let since {
+      (letters, refused) = (letters.filter { since.includes($0.time) }, refused.filter { since.includes($0.time) })
+    }
+    let document: JSONValue = ["dead": letters.controlJSON, "refusedRecords": refused.controlJSON]
+    let table = DeadTable(letters, refused, columns: Screen.size?.columns)
+    print(invocation.has("--json") ? document.prettyText : table.text)
   }
 
   static let deadShow = Command(

@@ -5,13 +5,25 @@ struct DeadTable {
   let text: String
 
   /// - Parameter columns: of the terminal; nil without a terminal, so that no line is broken.
-  init(_ letters: [DeadLetterReport], columns: Int?) {
-    guard !letters.isEmpty else {
+  init(_ letters: [DeadLetterReport], _ records: [RefusedRecordReport] = [], columns: Int?) {
+    guard !letters.isEmpty || !records.isEmpty else {
       text = "no dead letters"
       return
     }
     let header = Self.line("ID", "NAMESPACE", "KIND", "TYPE", "BYTES", "SINCE")
-    text = ([header] + letters.flatMap { Self.lines($0, columns) }).joined(separator: "\n")
+    let lines = letters.flatMap { Self.lines($0, columns) } + records.flatMap { Self.lines($0, columns) }
+    text = ([header] + lines).joined(separator: "\n")
+  }
+
+  /// A refused change has no number: the next change of its record takes its place.
+  private static func lines(_ record: RefusedRecordReport, _ columns: Int?) -> [String] {
+    let cause = "  refused" + (record.message.isEmpty ? "" : ": \(record.message)")
+    let whose =
+      "  \(record.change) of record \(record.id), version \(record.version); change the record to send it again"
+    let first = line(
+      "-", record.namespace, "records", record.table, StatusTable.bytes(record.bytes),
+      String(record.time.prefix(19)) + "Z")
+    return [first] + whose.wrapped(columns, indent: 2) + cause.wrapped(columns, indent: 2)
   }
 
   private static func lines(_ letter: DeadLetterReport, _ columns: Int?) -> [String] {

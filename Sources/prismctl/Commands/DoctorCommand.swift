@@ -60,9 +60,10 @@ private struct Examination {
       findings += seen
       let explained = Set(seen.filter { $0.result == .fault }.flatMap(\.namespaces))
       let after = ask(.status).line?.status ?? before
-      let queues = QueueCheck.findings(before, after, explained: explained) { namespace in
-        ask(.explain, [.init("namespace", .string(namespace))]).line?.text
-      }
+      let queues = QueueCheck.findings(
+        before, after, explained: explained,
+        refusedRecords: { ask(.deadList, [.init("namespace", .string($0))]).line?.refusedRecords ?? [] },
+        explain: { ask(.explain, [.init("namespace", .string($0))]).line?.text })
       // A fault of the files is reported once, also if the daemon refused the files for it.
       findings += queues.filter { $0.check != "reload" || files.loaded != nil }
     } else if let loaded = files.loaded {

@@ -7,9 +7,11 @@ enum QueueCheck {
 
   /// - Parameter before: an earlier status than `now`.
   /// - Parameter explained: namespaces of which another finding says what is wrong.
+  /// - Parameter refusedRecords: records of a namespace whose last change the server refused.
   /// - Parameter explain: why rows of a namespace wait, in words.
   static func findings(
-    _ before: StatusReport, _ now: StatusReport, explained: Set<String> = [], explain: (String) -> String?
+    _ before: StatusReport, _ now: StatusReport, explained: Set<String> = [],
+    refusedRecords: (String) -> [RefusedRecordReport] = { _ in [] }, explain: (String) -> String?
   ) -> [Finding] {
     let configuration = now.configFaults.first.map {
       Finding(
@@ -18,6 +20,8 @@ enum QueueCheck {
     let found = now.namespaces.flatMap { entry in
       examine(
         entry.name, before.namespaces[entry.name], entry.value, isExplained: explained.contains(entry.name), explain)
+        + RecordCheck.findings(
+          entry.name, entry.value, isExplained: explained.contains(entry.name), refused: refusedRecords)
     }
     return [configuration].compactMap { $0 } + network(now)
       + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)

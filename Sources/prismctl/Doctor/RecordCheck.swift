@@ -1,0 +1,36 @@
+import PrismProtocol
+
+/// Checks the records of a namespace by its status: changes that wait with no prospect, and changes that the server refused.
+enum RecordCheck {
+  /// - Parameter isExplained: another finding says what is wrong with the namespace.
+  /// - Parameter refused: the first page of its records whose last change the server refused.
+  static func findings(
+    _ name: String, _ now: NamespaceReport, isExplained: Bool, refused: (String) -> [RefusedRecordReport]
+  ) -> [Finding] {
+    let tables = now.records.map { (name: $0.name, report: $0.value) }
+    var findings = tables.filter { !$0.report.isDeclared && !now.isRetired && $0.report.waiting > 0 }.map { table in
+      Finding(
+        "records \(name)", .warning,
+        "\("change".counted(table.report.waiting)) of the table \(table.name) can't leave: `records` does not declare it",
+        advice: "declare the table again under `records` of \(name), then `prismctl reload`")
+    }
+    let waiting = tables.reduce(0) { $0 + $1.report.waiting + $1.report.inFlight }
+    if waiting > 0, now.isHeld || now.circuitIsOpen {
+      let why = now.presentFailure.map { "; last failure: \($0.cause)" } ?? ""
+      let text = "\("change".counted(waiting)) of records not sent"
+      findings.append(
+        isExplained
+          ? Finding("records \(name)", .warning, "\(text): they wait for what is said above of \(name)")
+          : Finding(
+            "records \(name)", .fault, text + why, advice: "`prismctl explain \(name)` tells what keeps them"))
+    }
+    if tables.contains(where: { $0.report.refused > 0 }), let first = refused(name).first {
+      findings.append(
+        Finding(
+          "records \(name)", .warning,
+          "the server refused a change of \(first.table)/\(first.id): \(first.message)",
+          advice: "`prismctl dead list --namespace \(name)` lists all; a change of the record is sent again"))
+    }
+    return findings
+  }
+}
