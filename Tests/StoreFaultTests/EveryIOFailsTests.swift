@@ -124,6 +124,7 @@ extension StoreFaults {
       #expect(
         must.isSubset(of: held.compactMap { $0 }), "\(what): lost \(must.subtracting(held.compactMap { $0 }).count)")
       #expect(try await store.isBalanced(), "\(what): the ledger")
+      #expect(try await workload.records.loss(in: store) == nil, "\(what): records")
       await store.close()
       let connection = try SQLiteConnection(.init(path: folder.path + "/prism.db"))
       #expect(try connection.firstText("PRAGMA integrity_check") == "ok", "\(what): the file")

@@ -68,13 +68,15 @@ extension StoreFaults {
       let isWhole = !held.contains(nil) && Set(held).count == held.count
       let claimed = try await store.status()[Reports.namespace]?[.meta]?.ledger[.claimed] ?? 0
       let isSound = try await store.isBalanced() && claimed == held.count
+      let lostRecord = try await known.records.loss(in: store, isSalvaged: isSalvaged)
       company.check()
       let (faults, setAside) = (company.faults, store.health.setAside)
       company.leave()
       await store.close()
-      if lost == 0 && isWhole && isSound && isFrozen && faults.isEmpty && (setAside == 0 || isSalvaged) { return nil }
+      let isOfReports = lost == 0 && isWhole && isSound && isFrozen
+      if isOfReports && lostRecord == nil && faults.isEmpty && (setAside == 0 || isSalvaged) { return nil }
       return "lost \(lost), held \(held.count), whole \(isWhole), counted \(claimed), still frozen \(isFrozen), "
-        + "set aside \(setAside), by another connection \(faults)"
+        + "set aside \(setAside), by another connection \(faults), of records: \(lostRecord ?? "nothing")"
     }
 
     @Test(

@@ -22,10 +22,16 @@ extension StoreFaults {
       var options = StoreOptions(folder: folder)
       (options.time, options.log) = (time, Logger(write: { _ in }))
       let store = try await ReportStore.open(options)
-      var next = 0
+      var (next, records) = (0, RecordWork())
       for round in 0..<2 {
+        await records.step(store, round: 0) { _ in }
         while await append(store, next..<next + 500) { next += 500 }
         #expect(store.health.state == .diskFull, "round \(round)")
+        // A put is refused, and what was put before is read.
+        let before = records.stored
+        await records.step(store, round: 0) { _ in }
+        #expect(records.stored == before && !before.isEmpty)
+        #expect(try await records.loss(in: store) == nil)
         while case let packet = try await store.turn(UploadCommit(claims: [Reports.claim(500)]))[0], let packet {
           _ = try await store.turn(UploadCommit(dispositions: [.delivered(packet.id, receipt: Reports.receipt)]))
         }

@@ -14,6 +14,8 @@ struct Workload {
   private var window: [ClaimedPacket] = []
   private static let windowMax = 8
   private var next = 0
+  /// Records, in the same database.
+  private(set) var records = RecordWork()
   /// Takes its turn after each operation; nil: the store is alone with its file.
   var company: SecondConnections?
   private let onProgress: (Workload) -> Void
@@ -25,10 +27,21 @@ struct Workload {
     for round in 0..<rounds {
       await append(store, count: 1 + round * 7 % 20)
       if round % 3 == 2 { await deliver(store) }
+      await changeRecords(store, round: round)
       // Errors are what is tested here: what was not acknowledged is not expected.
       if round % 5 == 4 { _ = try? await store.maintain() }
       company?.takeTurn()
     }
+  }
+
+  private mutating func changeRecords(_ store: ReportStore, round: Int) async {
+    var work = records
+    var known = self
+    await work.step(store, round: round) {
+      known.records = $0
+      onProgress(known)
+    }
+    records = work
   }
 
   /// true: it was acknowledged.

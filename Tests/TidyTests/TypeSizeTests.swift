@@ -12,8 +12,6 @@ import Testing
   private static let exceptions: [(type: String, storedProperties: Int, lines: Int, reason: String)] = [
     ("PrismEngine.NamespacePipeline", 19, 475, "it carries out what one namespace's deliveries decide"),
     ("PrismEngine.Delivery", 0, 435, "one state machine; its states and its window are types of their own"),
-    ("PrismStore.StoreState", 13, 0, "a property for each of the store's subjects"),
-    ("PrismAdmission.AdmissionRules.Namespace", 13, 0, "a property for each rule of a namespace's file"),
     ("PrismCollector.Collector", 0, 425, "a method for each request of senders and readers"),
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
     ("PrismEngine.ControlHandler", 0, 440, "a method for each request of the control protocol"),
@@ -33,6 +31,7 @@ import Testing
     ("PrismProtocol.TraceReport", "member of a traced report"),
     ("PrismProtocol.RemoteReport", "member of the remote status"),
     ("PrismProtocol.DeadLetterReport", "member of a dead letter"),
+    ("PrismProtocol.RecordTableReport", "member of a table of records"),
     ("PrismStore.DeadLetterRecord", "column of `dead`"),
     ("PrismCollector.StoredReport", "column of a stored report"),
   ]
