@@ -169,6 +169,7 @@ public actor Engine {
     }
     // Reports that come from here on wake their pipeline; those that came before are among what remains.
     ingest.set(pipelines)
+    ingest.set(snapshot)
     let remains = fresh.isEmpty ? [:] : await remains()
     for namespace in known.sorted() {
       if fresh.contains(namespace) {

@@ -10,6 +10,7 @@ final class IngestSink: ReportSink {
   private let store: ReportStore
   private let time: any TimeSource
   private let pipelines = Mutex<[NamespaceName: NamespacePipeline]>([:])
+  private let rules = Mutex<[NamespaceName: [RecordEnrichment]]>([:])
   private let counts = Mutex(CommitCounters())
   private let feed: ReportFeed
   private let trace: PacketLog
@@ -22,6 +23,12 @@ final class IngestSink: ReportSink {
   var counters: CommitCounters { counts.withLock { $0 } }
 
   func set(_ pipelines: [NamespaceName: NamespacePipeline]) { self.pipelines.withLock { $0 = pipelines } }
+
+  /// The fields of records that reports get from now on.
+  func set(_ snapshot: Snapshot) {
+    let rules = snapshot.namespaces.mapValues(\.enrichments).filter { !$0.value.isEmpty }
+    self.rules.withLock { $0 = rules }
+  }
 
   func append(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
@@ -41,7 +48,7 @@ final class IngestSink: ReportSink {
   ) {
     store.inTurn { [self] store in
       let began = time.uptime
-      let outcome = store.append(batches, notes: notes)
+      let outcome = store.append(batches, notes: notes, enrichedBy: rules.withLock { $0 })
       if feed.hasFollowers { feed.publish(batches, outcome, now: time.unixMilliseconds) }
       note(batches, outcome, in: time.uptime - began)
       whenDone(outcome)

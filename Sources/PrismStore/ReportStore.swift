@@ -76,9 +76,12 @@ public actor ReportStore {
 
   /// Stores the rows of `batches` and those of `notes` that are due. Nothing of them is answered as stored before this
   /// returns `committed`.
-  public func append(_ batches: [ReportBatch], notes: [BatchNote] = []) -> CommitOutcome {
+  /// - Parameter rules: fields of records that reports of a namespace get.
+  public func append(
+    _ batches: [ReportBatch], notes: [BatchNote] = [], enrichedBy rules: [NamespaceName: [RecordEnrichment]] = [:]
+  ) -> CommitOutcome {
     uses += 1
-    return use { (file) throws(Never) in Appending.store(batches, notes: notes, in: file) }
+    return use { (file) throws(Never) in Appending.store(batches, notes: notes, enrichedBy: rules, in: file) }
   }
 
   /// Commits dispositions in their order, then notes, then claims. A claim's packet is nil if nothing waits for it, or if
@@ -160,6 +163,11 @@ public actor ReportStore {
   /// - Parameter observer: called on the store's queue after each commit that changed records, before its caller goes on.
   public func observeRecords(_ observer: @escaping @Sendable ([RecordTableChange]) -> Void) {
     file.memory.onRecordChange = observer
+  }
+
+  /// Reports that got fields of a record since the start, and those whose record is not there, by namespace.
+  public var enrichments: (added: [NamespaceName: Int], missing: [NamespaceName: Int]) {
+    (file.memory.enrichments.added, file.memory.enrichments.missing)
   }
 
   /// The tables of records, without the disk.

@@ -58,7 +58,7 @@ final class Daemon: Sendable {
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
-      inputs = Inputs(ingest, log: log)
+      inputs = Inputs(ingest, configuration: { hub.current }, log: log)
       metrics = MetricsServer(
         .init(
           engine: engine, version: version, ingest: { await ingest.counters },
@@ -98,7 +98,7 @@ final class Daemon: Sendable {
     await reloader.watch()
     // Before the first report is taken: from then on the database holds what no other one has.
     await engine.markReady()
-    await inputs.start(engine.hub.current.daemon)
+    await inputs.start(engine.hub.current.daemon, clashes: engine.clashes)
     let (server, reloader) = (inputs.server, reloader)
     let handler = ControlHandler(
       engine: engine, version: version, configuration: reloader, remote: remote,

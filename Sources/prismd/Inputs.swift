@@ -1,5 +1,6 @@
 import PrismBase
 import PrismConfig
+import PrismEngine
 import PrismInputs
 import PrismLinux
 
@@ -9,17 +10,20 @@ struct Inputs: Sendable {
   private let crashSpool: CrashSpool
   private let host: HostInput
   private let journal: JournalInput
+  private let conflicts: ConflictReports
 
-  init(_ server: IngestServer, log: Logger) {
+  init(_ server: IngestServer, configuration: @escaping @Sendable () -> Snapshot, log: Logger) {
     self.server = server
+    conflicts = ConflictReports(sink: server, configuration: configuration, log: log)
     crashSpool = CrashSpool(sink: server, log: log) { result in Task { await server.count(result) } }
     host = HostInput(sink: server, log: log)
     journal = JournalInput(sink: server, log: log)
   }
 
   /// Reports are taken from now on.
-  func start(_ daemon: DaemonConfiguration) async {
+  func start(_ daemon: DaemonConfiguration, clashes: AsyncStream<RecordClashNews>) async {
     await server.start()
+    await conflicts.start(clashes)
     await follow(daemon)
   }
 
@@ -32,6 +36,7 @@ struct Inputs: Sendable {
 
   /// Reports that are on their way are answered first.
   func stop() async {
+    await conflicts.stop()
     await journal.stop()
     await host.stop()
     await crashSpool.stop()

@@ -93,3 +93,10 @@ public final class ScriptedDownloads: DownloadSource {
     } catch { preconditionFailure("the script's lines can't be packed: \(error)") }
   }
 }
+
+extension DeliveryRig {
+  /// Answers questions with the rig's clock.
+  public func downloads(_ script: @escaping ScriptedDownloads.Script) -> ScriptedDownloads {
+    ScriptedDownloads(now: { [time] in time.unixMilliseconds }, script)
+  }
+}

@@ -86,6 +86,10 @@ package enum NamespaceKeys {
       "records", .recordTables, at: \.value.records, default: "none",
       "tables of records: `table`, `direction`, `scope`, `onConflict`, `onlyWifi`, `maxRecord`, `references`"),
     Key(
+      "enrich", .enrichments, at: \.value.enrichments, default: "none",
+      "fields of the server's records that are added to reports as they come: `type`, `from`, `table`, `into`, `fields`"
+    ),
+    Key(
       "recordIntervalSecond", .seconds(1...86_400), at: \.value.recordInterval, remote: .standard,
       "the least time between synchronizations of records"),
     Key(

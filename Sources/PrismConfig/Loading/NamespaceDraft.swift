@@ -76,6 +76,7 @@ extension NamespaceDraft {
     result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
+    checkEnrichments(line: faultLine(["enrich", "records"]), &checker)
     checkCertificate(lines: lines, line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
     if result.isPlain, !checker.allowsPlain {
       checker.fault(
@@ -92,6 +93,16 @@ extension NamespaceDraft {
     guard types.isEmpty, lines["monitorList"] == nil else { return }
     checker.fault(
       line, "monitorList", "is missing, must list at least one type; for example monitorList: [{type: order}]")
+  }
+
+  private func checkEnrichments(line: Int, _ checker: inout Checker) {
+    guard !checker.hasFault(at: "records") else { return }
+    for (index, rule) in value.enrichments.enumerated()
+    where !value.records.contains(where: { $0.name == rule.table && $0.direction == .down }) {
+      checker.fault(
+        line, "enrich[\(index)].table",
+        "is \(rule.table), must be a table of this namespace's records with direction down")
+    }
   }
 
   private func checkCertificate(lines: [String: Int], line: Int, _ checker: inout Checker) {

@@ -65,6 +65,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var meteredInterval: Duration = .seconds(60)
   /// The tables of records, in the order of the file. Each name is there once; references lead to tables of the list.
   public var records: [RecordTable] = []
+  /// The fields of records that are added to reports. Their tables are of `records`, with direction `down`.
+  public var enrichments: [RecordEnrichment] = []
   /// The least time between synchronizations of records, 1 to 86,400 s.
   public var recordInterval: Duration = .seconds(300)
   /// The most operations on records in one packet, 1 to 1,000.

@@ -136,6 +136,7 @@ extension MetricsText {
       }
     }
     add(store.records, now: now)
+    addEnrichments(store)
     begin("prism_sampled_reports_total", .counter, "Reports that sample left out, through restarts.")
     for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
       sample(queue.filtered.sampled, ["namespace": namespace])

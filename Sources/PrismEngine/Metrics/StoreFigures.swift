@@ -7,6 +7,8 @@ public struct StoreFigures: Sendable {
   public var queues: [NamespaceName: [RowKind: QueueStatus]]
   /// The tables of records of each namespace.
   public var records: [NamespaceName: [RecordTableStatus]] = [:]
+  /// Reports that got fields of records since the start, and those whose record is not there.
+  public var enriched: [NamespaceName: Int] = [:], notEnriched: [NamespaceName: Int] = [:]
   /// Of the database and its log.
   public var bytes: Int
 }
@@ -16,7 +18,10 @@ extension Engine {
   public nonisolated func storeFigures() async throws(StoreError) -> StoreFigures {
     let (queues, reading) = (try await parts.store.status(), await parts.store.records)
     let records = queues.keys.reduce(into: [:]) { $0[$1] = reading.tables(of: $1) }
-    return StoreFigures(queues: queues, records: records, bytes: await parts.store.storeBytes())
+    let enrichments = await parts.store.enrichments
+    return StoreFigures(
+      queues: queues, records: records, enriched: enrichments.added, notEnriched: enrichments.missing,
+      bytes: await parts.store.storeBytes())
   }
 
   /// Why no reports are taken at present; nil: they are. Never waits.

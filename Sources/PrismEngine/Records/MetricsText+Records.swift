@@ -43,6 +43,16 @@ extension MetricsText {
     }
   }
 
+  /// Reports of namespaces with `enrich`.
+  mutating func addEnrichments(_ store: StoreFigures) {
+    begin(
+      "prism_enriched_reports_total", .counter, "Reports that were to get fields of a record, by whether it was there.")
+    for namespace in store.queues.keys.sorted() {
+      sample(store.enriched[namespace] ?? 0, ["namespace": namespace.text, "result": "added"])
+      sample(store.notEnriched[namespace] ?? 0, ["namespace": namespace.text, "result": "missing"])
+    }
+  }
+
   /// Questions for the server's changes of records.
   mutating func add(_ pulls: [(namespace: String, counters: PullCounters)]) {
     begin(

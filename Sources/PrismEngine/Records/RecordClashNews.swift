@@ -1,5 +1,4 @@
 public import PrismProtocol
-public import PrismStore
 
 /// A conflict of two changes of one record, for the report about it.
 public struct RecordClashNews: Sendable, Equatable {
@@ -7,4 +6,6 @@ public struct RecordClashNews: Sendable, Equatable {
   public var namespace: NamespaceName
   /// The record, and both sides.
   public var clash: RecordClash
+
+  public init(namespace: NamespaceName, clash: RecordClash) { (self.namespace, self.clash) = (namespace, clash) }
 }

@@ -4,10 +4,17 @@ import PrismSQLite
 /// Stores reports: one transaction for all batches that arrived since the last one (group commit).
 struct Appending {
   private let transaction: StoreTransaction
-  init(_ transaction: StoreTransaction) { self.transaction = transaction }
+  private let rules: [NamespaceName: [RecordEnrichment]]
+
+  private init(_ transaction: StoreTransaction, enrichedBy rules: [NamespaceName: [RecordEnrichment]]) {
+    (self.transaction, self.rules) = (transaction, rules)
+  }
 
   /// Stores batches in one transaction, if the disk has room and the database is in its place.
-  static func store(_ batches: [ReportBatch], notes: [BatchNote], in file: DatabaseFile) -> CommitOutcome {
+  static func store(
+    _ batches: [ReportBatch], notes: [BatchNote], enrichedBy rules: [NamespaceName: [RecordEnrichment]],
+    in file: DatabaseFile
+  ) -> CommitOutcome {
     // Records are read on a full disk, too.
     if notes.isEmpty, batches.allSatisfy({ $0.record?.isReading == true }) { return read(batches, in: file) }
     if let refusal = file.refusal(for: batches.reduce(0) { $0 + $1.arena.count + ($1.record?.bytes ?? 0) }) {
@@ -15,7 +22,7 @@ struct Appending {
     }
     do {
       let outcomes = try file.write { (transaction) throws(SQLiteError) in
-        let outcomes = try Appending(transaction).store(batches)
+        let outcomes = try Appending(transaction, enrichedBy: rules).store(batches)
         for note in notes where note.isDue(after: outcomes) {
           try transaction.write(Note(namespace: note.namespace, key: note.key, value: note.value))
         }
@@ -30,7 +37,9 @@ struct Appending {
 
   private static func read(_ batches: [ReportBatch], in file: DatabaseFile) -> CommitOutcome {
     do {
-      let outcomes = try file.read { (transaction) throws(SQLiteError) in try Appending(transaction).store(batches) }
+      let outcomes = try file.read { (transaction) throws(SQLiteError) in
+        try Appending(transaction, enrichedBy: [:]).store(batches)
+      }
       return .committed(outcomes)
     } catch { return .failed(refusal(for: error)) }
   }
@@ -79,7 +88,11 @@ struct Appending {
     return outcomes
   }
 
-  private func store(_ batch: ReportBatch, ids: RowWriter.IDs) throws(SQLiteError) -> BatchOutcome {
+  private func store(_ given: ReportBatch, ids: RowWriter.IDs) throws(SQLiteError) -> BatchOutcome {
+    let batch =
+      try rules[given.namespace].map { (rules) throws(SQLiteError) in
+        try Enriching(transaction).enriched(given, by: rules)
+      } ?? given
     let memory = transaction.memory
     let namespace = try transaction.number(of: batch.namespace)
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }

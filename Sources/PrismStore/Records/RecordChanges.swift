@@ -79,7 +79,9 @@ struct RecordChanges: StoreOperations {
     if before != nil { change(&record.standing) }
     if before?.isWaiting != true { record.position = state.records.nextPosition() }
     record.version += 1
-    record.changedTime = transaction.unixMilliseconds
+    let now = transaction.unixMilliseconds
+    // A change of what the server sent is later than that, by any clock.
+    record.changedTime = state.records.down[record.table] == nil ? now : max(now, record.changedTime + 1)
     record.refusal = nil
     count(record.id, before, record.standing, in: record.table)
     try access.write(&record)

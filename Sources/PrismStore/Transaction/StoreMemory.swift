@@ -9,6 +9,7 @@ final class StoreMemory {
   /// The configuration's policy for stored rows, by namespace.
   var policies: [NamespaceName: RetentionPolicy] = [:]
   var deliveries = UnwrittenDeliveries()
+  var enrichments = EnrichmentCache()
   var salvage = SalvageWork()
   var clock: StoreClock
   /// `client_ids` was searched for ids of unknown users in this run.

@@ -158,6 +158,7 @@ struct ShippedFilesTests {
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
       "records": "[{table: part}, {table: product, direction: down, scope: fleet}]",
+      "enrich": "[{type: net, from: sku, table: product, into: PRODUCT, fields: [name]}]",
     ])
 
   static let collectorSample = KeyReference.sample(

@@ -72,7 +72,7 @@ import Testing
   func interval(cipher: Cipher) async throws {
     guard cipher.keyBytes == 16 else { return }
     let rig = DeliveryRig()
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }, Self.server())
+    let downloads = rig.downloads(Self.server())
     let engine = try await rig.engine(Self.snapshot { $0.cipher = cipher }, downloads: downloads)
     let table = RecordTable(Self.price, direction: .down)
     #expect(await rig.runs { await Self.ids(engine, table) == ["a", "b"] })
@@ -89,7 +89,7 @@ import Testing
     async throws
   {
     let rig = DeliveryRig(network: .none)
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }, Self.server())
+    let downloads = rig.downloads(Self.server())
     let own = RecordTable(RecordTableName("own")!)
     let tables = [RecordTable(Self.price, direction: .down), own]
     // No question in this test is due by the interval.
@@ -123,7 +123,7 @@ import Testing
   {
     let rig = DeliveryRig()
     let table = RecordTable(Self.setting, direction: .both, onConflict: .remote)
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }) { _ in .status(503) }
+    let downloads = rig.downloads { _ in .status(503) }
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
     await Self.put(engine, table, "a", ["n": 1])
     #expect(await rig.runs { downloads.questions.count > 5 })
@@ -149,7 +149,7 @@ import Testing
       Self.operation(2, first, "w"), Self.operation(3, second, "x", after: "o2"),
       Self.operation(4, first, "y", after: "o3"), Self.operation(5, second, "z", after: "o4"),
     ]
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }) { question in
+    let downloads = rig.downloads { question in
       guard let after = question.after else { return Self.whole(1, []) }
       let operations = log.filter {
         if case .operation(let one) = $0 { one.table == question.table && one.sequence > after } else { false }
@@ -178,7 +178,7 @@ import Testing
       .foreign(lines), .status(200, body: "<html>"), .status(204), .status(500), .failure(.reset),
       .lines([lines[1]]), .lines([lines[0], lines[1], lines[1]]),
     ]
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }) { _ in wrong[number] }
+    let downloads = rig.downloads { _ in wrong[number] }
     let table = RecordTable(Self.price, direction: .down)
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
     #expect(await rig.runs(step: .seconds(5)) { downloads.questions.count == 4 })
@@ -192,7 +192,7 @@ import Testing
 
   @Test("a table of more records than maxRecord is not taken, and status names the key") func tooMany() async throws {
     let rig = DeliveryRig()
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }, Self.server(["a", "b", "c"]))
+    let downloads = rig.downloads(Self.server(["a", "b", "c"]))
     let table = RecordTable(Self.price, direction: .down, maxRecord: 2)
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
     #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.pulls.faults[Self.price] != nil })
@@ -204,7 +204,7 @@ import Testing
 
   @Test("a server that went back is asked for everything again") func wentBack() async throws {
     let rig = DeliveryRig()
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }, Self.server())
+    let downloads = rig.downloads(Self.server())
     let table = RecordTable(Self.price, direction: .down)
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
     #expect(await rig.runs { await Self.ids(engine, table) == ["a", "b"] })
@@ -217,7 +217,7 @@ import Testing
     async throws
   {
     let rig = DeliveryRig(network: .metered)
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }, Self.server())
+    let downloads = rig.downloads(Self.server())
     let tables = [
       RecordTable(Self.price, direction: .down), RecordTable(RecordTableName("big")!, direction: .down, onlyWifi: true),
     ]
@@ -234,7 +234,7 @@ import Testing
   @Test("a conflict is news for the report about it") func clashes() async throws {
     let rig = DeliveryRig()
     let table = RecordTable(Self.setting, direction: .both, onConflict: .remote)
-    let downloads = ScriptedDownloads(now: { rig.time.unixMilliseconds }) { question in
+    let downloads = rig.downloads { question in
       question.after == nil ? Self.whole(1, ["a"]) : Self.nothing(1)
     }
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
