@@ -1,16 +1,18 @@
 import Foundation
 import Testing
 
-@Suite("The examples of docs/packet.md")
+@Suite("The examples of docs/packet.md and docs/records.md")
 struct DocumentedPacketTests {
   @Test(
     "take the packet apart and print what the document says",
     arguments: [
-      ("python run", "/usr/bin/python3", "json answer"), ("sh run", "/bin/sh", "json answer of the shell"),
-      ("sh run of a sealed payload", "/bin/sh", "text answer of the sealed payload"),
+      ("packet", "python run", "/usr/bin/python3", "json answer"),
+      ("packet", "sh run", "/bin/sh", "json answer of the shell"),
+      ("packet", "sh run of a sealed payload", "/bin/sh", "text answer of the sealed payload"),
+      ("records", "python run of records", "/usr/bin/python3", "json answer of records"),
     ])
-  func runs(language: String, interpreter: String, answer: String) throws {
-    let path = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/packet.md")
+  func runs(page: String, language: String, interpreter: String, answer: String) throws {
+    let path = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/\(page).md")
     let document = try String(contentsOf: path, encoding: .utf8)
     let program = try #require(block(language, of: document))
     let process = Process()
