@@ -114,7 +114,7 @@ struct RecordAPI {
 
   /// Makes the changes in one transaction, counts them, and writes them to the log.
   private func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition, _ request: PageRequest
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, _ request: PageRequest
   ) async throws(CollectorRefusal) -> [RecordChanged] {
     let (store, counts) = (try store, api.collector.counts)
     let what = changes.count == 1 ? changes[0].id.text : "\(changes.count) records"
@@ -180,7 +180,7 @@ extension RecordAPI {
     return body
   }
 
-  private static func condition(_ request: HTTPRequest) throws(CollectorRefusal) -> RecordCondition {
+  private static func condition(_ request: HTTPRequest) throws(CollectorRefusal) -> ChangeCondition {
     switch (request.header("if-match"), request.header("if-none-match")) {
     case (nil, nil): return .always
     case (let tags?, nil): return .matches(Self.tags(tags))

@@ -14,7 +14,7 @@ struct PostgreSQLRecordChanges {
 
   /// - Returns: a result each, or the first refusal; then the transaction is to be rolled back.
   func make(
-    _ changes: [RecordChange], if condition: RecordCondition
+    _ changes: [RecordChange], if condition: ChangeCondition
   ) throws(PostgreSQLError) -> Result<[RecordChanged], RecordFailure> {
     _ = try connection.query(
       "SELECT pg_advisory_xact_lock(\(PostgreSQLRecordFunctions.lockClass), hashtext($1))", [place.namespace.text],
@@ -42,7 +42,7 @@ struct PostgreSQLRecordChanges {
   }
 
   private static func refusal(
-    _ change: RecordChange, _ known: CollectedRecord?, _ condition: RecordCondition
+    _ change: RecordChange, _ known: CollectedRecord?, _ condition: ChangeCondition
   ) -> RecordRefusal? {
     guard condition.holds(for: known) else { return .condition }
     return known == nil && change.id.isNumber && change.action != .delete ? .unknownNumber : nil

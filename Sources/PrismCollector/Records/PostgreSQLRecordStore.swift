@@ -27,7 +27,7 @@ struct PostgreSQLRecordStore: RecordStore {
   // MARK: Changing
 
   func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
   ) async throws(RecordFailure) -> [RecordChanged] {
     var attempt = 0
     while true {
@@ -49,7 +49,7 @@ struct PostgreSQLRecordStore: RecordStore {
   }
 
   private static func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition, _ connection: PostgreSQLConnection,
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, _ connection: PostgreSQLConnection,
     _ by: Deadline
   ) throws(PostgreSQLError) -> Result<[RecordChanged], RecordFailure> {
     var refusal: RecordFailure?

@@ -18,7 +18,7 @@ struct RecordChange: Sendable, Equatable {
 }
 
 /// The condition of a change (RFC 9110, section 13.1).
-enum RecordCondition: Sendable, Equatable {
+enum ChangeCondition: Sendable, Equatable {
   case always
   /// `If-Match`: the record has one of these tags; nil: there is a record.
   case matches([String]?)

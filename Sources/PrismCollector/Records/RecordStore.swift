@@ -9,7 +9,7 @@ protocol RecordStore: Sendable {
   /// Makes all changes in one transaction, or no change.
   /// - Parameter condition: of each record as it is before.
   func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
   ) async throws(RecordFailure) -> [RecordChanged]
 
   /// A record by the id that its writer or device chose, or the server's; nil: there is no such record.

@@ -20,7 +20,7 @@ struct SQLiteRecordChanges {
 
   /// - Returns: a result each, or the first refusal; then the transaction is to be rolled back.
   func make(
-    _ changes: [RecordChange], if condition: RecordCondition
+    _ changes: [RecordChange], if condition: ChangeCondition
   ) throws(SQLiteError) -> Result<[RecordChanged], RecordFailure> {
     if let refusal = try otherOwner() { return .failure(.refused(refusal, index: 0)) }
     var results: [RecordChanged] = []
@@ -54,7 +54,7 @@ struct SQLiteRecordChanges {
   }
 
   private func make(
-    _ change: RecordChange, _ condition: RecordCondition
+    _ change: RecordChange, _ condition: ChangeCondition
   ) throws(SQLiteError) -> Result<RecordChanged, RecordRefusal> {
     let known = try find(change.id)
     guard condition.holds(for: known) else { return .failure(.condition) }

@@ -32,7 +32,7 @@ import Testing
   @Test("a condition that does not hold changes nothing", arguments: RecordRig.kinds)
   func conditions(kind: StoreRig.Kind) async throws {
     let rig = try await RecordRig(kind)
-    func refuses(_ condition: RecordCondition, _ change: RecordChange) async {
+    func refuses(_ condition: ChangeCondition, _ change: RecordChange) async {
       await #expect(throws: RecordFailure.refused(.condition, index: 0)) { try await rig.change(change, if: condition) }
     }
     await refuses(.matches(nil), RecordRig.put("a", 1))

@@ -34,7 +34,7 @@ struct RecordRig {
 
   @discardableResult
   func change(
-    _ changes: RecordChange..., fleet: Bool = false, if condition: RecordCondition = .always
+    _ changes: RecordChange..., fleet: Bool = false, if condition: ChangeCondition = .always
   ) async throws -> [RecordChanged] {
     try await records.change(changes, of: fleet ? ofFleet : ofDevice, if: condition)
   }

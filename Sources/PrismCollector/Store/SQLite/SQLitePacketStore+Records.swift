@@ -3,7 +3,7 @@ import PrismSQLite
 
 extension SQLitePacketStore: RecordStore {
   func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition
   ) async throws(RecordFailure) -> [RecordChanged] {
     let result: Result<[RecordChanged], RecordFailure>
     do throws(StoreFailure) {
@@ -16,7 +16,7 @@ extension SQLitePacketStore: RecordStore {
   }
 
   private static func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: RecordCondition, in connection: SQLiteConnection,
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, in connection: SQLiteConnection,
     now: Int64
   ) throws(SQLiteError) -> Result<[RecordChanged], RecordFailure> {
     try connection.execute("BEGIN IMMEDIATE")
