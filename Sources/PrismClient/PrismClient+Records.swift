@@ -10,7 +10,7 @@ extension PrismClient {
   @discardableResult
   public func put(
     _ fields: JSONValue, as id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
-    if condition: RecordCondition? = nil
+    if condition: VersionCondition? = nil
   ) throws(ClientError) -> Int {
     let answer = try ask(.put, namespace, table, members(id, condition) + [.init("fields", fields)])
     return answer["version"]?.int ?? 0
@@ -21,7 +21,7 @@ extension PrismClient {
   @discardableResult
   public func patch(
     _ fields: JSONValue, of id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
-    if condition: RecordCondition? = nil
+    if condition: VersionCondition? = nil
   ) throws(ClientError) -> Int {
     let answer = try ask(.patch, namespace, table, members(id, condition) + [.init("fields", fields)])
     return answer["version"]?.int ?? 0
@@ -30,12 +30,12 @@ extension PrismClient {
   /// Deletes a record, here and at the server. An absent one is no fault. - Throws: also `refused`.
   public func delete(
     _ id: RecordID, in table: RecordTableName, of namespace: NamespaceName = .prism,
-    if condition: RecordCondition? = nil
+    if condition: VersionCondition? = nil
   ) throws(ClientError) {
     _ = try ask(.delete, namespace, table, members(id, condition))
   }
 
-  private func members(_ id: RecordID, _ condition: RecordCondition?) -> [JSONValue.Member] {
+  private func members(_ id: RecordID, _ condition: VersionCondition?) -> [JSONValue.Member] {
     [.init("id", .string(id.text))] + (condition.map { [.init("ifVersion", $0.json)] } ?? [])
   }
 

@@ -75,9 +75,9 @@ struct RecordQuestion {
     return id
   }
 
-  private func condition() throws(Refusal) -> RecordCondition? {
+  private func condition() throws(Refusal) -> VersionCondition? {
     guard let value = value("ifVersion") else { return nil }
-    guard let condition = RecordCondition(value) else {
+    guard let condition = VersionCondition(value) else {
       throw fault("ifVersion", "must be a version, 0 for an absent record, or \"*\" for any version")
     }
     return condition

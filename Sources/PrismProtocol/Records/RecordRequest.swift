@@ -29,7 +29,7 @@ public struct RecordRequest: Sendable {
   /// The request itself.
   public var action: Action
   /// Of a change: it is refused with `version_mismatch` unless this holds. nil: no condition.
-  public var condition: RecordCondition?
+  public var condition: VersionCondition?
   /// Bytes of the request line.
   public var bytes: Int
 
@@ -42,7 +42,7 @@ public struct RecordRequest: Sendable {
   }
 
   public init(
-    namespace: NamespaceName, table: RecordTable, action: Action, condition: RecordCondition? = nil, bytes: Int
+    namespace: NamespaceName, table: RecordTable, action: Action, condition: VersionCondition? = nil, bytes: Int
   ) {
     (self.namespace, self.table, self.action) = (namespace, table, action)
     (self.condition, self.bytes) = (condition, bytes)

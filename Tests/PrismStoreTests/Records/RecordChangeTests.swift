@@ -150,8 +150,8 @@ import Testing
       (.present, .patch(RecordID("b")!, ["n": 2]), false), (.version(1), .delete(RecordID("a")!), true),
       (.version(2), .delete(RecordID("a")!), false), (.version(2), .delete(RecordID("b")!), true),
       (.version(1), .put(RecordID("b")!, ["n": 2]), false),
-    ] as [(RecordCondition, RecordRequest.Action, Bool)])
-  func conditions(condition: RecordCondition, action: RecordRequest.Action, isMade: Bool) async throws {
+    ] as [(VersionCondition, RecordRequest.Action, Bool)])
+  func conditions(condition: VersionCondition, action: RecordRequest.Action, isMade: Bool) async throws {
     let rig = try await RecordRig()
     _ = await rig.put(Self.part, "a", ["n": 1])
     let before = await rig.ledger(Self.part)

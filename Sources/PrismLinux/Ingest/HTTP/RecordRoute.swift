@@ -89,14 +89,14 @@ struct RecordRoute {
       guard text == "*", head.ifMatch == nil, verb != .delete else {
         throw HTTPHead.Fault(400, "If-None-Match takes * with PUT and PATCH: the record must be new")
       }
-      members.append(.init("ifVersion", RecordCondition.absent.json))
+      members.append(.init("ifVersion", VersionCondition.absent.json))
     } else {
       // Another program's ETag matches nothing.
       if case .version(let version)? = Self.condition(text) { known = version }
     }
   }
 
-  private static func condition(_ text: String) -> RecordCondition? {
+  private static func condition(_ text: String) -> VersionCondition? {
     if text == "*" { return .present }
     let tag = text.hasPrefix("W/") ? text.dropFirst(2) : text[...]
     guard tag.count > 2, tag.first == "\"", tag.last == "\"", let version = Int64(tag.dropFirst().dropLast()),

@@ -1,5 +1,5 @@
 /// The condition that a program sets on a change of a record; if it does not hold, nothing is changed.
-public enum RecordCondition: Sendable, Equatable, CustomStringConvertible {
+public enum VersionCondition: Sendable, Equatable, CustomStringConvertible {
   /// The record has this version.
   case version(Int64)
   /// There is no such record.
