@@ -76,10 +76,10 @@ struct Maintenance {
 
   /// Once a run.
   private func forgetOwnerlessIDs(_ transaction: StoreTransaction) throws(SQLiteError) {
-    guard memory.state.hasOwnerlessIDs, !memory.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty else {
+    guard memory.state.hasOwnerlessIDs, !memory.salvage.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty else {
       return
     }
-    memory.hasLookedForOwnerlessIDs = true
+    memory.salvage.hasLookedForOwnerlessIDs = true
     try transaction.forgetOwnerlessIDs()
   }
 

@@ -12,6 +12,8 @@ struct SalvageWork {
   fileprivate var delivered: [QueueID: IDRuns]?
   /// Rows that were not found, since the last time that no file was left to be read.
   var lostRows = 0
+  /// `client_ids` was searched for ids of unknown users in this run.
+  var hasLookedForOwnerlessIDs = false
 
   /// Forgets what was read: the files may be others now.
   mutating func forgetFiles() { (source, delivered) = (nil, nil) }

@@ -12,8 +12,6 @@ final class StoreMemory {
   var enrichments = EnrichmentCache()
   var salvage = SalvageWork()
   var clock: StoreClock
-  /// `client_ids` was searched for ids of unknown users in this run.
-  var hasLookedForOwnerlessIDs = false
   /// A body together with its context, while it is being bound; kept so that it is allocated once.
   var scratch: [UInt8] = []
   /// Gets the changes of each commit that changed records, whichever side made them.
