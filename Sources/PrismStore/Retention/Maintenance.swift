@@ -76,7 +76,8 @@ struct Maintenance {
 
   /// Once a run.
   private func forgetOwnerlessIDs(_ transaction: StoreTransaction) throws(SQLiteError) {
-    guard memory.state.hasOwnerlessIDs, !memory.salvage.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty else {
+    guard memory.state.hasOwnerlessIDs, !memory.salvage.hasLookedForOwnerlessIDs, memory.state.salvage.files.isEmpty
+    else {
       return
     }
     memory.salvage.hasLookedForOwnerlessIDs = true
