@@ -36,22 +36,18 @@ public struct DictionaryQuestion: Sendable, Equatable {
   /// - Parameter namespace: the parameter of the address.
   /// - Parameter value: the only value of the header with this name, which is in lower case.
   /// - Throws: for the first header that is missing or wrong; `namespace` for the parameter.
-  public init(namespace: String?, _ value: (String) -> String?) throws(PacketHeaderFault) {
-    func read<Value>(_ name: String, _ parse: (String) -> Value?) throws(PacketHeaderFault) -> Value {
-      guard let text = value(name) else { throw PacketHeaderFault(name: name, isMissing: true) }
-      guard let value = parse(text) else { throw PacketHeaderFault(name: name, isMissing: false) }
-      return value
-    }
+  public init(namespace: String?, _ value: @escaping (String) -> String?) throws(PacketHeaderFault) {
+    let reader = FieldReader { name in value(name).map { [$0] } ?? [] }
     guard let namespace = namespace.flatMap({ NamespaceName($0) }) else {
       throw PacketHeaderFault(name: "namespace", isMissing: false)
     }
-    _ = try read("prism-version") { $0 == PacketHeaders.version ? $0 : nil }
+    _ = try reader.required("prism-version") { $0 == PacketHeaders.version ? $0 : nil }
     self.init(
-      deviceID: try read("prism-device-id", FieldReader.deviceID),
+      deviceID: try reader.required("prism-device-id", FieldReader.deviceID),
       namespace: namespace,
-      id: try read("prism-packet-id") { PacketID($0) },
-      cipher: try read("prism-cipher") { Cipher(rawValue: $0) },
-      keyID: try read("prism-key-id") { $0.isEmpty ? nil : $0 })
+      id: try reader.required("prism-packet-id") { PacketID($0) },
+      cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
+      keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 })
   }
 
   /// Binds the answer to this question: as the context of a packet, of the kind `dictionary` and without what a question
