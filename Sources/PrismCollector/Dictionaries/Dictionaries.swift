@@ -30,6 +30,9 @@ final class Dictionaries: Sendable {
   }
 
   private struct State {
+    var known = KnownNamespaces()
+    /// The store was asked for the namespaces that have dictionaries.
+    var isRead = false
     var served: [NamespaceName: Served] = [:]
     var open: [Place: CompressionDictionary] = [:]
   }
@@ -51,6 +54,7 @@ final class Dictionaries: Sendable {
   func dictionary(_ id: UInt32, of namespace: NamespaceName) async throws(CollectorRefusal) -> CompressionDictionary? {
     let place = Place(namespace: namespace, id: id)
     if let open = state.withLock({ $0.open[place] }) { return open }
+    guard try await isKnown(namespace) else { return nil }
     do throws(StoreFailure) {
       guard let found = try await store.find(id, of: namespace) else { return nil }
       state.withLock { state in
@@ -65,6 +69,7 @@ final class Dictionaries: Sendable {
   func offer(_ block: MetaBlock, _ delivery: Delivery, derivesKeys: Bool) {
     state.withLock { state in
       let namespace = delivery.context.namespace
+      if state.known.addProven(namespace) { Self.serve(namespace, &state) }
       guard state.served[namespace]?.samples.isFull == false else { return }
       state.served[namespace]?.samples.add(
         block, from: delivery.context.deviceID, devicesMin: derivesKeys ? Self.devicesMin : 1)
@@ -78,19 +83,40 @@ final class Dictionaries: Sendable {
 
   // MARK: Questions
 
-  /// The newest dictionary, and from now on the namespace is looked after.
+  /// The newest dictionary, and from now on the namespace is looked after. One of which no packet came is looked after
+  /// with its first packet: a question proves nothing.
   /// - Returns: nil: there is no dictionary yet.
   /// - Throws: 429 for a namespace past the most that are looked after, 503 if the store does not answer.
   func newest(of namespace: NamespaceName) async throws(CollectorRefusal) -> CompressionDictionary? {
-    let isServed = state.withLock { state in
-      if state.served[namespace] == nil, state.served.count < Self.namespacesMax { state.served[namespace] = Served() }
-      return state.served[namespace] != nil
+    guard try await isKnown(namespace) else {
+      state.withLock { $0.known.addAsked(namespace) }
+      return nil
     }
-    guard isServed else {
+    guard state.withLock({ Self.serve(namespace, &$0) }) else {
       throw CollectorRefusal(
         429, "dictionaries are made for \(Self.namespacesMax) namespaces at most", retryAfterSeconds: 24 * 3600)
     }
     do throws(StoreFailure) { return try await refresh(namespace)?.dictionary } catch { throw Self.unavailable }
+  }
+
+  /// - Returns: false: as many as can be are looked after, and the namespace is not among them.
+  @discardableResult private static func serve(_ namespace: NamespaceName, _ state: inout State) -> Bool {
+    if state.served[namespace] == nil, state.served.count < namespacesMax { state.served[namespace] = Served() }
+    return state.served[namespace] != nil
+  }
+
+  /// Whether a packet of the namespace was proved by its key, to this process or to one that kept a dictionary.
+  private func isKnown(_ namespace: NamespaceName) async throws(CollectorRefusal) -> Bool {
+    if let isProven = state.withLock({ $0.isRead ? $0.known.isProven(namespace) : nil }) { return isProven }
+    let kept: [NamespaceName]
+    do throws(StoreFailure) { kept = try await store.namespaces(countMax: KnownNamespaces.provenMax) } catch {
+      throw Self.unavailable
+    }
+    return state.withLock { state in
+      for namespace in kept { state.known.addProven(namespace) }
+      state.isRead = true
+      return state.known.isProven(namespace)
+    }
   }
 
   private static let unavailable = CollectorRefusal(

@@ -9,6 +9,9 @@ protocol DictionaryStore: Sendable {
   /// nil: it is not kept, or not any more.
   func find(_ id: UInt32, of namespace: NamespaceName) async throws(StoreFailure) -> CompressionDictionary?
 
+  /// Those with a dictionary, `countMax` at most, the newest first.
+  func namespaces(countMax: Int) async throws(StoreFailure) -> [NamespaceName]
+
   /// At rest when it returns. Past `KeptDictionary.countMax` of a namespace the oldest are dropped.
   func keep(_ dictionary: KeptDictionary, of namespace: NamespaceName) async throws(StoreFailure)
 }

@@ -26,6 +26,14 @@ actor PostgreSQLDictionaryStore: DictionaryStore {
     try first("namespace = $1 AND id = $2", [namespace.text, String(id)])?.dictionary
   }
 
+  func namespaces(countMax: Int) throws(StoreFailure) -> [NamespaceName] {
+    try perform { (connection, by) throws(PostgreSQLError) in
+      let rows = try connection.query(
+        "SELECT namespace FROM dictionaries GROUP BY 1 ORDER BY max(made_time) DESC LIMIT \(countMax)", [], by: by)
+      return (0..<rows.count).compactMap { NamespaceName(rows.text($0, 0)) }
+    }
+  }
+
   func keep(_ kept: KeptDictionary, of namespace: NamespaceName) throws(StoreFailure) {
     try perform { (connection, by) throws(PostgreSQLError) in
       _ = try connection.query(

@@ -16,6 +16,10 @@ actor SQLiteDictionaryStore: DictionaryStore {
     case content
   }
 
+  private enum Name: String, SQLiteColumn {
+    case namespace
+  }
+
   private let executor = DispatchQueueExecutor(label: "prism.collector.dictionaries")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let connection: SQLiteConnection
@@ -45,6 +49,17 @@ actor SQLiteDictionaryStore: DictionaryStore {
       select.bind(":namespace", namespace.text)
       select.bind(":id", Int64(id))
       return try first(select)?.dictionary
+    }
+  }
+
+  func namespaces(countMax: Int) throws(StoreFailure) -> [NamespaceName] {
+    try perform { () throws(SQLiteError) in
+      let select = try connection.prepare(
+        "SELECT namespace FROM dictionaries GROUP BY 1 ORDER BY max(made_time) DESC LIMIT :countMax")
+      select.bind(":countMax", Int64(countMax))
+      var names: [NamespaceName] = []
+      try select.forEachRow(of: Name.self) { row in NamespaceName(row.text(.namespace)).map { names.append($0) } }
+      return names
     }
   }
 

@@ -28,7 +28,7 @@ struct DictionariesTests {
     return try MetaBlock(parsing: Array(lines.joined(separator: "\n").utf8), rowsMax: count)
   }
 
-  private static func delivery(_ device: String) throws -> Delivery {
+  private static func delivery(_ device: String, _ namespace: NamespaceName = namespace) throws -> Delivery {
     var context = CollectorTests.context(.meta, device: device)
     context.namespace = namespace
     return try Delivery(try CollectorTests.request(context, metas: ["{}"]), kind: .meta, now: nil)
@@ -112,12 +112,40 @@ struct DictionariesTests {
 
   @Test("a namespace past the most that are looked after is refused") func namespaces() async throws {
     let dictionaries = try dictionaries()
-    for number in 0..<Dictionaries.namespacesMax {
-      #expect(try await dictionaries.newest(of: NamespaceName("n\(number)")!) == nil)
+    let names = (0..<Dictionaries.namespacesMax).map { NamespaceName("n\($0)")! }
+    for name in names + [Self.namespace] {
+      dictionaries.offer(try Self.block(1), try Self.delivery("d", name), derivesKeys: false)
     }
+    for name in names { #expect(try await dictionaries.newest(of: name) == nil) }
     let refusal = await #expect(throws: CollectorRefusal.self) { try await dictionaries.newest(of: Self.namespace) }
     #expect(refusal?.status == 429)
     #expect(try await dictionaries.newest(of: NamespaceName("n0")!) == nil)
+  }
+
+  @Test("a namespace of which no packet came takes nobody's place, however often it is asked for") func questions()
+    async throws
+  {
+    let dictionaries = try dictionaries()
+    #expect(try await dictionaries.newest(of: Self.namespace) == nil)
+    for number in 0..<40 { #expect(try await dictionaries.newest(of: NamespaceName("n\(number)")!) == nil) }
+    try Self.offer(60, devices: 1, derived: false, to: dictionaries)
+    await dictionaries.maintain()
+    #expect(dictionaries.announced(of: Self.namespace) != nil, "it was asked for before its first packet")
+    for number in 0..<1000 { _ = try await dictionaries.newest(of: NamespaceName("m\(number)")!) }
+    #expect(try await dictionaries.newest(of: Self.namespace) != nil)
+  }
+
+  @Test("the namespaces that are known are bounded") func knownNamespaces() {
+    var known = KnownNamespaces()
+    let names = (0..<5000).map { NamespaceName("n\($0)")! }
+    for name in names { known.addAsked(name) }
+    let asked = names.filter { name in
+      var one = known
+      return one.addProven(name)
+    }
+    #expect(asked.count == KnownNamespaces.askedMax && asked.contains(names[4999]))
+    for name in names { known.addProven(name) }
+    #expect(names.count { known.isProven($0) } == KnownNamespaces.provenMax)
   }
 
   enum Kind: String, CaseIterable { case sqlite, postgresql }
@@ -149,5 +177,9 @@ struct DictionariesTests {
     #expect(try await stores[1].find(ids[1], of: Self.namespace) == nil)
     #expect(try await stores[1].find(ids[2], of: Self.namespace)?.id == ids[2])
     #expect(try await stores[1].find(ids[2], of: .prism) == nil)
+    let last = try #require(try await stores[1].newest(of: Self.namespace))
+    try await stores[0].keep(KeptDictionary(dictionary: last.dictionary, madeTime: 5000), of: .prism)
+    #expect(try await stores[1].namespaces(countMax: 2) == [.prism, Self.namespace])
+    #expect(try await stores[1].namespaces(countMax: 1) == [.prism])
   }
 }
