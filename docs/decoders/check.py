@@ -43,6 +43,23 @@ def in_c(program, vector, folder):
     return lines[:split], lines[split + 1:-1]
 
 
+def dictionary_in_python(vector):
+    key, body = bytes.fromhex(vector["key"]), bytes.fromhex(vector["body"])
+    try:
+        return prism_packet.open_dictionary(vector["headers"], vector["namespace"], vector["answer"], body, key).hex()
+    except prism_keys.Refused as why:
+        return str(why)
+
+
+def dictionary_in_c(program, vector, folder):
+    (folder / "body").write_bytes(bytes.fromhex(vector["body"]))
+    bound = prism_keys.context({**vector["headers"], **vector["answer"], "Prism-Namespace": vector["namespace"]})
+    mac = vector["answer"].get("Prism-Mac", "")
+    arguments = [program, "dictionary", vector["key"], vector["headers"]["Prism-Cipher"], bound.hex(), mac, folder / "body"]
+    ran = subprocess.run(arguments, capture_output=True, check=False)
+    return (ran.stdout or ran.stderr).decode().strip()
+
+
 def run(folder):
     programs = {}
     for source in ("open_packet", "keys"):
@@ -79,6 +96,12 @@ def run(folder):
         expect("Python, sealed payload", prism_keys.unseal(sealed, secret, *report).hex(), vector["payload"])
         (folder / "sealed").write_bytes(sealed)
         expect("C, sealed payload", keys("unseal", vector["privateKey"], *report, folder / "sealed"), vector["payload"])
+
+
+    for vector in vectors("dictionaries"):
+        wanted = vector["why"] or vector["dictionary"]
+        expect(f"Python, {vector['name']}", dictionary_in_python(vector), wanted)
+        expect(f"C, {vector['name']}", dictionary_in_c(programs["keys"], vector, folder), wanted)
 
 
 if len(sys.argv) > 1:

@@ -66,6 +66,25 @@ static bytes decrypt_gcm(const EVP_CIPHER *cipher, bytes key, unsigned char *non
   EVP_CIPHER_CTX_free(c);
   return out;
 }
+static bytes decrypt(const char *name, bytes key, bytes block, bytes associated) {
+  const EVP_CIPHER *cipher = EVP_get_cipherbyname(name);
+  size_t nonce = EVP_CIPHER_get_iv_length(cipher);
+  int n = 0, rest = 0;
+  if (block.size < nonce) refuse("decryptionFailed");
+  bytes sealed = {block.at + nonce, block.size - nonce};
+  if (nonce == 12) return decrypt_gcm(cipher, key, block.at, sealed, associated);
+  EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new(); /* aes-128-cbc: check_mac comes before */
+  bytes out = take(sealed.size);
+  EVP_DecryptInit_ex(c, cipher, NULL, key.at, block.at);
+  EVP_DecryptUpdate(c, out.at, &n, sealed.at, sealed.size);
+  if (EVP_DecryptFinal_ex(c, out.at + n, &rest) <= 0) refuse("decryptionFailed");
+  out.size = n + rest;
+  return out;
+}
+static void check_mac(const char *cipher, bytes key, bytes context, bytes body, const char *hex) {
+  bytes mac = unhex(hex), code = hmac(hkdf(key, of(""), of("prism1 mac"), 32), join(context, body));
+  if (strstr(cipher, "cbc") && (mac.size != 32 || CRYPTO_memcmp(mac.at, code.at, 32))) refuse("macMismatch");
+}
 static bytes end_text(bytes text) { /* a library may have written behind what it says to have written */
   text.at[text.size] = 0;
   return text;

@@ -1,8 +1,9 @@
-/* Receipts, keys of devices and sealed payloads as docs/packet.md describes them: a reference in C.
+/* Receipts, keys of devices, sealed payloads and dictionaries as docs/packet.md describes them: a reference in C.
  *
  * usage: keys receipt KEY-HEX CONTEXT-HEX ANSWER-HEX                 prints the code of the receipt
  *        keys device-key MASTER-HEX KEY-ID DEVICE-ID CIPHER          prints the device's key
  *        keys unseal PRIVATE-KEY-HEX DEVICE-ID NAMESPACE REPORT-ID FILE   prints the payload in hex
+ *        keys dictionary KEY-HEX CIPHER CONTEXT-HEX MAC-HEX FILE     prints the dictionary in hex; MAC-HEX may be empty
  * cc keys.c -lcrypto -lz */
 #include "common.h"
 
@@ -36,6 +37,10 @@ int main(int argc, char **argv) {
     print_hex(hkdf(unhex(argv[2]), of(argv[3]), info, strcmp(argv[5], "aes-256-gcm") ? 16 : 32));
   } else if (argc == 7 && !strcmp(argv[1], "unseal")) {
     print_hex(unseal(unhex(argv[2]), argv[3], argv[4], argv[5], file(argv[6])));
+  } else if (argc == 7 && !strcmp(argv[1], "dictionary")) {
+    bytes key = unhex(argv[2]), bound = unhex(argv[4]), body = file(argv[6]);
+    check_mac(argv[3], key, bound, body, argv[5]);
+    print_hex(gunzip(decrypt(argv[3], key, body, join(bound, of("0")))));
   } else {
     refuse("usage: see the head of keys.c");
   }

@@ -24,21 +24,6 @@ static bytes context(int is_payload) {
     all = join(join(all, of(names[n] ? header(names[n]) : is_payload ? "payload" : "meta")), of("\n"));
   return all;
 }
-static bytes decrypt(bytes block, bytes associated) {
-  const EVP_CIPHER *cipher = EVP_get_cipherbyname(header("Prism-Cipher"));
-  size_t nonce = EVP_CIPHER_get_iv_length(cipher);
-  int n = 0, rest = 0;
-  if (block.size < nonce) refuse("decryptionFailed");
-  bytes sealed = {block.at + nonce, block.size - nonce};
-  if (nonce == 12) return decrypt_gcm(cipher, key, block.at, sealed, associated);
-  EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new(); /* aes-128-cbc: Prism-Mac was checked before */
-  bytes out = take(sealed.size);
-  EVP_DecryptInit_ex(c, cipher, NULL, key.at, block.at);
-  EVP_DecryptUpdate(c, out.at, &n, sealed.at, sealed.size);
-  if (EVP_DecryptFinal_ex(c, out.at + n, &rest) <= 0) refuse("decryptionFailed");
-  out.size = n + rest;
-  return out;
-}
 static bytes unpack(bytes in) {
   if (!strcmp(header("Prism-Encoding"), "none")) return in;
   if (!strcmp(value, "gzip")) return gunzip(in);
@@ -82,16 +67,14 @@ int main(int argc, char **argv) {
   bytes blocks[256] = {file(argv[3])}, body = blocks[0];
   headers = (char *)file(argv[2]).at, key = unhex(argv[1]), dictionary = file(argv[4]);
   int is_payload = strstr(header("Content-Type"), "payload") != NULL;
-  bytes bound = context(is_payload), mac = unhex(header("Prism-Mac"));
-  if (strstr(header("Prism-Cipher"), "cbc")) {
-    bytes code = hmac(hkdf(key, of(""), of("prism1 mac"), 32), join(bound, body));
-    if (mac.size != 32 || CRYPTO_memcmp(mac.at, code.at, 32)) refuse("macMismatch");
-  }
+  bytes bound = context(is_payload);
+  char *cipher = strdup(header("Prism-Cipher"));
+  check_mac(cipher, key, bound, body, header("Prism-Mac"));
   unsigned count = is_payload ? split(body, blocks) : 0;
   for (unsigned n = 0; n <= count; n++) {
     char index[12] = {0};
     sprintf(index, "%u", n);
-    blocks[n] = unpack(decrypt(blocks[n], join(bound, of(index))));
+    blocks[n] = unpack(decrypt(cipher, key, blocks[n], join(bound, of(index))));
   }
   int rows = count_rows(blocks[0]);
   if (rows != atoi(header("Prism-Item-Count")) || (is_payload && rows != (int)count)) refuse("countMismatch");

@@ -58,11 +58,24 @@ def rows_of(text):
     return rows
 
 
-def open_packet(headers, body, key, dictionary=None, size_max=64 << 20):
-    cipher, bound = headers["Prism-Cipher"], context(headers)
-    if cipher == "aes-128-cbc":
+def check_mac(headers, bound, body, key):
+    if headers["Prism-Cipher"] == "aes-128-cbc":
         code = hmac.new(hkdf(key, b"prism1 mac"), bound + body, "sha256").hexdigest()
         check(hmac.compare_digest(code, headers.get("Prism-Mac", "")), "macMismatch")
+
+
+def open_dictionary(question, namespace, answer, body, key):
+    """The dictionary in the answer to GET /prism/dictionary; question and answer are headers."""
+    headers = {**question, **answer, "Prism-Namespace": namespace, "Prism-Encoding": "gzip"}
+    bound = context(headers)
+    check_mac(headers, bound, body, key)
+    packed = decrypt(body, key, headers["Prism-Cipher"], bound + b"0")
+    return unpack(packed, {"Prism-Encoding": "gzip"}, None, 112_640)
+
+
+def open_packet(headers, body, key, dictionary=None, size_max=64 << 20):
+    cipher, bound = headers["Prism-Cipher"], context(headers)
+    check_mac(headers, bound, body, key)
     blocks = [body]
     if headers["Content-Type"].endswith("payload"):
         check(len(body) >= 3 and len(body) >= 3 + 4 * body[2], "shortHeader")

@@ -242,8 +242,36 @@ def sealed():
     return result
 
 
+def dictionaries():
+    """Answers to GET /prism/dictionary: `headers` are the question's, `answer` those of the answer."""
+    result, words = [], dictionary()
+    for cipher in KEY_BYTES:
+        for why in (None, "another Prism-Packet-Id", "another namespace", "another device"):
+            asked = {"Content-Type": "application/vnd.prism.dictionary", "Prism-Device-Id": DEVICE,
+                     "Prism-Namespace": "shop", "Prism-Packet-Id": "01932e6a-7c00-7abc-8def-0123456789ab"}
+            key, bound, answer = rng.randbytes(KEY_BYTES[cipher]), context(asked), {}
+            body = block(gzip.compress(words.as_bytes(), mtime=0), key, cipher, bound + b"0")
+            answer = {"Content-Type": asked.pop("Content-Type"), "Prism-Dictionary": str(words.dict_id())}
+            if cipher == "aes-128-cbc":
+                answer["Prism-Mac"] = hmac.new(hkdf(key, b"prism1 mac"), bound + body, "sha256").hexdigest()
+            if why == "another Prism-Packet-Id":
+                asked["Prism-Packet-Id"] = "01932e6a-7c00-7abc-8def-0123456789aa"
+            if why == "another device":
+                asked["Prism-Device-Id"] = "another"
+            asked.pop("Prism-Namespace")
+            refusal = "macMismatch" if cipher == "aes-128-cbc" else "decryptionFailed"
+            result.append({
+                "name": f"{why or 'a dictionary'}, {cipher}", "key": key.hex(),
+                "namespace": "shoq" if why == "another namespace" else "shop",
+                "headers": {"Prism-Version": "2", **asked, "Prism-Cipher": cipher, "Prism-Key-Id": "main"},
+                "answer": answer, "body": body.hex(), "why": refusal if why else "",
+                "dictionary": "" if why else words.as_bytes().hex()})
+    return result
+
+
 folder = pathlib.Path(__file__).parent
 for name, vectors in (("packets", taken()), ("packets-refused", refused()), ("receipts", receipts()),
-                      ("device-keys", device_keys()), ("sealed-payloads", sealed())):
+                      ("device-keys", device_keys()), ("sealed-payloads", sealed()),
+                      ("dictionaries", dictionaries())):
     (folder / f"{name}.json").write_text(json.dumps(vectors, indent=1, ensure_ascii=False) + "\n")
     print(f"{name}.json: {len(vectors)}")

@@ -31,6 +31,28 @@ struct V2VectorTests {
     return .object(members.sorted { $0.key < $1.key })
   }
 
+  @Test("the answer to a question gives a dictionary, and no dictionary to another one") func dictionaries() throws {
+    let vectors = try V2Vectors.load("dictionaries")
+    try #require(vectors.count == 12)
+    for vector in vectors {
+      let (name, fields) = (vector["name"]?.string ?? "", V2Vectors.fields(vector))
+      let question = try DictionaryQuestion(namespace: vector["namespace"]?.string) { fields[$0] }
+      let answer = DictionaryAnswer(
+        body: try V2Vectors.bytes(vector, "body"), mac: vector["answer"]?["Prism-Mac"]?.string)
+      let key = Secret(try V2Vectors.bytes(vector, "key"))
+      if let why = vector["why"]?.string, !why.isEmpty {
+        #expect("\(name)") {
+          try answer.dictionary(for: question, key: key)
+        } throws: {
+          ($0 as? PacketError)?.rawValue == why
+        }
+      } else {
+        let dictionary = try answer.dictionary(for: question, key: key)
+        #expect(Hex.encode(dictionary.bytes) == vector["dictionary"]?.string, "\(name)")
+      }
+    }
+  }
+
   @Test("a packet that was changed, or is not a packet, is refused for its reason")
   func refused() throws {
     let vectors = try V2Vectors.load("packets-refused")
