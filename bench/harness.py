@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 TICKS = os.sysconf("SC_CLK_TCK")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -123,9 +124,14 @@ class Link:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def stop(self):
+        """Ends the line. - Returns: the bytes that came to it from the near side, those that it lost among them."""
         self.line.terminate()
-        self.line.wait()
+        return json.loads(self.line.communicate()[1])["ab"]["bytes"]
+
+    def __exit__(self, *_):
+        if self.line.poll() is None:
+            self.stop()
         for name in self.names:
             subprocess.run(["ip", "netns", "delete", name], check=True)
 
@@ -285,6 +291,12 @@ class Collector:
     @property
     def cost(self):
         return Cost(self.process.pid)
+
+    def metric(self, name):
+        """The value of a metric, with its labels as they are written; 0: it is not there."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as answer:
+            lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[:1] != "#")
+        return float(lines.get(name, 0))
 
     def __enter__(self):
         return self

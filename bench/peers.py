@@ -3,12 +3,11 @@
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 
-from harness import ROOT, TOOLS, Cost, Sink, free_port, wait_until
+from harness import ROOT, TOOLS, Cost, Link, Sink, free_port, wait_until
 
 DEBIAN = ROOT / ".build" / "bench" / "peers" / "usr"
 LIBRARIES = [DEBIAN / "lib/x86_64-linux-gnu", DEBIAN / "lib/syslog-ng", DEBIAN / "../lib/x86_64-linux-gnu"]
@@ -21,7 +20,9 @@ PROMISES = {
 
 
 class Peer:
-    def __init__(self, name, port):
+    def __init__(self, name, port, link=None):
+        self.target = Link.FAR_ADDRESS if link else "127.0.0.1"
+        self.near = link.near if link else ()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-peer-"))
         self.input = free_port()
         configuration = self.folder / "conf"
@@ -36,14 +37,14 @@ class Peer:
                        "-i", self.folder / "pid"]
         with open(self.folder / "log", "wb") as log:
             self.process = subprocess.Popen(
-                command, stderr=log, stdout=log, env=os.environ | {"LD_LIBRARY_PATH": ":".join(map(str, LIBRARIES))})
+                [*self.near, *command], stderr=log, stdout=log, env=os.environ | {"LD_LIBRARY_PATH": ":".join(map(str, LIBRARIES))})
         wait_until(self._listens, name)
 
     def _syslog_ng(self, port):
         return f"""@version: 3.38
 options {{ stats-freq(0); flush-lines(1000); }};
 source in {{ network(ip("127.0.0.1") port({self.input}) transport(tcp) flags(no-parse) log-iw-size(100000) log-fetch-limit(1000)); }};
-destination out {{ network("127.0.0.1" port({port}) transport(tcp) template("$MSG\\n") time-reopen(1)
+destination out {{ network("{self.target}" port({port}) transport(tcp) template("$MSG\\n") time-reopen(1)
   disk-buffer(reliable(yes) disk-buf-size(4294967296) mem-buf-size(67108864) dir("{self.folder}"))); }};
 log {{ source(in); destination(out); flags(flow-control); }};
 """
@@ -55,7 +56,7 @@ template(name="raw" type="string" string="%rawmsg%\\n")
 input(type="imptcp" address="127.0.0.1" port="{self.input}" ruleset="out")
 ruleset(name="out" queue.type="Disk" queue.filename="queue" queue.maxdiskspace="4g" queue.dequeuebatchsize="1000"
   queue.syncqueuefiles="{'on' if synced else 'off'}" queue.checkpointinterval="1000" queue.timeoutshutdown="1000") {{
-  action(type="omfwd" target="127.0.0.1" port="{port}" protocol="tcp" template="raw" action.resumeretrycount="-1"
+  action(type="omfwd" target="{self.target}" port="{port}" protocol="tcp" template="raw" action.resumeretrycount="-1"
     action.resumeinterval="1")
 }}
 """
@@ -63,8 +64,8 @@ ruleset(name="out" queue.type="Disk" queue.filename="queue" queue.maxdiskspace="
     def _listens(self):
         if self.process.poll() is not None:
             raise RuntimeError(f"the peer ended at once: {(self.folder / 'log').read_text()}")
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.input)) == 0
+        listeners = pathlib.Path(f"/proc/{self.process.pid}/net/tcp").read_text()
+        return f":{self.input:04X} 00000000:0000 0A" in listeners
 
     def remove(self):
         self.process.kill()
@@ -74,12 +75,23 @@ ruleset(name="out" queue.type="Disk" queue.filename="queue" queue.maxdiskspace="
 
 def end_to_end(name, events):
     """In over TCP, through its disk buffer, out over TCP, uncompressed."""
-    sink = Sink(expect=events, lines=True)
-    peer = Peer(name, sink.port)
+    return _moved(name, events)
+
+
+def over_link(name, events, round_trip_milliseconds, loss_percent=0, rate_mbit=0):
+    """S9: the same over a line with delay and loss."""
+    with Link(round_trip_milliseconds, loss_percent, rate_mbit) as link:
+        figures = _moved(name, events, link)
+        return figures | {"payloadShare": figures["wireBytesPerEvent"] * events / link.stop()}
+
+
+def _moved(name, events, link=None):
+    sink = Sink(expect=events, lines=True, link=link)
+    peer = Peer(name, sink.port, link)
     try:
         began = time.monotonic()
-        subprocess.run([TOOLS / "load", "--tcp", str(peer.input), "--syslog", "--events", str(events)], check=True,
-                       capture_output=True)
+        subprocess.run([*peer.near, TOOLS / "load", "--tcp", str(peer.input), "--syslog", "--events", str(events)],
+                       check=True, capture_output=True)
         received = sink.result()
         seconds = time.monotonic() - began
         cost = Cost(peer.process.pid)

@@ -53,19 +53,22 @@ def end_to_end(programs, events, rows_per_packet):
         }
 
 
-def over_link(programs, events, rows_per_packet, window, round_trip_milliseconds, loss_percent):
+def over_link(programs, events, round_trip_milliseconds, loss_percent=0, rate_mbit=0, namespace_keys=""):
     """S9: in at the socket, out over a line with delay and loss, to a receiver that takes several packets at a time."""
-    with Link(round_trip_milliseconds, loss_percent) as link:
+    with Link(round_trip_milliseconds, loss_percent, rate_mbit) as link:
         sink = Sink(expect=events, link=link, window=64)
-        keys = f"maxItem: {rows_per_packet}\nwindow: {window}\nperiodicTimerSecond: 1\n"
+        keys = f"periodicTimerSecond: 1\n{namespace_keys}"
         url = f"http://{Link.FAR_ADDRESS}:{sink.port}"
         with Daemon(programs, url=url, daemon_keys="allowPlain: true\n", namespace_keys=keys, link=link) as prism:
+            began = time.monotonic()
             prism.load("stream", "--events", events)
             received = sink.result()
             return {
-                "eventsPerSecond": events / received["seconds"],
-                "eventsPerPacket": events / received["requests"],
+                "eventsPerSecond": events / (time.monotonic() - began),
+                "eventsPerPacket": received["requests"] and events / received["requests"],
                 "cpuSecondsPerMillion": prism.cost.cpu_seconds * 1e6 / events,
+                "payloadShare": received["bytes"] / link.stop(),
+                "wireBytesPerEvent": received["bytes"] / events,
             }
 
 
@@ -169,6 +172,29 @@ def route(programs, events, rows_per_packet, store="SQLite"):
                 "cpuSecondsPerMillion": (prism.cost.cpu_seconds + end.cost.cpu_seconds) * 1e6 / events,
                 "peakMiB": max(prism.cost.peak_bytes, end.cost.peak_bytes) / 2**20,
             }
+
+
+def dictionary(programs, events, rows_per_packet):
+    """S8: bodies' bytes at the collector before a namespace has a dictionary, and with it. The first minute teaches."""
+    keys = f"dictionary: true\nmaxItem: {rows_per_packet}\nperiodicTimerSecond: 1\nmaxBodyMByte: 16\n"
+    with Collector(programs) as end, Daemon(programs, url=f"http://127.0.0.1:{end.port}", namespace_keys=keys) as prism:
+        delivered = 0
+
+        def wire_bytes(count):
+            nonlocal delivered
+            before, delivered = end.metric("prism_collector_received_bytes_total"), delivered + count
+            prism.load("stream", "--events", count)
+            wait_until(lambda: prism.ledger("bench")["delivered"] >= delivered, "the collector", seconds=300)
+            return (end.metric("prism_collector_received_bytes_total") - before) / count
+
+        def has_dictionary():
+            time.sleep(3)
+            wire_bytes(rows_per_packet)
+            return end.metric('prism_collector_dictionary_questions_total{outcome="served"}') > 0
+
+        without = wire_bytes(events)
+        wait_until(has_dictionary, "a dictionary", seconds=300)
+        return {"wireBytesPerEvent": wire_bytes(events), "wireBytesPerEventWithout": without}
 
 
 def requests(programs, protocol, events, batch):
