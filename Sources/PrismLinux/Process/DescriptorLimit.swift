@@ -3,8 +3,8 @@ import Glibc
 /// The limit of open files, and what of it clients of the ingest socket may use.
 public enum DescriptorLimit {
   /// Reserved for everything else: the store's files, uploads, the control socket, metrics, and libdispatch, which ends
-  /// the program if it gets no descriptor.
-  public static let reserve = 320
+  /// the program if it gets no descriptor. A larger limit leaves the uploads of a whole window to each of four namespaces.
+  static func reserve(of limit: Int) -> Int { min(max(320, limit / 8), others + perUpload * 256) }
 
   /// Raises the soft limit to the hard one. - Returns: the limit that is in force.
   public static func raise() -> Int {
@@ -20,7 +20,7 @@ public enum DescriptorLimit {
   }
 
   /// The part of `limit` for connections of the ingest socket: all but the reserve, a quarter of a small one.
-  public static func connectionsMax(of limit: Int) -> Int { max(1, limit - reserve, limit / 4) }
+  public static func connectionsMax(of limit: Int) -> Int { max(1, limit - reserve(of: limit), limit / 4) }
 
   /// How many uploads `limit` has room for at once, beside the connections of clients: each has a socket, two while it
   /// connects, and its resolver's. The rest of the reserve is the store's, the control socket's and libdispatch's.

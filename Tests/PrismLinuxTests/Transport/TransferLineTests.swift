@@ -50,7 +50,8 @@ struct TransferLineTests {
   @Test(
     "what the descriptors leave for uploads",
     arguments: [
-      (64, 1), (256, 13), (400, 31), (1000, 34), (4096, 34), (524_288, 1024), (1 << 30, 1024),
+      (64, 1), (256, 13), (400, 31), (1000, 34), (4096, 66), (16_384, 256),
+      (65_536, 256), (524_288, 1024), (1 << 30, 1024),
     ] as [(Int, Int)])
   func places(limit: Int, uploads: Int) {
     #expect(DescriptorLimit.uploadsMax(of: limit) == uploads)
