@@ -56,7 +56,7 @@ extension RecordTableDraft {
 extension ValueForm where Value == RecordTableName {
   static var recordTable: Self {
     let allowed = "a table's name: 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit"
-    let form = ValueForm<String>.string(allowed) { RecordTableName($0) != nil }
+    let form = ValueForm<String>.string(allowed) { RecordTableName($0).map { !$0.isBuiltIn } ?? false }
     return ValueForm(allowed: allowed, schema: form.schema) { node, key, checker in
       form.read(node, key, &checker).flatMap { RecordTableName($0) }
     } show: {

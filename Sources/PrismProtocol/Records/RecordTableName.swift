@@ -1,13 +1,22 @@
-/// The name of a table of records: 1 to 64 of `A-Z a-z 0-9 _ -`, the first a letter or digit (docs/records.md).
+/// The name of a table of records: 1 to 64 of `A-Z a-z 0-9 _ -`, the first a letter or digit, or that of the built-in table
+/// `prism.command` (docs/records.md).
 public struct RecordTableName: Hashable, Sendable, Comparable, CustomStringConvertible {
   /// The name as it is configured.
   public let text: String
 
+  /// The table of commands. No configuration declares it: it is there where the daemon's file allows commands.
+  public static let command = RecordTableName(unchecked: "prism.command")
+
   /// nil if `text` is no table's name.
   public init?(_ text: String) {
-    guard text.isName(bytesMax: 64, punctuation: "_-") else { return nil }
+    guard text.isName(bytesMax: 64, punctuation: "_-") || text == Self.command.text else { return nil }
     self.text = text
   }
+
+  private init(unchecked text: String) { self.text = text }
+
+  /// Whether it is the built-in table.
+  public var isBuiltIn: Bool { self == .command }
 
   public var description: String { text }
   public static func < (a: Self, b: Self) -> Bool { a.text < b.text }
