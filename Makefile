@@ -39,7 +39,7 @@ build: ## release binaries, the Swift runtime linked in
 install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; PREFIX is /usr/local
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(PROGRAMS:%=$(BINARIES)/%)
 	for program in $(PROGRAMS); do scripts/finish-program "$(DESTDIR)$(PREFIX)/bin/$$program" || exit; done
-	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/lib/prism" scripts/prism-report
+	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/lib/prism" scripts/prism-report scripts/prism-run
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/sysusers.d" systemd/sysusers.d/prism.conf
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d" systemd/tmpfiles.d/*.conf
 	install -D -m 644 -t "$(DESTDIR)$(UNITDIR)" systemd/*.service systemd/*.socket

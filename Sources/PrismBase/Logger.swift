@@ -34,6 +34,8 @@ public final class Logger: Sendable {
   private struct State {
     var level: Level
     var format: Format
+    /// A level that holds besides `level` until then, on the uptime clock: the more detailed one counts.
+    var borrowed: (level: Level, until: Duration)?
     var faults: [String: Int] = [:]
     var lost = 0
   }
@@ -72,8 +74,22 @@ public final class Logger: Sendable {
     }
   }
 
+  /// Writes events of `level` for a while, whatever `set` says meanwhile. It only ever adds events.
+  public func borrow(_ level: Level, for duration: Duration) {
+    let until = time.uptime + duration
+    state.withLock { $0.borrowed = (level, until) }
+  }
+
   /// Whether events of `level` are written now: for a caller whose fields cost something to make.
-  public func writes(_ level: Level) -> Bool { state.withLock { level >= $0.level } }
+  public func writes(_ level: Level) -> Bool { state.withLock { writes(level, &$0) } }
+
+  private func writes(_ level: Level, _ state: inout State) -> Bool {
+    if level >= state.level { return true }
+    guard let borrowed = state.borrowed else { return false }
+    if time.uptime < borrowed.until { return level >= borrowed.level }
+    state.borrowed = nil
+    return false
+  }
 
   public func debug(_ message: String, _ fields: Fields = [:]) { log(.debug, message, fields) }
 
@@ -115,7 +131,7 @@ public final class Logger: Sendable {
 
   private func emit(_ level: Level, _ message: String, _ fields: [(String, String)], always: Bool = false) {
     let begun = state.withLock { state -> (format: Format, lost: Int)? in
-      guard always || level >= state.level else { return nil }
+      guard always || writes(level, &state) else { return nil }
       defer { state.lost = 0 }
       return (state.format, state.lost)
     }

@@ -227,7 +227,7 @@ public actor ReportStore {
     try read { (transaction) throws(SQLiteError) in try DeadLetters(transaction).content(number) }
   }
 
-  private func read<Result>(_ body: (StoreTransaction) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
+  func read<Result>(_ body: (StoreTransaction) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
     try file.read(body)
   }
 

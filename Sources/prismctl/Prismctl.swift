@@ -6,7 +6,7 @@ let commands: [Command] = [
   .send, .run, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow,
   .deadRequeue, .deadDrop, .remove, .export, .carry, .configCheck, .configShow, .configDiff, .keysNew, .enroll, .decode,
   .unseal, .recordPut, .recordPatch, .recordGet, .recordList, .recordDelete,
-  .recordWatch,
+  .recordWatch, .commandList,
   .completion,
 ]
 

@@ -58,11 +58,12 @@ final class Daemon: Sendable {
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
-      inputs = Inputs(ingest, configuration: { hub.current }, log: log)
+      inputs = Inputs(ingest, engine: engine, configPath: configPath, log: log)
       metrics = MetricsServer(
         .init(
           engine: engine, version: version, ingest: { await ingest.counters },
-          remote: { [remote] in await remote.figures }), log: log)
+          remote: { [remote] in await remote.figures }, commands: { [inputs] in await inputs.commands.counts }),
+        log: log)
       control = try ControlServer(
         listener: try inherited.listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
         group: daemon.control.group, readers: daemon.control.readers, log: log)
@@ -78,7 +79,10 @@ final class Daemon: Sendable {
 
   private func listen(_ daemon: DaemonConfiguration) async throws(StartFailure) {
     engine.hub.observe { [weak server = inputs.server] in Task { await server?.configurationChanged() } }
-    await engine.observeRecords { [weak server = inputs.server] in server?.recordsChanged($0) }
+    await engine.observeRecords { [weak server = inputs.server, weak commands = inputs.commands] in
+      server?.recordsChanged($0)
+      commands?.changed($0)
+    }
     do {
       try await engine.start()
       try await metrics.listen(on: daemon.metricsListen)

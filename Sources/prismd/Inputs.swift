@@ -11,10 +11,16 @@ struct Inputs: Sendable {
   private let host: HostInput
   private let journal: JournalInput
   private let conflicts: ConflictReports
+  /// The server's commands, whose results may be reports.
+  let commands: CommandDesk
 
-  init(_ server: IngestServer, configuration: @escaping @Sendable () -> Snapshot, log: Logger) {
+  /// - Parameter configPath: of the daemon's file.
+  init(_ server: IngestServer, engine: Engine, configPath: String, log: Logger) {
     self.server = server
-    conflicts = ConflictReports(sink: server, configuration: configuration, log: log)
+    let hub = engine.hub
+    conflicts = ConflictReports(sink: server, configuration: { hub.current }, log: log)
+    commands = CommandDesk(
+      engine: engine, tools: MachineCommands(sink: server) { (hub.current, configPath) })
     crashSpool = CrashSpool(sink: server, log: log) { result in Task { await server.count(result) } }
     host = HostInput(sink: server, log: log)
     journal = JournalInput(sink: server, log: log)
@@ -24,6 +30,7 @@ struct Inputs: Sendable {
   func start(_ daemon: DaemonConfiguration, clashes: AsyncStream<RecordClashNews>) async {
     await server.start()
     await conflicts.start(clashes)
+    await commands.start()
     await follow(daemon)
   }
 
@@ -32,10 +39,12 @@ struct Inputs: Sendable {
     await crashSpool.follow(daemon.crashSpool)
     await host.follow(daemon.host)
     await journal.follow(daemon.journal)
+    await commands.lookAtAll()
   }
 
   /// Reports that are on their way are answered first.
   func stop() async {
+    await commands.stop()
     await conflicts.stop()
     await journal.stop()
     await host.stop()

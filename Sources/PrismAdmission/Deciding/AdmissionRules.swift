@@ -35,7 +35,7 @@ public final class AdmissionRules: Sendable {
         bytesMax: min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax),
         leavesLargeOnesOut: configuration.onLargePayload == .meta, sealKey: configuration.sealKey)
       quota = StoreQuota(configuration)
-      records = Dictionary(configuration.records.map { ($0.name.text, $0) }, uniquingKeysWith: { first, _ in first })
+      records = Dictionary(configuration.tables.map { ($0.name.text, $0) }, uniquingKeysWith: { first, _ in first })
       followsAppVersions = configuration.followsAppVersions && configuration.isUpdateClear
     }
 

@@ -108,8 +108,9 @@ extension Session {
       throw Refusal(.gatherOff, "isGather is off for \(namespace.name)")
     }
     let declared = try declared(try question.table(), namespace)
-    guard declared.direction.isWritable || [.get, .list, .watch].contains(verb) else {
-      throw Refusal(.readOnly, "the table \(declared.name) has direction down: the server alone changes its records")
+    guard declared.isWritable || [.get, .list, .watch].contains(verb) else {
+      let why = declared.name.isBuiltIn ? "holds the server's commands" : "has direction down"
+      throw Refusal(.readOnly, "the table \(declared.name) \(why): the server alone changes its records")
     }
     return try question.request(namespace.name, declared)
   }

@@ -11,6 +11,8 @@ package struct Checker: Sendable {
   var keyRing: KeyRing
   /// `allowPlain` of the daemon's file.
   var allowsPlain = false
+  /// `commands.allow` of the daemon's file names one.
+  var allowsCommands = false
   var faults: [ConfigurationFault] = []
   /// Read on the way, as absolute paths: a change of one is a change of the configuration.
   var filesRead: [String] = []

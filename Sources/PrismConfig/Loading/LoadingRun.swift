@@ -49,6 +49,7 @@ struct LoadingRun {
       checker.keyRing.isComplete = false
       daemon.limits = .furthest
     }
+    daemon.commands.publicKey = daemon.remoteValues.publicKey
     if daemon.remoteURL == nil { daemon.remote = nil }
     shared.take(daemon, checker)
     close(checker)

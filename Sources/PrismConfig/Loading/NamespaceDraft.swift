@@ -74,6 +74,7 @@ extension NamespaceDraft {
   func settled(lines: [String: Int], _ checker: inout Checker) -> NamespaceConfiguration {
     var result = value
     result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
+    result.hasCommands = checker.allowsCommands
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
     checkEnrichments(line: faultLine(["enrich", "records"]), &checker)

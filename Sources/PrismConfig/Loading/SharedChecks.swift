@@ -6,13 +6,14 @@ struct SharedChecks {
   private var keyRing = KeyRing()
   private var ceilings = DaemonConfiguration.Ceilings()
   private var allowsPlain = false
+  private var allowsCommands = false
 
   init(identityCheck: ClientIdentityCheck?) { self.identityCheck = identityCheck }
 
   func checker(of file: String, _ search: FileSearch) -> Checker {
     var checker = Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
     (checker.heldFiles, checker.identityCheck, checker.identities) = (heldFiles, identityCheck, identities)
-    checker.allowsPlain = allowsPlain
+    (checker.allowsPlain, checker.allowsCommands) = (allowsPlain, allowsCommands)
     return checker
   }
 
@@ -22,6 +23,7 @@ struct SharedChecks {
     keyRing.keys = daemon.keys
     let isUnreadable = checker.faults.contains { $0.key == "file" || $0.key == "YAML" }
     allowsPlain = daemon.allowPlain || checker.hasFault(at: "allowPlain") || isUnreadable
+    allowsCommands = !daemon.commands.allow.isEmpty
     let hasUnreadableLimit = checker.faults.contains { $0.key.hasPrefix("limits.") }
     ceilings = hasUnreadableLimit ? .furthest : daemon.limits
   }

@@ -29,6 +29,7 @@ extension LoadedConfiguration {
       keyRing: KeyRing(keys: snapshot.daemon.keys))
     checker.place = "\(name)."
     checker.allowsPlain = snapshot.daemon.allowPlain
+    checker.allowsCommands = !snapshot.daemon.commands.allow.isEmpty
     return checker
   }
 

@@ -41,6 +41,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
   public var host = Host()
   /// `journal`: entries of systemd's journal.
   public var journal = Journal()
+  /// `commands`: what a server may make this device do.
+  public var commands = Commands()
   /// `ADDRESS:PORT`; nil: not served.
   public var metricsListen: String?
   /// `log.level`, default `info`.
@@ -135,6 +137,21 @@ public struct DaemonConfiguration: Sendable, Equatable {
     public var folder: String?
     /// Whether the journal is read.
     public var isOn: Bool { !match.isEmpty || coredumps }
+    public init() {}
+  }
+
+  /// The keys under `commands`.
+  public struct Commands: Sendable, Equatable {
+    /// The commands that are carried out; empty: there is no table of commands.
+    public var allow: Set<CommandName> = []
+    /// Paths of files that `collect` may take; `*` is any text within one part of a path.
+    public var files: [String] = []
+    /// Names of units `prism-command@NAME.service` that `run` may start.
+    public var units: [String] = []
+    /// The socket that starts such a unit, at most 107 bytes.
+    public var runSocket = "/run/prism/run.sock"
+    /// That of `remote.publicKey`, with or without `remote.url`: 32 bytes; nil: commands need no signature.
+    public var publicKey: [UInt8]?
     public init() {}
   }
 

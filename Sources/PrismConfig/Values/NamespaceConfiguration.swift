@@ -65,6 +65,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var meteredInterval: Duration = .seconds(60)
   /// The tables of records, in the order of the file. Each name is there once; references lead to tables of the list.
   public var records: [RecordTable] = []
+  /// A server may send commands: there is the table `prism.command`. Follows `commands.allow` of the daemon's file.
+  public var hasCommands = false
   /// The fields of records that are added to reports. Their tables are of `records`, with direction `down`.
   public var enrichments: [RecordEnrichment] = []
   /// The least time between synchronizations of records, 1 to 86,400 s.
@@ -96,6 +98,9 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var followsAppVersions: Bool { appVersion == "auto" }
   /// `appVersion` if it is one; nil if each app says its own.
   public var configuredAppVersion: String? { followsAppVersions ? nil : appVersion }
+
+  /// All tables of records: those of `records`, and that of commands.
+  public var tables: [RecordTable] { hasCommands ? records + [.commands] : records }
 
   /// True if packets leave this machine over plain http.
   public var isPlain: Bool {

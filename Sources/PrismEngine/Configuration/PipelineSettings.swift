@@ -28,7 +28,7 @@ struct PipelineSettings: Sendable, Equatable {
     collector = configuration?.url.map(CollectorAddress.init)
     let list = configuration?.monitorList ?? []
     wifiOnlyTypes = TypeSet(list.map { ($0.type, $0.onlyWifi) })
-    let (tables, onlyWifi) = (configuration?.records ?? [], configuration?.onlyWifi ?? false)
+    let (tables, onlyWifi) = (configuration?.tables ?? [], configuration?.onlyWifi ?? false)
     wifiOnlyTables = TypeSet(Set(tables.filter { $0.onlyWifi ?? onlyWifi }.compactMap { ReportType($0.name.text) }))
     payloadTypes = TypeSet(list.map { ($0.type, $0.isUploadPayload) })
     meteredPayloadTypes = TypeSet(list.map { ($0.type, $0.isUploadPayload && !$0.onlyWifi) })

@@ -45,7 +45,7 @@ extension ControlHandler {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
       }
       report.records = RecordTableReport.all(
-        records.tables(of: namespace), declared: engine.hub.current.namespaces[namespace]?.records ?? [],
+        records.tables(of: namespace), declared: engine.hub.current.namespaces[namespace]?.tables ?? [],
         faults: status.pulls.faults, now: now)
       reports.append(.init(namespace.text, report))
     }

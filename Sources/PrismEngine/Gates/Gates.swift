@@ -125,7 +125,7 @@ extension Gates {
   /// Why changes of a table are not leaving; nil when they are on their way. Of `RowKind.records`.
   /// - Parameter due: when the next synchronization is; nil if it is under way, or no change waits.
   func shutGate(for table: RecordTableName, due: Duration?) -> ShutGate? {
-    if let configuration = settings.configuration, !configuration.records.contains(where: { $0.name == table }) {
+    if let configuration = settings.configuration, !configuration.tables.contains(where: { $0.name == table }) {
       return ShutGate(.table, "the table is not in `records` any more; its changes are sent when it is declared again")
     }
     if let shut = configurationGate ?? salvageGate { return shut }

@@ -1,5 +1,6 @@
 public import PrismAdmission
 import PrismBase
+import PrismConfig
 import PrismProtocol
 import PrismStore
 
@@ -7,7 +8,8 @@ import PrismStore
 extension Engine {
   /// - Parameter store: nil where the store does not answer: what it would tell is left out.
   public func metrics(
-    store: StoreFigures?, ingest: IngestCounters, remote: RemoteFigures, process: ProcessFigures, version: String
+    store: StoreFigures?, ingest: IngestCounters, remote: RemoteFigures, process: ProcessFigures, commands: CommandCounts = .init(),
+    version: String
   ) async -> String {
     var deliveries: [(namespace: NamespaceName, status: PipelineStatus)] = []
     for (namespace, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
@@ -28,6 +30,7 @@ extension Engine {
     page.addStates(deliveries)
     page.addPackets(deliveries)
     page.add(deliveries.map { ($0.namespace.text, $0.status.pulls.counters) })
+    page.add(commands, of: hub.current.namespaces.values.filter(\.hasCommands).map(\.name))
     page.add(process)
     return page.text
   }

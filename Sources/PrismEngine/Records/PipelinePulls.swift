@@ -7,7 +7,7 @@ import PrismStore
 enum PipelinePulls {
   /// Tables whose changes are asked for, those that others refer to first.
   private static func tables(_ pipeline: isolated NamespacePipeline) -> [RecordTable] {
-    let tables = (pipeline.settings.configuration?.records ?? []).filter(\.direction.isPulled)
+    let tables = (pipeline.settings.configuration?.tables ?? []).filter(\.direction.isPulled)
     let order = RecordOrder(tables)
     return tables.sorted { (order.rank($1.name), $0.name) < (order.rank($0.name), $1.name) }
   }
@@ -15,7 +15,7 @@ enum PipelinePulls {
   /// nil: no table comes down, or a round is under way.
   static func due(_ pipeline: isolated NamespacePipeline) -> Duration? {
     guard let configuration = pipeline.settings.configuration,
-      configuration.records.contains(where: \.direction.isPulled)
+      configuration.tables.contains(where: \.direction.isPulled)
     else { return nil }
     return pipeline.records.pulls.due(interval: configuration.recordInterval)
   }
@@ -163,7 +163,7 @@ enum PipelinePulls {
 
   /// Tables whose declaration changed, or that are not declared any more.
   static func keepTables(_ pipeline: isolated NamespacePipeline) async {
-    guard let tables = pipeline.settings.configuration?.records else { return }
+    guard let tables = pipeline.settings.configuration?.tables else { return }
     let names = Set(tables.map(\.name))
     pipeline.records.pulledAt = pipeline.records.pulledAt.filter { names.contains($0.key) }
     pipeline.records.faults = pipeline.records.faults.filter { names.contains($0.key) }

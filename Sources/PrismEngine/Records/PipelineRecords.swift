@@ -6,7 +6,7 @@ import PrismStore
 enum PipelineRecords {
   /// nil: no table is declared, or nothing is requested.
   static func due(_ pipeline: isolated NamespacePipeline) -> Duration? {
-    guard let configuration = pipeline.settings.configuration, !configuration.records.isEmpty else { return nil }
+    guard let configuration = pipeline.settings.configuration, !configuration.tables.isEmpty else { return nil }
     return pipeline.records.schedule.due(interval: configuration.recordInterval)
   }
 
@@ -16,7 +16,7 @@ enum PipelineRecords {
     pipeline.begin { pipeline in
       let reading = await pipeline.parts.store.records
       pipeline.records.bound = reading.bound
-      let both = (pipeline.settings.configuration?.records ?? []).filter { $0.direction == .both }
+      let both = (pipeline.settings.configuration?.tables ?? []).filter { $0.direction == .both }
       if both.contains(where: { reading.isWaiting($0.name, in: pipeline.namespace) }) {
         PipelinePulls.beginBeforeUpload(pipeline)
       } else {
@@ -31,6 +31,12 @@ enum PipelineRecords {
     let records = pipeline.records
     return !records.schedule.isBeginning && !records.pulls.isRunning
       && (!records.schedule.isHastened || due(pipeline) == nil)
+  }
+
+  /// The answer to a command does not wait for the interval. Those that follow soon go with it.
+  static func answered(_ pipeline: isolated NamespacePipeline) {
+    pipeline.records.schedule.hasten(to: pipeline.now + RecordSchedule.mergeWindow)
+    pipeline.arm()
   }
 
   /// The first gate that keeps changes of a table from leaving; nil: they are on their way.
@@ -53,7 +59,7 @@ enum PipelineRecords {
     let wifiOnly = pipeline.gates(.records).isMetered ? pipeline.settings.wifiOnlyTables : []
     let interval = pipeline.settings.configuration?.recordInterval ?? .zero
     var tables: [RecordTable] = []
-    for table in pipeline.settings.configuration?.records ?? [] {
+    for table in pipeline.settings.configuration?.tables ?? [] {
       let isPulled = pipeline.records.pulledAt[table.name].map { pipeline.now - $0 <= interval } ?? false
       let isHeld = ReportType(table.name.text).map(wifiOnly.contains) ?? false
       if !isHeld, table.direction != .both || isPulled { tables.append(table) }

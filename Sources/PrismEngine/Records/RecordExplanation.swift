@@ -10,7 +10,7 @@ struct RecordExplanation {
   /// A line for each table that is declared, or still holds a change.
   func lines(_ namespace: NamespaceName, _ pipeline: NamespacePipeline) async -> [String] {
     let known = await engine.parts.store.records.tables(of: namespace)
-    let declared = engine.hub.current.namespaces[namespace]?.records.map(\.name) ?? []
+    let declared = engine.hub.current.namespaces[namespace]?.tables.map(\.name) ?? []
     let counts = Dictionary(uniqueKeysWithValues: known.map { ($0.name, $0.ledger) })
     let unsent = { (table: RecordTableName) in (counts[table]?[.waiting] ?? 0) + (counts[table]?[.claimed] ?? 0) }
     var lines: [String] = []

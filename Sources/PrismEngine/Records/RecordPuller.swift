@@ -19,6 +19,9 @@ actor RecordPuller {
   /// A smaller difference of the clocks is the way of the answer.
   private static let clockDifferenceMin: Int64 = 60_000
 
+  /// The server's clock, as its answers tell it.
+  nonisolated let clocks = ServerClocks()
+
   private let source: (any DownloadSource)?
   private let store: ReportStore
   private let time: any TimeSource
@@ -52,6 +55,7 @@ actor RecordPuller {
       let opened = try open(answer, to: question, key: key.secret, pull)
       let (outcome, sequence, isWhole) = try await apply(opened, pull)
       (result.verdict, result.isWholeTable) = (.applied(outcome, sequence: sequence), isWhole)
+      clocks.tellOfFirst(pull.settings.namespace)
     } catch { result.verdict = .failed(error) }
     return result
   }
@@ -78,12 +82,15 @@ actor RecordPuller {
     }
     let ahead = time.unixMilliseconds - read.sentTime
     let target = DownTarget(
-      pull.table, of: pull.settings.namespace, tables: pull.settings.configuration?.records ?? [],
+      pull.table, of: pull.settings.namespace, tables: pull.settings.configuration?.tables ?? [],
       clockAheadMilliseconds: abs(ahead) >= Self.clockDifferenceMin ? ahead : 0)
     let unpackedMax = (pull.table.maxRecord + DownOperation.countMax + 1) * (DownLine.bytesMax + 1)
     do throws(PacketError) {
       let reader = DownReader(key: key, unpackedBytesMax: unpackedMax)
-      return Opened(lines: try reader.open(read, body: body, mac: headers["prism-mac"]), target: target)
+      let lines = try reader.open(read, body: body, mac: headers["prism-mac"])
+      clocks.note(
+        ServerClock(unixMilliseconds: read.sentTime, uptime: time.uptime), of: pull.settings.namespace)
+      return Opened(lines: lines, target: target)
     } catch { throw PullFailure(error) }
   }
 

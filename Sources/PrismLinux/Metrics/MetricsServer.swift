@@ -11,13 +11,16 @@ public actor MetricsServer {
     let engine: Engine
     let ingest: @Sendable () async -> IngestCounters
     let remote: @Sendable () async -> RemoteFigures
+    let commands: @Sendable () async -> CommandCounts
     let version: String
 
     public init(
       engine: Engine, version: String, ingest: @escaping @Sendable () async -> IngestCounters,
-      remote: @escaping @Sendable () async -> RemoteFigures
+      remote: @escaping @Sendable () async -> RemoteFigures,
+      commands: @escaping @Sendable () async -> CommandCounts = { CommandCounts() }
     ) {
-      (self.engine, self.version, self.ingest, self.remote) = (engine, version, ingest, remote)
+      (self.engine, self.version, self.ingest) = (engine, version, ingest)
+      (self.remote, self.commands) = (remote, commands)
     }
   }
 
@@ -112,7 +115,7 @@ public actor MetricsServer {
   private func page() async -> String {
     await sources.engine.metrics(
       store: await storeFigures(), ingest: await sources.ingest(), remote: await sources.remote(),
-      process: .current(), version: sources.version)
+      process: .current(), commands: await sources.commands(), version: sources.version)
   }
 
   private func readiness() async -> HTTPResponse {

@@ -22,14 +22,50 @@ public struct CommandAnswer: Equatable, Sendable {
     self.init(state, result: fields["result"], stateTime: time)
   }
 
-  /// `fields` with this answer in the place of an earlier one. All other members stay as they are.
+  /// `fields` with this answer in the place of an earlier one. All other members stay as they are. The beginning of a long
+  /// result is cut off, so that all fit into a record.
   public func written(into fields: JSONValue) -> JSONValue {
+    var answer = self
+    while true {
+      let written = answer.unfitted(into: fields)
+      let excess = written.bytes.count - RecordRequest.fieldsBytesMax
+      guard excess > 0, let result = answer.result else { return written }
+      answer.result = Self.cut(result, by: excess)
+    }
+  }
+
+  private func unfitted(into fields: JSONValue) -> JSONValue {
     var members = (fields.object ?? []).filter { !Self.members.contains($0.key) }
     members.append(.init("state", .string(state.rawValue)))
     if let result { members.append(.init("result", result)) }
     members.append(.init("stateTime", .int(stateTime)))
     return .object(members)
   }
+
+  /// - Returns: nil if nothing is left of it.
+  private static func cut(_ result: JSONValue, by excess: Int) -> JSONValue? {
+    switch result {
+    case .string(let text): return text.isEmpty ? nil : .string(cut(text, by: excess))
+    case .object(let members):
+      guard let place = members.firstIndex(where: { $0.key == outputKey }), let text = members[place].value.string,
+        !text.isEmpty
+      else { return nil }
+      var shorter = members
+      shorter[place] = .init(outputKey, .string(cut(text, by: excess)))
+      return .object(shorter)
+    case .null, .bool, .number, .array: return nil
+    }
+  }
+
+  /// Cuts characters off the beginning that have at least `excess` bytes in JSON.
+  private static func cut(_ text: String, by excess: Int) -> String {
+    var (rest, bytes) = (Substring(text), 0)
+    while bytes < excess, let first = rest.popFirst() { bytes += JSONValue.string(String(first)).bytes.count - 2 }
+    return String(rest)
+  }
+
+  /// The member of a result whose beginning may be cut off.
+  public static let outputKey = "output"
 
   static let members: Set = ["state", "result", "stateTime"]
 }

@@ -20,6 +20,12 @@ public struct RecordTable: Equatable, Sendable {
   /// Fields that hold the id of a record, and the table of that record. The tables are declared beside this one.
   public var references: [String: RecordTableName]
 
+  /// The built-in table of commands. Its size bounds what a device keeps of a server's commands.
+  public static let commands = RecordTable(.command, direction: .both, maxRecord: 1000)
+
+  /// Programs may change its records.
+  public var isWritable: Bool { direction.isWritable && !name.isBuiltIn }
+
   public init(
     _ name: RecordTableName, direction: RecordDirection = .up, scope: RecordScope = .device,
     onConflict: RecordConflict = .newest, maxRecord: Int = 10_000, onlyWifi: Bool? = nil,

@@ -153,7 +153,7 @@ enum ClientIDStatement {
 enum NameStatement {
   case insertType
   case insertContext, readContext, oldContexts, endContext, deleteContext
-  case writeNote, deleteNote, readNote
+  case writeNote, deleteNote, readNote, notesFrom
 
   var sql: String {
     switch self {
@@ -167,6 +167,10 @@ enum NameStatement {
     case .writeNote: NoteRecord.insert(into: "notes", "OR REPLACE")
     case .deleteNote: "DELETE FROM notes WHERE namespace = :namespace AND key = :key"
     case .readNote: "SELECT value FROM notes WHERE namespace = :namespace AND key = :key"
+    case .notesFrom:
+      """
+      SELECT \(NoteRecord.Column.list) FROM notes WHERE namespace = :namespace AND key >= :first AND key < :end
+      """
     }
   }
 }

@@ -31,11 +31,12 @@ enum RecordArguments {
     return fields
   }
 
+  /// - Parameter table: nil: the one that `--table` names.
   static func asking<Result: Sendable>(
-    _ invocation: Invocation,
+    _ invocation: Invocation, of table: RecordTableName? = nil,
     _ body: @Sendable (PrismClient, RecordTableName, NamespaceName) async throws(ClientError) -> Result
   ) async throws(Failure) -> Result {
-    guard let table = invocation["--table"].flatMap({ RecordTableName($0) }) else {
+    guard let table = table ?? invocation["--table"].flatMap({ RecordTableName($0) }) else {
       throw .usage("--table: give a table's name: 1 to 64 of A-Z a-z 0-9 _ -, the first a letter or digit")
     }
     guard let namespace = NamespaceName(invocation["--namespace"] ?? "prism") else {

@@ -16,7 +16,7 @@ struct ConfigurationCheck {
       let loaded = try loader.load()
       let count = loaded.snapshot.namespaces.count
       let found = Finding("configuration", .ok, "\(path) and its namespaces (\(count)) have no fault")
-      findings = [found] + loaded.snapshot.daemon.keys.map(Self.key) + Self.keyless(loaded.snapshot)
+      findings = [found] + loaded.snapshot.daemon.keys.map(Self.key) + Self.keyless(loaded.snapshot) + Self.unsigned(loaded.snapshot.daemon.commands)
       self.loaded = loaded
     } catch {
       loaded = nil
@@ -46,6 +46,18 @@ struct ConfigurationCheck {
         advice: "chmod go-w \(key.file)")
     }
     return Finding("key \(key.id)", .ok, "\(key.file) has mode \(mode)")
+  }
+
+  /// Whoever has the collector has the device.
+  private static func unsigned(_ commands: DaemonConfiguration.Commands) -> [Finding] {
+    guard !commands.allow.isEmpty else { return [] }
+    let names = commands.allow.sorted().map(\.rawValue).joined(separator: ", ")
+    guard commands.publicKey == nil else { return [Finding("commands", .ok, "signed ones are taken: \(names)")] }
+    return [
+      Finding(
+        "commands", .warning, "\(names) are taken from the collector without a signature",
+        advice: "set remote.publicKey, and sign commands (docs/records.md)")
+    ]
   }
 
   private static func keyless(_ snapshot: Snapshot) -> [Finding] {

@@ -1,0 +1,77 @@
+import PrismBase
+import PrismConfig
+import PrismProtocol
+
+/// A command whose arguments are in order, and permitted by the daemon's file.
+enum CommandAction: Equatable, Sendable {
+  case flush
+  case doctor
+  case log(Logger.Level, Duration)
+  /// An absolute path that one of `commands.files` means.
+  case collect(path: String)
+  /// One of `commands.units`.
+  case run(unit: String)
+
+  private static let minutes: ClosedRange<Int64> = 1...60
+
+  init(_ request: CommandRequest, _ rules: DaemonConfiguration.Commands) throws(CommandRefusal) {
+    guard rules.allow.contains(request.name) else { throw .notAllowed(request.name) }
+    switch request.name {
+    case .flush:
+      try Self.check(request, known: [])
+      self = .flush
+    case .doctor:
+      try Self.check(request, known: [])
+      self = .doctor
+    case .log: self = try Self.log(request)
+    case .collect:
+      let path = try Self.text("path", of: request)
+      guard rules.files.contains(where: { Self.matches(path, $0) }) else {
+        throw .arguments("the path matches none of commands.files in the device's prismd.yaml")
+      }
+      self = .collect(path: path)
+    case .run:
+      let unit = try Self.text("name", of: request)
+      guard rules.units.contains(unit) else {
+        throw .arguments("the name is not in commands.units of the device's prismd.yaml")
+      }
+      self = .run(unit: unit)
+    }
+  }
+
+  private static func log(_ request: CommandRequest) throws(CommandRefusal) -> CommandAction {
+    try check(request, known: ["level", "minutes"])
+    guard case .text(let name)? = request.args["level"], let level = Logger.Level(name: name) else {
+      throw .arguments("log needs the argument level: debug, info, warning or error")
+    }
+    switch request.args["minutes"] {
+    case nil: return .log(level, .seconds(60 * minutes.upperBound))
+    case .integer(let count) where minutes.contains(count): return .log(level, .seconds(60 * count))
+    default: throw .arguments("minutes must be a whole number, 1 to 60")
+    }
+  }
+
+  /// The one argument of a command.
+  private static func text(_ key: String, of request: CommandRequest) throws(CommandRefusal) -> String {
+    try check(request, known: [key])
+    guard case .text(let text)? = request.args[key] else {
+      throw .arguments("\(request.name.rawValue) needs the argument \(key), a string")
+    }
+    return text
+  }
+
+  private static func check(_ request: CommandRequest, known: [String]) throws(CommandRefusal) {
+    guard let other = request.args.keys.sorted().first(where: { !known.contains($0) }) else { return }
+    let words = known.isEmpty ? "takes no argument" : "takes \(known.joined(separator: " and "))"
+    throw .arguments("\(request.name.rawValue) \(words), not \(other)")
+  }
+
+  /// Part by part: `*` and `?` never mean a slash.
+  static func matches(_ path: String, _ pattern: String) -> Bool {
+    guard path.hasPrefix("/"), !path.utf8.contains(0) else { return false }
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
+    let globs = pattern.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
+    return parts.count == globs.count && parts.allSatisfy { !["", ".", ".."].contains($0) }
+      && zip(globs, parts).allSatisfy { Glob.matches($0, $1) }
+  }
+}

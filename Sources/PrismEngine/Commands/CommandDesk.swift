@@ -1,0 +1,289 @@
+import PrismBase
+import PrismConfig
+public import PrismProtocol
+import PrismStore
+
+/// Carries out the server's commands (docs/records.md, "Commands"): one at a time in each namespace, and four at a time in all.
+///
+/// A command is written down as `running`, and its id is remembered, before it begins. So it begins at most once: a command that
+/// was running when the daemon died ends as failed. No command begins before the server answered once since the start: until
+/// then it is not known what time it is, nor whether the server took the command back.
+public actor CommandDesk {
+  /// Commands of one namespace that may wait for their turn.
+  static let waitingMax = 64
+  /// Commands of one namespace that are remembered until they expire.
+  static let marksMax = 1000
+  /// Commands of all namespaces that are carried out at a time.
+  private static let runningMax = 4
+  /// The pause after a failure of the store.
+  private static let retryPause: Duration = .seconds(10)
+
+  let engine: Engine
+  private let tools: any CommandTools
+  private var tasks: [NamespaceName: Task<Void, Never>] = [:]
+  private var due: Set<NamespaceName> = []
+  private var places = runningMax
+  private var waiters: [CheckedContinuation<Void, Never>] = []
+  private var isServing = false
+  /// The ends of commands since the start.
+  public private(set) var counts = CommandCounts()
+
+  /// Nothing is carried out before `start`.
+  public init(engine: Engine, tools: any CommandTools) { (self.engine, self.tools) = (engine, tools) }
+
+  /// Takes up what the last run left, and carries out commands from now on.
+  public func start() {
+    isServing = true
+    engine.parts.puller.clocks.observe { [weak self] namespace in Task { await self?.look(namespace) } }
+    lookAtAll()
+  }
+
+  /// Begins no more commands. One that is carried out ends as `interrupted` at the next start, unless it ends at once.
+  public func stop() async {
+    isServing = false
+    for task in tasks.values { task.cancel() }
+    for waiter in waiters { waiter.resume() }
+    waiters = []
+  }
+
+  /// Looks at tables that changed. Returns at once.
+  public nonisolated func changed(_ changes: [RecordTableChange]) {
+    for change in changes where change.table == .command {
+      Task { [weak self] in await self?.look(change.namespace) }
+    }
+  }
+
+  /// Looks at the commands of all namespaces: the configuration changed.
+  public func lookAtAll() {
+    for namespace in engine.hub.current.namespaces.values where namespace.hasCommands { look(namespace.name) }
+  }
+
+  func look(_ namespace: NamespaceName) {
+    guard isServing else { return }
+    due.insert(namespace)
+    guard tasks[namespace] == nil else { return }
+    tasks[namespace] = Task { await work(namespace) }
+  }
+
+  private func work(_ namespace: NamespaceName) async {
+    while isServing, due.remove(namespace) != nil {
+      do throws(StoreError) {
+        try await pass(namespace)
+        engine.parts.log.faultEnded("commands.\(namespace)", "commands can be written down again")
+      } catch {
+        engine.parts.log.fault(
+          "commands.\(namespace)", "commands can't be written down, and do not begin; tried again",
+          ["namespace": namespace.text, "cause": error.description])
+        due.insert(namespace)
+        do { try await engine.parts.time.sleep(for: Self.retryPause) } catch { break }  // stopped
+      }
+    }
+    tasks[namespace] = nil
+  }
+
+  // MARK: One look at a table
+
+  private struct Waiting {
+    var record: StoredRecord
+    var order: CommandJudge.Order
+  }
+
+  private func pass(_ namespace: NamespaceName) async throws(StoreError) {
+    guard engine.hub.current.namespaces[namespace]?.hasCommands == true else { return }
+    let store = engine.parts.store
+    let records = try await records(of: namespace)
+    guard let judge = await judge(namespace) else {
+      // The last run's commands are over, whatever time it is.
+      for record in records where CommandAnswer(record)?.state == .running {
+        try await end(.interrupted, record, namespace)
+      }
+      return
+    }
+    let marks = try await store.commandMarks(of: namespace)
+    let expired = marks.filter { $0.value.expires <= judge.now }.map(\.key)
+    if !expired.isEmpty { try await store.forget(expired, of: namespace) }
+    var (waiting, remembered): ([Waiting], Int) = ([], marks.count - expired.count)
+    for record in records {
+      let mark = marks[record.commandID]
+      switch judge.verdict(on: record, mark: mark) {
+      case .waits(let order) where CommandAnswer(record)?.state == .accepted && mark != nil:
+        waiting.append(Waiting(record: record, order: order))
+      case .waits(let order):
+        guard waiting.count < Self.waitingMax, mark != nil || remembered < Self.marksMax else {
+          try await end(.refused(.tooMany), record, namespace)
+          continue
+        }
+        guard let accepted = try await accept(record, order, namespace) else { continue }
+        waiting.append(Waiting(record: accepted, order: order))
+        if mark == nil { remembered += 1 }
+      case let verdict: try await end(verdict, record, namespace)
+      }
+    }
+    // The oldest one begins. Its end is a change, after which this looks again.
+    guard let next = waiting.min(by: { ($0.record.changedTime, $0.record.id) < ($1.record.changedTime, $1.record.id) })
+    else { return }
+    if try await carryOut(next.record, namespace) { due.insert(namespace) }
+  }
+
+  private func records(of namespace: NamespaceName) async throws(StoreError) -> [StoredRecord] {
+    var records: [StoredRecord] = []
+    while true {
+      let page = try await engine.parts.store.commands(of: namespace, after: records.last?.id)
+      records += page.records
+      if !page.isMore { return records }
+    }
+  }
+
+  /// nil before the server's clock is known.
+  private func judge(_ namespace: NamespaceName) async -> CommandJudge? {
+    guard let clock = engine.parts.puller.clocks[namespace] else { return nil }
+    let daemon = engine.hub.current.daemon
+    var deviceID = daemon.deviceId
+    if deviceID == nil { deviceID = await engine.automaticDeviceID }
+    return CommandJudge(
+      namespace: namespace, deviceID: deviceID ?? "", rules: daemon.commands,
+      now: clock.now(at: engine.parts.time.uptime))
+  }
+
+  // MARK: Steps
+
+  /// - Returns: the record as it is now; nil if it was changed meanwhile, which is looked at next.
+  private func accept(
+    _ record: StoredRecord, _ order: CommandJudge.Order, _ namespace: NamespaceName
+  ) async throws(StoreError) -> StoredRecord? {
+    let answer = answer(.accepted)
+    let mark = CommandMark(order.request, hasBegun: false)
+    guard try await write(answer, record, namespace, mark: mark) == .written else { return nil }
+    var accepted = record
+    accepted.fields = answer.written(into: record.json).bytes
+    accepted.changedTime = engine.parts.time.unixMilliseconds
+    return accepted
+  }
+
+  /// Ends a command that does not begin, or that the last run began. - Returns: whether that is written down.
+  @discardableResult
+  private func end(
+    _ verdict: CommandJudge.Verdict, _ record: StoredRecord, _ namespace: NamespaceName
+  ) async throws(StoreError) -> Bool {
+    let (answer, label): (CommandAnswer, String)
+    switch verdict {
+    case .nothing, .waits: return false
+    case .interrupted: (answer, label) = (self.answer(.failed, "interrupted"), "interrupted")
+    case .expired: (answer, label) = (self.answer(.expired), "expired")
+    case .refused(let refusal): (answer, label) = (self.answer(.refused, .string(refusal.message)), refusal.label)
+    }
+    guard try await write(answer, record, namespace) == .written else { return false }
+    counts.add(label, namespace)
+    engine.parts.log.warning(
+      "a command was not carried out",
+      ["namespace": namespace.text, "id": record.commandID.text, "state": answer.state.rawValue, "cause": label])
+    return true
+  }
+
+  /// Begins a command once that is written down, and writes its end down. - Returns: whether it ended: the next one may begin.
+  private func carryOut(_ record: StoredRecord, _ namespace: NamespaceName) async throws(StoreError) -> Bool {
+    await takePlace()
+    defer { givePlace() }
+    // The time and the configuration may have changed while it waited.
+    guard isServing, let judge = await judge(namespace) else { return false }
+    let verdict = judge.verdict(
+      on: record, mark: try await engine.parts.store.commandMarks(of: namespace)[record.commandID])
+    guard case .waits(let order) = verdict else { return try await end(verdict, record, namespace) }
+    let mark = CommandMark(order.request, hasBegun: true)
+    guard try await write(answer(.running), record, namespace, mark: mark) == .written else { return false }
+    let (id, name) = (record.commandID, order.request.name.rawValue)
+    engine.parts.log.info("a command begins", ["namespace": namespace.text, "id": id.text, "command": name])
+    let ended = await perform(order.action, CommandOrigin(namespace: namespace, id: id))
+    // After a stop the next start says that it was interrupted.
+    guard !Task.isCancelled else { return false }
+    try await finish(record, ended, namespace)
+    counts.add(ended.isDone ? "done" : "failed", namespace)
+    engine.parts.log.info(
+      "a command ended",
+      ["namespace": namespace.text, "id": id.text, "command": name, "state": ended.isDone ? "done" : "failed"])
+    return true
+  }
+
+  private func perform(_ action: CommandAction, _ origin: CommandOrigin) async -> CommandEnd {
+    switch action {
+    case .flush:
+      return await engine.flush(origin.namespace) ? .done() : .failed("the namespace is not configured any more")
+    case .doctor: return await tools.doctor(for: origin)
+    case .log(let level, let duration):
+      engine.parts.log.borrow(level, for: duration)
+      return .done(.string("\(level.name) for \(duration.components.seconds / 60) min"))
+    case .collect(let path): return await tools.collect(path, for: origin)
+    case .run(let unit): return await tools.run(unit, for: origin)
+    }
+  }
+
+  /// Tries until it is written: the command has ended, and only this knows how.
+  private func finish(
+    _ record: StoredRecord, _ ended: CommandEnd, _ namespace: NamespaceName
+  ) async throws(StoreError) {
+    while true {
+      do throws(StoreError) {
+        let answer = answer(ended.isDone ? .done : .failed, ended.result)
+        let step = CommandStep(
+          namespace: namespace, record: record.id, command: record.commandID, judged: nil, answer: answer, mark: nil)
+        _ = try await engine.parts.store.write(step)
+        return await tellPipeline(namespace)
+      } catch {
+        engine.parts.log.fault(
+          "commands.\(namespace)", "the end of a command can't be written down; tried again",
+          ["namespace": namespace.text, "cause": error.description])
+        do { try await engine.parts.time.sleep(for: Self.retryPause) } catch { return }  // stopped
+      }
+    }
+  }
+
+  private func write(
+    _ answer: CommandAnswer, _ record: StoredRecord, _ namespace: NamespaceName, mark: CommandMark? = nil
+  ) async throws(StoreError) -> CommandStep.Outcome {
+    let outcome = try await engine.parts.store.write(
+      CommandStep(
+        namespace: namespace, record: record.id, command: record.commandID, judged: record.fields, answer: answer,
+        mark: mark))
+    switch outcome {
+    case .written: await tellPipeline(namespace)
+    // The change of the record leads to the next look.
+    case .changed, .begunBefore: due.insert(namespace)
+    case .noRoom:
+      engine.parts.log.fault(
+        "commands.\(namespace).room", "the record of a command has no room for an answer; delete it at the server",
+        ["namespace": namespace.text, "id": record.commandID.text])
+    }
+    return outcome
+  }
+
+  private func answer(_ state: CommandState, _ result: JSONValue? = nil) -> CommandAnswer {
+    CommandAnswer(state, result: result, stateTime: engine.parts.time.unixMilliseconds)
+  }
+
+  private func tellPipeline(_ namespace: NamespaceName) async {
+    guard let pipeline = await engine.pipelines[namespace] else { return }
+    await PipelineRecords.answered(pipeline)
+  }
+
+  // MARK: Places
+
+  private func takePlace() async {
+    if places > 0 {
+      places -= 1
+      return
+    }
+    await withCheckedContinuation { waiters.append($0) }
+  }
+
+  private func givePlace() {
+    if waiters.isEmpty { places += 1 } else { waiters.removeFirst().resume() }
+  }
+}
+
+extension StoredRecord {
+  fileprivate var json: JSONValue { (try? JSONValue(parsing: fields)) ?? .object([]) }
+}
+
+extension CommandAnswer {
+  fileprivate init?(_ record: StoredRecord) { self.init(fields: record.json) }
+}

@@ -1,0 +1,97 @@
+import Glibc
+import PrismBase
+
+/// Opens and reads a file that a server names, part by part of its path: no symbolic link is followed, and no folder or file that
+/// holds secrets is entered. Blocks for as long as the disk does.
+struct GuardedFile {
+  /// Why a file is not read. It says nothing of the file's content.
+  struct Fault: Error, Equatable {
+    let message: String
+    init(_ message: String) { self.message = message }
+  }
+
+  /// A file or a folder, wherever its path leads.
+  struct Identity: Hashable {
+    let device: UInt64, inode: UInt64
+
+    init(_ facts: stat) { (device, inode) = (UInt64(facts.st_dev), UInt64(facts.st_ino)) }
+
+    /// nil if there is nothing at the path.
+    init?(at path: String) {
+      var facts = stat()
+      guard stat(path, &facts) == 0 else { return nil }
+      self.init(facts)
+    }
+  }
+
+  /// Folders that are not entered, and files that are not read.
+  private let secrets: Set<Identity>
+
+  /// - Parameter secret: paths of folders and files, as they are now.
+  init(secret paths: [String]) { secrets = Set(paths.compactMap { Identity(at: $0) }) }
+
+  /// - Parameter path: absolute, without `.`, `..` and empty parts. - Parameter bytesMax: a larger file is not read.
+  func read(_ path: String, bytesMax: Int) throws(Fault) -> [UInt8] {
+    let file = try open(path)
+    defer { close(file) }
+    var facts = stat()
+    guard fstat(file, &facts) == 0 else { throw Self.failure("can't be looked at") }
+    guard facts.st_mode & S_IFMT == S_IFREG else { throw Fault("it is not a regular file") }
+    guard !secrets.contains(Identity(facts)) else { throw Self.secret }
+    // Another name of a file may lie where the pattern leads.
+    guard facts.st_nlink == 1 else { throw Fault("it has \(facts.st_nlink) names (hard links), must have one") }
+    guard facts.st_size <= bytesMax else { throw Self.tooLarge(Int(facts.st_size), bytesMax) }
+    return try content(of: file, bytesMax: bytesMax)
+  }
+
+  private func open(_ path: String) throws(Fault) -> Int32 {
+    let parts = path.split(separator: "/").map(String.init)
+    guard path.hasPrefix("/"), !parts.isEmpty, !parts.contains(where: { $0 == "." || $0 == ".." }) else {
+      throw Fault("the path must be absolute, without . and ..")
+    }
+    var folder = Glibc.open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard folder >= 0 else { throw Self.failure("can't be opened") }
+    defer { close(folder) }
+    for part in parts.dropLast() {
+      let next = openat(folder, part, prismPathOnly | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard next >= 0 else { throw Self.failure("can't be opened: a folder of the path") }
+      close(folder)
+      folder = next
+      var facts = stat()
+      guard fstat(folder, &facts) == 0 else { throw Self.failure("can't be looked at") }
+      guard !secrets.contains(Identity(facts)) else { throw Self.secret }
+    }
+    // A pipe or a device must not keep it waiting.
+    let file = openat(folder, parts[parts.count - 1], O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    guard file >= 0 else { throw Self.failure("can't be opened") }
+    return file
+  }
+
+  private func content(of file: Int32, bytesMax: Int) throws(Fault) -> [UInt8] {
+    var content: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 256 * 1024)
+    while true {
+      let count = Glibc.read(file, &chunk, chunk.count)
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw Self.failure("can't be read") }
+      if count == 0 { return content }
+      content += chunk[..<count]
+      guard content.count <= bytesMax else { throw Self.tooLarge(content.count, bytesMax) }
+    }
+  }
+
+  private static let secret = Fault("it is, or lies in, a folder of keys or of the daemon's state, which is never read")
+
+  private static func tooLarge(_ bytes: Int, _ bytesMax: Int) -> Fault {
+    Fault("it has \(bytes) bytes, and the namespace takes payloads of at most \(bytesMax) bytes")
+  }
+
+  private static func failure(_ problem: String) -> Fault {
+    let code = errno
+    let why = code == ELOOP || code == ENOTDIR ? "a symbolic link or no folder" : String(cString: strerror(code))
+    return Fault("\(problem): \(why)")
+  }
+}
+
+/// O_PATH, which Glibc's module hides without _GNU_SOURCE (open(2)): a folder is passed through, not read.
+private let prismPathOnly: Int32 = 0o10_000_000

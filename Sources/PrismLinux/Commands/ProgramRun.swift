@@ -1,0 +1,72 @@
+import Glibc
+
+/// A program that is run for its output. Blocks until it has ended, or its time is over.
+enum ProgramRun {
+  /// The result of a program.
+  struct Ran {
+    /// nil if a signal ended it, or its time was over.
+    var exitCode: Int32?
+    var output: [UInt8]
+  }
+
+  /// - Parameter words: an absolute path, then the arguments. - Parameter outputBytesMax: a program with more output is ended.
+  /// - Parameter seconds: it is ended after them.
+  /// - Returns: nil if it can't be started.
+  static func run(_ words: [String], outputBytesMax: Int, seconds: Int) -> Ran? {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return nil }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    defer { close(ends[0]) }
+    let process = spawn(words, output: ends[1])
+    close(ends[1])
+    guard let process else { return nil }
+    let (output, isWhole) = read(ends[0], bytesMax: outputBytesMax, seconds: seconds)
+    if !isWhole { kill(process, SIGKILL) }
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) < 0 && errno == EINTR {}
+    return Ran(exitCode: isWhole && status & 0x7F == 0 ? (status >> 8) & 0xFF : nil, output: output)
+  }
+
+  private static func spawn(_ words: [String], output: Int32) -> pid_t? {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var (defaults, mask) = (sigset_t(), sigset_t())
+    sigfillset(&defaults)
+    sigemptyset(&mask)
+    posix_spawnattr_setsigdefault(&attributes, &defaults)
+    posix_spawnattr_setsigmask(&attributes, &mask)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+    var arguments = words.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    var process: pid_t = 0
+    guard posix_spawn(&process, words[0], &actions, &attributes, &arguments, environ) == 0 else { return nil }
+    return process
+  }
+
+  /// - Returns: the output, and whether it ended.
+  private static func read(_ descriptor: Int32, bytesMax: Int, seconds: Int) -> ([UInt8], isWhole: Bool) {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    var output: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 * 1024)
+    while output.count <= bytesMax {
+      let rest = Int32((deadline - ContinuousClock.now) / .milliseconds(1))
+      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      guard rest > 0 else { return (output, false) }
+      let ready = poll(&waiting, 1, rest)
+      if ready < 0 && errno == EINTR { continue }
+      guard ready > 0 else { return (output, false) }
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count < 0 && errno == EINTR { continue }
+      if count <= 0 { return (output, count == 0) }
+      output += chunk[..<count]
+    }
+    return (output, false)
+  }
+}

@@ -1,0 +1,170 @@
+import PrismBase
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Testing
+
+@testable import PrismEngine
+
+@Suite("Commands of the server") struct CommandDeskTests {
+  @Test(
+    "each allowed command is carried out once, and its result is in its record",
+    arguments: [
+      (.flush, [:], [], nil), (.doctor, [:], ["doctor c1"], "did doctor c1"),
+      (.log, ["level": .text("debug"), "minutes": .integer(5)], [], "debug for 5 min"),
+      (.collect, ["path": .text("/var/log/app.log")], ["collect /var/log/app.log"], "did collect /var/log/app.log"),
+      (.run, ["name": .text("restart-till")], ["run restart-till c1"], "did run restart-till c1"),
+    ] as [(CommandName, [String: CommandValue], [String], String?)])
+  func commands(name: CommandName, args: [String: CommandValue], asked: [String], result: String?) async throws {
+    let rig = CommandRig()
+    try await rig.run { (engine, desk) async throws in
+      rig.insert(rig.request("c1", name, args))
+      #expect(try await rig.reaches(.done, engine))
+      #expect(try await CommandRig.answer(engine)?.result?.string == result)
+      #expect(rig.tools.asked == asked)
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
+      #expect(await rig.rig.runs { !rig.rig.transport.requests.isEmpty })
+    }
+  }
+
+  @Test(
+    "a command that is not in order is refused with its reason, and never begins",
+    arguments: RefusedCommand.all)
+  func refusals(_ refused: RefusedCommand) async throws {
+    let rig = CommandRig()
+    try await rig.run(refused.rules) { (engine, desk) async throws in
+      var request = rig.request("c1", .run, ["name": .text("restart-till")])
+      refused.change(&request)
+      rig.insert(request, refused.fields(request))
+      #expect(try await rig.reaches(.refused, engine))
+      let result = try await CommandRig.answer(engine)?.result?.string ?? ""
+      #expect(result.contains(refused.words), "\(result)")
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == [refused.label: 1] })
+      #expect(rig.tools.asked.isEmpty)
+      #expect(await rig.rig.runs { rig.lines.contains { $0.contains("a command was not carried out") } })
+      let line = rig.lines.first { $0.contains("a command was not carried out") } ?? ""
+      #expect(line.contains("cause=\(refused.label)") && !line.contains("restart-till"))
+    }
+  }
+
+  @Test(
+    "a path of collect matches part by part",
+    arguments: [
+      ("/var/log/app.log", true), ("/opt/app/state.json", true), ("/var/log/../log/app.log", false),
+      ("/var/log/sub/app.log", false), ("/var/log//app.log", false), ("var/log/app.log", false), ("/var/log/.", false),
+      ("/var/log/app.log/", false), ("/var/log/a\0.log", false), ("/etc/prism/keys/main.key", false), ("", false),
+    ])
+  func paths(path: String, isTaken: Bool) {
+    #expect(CommandRig.rules().files.contains { CommandAction.matches(path, $0) } == isTaken)
+  }
+
+  @Test("a signed command is carried out where a key is configured") func signed() async throws {
+    let rig = CommandRig()
+    try await rig.run(RefusedCommand.signing) { (engine, desk) async throws in
+      rig.insert(try rig.request("c1", .run, ["name": .text("restart-till")]).signed(by: CommandRig.key))
+      #expect(try await rig.reaches(.done, engine))
+      #expect(rig.tools.asked.count == 1)
+    }
+  }
+
+  @Test("an id that began never begins again: not after a deletion, a change or a restart") func replays() async throws
+  {
+    let rig = CommandRig()
+    let request = rig.request("c1", .run, ["name": .text("restart-till")])
+    try await rig.run { (engine, desk) async throws in
+      rig.insert(request)
+      #expect(try await rig.reaches(.done, engine))
+      rig.delete()
+      #expect(try await rig.reaches(nil, engine))
+      rig.insert(request)
+      #expect(try await rig.reaches(.refused, engine))
+      rig.change(request.id, .update, rig.request("c1", .flush, seconds: 7200).fields.bytes)
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop]?["changed"] == 1 })
+      rig.delete()
+      #expect(try await rig.reaches(nil, engine))
+    }
+    try await rig.run { (engine, desk) async throws in
+      rig.insert(request)
+      #expect(try await rig.reaches(.refused, engine))
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["replayed": 1] })
+      rig.delete()
+      #expect(try await rig.reaches(nil, engine))
+      rig.rig.time.advance(by: .seconds(3600))
+      rig.insert(request)
+      #expect(try await rig.reaches(.expired, engine))
+      #expect(rig.tools.asked == ["run restart-till c1"])
+      #expect(try await engine.parts.store.commandMarks(of: CommandRig.shop).isEmpty, "it is forgotten")
+    }
+  }
+
+  @Test("a command that was running when the daemon died ends as interrupted, and does not begin again")
+  func interrupted() async throws {
+    let rig = CommandRig()
+    rig.tools.hold()
+    try await rig.run { (engine, _) async throws in
+      rig.insert(rig.request("c1", .run, ["name": .text("restart-till")]))
+      #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
+      #expect(try await CommandRig.answer(engine)?.state == .running, "it was written down before it began")
+    }
+    try await rig.run { (engine, desk) async throws in
+      #expect(try await rig.reaches(.failed, engine))
+      #expect(try await CommandRig.answer(engine)?.result == "interrupted")
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["interrupted": 1] })
+      #expect(rig.tools.asked.count == 1)
+    }
+  }
+
+  @Test("the server's clock says whether a command is expired, not this machine's", arguments: [-400, 400])
+  func clock(days: Int64) async throws {
+    let rig = CommandRig(serverAhead: .seconds(days * 86_400))
+    try await rig.run { (engine, desk) async throws in
+      rig.insert(rig.request("c1", seconds: 600))
+      rig.insert(rig.request("c2", seconds: -1))
+      #expect(try await rig.reaches(.done, engine, "c1"))
+      #expect(try await rig.reaches(.expired, engine, "c2"))
+    }
+  }
+
+  @Test("commands of a namespace begin one at a time in their order, and one that is deleted before does not begin")
+  func order() async throws {
+    let rig = CommandRig()
+    rig.tools.hold()
+    try await rig.run { (engine, desk) async throws in
+      for id in ["c1", "c2", "c3"] { rig.insert(rig.request(id, .run, ["name": .text("restart-till")])) }
+      #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
+      #expect(try await CommandRig.answer(engine, "c2")?.state == .accepted)
+      rig.delete("c2")
+      #expect(try await rig.reaches(nil, engine, "c2"))
+      #expect(rig.tools.asked == ["run restart-till c1"])
+      rig.tools.go()
+      #expect(try await rig.reaches(.done, engine, "c3"))
+      #expect(rig.tools.asked == ["run restart-till c1", "run restart-till c3"])
+    }
+  }
+
+  @Test("more commands than may wait are refused") func tooMany() async throws {
+    let rig = CommandRig()
+    rig.tools.hold()
+    try await rig.run { (engine, desk) async throws in
+      for number in 0..<(CommandDesk.waitingMax + 1) {
+        rig.insert(rig.request("c\(number + 100)", .run, ["name": .text("restart-till")], seconds: 20 * 86_400))
+      }
+      #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop]?["too_many"] == 1 })
+      rig.tools.go()
+      for number in 0..<CommandDesk.waitingMax {
+        #expect(try await rig.reaches(.done, engine, "c\(number + 100)"), "\(number)")
+      }
+    }
+  }
+
+  @Test("every reason is a label of the metric") func labels() {
+    let reasons: [CommandRefusal] = [
+      .unreadable(.expires), .notAllowed(.run), .arguments(""), .unsigned, .wrongSignature, .changed, .replayed,
+      .tooMany,
+    ]
+    #expect(Set(reasons.map(\.label)).isSubset(of: CommandCounts.results))
+    #expect(reasons.dropFirst(3).allSatisfy { !$0.message.isEmpty })
+  }
+}

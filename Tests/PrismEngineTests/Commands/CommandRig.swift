@@ -1,0 +1,162 @@
+import PrismBase
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+import PrismStore
+import PrismTestSupport
+import Synchronization
+
+@testable import PrismEngine
+
+/// A server's table of commands, a real engine with its store, and tools that a test scripts.
+final class CommandRig: Sendable {
+  static let shop = NamespaceName("shop")!
+  static let key = SigningKey(
+    pem: Array(
+      """
+      -----BEGIN PRIVATE KEY-----
+      MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g
+      -----END PRIVATE KEY-----
+
+      """.utf8))!
+
+  let rig = DeliveryRig()
+  let tools = ScriptedTools()
+  private let log = Mutex<[String]>([])
+  private let operations = Mutex<[DownOperation]>([])
+
+  var lines: [String] { log.withLock { $0 } }
+
+  /// The operator's clock, which is the server's; the device's own is that of `rig.time`.
+  let serverAhead: Int64
+  var serverNow: Int64 { rig.time.unixMilliseconds + serverAhead }
+
+  init(serverAhead: Duration = .zero) { self.serverAhead = Int64(serverAhead / .milliseconds(1)) }
+
+  static func rules(_ change: (inout DaemonConfiguration.Commands) -> Void = { _ in }) -> DaemonConfiguration.Commands {
+    var rules = DaemonConfiguration.Commands()
+    rules.allow = Set(CommandName.allCases)
+    rules.files = ["/var/log/*.log", "/opt/app/state.json"]
+    rules.units = ["restart-till"]
+    change(&rules)
+    return rules
+  }
+
+  static func snapshot(_ rules: DaemonConfiguration.Commands) -> Snapshot {
+    var snapshot = DeliveryRig.snapshot {
+      $0.hasCommands = !rules.allow.isEmpty
+      $0.recordInterval = .seconds(10)
+    }
+    snapshot.daemon.commands = rules
+    return snapshot
+  }
+
+  /// Runs a daemon's engine and its desk over the database that the last one left, until `body` ends or throws.
+  func run(
+    _ rules: DaemonConfiguration.Commands = rules(), _ body: (Engine, CommandDesk) async throws -> Void
+  ) async throws {
+    let downloads = ScriptedDownloads(now: { [self] in serverNow }) { [self] question in answer(question) }
+    let engine = try await rig.engine(
+      Self.snapshot(rules), downloads: downloads,
+      log: Logger(write: { [self] line in log.withLock { $0.append(line) } })
+    )
+    let desk = CommandDesk(engine: engine, tools: tools)
+    await engine.observeRecords { [weak desk] in desk?.changed($0) }
+    await desk.start()
+    let result = await Result { try await body(engine, desk) }
+    await desk.stop()
+    await engine.stop()
+    // The end of a command that the stop interrupted is not written down, as that of a daemon that died.
+    tools.go()
+    try result.get()
+  }
+
+  private func answer(_ question: DownQuestion) -> ScriptedDownloads.Answer {
+    guard question.table == .command, let after = question.after else {
+      return .lines([.head(DownHead(isFull: true, sequence: 1, count: 0))])
+    }
+    let later = operations.withLock { $0.filter { $0.sequence > after } }
+    return later.isEmpty
+      ? .lines([.head(DownHead(isFull: false, sequence: after, count: 0))]) : .lines(later.map { .operation($0) })
+  }
+
+  // MARK: The server
+
+  func request(
+    _ id: String = "c1", _ name: CommandName = .flush, _ args: [String: CommandValue] = [:], seconds: Int64 = 3600
+  ) -> CommandRequest {
+    CommandRequest(
+      namespace: Self.shop, deviceID: "device", id: RecordID(id)!, name: name, args: args,
+      expires: serverNow + seconds * 1000)
+  }
+
+  func insert(_ request: CommandRequest, _ fields: JSONValue? = nil) {
+    change(request.id, .insert, (fields ?? request.fields).bytes)
+  }
+
+  func delete(_ id: String = "c1") { change(RecordID(id)!, .delete, []) }
+
+  func change(_ id: RecordID, _ kind: RecordOperation.Kind, _ fields: [UInt8]) {
+    operations.withLock { operations in
+      let sequence = Int64(operations.count + 2)
+      operations.append(
+        DownOperation(
+          sequence: sequence, op: "o\(sequence)", table: .command, id: id, kind: kind, fields: fields,
+          time: serverNow + sequence))
+    }
+  }
+
+  // MARK: The device
+
+  static func answer(_ engine: Engine, _ id: String = "c1") async throws -> CommandAnswer? {
+    let records = try await engine.parts.store.commands(of: shop, after: nil).records
+    return try records.first { $0.id.text == id }.flatMap { try CommandAnswer(fields: JSONValue(parsing: $0.fields)) }
+  }
+
+  /// Moves the time until the command's record has `state`.
+  func reaches(_ state: CommandState?, _ engine: Engine, _ id: String = "c1") async throws -> Bool {
+    try await rig.runs { try await Self.answer(engine, id)?.state == state }
+  }
+}
+
+/// Tools that note what they are asked for.
+final class ScriptedTools: CommandTools {
+  private let state = Mutex<(asked: [String], waits: Bool, waiters: [CheckedContinuation<Void, Never>])>(
+    ([], false, []))
+
+  /// Each command that began, in its order.
+  var asked: [String] { state.withLock { $0.asked } }
+  /// Commands do not end from now on.
+  func hold() { state.withLock { $0.waits = true } }
+  /// They end.
+  func go() {
+    let waiters = state.withLock { state in
+      state.waits = false
+      defer { state.waiters = [] }
+      return state.waiters
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+
+  private func end(_ what: String) async -> CommandEnd {
+    await withCheckedContinuation { continuation in
+      let waits = state.withLock { state in
+        state.asked.append(what)
+        if state.waits { state.waiters.append(continuation) }
+        return state.waits
+      }
+      if !waits { continuation.resume() }
+    }
+    return .done(.string("did \(what)"))
+  }
+
+  func doctor(for command: CommandOrigin) async -> CommandEnd { await end("doctor \(command.id)") }
+  func collect(_ path: String, for command: CommandOrigin) async -> CommandEnd { await end("collect \(path)") }
+  func run(_ unit: String, for command: CommandOrigin) async -> CommandEnd { await end("run \(unit) \(command.id)") }
+}
+
+extension Result where Failure == any Error {
+  fileprivate init(_ body: () async throws -> Success) async {
+    do { self = .success(try await body()) } catch { self = .failure(error) }
+  }
+}
