@@ -74,7 +74,7 @@ public final class Logger: Sendable {
     }
   }
 
-  /// Writes events of `level` for a while, whatever `set` says meanwhile. It only ever adds events.
+  /// Writes events of `level` for a while, also if `set` is called meanwhile. It only ever adds events.
   public func borrow(_ level: Level, for duration: Duration) {
     let until = time.uptime + duration
     state.withLock { $0.borrowed = (level, until) }

@@ -59,11 +59,10 @@ final class Daemon: Sendable {
         streamInput: ForwardInput { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, engine: engine, configPath: configPath, log: log)
-      metrics = MetricsServer(
-        .init(
-          engine: engine, version: version, ingest: { await ingest.counters },
-          remote: { [remote] in await remote.figures }, commands: { [inputs] in await inputs.commands.counts }),
-        log: log)
+      let sources = MetricsServer.Sources(
+        engine: engine, version: version, ingest: { await ingest.counters },
+        remote: { [remote] in await remote.figures }, commands: { [inputs] in await inputs.commands.counts })
+      metrics = MetricsServer(sources, log: log)
       control = try ControlServer(
         listener: try inherited.listener(daemon.control.socket, mode: 0o660, group: daemon.control.group),
         group: daemon.control.group, readers: daemon.control.readers, log: log)

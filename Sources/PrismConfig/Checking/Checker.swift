@@ -9,10 +9,8 @@ package struct Checker: Sendable {
   let search: FileSearch
   var ceilings: DaemonConfiguration.Ceilings
   var keyRing: KeyRing
-  /// `allowPlain` of the daemon's file.
-  var allowsPlain = false
-  /// `commands.allow` of the daemon's file names one.
-  var allowsCommands = false
+  /// Permissions of the daemon's file for namespaces.
+  var permissions = Permissions()
   var faults: [ConfigurationFault] = []
   /// Read on the way, as absolute paths: a change of one is a change of the configuration.
   var filesRead: [String] = []
@@ -68,6 +66,14 @@ package struct Checker: Sendable {
     }
     return entries
   }
+}
+
+/// The daemon's permissions for namespaces.
+struct Permissions: Sendable {
+  /// `allowPlain`.
+  var plain = false
+  /// `commands.allow` names a command.
+  var commands = false
 }
 
 /// The keys that a namespace may choose from.

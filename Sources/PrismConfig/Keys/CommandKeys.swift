@@ -12,7 +12,7 @@ enum CommandKeys {
       "commands.files", .list(of: .commandFile, "a list of absolute paths, with * and ? in names"),
       at: \.commands.files, "the files that `collect` may take; `*` is any text within a name"),
     Key(
-      "commands.units", .list(of: .commandUnit, "a list of names"), at: \.commands.units, default: "none",
+      "commands.units", .list(of: .commandUnit, "a list of names"), at: \.commands.units,
       "the names of the units `prism-command@NAME.service` that `run` may start"),
     Key(
       "commands.runSocket", .path(bytesMax: 107), at: \.commands.runSocket,

@@ -5,7 +5,8 @@ import PrismProtocol
 package enum DaemonKeys {
   /// Every key of prismd.yaml.
   package static let table: KeyTable<DaemonConfiguration> = KeyTable(
-    sockets + inputs + storage + limits + identity + network + remote + CommandKeys.keys + operation, defaults: DaemonConfiguration(),
+    sockets + inputs + storage + limits + identity + network + remote + CommandKeys.keys
+      + operation, defaults: DaemonConfiguration(),
     elsewhere: { name in
       let isNamespaceKey = NamespaceKeys.names.contains(name) || NamespaceKeys.table.isGroup(name)
       return isNamespaceKey ? "a namespace's file, namespaces.d/prism.yaml for the built-in one" : nil

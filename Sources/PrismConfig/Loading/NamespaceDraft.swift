@@ -74,12 +74,12 @@ extension NamespaceDraft {
   func settled(lines: [String: Int], _ checker: inout Checker) -> NamespaceConfiguration {
     var result = value
     result.monitorList = types.compactMap { $0.settled(onlyWifi: value.onlyWifi) }
-    result.hasCommands = checker.allowsCommands
+    result.hasCommands = checker.permissions.commands
     let faultLine = { (keys: [String]) in keys.compactMap { lines[$0] }.first ?? (lines.isEmpty ? 0 : 1) }
     checkTypes(lines: lines, line: faultLine([]), &checker)
     checkEnrichments(line: faultLine(["enrich", "records"]), &checker)
     checkCertificate(lines: lines, line: faultLine(["tls.certFile", "tls.keyFile"]), &checker)
-    if result.isPlain, !checker.allowsPlain {
+    if result.isPlain, !checker.permissions.plain {
       checker.fault(
         faultLine(["url"]), "url",
         "is \((result.url ?? "").shownInFault), must be https:// or loopback; allowPlain: true in prismd.yaml permits http"

@@ -5,15 +5,14 @@ struct SharedChecks {
   private var identities: [[String]: String] = [:]
   private var keyRing = KeyRing()
   private var ceilings = DaemonConfiguration.Ceilings()
-  private var allowsPlain = false
-  private var allowsCommands = false
+  private var permissions = Permissions()
 
   init(identityCheck: ClientIdentityCheck?) { self.identityCheck = identityCheck }
 
   func checker(of file: String, _ search: FileSearch) -> Checker {
     var checker = Checker(file: file, search: search, ceilings: ceilings, keyRing: keyRing)
     (checker.heldFiles, checker.identityCheck, checker.identities) = (heldFiles, identityCheck, identities)
-    (checker.allowsPlain, checker.allowsCommands) = (allowsPlain, allowsCommands)
+    checker.permissions = permissions
     return checker
   }
 
@@ -22,8 +21,8 @@ struct SharedChecks {
     keyRing = checker.keyRing
     keyRing.keys = daemon.keys
     let isUnreadable = checker.faults.contains { $0.key == "file" || $0.key == "YAML" }
-    allowsPlain = daemon.allowPlain || checker.hasFault(at: "allowPlain") || isUnreadable
-    allowsCommands = !daemon.commands.allow.isEmpty
+    permissions.plain = daemon.allowPlain || checker.hasFault(at: "allowPlain") || isUnreadable
+    permissions.commands = !daemon.commands.allow.isEmpty
     let hasUnreadableLimit = checker.faults.contains { $0.key.hasPrefix("limits.") }
     ceilings = hasUnreadableLimit ? .furthest : daemon.limits
   }

@@ -28,8 +28,8 @@ extension LoadedConfiguration {
       file: "remote", search: FileSearch(credentials: nil, folders: []), ceilings: snapshot.daemon.limits,
       keyRing: KeyRing(keys: snapshot.daemon.keys))
     checker.place = "\(name)."
-    checker.allowsPlain = snapshot.daemon.allowPlain
-    checker.allowsCommands = !snapshot.daemon.commands.allow.isEmpty
+    checker.permissions.plain = snapshot.daemon.allowPlain
+    checker.permissions.commands = !snapshot.daemon.commands.allow.isEmpty
     return checker
   }
 

@@ -27,7 +27,7 @@ enum CommandAction: Equatable, Sendable {
     case .collect:
       let path = try Self.text("path", of: request)
       guard rules.files.contains(where: { Self.matches(path, $0) }) else {
-        throw .arguments("the path matches none of commands.files in the device's prismd.yaml")
+        throw .arguments("the path is not one of commands.files in the device's prismd.yaml")
       }
       self = .collect(path: path)
     case .run:

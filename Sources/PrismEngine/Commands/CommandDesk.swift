@@ -93,7 +93,7 @@ public actor CommandDesk {
     let store = engine.parts.store
     let records = try await records(of: namespace)
     guard let judge = await judge(namespace) else {
-      // The last run's commands are over, whatever time it is.
+      // The last run's commands are over at any time.
       for record in records where CommandAnswer(record)?.state == .running {
         try await end(.interrupted, record, namespace)
       }

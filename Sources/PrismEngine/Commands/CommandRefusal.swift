@@ -41,11 +41,13 @@ enum CommandRefusal: Error, Equatable, Sendable {
     case .arguments(let fault): fault
     case .unsigned: "the device takes signed commands only; sign it with the private key of remote.publicKey"
     case .wrongSignature:
-      "the signature is not one of the device's remote.publicKey over this namespace, device, id, name, expires and args"
+      "the signature is not one of the device's remote.publicKey over this namespace, device, id, name, expires "
+        + "and args"
     case .changed: "the command was changed after the device had seen it; send another one with a new id"
     case .replayed: "a command of this id began before; send another one with a new id"
     case .tooMany:
-      "\(CommandDesk.waitingMax) commands wait or \(CommandDesk.marksMax) are not expired yet; send it again later, with a new id"
+      "\(CommandDesk.waitingMax) commands wait or \(CommandDesk.marksMax) are not expired yet; send it again later, "
+        + "with a new id"
     }
   }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The server's time at one moment of the uptime clock.
 struct ServerClock: Sendable, Equatable {
-  /// As an answer told it.
+  /// As an answer announced it.
   let unixMilliseconds: Int64
   let uptime: Duration
 
@@ -20,7 +20,7 @@ struct ServerClock: Sendable, Equatable {
 final class ServerClocks: Sendable {
   private struct State {
     var clocks: [NamespaceName: ServerClock] = [:]
-    var told: Set<NamespaceName> = []
+    var announced: Set<NamespaceName> = []
     var observer: (@Sendable (NamespaceName) -> Void)?
   }
 
@@ -36,7 +36,7 @@ final class ServerClocks: Sendable {
 
   func tellOfFirst(_ namespace: NamespaceName) {
     let observer = state.withLock { state in
-      state.told.insert(namespace).inserted ? state.observer : nil
+      state.announced.insert(namespace).inserted ? state.observer : nil
     }
     observer?(namespace)
   }

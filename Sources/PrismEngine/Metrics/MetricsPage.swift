@@ -8,8 +8,8 @@ import PrismStore
 extension Engine {
   /// - Parameter store: nil where the store does not answer: what it would tell is left out.
   public func metrics(
-    store: StoreFigures?, ingest: IngestCounters, remote: RemoteFigures, process: ProcessFigures, commands: CommandCounts = .init(),
-    version: String
+    store: StoreFigures?, ingest: IngestCounters, remote: RemoteFigures, process: ProcessFigures,
+    commands: CommandCounts = .init(), version: String
   ) async -> String {
     var deliveries: [(namespace: NamespaceName, status: PipelineStatus)] = []
     for (namespace, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {

@@ -10,7 +10,7 @@ struct GuardedFile {
     init(_ message: String) { self.message = message }
   }
 
-  /// A file or a folder, wherever its path leads.
+  /// A file or a folder, by any of its paths.
   struct Identity: Hashable {
     let device: UInt64, inode: UInt64
 
@@ -49,8 +49,8 @@ struct GuardedFile {
     guard path.hasPrefix("/"), !parts.isEmpty, !parts.contains(where: { $0 == "." || $0 == ".." }) else {
       throw Fault("the path must be absolute, without . and ..")
     }
-    var folder = Glibc.open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard folder >= 0 else { throw Self.failure("can't be opened") }
+    var folder: Int32
+    do { folder = try Folder.open("/") } catch { throw Fault(error.description) }
     defer { close(folder) }
     for part in parts.dropLast() {
       let next = openat(folder, part, prismPathOnly | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)

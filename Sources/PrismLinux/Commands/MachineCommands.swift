@@ -8,7 +8,7 @@ import PrismProtocol
 
 /// Carries out the commands that work with this machine, on a queue of their own: files, programs and units block.
 public final class MachineCommands: CommandTools {
-  /// The most of a file, whatever the namespace takes.
+  /// The most of a file, also if the namespace takes more.
   private static let fileBytesMax = 64 * 1024 * 1024
   private static let (findingsBytesMax, doctorSeconds) = (1_048_576, 180)
   /// A unit that takes longer goes on, and its command fails.

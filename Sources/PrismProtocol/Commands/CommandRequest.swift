@@ -68,8 +68,8 @@ public struct CommandRequest: Equatable, Sendable {
     return .object(members)
   }
 
-  /// The bytes that are signed with the private key of `remote.publicKey`. Each line ends with a line feed, and no part
-  /// can hold one but the value of an argument, whose length is ahead of it; so no two commands have the same bytes.
+  /// The bytes that are signed with the private key of `remote.publicKey`. Each line ends with a line feed. Only the value of
+  /// an argument can hold one, and its length is ahead of it. So no two commands have the same bytes.
   public var signedBytes: [UInt8] {
     var text = "prism-command-1\n\(namespace.text)\n\(deviceID)\n\(id.text)\n\(name.rawValue)\n\(expires)\n"
     for (key, value) in args.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {

@@ -16,10 +16,10 @@ struct CommandTable {
   }
 
   private static func lines(_ record: JSONValue, _ columns: Int?) -> [String] {
-    let fields = record["fields"] ?? .null
-    let answer = CommandAnswer(fields: fields)
+    let report = CommandReport(record: record)
+    let answer = report.answer
     let first = line(
-      record["id"]?.string ?? "", fields["name"]?.string ?? "-", answer?.state.rawValue ?? "new",
+      report.id, report.name ?? "-", answer?.state.rawValue ?? "new",
       answer.map { RFC3339.text(unixMilliseconds: $0.stateTime).prefix(19) + "Z" } ?? "-")
     guard let result = answer?.result else { return [first] }
     return [first] + "  \(result.string ?? result.text)".printableLines.wrapped(columns, indent: 2)

@@ -16,7 +16,9 @@ struct ConfigurationCheck {
       let loaded = try loader.load()
       let count = loaded.snapshot.namespaces.count
       let found = Finding("configuration", .ok, "\(path) and its namespaces (\(count)) have no fault")
-      findings = [found] + loaded.snapshot.daemon.keys.map(Self.key) + Self.keyless(loaded.snapshot) + Self.unsigned(loaded.snapshot.daemon.commands)
+      let snapshot = loaded.snapshot
+      findings =
+        [found] + snapshot.daemon.keys.map(Self.key) + Self.keyless(snapshot) + Self.unsigned(snapshot.daemon.commands)
       self.loaded = loaded
     } catch {
       loaded = nil
@@ -48,7 +50,7 @@ struct ConfigurationCheck {
     return Finding("key \(key.id)", .ok, "\(key.file) has mode \(mode)")
   }
 
-  /// Whoever has the collector has the device.
+  /// The collector can send any of them.
   private static func unsigned(_ commands: DaemonConfiguration.Commands) -> [Finding] {
     guard !commands.allow.isEmpty else { return [] }
     let names = commands.allow.sorted().map(\.rawValue).joined(separator: ", ")

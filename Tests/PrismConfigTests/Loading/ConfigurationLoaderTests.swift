@@ -138,6 +138,7 @@ struct ConfigurationLoaderTests {
         intervalSecond: 60
         allow: [url, maxItem]
         publicKey: \(String(repeating: "ab", count: 32))
+      commands: {allow: [run, collect], files: [/var/log/*.log], units: [till], runSocket: /tmp/run.sock}
       metrics: {listen: 9464}
       log: {level: warning, format: json}
       """,
@@ -162,6 +163,9 @@ struct ConfigurationLoaderTests {
     var remote = DaemonConfiguration.Remote(url: "http://127.0.0.1:8000/config", allow: ["url", "maxItem"])
     (remote.interval, remote.publicKey) = (.seconds(60), [UInt8](repeating: 0xAB, count: 32))
     expected.remote = remote
+    (expected.commands.allow, expected.commands.files) = ([.collect, .run], ["/var/log/*.log"])
+    (expected.commands.units, expected.commands.runSocket) = (["till"], "/tmp/run.sock")
+    expected.commands.publicKey = remote.publicKey
     (expected.metricsListen, expected.logLevel, expected.logFormat) = ("127.0.0.1:9464", .warning, .json)
     #expect(try folder.load().snapshot.daemon == expected)
   }

@@ -51,7 +51,7 @@ final class CommandRig: Sendable {
     return snapshot
   }
 
-  /// Runs a daemon's engine and its desk over the database that the last one left, until `body` ends or throws.
+  /// Runs a daemon's engine with its commands over the database that the last one left, until `body` ends or throws.
   func run(
     _ rules: DaemonConfiguration.Commands = rules(), _ body: (Engine, CommandDesk) async throws -> Void
   ) async throws {
