@@ -225,8 +225,20 @@ class Database:
 
     TOOLS = (sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [""])[-1]
 
-    def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
+    def __init__(self, folder=None):
+        """`folder`: stays; the next server with it has its data."""
+        self.isKept = folder is not None
+        self.folder = folder or pathlib.Path(tempfile.mkdtemp(prefix="prism-bench-"))
+        if not (self.folder / "data").exists():
+            self._initialize()
+        self.log = open(self.folder / "log", "wb")
+        self.process = subprocess.Popen(
+            self._unprivileged("postgres", "-D", self.folder / "data", "-k", self.folder / "socket", "-c",
+                               "listen_addresses="), stderr=self.log)
+        wait_until(lambda: b"ready to accept connections" in (self.folder / "log").read_bytes(), "PostgreSQL")
+
+    def _initialize(self):
+        self.folder.mkdir(exist_ok=True)
         self.folder.chmod(0o711)
         for name in ("data", "socket"):
             (self.folder / name).mkdir(mode=0o700)
@@ -235,11 +247,6 @@ class Database:
         subprocess.run(
             self._unprivileged("initdb", "-D", self.folder / "data", "-U", "prism", "-A", "trust", "-E", "UTF8",
                                "--locale=C"), check=True, capture_output=True)
-        self.log = open(self.folder / "log", "ab")
-        self.process = subprocess.Popen(
-            self._unprivileged("postgres", "-D", self.folder / "data", "-k", self.folder / "socket", "-c",
-                               "listen_addresses="), stderr=self.log)
-        wait_until(lambda: b"ready to accept connections" in (self.folder / "log").read_bytes(), "PostgreSQL")
 
     @property
     def uri(self):
@@ -257,7 +264,8 @@ class Database:
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
         self.log.close()
-        subprocess.run(["rm", "-rf", self.folder], check=True)
+        if not self.isKept:
+            subprocess.run(["rm", "-rf", self.folder], check=True)
 
 
 class Collector:

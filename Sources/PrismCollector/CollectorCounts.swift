@@ -15,6 +15,7 @@ final class CollectorCounts: Sendable {
     var sealed: [String: Int] = [:]
     var dictionaries: [String: Int] = [:]
     var records = RecordCounts()
+    var crashes: CrashGauges?
     var gauges: RemoteGauges?
     var service: ServiceGauges?
   }
@@ -35,6 +36,11 @@ final class CollectorCounts: Sendable {
     var lost = 0
     var questions: [String: Int] = [:]
     var changes: [String: Int] = [:]
+  }
+
+  /// Groups of crashes by the state that operators gave them.
+  struct CrashGauges: Sendable, Equatable {
+    var resolved: Int, regressed: Int
   }
 
   /// The state of remote configuration.
@@ -70,6 +76,7 @@ final class CollectorCounts: Sendable {
     state.withLock { $0.records.changes[result, default: 0] += count }
   }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
+  func set(_ gauges: CrashGauges) { state.withLock { $0.crashes = gauges } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
 
@@ -110,6 +117,7 @@ final class CollectorCounts: Sendable {
       state.dictionaries, "prism_collector_dictionary_questions_total", "Questions for a dictionary, by outcome.",
       to: &page)
     Self.add(state.records, to: &page)
+    if let crashes = state.crashes { Self.add(crashes, to: &page) }
     if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
     return page.text
   }
@@ -132,6 +140,13 @@ final class CollectorCounts: Sendable {
       records.questions, "prism_collector_record_questions_total", "Devices' questions for records, by outcome.",
       to: &page
     )
+  }
+
+  private static func add(_ crashes: CrashGauges, to page: inout MetricsText) {
+    page.begin(
+      "prism_collector_crash_groups", .gauge, "Groups of crashes that are resolved, and that came back since.")
+    page.sample(crashes.resolved, ["state": "resolved"])
+    page.sample(crashes.regressed, ["state": "regressed"])
   }
 
   private static func add(_ service: ServiceGauges, to page: inout MetricsText) {

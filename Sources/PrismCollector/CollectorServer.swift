@@ -11,6 +11,7 @@ public struct CollectorServer: Sendable {
   private let senders: HTTPServer
   private let readers: [HTTPServer]
   private let upkeep: Task<Void, Never>
+  private let crashWatch: Task<Void, Never>
   private let outputs: [Task<Void, Never>]
 
   /// Of the senders' address.
@@ -42,6 +43,7 @@ public struct CollectorServer: Sendable {
       await collector.answer($0)
     }
     upkeep = Task { await collector.keepUp() }
+    crashWatch = Task { await collector.crashWatch.run() }
     Task { await collector.beginAdmission() }
     outputs = collector.outputs.map { output in Task { await output.run() } }
   }
@@ -49,6 +51,7 @@ public struct CollectorServer: Sendable {
   /// Takes no more packets, answers those that it has, and ends.
   public func stop() async {
     upkeep.cancel()
+    crashWatch.cancel()
     for output in outputs { output.cancel() }
     collector.access.page.close()
     await collector.queue.close()  // packets that are held would hold up the stop

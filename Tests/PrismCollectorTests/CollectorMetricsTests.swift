@@ -16,6 +16,7 @@ struct CollectorMetricsTests {
     counts.countDictionary("served")
     counts.countRecordChange("done")
     counts.countRecordQuestion("nothing")
+    counts.set(CollectorCounts.CrashGauges(resolved: 1, regressed: 1))
     counts.set(.init(version: 1, faults: 0, devices: 1, failed: 0))
     var figures = OutputRunner.Figures()
     figures.isLeading = true

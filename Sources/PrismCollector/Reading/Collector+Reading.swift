@@ -34,7 +34,7 @@ extension Collector {
     let filter = try ReportFilter(request)
     var page = ReportPage(limit: filter.limit)
     do throws(StoreFailure) {
-      if filter.mayReadInVain, let queries = store.queries {
+      if let queries = store.queries {
         page = try await ReportScan(queries: queries, time: time).page(filter, of: store)
       } else {
         page.add(try await store.page(filter))

@@ -33,11 +33,6 @@ extension ReportFilter {
 }
 
 extension ReportFilter {
-  /// No index knows its conditions: millions of reports may be read of which not one meets them.
-  var mayReadInVain: Bool { !metas.isEmpty || kind != nil }
-}
-
-extension ReportFilter {
   private static let parameters = [
     "namespace", "type", "device", "kind", "since", "until", "meta", "after", "before", "order", "limit",
   ]

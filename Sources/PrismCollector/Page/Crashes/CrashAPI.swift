@@ -27,20 +27,8 @@ struct CrashAPI {
 
   /// The states by fingerprint, once those of resolved groups that came again are noted.
   private func states(_ groups: [String: CrashGroup]) async throws(CollectorRefusal) -> [String: CrashState] {
-    let (store, now) = (collector.access.page.crashStates, collector.time.unixMilliseconds)
-    return try await api.ask { [log = collector.log] () throws(StoreFailure) in
-      var states: [String: CrashState] = [:]
-      for var state in try await store.all() {
-        if state.condition == .resolved, let group = groups[state.fingerprint], group.isBack(after: state) {
-          if try await store.markRegressed(state, at: now) {
-            log.warning("a resolved crash is back", ["crash": state.fingerprint, "resolvedBy": state.who])
-          }
-          (state.condition, state.regressedTime) = (.regressed, now)
-        }
-        states[state.fingerprint] = state
-      }
-      return states
-    }
+    let watch = collector.crashWatch
+    return try await api.ask { () throws(StoreFailure) in try await watch.states(groups) }
   }
 
   private static func described(_ group: JSONValue, _ state: CrashState?) -> JSONValue {

@@ -6,13 +6,15 @@ actor CrashIndex {
   static let groupsMax = 5000
   private static let budget: Duration = .milliseconds(500)
   private static let pageReports = 200
+  /// Ids that one question reads at most: a day that is being written may have no index.
+  private static let idsMax: Int64 = 1 << 20
 
   private(set) var groups: [String: CrashGroup] = [:]
   /// Crashes whose group found no room.
   private(set) var leftOut = 0
   /// A report with a payload arrives twice, once of each kind. These are the newest of them, so that each counts once.
   private var known = RecentCrashes()
-  /// The id of the last crash that is grouped.
+  /// The id of the last report that was read: crashes up to it are grouped.
   private(set) var cursor: Int64 = 0
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
 
@@ -34,14 +36,16 @@ actor CrashIndex {
     let started = time.uptime
     var filter = ReportFilter()
     (filter.type, filter.limit, filter.hasPayloads) = (CrashReport.type, Self.pageReports, true)
-    while time.uptime - started < Self.budget {
-      filter.after = cursor
+    let newest = try await store.queries?.windows(ReportFilter()).first?.upperBound ?? cursor
+    while cursor < newest, time.uptime - started < Self.budget {
+      let end = min(newest, cursor + Self.idsMax)
+      (filter.after, filter.before) = (cursor, end + 1)
       let page = try await store.page(filter)
       for report in page { add(CrashReport(report)) }
-      guard let last = page.last else { return true }
-      cursor = last.id
+      // A page ends behind some bytes, too.
+      cursor = page.last?.id ?? end
     }
-    return false
+    return cursor >= newest
   }
 
   private func add(_ crash: CrashReport) {

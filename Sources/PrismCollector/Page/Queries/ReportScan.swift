@@ -20,35 +20,43 @@ struct ReportScan: Sendable {
   let time: any TimeSource
   var budget = Self.budget
 
-  /// Calls `body` with the filter of each window until it returns false, or the time is up.
+  /// Calls `body` with the filter of each part until it returns false, or the time is up.
   func run(
     _ filter: ReportFilter, oldestFirst: Bool = false, _ body: (ReportFilter) async throws(StoreFailure) -> Bool
   ) async throws(StoreFailure) -> Reach {
     let started = time.uptime
+    var pace = ScanPace()
     var last: ClosedRange<Int64>?
     let windows = try await queries.windows(filter)
     for window in oldestFirst ? windows.reversed() : windows {
-      if let last, time.uptime - started >= budget {
-        if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
-        let since = try await queries.receivedTime(from: last.lowerBound)
-        return Reach(since: since, id: last.lowerBound, timeIsUp: true)
+      var open: ClosedRange<Int64>? = window
+      while let ids = open {
+        let left = budget - (time.uptime - started)
+        if let last, left <= .zero {
+          if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
+          return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
+        }
+        let part = pace.part(of: ids, within: left, oldestFirst: oldestFirst)
+        var wanted = filter
+        (wanted.after, wanted.before) = (part.ids.lowerBound - 1, part.ids.upperBound + 1)
+        let begun = time.uptime
+        let goesOn = try await body(wanted)
+        pace.note(part.ids, lasted: time.uptime - begun)
+        (last, open) = (part.ids, part.rest)
+        if !goesOn { return Reach(since: nil, id: part.ids.lowerBound) }
       }
-      var part = filter
-      (part.after, part.before) = (window.lowerBound - 1, window.upperBound + 1)
-      let goesOn = try await body(part)
-      last = window
-      if !goesOn { break }
     }
     return Reach(since: nil, id: last?.lowerBound)
+  }
+
+  /// An answer that is not whole always says so, even where the report is deleted meanwhile.
+  private func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64 {
+    try await queries.receivedTime(from: id) ?? time.unixMilliseconds
   }
 
   /// The first reports of the filter, in its order; fewer where the time is up before.
   func page(_ wanted: ReportFilter, of store: any PacketStore) async throws(StoreFailure) -> ReportPage {
     var page = ReportPage(limit: wanted.limit)
-    guard wanted.isNewestFirst || wanted.mayReadInVain else {
-      page.add(try await store.page(wanted))
-      return page
-    }
     page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst) { (part) throws(StoreFailure) in
       var part = part
       while !page.isCut {
@@ -90,9 +98,7 @@ struct ReportScan: Sendable {
       numbers += try await queries.numbers(part, path: path, grouping, limit: Self.numbersMax - numbers.count)
       return numbers.count < Self.numbersMax
     }
-    if numbers.count >= Self.numbersMax, let id = reach.id {
-      reach.since = try await queries.receivedTime(from: id)
-    }
+    if numbers.count >= Self.numbersMax, let id = reach.id { reach.since = try await receivedTime(from: id) }
     return (numbers, reach)
   }
 }

@@ -30,9 +30,11 @@ struct GroupTransaction {
   let connection: PostgreSQLConnection
   let group: [PacketSubmission]
   let deadline: Deadline
+  /// Those of the replica; after a failure the caller drops what this group noted.
+  var types: PostgreSQLTypes
 
   /// - Returns: an outcome a packet, once all is at rest.
-  func run() throws(PostgreSQLError) -> [PacketOutcome] {
+  mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
     try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
       let decision = try decide()
       if !decision.blocks.isEmpty { try store(decision) }
@@ -98,9 +100,10 @@ struct GroupTransaction {
     return decision
   }
 
-  private func store(_ decision: Decision) throws(PostgreSQLError) {
+  private mutating func store(_ decision: Decision) throws(PostgreSQLError) {
     let ends = group.indices.map { isCopied($0, decision) ? CommonEnds(group[$0].packet).runs : [] }
     try noteContexts(ends.flatMap(\.self))
+    types.begin(received: decision.received)
     try connection.beginCopy(Self.copy, by: deadline)
     var rows = CopyRows()
     var next = ReportIDs(blocks: decision.blocks)
@@ -118,6 +121,7 @@ struct GroupTransaction {
         rows.add(next.take())
         rows.add(letter == UInt8(ascii: "b"))
         rows.add(packet.bytes[row.type])
+        types.note(packet.bytes[row.type], packet.delivery.context.namespace)
         rows.add(packet.bytes[row.reportID])
         if let run = runs.first, number >= run.rows.upperBound { runs.removeFirst() }
         let run = runs.first.flatMap { $0.rows.contains(number) ? $0 : nil }
@@ -130,6 +134,7 @@ struct GroupTransaction {
     rows.end()
     try connection.copy(&rows, by: deadline)
     try connection.endCopy(by: deadline)
+    try types.write(connection, by: deadline)
   }
 
   /// Whether the packet's reports are new.

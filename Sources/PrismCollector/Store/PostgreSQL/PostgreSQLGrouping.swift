@@ -57,7 +57,13 @@ struct PostgreSQLGrouping {
     return "(extract(epoch FROM r.received) * 1000)::bigint / \(width) * \(width)"
   }
 
+  /// Streams, and what metas have in common, only where the question asks for them.
   private var source: String {
-    "FROM whole_reports r JOIN streams s ON s.id = r.stream\(lateral) WHERE \(conditions.joined(separator: " AND "))"
+    let readsMetas = !lateral.isEmpty || !filter.metas.isEmpty
+    let readsStreams =
+      filter.device ?? filter.namespace ?? filter.kind != nil || [.namespace, .device, .kind].contains(grouping.key)
+    return "FROM \(readsMetas ? "whole_reports" : "reports") r"
+      + (readsStreams ? " JOIN streams s ON s.id = r.stream" : "")
+      + "\(lateral) WHERE \(conditions.joined(separator: " AND "))"
   }
 }

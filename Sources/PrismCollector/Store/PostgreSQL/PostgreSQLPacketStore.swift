@@ -34,6 +34,7 @@ actor PostgreSQLPacketStore: PacketStore {
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
   private var connection: PostgreSQLConnection?
+  private var types = PostgreSQLTypes()
   private var recovery: Task<Void, Never>?
   private var isClosed = false
   private var isOverLag = false
@@ -94,7 +95,10 @@ actor PostgreSQLPacketStore: PacketStore {
       attempt += 1
       let connection = try opened()
       do throws(PostgreSQLError) {
-        return try GroupTransaction(connection: connection, group: group, deadline: deadline).run()
+        var transaction = GroupTransaction(connection: connection, group: group, deadline: deadline, types: types)
+        let outcomes = try transaction.run()
+        types = transaction.types
+        return outcomes
       } catch {
         if error.endsConnection { self.connection = nil }
         // An error that ends the connection leaves the outcome open; after all others nothing is committed.

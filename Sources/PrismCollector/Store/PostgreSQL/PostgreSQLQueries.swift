@@ -57,10 +57,16 @@ actor PostgreSQLQueries: ReportQueries {
   }
 
   func receivedTime(from id: Int64) throws(StoreFailure) -> Int64? {
-    let found = try rows(
-      "SELECT (extract(epoch FROM min(received)) * 1000)::bigint FROM reports WHERE id >= $1::bigint AND id < $1::bigint + 1024",
-      [String(id)])
-    return found.count == 0 || found.isNull(0, 0) ? nil : found.int(0, 0)
+    // A day that is being written has no order of ids: few are read. Ids are sparse where packets are small.
+    for count in [Self.windows.first >> 7, Self.windows.first, Self.windows.largest] {
+      let found = try rows(
+        """
+        SELECT (extract(epoch FROM min(received)) * 1000)::bigint FROM reports
+        WHERE id >= $1::bigint AND id < $1::bigint + \(count)
+        """, [String(id)])
+      if found.count > 0, !found.isNull(0, 0) { return found.int(0, 0) }
+    }
+    return nil
   }
 
   // MARK: Counting
@@ -104,14 +110,8 @@ actor PostgreSQLQueries: ReportQueries {
     }
   }
 
-  /// Of the newest reports: no table lists the types.
   func types(limit: Int) throws(StoreFailure) -> [TypeName] {
-    let found = try rows(
-      """
-      SELECT DISTINCT s.namespace, r.type FROM (SELECT stream, type FROM reports
-        WHERE id >= prism_horizon() - \(Self.windows.largest) LIMIT 1000000) r
-      JOIN streams s ON s.id = r.stream ORDER BY 1, 2 LIMIT \(limit)
-      """)
+    let found = try rows("\(PostgreSQLTypes.list) LIMIT \(limit)")
     return (0..<found.count).map { TypeName(namespace: found.text($0, 0), type: found.text($0, 1)) }
   }
 }

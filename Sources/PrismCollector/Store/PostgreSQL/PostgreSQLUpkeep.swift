@@ -73,6 +73,7 @@ actor PostgreSQLUpkeep {
     try step { (by) throws(PostgreSQLError) in
       try days.pruneOthers(by: by)
       try connection?.execute(PostgreSQLRecordTable.forgetAnswers, by: by)
+      if let retentionDays { try connection?.execute(PostgreSQLTypes.forget(olderThan: retentionDays), by: by) }
       return false
     }
     prunedAt = time.uptime

@@ -51,13 +51,21 @@ struct ReportPages {
   private func rows(
     _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int
   ) throws(PostgreSQLError) -> PostgreSQLResult {
+    let question = Self.question(filter, from: first, to: end, limit: limit)
+    return try connection.query(question.sql, question.values, by: deadline)
+  }
+
+  /// One page of the ids from `first` to before `end`, and what it binds.
+  static func question(
+    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int
+  ) -> (sql: String, values: [String?]) {
     let conditions = PostgreSQLConditions(filter)
-    return try connection.query(
-      """
-      \(Self.select(filter.hasPayloads ? "r.payload" : "NULL::bytea"))
+    let sql = """
+      \(select(filter.hasPayloads ? "r.payload" : "NULL::bytea"))
       WHERE \((["r.id >= \(first)", "r.id < \(end)"] + conditions.sql).joined(separator: " AND "))
       ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(limit)
-      """, conditions.values, by: deadline)
+      """
+    return (sql, conditions.values)
   }
 
   private static func report(_ row: PostgreSQLResult, _ index: Int) -> StoredReport? {

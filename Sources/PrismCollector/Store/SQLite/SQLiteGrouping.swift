@@ -16,10 +16,13 @@ struct SQLiteGrouping {
 
   /// The bucket and the word of each report.
   func words(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement {
-    let statement = try connection.prepare("SELECT \(bucket), \(word) \(source) WHERE \(wanted)")
+    let statement = try connection.prepare(wordsText)
     bind(statement)
     return statement
   }
+
+  /// As SQL.
+  var wordsText: String { "SELECT \(bucket), \(word) \(source) WHERE \(wanted)" }
 
   /// Finds the name of the word `:word`; nil: it has no name.
   func name(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement? {

@@ -1,0 +1,92 @@
+import PrismBase
+import PrismSQLite
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+/// How the stores find what the page asks for: by an index, so that a question costs what it reads, and not what there is.
+@Suite("Plans of the page's questions")
+struct QuestionPlanTests {
+  private static func filter(_ change: (inout ReportFilter) -> Void = { _ in }) -> ReportFilter {
+    var filter = ReportFilter()
+    (filter.after, filter.before) = (100, 20_000)
+    change(&filter)
+    return filter
+  }
+
+  // MARK: SQLite
+
+  private enum Plan: String, SQLiteColumn { case id, parent, notused, detail }
+
+  @Test(
+    "SQLite counts within a range of ids, sorts nothing, and reads streams and types by their number",
+    arguments: [
+      (ReportGrouping.Key.nothing, filter()), (.type, filter { $0.type = "t" }),
+      (.device, filter { ($0.device, $0.kind) = ("d", "meta") }), (.namespace, filter { $0.since = 5 }),
+    ])
+  func sqlite(key: ReportGrouping.Key, filter: ReportFilter) async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite()
+    _ = try await store.take(StoreRig.packet(Array(1...50)))
+    let connection = try SQLiteConnection(.init(path: rig.path + "/collector.db", isReadOnly: true))
+    let question = SQLiteGrouping(filter, ReportGrouping(bucketMilliseconds: 1000, key: key))
+    var plan: [String] = []
+    try connection.prepare("EXPLAIN QUERY PLAN \(question.wordsText)")
+      .forEachRow(of: Plan.self) { plan.append($0.text(.detail)) }
+    #expect(plan.contains("SEARCH r USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "\(plan)")
+    #expect(!plan.contains { $0.hasPrefix("SCAN") || $0.contains("TEMP B-TREE") }, "\(plan)")
+    await store.close()
+  }
+
+  // MARK: PostgreSQL
+
+  /// A store with 30,000 reports of the day before yesterday, whose day is closed.
+  private func closedDay() async throws -> (PostgreSQLRig, PostgreSQLPacketStore, day: String) {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    let day = try #require(
+      try await rig.value("SELECT to_char((now() AT TIME ZONE 'UTC')::date - 2, 'YYYYMMDD')"))
+    _ = try await store.take(StoreRig.packet([1]))
+    _ = try await rig.sql(
+      """
+      DO $$ BEGIN EXECUTE format('CREATE TABLE reports_\(day) PARTITION OF reports FOR VALUES FROM (%L) TO (%L)',
+        (now() AT TIME ZONE 'UTC')::date - 2 || ' 00:00+00', (now() AT TIME ZONE 'UTC')::date - 1 || ' 00:00+00'); END $$;
+      INSERT INTO streams (device, namespace, kind, packets, received)
+        SELECT 'd' || g, 'prism', 'm', 1, now() FROM generate_series(1, 300) g;
+      INSERT INTO reports (received, stream, packet, id, chain_broken, type, report_id, meta)
+        SELECT ((now() AT TIME ZONE 'UTC')::date - 2)::timestamp AT TIME ZONE 'UTC' + g * interval '2 seconds', g % 300 + 1,
+          gen_random_uuid(), g, false, 't' || g % 100, 'r' || g, '{"ms":1}' FROM generate_series(1, 30000) g;
+      INSERT INTO days VALUES ((now() AT TIME ZONE 'UTC')::date - 2, 0)
+      """)
+    while try await store.maintain() {}
+    _ = try await rig.sql("ANALYZE")
+    return (rig, store, day)
+  }
+
+  private func plan(_ rig: PostgreSQLRig, _ sql: String, _ values: [String?]) throws -> String {
+    let setup = PostgreSQLSetup(target: try PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10))
+    let rows = try setup.connect().query("EXPLAIN (COSTS OFF) " + sql, values, by: Deadline(.seconds(10)))
+    return (0..<rows.count).map { rows.text($0, 0) }.joined(separator: "\n")
+  }
+
+  @Test("PostgreSQL finds a type, a device and a range of ids of a day that is over by its indexes, a page and a count")
+  func postgresql() async throws {
+    let (rig, store, day) = try await closedDay()
+    let questions: [(index: String, filter: ReportFilter)] = [
+      ("id", Self.filter { ($0.after, $0.before) = (29_000, 29_200) }), ("type", Self.filter { $0.type = "t7" }),
+      ("stream", Self.filter { $0.device = "d7" }),
+    ]
+    for (index, filter) in questions {
+      let page = ReportPages.question(filter, from: filter.after + 1, to: try #require(filter.before), limit: 50)
+      let grouping = PostgreSQLGrouping(filter, ReportGrouping(bucketMilliseconds: 1000, key: .type))
+      for (sql, values) in [page, (grouping.counts, grouping.values)] {
+        let plan = try plan(rig, sql, values)
+        #expect(plan.contains("reports_\(day)_\(index)"), "\(index)\n\(plan)")
+        #expect(!plan.contains("Seq Scan on reports_\(day)"), "\(index)\n\(plan)")
+      }
+      #expect(!(try plan(rig, grouping.counts, grouping.values)).contains("contexts"), "a count reads no metas")
+    }
+    await store.close()
+  }
+}
