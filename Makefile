@@ -23,7 +23,7 @@ ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Tests|^PrismctlTests|^TidyTests
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
-.PHONY: test-page page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
+.PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
 .PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,10 +135,13 @@ test-release: mutants test-package ## what a release needs beside make test: eve
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_guide test_install test_packages test_sources test_units
 
-test-page: ## the page of prism-collector in Chromium: every view, narrow and wide, light and dark, by keyboard, hostile content
+test-page: ## the pages of collector and daemon in Chromium: every view, narrow and wide, light and dark; a rollout to real daemons
 	@scripts/bootstrap page
-	swift build --product prism-collector
+	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	scripts/test-page .build/debug
+
+bench-views: build ## how long each view of the page takes: ROWS=1000000 STORE=sqlite or postgresql, at most SLOWEST=1 s
+	bench/views --programs $(BINARIES) --rows $(or $(ROWS),1000000) --store $(or $(STORE),sqlite) --slowest $(or $(SLOWEST),1)
 
 page-shots: ## pictures of the page into docs/, from a collector with a made-up fleet
 	@scripts/bootstrap page

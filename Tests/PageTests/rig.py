@@ -21,6 +21,7 @@ PROGRAM = pathlib.Path(os.environ.get("PRISM_BINARIES", ROOT / ".build/debug")) 
 DAY = 86_400_000
 TOKEN = "reader-token-of-the-tests"
 OPERATOR = "operator-token-of-the-tests"
+SENDER = "sender-token-of-the-tests"
 HOSTILE = "<img src=x onerror=\"window.attacked=1\"><script>window.attacked=1</script>"
 
 C_PAYLOAD = """0x000055d1a0001f2c
@@ -45,15 +46,16 @@ KeyError: 'price'
 class Collector:
     """prism-collector in a folder of its own; `fill` writes while it is down."""
 
-    def __init__(self, tokens=True, remote=True):
+    def __init__(self, tokens=True, remote=True, senders=False):
+        """`senders`: they need a token, so the collector knows its devices."""
         self.folder = tempfile.mkdtemp(prefix="prism-page-")
         self.process = None
         os.makedirs(self.path("remote.d/next"))
-        self.write("main.key", "00" * 32)
+        self.write("main.key", "00" * 16)
         self.write("readers", TOKEN + "\n")
         self.write("operators", OPERATOR + "\n")
+        self.write("senders", SENDER + "\n")
         self.write("remote.d/shop.yaml", "periodicTimerSecond: 60\nexpirationDay: 14\n")
-        tls = ""
         self.write("collector.yaml", f"""listen: 127.0.0.1:0
 state: {self.path("state")}
 keys: [{{id: main, file: main.key}}]
@@ -63,13 +65,13 @@ outputs: [{{ndjson: {self.path("out")}}}]
 {"readerTokenFile: readers" if tokens else ""}
 {"operatorTokenFile: operators" if tokens else ""}
 {"remoteConfig: " + self.path("remote.d") if remote else ""}
-{tls}""")
+{"tokenFile: senders" if senders else ""}""")
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
     def write(self, name, text):
-        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(text)
 
     def start(self):
@@ -79,6 +81,7 @@ outputs: [{{ndjson: {self.path("out")}}}]
             found = re.search(r"reader_port=(\d+)", self.log())
             if found:
                 self.url = f"http://127.0.0.1:{found.group(1)}"
+                self.port = int(re.search(r" port=(\d+)", self.log()).group(1))
                 return self
             if self.process.poll() is not None:
                 break
