@@ -15,8 +15,13 @@ final class CollectorCounts: Sendable {
     var sealed: [String: Int] = [:]
     var dictionaries: [String: Int] = [:]
     var records = RecordCounts()
+    var gauges = Gauges()
+  }
+
+  /// The last state of what is not counted.
+  private struct Gauges {
     var crashes: CrashGauges?
-    var gauges: RemoteGauges?
+    var remote: RemoteGauges?
     var service: ServiceGauges?
   }
 
@@ -76,9 +81,9 @@ final class CollectorCounts: Sendable {
     state.withLock { $0.records.changes[result, default: 0] += count }
   }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
-  func set(_ gauges: CrashGauges) { state.withLock { $0.crashes = gauges } }
-  func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges = gauges } }
-  func set(_ gauges: ServiceGauges) { state.withLock { $0.service = gauges } }
+  func set(_ gauges: CrashGauges) { state.withLock { $0.gauges.crashes = gauges } }
+  func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges.remote = gauges } }
+  func set(_ gauges: ServiceGauges) { state.withLock { $0.gauges.service = gauges } }
 
   /// Packets since the start, by what became of them.
   var outcomes: [String: Int] {
@@ -105,7 +110,7 @@ final class CollectorCounts: Sendable {
     }
     page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
     page.sample(state.bytes)
-    if let service = state.service { Self.add(service, to: &page) }
+    if let service = state.gauges.service { Self.add(service, to: &page) }
     Self.add(state.probes, "prism_collector_probes_total", "Probes of `prismctl doctor`, by outcome.", to: &page)
     Self.add(
       state.enrollments, "prism_collector_enrollments_total", "Devices that asked for their key, by outcome.", to: &page
@@ -117,8 +122,8 @@ final class CollectorCounts: Sendable {
       state.dictionaries, "prism_collector_dictionary_questions_total", "Questions for a dictionary, by outcome.",
       to: &page)
     Self.add(state.records, to: &page)
-    if let crashes = state.crashes { Self.add(crashes, to: &page) }
-    if let gauges = state.gauges { Self.add(gauges, state.questions, to: &page) }
+    if let crashes = state.gauges.crashes { Self.add(crashes, to: &page) }
+    if let gauges = state.gauges.remote { Self.add(gauges, state.questions, to: &page) }
     return page.text
   }
 

@@ -43,7 +43,7 @@ public struct CollectorServer: Sendable {
       await collector.answer($0)
     }
     upkeep = Task { await collector.keepUp() }
-    crashWatch = Task { await collector.crashWatch.run() }
+    crashWatch = Task { await CrashWatch(collector).run() }
     Task { await collector.beginAdmission() }
     outputs = collector.outputs.map { output in Task { await output.run() } }
   }

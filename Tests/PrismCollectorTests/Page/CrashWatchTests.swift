@@ -42,11 +42,11 @@ struct CrashWatchTests {
   func looks() async throws {
     let rig = try PageRig()
     let fingerprint = try await Self.resolve(rig)
-    #expect(try await rig.collector.crashWatch.look() == false)
+    #expect(try await CrashWatch(rig.collector).look() == false)
     #expect((Self.gauge(rig, "resolved"), Self.gauge(rig, "regressed")) == ("1", "0"))
     #expect(Self.warnings(rig) == 0)
     try await Self.crash(rig, 2)
-    for _ in 0..<3 { #expect(try await rig.collector.crashWatch.look() == false) }
+    for _ in 0..<3 { #expect(try await CrashWatch(rig.collector).look() == false) }
     #expect(Self.warnings(rig) == 1)
     #expect((Self.gauge(rig, "resolved"), Self.gauge(rig, "regressed")) == ("0", "1"))
     let state = try await rig.collector.access.page.crashStates.all().first { $0.fingerprint == fingerprint }
@@ -57,7 +57,7 @@ struct CrashWatchTests {
   func idle() async throws {
     let rig = try PageRig()
     try await Self.crash(rig, 1)
-    #expect(try await rig.collector.crashWatch.look() == false)
+    #expect(try await CrashWatch(rig.collector).look() == false)
     #expect(await rig.collector.access.page.crashes.cursor == 0)
   }
 
@@ -66,7 +66,7 @@ struct CrashWatchTests {
     let rig = try PageRig()
     _ = try await Self.resolve(rig)
     try await Self.crash(rig, 2)
-    let run = Task { await rig.collector.crashWatch.run() }
+    let run = Task { await CrashWatch(rig.collector).run() }
     while Self.warnings(rig) < 1 || rig.rig.time.sleeperCount == 0 { await Task.yield() }
     _ = try await Self.resolve(rig)
     try await Self.crash(rig, 3)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PrismCollector
 
-/// What a scan reads until its time is up: counted, by a clock that each read report turns.
+/// Counts the reports that a scan reads until its time is up, by a clock that each of them turns.
 @Suite("Scans of many reports")
 struct ReportScanTests {
   @Test(

@@ -27,7 +27,7 @@ struct CrashAPI {
 
   /// The states by fingerprint, once those of resolved groups that came again are noted.
   private func states(_ groups: [String: CrashGroup]) async throws(CollectorRefusal) -> [String: CrashState] {
-    let watch = collector.crashWatch
+    let watch = CrashWatch(collector)
     return try await api.ask { () throws(StoreFailure) in try await watch.states(groups) }
   }
 

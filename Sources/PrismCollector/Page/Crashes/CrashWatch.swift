@@ -47,9 +47,9 @@ struct CrashWatch: Sendable {
   }
 }
 
-extension Collector {
-  var crashWatch: CrashWatch {
-    CrashWatch(
-      index: access.page.crashes, states: access.page.crashStates, store: store, counts: counts, time: time, log: log)
+extension CrashWatch {
+  init(_ collector: Collector) {
+    (index, states) = (collector.access.page.crashes, collector.access.page.crashStates)
+    (store, counts, time, log) = (collector.store, collector.counts, collector.time, collector.log)
   }
 }
