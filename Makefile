@@ -24,7 +24,7 @@ UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Te
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
 .PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
-.PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-fuzz fuzz
+.PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -184,7 +184,7 @@ mutants: ## break one rule at a time, which a named suite must notice (scripts/m
 	$(MAKE) --no-print-directory -C clients/c mutants
 
 # The fault rigs of docs/reliability.md, long; `make test` runs the short form of each.
-soak: soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads soak-inputs soak-damage soak-starts soak-busy soak-migrations soak-model soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
+soak: soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads soak-inputs soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-life soak-clients soak-fuzz soak-adversary mutants ## every fault rig, long
 
 soak-build: bootstrap
 	swift build --build-tests
@@ -209,6 +209,8 @@ soak-migrations: soak-build ## every I/O call of a migration fails in its turn, 
 	PRISM_SOAK=2 swift test --skip-build --filter Migrations
 soak-model: soak-build ## 30,000 random operations on the store and its model
 	PRISM_SOAK=25 swift test --skip-build --filter ModelTests
+soak-records: soak-build ## 10,000 random histories of a device's records and the collector's
+	PRISM_SOAK=625 swift test --skip-build --filter 'DownModelTests/collector'
 soak-disk-full: soak-build ## a disk that is filled and freed 200 times
 	PRISM_E2E_DISK_FULL=200 swift test --skip-build --filter DiskFullTests
 soak-inputs: soak-build ## 100,000 entries of a journal and the crash spool, with 50 kills each

@@ -114,7 +114,12 @@ let package = Package(
     tests("PrismConfigTests", ["PrismConfig", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
     tests("PrismSQLiteTests", ["PrismSQLite", "PrismTestSupport"]),
     tests("PrismSalvageTests", ["PrismSalvage", "PrismSQLite", "PrismTestSupport"]),
-    tests("PrismStoreTests", ["PrismStore", "PrismSQLite", "PrismBase", "PrismProtocol", "PrismTestSupport"]),
+    tests(
+      "PrismStoreTests",
+      [
+        "PrismStore", "PrismSQLite", "PrismBase", "PrismProtocol", "PrismCollector", "PrismHTTP", "PrismPacket",
+        "PrismTestSupport",
+      ]),
     tests(
       "PrismAdmissionTests",
       ["PrismAdmission", "PrismEngine", "PrismStore", "PrismConfig", "PrismProtocol", "PrismBase", "PrismTestSupport"]),

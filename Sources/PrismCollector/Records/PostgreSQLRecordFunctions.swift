@@ -36,21 +36,23 @@ enum PostgreSQLRecordFunctions {
 
     """
 
-  /// The operations of one packet. An operation that meets a change of the server's holds if it is later by its time; else
-  /// the server's change gets a new number.
+  /// The operations of one packet. An operation that meets a change of the server's holds if its device knew that one (`a`),
+  /// or if it is later by its time. Else the server's change gets a new number.
   private static let apply = """
     CREATE FUNCTION prism_apply_records(n text, d text, t text[], l text[], k integer[], f text[], v bigint[], c bigint[],
-      OUT given text[], OUT lost integer, OUT version bigint) LANGUAGE plpgsql AS $$
-    DECLARE has_log boolean; gone deleted_records%ROWTYPE; number bigint; named boolean; made text;
+      a bigint[], OUT given text[], OUT lost integer, OUT version bigint) LANGUAGE plpgsql AS $$
+    DECLARE newest bigint; has_log boolean; known bigint; gone deleted_records%ROWTYPE; number bigint; named boolean; made text;
     BEGIN
       PERFORM pg_advisory_xact_lock_shared(\(lockClass), hashtext(n));
-      has_log := EXISTS (SELECT FROM record_sequences s WHERE s.namespace = n);
+      SELECT s.seq INTO newest FROM record_sequences s WHERE s.namespace = n;
+      has_log := FOUND;
       given := '{}'; lost := 0;
       FOR i IN 1 .. cardinality(t) LOOP
         made := NULL;
+        known := CASE WHEN a[i] BETWEEN 0 AND newest THEN a[i] ELSE 0 END;
         IF k[i] = 3 THEN
           DELETE FROM records r WHERE r.namespace = n AND r.tab = t[i] AND r.device = d AND r.id = l[i]
-            AND (r.seq = 0 OR r.changed_time < c[i]);
+            AND (r.seq <= known OR r.changed_time < c[i]);
           IF NOT FOUND AND has_log AND EXISTS (SELECT FROM records r
               WHERE r.namespace = n AND r.tab = t[i] AND r.device = d AND r.id = l[i]) THEN
             number := prism_next_records(n, d, t[i], 1);
@@ -64,7 +66,7 @@ enum PostgreSQLRecordFunctions {
             SELECT * INTO gone FROM deleted_records g
               WHERE g.namespace = n AND g.tab = t[i] AND g.device = d AND g.id = l[i];
           END IF;
-          IF c[i] <= gone.changed_time THEN
+          IF known < gone.seq AND c[i] <= gone.changed_time THEN
             number := prism_next_records(n, d, t[i], 1);
             UPDATE deleted_records g SET seq = number
               WHERE g.namespace = n AND g.tab = t[i] AND g.device = d AND g.id = l[i];
@@ -76,7 +78,7 @@ enum PostgreSQLRecordFunctions {
                 VALUES (n, t[i], d, l[i], f[i], v[i], c[i], now())
                 ON CONFLICT (namespace, tab, device, id) DO UPDATE SET fields = excluded.fields, version = excluded.version,
                   changed_time = excluded.changed_time, received = excluded.received, seq = 0, insert_seq = 0
-                  WHERE r.seq = 0 OR excluded.changed_time > r.changed_time
+                  WHERE r.seq <= known OR excluded.changed_time > r.changed_time
                 RETURNING r.server_id, r.is_named INTO number, named;
             ELSE
               DELETE FROM deleted_records g WHERE g.namespace = n AND g.tab = t[i] AND g.device = d AND g.id = l[i];

@@ -31,13 +31,14 @@ struct PostgreSQLRecordTable {
   func apply(_ packet: RecordPacket, from stream: StreamID) throws(PostgreSQLError) -> RecordApplied {
     let operations = packet.operations
     let found = try connection.query(
-      "SELECT given, lost, version FROM prism_apply_records($1, $2, $3, $4, $5, $6, $7, $8)",
+      "SELECT given, lost, version FROM prism_apply_records($1, $2, $3, $4, $5, $6, $7, $8, $9)",
       [
         stream.namespace.text, stream.device, PostgreSQLArray.text(operations.map(\.table.text)),
         PostgreSQLArray.text(operations.map(\.key)), PostgreSQLArray.text(operations.map { String($0.kind.rawValue) }),
         PostgreSQLArray.text(operations.map { $0.fields?.text ?? "{}" }),
         PostgreSQLArray.text(operations.map { String($0.version) }),
         PostgreSQLArray.text(operations.map { String($0.changedTime) }),
+        PostgreSQLArray.text(operations.map { String($0.after ?? 0) }),
       ], by: deadline)
     let given = PostgreSQLArray.texts(found.bytes(0, 0))
     guard given.count == operations.count else {

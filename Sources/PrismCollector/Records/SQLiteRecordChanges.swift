@@ -117,8 +117,9 @@ struct SQLiteRecordChanges {
     delete.bind(":number", known.number)
     try delete.run()
     let deletion = RecordDeletion(
-      number: known.number, isNamed: known.isNamed, changedTime: max(now, known.changedTime + 1))
-    try deletions.add(deletion, known.id, in: place, sequence: try log.next(for: place))
+      number: known.number, isNamed: known.isNamed, changedTime: max(now, known.changedTime + 1),
+      sequence: try log.next(for: place))
+    try deletions.add(deletion, known.id, in: place)
     return .deleted
   }
 }

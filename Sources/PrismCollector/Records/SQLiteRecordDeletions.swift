@@ -7,6 +7,7 @@ struct SQLiteRecordDeletions {
     case number = "server_id"
     case isNamed = "is_named"
     case changedTime = "changed_time"
+    case seq
   }
 
   private static let key = "namespace = :namespace AND tab = :tab AND device = :device AND id = :id"
@@ -20,11 +21,12 @@ struct SQLiteRecordDeletions {
     bind(select, id, place)
     return try select.first(of: Column.self) { row in
       RecordDeletion(
-        number: row.int64(.number), isNamed: row.bool(.isNamed), changedTime: row.int64(.changedTime))
+        number: row.int64(.number), isNamed: row.bool(.isNamed), changedTime: row.int64(.changedTime),
+        sequence: row.int64(.seq))
     }
   }
 
-  func add(_ deletion: RecordDeletion, _ id: String, in place: RecordPlace, sequence: Int64) throws(SQLiteError) {
+  func add(_ deletion: RecordDeletion, _ id: String, in place: RecordPlace) throws(SQLiteError) {
     let insert = try connection.prepare(
       """
       REPLACE INTO deleted_records (namespace, tab, device, id, server_id, is_named, changed_time, seq)
@@ -34,7 +36,7 @@ struct SQLiteRecordDeletions {
     insert.bind(":server_id", deletion.number)
     insert.bind(":is_named", deletion.isNamed)
     insert.bind(":changed_time", deletion.changedTime)
-    insert.bind(":seq", sequence)
+    insert.bind(":seq", deletion.sequence)
     try insert.run()
   }
 

@@ -99,4 +99,5 @@ struct RecordDeletion: Sendable, Equatable {
   var number: Int64
   var isNamed: Bool
   var changedTime: Int64
+  var sequence: Int64
 }

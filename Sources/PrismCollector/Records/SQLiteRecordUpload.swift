@@ -3,8 +3,8 @@ import PrismSQLite
 
 /// Carries out the operations of a device's packet.
 ///
-/// An operation that meets a change of the server's holds if it is later by its time. Else the server's change gets a new
-/// number, so that the device learns it, even if it decided otherwise.
+/// An operation that meets a change of the server's holds if its device knew that one, or if it is later by its time. Else
+/// the server's change gets a new number, so that the device learns it, even if it decided otherwise.
 struct SQLiteRecordUpload {
   private let table: SQLiteRecordTable
   private let deletions: SQLiteRecordDeletions
@@ -13,6 +13,8 @@ struct SQLiteRecordUpload {
   private let receivedTime: Int64
   /// The server has changed records of the namespace.
   private let hasLog: Bool
+  /// The newest number that a device can know.
+  private let newest: Int64
   private let upsert: SQLiteStatement, delete: SQLiteStatement, renew: SQLiteStatement
 
   private enum GivenColumn: String, SQLiteColumn {
@@ -28,18 +30,19 @@ struct SQLiteRecordUpload {
     table = SQLiteRecordTable(connection: connection)
     deletions = SQLiteRecordDeletions(connection)
     log = SQLiteRecordLog(connection, stream.namespace)
-    hasLog = try log.sequence() != nil
+    let sequence = try log.sequence()
+    (hasLog, newest) = (sequence != nil, sequence ?? 0)
     upsert = try connection.prepare(
       """
       INSERT INTO records (server_id, namespace, tab, device, id, fields, version, changed_time, received_time, is_named)
       VALUES (:server_id, :namespace, :tab, :device, :id, :fields, :version, :changed_time, :received_time, :is_named)
       ON CONFLICT (namespace, tab, device, id) DO UPDATE SET fields = excluded.fields, version = excluded.version,
         changed_time = excluded.changed_time, received_time = excluded.received_time, seq = 0, insert_seq = 0
-        WHERE seq = 0 OR excluded.changed_time > changed_time
+        WHERE seq <= :known OR excluded.changed_time > changed_time
       RETURNING \(GivenColumn.list)
       """)
     delete = try connection.prepare(
-      "DELETE FROM records WHERE \(Self.key) AND (seq = 0 OR changed_time < :changed_time)")
+      "DELETE FROM records WHERE \(Self.key) AND (seq <= :known OR changed_time < :changed_time)")
     renew = try connection.prepare(
       """
       UPDATE records SET seq = :seq, insert_seq = CASE WHEN :is_gone THEN :seq ELSE insert_seq END WHERE \(Self.key)
@@ -50,7 +53,7 @@ struct SQLiteRecordUpload {
     let place = RecordPlace(namespace: stream.namespace, table: operation.table, device: stream.device)
     guard operation.kind != .delete else { return try delete(operation, place, &applied) }
     let deletion = hasLog ? try deletions.find(operation.key, in: place) : nil
-    if let deletion, operation.changedTime <= deletion.changedTime {
+    if let deletion, known(operation) < deletion.sequence, operation.changedTime <= deletion.changedTime {
       try deletions.renew(operation.key, in: place, sequence: try log.next(for: place))
       applied.lost += 1
       return note(operation, deletion.isNamed ? operation.key : String(deletion.number), &applied)
@@ -77,6 +80,7 @@ struct SQLiteRecordUpload {
     upsert.bind(":version", operation.version)
     upsert.bind(":changed_time", operation.changedTime)
     upsert.bind(":received_time", receivedTime)
+    upsert.bind(":known", known(operation))
     return try upsert.first(of: GivenColumn.self) { $0.bool(.isNamed) ? $0.text(.id) : String($0.int64(.number)) }
   }
 
@@ -85,6 +89,7 @@ struct SQLiteRecordUpload {
   ) throws(SQLiteError) {
     bind(delete, operation)
     delete.bind(":changed_time", operation.changedTime)
+    delete.bind(":known", known(operation))
     try delete.run()
     guard table.connection.changes == 0, hasLog, try table.find(operation.key, in: place) != nil else { return }
     try renew(operation, place, isGone: true)
@@ -97,6 +102,12 @@ struct SQLiteRecordUpload {
     renew.bind(":seq", try log.next(for: place))
     renew.bind(":is_gone", isGone)
     try renew.run()
+  }
+
+  /// A number that was never given says nothing.
+  private func known(_ operation: RecordOperation) -> Int64 {
+    let after = operation.after ?? 0
+    return 0...newest ~= after ? after : 0
   }
 
   private func bind(_ statement: SQLiteStatement, _ operation: RecordOperation) {

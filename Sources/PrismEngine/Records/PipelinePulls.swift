@@ -103,10 +103,12 @@ enum PipelinePulls {
     _ pipeline: isolated NamespacePipeline, for table: RecordTable, othersThrough: Int64
   ) async -> PullResult {
     let gates = pipeline.gates(.records)
-    let standing = await pipeline.parts.store.records.standing(of: table.name, in: pipeline.namespace)
+    let reading = await pipeline.parts.store.records
+    let standing = reading.standing(of: table.name, in: pipeline.namespace)
     let result = await pipeline.parts.puller.pull(
       TablePull(
-        settings: pipeline.settings, table: table, after: standing?.after, othersThrough: othersThrough,
+        settings: pipeline.settings, table: table, after: standing?.after,
+        settledBefore: reading.settled(table.name, in: pipeline.namespace), othersThrough: othersThrough,
         bytesMax: gates.flowRestBytes ?? .max))
     if gates.isMetered { _ = pipeline.book(result.bytes) }
     pipeline.records.counters.add(result)
@@ -135,6 +137,7 @@ enum PipelinePulls {
       clearFault(pipeline, table)
     case .tableFull: fault(pipeline, table, "the table holds as many records as its maxRecord allows: raise it")
     case .unreadable: fault(pipeline, table, "a record of the answer has a key twice, or an id is in it twice")
+    case .overtaken: pipeline.records.pulls.hasten(to: pipeline.now)
     case .waits, .inFlight, .outdated: break
     }
   }

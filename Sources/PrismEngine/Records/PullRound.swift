@@ -54,7 +54,7 @@ struct PullRound: Sendable {
       through[table] = max(before, number - 1)
       blocked[table] = number
       seen = max(seen, number)
-    case .tableFull, .inFlight, .outdated, .unreadable: break
+    case .tableFull, .inFlight, .outdated, .overtaken, .unreadable: break
     }
     if outcome.executed > 0 || (through[table] ?? 0) > before { hasMoved = true }
   }

@@ -81,9 +81,10 @@ actor RecordPuller {
       throw PullFailure(cause: "the answer is no table of records: \(error)", reach: .all)
     }
     let ahead = time.unixMilliseconds - read.sentTime
-    let target = DownTarget(
+    var target = DownTarget(
       pull.table, of: pull.settings.namespace, tables: pull.settings.configuration?.tables ?? [],
       clockAheadMilliseconds: abs(ahead) >= Self.clockDifferenceMin ? ahead : 0)
+    target.settledBefore = pull.settledBefore
     let unpackedMax = (pull.table.maxRecord + DownOperation.countMax + 1) * (DownLine.bytesMax + 1)
     do throws(PacketError) {
       let reader = DownReader(key: key, unpackedBytesMax: unpackedMax)

@@ -7,6 +7,8 @@ struct TablePull: Sendable {
   var table: RecordTable
   /// As the store knows it; nil: all records are asked for.
   var after: Int64?
+  /// This device's operations on the table that have had their answer.
+  var settledBefore = 0
   /// All other tables have executed what the server did up to this number.
   var othersThrough: Int64
   /// Of the answer, on metered networks the rest of the budget.

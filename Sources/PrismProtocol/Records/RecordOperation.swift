@@ -32,13 +32,16 @@ public struct RecordOperation: Equatable, Sendable {
   public var version: Int64
   /// When the last change was made; milliseconds since 1970, by the device's clock.
   public var changedTime: Int64
+  /// The device has executed the server's operations on the table up to this number: the change was made, or held, with
+  /// those known. nil: it never asked for them.
+  public var after: Int64?
 
   public init(
     op: String, table: RecordTableName, id: RecordID, serverID: RecordID?, kind: Kind, fields: JSONValue?,
-    version: Int64, changedTime: Int64
+    version: Int64, changedTime: Int64, after: Int64? = nil
   ) {
     (self.op, self.table, self.id, self.serverID, self.kind) = (op, table, id, serverID, kind)
-    (self.fields, self.version, self.changedTime) = (fields, version, changedTime)
+    (self.fields, self.version, self.changedTime, self.after) = (fields, version, changedTime, after)
   }
 
   /// The line, without a line feed.
@@ -51,6 +54,7 @@ public struct RecordOperation: Equatable, Sendable {
     if let fields { members.append(.init("fields", fields)) }
     members.append(.init("version", .int(version)))
     members.append(.init("time", .int(changedTime)))
+    if let after { members.append(.init("after", .int(after))) }
     return JSONValue.object(members).bytes
   }
 
@@ -71,6 +75,6 @@ public struct RecordOperation: Equatable, Sendable {
     guard kind == .delete ? true : fields?.object != nil else { return nil }
     self.init(
       op: op, table: table, id: id, serverID: serverID, kind: kind, fields: kind == .delete ? nil : fields,
-      version: Int64(version), changedTime: Int64(time))
+      version: Int64(version), changedTime: Int64(time), after: value["after"]?.int.map { Int64($0) })
   }
 }

@@ -39,7 +39,7 @@ struct RecordPackets: StoreOperations {
     let operation = RecordOperation(
       op: "\(packet).\(place)", table: state.records[reading: record.table].name, id: record.id,
       serverID: record.serverID, kind: kind, fields: choice.fields, version: record.version,
-      changedTime: record.changedTime)
+      changedTime: record.changedTime, after: state.records.down[record.table]?.sequence)
     let row = RecordOperationRow(
       packet: packet, place: place, record: record.number, table: record.table, op: operation.op, line: operation.line)
     try transaction.statement(.records(.insertOperation)).run(inserting: row)

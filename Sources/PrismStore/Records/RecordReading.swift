@@ -35,6 +35,11 @@ public struct RecordReading: Sendable {
     tables(of: namespace).contains { $0.name == table && $0.ledger[.claimed] > 0 }
   }
 
+  /// How many operations of this device on the table have had their answer.
+  public func settled(_ table: RecordTableName, in namespace: NamespaceName) -> Int {
+    names.number(of: namespace).flatMap { records.number(table, namespace: $0) }.map { records.settled($0) } ?? 0
+  }
+
   /// Whether a change of the table waits for an operation.
   public func isWaiting(_ table: RecordTableName, in namespace: NamespaceName) -> Bool {
     tables(of: namespace).contains { $0.name == table && $0.ledger[.waiting] > 0 }

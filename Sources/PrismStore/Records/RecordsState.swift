@@ -110,6 +110,14 @@ struct RecordsState {
     return nil
   }
 
+  /// Operations of a table that had their answer.
+  func settled(_ table: Int) -> Int { tables[table]!.ledger[.delivered] + tables[table]!.ledger[.dead] }
+
+  /// The server answered an operation on the table since it was asked for its changes.
+  func isOvertaken(_ target: DownTarget, table: Int) -> Bool {
+    target.table.direction == .both && target.settledBefore.map { $0 != settled(table) } ?? false
+  }
+
   /// All changes of a namespace.
   func ledger(of namespace: Int) -> Ledger {
     tables(of: namespace).reduce(into: Ledger()) { sum, table in

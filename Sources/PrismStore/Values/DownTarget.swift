@@ -10,6 +10,9 @@ public struct DownTarget: Sendable {
   public var tables: [RecordTable]
   /// How far this device's clock is ahead of the server's, in milliseconds; 0 if that is not known.
   public var clockAheadMilliseconds: Int64
+  /// This device's operations on the table that had their answer when the question was asked (`RecordReading.settled`): of
+  /// a later one the answer may know nothing, and is not executed. nil: it is.
+  public var settledBefore: Int?
 
   public init(
     _ table: RecordTable, of namespace: NamespaceName, tables: [RecordTable], clockAheadMilliseconds: Int64 = 0
@@ -50,6 +53,8 @@ public struct DownOutcome: Sendable, Equatable {
     case inFlight
     /// Another answer was executed meanwhile, or the table was declared in another way: it is to be asked for again.
     case outdated
+    /// The server answered an operation of this device since the question: the table is to be asked for again.
+    case overtaken
     /// The fields of a record are no object with each key once, or a whole table has an id twice.
     case unreadable
   }

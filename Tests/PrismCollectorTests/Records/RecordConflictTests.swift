@@ -64,6 +64,38 @@ import Testing
     await rig.store.close()
   }
 
+  @Test(
+    "a change of a device that knew the server's holds, by any clock; a number that was never given says nothing",
+    arguments: RecordRig.kinds)
+  func known(kind: StoreRig.Kind) async throws {
+    let (rig, id) = try await Self.changed(kind)
+    func upload(
+      _ kind: RecordOperation.Kind, _ n: Int = 0, _ serverID: String? = nil, after: Int64?
+    ) async throws -> Int {
+      var operation = RecordRig.operation(kind, "x", n, serverID: serverID, time: 1)
+      operation.after = after
+      return try await rig.upload(operation).lost
+    }
+    for unknown in [nil, 0, -1, 99, Int64.max] {
+      #expect(try await upload(.update, 3, id, after: unknown) == 1, "\(String(describing: unknown))")
+    }
+    // Each of the five gave the server's change a new number.
+    #expect(try await upload(.update, 3, id, after: 5) == 1)
+    #expect(try await upload(.update, 3, id, after: 7) == 0)
+    #expect(try await rig.list() == ["x=\(id) 3"])
+    try await rig.change(RecordRig.put("x", 4))
+    #expect(try await upload(.delete, 0, id, after: 7) == 1)
+    #expect(try await upload(.delete, 0, id, after: 9) == 0)
+    #expect(try await rig.list().isEmpty)
+    #expect(try await upload(.insert, 5, after: 9) == 0)
+    try await rig.change(RecordRig.delete("x"))
+    #expect(try await upload(.insert, 6, after: 9) == 1)
+    #expect(try await upload(.insert, 6, after: 11) == 0, "it was made again after the deletion came")
+    #expect(try await rig.list().map { $0.suffix(2) } == [" 6"])
+    #expect(try await rig.operations(after: 11) == [])
+    await rig.store.close()
+  }
+
   @Test("a record that the server made is the device's under the same id", arguments: RecordRig.kinds)
   func named(kind: StoreRig.Kind) async throws {
     let rig = try await RecordRig(kind)

@@ -19,6 +19,7 @@ struct DownApplying: StoreOperations {
       let standing = state.records.down[number], standing.sequence == page.after,
       standing.shape == DownTableRow.shape(of: target.table)
     else { return DownOutcome(.outdated) }
+    guard !state.records.isOvertaken(target, table: number) else { return DownOutcome(.overtaken) }
     var (outcome, sequence) = (DownOutcome(.done), page.after)
     var merging = DownMerging(transaction, target, table: number)
     var cascade = DownCascade(transaction, target)

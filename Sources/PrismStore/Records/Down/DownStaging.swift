@@ -55,6 +55,7 @@ struct DownStaging: StoreOperations {
     var outcome = DownOutcome(.done)
     if stage.isBroken { outcome.end = .unreadable }
     if target.table.direction == .both, state.records[reading: table].ledger[.claimed] > 0 { outcome.end = .inFlight }
+    if state.records.isOvertaken(target, table: table) { outcome.end = .overtaken }
     guard outcome.end == .done else {
       state.records.down.garbage.append(content)
       return outcome

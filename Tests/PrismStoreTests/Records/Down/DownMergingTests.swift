@@ -123,6 +123,22 @@ import Testing
     #expect(await rig.fields("setting", "a") == #"{"n":3}"#)
   }
 
+  @Test("an answer that was made before the server took an upload is not executed after it") func overtaken()
+    async throws
+  {
+    var rig = try await Self.rig()
+    rig.settled = await rig.store.records.settled(rig["setting"].name, in: Rig.shop)
+    let operation = DownOperation(2, "setting", "7", #"{"n":3}"#, time: Self.now - 1)
+    _ = await rig.put("setting", "a", ["n": 2])
+    #expect(try await rig.upload().count == 1)
+    #expect(try await rig.apply("setting", [operation]).end == .overtaken)
+    #expect(try await rig.take("setting", [], sequence: 9).end == .overtaken)
+    #expect(await rig.fields("setting", "a") == #"{"n":2}"#)
+    #expect(await rig.after("setting") == 1)
+    rig.settled = await rig.store.records.settled(rig["setting"].name, in: Rig.shop)
+    #expect(try await rig.apply("setting", [operation]).end == .done)
+  }
+
   @Test("a record that both sides made under one id is one record; another id keeps them apart") func oneID()
     async throws
   {

@@ -7,9 +7,18 @@ import Testing
 @Suite("Random histories of records that both sides change") struct DownModelTests {
   @Test("after any history the ledgers balance after each step, and both sides are equal once quiet")
   func histories() async throws {
+    try await run { DownServer($0) }
+  }
+
+  @Test("and so it is with the collector's own store at the other end")
+  func collector() async throws {
+    try await run { try CollectorHistory($0) }
+  }
+
+  private func run<Server: HistoryServer>(_ server: ([RecordTable]) throws -> Server) async throws {
     let seed = SeededRandom.announcedSeed("DownModelTests")
     for history in 0..<(16 * UInt64(soakFactor)) {
-      var model = try await DownModel(seed: seed &+ history)
+      var model = try await DownModel(seed: seed &+ history, server)
       for step in 0..<100 {
         try await model.step()
         let fault = await model.fault()
@@ -20,84 +29,110 @@ import Testing
       let difference = try await model.difference()
       #expect(difference == nil, "seed \(seed &+ history), once quiet")
       if difference != nil { return }
-      await model.rig.store.close()
+      await model.close()
     }
   }
 }
 
 /// One history.
-struct DownModel {
-  private static let ids = ["a", "b", "c", "d"]
+struct DownModel<Server: HistoryServer> {
+  private static var ids: [String] { ["a", "b", "c", "d"] }
 
   var rig: DownRig
   private var random: SeededRandom
-  private var server: DownServer
+  private var server: Server
   /// An answer that is still on its way: it may come late, twice, or never.
-  private var late: (table: RecordTableName, after: Int64?, lines: [DownLine])?
+  private var late: (table: RecordTableName, after: Int64?, settled: Int, lines: [DownLine])?
   /// Up to this number a table has executed all that the server did.
   private var through: [RecordTableName: Int64] = [:]
+  /// Changes that were made here when all of the server's were known, and that the server did not touch since: the number in
+  /// the record, or nil for a deletion. They hold, by any clock.
+  private var certain: [RecordTableName: [String: Int?]] = [:]
   private var problem: String?
 
-  init(seed: UInt64) async throws {
+  init(seed: UInt64, _ server: ([RecordTable]) throws -> Server) async throws {
     random = SeededRandom(seed: seed)
     rig = try await DownRig(onConflict: random.pick([.newest, .local, .remote]))
-    server = DownServer(rig.tables)
+    self.server = try server(rig.tables)
+  }
+
+  func close() async {
+    await rig.store.close()
+    await server.close()
   }
 
   // MARK: Steps
 
   mutating func step() async throws {
-    server.now += 1000
+    server.advance()
     rig.records.rig.time.advance(by: .seconds(1))
-    switch random.next() % 16 {
-    case 0...3: await changeHere()
-    case 4...7: changeThere()
+    switch random.next() % 17 {
+    case 0...3: try await changeHere()
+    case 4...7: try await changeThere()
     case 8...10: try await ask(random.pick(rig.tables))
     case 11: try await rig.records.restart(isKill: random.oneIn(2))
     case 12: try await repeatLate()
     case 13: _ = try await rig.records.claim(items: 3, tables: rig.tables)
     case 14 where random.oneIn(2):
       rig.records.rig.time.stepWallClock(milliseconds: Int64(random.next() % 7_200_000) - 3_600_000)
-    case 15 where random.oneIn(3): server.forget(upTo: server.sequence - Int64(random.next() % 5))
+    case 15 where random.oneIn(3): try await server.forget(allBut: Int64(random.next() % 5))
+    case 16 where random.oneIn(3): try await server.restart()
     default: try await send()
     }
   }
 
-  private mutating func changeHere() async {
+  private mutating func changeHere() async throws {
     let table = random.pick(rig.tables.filter { $0.direction == .both })
     let id = random.pick(Self.ids)
-    if random.oneIn(4) { return await rig.delete(table.name.text, id) }
-    var members: [JSONValue.Member] = [.init("n", .int(Int(random.next() % 4)))]
+    let knowsAll = await rig.after(table.name.text) == (try await server.sequence)
+    certain[table.name]?[id] = nil
+    if random.oneIn(4) {
+      await rig.delete(table.name.text, id)
+      if knowsAll { certain[table.name, default: [:]][id] = .some(nil) }
+      return
+    }
+    let number = Int(random.next() % 4)
+    var members: [JSONValue.Member] = [.init("n", .int(number))]
     if table.references["setting"] != nil, random.oneIn(2) {
       members.append(.init("setting", .string(random.pick(Self.ids))))
     }
-    _ = await rig.put(table.name.text, id, .object(members))
+    guard case .stored? = await rig.put(table.name.text, id, .object(members)), knowsAll else { return }
+    certain[table.name, default: [:]][id] = number
   }
 
-  private mutating func changeThere() {
+  private mutating func changeThere() async throws {
     let table = random.pick(rig.tables)
-    let known = (server.rows[table.name] ?? [:]).keys.sorted()
-    let id = known.isEmpty || random.oneIn(3) ? RecordID("w\(random.next() % 4)")! : random.pick(known)
-    if random.oneIn(4) { return server.delete(table.name, id) }
+    certain[table.name] = nil
+    let known = try await server.rows(of: table.name).keys.sorted()
+    let id = known.isEmpty || random.oneIn(3) ? random.pick(server.names) : random.pick(known)
+    if random.oneIn(4) {
+      certain = [:]  // with what refers to it
+      return try await server.delete(table.name, id)
+    }
     var members: [JSONValue.Member] = [.init("n", .int(Int(random.next() % 4)))]
     for (field, target) in table.references {
-      if let other = (server.rows[target] ?? [:]).keys.sorted().randomElement(using: &random) {
+      if let other = try await server.rows(of: target).keys.sorted().randomElement(using: &random) {
         members.append(.init(field, .string(other.text)))
       }
     }
-    server.put(table.name, id, .object(members))
+    try await server.put(table.name, id, .object(members))
   }
 
   /// A question, with a random end.
   private mutating func ask(_ table: RecordTable, isQuiet: Bool = false) async throws {
     let after = await rig.after(table.name.text)
-    let lines = server.answer(table.name, after: after, isWhole: !isQuiet && random.oneIn(6))
-    late = (table.name, after, lines)
+    rig.settled = await rig.store.records.settled(table.name, in: Rig.shop)
+    let lines = try await server.answer(table.name, after: after, isWhole: !isQuiet && random.oneIn(6))
+    late = (table.name, after, rig.settled!, lines)
     if isQuiet || !random.oneIn(4) { try await take(table.name, after, lines) }
+    rig.settled = nil
   }
 
   private mutating func repeatLate() async throws {
-    if let late { try await take(late.table, late.after, late.lines) }
+    guard let late else { return }
+    rig.settled = late.settled
+    try await take(late.table, late.after, late.lines)
+    rig.settled = nil
   }
 
   private mutating func take(_ table: RecordTableName, _ after: Int64?, _ lines: [DownLine]) async throws {
@@ -142,8 +177,8 @@ struct DownModel {
       _ = try await rig.records.claim(items: 3, tables: rig.tables)
       return
     }
-    server.take(packet)
-    if isQuiet || !random.oneIn(3) { try await rig.records.deliver(packet.id, server.answers[packet.id]!) }
+    let receipt = try await server.take(packet, sentTime: rig.records.rig.time.unixMilliseconds)
+    if isQuiet || !random.oneIn(3) { try await rig.records.deliver(packet.id, receipt) }
   }
 
   /// All answers come, until nothing is new on either side.
@@ -152,10 +187,11 @@ struct DownModel {
       while try await !rig.store.inFlight(Rig.shop, .records).isEmpty { try await send(isQuiet: true) }
       for table in rig.tables { try await ask(table, isQuiet: true) }
       var isDone = try await rig.records.claim(items: 3, tables: rig.tables) == nil
-      for table in rig.tables where await rig.after(table.name.text) != server.sequence { isDone = false }
+      let newest = try await server.sequence
+      for table in rig.tables where await rig.after(table.name.text) != newest { isDone = false }
       if isDone { return }
     }
-    problem = "it never becomes quiet"
+    problem = "it never becomes quiet: \(await rig.store.records.tables(of: Rig.shop))"
   }
 
   // MARK: Invariants
@@ -179,15 +215,19 @@ struct DownModel {
         guard let serverID = record.serverID, record.state == .clean else { return "\(name)/\(id) is \(record.state)" }
         guard here.updateValue(record, forKey: serverID) == nil else { return "\(name)/\(serverID) is there twice" }
       }
-      let there = server.rows[table.name] ?? [:]
+      let there = try await server.rows(of: table.name)
       if Set(here.keys) != Set(there.keys) {
         return "\(name) has \(here.keys.sorted()) here and \(there.keys.sorted()) there"
       }
       for (id, record) in here {
         let fields = try JSONValue(parsing: record.fields)
-        guard fields["n"] == there[id]!.fields["n"], fields.object?.count == there[id]!.fields.object?.count else {
-          return "\(name)/\(id) is \(fields.text) here and \(there[id]!.fields.text) there"
+        guard fields["n"] == there[id]!["n"], fields.object?.count == there[id]!.object?.count else {
+          return "\(name)/\(id) is \(fields.text) here and \(there[id]!.text) there"
         }
+      }
+      for (id, number) in certain[table.name] ?? [:] {
+        let found = await rig.record(name, id).flatMap { try? JSONValue(parsing: $0.fields)["n"]?.int }
+        guard found == number else { return "\(name)/\(id) has lost the change to \(number ?? -1)" }
       }
     }
     return nil

@@ -14,6 +14,8 @@ struct DownRig {
   var records: RecordRig
   var tables = [price, bundle, setting, knob]
   var clockAhead: Int64 = 0
+  /// Operations that had their answer before the question; nil: it does not matter.
+  var settled: Int?
 
   var store: ReportStore { records.store }
 
@@ -26,7 +28,9 @@ struct DownRig {
   subscript(name: String) -> RecordTable { tables.first { $0.name.text == name }! }
 
   func target(_ name: String) -> DownTarget {
-    DownTarget(self[name], of: Rig.shop, tables: tables, clockAheadMilliseconds: clockAhead)
+    var target = DownTarget(self[name], of: Rig.shop, tables: tables, clockAheadMilliseconds: clockAhead)
+    target.settledBefore = settled
+    return target
   }
 
   func after(_ name: String) async -> Int64? {

@@ -2,9 +2,32 @@ import PrismProtocol
 import PrismStore
 import PrismTestSupport
 
+/// The other end of a history.
+protocol HistoryServer {
+  /// Ids that its writers choose.
+  var names: [RecordID] { get }
+  /// Its clock.
+  var now: Int64 { get }
+  /// The newest number.
+  var sequence: Int64 { get async throws }
+  /// A second passes.
+  mutating func advance()
+  /// The fields by its ids.
+  func rows(of table: RecordTableName) async throws -> [RecordID: JSONValue]
+  mutating func put(_ table: RecordTableName, _ id: RecordID, _ fields: JSONValue) async throws
+  /// With what refers to it.
+  mutating func delete(_ table: RecordTableName, _ id: RecordID) async throws
+  mutating func answer(_ table: RecordTableName, after: Int64?, isWhole: Bool) async throws -> [DownLine]
+  mutating func take(_ packet: ClaimedPacket, sentTime: Int64) async throws -> RecordReceipt
+  /// Changes before the newest ones are in no answer any more: it has the whole table.
+  mutating func forget(allBut newest: Int64) async throws
+  mutating func restart() async throws
+  func close() async
+}
+
 /// The server of a history: its own changes, a log of them, and what devices send. It follows docs/records.md, "The answer to
 /// a question".
-struct DownServer {
+struct DownServer: HistoryServer {
   struct Row {
     var localID: RecordID?
     var fields: JSONValue
@@ -14,19 +37,25 @@ struct DownServer {
   }
 
   let tables: [RecordTable]
-  /// Its clock.
-  var now: Int64 = 1_700_000_000_000
-  private(set) var rows: [RecordTableName: [RecordID: Row]] = [:]
-  private(set) var log: [DownOperation] = []
+  let names = (0..<4).map { RecordID("w\($0)")! }
+  private(set) var now: Int64 = 1_700_000_000_000
+  private var rows: [RecordTableName: [RecordID: Row]] = [:]
+  private var log: [DownOperation] = []
   private(set) var sequence: Int64 = 0
   /// Older operations are not in the log any more.
   private var logStart: Int64 = 0
   /// `after` of the last question for each table.
   private var asked: [RecordTableName: Int64] = [:]
-  private(set) var answers: [PacketID: RecordReceipt] = [:]
+  private var answers: [PacketID: RecordReceipt] = [:]
   private var lastID = 0
 
   init(_ tables: [RecordTable]) { self.tables = tables }
+
+  func rows(of table: RecordTableName) -> [RecordID: JSONValue] { (rows[table] ?? [:]).mapValues(\.fields) }
+  mutating func advance() { now += 1000 }
+  /// Its state survives.
+  mutating func restart() {}
+  func close() {}
 
   // MARK: Its own changes
 
@@ -65,9 +94,9 @@ struct DownServer {
         fields: row?.fields.bytes ?? [], dependsOn: needed.first, time: row?.time ?? now))
   }
 
-  mutating func forget(upTo sequence: Int64) {
-    logStart = max(logStart, sequence)
-    log.removeAll { $0.sequence <= sequence }
+  mutating func forget(allBut newest: Int64) {
+    logStart = max(logStart, sequence - newest)
+    log.removeAll { $0.sequence <= logStart }
   }
 
   // MARK: Questions
@@ -87,8 +116,8 @@ struct DownServer {
 
   // MARK: Uploads
 
-  mutating func take(_ packet: ClaimedPacket) {
-    guard answers[packet.id] == nil else { return }
+  mutating func take(_ packet: ClaimedPacket, sentTime: Int64) -> RecordReceipt {
+    if let answer = answers[packet.id] { return answer }
     var receipt = RecordReceipt()
     for operation in packet.operations {
       let id = id(of: operation)
@@ -96,6 +125,7 @@ struct DownServer {
       carryOut(operation, id)
     }
     answers[packet.id] = receipt
+    return receipt
   }
 
   private mutating func id(of operation: RecordOperation) -> RecordID {
