@@ -237,6 +237,7 @@ bench-json: bench-build ## the same for machines: all that is printed to stdout 
 	@bench/run --json
 bench-plots: bench-build ## how cost grows, drawn into docs/performance
 	@bench/plot
+	@bench/plot --links
 
 format: ## rewrite the Swift files in the one style
 	swift format format --in-place --recursive Package.swift Sources Tests
