@@ -22,6 +22,8 @@ public actor CommandDesk {
   private let tools: any CommandTools
   private var tasks: [NamespaceName: Task<Void, Never>] = [:]
   private var due: Set<NamespaceName> = []
+  /// The records whose commands are carried out, or wait for a place.
+  private var running: [NamespaceName: (record: RecordID, task: Task<Void, Never>)] = [:]
   private var places = runningMax
   private var waiters: [CheckedContinuation<Void, Never>] = []
   private var isServing = false
@@ -42,6 +44,7 @@ public actor CommandDesk {
   public func stop() async {
     isServing = false
     for task in tasks.values { task.cancel() }
+    for command in running.values { command.task.cancel() }
     for waiter in waiters { waiter.resume() }
     waiters = []
   }
@@ -91,7 +94,7 @@ public actor CommandDesk {
   private func pass(_ namespace: NamespaceName) async throws(StoreError) {
     guard engine.hub.current.namespaces[namespace]?.hasCommands == true else { return }
     let store = engine.parts.store
-    let records = try await records(of: namespace)
+    let records = try await records(of: namespace).filter { $0.id != running[namespace]?.record }
     guard let judge = await judge(namespace) else {
       // The last run's commands are over at any time.
       for record in records where CommandAnswer(record)?.state == .running {
@@ -119,10 +122,22 @@ public actor CommandDesk {
       case let verdict: try await end(verdict, record, namespace)
       }
     }
-    // The oldest one begins. Its end is a change, after which this looks again.
-    guard let next = waiting.min(by: { ($0.record.changedTime, $0.record.id) < ($1.record.changedTime, $1.record.id) })
+    // The oldest one begins. Its end is looked at next.
+    guard running[namespace] == nil,
+      let next = waiting.min(by: { ($0.record.changedTime, $0.record.id) < ($1.record.changedTime, $1.record.id) })
     else { return }
-    if try await carryOut(next.record, namespace) { due.insert(namespace) }
+    running[namespace] = (next.record.id, Task { await begin(next.record, namespace) })
+  }
+
+  private func begin(_ record: StoredRecord, _ namespace: NamespaceName) async {
+    do throws(StoreError) { try await carryOut(record, namespace) } catch {
+      engine.parts.log.fault(
+        "commands.\(namespace)", "commands can't be written down, and do not begin; tried again",
+        ["namespace": namespace.text, "cause": error.description])
+      try? await engine.parts.time.sleep(for: Self.retryPause)  // a stop ends it
+    }
+    running[namespace] = nil
+    look(namespace)
   }
 
   private func records(of namespace: NamespaceName) async throws(StoreError) -> [StoredRecord] {
@@ -160,48 +175,45 @@ public actor CommandDesk {
     return accepted
   }
 
-  /// Ends a command that does not begin, or that the last run began. - Returns: whether that is written down.
-  @discardableResult
+  /// Ends a command that does not begin, or that the last run began.
   private func end(
     _ verdict: CommandJudge.Verdict, _ record: StoredRecord, _ namespace: NamespaceName
-  ) async throws(StoreError) -> Bool {
+  ) async throws(StoreError) {
     let (answer, label): (CommandAnswer, String)
     switch verdict {
-    case .nothing, .waits: return false
+    case .nothing, .waits: return
     case .interrupted: (answer, label) = (self.answer(.failed, "interrupted"), "interrupted")
     case .expired: (answer, label) = (self.answer(.expired), "expired")
     case .refused(let refusal): (answer, label) = (self.answer(.refused, .string(refusal.message)), refusal.label)
     }
-    guard try await write(answer, record, namespace) == .written else { return false }
+    guard try await write(answer, record, namespace) == .written else { return }
     counts.add(label, namespace)
     engine.parts.log.warning(
       "a command was not carried out",
       ["namespace": namespace.text, "id": record.commandID.text, "state": answer.state.rawValue, "cause": label])
-    return true
   }
 
-  /// Begins a command once that is written down, and writes its end down. - Returns: whether it ended: the next one may begin.
-  private func carryOut(_ record: StoredRecord, _ namespace: NamespaceName) async throws(StoreError) -> Bool {
+  /// Begins a command once that is written down, and writes its end down.
+  private func carryOut(_ record: StoredRecord, _ namespace: NamespaceName) async throws(StoreError) {
     await takePlace()
     defer { givePlace() }
     // The time and the configuration may have changed while it waited.
-    guard isServing, let judge = await judge(namespace) else { return false }
+    guard isServing, let judge = await judge(namespace) else { return }
     let verdict = judge.verdict(
       on: record, mark: try await engine.parts.store.commandMarks(of: namespace)[record.commandID])
     guard case .waits(let order) = verdict else { return try await end(verdict, record, namespace) }
     let mark = CommandMark(order.request, hasBegun: true)
-    guard try await write(answer(.running), record, namespace, mark: mark) == .written else { return false }
+    guard try await write(answer(.running), record, namespace, mark: mark) == .written else { return }
     let (id, name) = (record.commandID, order.request.name.rawValue)
     engine.parts.log.info("a command begins", ["namespace": namespace.text, "id": id.text, "command": name])
     let ended = await perform(order.action, CommandOrigin(namespace: namespace, id: id))
     // After a stop the next start says that it was interrupted.
-    guard !Task.isCancelled else { return false }
+    guard !Task.isCancelled else { return }
     try await finish(record, ended, namespace)
     counts.add(ended.isDone ? "done" : "failed", namespace)
     engine.parts.log.info(
       "a command ended",
       ["namespace": namespace.text, "id": id.text, "command": name, "state": ended.isDone ? "done" : "failed"])
-    return true
   }
 
   private func perform(_ action: CommandAction, _ origin: CommandOrigin) async -> CommandEnd {

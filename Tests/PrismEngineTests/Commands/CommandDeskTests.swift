@@ -148,6 +148,8 @@ import Testing
     let rig = CommandRig()
     rig.tools.hold()
     try await rig.run { (engine, desk) async throws in
+      rig.insert(rig.request("c1", .run, ["name": .text("restart-till")], seconds: 20 * 86_400))
+      #expect(await rig.rig.runs { rig.tools.asked.count == 1 })
       for number in 0..<(CommandDesk.waitingMax + 1) {
         rig.insert(rig.request("c\(number + 100)", .run, ["name": .text("restart-till")], seconds: 20 * 86_400))
       }
