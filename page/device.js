@@ -32,15 +32,36 @@ function facts(found) {
 }
 
 const RECORDS = 50;
+const COMMANDS_MAX = 200;
+const COMMANDS = "prism.command";
+const OUTCOMES = { done: "good", running: "good", accepted: "good", failed: "bad", refused: "bad", expired: "warn" };
+
+/** Commands are records of a table of their own: who sent one writes it, and the device answers in it. */
+function commandSection(commands) {
+  if (commands.length === 0) return null;
+  const state = ({ fields }) => (fields.state ? h("span", { class: `tag ${OUTCOMES[fields.state] ?? ""}` }, String(fields.state)) : h("span", { class: "quiet" }, Number(fields.expires) < Date.now() ? "expired unanswered" : "not answered yet"));
+  const result = ({ fields }) => {
+    if (fields.result === undefined || fields.result === null) return "–";
+    return typeof fields.result === "object" ? h("details", null, h("summary", { class: "line" }, oneLine(fields.result)), tree(fields.result)) : h("span", { class: "line" }, String(fields.result).slice(0, 2000));
+  };
+  const when = (milliseconds) => (Number.isFinite(milliseconds) ? h("span", { title: time(milliseconds) }, time(milliseconds)) : "–");
+  return section("Commands", table("Commands", [
+    { title: "Command", wide: true, cell: (one) => h("span", { class: "strong" }, String(one.fields.name ?? "(no name)"), h("span", { class: "sub" }, `${one.id}, ${one.namespace}`)) },
+    { title: "Arguments", cell: (one) => (one.fields.args && Object.keys(one.fields.args).length > 0 ? h("span", { class: "line" }, oneLine(one.fields.args)) : "–") },
+    { title: "State", narrow: true, cell: (one) => [state(one), one.fields.stateTime && h("span", { class: "sub" }, when(one.fields.stateTime))] },
+    { title: "Result", wide: true, cell: result },
+    { title: "Expires", narrow: true, cell: (one) => when(one.fields.expires) }], commands.toReversed()));
+}
 
 /** What the device keeps in tables, as it sent it last. */
 function recordSection(found, query) {
   const more = found.records.length === RECORDS;
+  const records = found.records.filter((one) => one.table !== COMMANDS);
   if (found.records.length === 0) return section("Records", h("p", { class: "quiet" }, query.get("records") ? "No further record." : "This device keeps no records here."));
   return section("Records", table("Records", [
     { title: "Record", narrow: true, cell: (one) => h("span", { class: "strong" }, one.id, h("span", { class: "sub" }, `${one.namespace}, ${one.table}`)) },
     { title: "Version", number: true, cell: (one) => count(one.version) }, { title: "Changed", narrow: true, cell: (one) => h("span", { title: time(one.changedTime) }, ago(one.changedTime)) },
-    { title: "Fields", wide: true, cell: (one) => h("details", null, h("summary", { class: "line" }, oneLine(one.fields)), tree(one.fields)) }], found.records),
+    { title: "Fields", wide: true, cell: (one) => h("details", null, h("summary", { class: "line" }, oneLine(one.fields)), tree(one.fields)) }], records),
   more && h("p", { class: "pages" }, h("button", { type: "button", onclick: () => go("/device", { ...Object.fromEntries(query), records: found.next }) }, "Further records")));
 }
 
@@ -53,9 +74,9 @@ function configurationSection(entry) {
 export async function device({ query, signal }) {
   const id = query.get("id") ?? "";
   const { since, until } = times(query, "7d");
-  const [found, chart, page, groups, records] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
+  const [found, chart, page, groups, records, commands] = await Promise.all([get("/device", { id }, signal), get("/histogram", { device: id, since, until, by: "type", buckets: 84 }, signal),
     get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal),
-    get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal)]);
+    get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal), get("/records", { device: id, table: COMMANDS, limit: COMMANDS_MAX }, signal)]);
   const differences = found.streams.filter((stream) => stream.difference);
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (range) => go("/device", { id, range }))),
     facts(found), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
@@ -69,6 +90,6 @@ export async function device({ query, signal }) {
     section("Latest reports", page.reports.length === 0 ? empty("No report here.", "Retention may have deleted them.") : [table("Latest reports", [
       { title: "Received", narrow: true, cell: (report) => time(report.receivedTime) }, { title: "Type", narrow: true, cell: (report) => h("a", { href: link("/explorer", { device: id, type: report.type, range: "30d" }) }, report.type) },
       { title: "Meta", wide: true, cell: (report) => h("span", { class: "line" }, oneLine(report.meta)) }], page.reports), h("p", null, h("a", { href: link("/explorer", { device: id, range: "30d" }) }, "All reports of this device"))]),
-    recordSection(records, query), configurationSection(found.configuration),
+    commandSection(commands.records), recordSection(records, query), configurationSection(found.configuration),
     found.newest && section("Newest report", tree(found.newest.meta ?? {})));
 }

@@ -46,6 +46,11 @@ class Browser:
         self.driver.get(url)
         self.settle()
 
+    def open_plain(self, url):
+        """A page that is whole without a script."""
+        self.driver.get("about:blank")
+        self.driver.get(url)
+
     def settle(self):
         """Waits until the view is there."""
         self.driver.execute_async_script("""

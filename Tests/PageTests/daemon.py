@@ -2,8 +2,8 @@
 
 import json
 import os
-import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.request
@@ -22,8 +22,14 @@ def wait_until(what, condition, seconds=60):
     return found
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Daemon:
-    """prismd; `collector`: the port that it sends to."""
+    """prismd; `collector`: the port that it sends to, `page`: the address of its status page."""
 
     def __init__(self, folder, name, collector, more="", namespaces=None):
         (self.folder, self.name, self.process) = (os.path.join(folder, name), name, None)
@@ -31,10 +37,12 @@ class Daemon:
         self.write("main.key", "00" * 16)
         self.write("token", rig.SENDER + "\n")
         url = f"http://127.0.0.1:{collector}"
+        self.page = f"http://127.0.0.1:{free_port()}"
         self.write("prismd.yaml", f"device: {{id: {name}}}\ningest: {{socket: {self.path('ingest.sock')}}}\ncontrol: {{socket: {self.path('control.sock')}}}\n"
-                   f"state: {self.path('state')}\nkeys: [{{id: main, file: main.key}}]\n{more.replace('URL', url)}\n")
-        standard = "url: URL\nperiodicTimerSecond: 1\nauthorization: {tokenFile: TOKEN}\nmonitorList: [{type: sample}]\n"
+                   f"state: {self.path('state')}\nkeys: [{{id: main, file: main.key}}]\nmetrics: {{listen: '{self.page.split('//')[1]}'}}\n{more.replace('URL', url)}\n")
+        standard = "periodicTimerSecond: 1\nauthorization: {tokenFile: TOKEN}\nmonitorList: [{type: sample}]\n"
         for namespace, text in (namespaces or {"shop": ""}).items():
+            text += "" if "url:" in text else "url: URL\n"
             self.write(f"namespaces.d/{namespace}.yaml", (standard + text).replace("URL", url).replace("TOKEN", self.path("token")))
 
     def path(self, name):
@@ -70,10 +78,6 @@ class Daemon:
 
     def send(self, namespace="shop", type="sample", check=True):
         return self.ctl("send", "--namespace", namespace, "--type", type, "--meta", '{"n":1}', check=check)
-
-    def page(self):
-        """The address of its status page."""
-        return wait_until("metrics.listen", lambda: re.search(r"https?://127\.0\.0\.1:\d+", open(self.path("log")).read()))
 
     def stop(self):
         if self.process and self.process.poll() is None:

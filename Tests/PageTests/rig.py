@@ -148,6 +148,8 @@ class Filling:
         self.database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")
         self.finish_streams()
         self.records(names)
+        for name in {names[0], "till-0001", names[-1]}:
+            self.commands(name)
         self.database.commit()
         self.versions(names)
 
@@ -237,6 +239,16 @@ class Filling:
                 fields = {"title": HOSTILE if self.hostile else f"Till {place + 1}", "lanes": self.random.randint(1, 4), "open": place == 0}
                 self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time) VALUES ('shop','till',?,?,?,?,?,?)",
                                       (name, f"till-{place + 1}", json.dumps(fields), place + 1, self.now - self.random.randint(0, DAY), self.now))
+
+    def commands(self, name):
+        """As docs/records.md has them: name, arguments, and the device's answer."""
+        text = HOSTILE if self.hostile else "3 packets were sent"
+        for place, fields in enumerate([
+                {"name": "flush", "state": "done", "result": text, "stateTime": self.now}, {"name": "collect", "args": {"lines": 200, "unit": "shop-till"}, "state": "running", "stateTime": self.now},
+                {"name": HOSTILE if self.hostile else "restart", "state": "refused", "result": {"reason": text}, "stateTime": self.now}, {"name": "flush"},
+                {"name": "reload", "expires": self.now - DAY}]):
+            self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time) VALUES ('shop','prism.command',?,?,?,1,?,?)",
+                                  (name, str(uuid.UUID(int=self.random.getrandbits(128))), json.dumps({"expires": self.now + DAY, "signature": "c2ln", **fields}), self.now - place, self.now))
 
     def versions(self, names):
         for place, name in enumerate(names):
