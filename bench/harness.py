@@ -2,6 +2,7 @@
 
 import contextlib
 import glob
+import http.client
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -299,6 +301,10 @@ class Collector:
         return json.loads(out.stdout)["seconds"]
 
     @property
+    def reader_socket(self):
+        return self.folder / "state" / "reader.sock"
+
+    @property
     def cost(self):
         return Cost(self.process.pid)
 
@@ -315,3 +321,51 @@ class Collector:
         self.process.kill()
         self.process.wait()
         subprocess.run(["rm", "-rf", self.folder], check=True)
+
+
+class Tails:
+    """Readers of a collector's live tail, each on a connection of its own that it keeps, as the page's EventSource does."""
+
+    def __init__(self, collector, count):
+        self.path = str(collector.reader_socket)
+        self.isEnded = False
+        self.counts = [0] * count
+        self.threads = [threading.Thread(target=self._read, args=(place,), daemon=True) for place in range(count)]
+
+    def _read(self, place):
+        last, connection = None, None
+        while not self.isEnded:
+            if connection is None:
+                connection = http.client.HTTPConnection("localhost")
+                connection.sock = socket.socket(socket.AF_UNIX)
+                connection.sock.connect(self.path)
+            try:
+                connection.request("GET", "/api/v1/tail", headers={"Last-Event-ID": last} if last else {})
+                answer = connection.getresponse()
+                body = answer.read()
+            except (OSError, http.client.HTTPException):
+                connection = None
+                continue
+            if answer.status != 200:
+                raise RuntimeError(f"the tail answers {answer.status} {body[:200]}")
+            self.counts[place] += body.count(b"event: report\n")
+            last = body.rsplit(b"id: ", 1)[1].split(b"\n", 1)[0].decode() if b"id: " in body else last
+            time.sleep(0.3)  # its `retry`
+
+    @property
+    def reports(self):
+        return sum(self.counts)
+
+    @property
+    def silent(self):
+        return self.counts.count(0)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.isEnded = True
+        for thread in self.threads:
+            thread.join(timeout=15)

@@ -1,11 +1,11 @@
-"""S1 to S11: each is a function that runs once and answers its figures by name."""
+"""S1 to S12: each is a function that runs once and answers its figures by name."""
 
 import contextlib
 import json
 import subprocess
 import time
 
-from harness import TOOLS, Collector, Daemon, Database, Link, Sink, accepts, free_port, wait_until
+from harness import TOOLS, Collector, Daemon, Database, Link, Sink, Tails, accepts, free_port, wait_until
 
 
 def ingest(programs, events, *load, **daemon):
@@ -225,3 +225,24 @@ def host(programs, seconds):
         before, began = prism.cost, time.monotonic()
         time.sleep(seconds)
         return {"cpuPercent": (prism.cost.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began) * 100}
+
+
+def tails(programs, events, readers, turns, store="SQLite"):
+    """S12: S8 with so many live tails open, and without, turn by turn; the rates of the collector at its limit."""
+    rows, senders = 100, 4
+    (packets, seconds, shown) = (events // rows // senders, {0: 0.0, readers: 0.0}, 0)
+    with receiver(programs, store) as prism:
+        prism.load(senders=1, rows=10, packets=20, window=1)  # what starts once has started
+        for turn in range(2 * turns):
+            count = 0 if turn % 2 == 0 else readers
+            with Tails(prism, count) as open_tails:
+                seconds[count] += prism.load(senders, rows, packets, window=4)
+            shown += open_tails.reports
+            if count and open_tails.silent:
+                raise RuntimeError(f"{open_tails.silent} of {count} tails showed nothing")
+    stored = turns * senders * rows * packets
+    return {
+        "eventsPerSecond": stored / seconds[readers],
+        "ofNoTails": seconds[0] / seconds[readers],
+        "shownPerSecond": shown / seconds[readers],
+    }
