@@ -331,8 +331,8 @@ extension Delivery {
       unixMilliseconds: now.instant.unixMilliseconds, status: problem.status, code: problem.code, cause: problem.cause)
     self.drain?.failure = retry.failed(
       failure, reason: reason, retryAfter: retryAfter, random: now.random.next(), now: now.instant.uptime)
-    return [
-      .circuit(.failed), .rememberRetry(retry.note(now: now.instant)), .log(.notDelivered(cause: problem.cause)),
+    return (failure.isMissingRoute(of: kind) ? [] : [.circuit(.failed)]) + [
+      .rememberRetry(retry.note(now: now.instant)), .log(.notDelivered(cause: problem.cause)),
     ]
   }
 

@@ -51,7 +51,9 @@ actor NamespacePipeline {
     for kind in RowKind.delivered {
       guard let note = remains.notes[Self.retryKey(kind)] else { continue }
       let record = RetryRecord(note: note, now: instant)
-      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
+      if record.lastFailure?.isMissingRoute(of: kind) != true {
+        circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
+      }
       tell(kind, .restored(record))
     }
     if let note = remains.notes[Self.dictionaryKey] { dictionary = DictionaryState(note: note) }

@@ -11,6 +11,9 @@ struct RetryRecord: Sendable, Equatable {
     /// As the collector gave it.
     var code: PacketRefusal?
     var cause: String
+
+    /// A receiver that takes no records, and may take reports: nothing is said of its health.
+    func isMissingRoute(of kind: RowKind) -> Bool { kind == .records && (status == 404 || status == 405) }
   }
 
   /// Of this kind; 0 after a success.

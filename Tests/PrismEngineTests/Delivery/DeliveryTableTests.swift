@@ -187,6 +187,22 @@ struct DeliveryTableTests {
     #expect(table.after(.committed([])) == ["recover"])
   }
 
+  @Test("a receiver without a place for records holds records up, and no reports", arguments: [404, 405, 401])
+  func missingRoute(status: Int) {
+    var table = DeliveryTable()
+    let answer = Table.answers(1, .misconfigured(status: status, code: nil, message: ""))
+    for step in Self.onItsWay { _ = table.after(step.event) }
+    #expect(table.after(answer).first == "circuit failed")
+    table.delivery = Delivery(kind: .records)
+    _ = table.after(.upload(.wanted))
+    _ = table.after(.recovered([], lastAccepted: nil, sender: nil))
+    _ = table.after(.looked(hasRows: true))
+    _ = table.after(.committed([Table.claimed(1)]))
+    _ = table.after(.built([Table.built(1)]))
+    #expect(table.after(answer).first == (status == 401 ? "circuit failed" : "remember"))
+    #expect(table.delivery.retry.failuresInRow == 1, "its own pauses grow")
+  }
+
   @Test("another device claims once the last packet of the one before is settled")
   func otherDevice() {
     var table = DeliveryTable()
