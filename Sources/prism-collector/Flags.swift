@@ -44,6 +44,7 @@ struct Flags {
            prism-collector device COMMAND                          devices and their enrollment (device --help)
            prism-collector query OPTIONS                           prints stored reports (query --help)
            prism-collector record COMMAND                          reads and changes records (record --help)
+           prism-collector command send | list                     commands for devices (command --help)
 
       check                says every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version
@@ -52,7 +53,7 @@ struct Flags {
 
     \(ArgumentOption.help(options, column: 23))
 
-    Exit codes: 0, 1 not every packet was taken or a record is refused, 64 usage, 66 no such folder, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
+    Exit codes: 0, 1 not every packet was taken or a record or command is refused, 64 usage, 66 no such folder, 69 a resource is not there, 73 cannot create, 78 configuration (sysexits.h).
     """
 
   struct Fault: Error {
@@ -82,7 +83,10 @@ struct Flags {
     var path: String?
     var flags: [CollectorLoader.Flag] = []
     var prints = false
-    for option in arguments.given where !QueryCommand.isOwn(option.name) && !RecordCommand.isOwn(option.name) {
+    for option in arguments.given
+    where ![QueryCommand.options, RecordCommand.options, CommandCommand.options]
+      .contains(where: { $0.contains { $0.name == option.name } })
+    {
       let value = option.value ?? ""
       switch option.name {
       case "--print": prints = true

@@ -34,8 +34,6 @@ struct RecordCommand {
 
   private let desk: RecordDesk
 
-  static func isOwn(_ name: String) -> Bool { options.contains { $0.name == name } }
-
   /// - Parameter arguments: with the operand `record`. - Returns: the exit code.
   static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
     let words = arguments.operands.dropFirst()

@@ -10,7 +10,8 @@ import PrismProtocol
 func argumentsOrExit(_ words: [String]) -> Arguments {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)
-    if let word = arguments.operands.first, ["device", "import", "query", "record"].contains(word) { return arguments }
+    let commands = ["device", "import", "query", "record", "command"]
+    if let word = arguments.operands.first, commands.contains(word) { return arguments }
     if arguments.contains("--help") {
       print(Flags.usage)
     } else if arguments.contains("--version") {
@@ -31,6 +32,7 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
     case "import": return try await ImportCommand.run(arguments)
     case "query": return try await QueryCommand.run(arguments)
     case "record": return try await RecordCommand.run(arguments)
+    case "command": return try await CommandCommand.run(arguments)
     case .some: return try await DeviceCommands.run(arguments)
     case nil: break
     }
@@ -41,7 +43,7 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
 }
 
 private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
-  let own = ["query": QueryCommand.options, "record": RecordCommand.options]
+  let own = ["query": QueryCommand.options, "record": RecordCommand.options, "command": CommandCommand.options]
   let options = Flags.options + (words.first.flatMap { own[$0] } ?? [])
   do throws(ArgumentFault) { return try Arguments(words, options: options, last: "--help") } catch {
     throw Flags.Fault(exitCode: 64, message: "\(error.description)\n\(Flags.usage)")

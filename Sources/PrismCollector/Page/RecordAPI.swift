@@ -117,6 +117,7 @@ struct RecordAPI {
     _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, _ request: PageRequest
   ) async throws(CollectorRefusal) -> [RecordChanged] {
     let (store, counts) = (try store, api.collector.counts)
+    let condition = try CommandRule(place, now: api.collector.time.unixMilliseconds).check(changes, condition)
     let what = changes.count == 1 ? changes[0].id.text : "\(changes.count) records"
     do throws(RecordFailure) {
       let results = try await store.change(changes, of: place, if: condition)

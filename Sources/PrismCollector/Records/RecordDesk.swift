@@ -51,9 +51,12 @@ package final class RecordDesk {
     try await ask(.get, "/\(PercentEncoding.text(id))", type: nil)
   }
 
-  /// - Parameter fields: a JSON object. - Returns: the record as it is now.
-  package func put(_ id: String, fields: String) async throws(Fault) -> String {
-    try await ask(.put, "/\(PercentEncoding.text(id))", type: "application/json", Array(fields.utf8))
+  /// - Parameter fields: a JSON object. - Parameter isNew: a record that is there is left as it is, and refused.
+  /// - Returns: the record as it is now.
+  package func put(_ id: String, fields: String, isNew: Bool = false) async throws(Fault) -> String {
+    try await ask(
+      .put, "/\(PercentEncoding.text(id))", type: "application/json", Array(fields.utf8),
+      headers: isNew ? [("If-None-Match", "*")] : [])
   }
 
   package func patch(_ id: String, fields: String) async throws(Fault) -> String {
@@ -88,8 +91,10 @@ package final class RecordDesk {
   // MARK: Asking
 
   private func ask(
-    _ method: HTTPRequest.Method, _ path: String, type: String?, _ body: [UInt8] = [], query more: String = ""
+    _ method: HTTPRequest.Method, _ path: String, type: String?, _ body: [UInt8] = [], query more: String = "",
+    headers: [(name: String, value: String)] = []
   ) async throws(Fault) -> String {
+    let headers = headers + (type.map { [(name: "Content-Type", value: $0)] } ?? [])
     let query = [self.query, more].filter { !$0.isEmpty }.joined(separator: "&")
     let answer: (status: Int, body: [UInt8])
     switch way {
@@ -97,7 +102,7 @@ package final class RecordDesk {
       do throws(OutputFailure) {
         answer = try collector.ask(
           method.rawValue, "\(table)\(path)\(query.isEmpty ? "" : "?")\(query)",
-          headers: type.map { ["Content-Type: \($0)"] } ?? [], body: body)
+          headers: headers.map { "\($0.name): \($0.value)" }, body: body)
       } catch { throw Fault(message: "\(error)", exitCode: 69) }
     case .own(let collector):
       let request = HTTPRequest(
@@ -105,7 +110,8 @@ package final class RecordDesk {
         query: query.split(separator: "&").map { pair in
           let parts = pair.split(separator: "=", maxSplits: 1).map(String.init)
           return (parts[0], parts.count > 1 ? PercentEncoding.decoded(parts[1]) : "")
-        }, headers: type.map { [("content-type", $0)] } ?? [], body: body, peer: HTTPPeer(address: "", isLocal: true))
+        }, headers: headers.map { ($0.name.lowercased(), $0.value) }, body: body,
+        peer: HTTPPeer(address: "", isLocal: true))
       let response = await collector.answerReader(request, isOwner: true)
       answer = (response.status, response.body)
     }
