@@ -20,6 +20,9 @@ struct SQLiteRecordLog {
     return try select.firstInt()
   }
 
+  /// The newest number, also where no change has one: a device that has this one has all.
+  func newest() throws(SQLiteError) -> Int64 { max(try sequence() ?? 0, try base()) }
+
   /// Devices that know changes before this number only get all records.
   func base() throws(SQLiteError) -> Int64 {
     try connection.firstInt("SELECT value FROM facts WHERE name = '\(Self.baseFact)'") ?? 0

@@ -18,7 +18,7 @@ struct SQLiteRecordNews {
       place.device = device
       known = try log.table(place)
     }
-    let newest = try log.sequence() ?? 0
+    let newest = try log.newest()
     guard let after, after <= newest, after >= max(known?.floor ?? 0, try log.base()) else {
       return .all(place, sequence: known?.sequence ?? newest)
     }
@@ -70,7 +70,7 @@ struct SQLiteRecordNews {
   func readAll(of place: RecordPlace, _ take: (DownLine) throws -> Void) throws {
     let log = SQLiteRecordLog(connection, place.namespace)
     let known = try log.table(place)
-    let sequence = if let known { known.sequence } else { try log.sequence() ?? 0 }
+    let sequence = if let known { known.sequence } else { try log.newest() }
     let scope = "namespace = :namespace AND tab = :tab AND device = :device"
     let count = try connection.prepare("SELECT count(*) FROM records WHERE \(scope)")
     bind(count, place)

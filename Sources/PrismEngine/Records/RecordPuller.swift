@@ -81,10 +81,9 @@ actor RecordPuller {
       throw PullFailure(cause: "the answer is no table of records: \(error)", reach: .all)
     }
     let ahead = time.unixMilliseconds - read.sentTime
-    var target = DownTarget(
+    let target = DownTarget(
       pull.table, of: pull.settings.namespace, tables: pull.settings.configuration?.tables ?? [],
       clockAheadMilliseconds: abs(ahead) >= Self.clockDifferenceMin ? ahead : 0)
-    target.settledBefore = pull.settledBefore
     let unpackedMax = (pull.table.maxRecord + DownOperation.countMax + 1) * (DownLine.bytesMax + 1)
     do throws(PacketError) {
       let reader = DownReader(key: key, unpackedBytesMax: unpackedMax)
@@ -100,6 +99,8 @@ actor RecordPuller {
   private func apply(
     _ opened: Opened, _ pull: TablePull
   ) async throws(PullFailure) -> (outcome: DownOutcome, sequence: Int64, isWhole: Bool) {
+    var opened = opened
+    opened.target.settledBefore = pull.settledBefore
     var reading = DownReading(table: pull.table.name, after: pull.after)
     var operations: [DownOperation] = []
     while let line = try Self.next(opened.lines, &reading) {
