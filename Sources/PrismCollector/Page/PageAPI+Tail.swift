@@ -14,7 +14,7 @@ extension PageAPI {
   /// `GET /tail`: the answer ends with its first events, or after 10 s. A browser asks again by itself, with the last id.
   func tail(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     var wanted = try filter(request)
-    (wanted.isNewestFirst, wanted.limit) = (true, Self.tailEventsMax)
+    (wanted.isNewestFirst, wanted.limit, wanted.after) = (true, Self.tailEventsMax, 0)
     let given = request.http.header("last-event-id") ?? request.http.parameter("after")
     let last = given.flatMap { Int64($0) }
     return try await collector.access.page.tail { () throws(CollectorRefusal) in
@@ -23,21 +23,34 @@ extension PageAPI {
   }
 
   private func tail(_ wanted: ReportFilter, after last: Int64?) async throws(CollectorRefusal) -> HTTPResponse {
-    var cursor = try await newestID()
-    if let last { cursor = min(cursor, last) }
+    var cursor = last ?? .max
     for _ in 0..<Self.tailPolls where !collector.access.page.isClosed {
-      let newest = try await newestID()
-      let isSkipping = newest - cursor > Self.tailIDsMax
-      var part = wanted
-      part.after = isSkipping ? newest - Self.tailIDsMax : cursor
-      let page = newest > cursor ? try await self.page(part).reports : []
+      let look = try await look(wanted)
+      cursor = min(cursor, look.newest)
+      let isSkipping = look.newest - cursor > Self.tailIDsMax
+      let page = look.reports.filter { $0.id > cursor }
       if !page.isEmpty {
         return Self.events(page, isCut: isSkipping || page.count == Self.tailEventsMax, from: cursor)
       }
-      cursor = max(cursor, newest)
+      cursor = look.newest
       do { try await collector.time.sleep(for: Self.tailInterval) } catch { break }  // the collector stops
     }
-    return Self.events([], isCut: false, from: cursor)
+    return Self.events([], isCut: false, from: cursor == .max ? 0 : cursor)
+  }
+
+  /// The newest reports of a filter. Of those behind the look before, at most the last `tailIDsMax` ids are read.
+  private func look(_ wanted: ReportFilter) async throws(CollectorRefusal) -> TailLooks.Look {
+    try await collector.access.page.tails.look(wanted, now: collector.time.uptime) { before in
+      do throws(CollectorRefusal) {
+        let newest = try await newestID()
+        guard newest > before.newest else { return .success(before) }
+        var part = wanted
+        part.after = max(before.newest, newest - Self.tailIDsMax)
+        part.before = newest + 1
+        let found = try await page(part).reports + before.reports
+        return .success(TailLooks.Look(newest: newest, reports: Array(found.prefix(Self.tailEventsMax))))
+      } catch { return .failure(error) }
+    }
   }
 
   private func newestID() async throws(CollectorRefusal) -> Int64 {

@@ -12,6 +12,7 @@ final class PageState: Sendable {
   let asking = ReadGate()
   let snapshots: RecordSnapshots
   let crashes = CrashIndex()
+  let tails = TailLooks()
   let crashStates: any CrashStateStore
   private let state = Mutex((tails: 0, isClosed: false))
 

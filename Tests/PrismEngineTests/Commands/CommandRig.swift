@@ -55,11 +55,9 @@ final class CommandRig: Sendable {
   func run(
     _ rules: DaemonConfiguration.Commands = rules(), _ body: (Engine, CommandDesk) async throws -> Void
   ) async throws {
-    let downloads = ScriptedDownloads(now: { [self] in serverNow }) { [self] question in answer(question) }
-    let engine = try await rig.engine(
-      Self.snapshot(rules), downloads: downloads,
-      log: Logger(write: { [self] line in log.withLock { $0.append(line) } })
-    )
+    let downloads = ScriptedDownloads(now: { [self] in serverNow }, { [self] question in answer(question) })
+    let logger = Logger(write: { [self] line in log.withLock { $0.append(line) } })
+    let engine = try await rig.engine(Self.snapshot(rules), downloads: downloads, log: logger)
     let desk = CommandDesk(engine: engine, tools: tools)
     await engine.observeRecords { [weak desk] in desk?.changed($0) }
     await desk.start()
