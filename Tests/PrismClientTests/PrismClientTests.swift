@@ -164,7 +164,7 @@ struct PrismClientTests {
       [.read(lines: 1), switches("watch", 1, true), switches("changed", 2, false), .read(lines: 1)]
     ])
     let (client, shop) = (PrismClient(socket: daemon.path), NamespaceName("shop")!)
-    #expect(client.isGather(shop), "true until the daemon has answered")
+    #expect(PrismClient(socket: daemon.path + ".absent").isGather(shop), "true until the daemon has answered")
     while client.isGather(shop) { await Task.yield() }  // until the change came
     for _ in 0..<100 { #expect(!client.isGather(shop)) }
     #expect(daemon.lines == [#"{"watch":{"namespace":"shop","configuration":true}}"#])

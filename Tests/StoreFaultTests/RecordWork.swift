@@ -15,6 +15,8 @@ struct RecordWork {
   private(set) var frozen: [PacketID: [UInt8]] = [:]
   private var window: [ClaimedPacket] = []
   private var next = 1
+  /// A table of the server, in the same database.
+  private(set) var down = DownWork()
 
   /// One round. - Parameter onProgress: called before something may change, and after it was answered.
   mutating func step(_ store: ReportStore, round: Int, onProgress: (RecordWork) -> Void) async {
@@ -22,6 +24,12 @@ struct RecordWork {
     if round % 2 == 1 { await put(store, (next * 5) % Self.idCount, onProgress) }
     if round % 4 == 3 { await delete(store, round % Self.idCount, onProgress) }
     if round % 3 == 1 { await deliver(store, onProgress) }
+    var (work, known) = (down, self)
+    await work.step(store, round: round) {
+      known.down = $0
+      onProgress(known)
+    }
+    down = work
   }
 
   // MARK: Changes
@@ -106,6 +114,7 @@ struct RecordWork {
       return "the ledger of records: \(table.ledger)"
     }
     if isSalvaged { return nil }
+    if let loss = try await down.loss(in: store) { return "a table of the server: \(loss)" }
     for record in deleted {
       guard case .record(nil)? = await Self.answer(store, .get(Self.id(record))) else {
         return "record \(record) is back, its deletion was answered"
