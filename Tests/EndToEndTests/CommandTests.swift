@@ -122,7 +122,7 @@ import Testing
     try await Self.harness(files + "remote: {publicKey: \"\(publicKey)\"}\n") { harness in
       let (expires, path) = (Int(Date().timeIntervalSince1970) * 1000 + 600_000, folder("app.log"))
       let (id, bytes) = ("8f14e45f-ceea-467f-a0f1-bc7b3bd2f3d2", path.utf8.count)
-      // The lines of docs/records.md, "Send commands".
+      // The lines of docs/records.md, "The record of a command".
       let sign = """
         printf 'prism-command-1\\nshop\\n%s\\n%s\\ncollect\\n\(expires)\\npath\\ns\\n\(bytes)\\n\(path)\\n' e2e-device \(id) >command
         openssl pkeyutl -sign -rawin -inkey signing.pem -in command | base64 -w 0

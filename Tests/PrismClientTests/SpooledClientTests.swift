@@ -81,7 +81,8 @@ struct SpooledClientTests {
     var client: SpooledClient? = try SpooledClient(socket: daemon.path, spool: .none)
     let shop = try #require(client).namespace(NamespaceName("shop")!)
     let order = try #require(ReportType("order.new"))
-    #expect(shop.isGather(order), "true until the daemon has answered")
+    let alone = try SpooledClient(socket: daemon.path + ".absent", spool: .none)
+    #expect(alone.namespace(NamespaceName("shop")!).isGather(order), "true until the daemon has answered")
     var last: NamespaceSwitches?
     for await settings in shop.settings {
       last = settings  // a reader that is late sees the newest state only

@@ -40,7 +40,9 @@ extension StoreFaults {
         #expect(fvfs_rebuild(point, random.next(), rebuilt.path) >= 0)
         if isSalvaged { Self.noteDeaths(in: rebuilt) }
         let known = points.last { $0.point <= point }?.known ?? Workload()
-        if let loss = try await loss(known, in: rebuilt, isSalvaged: isSalvaged) {
+        var loss: String?
+        do { loss = try await self.loss(known, in: rebuilt, isSalvaged: isSalvaged) } catch { loss = "\(error)" }
+        if let loss {
           losses += 1
           if losses <= 10 { print("after event \(point): \(loss)") }
         }
