@@ -228,7 +228,7 @@ def host(programs, seconds):
 
 
 def tails(programs, events, readers, turns, store="SQLite"):
-    """S12: S8 with so many live tails open, and without, turn by turn; the rates of the collector at its limit."""
+    """S12: S8 with `readers` live tails open and without them, alternately; the collector is at its limit."""
     rows, senders = 100, 4
     (packets, seconds, shown) = (events // rows // senders, {0: 0.0, readers: 0.0}, 0)
     with receiver(programs, store) as prism:

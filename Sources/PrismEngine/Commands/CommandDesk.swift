@@ -74,9 +74,7 @@ public actor CommandDesk {
         try await pass(namespace)
         engine.parts.log.faultEnded("commands.\(namespace)", "commands can be written down again")
       } catch {
-        engine.parts.log.fault(
-          "commands.\(namespace)", "commands can't be written down, and do not begin; tried again",
-          ["namespace": namespace.text, "cause": error.description])
+        noteFault(Self.notBegun, error, namespace)
         due.insert(namespace)
         do { try await engine.parts.time.sleep(for: Self.retryPause) } catch { break }  // stopped
       }
@@ -131,13 +129,18 @@ public actor CommandDesk {
 
   private func begin(_ record: StoredRecord, _ namespace: NamespaceName) async {
     do throws(StoreError) { try await carryOut(record, namespace) } catch {
-      engine.parts.log.fault(
-        "commands.\(namespace)", "commands can't be written down, and do not begin; tried again",
-        ["namespace": namespace.text, "cause": error.description])
+      noteFault(Self.notBegun, error, namespace)
       try? await engine.parts.time.sleep(for: Self.retryPause)  // a stop ends it
     }
     running[namespace] = nil
     look(namespace)
+  }
+
+  private static let notBegun = "commands can't be written down, and do not begin; tried again"
+
+  private func noteFault(_ message: String, _ error: StoreError, _ namespace: NamespaceName) {
+    engine.parts.log.fault(
+      "commands.\(namespace)", message, ["namespace": namespace.text, "cause": error.description])
   }
 
   private func records(of namespace: NamespaceName) async throws(StoreError) -> [StoredRecord] {
@@ -241,9 +244,7 @@ public actor CommandDesk {
         _ = try await engine.parts.store.write(step)
         return await tellPipeline(namespace)
       } catch {
-        engine.parts.log.fault(
-          "commands.\(namespace)", "the end of a command can't be written down; tried again",
-          ["namespace": namespace.text, "cause": error.description])
+        noteFault("the end of a command can't be written down; tried again", error, namespace)
         do { try await engine.parts.time.sleep(for: Self.retryPause) } catch { return }  // stopped
       }
     }

@@ -32,8 +32,7 @@ public final class MachineCommands: CommandTools {
 
   public func doctor(for command: CommandOrigin) async -> CommandEnd {
     let (snapshot, path) = configuration()
-    guard let folder = SymbolicLink.ownExecutable.map({ $0.prefix(upTo: $0.lastIndex(of: "/") ?? $0.startIndex) })
-    else {
+    guard let folder = SymbolicLink.ownExecutable.map({ FilePath.folder(of: $0) }) else {
       return .failed("the folder of prismctl is not known: there is no /proc")
     }
     let words = [
@@ -57,12 +56,12 @@ public final class MachineCommands: CommandTools {
   // MARK: Files
 
   public func collect(_ path: String, for command: CommandOrigin) async -> CommandEnd {
-    let snapshot = configuration().snapshot
+    let (snapshot, configPath) = configuration()
     guard let namespace = snapshot.namespaces[command.namespace] else {
       return .failed("the namespace is not configured any more")
     }
     let bytesMax = min(Self.fileBytesMax, namespace.maxBodyBytes)
-    let secrets = Self.secrets(of: snapshot, configuration().path)
+    let secrets = Self.secrets(of: snapshot, configPath)
     let read: Result<[UInt8], GuardedFile.Fault> = await onQueue {
       Result { () throws(GuardedFile.Fault) in
         try GuardedFile(secret: secrets).read(path, bytesMax: bytesMax)
@@ -87,10 +86,10 @@ public final class MachineCommands: CommandTools {
     for namespace in snapshot.namespaces.values {
       files += [namespace.token, namespace.tls.keyFile].compactMap { $0?.path }
     }
-    let configFolder = configPath.prefix(upTo: configPath.lastIndex(of: "/") ?? configPath.startIndex)
-    let folders = daemon.keys.map { String($0.file.prefix(upTo: $0.file.lastIndex(of: "/") ?? $0.file.startIndex)) }
+    let folders = daemon.keys.map { FilePath.folder(of: $0.file) }
     let credentials = ProcessEnvironment.all["CREDENTIALS_DIRECTORY"].map { [$0] } ?? []
-    return [daemon.state, "\(configFolder)/keys"] + files + folders.filter { !$0.isEmpty } + credentials
+    let keysFolder = FilePath.joined(FilePath.folder(of: configPath), "keys")
+    return [daemon.state, keysFolder] + files + folders + credentials
   }
 
   // MARK: Units

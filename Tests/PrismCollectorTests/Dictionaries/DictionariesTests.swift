@@ -122,7 +122,7 @@ struct DictionariesTests {
     #expect(try await dictionaries.newest(of: NamespaceName("n0")!) == nil)
   }
 
-  @Test("a namespace of which no packet came takes nobody's place, however often it is asked for") func questions()
+  @Test("a namespace of which no packet came takes no place, however often it is asked for") func questions()
     async throws
   {
     let dictionaries = try dictionaries()

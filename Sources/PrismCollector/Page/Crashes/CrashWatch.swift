@@ -41,7 +41,7 @@ struct CrashWatch: Sendable {
 
   func run() async {
     while !Task.isCancelled {
-      let isMoreDue = (try? await look()) ?? false  // the store tells of its failures
+      let isMoreDue = (try? await look()) ?? false  // the store logs its failures
       do { try await time.sleep(for: isMoreDue ? Self.pause : Self.interval) } catch { return }  // the collector stops
     }
   }
