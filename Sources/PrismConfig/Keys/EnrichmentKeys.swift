@@ -5,20 +5,21 @@ struct EnrichmentDraft: Sendable, Equatable {
   var type: String?
   var from: String?
   var table: RecordTableName?
+  var by: String?
   var into: String?
   var fields: [String]?
 
   var enrichment: RecordEnrichment? {
     guard let type = type.flatMap({ ReportType($0) }), let from, let table, let into, let fields else { return nil }
-    return RecordEnrichment(type: type, from: from, table: table, into: into, fields: fields)
+    return RecordEnrichment(type: type, from: from, table: table, by: by, into: into, fields: fields)
   }
 }
 
 extension EnrichmentDraft {
   init(_ enrichment: RecordEnrichment) {
     self.init(
-      type: enrichment.type.text, from: enrichment.from, table: enrichment.table, into: enrichment.into,
-      fields: enrichment.fields)
+      type: enrichment.type.text, from: enrichment.from, table: enrichment.table, by: enrichment.by,
+      into: enrichment.into, fields: enrichment.fields)
   }
 
   private typealias Key = ConfigurationKey<EnrichmentDraft>
@@ -28,8 +29,11 @@ extension EnrichmentDraft {
       Key(
         "type", .string("the name of a type") { ReportType($0) != nil }, optional: \.type,
         isRequired: true, "the type of the reports"),
-      Key("from", .member, optional: \.from, isRequired: true, "the member of the meta that holds the record's id"),
+      Key("from", .member, optional: \.from, isRequired: true, "the member of the meta that finds the record"),
       Key("table", .recordTable, optional: \.table, isRequired: true, "the table of the record, with direction `down`"),
+      Key(
+        "by", .member, optional: \.by, default: "the id",
+        "the field of the record that holds what `from` holds; it is in the table's `index`"),
       Key("into", .member, optional: \.into, isRequired: true, "the member of the meta that gets the fields"),
       Key(
         "fields", .list(of: .member, "a list of fields, at least one", atLeast: 1), optional: \.fields,
@@ -39,7 +43,7 @@ extension EnrichmentDraft {
 
 extension ValueForm where Value == String {
   /// A key of a JSON object that needs no escape.
-  fileprivate static var member: Self {
+  static var member: Self {
     .string("a key of 1 to 64 printable characters without quotes and backslashes") {
       $0.isPrintable(bytesMax: 64) && !$0.contains("\"") && !$0.contains("\\")
     }

@@ -84,10 +84,11 @@ package enum NamespaceKeys {
   private static let records: [Key] = [
     Key(
       "records", .recordTables, at: \.value.records, default: "none",
-      "tables of records: `table`, `direction`, `scope`, `onConflict`, `onlyWifi`, `maxRecord`, `references`"),
+      "tables of records: `table`, `direction`, `scope`, `onConflict`, `onlyWifi`, `maxRecord`, `references`, `index`"
+    ),
     Key(
       "enrich", .enrichments, at: \.value.enrichments, default: "none",
-      "fields of the server's records that are added to reports as they come: `type`, `from`, `table`, `into`, `fields`"
+      "fields of the server's records that are added to reports as they come: `type`, `from`, `table`, `by`, `into`, `fields`"
     ),
     Key(
       "recordIntervalSecond", .seconds(1...86_400), at: \.value.recordInterval, remote: .standard,

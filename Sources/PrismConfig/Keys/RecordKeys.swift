@@ -9,12 +9,14 @@ package struct RecordTableDraft: Sendable, Equatable {
   var onlyWifi: Bool?
   var maxRecord = 10_000
   var references: [MapEntry<RecordTableName>] = []
+  var index: [String] = []
 
   var table: RecordTable? {
     name.map {
       RecordTable(
         $0, direction: direction, scope: scope, onConflict: onConflict, maxRecord: maxRecord, onlyWifi: onlyWifi,
-        references: Dictionary(references.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }))
+        references: Dictionary(references.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+        index: Set(index))
     }
   }
 }
@@ -24,7 +26,8 @@ extension RecordTableDraft {
     self.init(
       name: table.name, direction: table.direction, scope: table.scope, onConflict: table.onConflict,
       onlyWifi: table.onlyWifi, maxRecord: table.maxRecord,
-      references: table.references.sorted { $0.key < $1.key }.map { MapEntry(name: $0.key, value: $0.value) })
+      references: table.references.sorted { $0.key < $1.key }.map { MapEntry(name: $0.key, value: $0.value) },
+      index: table.index.sorted())
   }
 
   private typealias Key = ConfigurationKey<RecordTableDraft>
@@ -50,6 +53,9 @@ extension RecordTableDraft {
       Key(
         "references", .references, at: \.references, default: "none",
         "fields that hold the id of a record, and the table of that record"),
+      Key(
+        "index", .list(of: .member, "a list of fields"), at: \.index, default: "none",
+        "with `down`: at most \(RecordTable.indexedFieldsMax) fields by which `enrich` finds a record"),
     ], defaults: RecordTableDraft())
 }
 
@@ -118,6 +124,16 @@ extension ValueForm where Value == [RecordTable] {
     if table.references.count > RecordTable.referencesMax {
       let most = RecordTable.referencesMax
       checker.fault(line, "\(key).references", "has \(table.references.count) fields, must be at most \(most)")
+    }
+    if !table.index.isEmpty && table.direction != .down {
+      checker.fault(
+        line, "\(key).index",
+        "is given with direction \(table.direction.rawValue), must be left out; only tables with direction down have it"
+      )
+    }
+    if table.index.count > RecordTable.indexedFieldsMax {
+      let most = RecordTable.indexedFieldsMax
+      checker.fault(line, "\(key).index", "has \(table.index.count) fields, must be at most \(most)")
     }
     for (field, name) in table.references.sorted(by: { $0.key < $1.key })
     where !tables.contains(where: { $0.name == name }) {

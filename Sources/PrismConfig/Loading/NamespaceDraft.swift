@@ -98,11 +98,20 @@ extension NamespaceDraft {
 
   private func checkEnrichments(line: Int, _ checker: inout Checker) {
     guard !checker.hasFault(at: "records") else { return }
-    for (index, rule) in value.enrichments.enumerated()
-    where !value.records.contains(where: { $0.name == rule.table && $0.direction == .down }) {
-      checker.fault(
-        line, "enrich[\(index)].table",
-        "is \(rule.table), must be a table of this namespace's records with direction down")
+    for (index, rule) in value.enrichments.enumerated() {
+      guard let table = value.records.first(where: { $0.name == rule.table && $0.direction == .down }) else {
+        checker.fault(
+          line, "enrich[\(index)].table",
+          "is \(rule.table), must be a table of this namespace's records with direction down")
+        continue
+      }
+      if let field = rule.by, !table.index.contains(field) {
+        let known = table.index.sorted().joined(separator: ", ")
+        checker.fault(
+          line, "enrich[\(index)].by",
+          "is \(field), must be in the index of \(table.name) (\(known.isEmpty ? "it has no fields" : known)); "
+            + "add it there, or leave `by` out for the id")
+      }
     }
   }
 

@@ -7,16 +7,21 @@ public struct RecordEnrichment: Sendable, Equatable {
 
   /// The type of the reports.
   public var type: ReportType
-  /// The member of the meta that holds the record's id.
+  /// The member of the meta that holds the record's id, or what its field `by` holds.
   public var from: String
   /// The table of the record; the server changes it.
   public var table: RecordTableName
+  /// The indexed field by which the record is found; nil: by its id.
+  public var by: String?
   /// The member of the meta that gets the fields. A report that has it keeps its own.
   public var into: String
   /// The fields to add, those that the record has.
   public var fields: [String]
 
-  public init(type: ReportType, from: String, table: RecordTableName, into: String, fields: [String]) {
-    (self.type, self.from, self.table, self.into, self.fields) = (type, from, table, into, fields)
+  public init(
+    type: ReportType, from: String, table: RecordTableName, by: String? = nil, into: String, fields: [String]
+  ) {
+    (self.type, self.from, self.table, self.by) = (type, from, table, by)
+    (self.into, self.fields) = (into, fields)
   }
 }

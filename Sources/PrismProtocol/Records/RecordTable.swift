@@ -5,6 +5,9 @@ public struct RecordTable: Equatable, Sendable {
   /// Fields that may refer to a record: each may become longer by a server's id.
   public static let referencesMax = 16
 
+  /// Fields by which `enrich` may find a record.
+  public static let indexedFieldsMax = 4
+
   /// The name of the table.
   public var name: RecordTableName
   /// The side that changes its records.
@@ -19,6 +22,8 @@ public struct RecordTable: Equatable, Sendable {
   public var onlyWifi: Bool?
   /// Fields that hold the id of a record, and the table of that record. The tables are declared beside this one.
   public var references: [String: RecordTableName]
+  /// With `down`: fields by which `enrich` finds records, beside the id.
+  public var index: Set<String>
 
   /// The built-in table of commands. Its size bounds what a device keeps of a server's commands.
   public static let commands = RecordTable(.command, direction: .both, maxRecord: 1000)
@@ -29,10 +34,10 @@ public struct RecordTable: Equatable, Sendable {
   public init(
     _ name: RecordTableName, direction: RecordDirection = .up, scope: RecordScope = .device,
     onConflict: RecordConflict = .newest, maxRecord: Int = 10_000, onlyWifi: Bool? = nil,
-    references: [String: RecordTableName] = [:]
+    references: [String: RecordTableName] = [:], index: Set<String> = []
   ) {
     (self.name, self.direction, self.scope, self.onConflict) = (name, direction, scope, onConflict)
     self.maxRecord = maxRecord
-    (self.onlyWifi, self.references) = (onlyWifi, references)
+    (self.onlyWifi, self.references, self.index) = (onlyWifi, references, index)
   }
 }

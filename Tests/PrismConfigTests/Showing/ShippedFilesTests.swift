@@ -157,8 +157,8 @@ struct ShippedFilesTests {
       "authorization.tokenFile": "collector.token", "tls.caFile": "ca.pem", "tls.certFile": "client.pem",
       "tls.keyFile": "client.key", "allow.users": "[root, 1000]", "allow.groups": "[root]",
       "allow.units": "[\"shop-*.service\"]", "maxUserMByte": "64",
-      "records": "[{table: part}, {table: product, direction: down, scope: fleet}]",
-      "enrich": "[{type: net, from: sku, table: product, into: PRODUCT, fields: [name]}]",
+      "records": "[{table: part}, {table: product, direction: down, scope: fleet, index: [ean]}]",
+      "enrich": "[{type: net, from: ean, table: product, by: ean, into: PRODUCT, fields: [name]}]",
     ])
 
   static let collectorSample = KeyReference.sample(

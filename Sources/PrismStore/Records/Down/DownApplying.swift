@@ -77,10 +77,9 @@ struct DownApplying: StoreOperations {
   ) throws(SQLiteError) -> DownMerging.Result {
     guard content > 0 else { return .stopped(.outdated) }
     let before = try rows.find(operation.id, in: content)
-    let references = target.table.references
     if operation.kind == .delete {
       guard let before else { return .done }
-      try rows.remove(before, references)
+      try rows.remove(before, of: target.table)
       state.records.down[table]?.rows -= 1
       state.records.change(operation.id, in: table)
       return .gone([operation.id])
@@ -89,12 +88,12 @@ struct DownApplying: StoreOperations {
       content: content, id: operation.id, localID: operation.localID, version: operation.sequence,
       time: operation.time, fields: operation.fields)
     if let before {
-      try rows.replace(before, with: row, references)
+      try rows.replace(before, with: row, of: target.table)
       state.records.change(operation.id, in: table)
       return .done
     }
     guard let held = state.records.down[table]?.rows, held < target.table.maxRecord else { return .stopped(.tableFull) }
-    guard try rows.insert(row, references) else { throw .invalidContent }
+    guard try rows.insert(row, of: target.table) else { throw .invalidContent }
     state.records.down[table]?.rows += 1
     state.records.change(operation.id, in: table)
     return .done

@@ -44,7 +44,7 @@ struct DownCascade: StoreOperations {
     for id in ids {
       for found in try rows.referring(to: id, of: table, in: content) {
         guard let row = try rows.find(found, in: content) else { throw .invalidContent }
-        try rows.remove(row, holder.references)
+        try rows.remove(row, of: holder)
         state.records.down[number]?.rows -= 1
         state.records.change(found, in: number)
         note(holder.name, [found])

@@ -1,10 +1,13 @@
 import PrismProtocol
 import PrismSQLite
 
-/// Reads and writes records that the server keeps, with the links by which they refer to others.
+/// Reads and writes records that the server keeps, with the links by which they refer to others, and those by which they are
+/// found.
 struct DownRows: StoreOperations {
   /// Bytes of fields in one answer to `list`, after which the page ends.
   private static let pageBytesMax = 192 * 1024
+  /// The longest value by which a record is found.
+  private static let indexedBytesMax = 128
 
   let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
@@ -38,38 +41,47 @@ struct DownRows: StoreOperations {
     return (records, false)
   }
 
+  /// The record whose indexed field has this value; of several the one with the least id.
+  func find(_ value: String, by field: String, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
+    let find = try transaction.statement(.down(.indexed))
+    find.bind(":content", content)
+    find.bind(":target", Self.target(field, holding: value))
+    return try find.first(of: DownRecordRow.Column.self) { (row) throws(SQLiteError) in
+      guard let record = DownRecordRow(row) else { throw .invalidContent }
+      return record
+    }
+  }
+
   // MARK: Writing
 
+  /// - Parameter table: as it is declared; its references and its index are kept with the row.
   /// - Returns: false if the id is there already; nothing was changed then.
-  func insert(_ row: DownRecordRow, _ references: [String: RecordTableName]) throws(SQLiteError) -> Bool {
+  func insert(_ row: DownRecordRow, of table: RecordTable) throws(SQLiteError) -> Bool {
     try transaction.statement(.down(.insert)).run(inserting: row)
     guard transaction.database.connection.changes == 1 else { return false }
-    try link(row, references, .insertLink)
+    try link(row, table, .insertLink)
     return true
   }
 
   /// - Parameter before: the record of the same id.
-  func replace(
-    _ before: DownRecordRow, with row: DownRecordRow, _ references: [String: RecordTableName]
-  ) throws(SQLiteError) {
-    try link(before, references, .removeLink)
+  func replace(_ before: DownRecordRow, with row: DownRecordRow, of table: RecordTable) throws(SQLiteError) {
+    try link(before, table, .removeLink)
     try transaction.statement(.down(.replace)).run(inserting: row)
-    try link(row, references, .insertLink)
+    try link(row, table, .insertLink)
   }
 
-  func remove(_ row: DownRecordRow, _ references: [String: RecordTableName]) throws(SQLiteError) {
-    try link(row, references, .removeLink)
+  func remove(_ row: DownRecordRow, of table: RecordTable) throws(SQLiteError) {
+    try link(row, table, .removeLink)
     let remove = try transaction.statement(.down(.remove))
     remove.bind(":content", row.content)
     remove.bind(":id", row.id.text)
     try remove.run()
   }
 
-  private func link(
-    _ row: DownRecordRow, _ references: [String: RecordTableName], _ statement: DownStatement
-  ) throws(SQLiteError) {
-    guard !references.isEmpty else { return }
-    for target in Self.targets(of: row, references) {
+  private func link(_ row: DownRecordRow, _ table: RecordTable, _ statement: DownStatement) throws(SQLiteError) {
+    // Only of rows that programs read: those of `both` tables come in between.
+    guard table.direction == .down, !(table.references.isEmpty && table.index.isEmpty) else { return }
+    for target in Self.targets(of: row, table) {
       let link = try transaction.statement(.down(statement))
       link.bind(":content", row.content)
       link.bind(":target", target)
@@ -78,17 +90,32 @@ struct DownRows: StoreOperations {
     }
   }
 
-  /// The targets of a record's references, as `down_links` has them: table and id.
-  private static func targets(of row: DownRecordRow, _ references: [String: RecordTableName]) -> Set<String> {
+  /// The targets of a record's references, as `down_links` has them, and the values of its indexed fields.
+  private static func targets(of row: DownRecordRow, _ table: RecordTable) -> Set<String> {
     // Fields that are no tree refer to nothing: the scanner takes a repeated key, the tree does not.
     guard let fields = try? JSONValue(parsing: row.fields) else { return [] }
-    return references.reduce(into: []) { targets, reference in
-      guard let id = fields[reference.key]?.string else { return }
-      targets.insert(target(reference.value, id))
+    var targets: Set<String> = []
+    for (field, referred) in table.references {
+      if let id = fields[field]?.string { targets.insert(target(referred, id)) }
     }
+    for field in table.index {
+      if let value = fields[field].flatMap(Self.indexed) { targets.insert(target(field, holding: value)) }
+    }
+    return targets
   }
 
   private static func target(_ table: RecordTableName, _ id: String) -> String { "\(table)/\(id)" }
+  /// No table's name begins so, and no field's has a quote.
+  private static func target(_ field: String, holding value: String) -> String { "=\(field)\"\(value)" }
+
+  /// A value as the index has it: a text, or a number as it is written; nil: no record is found by it.
+  static func indexed(_ value: JSONValue) -> String? {
+    switch value {
+    case .string(let text): (1...indexedBytesMax).contains(text.utf8.count) ? text : nil
+    case .number(let text): text.utf8.count <= indexedBytesMax ? text : nil
+    case .object, .array, .bool, .null: nil
+    }
+  }
 
   /// The records of a content that refer to a record.
   func referring(to id: RecordID, of table: RecordTableName, in content: Int64) throws(SQLiteError) -> [RecordID] {

@@ -23,13 +23,11 @@ struct DownStaging: StoreOperations {
   /// - Returns: false if there is no such content: the store was opened again meanwhile.
   func add(_ records: [DownRecord], sequence: Int64, to content: Int64) throws(SQLiteError) -> Bool {
     guard var stage = state.records.down.stages[content] else { return false }
-    // Links are only kept of rows that programs read.
-    let references = stage.declared.direction == .down ? stage.declared.references : [:]
     for record in records {
       let row = DownRecordRow(record, content: content, version: sequence)
       // Records of `both` tables are changed as trees.
       let isReadable = stage.declared.direction == .down || (try? JSONValue(parsing: record.fields)) != nil
-      if isReadable, try rows.insert(row, references) { stage.rows += 1 } else { stage.isBroken = true }
+      if isReadable, try rows.insert(row, of: stage.declared) { stage.rows += 1 } else { stage.isBroken = true }
     }
     state.records.down.stages[content] = stage
     return true

@@ -5,6 +5,7 @@ enum DownStatement {
   case writeTable, removeTable
   case insert, replace, remove, find, page
   case insertLink, removeLink, links
+  case indexed
   case missing, differing, unknownThere, referring
   case sweepRecords, sweepLinks
 
@@ -24,6 +25,12 @@ enum DownStatement {
     case .insertLink: "INSERT OR IGNORE INTO down_links (content, target, id) VALUES (:content, :target, :id)"
     case .removeLink: "DELETE FROM down_links WHERE content = :content AND target = :target AND id = :id"
     case .links: "SELECT 0 AS number, id FROM down_links WHERE content = :content AND target = :target"
+    case .indexed:
+      """
+      SELECT \(DownRecordRow.Column.list(of: "r")) FROM down_links l
+      JOIN down_records r ON r.content = l.content AND r.id = l.id
+      WHERE l.content = :content AND l.target = :target ORDER BY l.id LIMIT 1
+      """
     case .missing:
       """
       SELECT 0 AS number, id FROM down_records o WHERE content = :old AND id > :after

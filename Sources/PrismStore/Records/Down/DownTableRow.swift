@@ -80,6 +80,11 @@ struct DownTableRow: SQLiteRecord, Sendable {
       sum.add(field)
       sum.add(target.text)
     }
+    // Nothing for a table without one: it is not fetched again after an update of the daemon.
+    for field in table.index.sorted() {
+      sum.add("index")
+      sum.add(field)
+    }
     return sum.value
   }
 }

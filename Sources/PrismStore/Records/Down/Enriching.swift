@@ -39,7 +39,7 @@ struct Enriching: StoreOperations {
     guard Self.value(rule.into, in: body) == nil, Self.value(rule.into, in: context) == nil,
       let from = Self.value(rule.from, in: body) ?? Self.value(rule.from, in: context)
     else { return [] }
-    guard let id = RecordID(from.string ?? from.text), let fields = try fields(rule, id, namespace) else {
+    guard let fields = try fields(rule, from, namespace) else {
       transaction.memory.enrichments.missing[namespace, default: 0] += 1
       return []
     }
@@ -51,20 +51,29 @@ struct Enriching: StoreOperations {
 
   /// nil: there is no such record.
   private func fields(
-    _ rule: RecordEnrichment, _ id: RecordID, _ namespace: NamespaceName
+    _ rule: RecordEnrichment, _ from: JSONValue, _ namespace: NamespaceName
   ) throws(SQLiteError) -> [UInt8]? {
-    guard let table = access.table(rule.table, of: namespace), let content = state.records.down[table]?.content,
+    guard let value = DownRows.indexed(from), let table = access.table(rule.table, of: namespace),
+      let content = state.records.down[table]?.content,
       content > 0
     else { return nil }
-    let key = EnrichmentCache.Key(content: content, id: id, fields: rule.fields)
+    let key = EnrichmentCache.Key(content: content, by: rule.by, value: value, fields: rule.fields)
     let generation = state.records[reading: table].generation
     if let known = transaction.memory.enrichments.find(key, generation: generation) { return known }
-    guard let record = try DownRows(transaction).find(id, in: content),
+    guard let record = try record(value, by: rule.by, in: content),
       let members = (try? JSONValue(parsing: record.fields, allowsDuplicateKeys: true))?.object
     else { return nil }
     let found = JSONValue.object(members.filter { rule.fields.contains($0.key) }).bytes
     transaction.memory.enrichments.add(found, key, generation: generation)
     return found
+  }
+
+  /// - Parameter field: nil: the id.
+  private func record(_ value: String, by field: String?, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
+    let rows = DownRows(transaction)
+    if let field { return try rows.find(value, by: field, in: content) }
+    guard let id = RecordID(value) else { return nil }
+    return try rows.find(id, in: content)
   }
 
   /// The value of a member. - Parameter members: as JSON, without braces.
@@ -80,14 +89,16 @@ struct Enriching: StoreOperations {
 struct EnrichmentCache {
   struct Key: Hashable {
     let content: Int64
-    let id: RecordID
+    let by: String?
+    let value: String
     let fields: [String]
   }
 
-  /// Some hundred bytes each.
-  private static let entriesMax = 1000
+  /// Of all entries, whose fields may have 10 KiB each.
+  private static let (entriesMax, bytesMax) = (1000, 512 * 1024)
 
   private var entries: [Key: (fields: [UInt8], generation: Int64)] = [:]
+  private(set) var bytes = 0
   var added: [NamespaceName: Int] = [:]
   var missing: [NamespaceName: Int] = [:]
 
@@ -97,7 +108,8 @@ struct EnrichmentCache {
   }
 
   mutating func add(_ fields: [UInt8], _ key: Key, generation: Int64) {
-    if entries.count >= Self.entriesMax { entries = [:] }
+    bytes += fields.count - (entries[key]?.fields.count ?? 0)
+    if entries.count >= Self.entriesMax || bytes > Self.bytesMax { (entries, bytes) = ([:], fields.count) }
     entries[key] = (fields, generation)
   }
 }
