@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismCollector
 
@@ -8,6 +7,7 @@ struct RecordCommand {
     ArgumentOption("--namespace", "NAME", "the namespace of the table"),
     ArgumentOption("--table", "NAME", "the table"),
     ArgumentOption("--device", "ID", "the device whose records these are; without it they are the fleet's"),
+    ArgumentOption("--from", "LINE", "with `put` of standard input: leaves out the lines before this one"),
   ]
 
   static let usage = """
@@ -16,7 +16,8 @@ struct RecordCommand {
 
       put ID FIELDS    sets all fields of a record: a JSON object
       put              makes the changes that it reads from standard input, a line each, a thousand in a transaction:
-                       {"id":…,"fields":{…}}, {"id":…,"patch":{…}} or {"id":…,"delete":true}
+                       {"id":…,"fields":{…}}, {"id":…,"patch":{…}} or {"id":…,"delete":true}. A fault names the line, and
+                       the `--from` to go on with; lines may also be sent again
       patch ID FIELDS  changes fields by a JSON Merge Patch (RFC 7396): null removes a field
       delete ID        deletes a record
       get ID           prints a record, by its own id or the server's
@@ -33,6 +34,8 @@ struct RecordCommand {
   ]
 
   private let desk: RecordDesk
+  /// Of standard input.
+  private var firstLine = 1
 
   /// - Parameter arguments: with the operand `record`. - Returns: the exit code.
   static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
@@ -51,12 +54,18 @@ struct RecordCommand {
     guard let namespace = value("--namespace"), let table = value("--table") else {
       throw Flags.Fault(exitCode: 64, message: "record \(command) needs --namespace and --table\n\(usage)")
     }
+    let from = value("--from")
+    guard let firstLine = from.map({ Int($0) }) ?? 1, firstLine > 0, from == nil || words.elementsEqual(["put"]) else {
+      throw Flags.Fault(
+        exitCode: 64, message: "--from: is `\(from ?? "")`, must be the number of a line, with `put` of standard input")
+    }
     let options = try Flags(arguments).options
     do throws(RecordDesk.Fault) {
       let desk = try RecordDesk(options, namespace: namespace, table: table, device: value("--device"))
       let code: Result<Int32, RecordDesk.Fault>
       do throws(RecordDesk.Fault) {
-        code = .success(try await RecordCommand(desk: desk).run(command, Array(words.dropFirst())))
+        let request = RecordCommand(desk: desk, firstLine: firstLine)
+        code = .success(try await request.run(command, Array(words.dropFirst())))
       } catch { code = .failure(error) }
       await desk.end()
       return try code.get()
@@ -83,53 +92,21 @@ struct RecordCommand {
 
   /// Lines of standard input in parts that a request takes, each a transaction.
   private func changeMany() async throws(RecordDesk.Fault) -> Int32 {
-    var (input, counts) = (LineInput(), (stored: 0, deleted: 0))
-    while let lines = input.next() {
-      let made = try await desk.change(lines)
-      counts = (counts.stored + made.stored, counts.deleted + made.deleted)
+    var (input, counts) = (LineInput(from: firstLine), (stored: 0, deleted: 0))
+    while let part = input.next() {
+      do throws(RecordDesk.Fault) {
+        let made = try await desk.change(part.text, firstLine: part.firstLine)
+        counts = (counts.stored + made.stored, counts.deleted + made.deleted)
+      } catch {
+        throw RecordDesk.Fault(
+          message: "\(error.message); go on with --from \(part.firstLine)", exitCode: error.exitCode)
+      }
     }
-    guard !input.hasFailed else { throw RecordDesk.Fault(message: "standard input can't be read", exitCode: 74) }
+    guard !input.hasFailed else {
+      throw RecordDesk.Fault(
+        message: "standard input can't be read; go on with --from \(input.lineCount + 1)", exitCode: 74)
+    }
     print(#"{"stored":\#(counts.stored),"deleted":\#(counts.deleted)}"#)
     return 0
-  }
-}
-
-/// Standard input in whole lines.
-private struct LineInput {
-  private static let linesMax = 1000
-  /// Below what a request may have.
-  private static let bytesMax = 4 * 1_048_576
-  private static let readBytes = 65_536
-
-  private var rest: [UInt8] = []
-  private var isAtEnd = false
-  private(set) var hasFailed = false
-
-  /// - Returns: at most a thousand lines; nil behind the last.
-  mutating func next() -> [UInt8]? {
-    while true {
-      var (end, lines) = (0, 0)
-      for (index, byte) in rest.enumerated() where byte == UInt8(ascii: "\n") {
-        guard end == 0 || index < Self.bytesMax, lines < Self.linesMax else { break }
-        (end, lines) = (index + 1, lines + 1)
-      }
-      if lines == Self.linesMax || end > 0 && rest.count > Self.bytesMax { return take(end) }
-      // A line that is longer than any change is refused by the collector.
-      if isAtEnd || rest.count > Self.bytesMax { return rest.isEmpty ? nil : take(rest.count) }
-      read()
-    }
-  }
-
-  private mutating func take(_ count: Int) -> [UInt8] {
-    defer { rest.removeFirst(count) }
-    return Array(rest.prefix(count))
-  }
-
-  private mutating func read() {
-    var buffer = [UInt8](repeating: 0, count: Self.readBytes)
-    let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
-    if count < 0, errno == EINTR { return }
-    if count < 0 { hasFailed = true }
-    if count <= 0 { isAtEnd = true } else { rest += buffer.prefix(count) }
   }
 }

@@ -52,7 +52,7 @@ enum PageRoutes {
     PageRoute(.get, RecordAPI.prefix, .viewer, ["device", "after", "limit"]) { api, request throws(CollectorRefusal) in
       try await RecordAPI(api: api).list(request)
     },
-    PageRoute(.post, RecordAPI.prefix, .operator, ["device"]) { api, request throws(CollectorRefusal) in
+    PageRoute(.post, RecordAPI.prefix, .operator, ["device", "firstLine"]) { api, request throws(CollectorRefusal) in
       try await RecordAPI(api: api).changeMany(request)
     },
     PageRoute(.get, RecordAPI.prefix + "/{record}", .viewer, ["device"]) { api, request throws(CollectorRefusal) in

@@ -76,40 +76,21 @@ struct RecordAPI {
   func changeMany(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     try Self.check(request.http, type: "application/x-ndjson")
     let place = try Self.place(request)
-    var counts = (lines: 0, stored: 0, deleted: 0)
-    var changes: [RecordChange] = []
-    for range in LineRanges(request.http.body) where !range.isEmpty {
-      do throws(CollectorRefusal) {
-        changes.append(try RecordChange(line: Array(request.http.body[range])))
-        if changes.count == Self.changesMax { try await carryOut(&changes, of: place, request, &counts) }
-      } catch { throw Self.refusal(error, after: counts.lines) }
-    }
-    do throws(CollectorRefusal) { try await carryOut(&changes, of: place, request, &counts) } catch {
-      throw Self.refusal(error, after: counts.lines)
-    }
-    return PageAPI.json(["stored": .int(counts.stored), "deleted": .int(counts.deleted)])
-  }
-
-  private static func refusal(_ refusal: CollectorRefusal, after lines: Int) -> CollectorRefusal {
-    CollectorRefusal(
-      refusal.status, "\(refusal.message); the first \(lines) lines are carried out",
-      retryAfterSeconds: refusal.retryAfterSeconds)
-  }
-
-  private func carryOut(
-    _ changes: inout [RecordChange], of place: RecordPlace, _ request: PageRequest,
-    _ counts: inout (lines: Int, stored: Int, deleted: Int)
-  ) async throws(CollectorRefusal) {
-    guard !changes.isEmpty else { return }
-    for result in try await change(changes, of: place, if: .always, request) {
-      switch result {
-      case .stored: counts.stored += 1
-      case .deleted: counts.deleted += 1
-      case .absent: break
+    let first = try request.number("firstLine", in: 1...Int64(Int32.max)) ?? 1
+    var (lines, counts) = (ChangeLines(request.http.body, firstLine: Int(first)), (stored: 0, deleted: 0))
+    do throws(CollectorRefusal) {
+      while let changes = try lines.next(atMost: Self.changesMax) {
+        for result in try await change(changes, of: place, if: .always, request) {
+          switch result {
+          case .stored: counts.stored += 1
+          case .deleted: counts.deleted += 1
+          case .absent: break
+          }
+        }
+        lines.areTaken()
       }
-    }
-    counts.lines += changes.count
-    changes = []
+    } catch { throw lines.refusal(error) }
+    return PageAPI.json(["stored": .int(counts.stored), "deleted": .int(counts.deleted)])
   }
 
   /// Makes the changes in one transaction, counts them, and writes them to the log.
@@ -208,28 +189,6 @@ extension RecordChange.Action {
   }
 }
 
-extension RecordChange {
-  private static let members = ["id", "fields", "patch", "delete"]
-
-  /// Reads a line. - Throws: 400 for a line that is no change.
-  init(line: [UInt8]) throws(CollectorRefusal) {
-    guard let value = try? JSONValue(parsing: line), let members = value.object,
-      let id = value["id"]?.string.flatMap({ RecordID($0) }), members.count == 2,
-      let other = members.first(where: { $0.key != "id" })
-    else { throw Self.unreadable }
-    self.id = id
-    switch (other.key, other.value) {
-    case ("fields", .object): action = .put(other.value)
-    case ("patch", .object): action = .patch(other.value)
-    case ("delete", .bool(true)): action = .delete
-    default: throw Self.unreadable
-    }
-  }
-
-  private static let unreadable = CollectorRefusal(
-    400, #"a line is no change: it must be {"id":…,"fields":{…}}, {"id":…,"patch":{…}} or {"id":…,"delete":true}"#)
-}
-
 extension CollectorRefusal {
   /// Why changes of records were not made.
   init(_ failure: RecordFailure, _ changes: [RecordChange]) {
@@ -248,6 +207,7 @@ extension CollectorRefusal {
       case .isOfFleet: self.init(409, "the table has records of the fleet; leave out the device")
       case .isOfDevices: self.init(409, "devices have records of their own in this table; name the device")
       }
+      self.place = index
     }
   }
 }

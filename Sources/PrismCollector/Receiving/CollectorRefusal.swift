@@ -11,6 +11,8 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
   var packetID: PacketID?
+  /// The place of the change that is at fault among those of its transaction, from 0.
+  var place: Int?
   /// The sender of the packet, if the decryption proved it.
   var sender: PacketContext?
 

@@ -69,9 +69,10 @@ package final class RecordDesk {
 
   // MARK: Many
 
-  /// Makes the changes of lines, a thousand in a transaction. - Returns: how many were stored and deleted.
-  package func change(_ lines: [UInt8]) async throws(Fault) -> (stored: Int, deleted: Int) {
-    let text = try await ask(.post, "", type: "application/x-ndjson", lines)
+  /// Makes the changes of lines, a thousand in a transaction. - Parameter firstLine: the number of the first one, for faults.
+  /// - Returns: how many were stored and deleted.
+  package func change(_ lines: [UInt8], firstLine: Int) async throws(Fault) -> (stored: Int, deleted: Int) {
+    let text = try await ask(.post, "", type: "application/x-ndjson", lines, query: "firstLine=\(firstLine)")
     let answer = try? JSONValue(parsing: Array(text.utf8))
     return (answer?["stored"]?.int ?? 0, answer?["deleted"]?.int ?? 0)
   }

@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// Makes changes of the server's to one table, within a transaction.
 struct SQLiteRecordChanges {
-  private let connection: SQLiteConnection
+  private let statements: SQLiteStatements
   private let table: SQLiteRecordTable
   private let deletions: SQLiteRecordDeletions
   private let log: SQLiteRecordLog
@@ -12,10 +12,11 @@ struct SQLiteRecordChanges {
   private let now: Int64
 
   init(_ connection: SQLiteConnection, _ place: RecordPlace, now: Int64) {
-    (self.connection, self.place, self.now) = (connection, place, now)
-    table = SQLiteRecordTable(connection: connection)
-    deletions = SQLiteRecordDeletions(connection)
-    log = SQLiteRecordLog(connection, place.namespace)
+    (self.place, self.now) = (place, now)
+    statements = SQLiteStatements(connection)
+    table = SQLiteRecordTable(connection: connection, statements: statements)
+    deletions = SQLiteRecordDeletions(statements)
+    log = SQLiteRecordLog(statements, place.namespace)
   }
 
   /// - Returns: a result each, or the first refusal; then the transaction is to be rolled back.
@@ -46,7 +47,7 @@ struct SQLiteRecordChanges {
     let isOfFleet = try log.table(fleet) != nil
     if place.device != nil { return isOfFleet ? .isOfFleet : nil }
     if isOfFleet { return nil }
-    let select = try connection.prepare(
+    let select = try statements.prepare(
       "SELECT 1 FROM records WHERE namespace = :namespace AND tab = :tab AND device > '' LIMIT 1")
     select.bind(":namespace", place.namespace.text)
     select.bind(":tab", place.table.text)
@@ -68,7 +69,7 @@ struct SQLiteRecordChanges {
     if record.fields == fields { return .success(.stored(record, wasMade: false)) }
     record.change(to: fields, now: now)
     record.sequence = try log.next(for: place)
-    let update = try connection.prepare(
+    let update = try statements.prepare(
       """
       UPDATE records SET fields = :fields, version = :version, changed_time = :changed_time, received_time = :now, seq = :seq
       WHERE server_id = :number
@@ -85,7 +86,7 @@ struct SQLiteRecordChanges {
     if deletion != nil { try deletions.remove(id.text, in: place) }
     var record = CollectedRecord(id, fields, in: place, after: deletion, now: now)
     record.sequence = try log.next(for: place)
-    let insert = try connection.prepare(
+    let insert = try statements.prepare(
       """
       INSERT INTO records (server_id, namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq,
         insert_seq)
@@ -113,7 +114,7 @@ struct SQLiteRecordChanges {
 
   private func delete(_ known: CollectedRecord?) throws(SQLiteError) -> RecordChanged {
     guard let known else { return .absent }
-    let delete = try connection.prepare("DELETE FROM records WHERE server_id = :number")
+    let delete = try statements.prepare("DELETE FROM records WHERE server_id = :number")
     delete.bind(":number", known.number)
     try delete.run()
     let deletion = RecordDeletion(

@@ -12,12 +12,12 @@ struct SQLiteRecordDeletions {
 
   private static let key = "namespace = :namespace AND tab = :tab AND device = :device AND id = :id"
 
-  private let connection: SQLiteConnection
+  private let statements: SQLiteStatements
 
-  init(_ connection: SQLiteConnection) { self.connection = connection }
+  init(_ statements: SQLiteStatements) { self.statements = statements }
 
   func find(_ id: String, in place: RecordPlace) throws(SQLiteError) -> RecordDeletion? {
-    let select = try connection.prepare("SELECT \(Column.list) FROM deleted_records WHERE \(Self.key)")
+    let select = try statements.prepare("SELECT \(Column.list) FROM deleted_records WHERE \(Self.key)")
     bind(select, id, place)
     return try select.first(of: Column.self) { row in
       RecordDeletion(
@@ -27,7 +27,7 @@ struct SQLiteRecordDeletions {
   }
 
   func add(_ deletion: RecordDeletion, _ id: String, in place: RecordPlace) throws(SQLiteError) {
-    let insert = try connection.prepare(
+    let insert = try statements.prepare(
       """
       REPLACE INTO deleted_records (namespace, tab, device, id, server_id, is_named, changed_time, seq)
       VALUES (:namespace, :tab, :device, :id, :server_id, :is_named, :changed_time, :seq)
@@ -41,14 +41,14 @@ struct SQLiteRecordDeletions {
   }
 
   func renew(_ id: String, in place: RecordPlace, sequence: Int64) throws(SQLiteError) {
-    let update = try connection.prepare("UPDATE deleted_records SET seq = :seq WHERE \(Self.key)")
+    let update = try statements.prepare("UPDATE deleted_records SET seq = :seq WHERE \(Self.key)")
     bind(update, id, place)
     update.bind(":seq", sequence)
     try update.run()
   }
 
   func remove(_ id: String, in place: RecordPlace) throws(SQLiteError) {
-    let delete = try connection.prepare("DELETE FROM deleted_records WHERE \(Self.key)")
+    let delete = try statements.prepare("DELETE FROM deleted_records WHERE \(Self.key)")
     bind(delete, id, place)
     try delete.run()
   }

@@ -6,16 +6,20 @@ struct SQLiteRecordLog {
   /// Numbers up to this one were given by a database that is gone, or by this one.
   static let baseFact = "record_base"
 
-  private let connection: SQLiteConnection
+  private let statements: SQLiteStatements
   private let namespace: NamespaceName
 
   init(_ connection: SQLiteConnection, _ namespace: NamespaceName) {
-    (self.connection, self.namespace) = (connection, namespace)
+    self.init(SQLiteStatements(connection), namespace)
+  }
+
+  init(_ statements: SQLiteStatements, _ namespace: NamespaceName) {
+    (self.statements, self.namespace) = (statements, namespace)
   }
 
   /// The newest number; nil: the server never changed a record of the namespace.
   func sequence() throws(SQLiteError) -> Int64? {
-    let select = try connection.prepare("SELECT seq FROM record_sequences WHERE namespace = :namespace")
+    let select = try statements.prepare("SELECT seq FROM record_sequences WHERE namespace = :namespace")
     select.bind(":namespace", namespace.text)
     return try select.firstInt()
   }
@@ -25,19 +29,19 @@ struct SQLiteRecordLog {
 
   /// Devices that know changes before this number only get all records.
   func base() throws(SQLiteError) -> Int64 {
-    try connection.firstInt("SELECT value FROM facts WHERE name = '\(Self.baseFact)'") ?? 0
+    try statements.connection.firstInt("SELECT value FROM facts WHERE name = '\(Self.baseFact)'") ?? 0
   }
 
   /// The number for a change of this table.
   func next(for place: RecordPlace) throws(SQLiteError) -> Int64 {
-    let count = try connection.prepare(
+    let count = try statements.prepare(
       """
       INSERT INTO record_sequences VALUES (:namespace, coalesce((SELECT value FROM facts WHERE name = '\(Self.baseFact)'), 0) + 1)
       ON CONFLICT DO UPDATE SET seq = seq + 1 RETURNING seq
       """)
     count.bind(":namespace", namespace.text)
     let number = try count.firstInt() ?? 0
-    let note = try connection.prepare(
+    let note = try statements.prepare(
       """
       INSERT INTO record_tables VALUES (:namespace, :device, :tab, :seq, 0) ON CONFLICT DO UPDATE SET seq = excluded.seq
       """)
@@ -51,7 +55,7 @@ struct SQLiteRecordLog {
 
   /// The newest number of a table, and up to which deletions of it are forgotten; nil: the server never changed it.
   func table(_ place: RecordPlace) throws(SQLiteError) -> (sequence: Int64, floor: Int64)? {
-    let select = try connection.prepare(
+    let select = try statements.prepare(
       """
       SELECT \(TableColumn.list) FROM record_tables WHERE namespace = :namespace AND device = :device AND tab = :tab
       """)
@@ -61,7 +65,7 @@ struct SQLiteRecordLog {
 
   /// The newest number of what a device reads; 0: it has nothing to learn.
   func version(for device: String) throws(SQLiteError) -> Int64 {
-    let select = try connection.prepare(
+    let select = try statements.prepare(
       "SELECT max(seq) FROM record_tables WHERE namespace = :namespace AND device IN ('', :device)")
     select.bind(":namespace", namespace.text)
     select.bind(":device", device)
@@ -70,19 +74,19 @@ struct SQLiteRecordLog {
 
   /// Forgets deletions for which devices get all records anyway.
   func forgetDeletions(of place: RecordPlace) throws(SQLiteError) {
-    let find = try connection.prepare(
+    let find = try statements.prepare(
       """
       SELECT seq FROM deleted_records WHERE namespace = :namespace AND tab = :tab AND device = :device
       ORDER BY seq DESC LIMIT 1 OFFSET \(RecordLog.deletionsMax)
       """)
     bind(find, place)
     guard let floor = try find.firstInt() else { return }
-    let forget = try connection.prepare(
+    let forget = try statements.prepare(
       "DELETE FROM deleted_records WHERE namespace = :namespace AND tab = :tab AND device = :device AND seq <= :floor")
     bind(forget, place)
     forget.bind(":floor", floor)
     try forget.run()
-    let note = try connection.prepare(
+    let note = try statements.prepare(
       "UPDATE record_tables SET floor = :floor WHERE namespace = :namespace AND device = :device AND tab = :tab")
     bind(note, place)
     note.bind(":floor", floor)

@@ -67,6 +67,8 @@ struct SQLiteRecordTable {
   }
 
   let connection: SQLiteConnection
+  /// For many records of one transaction.
+  var statements: SQLiteStatements?
 
   // MARK: Another database's records
 
@@ -152,7 +154,7 @@ struct SQLiteRecordTable {
 
   /// The record that its writer or its device gave this id.
   func find(_ id: String, in place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {
-    let select = try connection.prepare(
+    let select = try prepare(
       """
       SELECT \(Column.list) FROM records
       WHERE namespace = :namespace AND tab = :tab AND device = :device AND id = :id
@@ -163,13 +165,18 @@ struct SQLiteRecordTable {
 
   /// The record of a device to which the server gave this number.
   func find(number: Int64, in place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {
-    let select = try connection.prepare(
+    let select = try prepare(
       """
       SELECT \(Column.list) FROM records WHERE server_id = :number AND NOT is_named
         AND namespace = :namespace AND tab = :tab AND device = :device
       """)
     select.bind(":number", number)
     return try first(select, in: place)
+  }
+
+  private func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    if let statements { return try statements.prepare(sql) }
+    return try connection.prepare(sql)
   }
 
   private func first(_ select: SQLiteStatement, in place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {

@@ -27,9 +27,10 @@ struct SQLiteRecordUpload {
 
   init(_ connection: SQLiteConnection, of stream: StreamID, receivedTime: Int64) throws(SQLiteError) {
     (self.stream, self.receivedTime) = (stream, receivedTime)
-    table = SQLiteRecordTable(connection: connection)
-    deletions = SQLiteRecordDeletions(connection)
-    log = SQLiteRecordLog(connection, stream.namespace)
+    let statements = SQLiteStatements(connection)
+    table = SQLiteRecordTable(connection: connection, statements: statements)
+    deletions = SQLiteRecordDeletions(statements)
+    log = SQLiteRecordLog(statements, stream.namespace)
     let sequence = try log.sequence()
     (hasLog, newest) = (sequence != nil, sequence ?? 0)
     upsert = try connection.prepare(

@@ -64,10 +64,29 @@ import Testing
     )
     let bad = body + #"{"id":"x"}"#
     let refused = await Self.ask(rig, .post, "/other", [], [Self.lines], body: bad)
-    #expect(refused.status == 400 && refused.text.contains("the first 1000 lines are carried out"))
+    #expect(refused.status == 400 && refused.text.contains("line 1501: it is no change"))
+    #expect(refused.text.contains("the first 1000 lines are carried out"))
     let page = try JSONValue(parsing: await Self.ask(rig, .get, "/setting", device + [("limit", "1000")]).text)
     #expect(page["records"]?.array?.count == 1000 && page["next"]?.int == 1001)
     #expect(await Self.ask(rig, .get, "/setting").text.contains(#""records":[]"#), "the fleet has no record there")
+    await rig.collector.close()
+  }
+
+  @Test(
+    "a faulty line is named by its number in the file, of which the body may be a part",
+    arguments: [
+      (#"{"id":"a","fields":{}}"# + "\n\n{}", 1, "line 3: it is no change", 0),
+      (#"{"id":"a","fields":{}}"# + "\n\n" + #"{"id":"12","fields":{}}"#, 1, "line 3: 12: ids of digits", 0),
+      ("\n" + #"{"id":"12","fields":{}}"# + "\n" + #"{"id":"a","fields":{}}"#, 4001, "line 4002: 12: ids", 4000),
+      (String(repeating: #"{"id":"a","fields":{}}"# + "\n", count: 1000) + "x", 5001, "line 6001: it is", 6000),
+    ])
+  func faultyLine(body: String, firstLine: Int, words: String, taken: Int) async throws {
+    let rig = try PageRig()
+    let query = firstLine == 1 ? [] : [(name: "firstLine", value: "\(firstLine)")]
+    let refused = await Self.ask(rig, .post, "/product", query, [Self.lines], body: body)
+    #expect(400..<500 ~= refused.status && refused.text.contains(words), "\(refused.text)")
+    #expect(refused.text.contains("the first \(taken) lines are carried out"), "\(refused.text)")
+    #expect(await Self.ask(rig, .post, "/product", [("firstLine", "0")], [Self.lines]).status == 400)
     await rig.collector.close()
   }
 
