@@ -8,6 +8,22 @@ enum PostgreSQLRecordFunctions {
 
   static let schema = tables + next + apply + change
 
+  /// Version 11: the row of `record_sequences` without a namespace has the number that a restored database leaps to
+  /// (docs/backup.md).
+  static let base = """
+    CREATE OR REPLACE FUNCTION prism_next_records(n text, d text, t text, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE number bigint;
+    BEGIN
+      INSERT INTO record_sequences AS s
+        VALUES (n, count + coalesce((SELECT b.seq FROM record_sequences b WHERE b.namespace = ''), 0))
+        ON CONFLICT (namespace) DO UPDATE SET seq = s.seq + count RETURNING s.seq INTO number;
+      INSERT INTO record_tables VALUES (n, d, t, number, 0)
+        ON CONFLICT (namespace, device, tab) DO UPDATE SET seq = excluded.seq;
+      RETURN number;
+    END $$;
+
+    """
+
   private static let tables = """
     ALTER TABLE records ADD COLUMN is_named boolean NOT NULL DEFAULT false, ADD COLUMN seq bigint NOT NULL DEFAULT 0,
       ADD COLUMN insert_seq bigint NOT NULL DEFAULT 0;

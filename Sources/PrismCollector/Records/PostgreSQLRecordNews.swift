@@ -16,13 +16,15 @@ struct PostgreSQLRecordNews {
     // The fleet's row sorts first.
     let found = try connection.query(
       """
-      SELECT s.seq, t.device, t.seq, t.floor FROM (SELECT 1) one
+      SELECT s.seq, t.device, t.seq, t.floor, b.seq FROM (SELECT 1) one
+      LEFT JOIN record_sequences b ON b.namespace = ''
       LEFT JOIN record_sequences s ON s.namespace = $1
       LEFT JOIN record_tables t ON t.namespace = $1 AND t.tab = $2 AND t.device IN ('', $3) ORDER BY t.device LIMIT 1
       """, [namespace.text, table.text, device], by: deadline)
     let isOfFleet = !found.isNull(0, 1) && found.text(0, 1).isEmpty
     let place = RecordPlace(namespace: namespace, table: table, device: isOfFleet ? nil : device)
-    let (newest, floor) = (found.int(0, 0), found.int(0, 3))
+    let base = found.int(0, 4)
+    let (newest, floor) = (max(found.int(0, 0), base), max(found.int(0, 3), base))
     let known = found.isNull(0, 1) ? nil : found.int(0, 2)
     guard let after, after <= newest, after >= floor else { return .all(place, sequence: known ?? newest) }
     guard let known, known > after else { return .operations([], sequence: newest) }
@@ -60,7 +62,8 @@ struct PostgreSQLRecordNews {
     let scope = "namespace = $1 AND tab = $2 AND device = $3"
     let head = try connection.query(
       """
-      SELECT coalesce((SELECT seq FROM record_tables WHERE \(scope)), (SELECT seq FROM record_sequences WHERE namespace = $1), 0),
+      SELECT coalesce((SELECT seq FROM record_tables WHERE \(scope)),
+          (SELECT max(seq) FROM record_sequences WHERE namespace IN ('', $1)), 0),
         (SELECT count(*) FROM records WHERE \(scope))
       """, values, by: deadline)
     _ = try connection.query(

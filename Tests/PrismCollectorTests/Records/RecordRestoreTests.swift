@@ -6,61 +6,116 @@ import Testing
 
 @testable import PrismCollector
 
-/// An older copy of the database in the place of a newer one, with the statements of docs/backup.md.
-@Suite("Records of a restored collector") struct RecordRestoreTests {
-  private static func statements() throws -> String {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
-    let page = try String(contentsOf: root.appending(path: "docs/backup.md"), encoding: .utf8)
-    let block = try #require(page.split(separator: "collector.db \"\n").dropFirst().first)
-    return String(try #require(block.split(separator: "\"\n```").first))
+/// A collector's database, and an older copy in its place, with the statements of docs/backup.md.
+private struct Restoring {
+  let kind: StoreRig.Kind
+  let folder = StoreRig()
+  let database: PostgreSQLRig?
+
+  init(_ kind: StoreRig.Kind) async throws {
+    self.kind = kind
+    database = kind == .postgresql ? try await PostgreSQLRig() : nil
   }
 
-  @Test("after the leap devices get all records, and new numbers and ids are above all that were given")
-  func leap() async throws {
-    let rig = try await RecordRig(.sqlite)
+  func open() throws -> any PacketStore {
+    if let database { return try database.store() }
+    return try folder.sqlite()
+  }
+
+  private var path: String { folder.path + "/collector.db" }
+
+  /// No store is open.
+  func copy() async throws {
+    if let database {
+      try await database.server.sql("CREATE DATABASE \(database.database)_copy TEMPLATE \(database.database)")
+    } else {
+      try SQLiteConnection(.init(path: path)).execute("VACUUM INTO '\(folder.path)/copy'")
+    }
+  }
+
+  /// No store is open.
+  func restore() async throws {
+    let page = try Self.page()
+    if let database {
+      let name = database.database
+      for statement in ["DROP DATABASE \(name)", "ALTER DATABASE \(name)_copy RENAME TO \(name)"] {
+        try await database.server.sql(statement)
+      }
+      _ = try await database.sql(Self.block(behind: "--command \"\n", of: page))
+    } else {
+      for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
+      try FileManager.default.moveItem(atPath: folder.path + "/copy", toPath: path)
+      try SQLiteConnection(.init(path: path)).execute(Self.block(behind: "collector.db \"\n", of: page))
+    }
+  }
+
+  private static func page() throws -> String {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
+    return try String(contentsOf: root.appending(path: "docs/backup.md"), encoding: .utf8)
+  }
+
+  private static func block(behind command: String, of page: String) throws -> String {
+    let block = try #require(page.components(separatedBy: command).dropFirst().first)
+    return try #require(block.components(separatedBy: "\"\n```").first)
+  }
+}
+
+@Suite("Records of a restored collector") struct RecordRestoreTests {
+  @Test(
+    "after the leap devices get all records, and new numbers and ids are above all that were given",
+    arguments: RecordRig.kinds)
+  func leap(kind: StoreRig.Kind) async throws {
+    let restoring = try await Restoring(kind)
+    var rig = try RecordRig(restoring.open())
     try await rig.change(RecordRig.put("a", 1))
     _ = try await rig.upload(RecordRig.operation(.insert, "x", 1))
-    let path = rig.folder.path + "/collector.db"
-    let connection = try SQLiteConnection(.init(path: path))
-    try connection.execute("VACUUM INTO '\(rig.folder.path)/copy'")
+    await rig.store.close()
+    try await restoring.copy()
+
+    rig = try RecordRig(restoring.open())
     try await rig.change(RecordRig.put("a", 2))
     let lost = try await rig.upload(RecordRig.operation(.insert, "y", 1)).receipt.ids[RecordRig.part]
     try await rig.change(RecordRig.put("b", 2))
     await rig.store.close()
-    for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
-    try FileManager.default.moveItem(atPath: rig.folder.path + "/copy", toPath: path)
-    try SQLiteConnection(.init(path: path)).execute(Self.statements())
+    try await restoring.restore()
 
-    let store = try rig.folder.sqlite()
-    func news(_ after: Int64?) async throws -> RecordNews {
-      try await store.news(of: RecordRig.part, in: RecordRig.shop, for: "d", after: after)
-    }
+    rig = try RecordRig(restoring.open())
+    func news(_ after: Int64?, _ table: String = "part", of namespace: NamespaceName = RecordRig.shop) async throws
+      -> RecordNews
+    { try await rig.records.news(of: RecordTableName(table)!, in: namespace, for: "d", after: after) }
     // The device knew the number 3, of which the copy knows nothing.
     guard case .all(let place, let sequence) = try await news(3) else {
       Issue.record("a device of before the copy gets no whole table")
       return
     }
     #expect(place.device == "d" && sequence > 1_700_000_000_000)
-    _ = try await store.change([RecordRig.put("c", 3)], of: rig.ofDevice, if: .always)
+    try await rig.change(RecordRig.put("c", 3))
     guard case .operations(let operations, let newest) = try await news(sequence) else {
       Issue.record("a device that took the whole table gets it again")
       return
     }
     #expect(operations.map(\.id.text) == ["c"] && newest == sequence + 1)
-    let packet = try RecordRig.packet([RecordRig.operation(.insert, "z", 1)])
-    guard case .applied(let applied)? = try await store.take(packet, isLate: true) else { throw RecordRigFault() }
+    let applied = try await rig.upload(RecordRig.operation(.insert, "z", 1))
     let number = try #require(applied.receipt.ids[RecordRig.part]?[RecordID("z")!].flatMap { Int64($0.text) })
     let given = try #require(lost?[RecordID("y")!].flatMap { Int64($0.text) })
     #expect(number > given)
 
-    // A namespace without a change of the server's: its whole tables are asked for once.
-    let other = NamespaceName("other")!
-    guard case .all(_, let base) = try await store.news(of: RecordRig.part, in: other, for: "d", after: 3) else {
-      Issue.record("a device of before the copy gets no whole table of another namespace")
+    // A table and a namespace of which the copy knows nothing: all of them is asked for once.
+    for (table, namespace) in [("lost", RecordRig.shop), ("part", NamespaceName("other")!)] {
+      guard case .all(_, let base) = try await news(3, table, of: namespace) else {
+        Issue.record("a device of before the copy gets no whole table of \(namespace) \(table)")
+        continue
+      }
+      #expect(try await news(base, table, of: namespace) == .operations([], sequence: base))
+    }
+    // The first change in that namespace is above every number that a device may know.
+    let other = RecordPlace(namespace: NamespaceName("other")!, table: RecordRig.part, device: "d")
+    _ = try await rig.records.change([RecordRig.put("o", 1)], of: other, if: .always)
+    guard case .operations(let first, _) = try await news(sequence, of: other.namespace) else {
+      Issue.record("a device of the restored collector gets the whole table again")
       return
     }
-    let again = try await store.news(of: RecordRig.part, in: other, for: "d", after: base)
-    #expect(again == .operations([], sequence: base))
-    await store.close()
+    #expect(first.map(\.id.text) == ["o"] && first.map(\.sequence) == [sequence + 1])
+    await rig.store.close()
   }
 }

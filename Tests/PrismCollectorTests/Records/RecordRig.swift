@@ -13,7 +13,7 @@ struct RecordRig {
   static let shop = NamespaceName("shop")!
   static let part = RecordTableName("part")!
 
-  let folder = StoreRig()
+  let folder: StoreRig
   let store: any PacketStore
   let records: any RecordStore
   /// The table of a device.
@@ -21,7 +21,12 @@ struct RecordRig {
   let ofFleet = RecordPlace(namespace: shop, table: part, device: nil)
 
   init(_ kind: StoreRig.Kind) async throws {
-    store = try await folder.store(kind)
+    let folder = StoreRig()
+    try self.init(try await folder.store(kind), folder)
+  }
+
+  init(_ store: any PacketStore, _ folder: StoreRig = StoreRig()) throws {
+    (self.store, self.folder) = (store, folder)
     records = try #require(store.recordStore)
   }
 

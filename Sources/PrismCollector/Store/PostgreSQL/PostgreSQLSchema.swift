@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 10
+  static let version = 11
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -20,7 +20,7 @@ enum PostgreSQLSchema {
     tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
     wholeReports, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
-    PostgreSQLTypes.schema,
+    PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base,
   ]
 
   private static let tables = """
