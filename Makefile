@@ -88,7 +88,7 @@ terminal: ## pictures of prismctl's commands at two sizes of a terminal, docs/te
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	@scripts/terminal-pictures .build/debug
 
-walks: ## the guides for developers, backend engineers and fleets, followed from an empty folder, with the time of each step
+walks: ## the guides for developers, backend engineers, fleets and records, followed from an empty folder, with the time of each step
 	@scripts/bootstrap build test
 	for program in $(PROGRAMS); do swift build --product $$program || exit; done
 	@scripts/walks .build/debug
@@ -231,7 +231,7 @@ bench-build: build
 	@$(RELEASE) --product packet-bench >&2
 	@$(RELEASE) --product collector-bench >&2
 	@bench/fetch-peers >&2
-bench: bench-build ## S1 to S12, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
+bench: bench-build ## S1 to S13, with syslog-ng and rsyslog beside: medians of 3 runs, within 10 minutes
 	@bench/run
 bench-json: bench-build ## the same for machines: all that is printed to stdout is JSON
 	@bench/run --json

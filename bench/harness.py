@@ -201,9 +201,24 @@ class Daemon:
             capture_output=True).stdout
         return json.loads(out)["namespaces"][namespace]["meta"]["ledger"]
 
+    def records(self, table, namespace="bench"):
+        """How many records a table has, by the daemon's status."""
+        out = subprocess.run(
+            [self.programs / "prismctl", "--control", self.folder / "control.sock", "status", "--json"], check=True,
+            capture_output=True).stdout
+        return json.loads(out)["namespaces"][namespace].get("records", {}).get(table, {}).get("records", 0)
+
+    def flush(self):
+        subprocess.run([self.programs / "prismctl", "--control", self.folder / "control.sock", "flush"], check=True,
+                       stdout=subprocess.DEVNULL)
+
     @property
     def cost(self):
         return Cost(self.process.pid)
+
+    def forget_peak(self):
+        """`peak_bytes` is that from now on."""
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def stop(self):
         self.process.terminate()
@@ -300,6 +315,13 @@ class Collector:
             check=True, capture_output=True, text=True)
         return json.loads(out.stdout)["seconds"]
 
+    def put_records(self, table, lines, namespace="bench"):
+        """Changes records of the fleet, a thousand lines in a transaction."""
+        subprocess.run(
+            [self.programs / "prism-collector", "record", "put", "--namespace", namespace, "--table", table, "--key",
+             f"main={self.key}", "--state", self.folder / "state"],
+            input="".join(line + "\n" for line in lines).encode(), check=True, stdout=subprocess.DEVNULL)
+
     @property
     def reader_socket(self):
         return self.folder / "state" / "reader.sock"
@@ -321,6 +343,77 @@ class Collector:
         self.process.kill()
         self.process.wait()
         subprocess.run(["rm", "-rf", self.folder], check=True)
+
+
+class TableReader:
+    """Reads a table of records at the daemon over HTTP, page after page and all the while, and sums a field of all rows.
+
+    What it reads between two changes has `rows` rows, or none, and the sum 0; else `faults` has it."""
+
+    def __init__(self, daemon, table, field, rows, namespace="bench"):
+        (self.table, self.field, self.rows, self.namespace) = (table, field, rows, namespace)
+        self.path = str(daemon.ingest)
+        (self.passes, self.faults, self.generations) = (0, [], set())
+        (self.isEnded, self.error) = (False, None)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def connect(self):
+        connection = http.client.HTTPConnection("localhost", timeout=120)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.connect(self.path)
+        return connection
+
+    def page(self, connection, after="", limit=1000, headers=None, wait=0):
+        """A page as the daemon answers it, and its tag; None where nothing changed."""
+        query = f"namespace={self.namespace}&limit={limit}"
+        query += (f"&after={after}" if after else "") + (f"&wait={wait}" if wait else "")
+        connection.request("GET", f"/v1/records/{self.table}?{query}", headers=headers or {})
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status == 304:
+            return None, answer.headers["ETag"]
+        if answer.status != 200:
+            raise RuntimeError(f"{self.table}: {answer.status} {body[:200]}")
+        return json.loads(body), answer.headers["ETag"]
+
+    def _read(self, connection):
+        """One pass; a table that changed meanwhile is left."""
+        rows, total, after, generation = 0, 0, "", None
+        while True:
+            page, _ = self.page(connection, after)
+            if generation not in (None, page["generation"]) or self.isEnded:
+                return
+            generation = page["generation"]
+            rows += len(page["records"])
+            total += sum(record["fields"][self.field] for record in page["records"])
+            if not page["more"]:
+                break
+            after = page["records"][-1]["id"]
+        self.passes += rows > 0
+        self.generations.add(generation)
+        if rows not in (0, self.rows) or total != 0:
+            self.faults.append(f"generation {generation}: {rows} rows with the sum {total}")
+
+    def _run(self):
+        try:
+            connection = self.connect()
+            while not self.isEnded:
+                self._read(connection)
+                time.sleep(0.01)
+        except Exception as error:  # it is told where the reader ends
+            self.error = error
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.isEnded = True
+        self.thread.join(timeout=120)
+        if self.error:
+            raise self.error
+        if self.faults:
+            raise RuntimeError(f"a reader saw half a table: {'; '.join(self.faults[:3])}")
 
 
 class Tails:

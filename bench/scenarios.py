@@ -1,11 +1,13 @@
-"""S1 to S12: each is a function that runs once and answers its figures by name."""
+"""S1 to S13: each is a function that runs once and answers its figures by name."""
 
 import contextlib
 import json
 import subprocess
+import threading
 import time
 
-from harness import TOOLS, Collector, Daemon, Database, Link, Sink, Tails, accepts, free_port, wait_until
+from harness import (
+    TOOLS, Collector, Daemon, Database, Link, Sink, TableReader, Tails, accepts, free_port, wait_until)
 
 
 def ingest(programs, events, *load, **daemon):
@@ -246,3 +248,80 @@ def tails(programs, events, readers, turns, store="SQLite"):
         "ofNoTails": seconds[0] / seconds[readers],
         "shownPerSecond": shown / seconds[readers],
     }
+
+
+def price_lines(rows, count, version):
+    """`count` of so many rows, in pairs whose fields `sum` come to 0: the first row with the last, and so on inwards.
+
+    A transaction of the server has whole pairs. The rows of a pair are far apart in the order of ids, so that no beginning of
+    the table has the sum 0."""
+    for first in range(count // 2):
+        for row, sign in ((first, 1), (rows - 1 - first, -1)):
+            fields = {"sum": sign * (first + version), "name": f"article {row}", "price": row % 10_000, "tax": 19}
+            yield json.dumps({"id": f"sku-{row:07}", "fields": fields})
+
+
+def records_down(programs, rows):
+    """S13: a table of so many rows is put at the server and taken by a daemon, while a reader adds its rows up. The daemon asks
+    when it is told to (`prismctl flush`), so that the work is measured and not the interval."""
+    keys = f"recordIntervalSecond: 3600\nrecords: [{{table: price, direction: down, scope: fleet, maxRecord: {rows}}}]\n"
+    with Collector(programs) as end, Daemon(programs, namespace_keys=keys) as prism:
+        began = time.monotonic()
+        end.put_records("price", price_lines(rows, rows, 1))
+        put_seconds = time.monotonic() - began
+        time.sleep(2)  # what starts once has ended
+        idle_bytes, reader = prism.cost.resident_bytes, TableReader(prism, "price", "sum", rows)
+        prism.forget_peak()
+        with reader:
+            began = time.monotonic()
+            prism.set_namespace(f"url: http://127.0.0.1:{end.port}\n")
+            prism.flush()
+            wait_until(lambda: prism.records("price") == rows, "the table", seconds=600)
+            seconds = time.monotonic() - began
+            wait_until(lambda: reader.passes or reader.error, "a reader of the whole table", seconds=300)
+            peak_bytes = prism.cost.peak_bytes
+            # More than 1,000 changes: the whole table comes again, and is swapped under the reader.
+            before = len(reader.generations)
+            end.put_records("price", price_lines(rows, max(2000, rows // 20), 2))
+            prism.flush()
+            wait_until(lambda: len(reader.generations) > before or reader.error, "the table again", seconds=600)
+            wait_until(lambda: holds(reader, 2), "its newest state", seconds=600)
+        peak_bytes = max(peak_bytes, prism.cost.peak_bytes)
+        seen = [increment(end, prism, reader, rows, version) for version in range(3, 8)]
+        with TableReader(prism, "price", "sum", rows) as last:
+            wait_until(lambda: last.passes or last.error, "a reader of the increments", seconds=300)
+        return {
+            "rowsPerSecond": rows / seconds,
+            "rowsPutPerSecond": rows / put_seconds,
+            "peakMiBAboveIdle": (peak_bytes - idle_bytes) / 2**20,
+            "incrementMilliseconds": sorted(seen)[2] * 1e3,
+            "passesOfReader": reader.passes,
+        }
+
+
+def holds(reader, version):
+    """Whether the first row has been changed that often."""
+    page, _ = reader.page(reader.connect(), limit=1)
+    return page["records"][0]["fields"]["sum"] == version
+
+
+def increment(end, prism, reader, rows, version):
+    """Seconds from `prismctl flush` until a reader that waits is answered: a process, the question, its answer, the commit."""
+    connection = reader.connect()
+    wait_until(lambda: holds(reader, version - 1), "the change before", seconds=60)
+    _, tag = reader.page(connection, limit=1)
+    seen = []
+
+    def wait():
+        reader.page(connection, limit=1, headers={"If-None-Match": tag}, wait=60)
+        seen.append(time.monotonic())
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    end.put_records("price", price_lines(rows, 1000, version))
+    began = time.monotonic()
+    prism.flush()
+    waiting.join(timeout=60)
+    if not seen or not holds(reader, version):
+        raise RuntimeError("the increment was not seen")
+    return seen[0] - began
