@@ -109,6 +109,40 @@ import Testing
         "<4>warning log lines were lost: the reader did not take them times=5\n", "<6>info again\n", "<6>info and on\n",
       ])
   }
+
+  // MARK: A level for a while
+
+  @Test("a borrowed level holds until its time, over reloads, and never hides a line") func borrowedLevel() {
+    let (book, time) = (Book(), ManualTime())
+    let log = Logger(level: .warning, toJournal: false, time: time, offer: book.offer)
+    func written() -> [String] {
+      let before = book.lines.count
+      for level in Logger.Level.allCases { log.log(level, "m") }
+      let names = book.lines[before...].map { line in line.split(separator: " ").map(String.init)[1] }
+      for level in Logger.Level.allCases { #expect(log.writes(level) == names.contains(level.name)) }
+      return names
+    }
+    log.borrow(.info, for: .seconds(60))
+    #expect(written() == ["info", "warning", "error"])
+    // A reload says the same, or less, or more.
+    log.set(level: .warning, format: .text)
+    #expect(written() == ["info", "warning", "error"])
+    log.set(level: .error, format: .text)
+    #expect(written() == ["info", "warning", "error"])
+    log.set(level: .debug, format: .text)
+    #expect(written() == ["debug", "info", "warning", "error"])
+    log.set(level: .error, format: .text)
+    time.advance(by: .seconds(59))
+    #expect(written() == ["info", "warning", "error"])
+    time.advance(by: .seconds(1))
+    #expect(written() == ["error"])
+    // A later one replaces an earlier one, and one above the level hides nothing.
+    log.borrow(.debug, for: .seconds(60))
+    log.borrow(.warning, for: .seconds(60))
+    #expect(written() == ["warning", "error"])
+    log.set(level: .info, format: .text)
+    #expect(written() == ["info", "warning", "error"])
+  }
 }
 
 /// The descriptor that lines go to: a pipe whose other end the test holds.

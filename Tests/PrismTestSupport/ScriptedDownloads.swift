@@ -69,12 +69,13 @@ public final class ScriptedDownloads: DownloadSource {
   private func sealed(
     _ lines: [DownLine], _ encoding: PacketEncoding, _ question: DownQuestion, _ asked: DownQuestion
   ) -> DownloadAnswer {
+    let sentTime = now()  // once: it is in the context, too
     do {
       let packer = try DownPacker(encoding: encoding)
       var packed: [UInt8] = []
       for line in lines { packed += try packer.add(line.bytes) }
       packed += try packer.finish()
-      let headers = DownHeaders(to: question, lineCount: lines.count, sentTime: now(), encoding: encoding)
+      let headers = DownHeaders(to: question, lineCount: lines.count, sentTime: sentTime, encoding: encoding)
       let key = Secret(Array(DeliveryRig.key.bytes.prefix(question.cipher.keyBytes)))
       let body = try DownBody(headers, packed: packed, key: key)
       var (bytes, piece): ([UInt8], [UInt8]) = ([], .init(repeating: 0, count: 65_536))
@@ -84,7 +85,8 @@ public final class ScriptedDownloads: DownloadSource {
         bytes += piece[..<count]
       }
       var fields: [String: String] = [:]
-      for (name, value) in DownHeaders(to: asked, lineCount: lines.count, sentTime: now(), encoding: encoding).fields {
+      let answering = DownHeaders(to: asked, lineCount: lines.count, sentTime: sentTime, encoding: encoding)
+      for (name, value) in answering.fields {
         fields[name.lowercased()] = value
       }
       fields["prism-mac"] = body.mac

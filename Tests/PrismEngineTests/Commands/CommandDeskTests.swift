@@ -49,6 +49,29 @@ import Testing
     }
   }
 
+  @Test("a command whose record has no room for an answer never begins, and the log says so once") func noRoom()
+    async throws
+  {
+    let rig = CommandRig()
+    try await rig.run { (engine, desk) async throws in
+      var fields = rig.request("c1", .run, ["name": .text("restart-till")]).fields.object ?? []
+      let room = RecordRequest.fieldsBytesMax - JSONValue.object(fields).bytes.count
+      fields.append(.init("note", .string(String(repeating: "x", count: room - 12))))
+      rig.insert(rig.request("c1"), .object(fields))
+      #expect(await rig.rig.runs { rig.lines.contains { $0.contains("has no room for an answer") } })
+      // A later command is looked at, and carried out, beside it.
+      rig.insert(rig.request("c2", .doctor))
+      #expect(try await rig.reaches(.done, engine, "c2"))
+      #expect(try await CommandRig.answer(engine) == nil && rig.tools.asked == ["doctor c2"])
+      #expect(rig.lines.count { $0.contains("has no room for an answer") } == 1)
+      rig.delete()
+      #expect(
+        try await rig.rig.runs {
+          try await engine.parts.store.commands(of: CommandRig.shop, after: nil).records.map(\.id.text) == ["c2"]
+        })
+    }
+  }
+
   @Test(
     "a path of collect matches part by part",
     arguments: [
