@@ -308,10 +308,11 @@ class Collector:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def load(self, senders, rows, packets, window):
-        """Seconds for packets of so many rows, each sender with `window` of them on their way."""
+    def load(self, senders, rows, packets, window, rate=0):
+        """Seconds for packets of so many rows, each sender with `window` of them on their way. `rate`: events a second that
+        all offer together; 0: as many as the collector takes."""
         out = subprocess.run(
-            [self.programs / "collector-bench", str(self.port), self.key, *map(str, (senders, rows, packets, window))],
+            [self.programs / "collector-bench", str(self.port), self.key, *map(str, (senders, rows, packets, window, rate))],
             check=True, capture_output=True, text=True)
         return json.loads(out.stdout)["seconds"]
 

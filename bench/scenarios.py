@@ -229,8 +229,9 @@ def host(programs, seconds):
         return {"cpuPercent": (prism.cost.cpu_seconds - before.cpu_seconds) / (time.monotonic() - began) * 100}
 
 
-def tails(programs, events, readers, turns, store="SQLite"):
-    """S12: S8 with `readers` live tails open and without them, alternately; the collector is at its limit."""
+def tails(programs, events, readers, turns, store="SQLite", rate=0):
+    """S12: S8 with `readers` live tails open and without them, alternately, while `rate` events a second are offered; 0: the
+    collector is at its limit."""
     rows, senders = 100, 4
     (packets, seconds, shown) = (events // rows // senders, {0: 0.0, readers: 0.0}, 0)
     with receiver(programs, store) as prism:
@@ -238,7 +239,7 @@ def tails(programs, events, readers, turns, store="SQLite"):
         for turn in range(2 * turns):
             count = 0 if turn % 2 == 0 else readers
             with Tails(prism, count) as open_tails:
-                seconds[count] += prism.load(senders, rows, packets, window=4)
+                seconds[count] += prism.load(senders, rows, packets, window=4, rate=rate)
             shown += open_tails.reports
             if count and open_tails.silent:
                 raise RuntimeError(f"{open_tails.silent} of {count} tails showed nothing")

@@ -36,7 +36,7 @@ public final class Collector: Sendable {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
     openers = PacketOpeners(options, counts, Dictionaries(try options.dictionaryStore(), time: time, log: log))
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
-    access = CollectorAccess(options, page: try PageState(options), time: time, log: log)
+    access = CollectorAccess(options, page: try PageState(options, time: time), time: time, log: log)
     devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)
     refusals = RefusalLog(time: time, log: log)
     remote = try options.remote.map {

@@ -6,8 +6,9 @@ import PrismProtocol
 import Synchronization
 
 // S8: loads a collector with packets that were made beforehand, and prints one line of JSON: how long it took.
-// collector-bench PORT KEY-FILE SENDERS ROWS PACKETS WINDOW
-// Each sender has WINDOW connections, one packet on each, and each packet names the one before it.
+// collector-bench PORT KEY-FILE SENDERS ROWS PACKETS WINDOW EVENTS-PER-SECOND
+// Each sender has WINDOW connections, one packet on each, and each packet names the one before it. All together offer as many
+// events a second; 0: as many as the collector takes.
 
 private func stop(_ why: String) -> Never {
   let line = "collector-bench: \(why)\n"
@@ -62,12 +63,15 @@ private struct Sender: Sendable {
     self.requests = requests
   }
 
-  /// Sends all packets. Blocks.
-  func run(port: UInt16, window: Int) {
+  /// Sends all packets. Blocks. - Parameter pause: seconds from one packet to the next, unless the collector is slower.
+  func run(port: UInt16, window: Int, pause: Double) {
+    let began = wallSeconds()
     let connections = (0..<window).map { _ in connect(port) }
     for index in requests.indices {
       let connection = connections[index % window]
       if index >= window { readAnswer(connection) }
+      let early = began + Double(index) * pause - wallSeconds()
+      if early > 0 { usleep(UInt32(early * 1e6)) }
       write(requests[index], to: connection)
     }
     for index in max(0, requests.count - window)..<requests.count { readAnswer(connections[index % window]) }
@@ -110,8 +114,11 @@ private struct Sender: Sendable {
 
 private let words = Array(CommandLine.arguments.dropFirst())
 private let numbers = words.enumerated().filter { $0.offset != 1 }.compactMap { Int($0.element) }
-guard words.count == 6, numbers.count == 5 else { stop("usage: PORT KEY-FILE SENDERS ROWS PACKETS WINDOW") }
+guard words.count == 7, numbers.count == 6 else {
+  stop("usage: PORT KEY-FILE SENDERS ROWS PACKETS WINDOW EVENTS-PER-SECOND")
+}
 private let (port, senderCount, rows, packets, window) = (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
+private let pause = numbers[5] == 0 ? 0 : Double(rows * senderCount) / Double(numbers[5])
 private let file = fopen(words[1], "r")
 private var line = [CChar](repeating: 0, count: 128)
 guard let file, fgets(&line, 128, file) != nil,
@@ -120,6 +127,8 @@ else { stop("the key file holds no key") }
 
 private let senders = try (0..<senderCount).map { try Sender($0, key: Secret(key), rows: rows, packets: packets) }
 private let began = wallSeconds()
-DispatchQueue.concurrentPerform(iterations: senders.count) { senders[$0].run(port: UInt16(port), window: window) }
+DispatchQueue.concurrentPerform(iterations: senders.count) {
+  senders[$0].run(port: UInt16(port), window: window, pause: pause)
+}
 private let seconds = wallSeconds() - began
 print(#"{"events":\#(senderCount * rows * packets),"seconds":\#(seconds)}"#)

@@ -28,47 +28,38 @@ extension PageAPI {
       let look = try await look(wanted)
       cursor = min(cursor, look.newest)
       let isSkipping = look.newest - cursor > Self.tailIDsMax
-      let page = look.reports.filter { $0.id > cursor }
+      let page = look.events.filter { $0.id > cursor }
       if !page.isEmpty {
-        return Self.events(page, isCut: isSkipping || page.count == Self.tailEventsMax, from: cursor)
+        return Self.answer(page, isCut: isSkipping || page.count == Self.tailEventsMax, from: cursor)
       }
       cursor = look.newest
       do { try await collector.time.sleep(for: Self.tailInterval) } catch { break }  // the collector stops
     }
-    return Self.events([], isCut: false, from: cursor == .max ? 0 : cursor)
+    return Self.answer([], isCut: false, from: cursor == .max ? 0 : cursor)
   }
 
   /// The newest reports of a filter. Of those behind the look before, at most the last `tailIDsMax` ids are read.
   private func look(_ wanted: ReportFilter) async throws(CollectorRefusal) -> TailLooks.Look {
-    try await collector.access.page.tails.look(wanted, now: collector.time.uptime) { before in
+    let (queries, store) = (try scan.queries, collector.store)
+    return try await collector.access.page.tails.look(wanted) { before in
       do throws(CollectorRefusal) {
-        let newest = try await newestID()
+        let newest = try await ask { () throws(StoreFailure) in try await queries.newestID() }
         guard newest > before.newest else { return .success(before) }
         var part = wanted
-        part.after = max(before.newest, newest - Self.tailIDsMax)
-        part.before = newest + 1
-        let found = try await page(part).reports + before.reports
-        return .success(TailLooks.Look(newest: newest, reports: Array(found.prefix(Self.tailEventsMax))))
+        (part.after, part.before) = (max(before.newest, newest - Self.tailIDsMax), newest + 1)
+        let wanted = part
+        let found = try await ask { () throws(StoreFailure) in try await store.page(wanted) }
+        let events = found.map { TailLooks.Event($0) } + before.events
+        return .success(TailLooks.Look(newest: newest, events: Array(events.prefix(Self.tailEventsMax))))
       } catch { return .failure(error) }
     }
   }
 
-  private func newestID() async throws(CollectorRefusal) -> Int64 {
-    let queries = try scan.queries
-    return try await ask { () throws(StoreFailure) in
-      try await queries.windows(ReportFilter()).first?.upperBound ?? 0
-    }
-  }
-
   /// - Parameter isCut: there may be more than these.
-  private static func events(_ page: [StoredReport], isCut: Bool, from cursor: Int64) -> HTTPResponse {
+  private static func answer(_ page: [TailLooks.Event], isCut: Bool, from cursor: Int64) -> HTTPResponse {
     var body = Array("retry: 300\n\n".utf8)
     if isCut { body += Array("event: cut\ndata: {}\n\n".utf8) }
-    for report in page.reversed() {
-      // JSON text has no line feed of its own but between its members, and a meta may have those.
-      let line = report.jsonText.map { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") ? UInt8(ascii: " ") : $0 }
-      body += Array("id: \(report.id)\nevent: report\ndata: ".utf8) + line + Array("\n\n".utf8)
-    }
+    for event in page.reversed() { body += event.text }
     if page.isEmpty { body += Array("id: \(cursor)\nevent: idle\ndata: {}\n\n".utf8) }
     return HTTPResponse(status: 200, headers: [("Content-Type", "text/event-stream")], body: body)
   }

@@ -12,11 +12,12 @@ final class PageState: Sendable {
   let asking = ReadGate()
   let snapshots: RecordSnapshots
   let crashes = CrashIndex()
-  let tails = TailLooks()
+  let tails: TailLooks
   let crashStates: any CrashStateStore
   private let state = Mutex((tails: 0, isClosed: false))
 
-  init(_ options: CollectorOptions) throws(SQLiteError) {
+  init(_ options: CollectorOptions, time: any TimeSource) throws(SQLiteError) {
+    tails = TailLooks(time: time)
     snapshots = RecordSnapshots(folder: options.state)
     if let target = options.store {
       crashStates = PostgreSQLCrashStateStore(target)

@@ -30,6 +30,8 @@ extension ReportFilter {
     let last = (before ?? .max) - 1
     return after < last ? after + 1...last : nil
   }
+
+  var namesStream: Bool { device != nil || namespace != nil || kind != nil }
 }
 
 extension ReportFilter {

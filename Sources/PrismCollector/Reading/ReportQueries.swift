@@ -5,6 +5,9 @@ protocol ReportQueries: Sendable {
   /// back may leave out reports at the edges of `since` and `until`.
   func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>]
 
+  /// Every report up to this id is at rest, or never will be; 0: there was no report yet.
+  func newestID() async throws(StoreFailure) -> Int64
+
   /// When the first report from this id on was received; nil if there is no such report.
   func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64?
 

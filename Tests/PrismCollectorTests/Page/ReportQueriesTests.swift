@@ -158,6 +158,7 @@ private struct SlowWindows: ReportQueries {
     }
     return windows
   }
+  func newestID() async throws(StoreFailure) -> Int64 { try await inner.newestID() }
   func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { try await inner.receivedTime(from: id) }
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] {
     try await inner.counts(filter, grouping)

@@ -77,6 +77,7 @@ private final class CostlyReports: ReportQueries {
   }
 
   func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] { [1...count] }
+  func newestID() async throws(StoreFailure) -> Int64 { count }
   func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { hasTimes ? id : nil }
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
   func numbers(

@@ -20,34 +20,59 @@ struct TailLooksTests {
     }
   }
 
+  private let time = ManualTime()
+
+  private func filter(_ type: String?) -> ReportFilter {
+    var filter = ReportFilter()
+    filter.type = type
+    return filter
+  }
+
   @Test("thirty tails with one filter read once, another filter reads for itself, and a later look reads on")
   func shares() async throws {
-    let (looks, reads) = (TailLooks(), Reads())
-    let ask = { @Sendable (type: String?, now: Duration) async throws in
-      var filter = ReportFilter()
-      filter.type = type
-      return try await looks.look(filter, now: now) { before in
-        .success(TailLooks.Look(newest: before.newest * 100 + reads.next()))
-      }
+    let (looks, reads) = (TailLooks(time: time), Reads())
+    let ask = { @Sendable (type: String?) async throws in
+      try await looks.look(filter(type)) { .success(TailLooks.Look(newest: $0.newest * 100 + reads.next())) }.newest
     }
     let found = try await withThrowingTaskGroup(of: Int64.self) { group in
-      for _ in 0..<30 { group.addTask { try await ask(nil, .seconds(1)).newest } }
+      for _ in 0..<30 { group.addTask { try await ask(nil) } }
       return try await group.reduce(into: []) { $0.append($1) }
     }
     #expect(found == [Int64](repeating: 1, count: 30) && reads.total == 1)
-    #expect(try await ask("x", .seconds(1)).newest == 2)
-    #expect(try await ask(nil, .seconds(1) + TailLooks.interval).newest == 103, "from the look before")
+    #expect(try await ask("x") == 2)
+    time.advance(by: TailLooks.interval)
+    #expect(try await ask(nil) == 103, "from the look before")
     #expect(reads.total == 3)
-    #expect(try await ask("x", .seconds(60)).newest == 4, "forgotten")
+    time.advance(by: .seconds(60))
+    #expect(try await ask("x") == 4, "forgotten")
+  }
+
+  @Test("looks take a tenth of the time: after one that took long, every filter waits nine times as long")
+  func rests() async throws {
+    let (looks, reads, time) = (TailLooks(time: time), Reads(), time)
+    let ask = { (type: String, lasts: Duration) async throws in
+      try await looks.look(filter(type)) { _ in
+        time.advance(by: lasts)
+        return .success(.init(newest: reads.next()))
+      }.newest
+    }
+    _ = try await ask("cheap", .zero)
+    _ = try await ask("costly", .milliseconds(500))
+    time.advance(by: .milliseconds(4499))
+    #expect(try await ask("cheap", .zero) == 1)
+    #expect(try await ask("costly", .zero) == 2)
+    time.advance(by: .milliseconds(1))
+    #expect(try await ask("cheap", .zero) == 3)
+    #expect(try await ask("costly", .seconds(100)) == 4)
+    time.advance(by: .seconds(10))
+    #expect(try await ask("cheap", .zero) == 5, "no rest is longer than 10 s")
   }
 
   @Test("past the most filters the oldest look is forgotten") func bounded() async throws {
-    let (looks, reads) = (TailLooks(), Reads())
+    let (looks, reads) = (TailLooks(time: time), Reads())
     func ask(_ number: Int) async throws -> Int64 {
-      var filter = ReportFilter()
-      filter.type = "t\(number)"
-      return try await looks.look(filter, now: .milliseconds(number)) { _ in .success(.init(newest: reads.next())) }
-        .newest
+      time.advance(by: .milliseconds(1))
+      return try await looks.look(filter("t\(number)")) { _ in .success(.init(newest: reads.next())) }.newest
     }
     for number in 0...TailLooks.filtersMax { _ = try await ask(number) }
     #expect(try await ask(1) == 2, "it is kept")
@@ -56,12 +81,14 @@ struct TailLooksTests {
 
   @Test("a look that failed is no look: the next one reads from the one before it")
   func failures() async throws {
-    let looks = TailLooks()
-    _ = try await looks.look(ReportFilter(), now: .zero) { _ in .success(.init(newest: 7)) }
+    let looks = TailLooks(time: time)
+    _ = try await looks.look(ReportFilter()) { _ in .success(.init(newest: 7)) }
+    time.advance(by: TailLooks.interval)
     await #expect(throws: CollectorRefusal.self) {
-      try await looks.look(ReportFilter(), now: .seconds(1)) { _ in .failure(.unreadable) }
+      try await looks.look(ReportFilter()) { _ in .failure(.unreadable) }
     }
-    let look = try await looks.look(ReportFilter(), now: .seconds(2)) { .success(.init(newest: $0.newest + 1)) }
+    time.advance(by: TailLooks.interval)
+    let look = try await looks.look(ReportFilter()) { .success(.init(newest: $0.newest + 1)) }
     #expect(look.newest == 8)
   }
 }

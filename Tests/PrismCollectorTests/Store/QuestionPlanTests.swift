@@ -64,9 +64,12 @@ struct QuestionPlanTests {
     return (rig, store, day)
   }
 
-  private func plan(_ rig: PostgreSQLRig, _ sql: String, _ values: [String?]) throws -> String {
-    let setup = PostgreSQLSetup(target: try PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(10))
-    let rows = try setup.connect().query("EXPLAIN (COSTS OFF) " + sql, values, by: Deadline(.seconds(10)))
+  private func plan(
+    _ rig: PostgreSQLRig, _ sql: String, _ values: [String?], byIndex: Bool = false
+  ) throws -> String {
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    let setup = PostgreSQLSetup(target: target, deadline: .seconds(10))
+    let rows = try (byIndex ? setup.byIndex : setup).connect().query("EXPLAIN (COSTS OFF) " + sql, values, by: Deadline(.seconds(10)))
     return (0..<rows.count).map { rows.text($0, 0) }.joined(separator: "\n")
   }
 
@@ -87,6 +90,32 @@ struct QuestionPlanTests {
       }
       #expect(!(try plan(rig, grouping.counts, grouping.values)).contains("contexts"), "a count reads no metas")
     }
+    await store.close()
+  }
+
+  @Test("PostgreSQL finds the newest reports of a day of which it knows nothing by ranges of pages, brought up to date")
+  func newest() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    _ = try await store.take(StoreRig.packet([1]))
+    let table = try #require(try await rig.value("SELECT 'reports_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')"))
+    _ = try await rig.sql(
+      """
+      INSERT INTO reports (received, stream, packet, id, chain_broken, type, report_id, meta)
+        SELECT now(), 1, gen_random_uuid(), g, false, 't', 'r' || g, '{"pad":"' || repeat('x', 400) || '"}'
+        FROM generate_series(2000, 31999) g;
+      SELECT setval('report_blocks', 100)
+      """)
+    var filter = ReportFilter()
+    (filter.after, filter.before, filter.limit, filter.isNewestFirst) = (29_999, 31_000, 3, true)
+    #expect(try await store.page(filter).map(\.reportID) == ["r30999", "r30998", "r30997"])
+    #expect(try await rig.value("SELECT brin_summarize_new_values('\(table)_brin')") == "0", "the page did it")
+    let yesterday = try #require(try await rig.value("SELECT (now() AT TIME ZONE 'UTC')::date - 1"))
+    let question = ReportPages.question(filter, from: 30_000, to: 31_000, limit: 3, since: yesterday)
+    let plan = try plan(rig, question.sql, question.values, byIndex: true)
+    #expect(plan.contains("\(table)_brin") && !plan.contains("Seq Scan") && !plan.contains("Gather"), "\(plan)")
+    // The reports are chosen before their common ends and their streams are read.
+    #expect(plan.ranges(of: "Limit").count == 2 && plan.contains("contexts"), "\(plan)")
     await store.close()
   }
 }

@@ -36,7 +36,7 @@ actor CrashIndex {
     let started = time.uptime
     var filter = ReportFilter()
     (filter.type, filter.limit, filter.hasPayloads) = (CrashReport.type, Self.pageReports, true)
-    let newest = try await store.queries?.windows(ReportFilter()).first?.upperBound ?? cursor
+    let newest = try await store.queries?.newestID() ?? cursor
     while cursor < newest, time.uptime - started < Self.budget {
       let end = min(newest, cursor + Self.idsMax)
       (filter.after, filter.before) = (cursor, end + 1)

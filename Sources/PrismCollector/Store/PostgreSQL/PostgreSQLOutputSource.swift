@@ -10,6 +10,7 @@ actor PostgreSQLOutputSource: OutputSource {
   private let name: String
   private var connection: PostgreSQLConnection?
   private var isLeading = false
+  private var day = WrittenDay()
 
   init(_ setup: PostgreSQLSetup, name: String) { (self.setup, self.name) = (setup, name) }
 
@@ -39,7 +40,7 @@ actor PostgreSQLOutputSource: OutputSource {
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     let wanted = filter
     return try ask { (connection, by) throws(PostgreSQLError) in
-      try ReportPages(connection: connection, deadline: by).page(wanted)
+      try ReportPages(connection: connection, deadline: by).page(wanted, &day)
     }
   }
 

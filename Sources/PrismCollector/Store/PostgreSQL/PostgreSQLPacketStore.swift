@@ -165,7 +165,9 @@ actor PostgreSQLPacketStore: PacketStore {
     }
   }
 
-  nonisolated func outputSource(_ name: String) -> any OutputSource { PostgreSQLOutputSource(setup, name: name) }
+  nonisolated func outputSource(_ name: String) -> any OutputSource {
+    PostgreSQLOutputSource(setup.byIndex, name: name)
+  }
 
   func maintain() async throws(StoreFailure) -> Bool {
     if isClosed || recovery != nil { return false }

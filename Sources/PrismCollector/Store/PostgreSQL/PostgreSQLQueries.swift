@@ -52,6 +52,10 @@ actor PostgreSQLQueries: ReportQueries {
     return windows
   }
 
+  func newestID() throws(StoreFailure) -> Int64 {
+    max(0, try rows("SELECT prism_horizon()").int(0, 0) - 1)
+  }
+
   private static func day(_ parameter: String) -> String {
     "(to_timestamp(\(parameter)::bigint / 1000.0) AT TIME ZONE 'UTC')::date"
   }

@@ -8,6 +8,7 @@ actor PostgreSQLReader {
 
   private let setup: PostgreSQLSetup
   private var connection: PostgreSQLConnection?
+  private var day = WrittenDay()
 
   init(_ setup: PostgreSQLSetup) { self.setup = setup }
 
@@ -40,7 +41,7 @@ actor PostgreSQLReader {
   }
 
   func page(_ filter: ReportFilter) throws(PostgreSQLSetup.Refusal) -> [StoredReport] {
-    try read { (pages) throws(PostgreSQLError) in try pages.page(filter) }
+    try read { (pages) throws(PostgreSQLError) in try pages.page(filter, &day) }
   }
 
   func records(_ filter: RecordFilter) throws(PostgreSQLSetup.Refusal) -> [CollectedRecord] {

@@ -5,7 +5,7 @@ struct PostgreSQLReaders: Sendable {
   let records: PostgreSQLRecordStore
 
   init(_ target: PostgreSQLTarget, commitDeadline: Duration) {
-    reports = PostgreSQLReader(PostgreSQLSetup(target: target, deadline: .seconds(30)))
+    reports = PostgreSQLReader(PostgreSQLSetup(target: target, deadline: .seconds(30)).byIndex)
     page = PostgreSQLQueries(PostgreSQLSetup(target: target, deadline: .seconds(5)))
     records = PostgreSQLRecordStore(PostgreSQLSetup(target: target, deadline: commitDeadline))
   }

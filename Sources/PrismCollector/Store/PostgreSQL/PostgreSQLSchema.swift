@@ -19,7 +19,7 @@ enum PostgreSQLSchema {
   static let migrations = [
     tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
-    wholeReports, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
+    wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
     PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base,
   ]
 
@@ -143,11 +143,20 @@ enum PostgreSQLSchema {
   }
 
   /// A meta ends with its context, if it has one.
-  private static let wholeReports = """
-    CREATE VIEW whole_reports AS
-      SELECT r.received, r.created_time, r.stream, r.packet, r.id, r.chain_broken, r.type, r.report_id,
-        (r.meta || coalesce(c.common, '')) COLLATE "C" AS meta, r.payload
-      FROM reports r LEFT JOIN contexts c ON c.day = (r.received AT TIME ZONE 'UTC')::date AND c.hash = r.context;
+  /// - Parameters:
+  ///   - reports: a table or a question that has its columns.
+  ///   - contexts: a condition on `c`.
+  static func wholeReports(of reports: String, contexts: String = "") -> String {
+    """
+    SELECT r.received, r.created_time, r.stream, r.packet, r.id, r.chain_broken, r.type, r.report_id,
+      (r.meta || coalesce(c.common, '')) COLLATE "C" AS meta, r.payload
+    FROM \(reports) r
+      LEFT JOIN contexts c ON c.day = (r.received AT TIME ZONE 'UTC')::date AND c.hash = r.context \(contexts)
+    """
+  }
+
+  private static let wholeReportsView = """
+    CREATE VIEW whole_reports AS \(wholeReports(of: "reports"));
     CREATE OR REPLACE VIEW report AS
       SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
         r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken, prism_json(r.meta) AS meta,

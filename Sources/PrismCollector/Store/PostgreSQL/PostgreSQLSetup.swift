@@ -34,6 +34,15 @@ public struct PostgreSQLSetup: Sendable {
   let target: PostgreSQLTarget
   /// Of connecting, and of each statement but a commit.
   let deadline: Duration
+  /// Reports are read by the indexes of their ids, by one process. The statistics of the day that is written are missing or
+  /// old: with them a page would be a scan of that whole day, by as many processes as PostgreSQL has for a question.
+  var isByIndex = false
+
+  var byIndex: PostgreSQLSetup {
+    var setup = self
+    setup.isByIndex = true
+    return setup
+  }
 
   /// Brings the schema to this program's version. - Returns: the version.
   public static func migrate(_ target: PostgreSQLTarget) throws(Refusal) -> Int {
@@ -61,9 +70,10 @@ public struct PostgreSQLSetup: Sendable {
   /// within a transaction holds its streams for as long at most. Settings that answer before the disk are overruled.
   private var session: String {
     let milliseconds = max(100, deadline.components.seconds * 1000 - 500)
+    let plans = isByIndex ? "SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0;" : ""
     return """
       SET client_min_messages = warning; SET TimeZone = 'UTC'; SET lock_timeout = \(milliseconds);
-      SET statement_timeout = \(milliseconds); SET idle_in_transaction_session_timeout = \(milliseconds * 2);
+      SET statement_timeout = \(milliseconds); SET idle_in_transaction_session_timeout = \(milliseconds * 2); \(plans)
       SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
       """
   }

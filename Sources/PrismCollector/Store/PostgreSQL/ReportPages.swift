@@ -7,11 +7,11 @@ struct ReportPages {
   /// Of the first query of a page: without an index on the day that is written, a query reads all ids that it is given.
   private static let firstWindow: Int64 = 1 << 17
 
-  private static func select(_ payload: String) -> String {
+  private static func select(_ payload: String, from reports: String) -> String {
     """
     SELECT r.id, s.device, s.namespace, s.kind::text, r.type, r.report_id, r.created_time,
       (extract(epoch FROM r.received) * 1000)::bigint, r.packet::text, r.chain_broken, r.meta, length(r.payload), \(payload)
-    FROM whole_reports r JOIN streams s ON s.id = r.stream
+    FROM \(reports) r JOIN streams s ON s.id = r.stream
     """
   }
 
@@ -20,23 +20,28 @@ struct ReportPages {
 
   func report(_ id: Int64) throws(PostgreSQLError) -> StoredReport? {
     let result = try connection.query(
-      "\(Self.select("r.payload")) WHERE r.id = $1", [String(id)], by: deadline)
+      "\(Self.select("r.payload", from: "whole_reports")) WHERE r.id = $1", [String(id)], by: deadline)
     return result.count == 0 ? nil : Self.report(result, 0)
   }
 
   /// Reads windows of ids that grow, up to the lowest id that an open transaction may still fill.
-  func page(_ filter: ReportFilter) throws(PostgreSQLError) -> [StoredReport] {
+  /// - Parameter day: of the reader, for all its pages.
+  func page(_ filter: ReportFilter, _ day: inout WrittenDay) throws(PostgreSQLError) -> [StoredReport] {
     guard let ids = filter.ids else { return [] }
     let bounds = try connection.query(
-      "SELECT prism_horizon(), (SELECT coalesce(min(first_report), 0) FROM days)", by: deadline)
+      "SELECT prism_horizon(), (SELECT coalesce(min(first_report), 0) FROM days), \(WrittenDay.columns)", by: deadline)
     let horizon = bounds.int(0, 0)
+    try day.summarize(bounds, from: 2, connection, by: deadline)
     var (first, end) = (max(ids.lowerBound, bounds.int(0, 1)), min(ids.upperBound + 1, horizon))
+    let isNewest = filter.isNewestFirst && end - first <= Self.firstWindow
+    let since = isNewest ? day.since(first) : nil
     var (reports, bytes) = ([StoredReport](), 0)
     var window = Self.firstWindow
     while first < end, reports.count < filter.limit, bytes < Self.pageBytesMax {
       let from = filter.isNewestFirst && end - first > window ? end - window : first
       let to = !filter.isNewestFirst && end - first > window ? first + window : end
-      let result = try rows(filter, from: from, to: to, limit: filter.limit - reports.count)
+      let question = Self.question(filter, from: from, to: to, limit: filter.limit - reports.count, since: since)
+      let result = try connection.query(question.sql, question.values, by: deadline)
       for row in 0..<result.count where bytes < Self.pageBytesMax {
         guard let report = Self.report(result, row) else { continue }
         reports.append(report)
@@ -48,24 +53,25 @@ struct ReportPages {
     return reports
   }
 
-  private func rows(
-    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int
-  ) throws(PostgreSQLError) -> PostgreSQLResult {
-    let question = Self.question(filter, from: first, to: end, limit: limit)
-    return try connection.query(question.sql, question.values, by: deadline)
-  }
-
   /// One page of the ids from `first` to before `end`, and what it binds.
+  /// - Parameter since: the day from which on they were received; nil: not known. PostgreSQL plans for each day.
   static func question(
-    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int
+    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int, since: String? = nil
   ) -> (sql: String, values: [String?]) {
     let conditions = PostgreSQLConditions(filter)
-    let sql = """
-      \(select(filter.hasPayloads ? "r.payload" : "NULL::bytea"))
-      WHERE \((["r.id >= \(first)", "r.id < \(end)"] + conditions.sql).joined(separator: " AND "))
-      ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(limit)
+    var ids = ["r.id >= \(first)", "r.id < \(end)"]
+    if let since { ids.append("r.received >= '\(since) 00:00:00+00'") }
+    let order = "ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(limit)"
+    // Their common ends are read of those that are chosen, unless a condition reads them, too.
+    let isChosen = filter.metas.isEmpty
+    let reports = """
+      (SELECT r.* FROM reports r \(filter.namesStream ? "JOIN streams s ON s.id = r.stream" : "")
+      WHERE \((ids + (isChosen ? conditions.sql : [])).joined(separator: " AND ")) \(isChosen ? order : ""))
       """
-    return (sql, conditions.values)
+    let whole = PostgreSQLSchema.wholeReports(of: reports, contexts: since.map { "AND c.day >= '\($0)'" } ?? "")
+    let left = isChosen ? "" : "WHERE \(conditions.sql.joined(separator: " AND "))"
+    let payload = filter.hasPayloads ? "r.payload" : "NULL::bytea"
+    return ("\(select(payload, from: "(\(whole))")) \(left) \(order)", conditions.values)
   }
 
   private static func report(_ row: PostgreSQLResult, _ index: Int) -> StoredReport? {

@@ -55,6 +55,10 @@ actor SQLiteQueries: ReportQueries {
     }
   }
 
+  func newestID() throws(StoreFailure) -> Int64 {
+    try read { (connection) throws(SQLiteError) in try connection.firstInt("SELECT max(id) FROM reports") ?? 0 }
+  }
+
   /// The first report that was received at a time or later: reports lie in the order in which they came.
   private static func firstID(
     from time: Int64, _ connection: SQLiteConnection, _ oldest: Int64, _ newest: Int64
