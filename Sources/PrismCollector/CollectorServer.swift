@@ -90,9 +90,11 @@ extension Collector {
 
   /// Once a minute, and at once where more is due.
   fileprivate func keepUp() async {
+    var commands = CommandRetention()
     while !Task.isCancelled {
       refusals.flush()
-      let isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
+      var isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
+      if !isMoreDue, let records = store.recordStore { isMoreDue = await commands.delete(from: records, time, log) }
       if !isMoreDue { await openers.dictionaries?.maintain() }
       // Cancelled: the collector stops.
       do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -28,11 +27,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Daemon:
+class Daemon(rig.Program):
     """prismd; `collector`: the port that it sends to, `page`: the address of its status page."""
 
     def __init__(self, folder, name, collector, more="", namespaces=None):
-        (self.folder, self.name, self.process) = (os.path.join(folder, name), name, None)
+        super().__init__(os.path.join(folder, name))
+        self.name = name
         os.makedirs(os.path.join(self.folder, "namespaces.d"))
         self.write("main.key", "00" * 16)
         self.write("token", rig.SENDER + "\n")
@@ -45,22 +45,14 @@ class Daemon:
             text += "" if "url:" in text else "url: URL\n"
             self.write(f"namespaces.d/{namespace}.yaml", (standard + text).replace("URL", url).replace("TOKEN", self.path("token")))
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-
     def start(self):
-        with open(self.path("log"), "w") as log:
-            self.process = subprocess.Popen([PROGRAMS / "prismd", "--config", self.path("prismd.yaml")], stdout=log, stderr=log)
+        self.launch(PROGRAMS / "prismd", "--config", self.path("prismd.yaml"))
         wait_until(f"{self.name} takes reports", self._answers)
         return self
 
     def _answers(self):
         if self.process.poll() is not None:
-            raise RuntimeError(open(self.path("log")).read())
+            raise RuntimeError(self.log())
         return self.ctl("status", "--json", check=False).returncode == 0
 
     def ctl(self, *words, check=True):
@@ -78,11 +70,6 @@ class Daemon:
 
     def send(self, namespace="shop", type="sample", check=True):
         return self.ctl("send", "--namespace", namespace, "--type", type, "--meta", '{"n":1}', check=check)
-
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait()
 
 
 def api(collector, path, body=None):

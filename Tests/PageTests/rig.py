@@ -43,13 +43,39 @@ KeyError: 'price'
 """
 
 
-class Collector:
+class Program:
+    """A program with files of its own."""
+
+    def __init__(self, folder):
+        (self.folder, self.process) = (folder, None)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+
+    def launch(self, *words):
+        with open(self.path("log"), "w") as log:
+            self.process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
+
+    def log(self):
+        with open(self.path("log")) as file:
+            return file.read()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+
+
+class Collector(Program):
     """prism-collector in a folder of its own; `fill` writes while it is down."""
 
     def __init__(self, tokens=True, remote=True, senders=False):
         """`senders`: they need a token, so the collector knows its devices."""
-        self.folder = tempfile.mkdtemp(prefix="prism-page-")
-        self.process = None
+        super().__init__(tempfile.mkdtemp(prefix="prism-page-"))
         os.makedirs(self.path("remote.d/next"))
         self.write("main.key", "00" * 16)
         self.write("readers", TOKEN + "\n")
@@ -67,16 +93,8 @@ outputs: [{{ndjson: {self.path("out")}}}]
 {"remoteConfig: " + self.path("remote.d") if remote else ""}
 {"tokenFile: senders" if senders else ""}""")
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(os.open(self.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-
     def start(self):
-        with open(self.path("log"), "w") as log:
-            self.process = subprocess.Popen([str(PROGRAM), "--config", self.path("collector.yaml")], stdout=log, stderr=log)
+        self.launch(PROGRAM, "--config", self.path("collector.yaml"))
         for _ in range(400):
             found = re.search(r"reader_port=(\d+)", self.log())
             if found:
@@ -87,15 +105,6 @@ outputs: [{{ndjson: {self.path("out")}}}]
                 break
             time.sleep(0.05)
         raise RuntimeError("the collector did not start: " + self.log())
-
-    def log(self):
-        with open(self.path("log")) as file:
-            return file.read()
-
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait()
 
     def get(self, path, token=TOKEN):
         request = urllib.request.Request(self.url + "/api/v1" + path, headers={"Authorization": "Bearer " + token})

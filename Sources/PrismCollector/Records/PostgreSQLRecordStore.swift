@@ -82,6 +82,19 @@ struct PostgreSQLRecordStore: RecordStore {
     }
   }
 
+  func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] {
+    try await read { (connection, by) throws(PostgreSQLError) in
+      let found = try connection.query(
+        """
+        SELECT namespace, device, id FROM records WHERE namespace IN (SELECT namespace FROM record_sequences) AND tab = $1
+          AND device > '' AND received < to_timestamp($2::bigint / 1000.0) LIMIT \(limit)
+        """, [RecordTableName.command.text, String(time)], by: by)
+      return (0..<found.count).compactMap {
+        CommandPlace(namespace: found.text($0, 0), device: found.text($0, 1), id: found.text($0, 2))
+      }
+    }
+  }
+
   func news(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
   ) async throws(StoreFailure) -> RecordNews {

@@ -15,6 +15,9 @@ protocol RecordStore: Sendable {
   /// A record by the id that its writer or device chose, or the server's; nil: there is no such record.
   func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord?
 
+  /// Commands that did not change since, by namespace. - Parameter time: milliseconds since 1970.
+  func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace]
+
   /// The answer to a device that knows all changes up to `after`; nil: it knows no records of the table.
   func news(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?

@@ -29,6 +29,28 @@ actor SQLiteRecordReader {
     try read { connection throws(SQLiteError) in try SQLiteRecordChanges(connection, place, now: 0).find(id) }
   }
 
+  private enum CommandColumn: String, SQLiteColumn { case namespace, device, id }
+
+  func commands(changedBefore time: Int64, limit: Int) throws(SQLiteError) -> [CommandPlace] {
+    try read { (connection) throws(SQLiteError) in
+      let select = try connection.prepare(
+        """
+        SELECT \(CommandColumn.list) FROM records
+        WHERE namespace IN (SELECT namespace FROM record_sequences) AND tab = :tab AND device > '' AND received_time < :time
+        LIMIT :limit
+        """)
+      select.bind(":tab", RecordTableName.command.text)
+      select.bind(":time", time)
+      select.bind(":limit", limit)
+      var found: [CommandPlace] = []
+      try select.forEachRow(of: CommandColumn.self) { row in
+        let command = CommandPlace(namespace: row.text(.namespace), device: row.text(.device), id: row.text(.id))
+        if let command { found.append(command) }
+      }
+      return found
+    }
+  }
+
   /// In one transaction, so that all is of one state.
   private func read<Result>(_ body: (SQLiteConnection) throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
     let connection = if let connection { connection } else { try Self.opened(path, vfs) }

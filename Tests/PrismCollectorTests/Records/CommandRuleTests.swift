@@ -1,4 +1,6 @@
+import PrismBase
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @testable import PrismCollector
@@ -69,6 +71,36 @@ import Testing
     #expect(try await rig.upload(update).lost == 0)
     let record = try #require(try await rig.records.record(RecordID("c1")!, of: place))
     #expect(CommandAnswer(fields: try JSONValue(parsing: record.fields))?.state == .done)
+    await rig.store.close()
+  }
+
+  @Test("a command that did not change for 60 days is deleted, and its device learns that", arguments: RecordRig.kinds)
+  func retention(kind: StoreRig.Kind) async throws {
+    let rig = try await RecordRig(kind)
+    // PostgreSQL has its own clock.
+    let time = kind == .sqlite ? rig.folder.time : ManualTime(unixMilliseconds: SystemTime().unixMilliseconds)
+    let (place, log) = (RecordPlace(namespace: RecordRig.shop, table: .command, device: "d"), rig.folder.log)
+    let commands = try (1...700).map { try Self.put(#"{"name":"flush","expires":1700000060000}"#, "c\($0)") }
+    _ = try await rig.records.change(commands, of: place, if: .isNew)
+    try await rig.change(RecordRig.put("a", 1))
+    let news = { (after: Int64) async throws -> (operations: [DownOperation], sequence: Int64) in
+      let found = try await rig.records.news(of: .command, in: place.namespace, for: "d", after: after)
+      guard case .operations(let operations, let sequence) = found else { throw RecordRigFault() }
+      return (operations, sequence)
+    }
+    let known = try await news(1).sequence
+    var retention = CommandRetention()
+    time.move(days: 59)
+    #expect(await !retention.delete(from: rig.records, time, log))
+    #expect(try await rig.records.record(RecordID("c1")!, of: place) != nil, "it may still be asked for")
+    time.move(days: 2)
+    // In parts, between which packets are taken.
+    #expect(await retention.delete(from: rig.records, time, log))
+    #expect(await !retention.delete(from: rig.records, time, log))
+    #expect(try await rig.records.commands(changedBefore: .max >> 12, limit: 1).isEmpty)
+    let learned = try await news(known).operations
+    #expect(learned.count == 700 && learned.allSatisfy { $0.kind == .delete })
+    #expect(try await rig.list().count == 1, "records of other tables stay")
     await rig.store.close()
   }
 }

@@ -69,7 +69,8 @@ struct QuestionPlanTests {
   ) throws -> String {
     let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
     let setup = PostgreSQLSetup(target: target, deadline: .seconds(10))
-    let rows = try (byIndex ? setup.byIndex : setup).connect().query("EXPLAIN (COSTS OFF) " + sql, values, by: Deadline(.seconds(10)))
+    let connection = try (byIndex ? setup.byIndex : setup).connect()
+    let rows = try connection.query("EXPLAIN (COSTS OFF) " + sql, values, by: Deadline(.seconds(10)))
     return (0..<rows.count).map { rows.text($0, 0) }.joined(separator: "\n")
   }
 
@@ -93,7 +94,7 @@ struct QuestionPlanTests {
     await store.close()
   }
 
-  @Test("PostgreSQL finds the newest reports of a day of which it knows nothing by ranges of pages, brought up to date")
+  @Test("PostgreSQL finds the newest reports of the day that is written by its index, brought up to date")
   func newest() async throws {
     let rig = try await PostgreSQLRig()
     let store = try rig.store()

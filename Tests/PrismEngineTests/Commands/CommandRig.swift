@@ -31,7 +31,20 @@ final class CommandRig: Sendable {
   let serverAhead: Int64
   var serverNow: Int64 { rig.time.unixMilliseconds + serverAhead }
 
-  init(serverAhead: Duration = .zero) { self.serverAhead = Int64(serverAhead / .milliseconds(1)) }
+  let death = CommandDeath()
+
+  init(serverAhead: Duration = .zero) {
+    self.serverAhead = Int64(serverAhead / .milliseconds(1))
+    let (death, transport) = (death, rig.transport)
+    death.folder.withLock { $0 = rig.folder }
+    tools.passes { death.passes($0) }
+    transport.set { request in
+      if death.isOver { return ScriptedTransport.failure(.connect, mayHaveLeft: false) }
+      if Self.states(in: request).contains(where: { $0.state.isFinal }) { death.passes(.uploaded) }
+      if death.isOver { return ScriptedTransport.failure(.timeout, mayHaveLeft: true) }
+      return await ScriptedTransport.accept(request)
+    }
+  }
 
   static func rules(_ change: (inout DaemonConfiguration.Commands) -> Void = { _ in }) -> DaemonConfiguration.Commands {
     var rules = DaemonConfiguration.Commands()
@@ -56,7 +69,11 @@ final class CommandRig: Sendable {
     _ rules: DaemonConfiguration.Commands = rules(), _ body: (Engine, CommandDesk) async throws -> Void
   ) async throws {
     let downloads = ScriptedDownloads(now: { [self] in serverNow }, { [self] question in answer(question) })
-    let logger = Logger(write: { [self] line in log.withLock { $0.append(line) } })
+    let logger = Logger(write: { [self] line in
+      log.withLock { $0.append(line) }
+      if line.contains(" a command begins ") { death.passes(.begins) }
+      if line.contains(" a command ended ") { death.passes(.ended) }
+    })
     let engine = try await rig.engine(Self.snapshot(rules), downloads: downloads, log: logger)
     let desk = CommandDesk(engine: engine, tools: tools)
     await engine.observeRecords { [weak desk] in desk?.changed($0) }
@@ -66,6 +83,7 @@ final class CommandRig: Sendable {
     await engine.stop()
     // The end of a command that the stop interrupted is not written down, as that of a daemon that died.
     tools.go()
+    death.leave()
     try result.get()
   }
 
@@ -104,6 +122,20 @@ final class CommandRig: Sendable {
     }
   }
 
+  /// The answers of the device in a packet.
+  static func states(in request: PostRequest) -> [(id: String, state: CommandState, result: JSONValue?)] {
+    guard let headers = request.packetHeaders, headers.kind == .records,
+      let reader = try? PacketReader(cipher: .aes128GCM, key: DeliveryRig.key),
+      let lines = try? reader.read(headers, body: request.body, mac: nil).metas.merged()
+    else { return [] }
+    return lines.compactMap { line in
+      guard let operation = try? JSONValue(parsing: line), let id = operation["id"]?.string,
+        let answer = operation["fields"].flatMap({ CommandAnswer(fields: $0) })
+      else { return nil }
+      return (id, answer.state, answer.result)
+    }
+  }
+
   // MARK: The device
 
   static func answer(_ engine: Engine, _ id: String = "c1") async throws -> CommandAnswer? {
@@ -121,6 +153,10 @@ final class CommandRig: Sendable {
 final class ScriptedTools: CommandTools {
   private let state = Mutex<(asked: [String], waits: Bool, waiters: [CheckedContinuation<Void, Never>])>(
     ([], false, []))
+  private let passing = Mutex<@Sendable (CommandDeath.Moment) -> Bool>({ _ in false })
+
+  /// - Parameter passing: says whether the daemon is dead, and asks for nothing any more.
+  func passes(_ passing: @escaping @Sendable (CommandDeath.Moment) -> Bool) { self.passing.withLock { $0 = passing } }
 
   /// Each command that began, in its order.
   var asked: [String] { state.withLock { $0.asked } }
@@ -137,12 +173,16 @@ final class ScriptedTools: CommandTools {
   }
 
   private func end(_ what: String) async -> CommandEnd {
+    let passes = passing.withLock { $0 }
+    if passes(.asks) { return .failed("the daemon is dead") }
+    defer { _ = passes(.ran) }
     await withCheckedContinuation { continuation in
       let waits = state.withLock { state in
         state.asked.append(what)
         if state.waits { state.waiters.append(continuation) }
         return state.waits
       }
+      _ = passes(.runs)
       if !waits { continuation.resume() }
     }
     return .done(.string("did \(what)"))

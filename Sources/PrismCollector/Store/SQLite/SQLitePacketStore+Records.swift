@@ -36,6 +36,12 @@ extension SQLitePacketStore: RecordStore {
     }
   }
 
+  func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] {
+    do throws(SQLiteError) {
+      return try await readers.records.commands(changedBefore: time, limit: limit)
+    } catch { throw failed(reading: error) }
+  }
+
   func news(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
   ) async throws(StoreFailure) -> RecordNews {
