@@ -36,8 +36,7 @@ final class CommandDeath: Sendable {
     state.withLock { state in
       guard state.at == moment, !state.isOver else { return state.isOver }
       state.isOver = true
-      let folder = folder.withLock { $0 }
-      for name in Self.files { Self.copy("\(folder)/\(name)", to: "\(folder)/kept-\(name)") }
+      keep(folder.withLock { $0 })
       return true
     }
   }
@@ -51,13 +50,26 @@ final class CommandDeath: Sendable {
     }
   }
 
-  private static func copy(_ source: String, to target: String) {
-    let (input, output) = (open(source, O_RDONLY), open(target, O_WRONLY | O_CREAT | O_TRUNC, 0o600))
-    defer {
-      close(input)
-      close(output)
-    }
-    var bytes = [UInt8](repeating: 0, count: 65536)
-    while case let count = read(input, &bytes, bytes.count), count > 0 { write(output, bytes, count) }
+  /// The daemon may go on writing: files that are twice the same were so in between.
+  private func keep(_ folder: String) {
+    var (before, now): ([[UInt8]], [[UInt8]]) = ([], [])
+    repeat {
+      (before, now) = (now, Self.files.map { Self.read("\(folder)/\($0)") })
+    } while before != now
+    for (name, bytes) in zip(Self.files, now) { Self.write(bytes, to: "\(folder)/kept-\(name)") }
+  }
+
+  private static func read(_ path: String) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY)
+    defer { close(descriptor) }
+    var (all, bytes): ([UInt8], [UInt8]) = ([], .init(repeating: 0, count: 65536))
+    while case let count = Glibc.read(descriptor, &bytes, bytes.count), count > 0 { all += bytes[..<count] }
+    return all
+  }
+
+  private static func write(_ bytes: [UInt8], to path: String) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    defer { close(descriptor) }
+    precondition(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
   }
 }
