@@ -93,11 +93,9 @@ extension Collector {
     var commands = CommandRetention()
     while !Task.isCancelled {
       refusals.flush()
-      var isMoreDue = (try? await store.maintain()) ?? false  // the store tells of its failures
-      if !isMoreDue, let records = store.recordStore { isMoreDue = await commands.delete(from: records, time, log) }
+      let isMoreDue = await commands.maintain(store, time, log)
       if !isMoreDue { await openers.dictionaries?.maintain() }
-      // Cancelled: the collector stops.
-      do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }
+      do { try await time.sleep(for: isMoreDue ? .milliseconds(5) : .seconds(60)) } catch { return }  // it stops
     }
   }
 

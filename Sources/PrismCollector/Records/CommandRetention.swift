@@ -13,6 +13,13 @@ struct CommandRetention {
 
   private var lookedAt: Duration?
 
+  /// Does a slice of the store's own upkeep, or of this where no more of that is due. - Returns: whether more is due at once.
+  mutating func maintain(_ store: any PacketStore, _ time: any TimeSource, _ log: Logger) async -> Bool {
+    if (try? await store.maintain()) ?? false { return true }  // the store tells of its failures
+    guard let records = store.recordStore else { return false }
+    return await delete(from: records, time, log)
+  }
+
   /// Looks once a day. - Returns: whether more is due at once.
   mutating func delete(from store: any RecordStore, _ time: any TimeSource, _ log: Logger) async -> Bool {
     if let lookedAt, time.uptime - lookedAt < .seconds(86_400) { return false }

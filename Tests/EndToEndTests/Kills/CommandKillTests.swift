@@ -33,7 +33,6 @@ import Testing
         for name in sent { try await Self.send(harness, name) }
         let goal = Int.random(in: 0...Self.perKill, using: &random)
         try await waitUntil("\(goal) commands begin") { units.begun(of: sent) >= goal }
-        usleep(.random(in: 0...40_000, using: &random))
         if random.oneIn(3) {
           try await harness.endCollector(SIGKILL)
           try await harness.startCollector()
@@ -85,7 +84,7 @@ import Testing
   }
 }
 
-/// In the place of prism-run.socket: counts how often each unit is started, which takes up to 30 ms and prints its name.
+/// In the place of prism-run.socket: counts how often each unit is started, which takes up to 40 ms and prints its name.
 private final class Units: Sendable {
   private let folder = TemporaryFolder()
   private let listener: Int32
@@ -100,7 +99,7 @@ private final class Units: Sendable {
     Thread { [listener, weak self] in
       var random = SeededRandom(seed: seed)
       while case let connection = accept(listener, nil, nil), connection >= 0 {
-        self?.serve(connection, microseconds: .random(in: 0...30_000, using: &random))
+        self?.serve(connection, milliseconds: .random(in: 0...40, using: &random))
       }
     }.start()
   }
@@ -110,14 +109,15 @@ private final class Units: Sendable {
     close(listener)
   }
 
-  private func serve(_ connection: Int32, microseconds: UInt32) {
+  private func serve(_ connection: Int32, milliseconds: Int32) {
     defer { close(connection) }
     var bytes = [UInt8](repeating: 0, count: 100)
     let count = recv(connection, &bytes, bytes.count, 0)
     guard count > 1 else { return }
     let name = String(decoding: bytes[..<(count - 1)], as: UTF8.self)
     counts.withLock { $0[name, default: 0] += 1 }
-    usleep(microseconds)
+    var end = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
+    poll(&end, 1, milliseconds)
     let answer = Array("success 0\n\(name)".utf8)
     send(connection, answer, answer.count, Int32(MSG_NOSIGNAL))
   }
