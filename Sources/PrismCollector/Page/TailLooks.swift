@@ -35,7 +35,7 @@ actor TailLooks {
 
   /// Looks of one filter are at least this far apart.
   static let interval: Duration = .milliseconds(250)
-  /// After a look all wait for so many times as long as it took. So all tails together take a tenth of one core's time.
+  /// After a look all wait for nine times as long as it took. So all tails together take a tenth of one core's time.
   static let restFactor = 9
   private static let longestRest: Duration = .seconds(10)
   private static let forgottenAfter: Duration = .seconds(30)

@@ -3,8 +3,8 @@ import PrismProtocol
 
 /// Deletes commands of which no news comes any more (docs/records.md, "Sending commands").
 ///
-/// A command expires within 30 days from its making. So one that did not change for `days` was over for long: its device can't
-/// begin it, and has forgotten its id, or learns the deletion before anything else of the table.
+/// A command expires within 30 days from its making. So one that did not change for `days` was over for long: no device can begin
+/// it any more.
 struct CommandRetention {
   /// Days from the last change of a command: its making, or an answer of its device.
   static let days: Int64 = 60

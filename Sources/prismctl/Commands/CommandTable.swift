@@ -22,7 +22,8 @@ struct CommandTable {
       report.id, report.name ?? "-", answer?.state.rawValue ?? "new",
       answer.map { RFC3339.text(unixMilliseconds: $0.stateTime).prefix(19) + "Z" } ?? "-")
     guard let result = answer?.result else { return [first] }
-    return [first] + "  \(result.string ?? result.text)".printableLines.wrapped(columns, indent: 2)
+    let text = (result.string ?? result.text).printableLines
+    return [first] + text.split(separator: "\n").flatMap { "  \($0)".wrapped(columns) }
   }
 
   private static func line(_ id: String, _ name: String, _ state: String, _ since: String) -> String {

@@ -12,7 +12,7 @@ final class CommandDeath: Sendable {
     /// Its tool is asked for.
     case asks
     case runs
-    /// It is over, and no one knows how but the daemon.
+    /// It is over, and only the daemon knows how.
     case ran
     /// Its end is written down.
     case ended

@@ -35,7 +35,7 @@ public struct PostgreSQLSetup: Sendable {
   /// Of connecting, and of each statement but a commit.
   let deadline: Duration
   /// Reports are read by the indexes of their ids, by one process. The statistics of the day that is written are missing or
-  /// old: with them a page would be a scan of that whole day, by as many processes as PostgreSQL has for a question.
+  /// old. With them a page would be a scan of that whole day, by several processes.
   var isByIndex = false
 
   var byIndex: PostgreSQLSetup {
