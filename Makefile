@@ -133,7 +133,7 @@ soak-clients: clients ## 100,000 reports from eight threads for each client libr
 test-release: mutants test-package ## what a release needs beside make test: every mutant is killed, the package works
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
-	PYTHONPATH=Tests/MachineTests python3 -m unittest test_guide test_install test_packages test_sources test_units
+	PYTHONPATH=Tests/MachineTests python3 -m unittest test_commands test_guide test_install test_packages test_sources test_units
 
 test-page: ## the pages of collector and daemon in Chromium: every view, narrow and wide, light and dark; a rollout to real daemons
 	@scripts/bootstrap page

@@ -127,8 +127,17 @@ else { stop("the key file holds no key") }
 
 private let senders = try (0..<senderCount).map { try Sender($0, key: Secret(key), rows: rows, packets: packets) }
 private let began = wallSeconds()
-DispatchQueue.concurrentPerform(iterations: senders.count) {
-  senders[$0].run(port: UInt16(port), window: window, pause: pause)
+if pause > 0 {
+  // Each has a thread: they sleep, and there may be more of them than cores.
+  let all = DispatchGroup()
+  for sender in senders {
+    DispatchQueue(label: "sender").async(group: all) { sender.run(port: UInt16(port), window: window, pause: pause) }
+  }
+  all.wait()
+} else {
+  DispatchQueue.concurrentPerform(iterations: senders.count) {
+    senders[$0].run(port: UInt16(port), window: window, pause: 0)
+  }
 }
 private let seconds = wallSeconds() - began
 print(#"{"events":\#(senderCount * rows * packets),"seconds":\#(seconds)}"#)

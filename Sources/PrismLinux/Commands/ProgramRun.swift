@@ -17,7 +17,7 @@ enum ProgramRun {
     guard pipe(&ends) == 0 else { return nil }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[0]) }
-    let process = spawn(words, output: ends[1])
+    let process = start(words, output: ends[1])
     close(ends[1])
     guard let process else { return nil }
     let (output, isWhole) = read(ends[0], bytesMax: outputBytesMax, seconds: seconds)
@@ -27,27 +27,11 @@ enum ProgramRun {
     return Ran(exitCode: isWhole && status & 0x7F == 0 ? (status >> 8) & 0xFF : nil, output: output)
   }
 
-  private static func spawn(_ words: [String], output: Int32) -> pid_t? {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer { posix_spawnattr_destroy(&attributes) }
-    var (defaults, mask) = (sigset_t(), sigset_t())
-    sigfillset(&defaults)
-    sigemptyset(&mask)
-    posix_spawnattr_setsigdefault(&attributes, &defaults)
-    posix_spawnattr_setsigmask(&attributes, &mask)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-    var arguments = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var process: pid_t = 0
-    guard posix_spawn(&process, words[0], &actions, &attributes, &arguments, environ) == 0 else { return nil }
-    return process
+  private static func start(_ words: [String], output: Int32) -> pid_t? {
+    let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+    guard null >= 0 else { return nil }
+    defer { close(null) }
+    return try? ChildStart.start(words, input: null, output: output, error: null)
   }
 
   /// - Returns: the output, and whether it ended.

@@ -24,9 +24,9 @@ final class DevelopmentCollector: Sendable {
     guard pipe(&ends) == 0 else { throw Self.failure(errno) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[0]) }
-    let words = ["sh", "-c", Self.keeper, "sh", Self.program, "--config", files.collectorConfiguration]
+    let words = ["/bin/sh", "-c", Self.keeper, "sh", Self.program, "--config", files.collectorConfiguration]
     do throws(StartFailure) {
-      (process, lifeline) = (try Self.spawn(words, input: ends[0], log: files.collectorLog), ends[1])
+      (process, lifeline) = (try Self.start(words, input: ends[0], log: files.collectorLog), ends[1])
     } catch {
       close(ends[1])
       throw error
@@ -39,33 +39,14 @@ final class DevelopmentCollector: Sendable {
     return access(beside, X_OK) == 0 ? beside : "prism-collector"
   }
 
-  private static func spawn(_ words: [String], input: Int32, log: String) throws(StartFailure) -> pid_t {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
-    var attributes = posix_spawnattr_t()
-    posix_spawnattr_init(&attributes)
-    defer {
-      posix_spawn_file_actions_destroy(&actions)
-      posix_spawnattr_destroy(&attributes)
-    }
-    // As a shell starts a program, in a group of its own: a terminal's Ctrl-C is for the daemon, which ends both.
-    var (none, all) = (sigset_t(), sigset_t())
-    sigemptyset(&none)
-    sigfillset(&all)
-    posix_spawnattr_setsigmask(&attributes, &none)
-    posix_spawnattr_setsigdefault(&attributes, &all)
-    posix_spawnattr_setpgroup(&attributes, 0)
-    posix_spawnattr_setflags(
-      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
-    var arguments = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var process: pid_t = 0
-    let code = posix_spawn(&process, "/bin/sh", &actions, &attributes, &arguments, environ)
-    guard code == 0 else { throw failure(code) }
-    return process
+  private static func start(_ words: [String], input: Int32, log path: String) throws(StartFailure) -> pid_t {
+    let log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard log >= 0 else { throw failure(errno) }
+    defer { close(log) }
+    // A terminal's Ctrl-C is for the daemon, which ends both.
+    do throws(ChildStart.Fault) {
+      return try ChildStart.start(words, input: input, output: log, error: log, ownGroup: true)
+    } catch { throw failure(error.code) }
   }
 
   private static func failure(_ code: Int32) -> StartFailure {

@@ -117,6 +117,8 @@ struct QuestionPlanTests {
     #expect(plan.contains("\(table)_brin") && !plan.contains("Seq Scan") && !plan.contains("Gather"), "\(plan)")
     // The reports are chosen before their common ends and their streams are read.
     #expect(plan.ranges(of: "Limit").count == 2 && plan.contains("contexts"), "\(plan)")
+    let bounds = try self.plan(rig, ReportPages.bounds, [], byIndex: true)
+    #expect(!bounds.contains("JIT") && bounds.contains("days_pkey"), "\(bounds)")
     await store.close()
   }
 }

@@ -35,7 +35,8 @@ public struct PostgreSQLSetup: Sendable {
   /// Of connecting, and of each statement but a commit.
   let deadline: Duration
   /// Reports are read by the indexes of their ids, by one process. The statistics of the day that is written are missing or
-  /// old. With them a page would be a scan of that whole day, by several processes.
+  /// old. With them a page would be a scan of that whole day, by several processes. A scan of a small table that has no index
+  /// has a high price then, for which PostgreSQL would compile each question for 100 ms.
   var isByIndex = false
 
   var byIndex: PostgreSQLSetup {
@@ -70,7 +71,7 @@ public struct PostgreSQLSetup: Sendable {
   /// within a transaction holds its streams for as long at most. Settings that answer before the disk are overruled.
   private var session: String {
     let milliseconds = max(100, deadline.components.seconds * 1000 - 500)
-    let plans = isByIndex ? "SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0;" : ""
+    let plans = isByIndex ? "SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off;" : ""
     return """
       SET client_min_messages = warning; SET TimeZone = 'UTC'; SET lock_timeout = \(milliseconds);
       SET statement_timeout = \(milliseconds); SET idle_in_transaction_session_timeout = \(milliseconds * 2); \(plans)

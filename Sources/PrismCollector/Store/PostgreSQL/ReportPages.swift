@@ -7,6 +7,10 @@ struct ReportPages {
   /// Of the first query of a page: without an index on the day that is written, a query reads all ids that it is given.
   private static let firstWindow: Int64 = 1 << 17
 
+  /// The lowest id that an open transaction may still fill, the lowest that there is, and the day that is written.
+  static let bounds =
+    "SELECT prism_horizon(), (SELECT coalesce(min(first_report), 0) FROM days), \(WrittenDay.columns)"
+
   private static func select(_ payload: String, from reports: String) -> String {
     """
     SELECT r.id, s.device, s.namespace, s.kind::text, r.type, r.report_id, r.created_time,
@@ -28,8 +32,7 @@ struct ReportPages {
   /// - Parameter day: of the reader, for all its pages.
   func page(_ filter: ReportFilter, _ day: inout WrittenDay) throws(PostgreSQLError) -> [StoredReport] {
     guard let ids = filter.ids else { return [] }
-    let bounds = try connection.query(
-      "SELECT prism_horizon(), (SELECT coalesce(min(first_report), 0) FROM days), \(WrittenDay.columns)", by: deadline)
+    let bounds = try connection.query(Self.bounds, by: deadline)
     let horizon = bounds.int(0, 0)
     try day.summarize(bounds, from: 2, connection, by: deadline)
     var (first, end) = (max(ids.lowerBound, bounds.int(0, 1)), min(ids.upperBound + 1, horizon))
