@@ -8,9 +8,7 @@ import uuid
 import machine
 
 SETUP = """
-cat >>/etc/prism/prismd.yaml <<'YAML'
-commands: {allow: [run], units: [till, fails, absent]}
-YAML
+sed -i "s|^  #allow: [[]]|  allow: [run]|; s|^  #units: .*|  units: [till, fails, absent]|" /etc/prism/prismd.yaml
 cat >>/etc/prism/namespaces.d/prism.yaml <<'YAML'
 recordIntervalSecond: 1
 YAML
@@ -21,7 +19,7 @@ printf '#!/bin/sh\\ntouch /root/unlisted-ran\\n' >/etc/prism/commands/unlisted
 chmod 755 /etc/prism/commands/*
 systemctl daemon-reload
 systemctl enable --now prism-run.socket
-systemctl restart prismd
+systemctl restart prismd || { journalctl --no-pager --unit prismd --lines 20; false; }
 """
 COLLECTOR = "--config /etc/prism/collector.yaml --namespace prism"
 
