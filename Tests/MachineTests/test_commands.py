@@ -97,7 +97,18 @@ class CommandTests(machine.Case):
         self.assertEqual((answer["state"], answer["result"]), ("failed", "interrupted"))
         self.assertEqual(self.machine.run("cat /root/runs"), "x")
 
-    def test_6_removal(self):
+    def test_6_upgrade(self):
+        """an upgrade of the package leaves the socket as it is: commands go on"""
+        self.machine.run("""
+            cd /root && dpkg-deb --raw-extract prism.deb newer
+            sed -i 's/^Version: .*/&+1/' newer/DEBIAN/control
+            dpkg-deb --root-owner-group -Znone --build newer newer.deb >/dev/null && rm -r newer
+            apt-get install --yes /root/newer.deb""", seconds=300)
+        self.assertEqual(self.machine.property("prism-run.socket", "ActiveState"), "active")
+        self.machine.run("printf '#!/bin/sh\necho newer\n' >/etc/prism/commands/till")
+        self.assertEqual(self.send("till")["result"]["output"], "newer\n")
+
+    def test_7_removal(self):
         """the removal of the package takes the socket away, and nothing of it listens any more"""
         self.machine.run("apt-get remove --yes prism")
         self.machine.run("test ! -e /run/prism/run.sock")
