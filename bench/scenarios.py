@@ -160,9 +160,19 @@ def collector(programs, events, rows, senders, store="SQLite", window=4):
         }
 
 
-def route(programs, events, rows_per_packet, store="SQLite"):
+def growth(programs, events, parts, store="SQLite"):
+    """S8: the collector's rate while its database grows by `parts` times so many events."""
+    (rows, senders, rates) = (100, 8, [])
+    with receiver(programs, store) as prism:
+        prism.load(senders=1, rows=10, packets=20, window=1)  # what starts once has started
+        for _ in range(parts):
+            rates.append(events / prism.load(senders, rows, events // rows // senders, window=4))
+        return {"eventsPerSecond": rates[-1], "ofFirst": rates[-1] / rates[0], "peakMiB": prism.cost.peak_bytes / 2**20}
+
+
+def route(programs, events, namespace_keys="", store="SQLite"):
     """S8: in at the daemon's socket, at rest at the collector, by the daemon's ledger; the CPU time is that of both."""
-    keys = f"maxItem: {rows_per_packet}\nperiodicTimerSecond: 1\nmaxBodyMByte: 16\n"
+    keys = f"periodicTimerSecond: 1\nmaxBodyMByte: 16\n{namespace_keys}"
     with receiver(programs, store) as end:
         with Daemon(programs, url=f"http://127.0.0.1:{end.port}", namespace_keys=keys) as prism:
             began = time.monotonic()

@@ -192,6 +192,30 @@ struct OrderTests {
     #expect(try await reports(of: collector).count == 4)
   }
 
+  @Test("packets that wait for one another are stored in one group with the first of them", .timeLimit(.minutes(10)))
+  func chain() async throws {
+    defer { remove() }
+    var (predecessor, requests) = (PacketID?.none, [HTTPRequest]())
+    for n in 1...17 {
+      let context = CollectorTests.context(.meta)
+      requests.append(try CollectorTests.request(context, metas: [#"{"n":\#(n)}"#], dependsOn: predecessor))
+      predecessor = context.packetID
+    }
+    // Of a known stream: a packet without a predecessor that is known is held.
+    _ = try await post(CollectorTests.context(.meta), n: 0)
+    var answers: [Task<Int, Never>] = []
+    for (count, request) in requests.dropFirst().reversed().enumerated() {
+      answers.append(Task { await collector.answer(request).status })
+      while await collector.queue.heldCount <= count { await Task.yield() }
+    }
+    let before = collector.store.figures
+    answers.append(Task { await collector.answer(requests[0]).status })
+    for answer in answers { #expect(await answer.value == 200) }
+    #expect(collector.store.figures.groups - before.groups == 1)
+    #expect(collector.store.figures.packets - before.packets == 17)
+    #expect(try await reports(of: collector).compactMap { $0["meta"]?["n"]?.int } == Array(0...17))
+  }
+
   @Test("one device's held packets leave room for the others", .timeLimit(.minutes(10)))
   func places() async throws {
     defer { remove() }
@@ -204,7 +228,7 @@ struct OrderTests {
         CollectorTests.context(.meta, device: device), metas: ["{}"], dependsOn: CollectorTests.context(.meta).packetID)
     }
     var greedy: [Task<Int, any Error>] = []
-    for count in 1...PacketQueue.heldOfDeviceMax {
+    for count in 1...HeldPackets.countOfDeviceMax {
       let request = try orphan("greedy")
       greedy.append(Task<Int, any Error> { await collector.answer(request).status })
       while await collector.queue.heldCount < count { await Task.yield() }
@@ -214,7 +238,7 @@ struct OrderTests {
     #expect(missing(refused) != nil)
     let request = try orphan("other")
     let other = Task<Int, any Error> { await collector.answer(request).status }
-    while await collector.queue.heldCount <= PacketQueue.heldOfDeviceMax { await Task.yield() }
+    while await collector.queue.heldCount <= HeldPackets.countOfDeviceMax { await Task.yield() }
     await collector.queue.close()
     for held in greedy + [other] { #expect(try await held.value == 503) }
     #expect(await collector.answer(try orphan("other")).status == 503, "it stays closed")

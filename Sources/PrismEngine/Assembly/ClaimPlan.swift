@@ -46,7 +46,7 @@ enum ClaimPlan {
   /// Whether to claim more behind `ahead` packets. Large ones are read while those before them are built. Small ones
   /// are claimed until a commit costs more than reading and building.
   static func wantsMore(ahead: Int, lastPacketBytes bytes: Int?) -> Bool {
-    if fitting(bytes) == aheadMax || bytes ?? 0 > twofoldBytesMax { return ahead == 0 }
+    if bytes ?? 0 > twofoldBytesMax { return ahead == 0 }
     return ahead <= portion(lastPacketBytes: bytes)
   }
 
