@@ -32,22 +32,18 @@ enum ClaimPlan {
   }
 
   /// Bytes of claimed packets that may lie ready behind the one that is on its way, where several fit.
-  static let aheadBytesMax = 2 * 1_048_576
-  static let aheadMax = 16
+  static let aheadBytesMax = 4 * 1_048_576
+  static let aheadMax = 32
   /// Packets larger than this are not read while another is built.
   static let twofoldBytesMax = 8 * 1_048_576
 
-  /// How many packets to claim in one commit. - Parameter bytes: of the last one; nil: unknown yet.
-  static func portion(lastPacketBytes bytes: Int?) -> Int {
-    let fitting = fitting(bytes)
-    return fitting == aheadMax ? aheadMax : max(1, fitting / 2)
-  }
+  /// How many packets to claim in one commit: half of those that may lie ready. - Parameter bytes: of the last one; nil:
+  /// unknown yet.
+  static func portion(lastPacketBytes bytes: Int?) -> Int { max(1, fitting(bytes) / 2) }
 
-  /// Whether to claim more behind `ahead` packets. Large ones are read while those before them are built. Small ones
-  /// are claimed until a commit costs more than reading and building.
+  /// Whether to claim more behind `ahead` packets, while these are built. The largest are claimed one by one.
   static func wantsMore(ahead: Int, lastPacketBytes bytes: Int?) -> Bool {
-    if bytes ?? 0 > twofoldBytesMax { return ahead == 0 }
-    return ahead <= portion(lastPacketBytes: bytes)
+    ahead <= (bytes ?? 0 > twofoldBytesMax ? 0 : portion(lastPacketBytes: bytes))
   }
 
   private static func fitting(_ bytes: Int?) -> Int {

@@ -172,7 +172,7 @@ final class ChaosCollector: Sendable {
   private func refuse(_ request: HTTPRequest) async {
     let kind: RowKind = request.path.hasSuffix("payload") ? .payload : .meta
     guard let context = try? Delivery(request, kind: kind, now: 0).context else { return }
-    await collector.queue.refuse(context.packetID, of: StreamID(context))
+    await collector.queue.refuse(PacketKey(context))
   }
 
   /// - Returns: a report that can't be taken is in it.
