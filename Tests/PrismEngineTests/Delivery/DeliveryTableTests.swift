@@ -39,10 +39,10 @@ struct DeliveryTableTests {
     Story(
       testDescription: "an answer before the commit is done: the next packet is built beside the next claim",
       steps: Array(onItsWay.prefix(3)) + [
-        (.committed([Table.claimed(1, metaBytes: 1_000_000)]), ["build 1"]),
+        (.committed([Table.claimed(1, metaBytes: 2_000_000)]), ["build 1"]),
         (.built([Table.built(1)]), ["post 1 after 0", "commit claims 1"]),
         (Table.accepts(1), ["accepted", "circuit succeeded"]),
-        (.committed([Table.claimed(2, metaBytes: 1_000_000)]), ["build 2", "commit delivered 1 claims 1"]),
+        (.committed([Table.claimed(2, metaBytes: 2_000_000)]), ["build 2", "commit delivered 1 claims 1"]),
         (.built([Table.built(2)]), ["post 2 after 1"]),
       ], upload: .draining()),
     Story(

@@ -109,7 +109,7 @@ import Testing
     await Self.put(engine, own, "x", [:])
     #expect(await engine.flush(Self.shop))
     // One for the flush, and one for the number in the answer.
-    #expect(await rig.runs { rig.transport.requests.count == 1 && downloads.questions.count == 4 })
+    #expect(await rig.runs { rig.transport.requests.count == 1 && downloads.questions.count >= 4 })
     await Self.put(engine, own, "y", [:])
     #expect(await engine.flush(Self.shop))
     #expect(await rig.runs { rig.transport.requests.count == 2 && downloads.questions.count == 5 })
@@ -181,7 +181,7 @@ import Testing
     let downloads = rig.downloads { _ in wrong[number] }
     let table = RecordTable(Self.price, direction: .down)
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
-    #expect(await rig.runs(step: .seconds(5)) { downloads.questions.count == 4 })
+    #expect(await rig.runs(step: .seconds(5)) { downloads.questions.count >= 4 })
     #expect(await Self.ids(engine, table) == [])
     #expect(await engine.pipelines[Self.shop]?.status.pulls.faults[Self.price] != nil)
     downloads.set(Self.server())
