@@ -6,6 +6,7 @@ public import PrismEngine
 import PrismPacket
 public import PrismProtocol
 import PrismStore
+import Synchronization
 
 /// An engine over a real store, with everything outside of it in the test's hands.
 public final class DeliveryRig: Sendable {
@@ -15,6 +16,12 @@ public final class DeliveryRig: Sendable {
   public let time = ManualTime()
   public let transport: ScriptedTransport
   public let network: FixedNetwork
+  private let store = Mutex(Opened())
+
+  /// The store that was opened last, while its engine lives.
+  private struct Opened {
+    weak var store: ReportStore?
+  }
 
   public init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkStatus.Kind = .unmetered) {
     folder = TemporaryFolder.make()
@@ -53,6 +60,7 @@ public final class DeliveryRig: Sendable {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
     let store = try await ReportStore.openOnceFree(options)
+    self.store.withLock { $0.store = store }
     let engine = Engine(
       store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, output: output,
       downloads: downloads, network: network,
@@ -92,7 +100,9 @@ public final class DeliveryRig: Sendable {
     return try packet.metas.merged().compactMap { try JSONValue(parsing: $0)["n"]?.int }
   }
 
-  /// Moves the time in steps until `condition` holds; false when it does not come within an hour of it.
+  /// Moves the time in steps until `condition` holds; false when it does not come within 7,200 steps.
+  ///
+  /// Each step waits for what the store has to do: a slow disk costs real time, not the manual clock's.
   public func runs(step: Duration = .milliseconds(500), until condition: () async throws -> Bool) async rethrows -> Bool
   {
     for _ in 0..<7200 {
@@ -100,6 +110,7 @@ public final class DeliveryRig: Sendable {
         if try await condition() { return true }
         await Task.yield()
       }
+      _ = await store.withLock { $0.store }?.namespaces()
       time.advance(by: step)
     }
     return false

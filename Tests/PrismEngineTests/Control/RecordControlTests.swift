@@ -27,9 +27,12 @@ struct RecordControlTests {
     let engine: Engine
     let handler: ControlHandler
 
-    init(_ transport: ScriptedTransport = ScriptedTransport(), network: NetworkStatus.Kind = .unmetered) async throws {
+    init(
+      _ transport: ScriptedTransport = ScriptedTransport(), network: NetworkStatus.Kind = .unmetered,
+      recordInterval: Duration = .seconds(300)
+    ) async throws {
       delivery = DeliveryRig(transport, network: network)
-      engine = try await delivery.engine(RecordControlTests.snapshot())
+      engine = try await delivery.engine(RecordControlTests.snapshot { $0.recordInterval = recordInterval })
       handler = ControlHandler(engine: engine, version: "1", configuration: Files()) { ProcessFigures() }
     }
 
@@ -55,7 +58,7 @@ struct RecordControlTests {
       return last
     }
 
-    /// The last answer of a flush, while the time goes on.
+    /// The last answer of a flush, while the time goes on for 6 minutes at most.
     func flushed(_ arguments: JSONValue) async throws -> JSONValue? {
       let ended = Mutex<JSONValue?>(nil)
       let task = Task {
@@ -98,19 +101,17 @@ struct RecordControlTests {
 
   @Test("flush that waits sends changes at once, does not wait for the interval, and sends a circle's second half, too")
   func flushes() async throws {
-    let rig = try await Rig()
+    let rig = try await Rig(recordInterval: .seconds(86_400))
     await rig.put("a", in: Self.partTable)
     let first = try await rig.flushed(["namespace": "shop", "wait": true])
     #expect(first?["held"] == [] && first?["timedOut"] == false, "\(first?.text ?? "")")
     #expect(await rig.ledger(Self.part)[.delivered] == 1)
-    let began = rig.delivery.time.uptime
     await rig.put("x", in: Self.nodeTable)
     await rig.put("y", ["peer": "x"], in: Self.nodeTable)
     await rig.put("x", ["peer": "y"], in: Self.nodeTable)
     _ = try await rig.flushed(["wait": true])
     let ledger = await rig.ledger(Self.node)
     #expect(ledger[.waiting] == 0 && ledger[.claimed] == 0, "\(ledger)")
-    #expect(rig.delivery.time.uptime - began < .seconds(60), "less than the interval")
     await rig.engine.stop()
   }
 
