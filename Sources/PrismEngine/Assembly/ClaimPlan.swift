@@ -39,15 +39,20 @@ enum ClaimPlan {
 
   /// How many packets to claim in one commit: half of those that may lie ready. - Parameter bytes: of the last one; nil:
   /// unknown yet.
-  static func portion(lastPacketBytes bytes: Int?) -> Int { max(1, fitting(bytes) / 2) }
-
-  /// Whether to claim more behind `ahead` packets, while these are built. The largest are claimed one by one.
-  static func wantsMore(ahead: Int, lastPacketBytes bytes: Int?) -> Bool {
-    ahead <= (bytes ?? 0 > twofoldBytesMax ? 0 : portion(lastPacketBytes: bytes))
+  static func portion(lastPacketBytes bytes: Int?, flowRestBytes: Int?) -> Int {
+    max(1, min(fitting(bytes, in: aheadBytesMax) / 2, fitting(bytes, in: flowRestBytes ?? .max)))
   }
 
-  private static func fitting(_ bytes: Int?) -> Int {
+  /// Whether to claim more behind `ahead` packets, while these are built. The largest are claimed one by one. Where traffic
+  /// costs, no packet is claimed that the budget does not carry: its rows stay free for another network.
+  static func wantsMore(ahead: Int, lastPacketBytes bytes: Int?, flowRestBytes: Int?) -> Bool {
+    let isAffordable = flowRestBytes.map { ahead < fitting(bytes, in: $0) } ?? true
+    return isAffordable
+      && ahead <= (bytes ?? 0 > twofoldBytesMax ? 0 : portion(lastPacketBytes: bytes, flowRestBytes: flowRestBytes))
+  }
+
+  private static func fitting(_ bytes: Int?, in rest: Int) -> Int {
     guard let bytes else { return 1 }
-    return min(aheadMax, aheadBytesMax / max(bytes, 1))
+    return min(aheadMax, max(rest, 0) / max(bytes, 1))
   }
 }

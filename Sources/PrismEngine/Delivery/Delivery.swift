@@ -213,14 +213,15 @@ extension Delivery {
     if queue.hasUncommittedSplit { return .commit(dispositions: dispositions, claims: 0) }
     if let next = queue.next, case .stored = next.content, hasRoom(for: next, now) { return .reading(next.id) }
     guard !queue.isExhausted, let deviceID = now.seal?.deviceID, queue.mayClaim(as: deviceID),
-      queue.wantsMore(hasPosted: drain.hasPosted)
+      queue.wantsMore(hasPosted: drain.hasPosted, flowRestBytes: now.flowRestBytes)
     else {
       return nil
     }
     // Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get
     // its tables for it.
     if queue.sender?.deviceID != deviceID, dispositions == 0, !now.hasNotes, !drain.hasLooked { return .look }
-    return .commit(dispositions: dispositions, claims: ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes))
+    let claims = ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes, flowRestBytes: now.flowRestBytes)
+    return .commit(dispositions: dispositions, claims: claims)
   }
 
   private mutating func begin(_ work: StoreWork, _ types: Claim.TypeFilter, _ now: Conditions) -> [Action] {

@@ -96,12 +96,13 @@ struct InFlightQueue: Sendable {
     entries[..<index].reversed().prefix { !$0.isAccepted }.count
   }
 
-  /// Whether more rows are to be claimed now. - Parameter hasPosted: a packet was posted in this drain.
-  func wantsMore(hasPosted: Bool) -> Bool {
+  /// Whether more rows are to be claimed now. - Parameter hasPosted: a packet was posted in this drain. - Parameter
+  /// flowRestBytes: the rest of the budget on metered networks; nil: traffic costs nothing.
+  func wantsMore(hasPosted: Bool, flowRestBytes: Int?) -> Bool {
     if entries.isEmpty || isCarryingOn { return true }
     // A collector that answers before the commit is done must not make the next build wait for the next commit.
     return (sendingCount > 0 || hasPosted && isBuilding)
-      && ClaimPlan.wantsMore(ahead: aheadCount, lastPacketBytes: lastPacketBytes)
+      && ClaimPlan.wantsMore(ahead: aheadCount, lastPacketBytes: lastPacketBytes, flowRestBytes: flowRestBytes)
   }
 
   // MARK: The store
