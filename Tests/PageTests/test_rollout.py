@@ -1,11 +1,12 @@
 """A staged rollout with real daemons: what `prismctl status` of each says agrees with the API at each step."""
 
+import os
 import unittest
 
 import daemon
 import rig
 
-DEVICES = 12
+DEVICES = int(os.environ.get("PRISM_ROLLOUT_DEVICES", "12"))
 MORE = "remote: {url: URL/prism/config, tokenFile: token, intervalSecond: 10, allow: [maxItem]}"
 
 

@@ -41,6 +41,7 @@ struct DownModel<Server: HistoryServer> {
   var rig: DownRig
   private var random: SeededRandom
   private var server: Server
+  private let declared: [RecordTable]
   /// An answer that is still on its way: it may come late, twice, or never.
   private var late: (table: RecordTableName, after: Int64?, settled: Int, lines: [DownLine])?
   /// Up to this number a table has executed all that the server did.
@@ -53,7 +54,8 @@ struct DownModel<Server: HistoryServer> {
   init(seed: UInt64, _ server: ([RecordTable]) throws -> Server) async throws {
     random = SeededRandom(seed: seed)
     rig = try await DownRig(onConflict: random.pick([.newest, .local, .remote]))
-    self.server = try server(rig.tables)
+    declared = rig.tables
+    self.server = try server(declared)
   }
 
   func close() async {
@@ -66,7 +68,7 @@ struct DownModel<Server: HistoryServer> {
   mutating func step() async throws {
     server.advance()
     rig.records.rig.time.advance(by: .seconds(1))
-    switch random.next() % 17 {
+    switch random.next() % 18 {
     case 0...3: try await changeHere()
     case 4...7: try await changeThere()
     case 8...10: try await ask(random.pick(rig.tables))
@@ -77,8 +79,18 @@ struct DownModel<Server: HistoryServer> {
       rig.records.rig.time.stepWallClock(milliseconds: Int64(random.next() % 7_200_000) - 3_600_000)
     case 15 where random.oneIn(3): try await server.forget(allBut: Int64(random.next() % 5))
     case 16 where random.oneIn(3): try await server.restart()
+    case 17 where random.oneIn(2): reload()
     default: try await send()
     }
+  }
+
+  /// Another rule for conflicts, and a table that is not declared for a while.
+  private mutating func reload() {
+    rig.tables = declared
+    let rule: RecordConflict = random.pick([.newest, .local, .remote])
+    for index in rig.tables.indices { rig.tables[index].onConflict = rule }
+    let away = random.pick(["knob", "bundle", ""])
+    rig.tables.removeAll { $0.name.text == away }
   }
 
   private mutating func changeHere() async throws {
@@ -96,7 +108,9 @@ struct DownModel<Server: HistoryServer> {
     if table.references["setting"] != nil, random.oneIn(2) {
       members.append(.init("setting", .string(random.pick(Self.ids))))
     }
-    guard case .stored? = await rig.put(table.name.text, id, .object(members)), knowsAll else { return }
+    let (fields, isPatch) = (JSONValue.object(members), random.oneIn(3))
+    let action: RecordRequest.Action = isPatch ? .patch(RecordID(id)!, fields) : .put(RecordID(id)!, fields)
+    guard case .stored? = await rig.records.ask(table, action)?.answer, knowsAll else { return }
     certain[table.name, default: [:]][id] = number
   }
 
@@ -129,7 +143,7 @@ struct DownModel<Server: HistoryServer> {
   }
 
   private mutating func repeatLate() async throws {
-    guard let late else { return }
+    guard let late, rig.tables.contains(where: { $0.name == late.table }) else { return }
     rig.settled = late.settled
     try await take(late.table, late.after, late.lines)
     rig.settled = nil
@@ -183,6 +197,7 @@ struct DownModel<Server: HistoryServer> {
 
   /// All answers come, until nothing is new on either side.
   mutating func becomeQuiet() async throws {
+    rig.tables = declared
     for _ in 0..<60 {
       while try await !rig.store.inFlight(Rig.shop, .records).isEmpty { try await send(isQuiet: true) }
       for table in rig.tables { try await ask(table, isQuiet: true) }
