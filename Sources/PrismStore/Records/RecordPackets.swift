@@ -154,10 +154,19 @@ struct RecordPackets: StoreOperations {
     if kind == .delete {
       record.serverID = nil
     } else if let given = receipt.ids[state.records[reading: record.table].name]?[record.id] {
+      try removeOther(given, in: record.table)
       record.serverID = given
     }
     if state.records.down[record.table] != nil { record.base = Self.base(of: operation) }
     try access.write(&record)
+  }
+
+  /// The server took an insert for a record that came down under another name here. One that is in flight stays.
+  private func removeOther(_ id: RecordID, in table: Int) throws(SQLiteError) {
+    guard let other = try access.record(serverID: id, in: table), other.standing.sent == nil else { return }
+    if other.standing.isWaiting { state.records[table].ledger.move(1, from: .waiting, to: .removed) }
+    state.records.change(other.id, in: table)
+    try access.remove(other)
   }
 
   /// The server has the fields that were sent.

@@ -222,4 +222,22 @@ import Testing
     #expect(record.refusal == nil && record.state == .clean && record.fields == Array(#"{"n":3}"#.utf8))
     #expect(await rig.ledger("setting")[.dead] == 1)
   }
+
+  @Test("an insert that the server takes for its own record of this id leaves one record here")
+  func takenForOwn() async throws {
+    let rig = try await Self.rig(.local)
+    _ = await rig.put("setting", "a", ["n": 3])
+    let insert = DownOperation(2, "setting", "a", #"{"n":2}"#, time: Self.now)
+    let deletion = DownOperation(3, "setting", "7", nil, time: Self.now)
+    _ = try await rig.apply("setting", [insert, deletion])
+    #expect(await rig.ids("setting") == ["a", "~a"])
+    let packet = try #require(try await rig.records.claim(tables: rig.tables))
+    #expect(packet.operations.map(\.kind) == [.insert])
+    var receipt = RecordReceipt()
+    receipt.ids[RecordTableName("setting")!] = [RecordID("a")!: RecordID("a")!]
+    try await rig.records.deliver(packet.id, receipt)
+    #expect(await rig.ids("setting") == ["a"])
+    #expect(await rig.fields("setting", "a") == #"{"n":3}"#)
+    #expect(await rig.ledger("setting").isBalanced)
+  }
 }
