@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismProtocol
 
@@ -25,7 +26,7 @@ struct RowClocks {
     if let last, members.dropFirst(last.offset).starts(with: last.text) { return last.isPresent ? nil : last.stamp }
     guard let stamp = ClockStamp(members: members) else { return nil }
     let (text, isPresent) = (stamp.members, book.isPresent(stamp))
-    last = members.firstRange(of: text).map { (text, $0.lowerBound, stamp, isPresent) }
+    last = members.offset(of: text).map { (text, $0, stamp, isPresent) }
     return isPresent ? nil : stamp
   }
 }
@@ -45,5 +46,13 @@ extension ClockStamp {
   fileprivate var members: [UInt8] {
     let (id, time) = (ClockMembers.bootIDKey, ClockMembers.bootTimeKey)
     return Array("\"\(id)\":\"\(bootID)\",\"\(time)\":\"\(setting.bootTime)\"".utf8)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where `text` is first. The standard library's search is generic: it took half the time of a claim of 100 rows.
+  fileprivate func offset(of text: [UInt8]) -> Int? {
+    guard let baseAddress, count >= text.count else { return nil }
+    return (0...(count - text.count)).first { memcmp(baseAddress + $0, text, text.count) == 0 }
   }
 }
