@@ -41,12 +41,12 @@ def accepts(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(condition, what, seconds=60):
+def wait_until(condition, what, seconds=60, interval=0.01):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(f"{what}: not within {seconds} s")
-        time.sleep(0.01)
+        time.sleep(interval)
 
 
 class Cost:
