@@ -97,6 +97,7 @@ def _moved(name, events, link=None):
         cost = Cost(peer.process.pid)
         return {
             "eventsPerSecond": events / seconds,
+            "lineEventsPerSecond": events / received["seconds"],
             "cpuSecondsPerMillion": cost.cpu_seconds * 1e6 / events,
             "wireBytesPerEvent": received["bytes"] / events,
             "peakMiB": cost.peak_bytes / 2**20,

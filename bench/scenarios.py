@@ -67,6 +67,7 @@ def over_link(programs, events, round_trip_milliseconds, loss_percent=0, rate_mb
             received = sink.result()
             return {
                 "eventsPerSecond": events / (time.monotonic() - began),
+                "lineEventsPerSecond": events / received["seconds"],
                 "eventsPerPacket": received["requests"] and events / received["requests"],
                 "cpuSecondsPerMillion": prism.cost.cpu_seconds * 1e6 / events,
                 "payloadShare": received["bytes"] / link.stop(),
