@@ -201,6 +201,10 @@ class Daemon:
             capture_output=True).stdout
         return json.loads(out)["namespaces"][namespace]["meta"]["ledger"]
 
+    def wait_delivered(self, events, namespace="bench"):
+        """Each look starts a program, on the processors that are measured: so it looks ten times a second."""
+        wait_until(lambda: self.ledger(namespace)["delivered"] >= events, "the collector", seconds=300, interval=0.1)
+
     def records(self, table, namespace="bench"):
         """How many records a table has, by the daemon's status."""
         out = subprocess.run(

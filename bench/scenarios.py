@@ -178,8 +178,7 @@ def route(programs, events, namespace_keys="", store="SQLite"):
         with Daemon(programs, url=f"http://127.0.0.1:{end.port}", namespace_keys=keys) as prism:
             began = time.monotonic()
             prism.load("stream", "--events", events)
-            # Each look starts a program, on the processors that are measured.
-            wait_until(lambda: prism.ledger("bench")["delivered"] >= events, "the collector", seconds=300, interval=0.1)
+            prism.wait_delivered(events)
             seconds = time.monotonic() - began
             return {
                 "eventsPerSecond": events / seconds,
@@ -198,7 +197,7 @@ def dictionary(programs, events, rows_per_packet):
             nonlocal delivered
             before, delivered = end.metric("prism_collector_received_bytes_total"), delivered + count
             prism.load("stream", "--events", count)
-            wait_until(lambda: prism.ledger("bench")["delivered"] >= delivered, "the collector", seconds=300)
+            prism.wait_delivered(delivered)
             return (end.metric("prism_collector_received_bytes_total") - before) / count
 
         def has_dictionary():

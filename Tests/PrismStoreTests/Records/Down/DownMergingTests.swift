@@ -234,7 +234,7 @@ import Testing
     let packet = try #require(try await rig.records.claim(tables: rig.tables))
     #expect(packet.operations.map(\.kind) == [.insert])
     var receipt = RecordReceipt()
-    receipt.ids[RecordTableName("setting")!] = [RecordID("a")!: RecordID("a")!]
+    receipt.ids[rig["setting"].name] = [RecordID("a")!: RecordID("a")!]
     try await rig.records.deliver(packet.id, receipt)
     #expect(await rig.ids("setting") == ["a"])
     #expect(await rig.fields("setting", "a") == #"{"n":3}"#)
