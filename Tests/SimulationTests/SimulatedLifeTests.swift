@@ -52,14 +52,19 @@ struct SimulatedLifeTests {
         "simulated life \(seed): \(life.reports) reports, \(life.happenings) happenings, \(life.mostInFlight) packets at a time in \(life.seconds) s, \(Int(speed)) times real time"
       )
       try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")
-      #expect(life.mostInFlight > 1, "seed \(seed): hardly a window opened")
     }
   }
 
-  @Test("short lives, always the same: the mutants count on them", arguments: [UInt64](1...6))
-  func shortLife(seed: UInt64) async throws {
-    let life = try await Self.live(seed: seed, hours: 3, trouble: .seconds(3600))
-    try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")
+  @Test("short lives, always the same: every promise holds, and windows open; the mutants count on them")
+  func shortLife() async throws {
+    var mostInFlight = 0
+    for seed: UInt64 in 1...6 {
+      let life = try await Self.live(seed: seed, hours: 3, trouble: .seconds(3600))
+      try #require(life.broken == nil, "seed \(seed): \(life.broken ?? "")\n\(life.tail)")
+      mostInFlight = max(mostInFlight, life.mostInFlight)
+    }
+    // Of one life it can't be said: now and then a collector takes one packet at a time for all of it.
+    #expect(mostInFlight > 1)
   }
 
   @Test("the same seed is the same life, event by event")
