@@ -27,6 +27,8 @@ struct UploadRules {
 
   private struct InFlight {
     var isMetered: Bool
+    /// No other packet of its line was on its way.
+    var isFirst: Bool
     /// Counted when it began, in the window of that time.
     var estimatedBytes: Int
   }
@@ -66,13 +68,20 @@ struct UploadRules {
     if isMetered {
       try beginsMetered(packet, settings, now)
       let used = windows[name]!.usedBytes + estimatedBytes
-      guard others.isEmpty || used <= settings[name].maxFlowBytes else {
+      guard others.isEmpty || used - firstBytes(of: name, beside: line) <= settings[name].maxFlowBytes else {
         throw Broken(description: "what is on its way of \(name) may use \(used) bytes of its flow")
       }
       windows[name]!.usedBytes += estimatedBytes
     }
     inFlight[line, default: [:]][packet.id.description] = InFlight(
-      isMetered: isMetered, estimatedBytes: estimatedBytes)
+      isMetered: isMetered, isFirst: others.isEmpty, estimatedBytes: estimatedBytes)
+  }
+
+  /// The bytes of the first packets of a namespace's other lines. The first of a line leaves without a look at the budget, and
+  /// may have been sent after a packet of this line that it overtook on its way here.
+  private func firstBytes(of name: NamespaceName, beside line: Line) -> Int {
+    inFlight.filter { $0.key.namespace == name && $0.key != line }.flatMap(\.value.values)
+      .reduce(0) { $0 + ($1.isFirst && $1.isMetered ? $1.estimatedBytes : 0) }
   }
 
   private mutating func beginsMetered(
