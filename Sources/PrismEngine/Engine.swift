@@ -9,7 +9,7 @@ public actor Engine {
   /// How long a POST that is on its way may take when the daemon stops (docs/delivery.md).
   public static let stopMax: Duration = .seconds(5)
   private static let maintenanceInterval: Duration = .seconds(10)
-  /// Sooner after the start, so that it rests soon.
+  /// Sooner after the start, so that the daemon rests soon.
   private static let (startInterval, startPasses): (Duration, Int) = (.seconds(3), 3)
 
   /// The configuration in force.
@@ -50,7 +50,7 @@ public actor Engine {
   /// - Parameter downloads: fetches tables of records; nil: no table comes down.
   /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, also where its
   ///   `window` is larger; 1 to 64. So one that is slow does not take all transfers.
-  /// - Parameter rest: called whenever the store has come to rest, after the start more than once.
+  /// - Parameter rest: called after each look at the store that found it idle.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, output: (any Output)? = nil,
     downloads: (any DownloadSource)? = nil, network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64,
@@ -199,7 +199,7 @@ public actor Engine {
 
   private func maintain() async {
     // No number of uses yet: what was not looked at before has not come to rest.
-    var (uses, isIdle, isResting) = (-1, true, false)
+    var (uses, isIdle) = (-1, true)
     for pass in 0... {
       if Task.isCancelled { return }
       do {
@@ -210,9 +210,8 @@ public actor Engine {
         } while try await parts.store.maintain(isIdle: isIdle) && !Task.isCancelled
         let health = parts.store.health
         if health.salvagedRows != before.salvagedRows || health.awaited != before.awaited { await reportsCameBack() }
-        // In the passes after the start each time: who asks whether it has started uses what was given back.
-        if isIdle && (!isResting || pass <= Self.startPasses) { rest() }
-        isResting = isIdle
+        // After each idle pass: the pass itself used what was given back before.
+        if isIdle { rest() }
         parts.log.faultEnded("maintenance", "the store is maintained again")
       } catch {
         parts.log.fault("maintenance", "the store could not be maintained", ["cause": error.description])

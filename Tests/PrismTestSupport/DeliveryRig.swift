@@ -55,7 +55,7 @@ public final class DeliveryRig: Sendable {
   public func engine(
     _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil,
     to output: (any Output)? = nil, downloads: (any DownloadSource)? = nil, random: Randomness = .system,
-    log: Logger = Logger(write: { _ in })
+    log: Logger = Logger(write: { _ in }), rest: @escaping @Sendable () -> Void = {}
   ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, Logger(write: { _ in }), 0)
@@ -64,7 +64,7 @@ public final class DeliveryRig: Sendable {
     let engine = Engine(
       store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, output: output,
       downloads: downloads, network: network,
-      deviceID: "device", time: time, random: random, log: log)
+      deviceID: "device", time: time, random: random, log: log, rest: rest)
     try await engine.start()
     return engine
   }
