@@ -135,11 +135,18 @@ final class Life: @unchecked Sendable {
 
   // MARK: The time
 
+  /// Of one moment: a busy one takes some thousands.
+  private static let jobsMax = 300_000
+
   /// To the next moment that anything waits for, `limit` at the latest.
   func step(until limit: Duration) throws {
     let next = min(time.nextDeadline ?? limit, limit)
     if next > time.uptime { time.advance(by: next - time.uptime) }
-    stage.settle()
+    let jobsBefore = stage.jobsRun
+    stage.settle(jobsMax: Self.jobsMax)
+    guard stage.jobsRun - jobsBefore < Self.jobsMax else {
+      throw Broken(description: "over \(Self.jobsMax) jobs in one moment: the daemon works without an end")
+    }
     try check()
   }
 

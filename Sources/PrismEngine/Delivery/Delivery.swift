@@ -177,6 +177,8 @@ extension Delivery {
     guard hasRoom(for: next, now) else { return nil }
     guard !(now.isMetered && packet.hasWifiOnlyRows) else {
       queue.release()
+      // It may have left, and waits for another network. Rows that were claimed behind it would only be released again.
+      if queue.next?.id == next.id { queue.isExhausted = true }
       return nil
     }
     let bodyBytes = packet.contents.bodyBytes

@@ -71,6 +71,21 @@ struct DeliveryWindowTests {
     #expect(table.after(.built([Table.built(3)])).first == "post 3 after 2")
   }
 
+  @Test("behind a packet that waits for an unmetered network no rows are claimed: they could only be given back again")
+  func waitsForUnmetered() {
+    var table = twoOnTheirWay()
+    _ = table.after(Table.answers(2, Table.unavailable))
+    _ = table.after(.committed([]))
+    later(&table, seconds: 2)
+    table.conditions.isMetered = true
+    #expect(table.after(.upload(.wanted)) == ["read 2"])
+    #expect(table.after(.read(Table.id(2), Table.claimed(2))) == ["build 2", "commit claims 16"])
+    #expect(table.after(.built([Table.built(2, hasWifiOnlyRows: true)])) == [])
+    #expect(table.after(.committed([Table.claimed(4)])) == [], "4 is released with the next commit")
+    table.conditions.isMetered = false
+    #expect(table.after(.upload(.wanted)) == ["post 2 after 1"])
+  }
+
   @Test("what is answered during the pause is settled during the pause")
   func answeredDuringPause() {
     var table = twoOnTheirWay()
