@@ -93,7 +93,7 @@ struct UploadRules {
       throw Broken(description: "report \(report.number) of \(report.type) leaves on a metered network")
     }
     roll(name, now)
-    guard windows[name]!.usedBytes < settings[name].maxFlowBytes else {
+    guard windows[name]!.usedBytes - firstBytes(of: name, beside: packet.line) < settings[name].maxFlowBytes else {
       throw Broken(description: "\(name) has used \(windows[name]!.usedBytes) bytes of its flow, and sends more")
     }
   }
