@@ -1,10 +1,13 @@
 #pragma once
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 // Swift can't call C's variadic functions: each wrapper below gives curl_easy_setopt, curl_easy_getinfo or
 // curl_multi_setopt one fixed type of argument.
@@ -71,6 +74,27 @@ static inline long prism_curl_connects(CURL *easy) {
   return curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &count) == CURLE_OK ? count : 1;
 }
 
+/// A connection's round trip by the kernel's TCP.
+typedef struct {
+  /// Smoothed, and the least of the last 5 minutes (net.ipv4.tcp_min_rtt_wlen).
+  uint32_t microseconds, least_microseconds;
+} prism_round_trip;
+
+/// The round trip of the connection that carried the transfer, before the handle leaves its multi handle.
+/// 0, or -1 if the connection is closed, is not TCP, or has no sample yet.
+static inline int prism_curl_round_trip(CURL *easy, prism_round_trip *trip) {
+  // The beginning of struct tcp_info of linux/tcp.h, which does not go together with glibc's netinet/tcp.h.
+  struct { uint8_t states[8]; uint32_t before[15], rtt, between[8]; uint64_t rates[4]; uint32_t segments[3], min_rtt; } info;
+  _Static_assert(offsetof(__typeof__(info), rtt) == 68 && offsetof(__typeof__(info), min_rtt) == 148, "struct tcp_info");
+  curl_socket_t descriptor = CURL_SOCKET_BAD;
+  socklen_t size = sizeof info;
+  if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &descriptor) != CURLE_OK || descriptor == CURL_SOCKET_BAD) return -1;
+  if (getsockopt(descriptor, IPPROTO_TCP, 11 /* TCP_INFO */, &info, &size) != 0 || size < sizeof info) return -1;
+  trip->microseconds = info.rtt;
+  trip->least_microseconds = info.min_rtt;
+  return info.rtt == 0 || info.min_rtt == 0 || info.min_rtt == UINT32_MAX ? -1 : 0;
+}
+
 /// For multi options that take a `long`.
 static inline CURLMcode prism_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
   return curl_multi_setopt(multi, option, value);
@@ -79,6 +103,11 @@ static inline CURLMcode prism_curl_multi_set_long(CURLM *multi, CURLMoption opti
 /// For CURLOPT_POSTFIELDS, which curl does not copy: the bytes must outlive the transfer.
 static inline CURLcode prism_curl_set_body(CURL *easy, const void *bytes) {
   return curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes);
+}
+
+/// For CURLOPT_COPYPOSTFIELDS, which curl copies. CURLOPT_POSTFIELDSIZE_LARGE must be set before.
+static inline CURLcode prism_curl_copy_body(CURL *easy, const void *bytes) {
+  return curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, bytes);
 }
 
 /// For CURLOPT_WRITEDATA with curl's own CURLOPT_WRITEFUNCTION: the answer's body is written to a file.

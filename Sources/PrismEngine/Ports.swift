@@ -85,6 +85,8 @@ public struct PostAnswer: Sendable, Equatable {
   public var bytesSent: Int, bytesReceived: Int
   /// The time from the request to the whole answer.
   public var duration: Duration
+  /// The round trip of the connection when the answer came; nil if unknown.
+  public var line: LineReading?
 
   public init(outcome: Outcome, mayHaveLeft: Bool, bytesSent: Int, bytesReceived: Int, duration: Duration) {
     (self.outcome, self.mayHaveLeft, self.duration) = (outcome, mayHaveLeft, duration)

@@ -13,9 +13,12 @@ struct LongLineTests {
 
   private static let debug = "log: {level: debug}\n"
 
-  private func send(_ numbers: Range<Int>, _ harness: Harness) async throws {
+  /// - Parameter noiseBytes: of each report, which don't compress.
+  private func send(_ numbers: Range<Int>, noiseBytes: Int = 0, _ harness: Harness) async throws {
     for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: 500) {
-      let reports = (start..<min(start + 500, numbers.upperBound)).map { Sample.report($0, in: "shop") }
+      let reports = (start..<min(start + 500, numbers.upperBound)).map {
+        Sample.report($0, in: "shop", noiseBytes: noiseBytes)
+      }
       for answer in try await harness.client().report(contentsOf: reports) {
         guard case .stored = answer else { throw Failed("\(answer)") }
       }
@@ -48,6 +51,22 @@ struct LongLineTests {
         let most = mostAtATime(harness)
         #expect(4...16 ~= most, "\(most) packets at a time")
         Harness.expectIdentity(try await harness.status())
+      }
+    }
+  }
+
+  @Test("the queue of a slow line is not filled: it drops nothing, and two packets at a time keep it busy")
+  func slow() async throws {
+    let shop = Self.shop(window: 64).replacing("maxItem: 100", with: "maxItem: 1000")
+    try await NetworkPair.with(over: LongLine(delayMilliseconds: 50, megabitsPerSecond: 2)) { pair in
+      try await withHarness(across: pair, namespaces: ["shop": shop], extra: Self.debug) { harness in
+        try await send(0..<30_000, noiseBytes: 50, harness)
+        try await harness.waitUntilSent(["shop"])
+        #expect(try await harness.arrived("shop", "meta").map(\.number) == Array(0..<30_000))
+        let most = mostAtATime(harness)
+        #expect(2...8 ~= most, "\(most) packets at a time")
+        let (came, dropped) = try await pair.endLine()
+        #expect(came > 500 && dropped == 0, "the line dropped \(dropped) of \(came) packets")
       }
     }
   }

@@ -13,7 +13,7 @@ struct RestartTests {
     let used = try await sendOne(rig)
     #expect(used > 500)
     let next = try await rig.engine()
-    #expect(await next.pipelines[DeliveryTests.shop]?.status.flowUsedBytes == used)
+    #expect(await next.pipelines[DeliveryTests.shop]?.status.flow.usedBytes == used)
     await next.stop()
   }
 
@@ -22,6 +22,6 @@ struct RestartTests {
     await rig.report(1...1, to: engine)
     #expect(try await rig.runs { try await DeliveryTests.ledger(engine)[.delivered] == 1 })
     await engine.stop()
-    return await engine.pipelines[DeliveryTests.shop]?.status.flowUsedBytes ?? 0
+    return await engine.pipelines[DeliveryTests.shop]?.status.flow.usedBytes ?? 0
   }
 }

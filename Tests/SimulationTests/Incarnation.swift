@@ -142,9 +142,11 @@ final class SimulatedTransport: Transport {
     case .honest: break
     }
     guard let said else { return Self.failure(.badResponse, mayHaveLeft: true, sent: sent) }
-    return PostAnswer(
+    var answer = PostAnswer(
       outcome: .response(status: said.status, headers: said.headers, body: Array(said.body.utf8)), mayHaveLeft: true,
       bytesSent: sent, bytesReceived: 200, duration: time.uptime - start)
+    answer.line = LineReading(roundTrip: deed.before + deed.after, least: min(deed.before, deed.after) * 2)
+    return answer
   }
 
   private static func failure(_ failure: PostAnswer.Failure, mayHaveLeft: Bool, sent: Int) -> PostAnswer {

@@ -42,6 +42,7 @@ struct Delivery: Sendable {
   private mutating func apply(_ event: Event, _ now: Conditions) -> [Action] {
     switch event {
     case .upload(let event):
+      if case .trigger(.network, _) = event { window.networkChanged(sending: queue.sendingCount) }
       if upload.handle(event, now: now.instant.uptime) == .drain { begin() }
     case .restored(let record):
       retry = record
@@ -176,9 +177,7 @@ extension Delivery {
     }
     guard hasRoom(for: next, now) else { return nil }
     guard !(now.isMetered && packet.hasWifiOnlyRows) else {
-      queue.release()
-      // It may have left, and waits for another network. Rows that were claimed behind it would only be released again.
-      if queue.next?.id == next.id { queue.isExhausted = true }
+      queue.hold(next.id)
       return nil
     }
     let bodyBytes = packet.contents.bodyBytes
@@ -280,7 +279,9 @@ extension Delivery {
     switch DeliveryDecision(outcome.verdict, attempt, newID: now.newID) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
-      if case .delivered = disposition { window.open(most: most(now)) }
+      if case .delivered = disposition {
+        window.open(most: most(now), outcome.line, bodyBytes: entry.bodyBytes, now: now.instant.uptime)
+      }
       return succeeded(id, disposition, outcome, milliseconds)
     case .split(let disposition, let first, let second):
       queue.split(id, disposition, first: first, second: second)

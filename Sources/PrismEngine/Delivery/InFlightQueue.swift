@@ -248,5 +248,12 @@ struct InFlightQueue: Sendable {
     isExhausted = false
   }
 
+  /// The next packet waits for another network. Its rows are given back unless it may have left: then rows that are claimed
+  /// behind it would only be given back again.
+  mutating func hold(_ next: PacketID) {
+    release()
+    isExhausted = self.next?.id == next
+  }
+
   func index(_ id: PacketID) -> Int? { entries.firstIndex { $0.id == id } }
 }

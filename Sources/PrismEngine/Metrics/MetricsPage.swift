@@ -29,6 +29,7 @@ extension Engine {
     page.add(parts.network.current)
     page.addStates(deliveries)
     page.addPackets(deliveries)
+    page.addWindows(deliveries)
     page.add(deliveries.map { ($0.namespace.text, $0.status.pulls.counters) })
     page.add(commands, of: hub.current.namespaces.values.filter(\.hasCommands).map(\.name))
     page.add(process)
@@ -205,9 +206,9 @@ extension MetricsText {
     begin("prism_last_success_timestamp_seconds", .gauge, "When a packet was last delivered; 0: not since the start.")
     each { $0.sample(Double($1.lastSuccess ?? 0) / 1000, $2) }
     begin("prism_flow_used_bytes", .gauge, "Sent and received over metered networks in the current window.")
-    each { $0.sample($1.flowUsedBytes, $2) }
+    each { $0.sample($1.flow.usedBytes, $2) }
     begin("prism_flow_allowed_bytes", .gauge, "What a window allows over metered networks.")
-    each { $0.sample($1.flowAllowedBytes, $2) }
+    each { $0.sample($1.flow.allowedBytes, $2) }
   }
 
   fileprivate mutating func addPackets(_ deliveries: Deliveries) {
@@ -237,6 +238,22 @@ extension MetricsText {
     each { $0.sample($1.bytesReceived, ["namespace": $2, "kind": $3]) }
     begin("prism_post_duration_seconds", .histogram, "Duration of a POST, with any result.")
     each { $0.add($1.postDuration, ["namespace": $2, "kind": $3]) }
+  }
+
+  fileprivate mutating func addWindows(_ deliveries: Deliveries) {
+    func each(_ body: (inout MetricsText, SendWindow, Labels) -> Void) {
+      for delivery in deliveries {
+        for kind in RowKind.all {
+          body(&self, delivery.status.windows[kind], ["namespace": delivery.namespace.text, "kind": kind.name])
+        }
+      }
+    }
+    begin("prism_send_window_packets", .gauge, "Packets that may be on their way at a time.")
+    each { $0.sample($1.packets, $2) }
+    begin("prism_round_trip_seconds", .gauge, "Round trip of the collector's connections, by TCP; 0 if unknown.")
+    each { $0.sample(($1.line.roundTrip ?? .zero) / .seconds(1), $2) }
+    begin("prism_least_round_trip_seconds", .gauge, "The round trip without a queue on the line; 0 if unknown.")
+    each { $0.sample(($1.line.least ?? .zero) / .seconds(1), $2) }
   }
 
   // MARK: The process

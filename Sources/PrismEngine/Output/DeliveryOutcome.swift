@@ -41,6 +41,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
   public var bytesSent: Int, bytesReceived: Int
   /// From the attempt's begin to its end.
   public var duration: Duration
+  /// The round trip of the connection; nil if unknown.
+  public var line: LineReading?
   /// The receiver's announcements; nil: no receiver answered, or nothing is known of it.
   public var receiver: ReceiverFeatures?
   /// The version of the remote configuration that the receiver has; nil if it names no version.

@@ -54,7 +54,11 @@ struct PacketLog: Sendable {
     let (verdict, status) = Self.text(outcome.verdict)
     write(
       "packet answered", packet.packetID, packet.namespace, packet.kind,
-      ["verdict": verdict, "status": status.map { String($0) } ?? "", "mayHaveLeft": String(outcome.mayHaveLeft)])
+      [
+        "verdict": verdict, "status": status.map { String($0) } ?? "", "mayHaveLeft": String(outcome.mayHaveLeft),
+        "roundTripMicroseconds": outcome.line.map { String(Int($0.roundTrip / .microseconds(1))) } ?? "",
+        "leastMicroseconds": outcome.line.map { String(Int($0.least / .microseconds(1))) } ?? "",
+      ])
   }
 
   /// Writes a line for each packet whose rows a commit deleted, released, divided or made dead letters.

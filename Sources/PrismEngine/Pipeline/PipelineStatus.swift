@@ -14,9 +14,8 @@ struct PipelineStatus: Sendable {
   var provenURL: String?
   /// nil if no upload is requested.
   var nextTryIn: Duration?
-  var flowUsedBytes: Int
-  var flowAllowedBytes: Int
-  var flowWindowEndsIn: Duration
+  var flow: FlowUse
+  var windows: PerKind<SendWindow>
   var counters: PerKind<EngineCounters>
   var pulls = PullStatus()
 
@@ -41,9 +40,11 @@ extension PipelineStatus {
       circuitIsOpen: pipeline.circuit.isOpen,
       lastSuccess: RowKind.delivered.compactMap { deliveries[$0].lastSuccess }.max(),
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: pipeline.proof.url,
-      nextTryIn: pipeline.due.map { max(.zero, $0 - now.uptime) }, flowUsedBytes: window.usedBytes,
-      flowAllowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
-      flowWindowEndsIn: window.remaining(now), counters: PerKind(each: { deliveries[$0].counters }),
+      nextTryIn: pipeline.due.map { max(.zero, $0 - now.uptime) },
+      flow: FlowUse(
+        usedBytes: window.usedBytes, allowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
+        windowEndsIn: window.remaining(now)),
+      windows: PerKind(each: { deliveries[$0].window }), counters: PerKind(each: { deliveries[$0].counters }),
       pulls: PullStatus(counters: pipeline.records.counters, faults: pipeline.records.faults))
   }
 }

@@ -4,6 +4,8 @@ import PrismProtocol
 
 /// Sets the options of an easy handle, group by group.
 struct CurlOptions {
+  private static let joinedBodyBytesMax = 64 * 1024
+
   let handle: UnsafeMutableRawPointer
 
   func check(_ code: CURLcode, _ what: String) throws(TransferError) {
@@ -104,6 +106,14 @@ struct CurlOptions {
       try setBlob(CURLOPT_SSLKEY_BLOB, "key file", file)
       try set(CURLOPT_KEYPASSWD, "", "key's passphrase")  // an encrypted key must fail, not ask on a terminal
     }
+  }
+
+  /// Has curl write a body under 64 KiB with the head, in one call. On a new connection a head in a segment of its own can
+  /// cost another round trip. A kept connection is read between the two: an answer that lies there is another request's.
+  /// - Parameter body: that of the request. If there is no memory, it goes by itself.
+  func joinToHead(_ body: [UInt8]) {
+    guard body.count < Self.joinedBodyBytesMax else { return }
+    _ = body.withUnsafeBytes { prism_curl_copy_body(handle, $0.baseAddress) }
   }
 
   /// Closes the connection when the transfer ends. May be called while it runs.

@@ -75,6 +75,7 @@ final class CurlTransfer {
   /// A connection is there, and the request is about to be written.
   private func begin() {
     (isOnKeptConnection, bodyBytesSent, mayHaveLeft) = (prism_curl_connects(handle) == 0, 0, true)
+    if !isOnKeptConnection, let body = job.request.body { CurlOptions(handle: handle).joinToHead(body) }
   }
 
   private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -137,6 +138,12 @@ final class CurlTransfer {
     var answer = PostAnswer(
       outcome: outcome(code), mayHaveLeft: mayHaveLeft, bytesSent: bytesSent, bytesReceived: bytesReceived,
       duration: .microseconds(prism_curl_total_microseconds(handle)))
+    var roundTrip = prism_round_trip()
+    if code == CURLE_OK, prism_curl_round_trip(handle, &roundTrip) == 0 {
+      answer.line = LineReading(
+        roundTrip: .microseconds(Int64(roundTrip.microseconds)),
+        least: .microseconds(Int64(roundTrip.least_microseconds)))
+    }
     if isOnKeptConnection { answer.origin = isEarly ? .beforeRequestEnd : .keptConnection }
     return answer
   }

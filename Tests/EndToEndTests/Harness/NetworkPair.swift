@@ -21,6 +21,8 @@ final class NetworkPair: Sendable {
   private let name: String
   let family: Family
   private let line = Mutex<Child?>(nil)
+  /// Of the line's program.
+  private let folder = TemporaryFolder.make()
 
   var daemonSide: [String] { ["ip", "netns", "exec", "\(name)-a"] }
   var collectorSide: [String] { ["ip", "netns", "exec", "\(name)-b"] }
@@ -58,8 +60,6 @@ final class NetworkPair: Sendable {
     try await ip("netns add \(a)")
     try await ip("netns add \(b)")
     if let line {
-      let folder = TemporaryFolder.make()
-      defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
       let child = try await line.join((a, link), (b, "far"), in: folder)
       self.line.withLock { $0 = child }
     } else {
@@ -88,8 +88,22 @@ final class NetworkPair: Sendable {
     try await up(name)
   }
 
+  /// Ends the line. - Returns: the packets of the near side that came to it, and those for which its queue had no place.
+  func endLine() async throws -> (came: Int, dropped: Int) {
+    guard let child = line.withLock({ $0 }) else { throw Failed("a cable counts nothing") }
+    try await child.end(SIGTERM)
+    struct Counts: Decodable {
+      struct Side: Decodable { let pkts: Int, full: Int }
+      let ab: Side
+    }
+    let words = Data((child.lastWords.split(separator: "\n").last ?? "").utf8)
+    let counts = try JSONDecoder().decode(Counts.self, from: words).ab
+    return (counts.pkts, counts.full)
+  }
+
   private func remove() async {
-    if let child = line.withLock({ $0 }) { _ = try? await child.end(SIGKILL) }  // its devices go with it
+    if let child = line.withLock({ $0 }), child.isRunning { _ = try? await child.end(SIGKILL) }  // its devices go with it
+    try? FileManager.default.removeItem(atPath: folder)  // a left folder harms no test
     for side in ["a", "b"] { try? await ip("netns del \(name)-\(side)") }  // one of them may never have been made
   }
 

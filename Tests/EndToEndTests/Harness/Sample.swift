@@ -15,10 +15,17 @@ enum Sample {
     }
   }
 
-  static func report(_ number: Int, in namespace: String, hasPayload: Bool = false, hasID: Bool = false) -> Report {
-    Report(
+  /// - Parameter noiseBytes: 0 to 299, that no packet compresses.
+  static func report(
+    _ number: Int, in namespace: String, hasPayload: Bool = false, hasID: Bool = false, noiseBytes: Int = 0
+  ) -> Report {
+    let noise = Hex.encode(Array(payload(number * 300 + 299).prefix(noiseBytes)))
+    return Report(
       ReportType("sample")!, in: NamespaceName(namespace)!,
-      meta: ["n": .int(number), "text": .string(text(number))], payload: hasPayload ? payload(number) : nil,
+      meta: noiseBytes > 0
+        ? ["n": .int(number), "text": .string(text(number)), "noise": .string(noise)]
+        : ["n": .int(number), "text": .string(text(number))],
+      payload: hasPayload ? payload(number) : nil,
       id: hasID ? ReportID("n-\(number)") : nil)
   }
 

@@ -76,6 +76,8 @@ struct DeliveryWalkTests {
         var outcome = DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true)
         outcome.receiver = ReceiverFeatures()
         outcome.receiver?.window = window ?? 1
+        let times = [Duration.milliseconds(1), .milliseconds(90), .milliseconds(400)]
+        outcome.line = random.oneIn(3) ? nil : LineReading(roundTrip: random.pick(times), least: random.pick(times))
         return outcome
       }
     }

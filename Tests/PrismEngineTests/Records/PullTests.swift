@@ -223,7 +223,7 @@ import Testing
     ]
     let engine = try await rig.engine(Self.snapshot(tables) { $0.maxFlowBytes = 1_048_576 }, downloads: downloads)
     #expect(await rig.runs { downloads.questions.count == 1 })
-    #expect(await rig.runs { await (engine.pipelines[Self.shop]?.status.flowUsedBytes ?? 0) > 600 })
+    #expect(await rig.runs { await (engine.pipelines[Self.shop]?.status.flow.usedBytes ?? 0) > 600 })
     #expect(downloads.bytesMax == [1_048_576])
     #expect(downloads.questions.map(\.table) == [Self.price])
     rig.network.set(.unmetered)

@@ -248,6 +248,21 @@ struct CurlTransportTests {
     #expect(server.connections == 2)
   }
 
+  @Test("on a new connection, head and body are written together; the kernel's round trip comes with the answer")
+  func written() async throws {
+    let server = ScriptedServer { [noContent] client in
+      var bytes = [UInt8](repeating: 0, count: 65_536)
+      let count = recv(client.descriptor, &bytes, bytes.count, 0)
+      client.record(String(decoding: bytes[..<max(count, 0)], as: UTF8.self))
+      client.send(noContent)
+      client.waitForClose()
+    }
+    let answer = await CurlTransport().post(request(server.url))
+    #expect(server.requests.first?.hasSuffix("\r\n\r\npacket") == true)
+    let line = try #require(answer.line)
+    #expect(line.roundTrip > .zero && line.least > .zero && line.roundTrip < .seconds(10))
+  }
+
   private let noContent = "HTTP/1.1 204 No Content\r\n\r\n"
   private let stray = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 

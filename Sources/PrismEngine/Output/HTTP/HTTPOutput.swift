@@ -50,7 +50,7 @@ extension DeliveryOutcome {
       bytesSent: answer.bytesSent, bytesReceived: answer.bytesReceived, duration: answer.duration)
     guard case .accepted = verdict, case .response(_, let headers, let body) = answer.outcome else { return }
     if check.headers.kind == .records { records = (try? JSONValue(parsing: body)).map { RecordReceipt($0) } }
-    receiver = ReceiverFeatures(headers)
+    (receiver, line) = (ReceiverFeatures(headers), answer.line)
     recordsVersion = headers[DownHeaders.versionName.lowercased()].flatMap { Int64($0) }
     configurationVersion = headers["prism-config-version"].flatMap { Int64($0) }
   }
