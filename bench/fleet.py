@@ -1,5 +1,6 @@
 """Fills a store with the reports of a made-up fleet, as the collector would have stored them: 100,000 rows a second and more."""
 
+import hashlib
 import itertools
 import math
 import os
@@ -120,23 +121,33 @@ def fill_sqlite(state, fleet):
         types[name] = number
         database.execute("INSERT INTO types VALUES (?, ?, ?)", (number, namespace, name))
     blocks = (set(), set())
+    contexts = {}
+
+    def context(packet, id):
+        """As the collector: the id of the first report that refers to it; a row alone is whole."""
+        common = "{" + packet.common[1:]
+        if len(packet.rows) > 1 or common in contexts:
+            return contexts.setdefault(common, id + 1)
 
     def made():
         pack, crc32, id = struct.Struct("<9q").pack, zlib.crc32, 0
         for packet in fleet.packets():
             stream, type, received = fleet.number(packet), types[packet.type], packet.received
             name = fleet.packet_id(packet, id).bytes
+            shared = context(packet, id)
             for report, created, own, payload in packet.rows:
                 id += 1
                 meta = own + packet.common
                 text = report.encode() + meta.encode()
                 sizes = (len(report), len(text) - len(report), -1 if payload is None else len(payload))
                 sum = crc32(text, crc32(name, crc32(pack(id, stream, type, received, created, 0, *sizes)))) << 32 | crc32(payload or b"")
-                yield id, stream, name, type, 0, received, created, report, sum - (1 << 64) if sum >> 63 else sum, meta, payload
+                yield id, stream, name, type, 0, received, created, report, sum - (1 << 64) if sum >> 63 else sum, (own + "}" if shared else meta), payload, shared
                 blocks[0].add((type, id >> 12))
                 blocks[1].add((stream, id >> 12))
 
-    database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?)", made())
+    database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", made())
+    digest = lambda text: struct.unpack(">q", hashlib.sha256(text.encode()).digest()[:8])[0]  # noqa: E731
+    database.executemany("INSERT INTO contexts VALUES (?, ?, ?)", ((id, digest(text), text) for text, id in contexts.items()))
     for table, pairs in zip(("type_blocks", "stream_blocks"), blocks):
         database.executemany(f"INSERT INTO {table} VALUES (?, ?)", sorted(pairs))
     database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")

@@ -24,9 +24,10 @@ extension SQLiteColumn {
   /// All columns but the last ones, from `end` on.
   public static func list(before end: Self) -> String { list(allCases.prefix(Int(end.index)).map { $0 }) }
 
-  /// All columns, with NULL in the place of one that is not needed.
-  public static func list(withNullFor omitted: Self) -> String {
-    list(before: omitted) + ", NULL" + allCases.dropFirst(Int(omitted.index) + 1).map { ", " + $0.rawValue }.joined()
+  /// All columns, with NULL in the places of those that are not needed, or not there.
+  public static func list(withNullFor omitted: [Self]) -> String {
+    allCases.map { column in omitted.contains { $0.index == column.index } ? "NULL" : column.rawValue }
+      .joined(separator: ", ")
   }
 
   private static func list(_ columns: [Self]) -> String {

@@ -97,6 +97,21 @@ extension SQLiteStatement {
   }
 }
 
+// MARK: Values
+extension SQLiteStatement {
+  /// - Returns: the first column of the first row; NULL if there is no row, or the value is a blob.
+  public func firstValue() throws(SQLiteError) -> SQLiteValue {
+    defer { reset() }
+    guard try step() else { return .null }
+    switch sqlite3_column_type(handle, 0) {
+    case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, 0))
+    case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, 0))
+    case SQLITE_TEXT: return .text(SQLiteRow<First>(handle).bytes(.first))
+    default: return .null
+    }
+  }
+}
+
 // MARK: Parameters
 extension SQLiteStatement {
   /// - Parameter name: of a parameter, with its colon.

@@ -151,7 +151,7 @@ class Filling:
                 stream = self.stream(device, namespace, "payload" if payload is not None else "meta", received)
                 yield self.row(number, stream, numbers[namespace, name], received, meta, payload)
 
-        self.database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?)", made())
+        self.database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?,NULL)", made())
         for table, pairs in zip(("type_blocks", "stream_blocks"), self.blocks):
             self.database.executemany(f"INSERT INTO {table} VALUES (?, ?)", pairs)
         self.database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")

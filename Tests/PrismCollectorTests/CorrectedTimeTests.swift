@@ -51,7 +51,8 @@ import Testing
     let request = try CollectorTests.request(context, metas: [meta])
     let sent = try Delivery(request, kind: .meta, now: 0).headers.sentTime
     let delivery = try Delivery(request, kind: .meta, now: sent + test.behind)
-    let packet = try OpenedPacket(delivery, UnpackedPacket(metas: Array(meta.utf8), payloads: []))
+    let metas = try MetaBlock(parsing: Array(meta.utf8), rowsMax: 1)
+    let packet = try OpenedPacket(delivery, ReadPacket(metas: metas, payloads: []))
     #expect(packet.rows.map(\.createdTime) == [test.expected])
   }
 }

@@ -45,6 +45,20 @@ struct LimitTests {
     #expect(openers.memory.usedBytes == 0)
   }
 
+  @Test("common information of each row, and metas that must be merged, are held to the memory of all packets")
+  func commons() async throws {
+    let pad = String(repeating: "x", count: 3000)
+    let lines = (0..<400).map { n in #"{"$common":{"n":\#(n),"pad":"\#(pad)"}}"# + "\n" + #"{"a":\#(n)}"# }
+    let merged = [#"{"$common":{"n":1,"pad":"\#(pad)"}}"#] + (0..<1600).map { #"{"a":\#($0),"n":0}"# }
+    for (text, itemCount) in [(lines, 400), (merged, 1600)] {
+      let metas = Array(text.joined(separator: "\n").utf8)
+      let openers = Self.openers(memoryBytesMax: 4 << 20)
+      let refusal = try #require(try await Self.refusal(of: metas, itemCount: itemCount, by: openers))
+      #expect(refusal.status == 413 && refusal.code == .tooLarge && openers.memory.usedBytes == 0)
+      #expect(try await Self.refusal(of: metas, itemCount: itemCount) == nil)
+    }
+  }
+
   @Test("a payload is held to the memory of all packets")
   func payloads() async throws {
     let zeros = [UInt8](repeating: 0, count: 8 << 20)

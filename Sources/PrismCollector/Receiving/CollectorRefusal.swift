@@ -1,4 +1,5 @@
 import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
 /// Why a POST is not taken: the answer's status, its code for the sender, and what the sender's operator reads.
@@ -45,4 +46,17 @@ struct CollectorRefusal: Error, Sendable, Equatable {
 
 extension CollectorRefusal {
   static let noMemory = CollectorRefusal(503, "too many packets wait for memory; try again", retryAfterSeconds: 1)
+
+  /// Of a packet that can't be opened.
+  init(_ error: PacketError) {
+    guard let code = PacketRefusal(rawValue: error.rawValue) else {
+      self.init(503, "the packet could not be opened; try again", retryAfterSeconds: 5)
+      return
+    }
+    if code == .tooLarge {
+      self.init(413, code: code, "the packet is too large: a row or all of them together")
+    } else {
+      self.init(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
+    }
+  }
 }

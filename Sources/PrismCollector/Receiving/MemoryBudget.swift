@@ -12,6 +12,8 @@ final class MemoryBudget: Sendable {
       self.budget = budget
       self.bytes = Mutex(bytes)
     }
+    /// Of all shares.
+    var bytesMax: Int { budget.bytesMax }
     var bytesTaken: Int { bytes.withLock { $0 } }
     deinit { budget.giveBack(bytes.withLock { $0 }) }
 

@@ -14,6 +14,7 @@ actor PacketOpener {
   private let sealed: SealedPayloads
   private let dictionaries: Dictionaries?
   private var readers: [String: PacketReader] = [:]
+  private let commons = CommonCache()
 
   init(keys: SenderKeys, sealed: SealedPayloads, dictionaries: Dictionaries?) {
     (self.keys, self.sealed, self.dictionaries) = (keys, sealed, dictionaries)
@@ -33,7 +34,7 @@ actor PacketOpener {
     let packed: PackedPacket
     do throws(PacketError) {
       packed = try reader(opening).decrypt(opening.delivery.headers, body: body, mac: opening.delivery.mac)
-    } catch { throw Self.refusal(error) }
+    } catch { throw CollectorRefusal(error) }
     do throws(CollectorRefusal) {
       guard try opening.sender?.begin() ?? true, let lease = opening.memory.takeAtOnce(try opening.bytes(of: packed))
       else { return .decrypted(packed) }
@@ -45,32 +46,20 @@ actor PacketOpener {
     }
   }
 
-  /// Unpacks, puts the common information into the rows, and opens sealed payloads.
+  /// Unpacks, reads the rows, and opens sealed payloads.
   /// - Throws: 400, 413 over the limits; 413 for a row that gets too long; 422 for a meta that can't be taken; 503 without
   ///   memory.
   func unpack(
     _ packed: PackedPacket, _ opening: PacketOpening, _ lease: MemoryBudget.Lease
   ) throws(CollectorRefusal) -> OpenedPacket {
-    let (read, metas): (ReadPacket, [UInt8])
-    do throws(PacketError) { read = try reader(opening).unpack(packed) } catch { throw Self.refusal(error) }
-    try opening.grow(lease, for: read, packed)
+    let read: ReadPacket
+    do throws(PacketError) { read = try reader(opening).unpack(packed) } catch { throw CollectorRefusal(error) }
     let delivery = opening.delivery
     if delivery.context.kind != .records {
       dictionaries?.offer(read.metas, delivery, derivesKeys: keys.derives(delivery.keyID))
     }
-    do throws(PacketError) { metas = try read.metas.mergedText() } catch { throw Self.refusal(error) }
-    let opened = try OpenedPacket(delivery, UnpackedPacket(metas: metas, payloads: read.payloads), lease: lease)
+    let opened = try OpenedPacket(delivery, read, commons, lease: lease)
     return try sealed.opened(opened, lease: lease)
-  }
-
-  private static func refusal(_ error: PacketError) -> CollectorRefusal {
-    guard let code = PacketRefusal(rawValue: error.rawValue) else {
-      return CollectorRefusal(503, "the packet could not be opened; try again", retryAfterSeconds: 5)
-    }
-    if code == .tooLarge {
-      return CollectorRefusal(413, code: code, "the packet is too large: a row or all of them together")
-    }
-    return CollectorRefusal(400, code: code, "\(code.rawValue): the body is no packet of these headers and this key")
   }
 
   private func reader(_ opening: PacketOpening) throws(PacketError) -> PacketReader {
@@ -79,7 +68,7 @@ actor PacketOpener {
     if let reader = readers[name] { return reader }
     if readers.count >= Self.readersMax { readers = [:] }
     let reader = try PacketReader(
-      cipher: delivery.cipher, key: try keys.secret(for: delivery), dictionary: dictionary)
+      cipher: delivery.cipher, key: try keys.secret(for: delivery), dictionary: dictionary, commons: commons)
     readers[name] = reader
     return reader
   }

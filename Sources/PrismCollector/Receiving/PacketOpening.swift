@@ -5,9 +5,7 @@ import PrismProtocol
 /// own bytes. Then there must be memory for its rows.
 struct PacketOpening: Sendable {
   /// The memory of one row.
-  private static let rowBytes = MemoryLayout<OpenedPacket.Row>.stride
-  /// Rows with their common information are mostly no larger than this many times the block that they come in.
-  private static let mergedRatio = 8
+  private static let rowBytes = MemoryLayout<OpenedPacket.Row>.stride + MemoryLayout<MetaBlock.Row>.stride
 
   let delivery: Delivery
   /// The one that the packet names.
@@ -22,26 +20,13 @@ struct PacketOpening: Sendable {
     try check(packed)
     // A store makes a copy of one payload at a time.
     let payloadBytes = packed.payloadBytes + packed.largestPayloadBytes
-    let bytes =
-      packed.packedBytes + packed.metaBytes + mergedBytes(packed) + payloadBytes + delivery.itemCount * Self.rowBytes
+    // The text is copied if metas are merged or escapes resolved.
+    let metaBytes = 2 * packed.metaBytes + RowReader.spareBytes
+    let bytes = packed.packedBytes + metaBytes + payloadBytes + delivery.itemCount * Self.rowBytes
     guard bytes <= memory.bytesMax else {
       throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax)
     }
     return bytes
-  }
-
-  /// The size of the rows with their common information is known only once they are unpacked. To wait for more would hold
-  /// the memory that the packet has.
-  func grow(_ lease: MemoryBudget.Lease, for read: ReadPacket, _ packed: PackedPacket) throws(CollectorRefusal) {
-    let more = max(0, read.metas.mergedBytesMax - mergedBytes(packed))
-    guard lease.mayGrow(by: more) else {
-      throw Self.tooLarge("its rows take \(lease.bytesTaken + more) bytes of memory", memory.bytesMax)
-    }
-    guard lease.grow(by: more) else { throw .noMemory }
-  }
-
-  private func mergedBytes(_ packed: PackedPacket) -> Int {
-    min(delivery.itemCount * delivery.context.kind.lineBytesMax, packed.metaBytes * Self.mergedRatio)
   }
 
   private func check(_ packet: PackedPacket) throws(CollectorRefusal) {
@@ -55,6 +40,11 @@ struct PacketOpening: Sendable {
         400, code: .countMismatch,
         "the packet holds \(packet.payloadCount) payloads, Prism-Item-Count is \(delivery.itemCount)")
     }
+  }
+
+  /// - Parameter bytes: what its rows take, with their common information.
+  static func rowsTooLarge(_ bytes: Int, _ memory: MemoryBudget.Lease) -> CollectorRefusal {
+    tooLarge("its rows take \(bytes) bytes of memory", memory.bytesMax)
   }
 
   private static func tooLarge(_ what: String, _ most: Int) -> CollectorRefusal {

@@ -9,13 +9,16 @@ public final class PacketReader {
   private let dictionaryID: UInt32?
   private let code: PacketCode?
   private let limits: PacketLimits
+  private let commons: CommonCache
 
   /// - Parameter dictionary: the one that packets with `Prism-Dictionary` are opened with.
+  /// - Parameter commons: of all readers of one queue.
   /// - Throws: `keyLength` if the key is not as long as the cipher needs it.
   public init(
-    cipher: Cipher, key: Secret, dictionary: CompressionDictionary? = nil, limits: PacketLimits = PacketLimits()
+    cipher: Cipher, key: Secret, dictionary: CompressionDictionary? = nil, limits: PacketLimits = PacketLimits(),
+    commons: CommonCache = CommonCache()
   ) throws(PacketError) {
-    (self.cipher, self.limits, dictionaryID) = (cipher, limits, dictionary?.id)
+    (self.cipher, self.limits, self.commons, dictionaryID) = (cipher, limits, commons, dictionary?.id)
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
     codecs = [
       .gzip: try CompressedBlockCodec(cipher, key: key, compressor: try GzipBlockCompressor(.fast)),
@@ -41,7 +44,7 @@ public final class PacketReader {
 
   /// The second half: costs what `metaBytes` and `payloadBytes` say.
   public func unpack(_ packet: PackedPacket) throws(PacketError) -> ReadPacket {
-    try Self.unpack(packet, try codec(for: packet.headers.format), limits)
+    try Self.unpack(packet, try codec(for: packet.headers.format), limits, commons)
   }
 
   private func codec(for format: BlockFormat) throws(PacketError) -> CompressedBlockCodec {
@@ -71,7 +74,7 @@ public final class PacketReader {
   }
 
   static func unpack(
-    _ packet: PackedPacket, _ codec: some BlockCodec, _ limits: PacketLimits
+    _ packet: PackedPacket, _ codec: some BlockCodec, _ limits: PacketLimits, _ commons: CommonCache = CommonCache()
   ) throws(PacketError) -> ReadPacket {
     guard packet.metaBytes <= limits.metaBlockBytesMax, packet.payloadBytes <= limits.payloadBytesMax else {
       throw .tooLarge
@@ -79,7 +82,7 @@ public final class PacketReader {
     let text = try codec.unpack(packet.metaBlock)
     // A block that is said to be compressed and is not, or the other way round, does not begin with an object.
     guard text.first == UInt8(ascii: "{") else { throw .unpackFailed }
-    let metas = try MetaBlock(parsing: text, rowsMax: limits.rowsMax)
+    let metas = try MetaBlock(parsing: text, rowsMax: limits.rowsMax, cache: commons)
     let hasPayloads = packet.headers.kind.hasPayload
     guard metas.rows.count == packet.headers.itemCount,
       !hasPayloads || packet.payloadBlocks.count == metas.rows.count

@@ -14,6 +14,9 @@ public struct CommonMembers: Sendable {
   /// All members, joined with commas.
   private let joined: [UInt8]
 
+  /// One JSON object of all members, each key once.
+  public var object: [UInt8] { [UInt8(ascii: "{")] + joined + [UInt8(ascii: "}")] }
+
   /// - Parameter range: of sound members in `text`.
   public init(_ text: [UInt8], _ range: Range<Int>) {
     let found = MetaMembers(text.span, range)
@@ -59,6 +62,9 @@ public struct CommonMembers: Sendable {
     }
     return places
   }
+
+  /// Whether one of the members has this key.
+  func contains(_ key: ScannedString, _ text: Span<UInt8>) -> Bool { place(of: key, text) != nil }
 
   private func place(of key: ScannedString, _ text: Span<UInt8>) -> Int? {
     guard !key.hasEscapes else { return members.firstIndex { key.equals($0.key, in: text) } }

@@ -11,20 +11,27 @@ public struct MetaFields: Sendable, Equatable {
   public private(set) var clockStep: Int64 = 0
   /// `SYS_CLOCK_BOOT` is `earlier`.
   public private(set) var isOfEarlierBoot = false
+  /// All members of `common` can follow the members of the meta: it has some, and their keys are others.
+  public private(set) var isApart = false
 
+  /// - Parameter common: the members that are to follow those of `meta`.
   /// - Throws: where `meta` is not exactly one JSON object in UTF-8.
-  public init(_ meta: Span<UInt8>) throws(JSONError) {
+  public init(_ meta: Span<UInt8>, before common: CommonMembers? = nil) throws(JSONError) {
     var scanner = JSONScanner()
     guard scanner.next(meta) == UInt8(ascii: "{") else { throw scanner.failure("an object is expected") }
     if try scanner.enter(meta, close: UInt8(ascii: "}"), depth: 0) {
-      repeat { try readMember(&scanner, meta) } while try scanner.another(meta, close: UInt8(ascii: "}"))
+      isApart = true
+      repeat { try readMember(&scanner, meta, common) } while try scanner.another(meta, close: UInt8(ascii: "}"))
     }
     guard scanner.next(meta) == nil else { throw scanner.failure("the object is followed by something") }
     if let position = scanner.invalidUTF8 { throw JSONError("not UTF-8", at: position) }
   }
 
-  private mutating func readMember(_ scanner: inout JSONScanner, _ meta: Span<UInt8>) throws(JSONError) {
+  private mutating func readMember(
+    _ scanner: inout JSONScanner, _ meta: Span<UInt8>, _ common: CommonMembers?
+  ) throws(JSONError) {
     let key = try scanner.key(meta)
+    if let common, isApart, common.contains(key, meta) { isApart = false }
     if Self.isKey(key, "MONITOR_TYPE", meta) {
       type = try Self.string(&scanner, meta)
     } else if Self.isKey(key, "REPORT_ID", meta) {

@@ -74,6 +74,32 @@ struct ReportQueriesTests {
     await store.close()
   }
 
+  @Test("a field that reports have in common is counted and read as one of their own", arguments: kinds)
+  func commonFields(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let pad = #""pad":"\#(String(repeating: "x", count: 80))""#
+    let common = { (number: Int) in
+      number == 9 ? nil : #""app":{"name":"a\#(number / 4)"},"size":\#(number / 4 * 10),\#(pad)"#
+    }
+    _ = try await store.take(
+      StoreRig.packet(
+        Array(0..<10), common: common, members: { $0 == 1 ? #""app":{"name":"own"},"size":"text""# : nil }))
+    let scan = ReportScan(queries: try #require(store.queries), time: SystemTime())
+    let byName = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .meta(["app", "name"]))
+    let counts = try await scan.counts(ReportFilter(), byName).counts
+    #expect(
+      Dictionary(uniqueKeysWithValues: counts.map { ($0.group, $0.count) }) == [
+        "a0": 3, "own": 1, "a1": 4, "a2": 1, "": 1,
+      ])
+    var filter = ReportFilter()
+    filter.metas = [try MetaCondition("app.name != a0")]
+    let numbers = try await scan.numbers(filter, path: ["size"], byName).numbers
+    let sums = numbers.reduce(into: [String: Double]()) { $0[$1.group, default: 0] += $1.value }
+    #expect(sums == ["a1": 40, "a2": 20])
+    await store.close()
+  }
+
   @Test("windows hold every report, from the newest to the oldest, and no report twice", arguments: kinds)
   func windows(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()

@@ -73,7 +73,9 @@ struct RecordRig {
       try CollectorTests.request(context, metas: lines, payloads: [], dependsOn: predecessor), kind: .records,
       now: 1_700_000_000_000 - clockAhead)
     var packet = try OpenedPacket(
-      delivery, UnpackedPacket(metas: Array(lines.joined(separator: "\n").utf8), payloads: []))
+      delivery,
+      ReadPacket(
+        metas: MetaBlock(parsing: Array(lines.joined(separator: "\n").utf8), rowsMax: lines.count), payloads: []))
     packet.records = try RecordPacket(packet)
     return packet
   }

@@ -143,6 +143,74 @@ struct ConformanceTests {
     await store.close()
   }
 
+  @Test(
+    "rows with common lines come back as the protocol merges them: their own members first, and they win",
+    arguments: StoreRig.Kind.allCases, [nil, 1, 9000] as [Int?])
+  func commonLines(kind: StoreRig.Kind, payloadBytes: Int?) async throws {
+    let payload = payloadBytes.map { [UInt8](repeating: 7, count: $0) }
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let pad = String(repeating: "x", count: 80)
+    let commons = [
+      #""app":"\#u{e9}\#u{1F600}","pad":"\#(pad)","\\u0000":{"a":[1,"},"]}"#, #""app":"two","pad":"\#(pad)""#,
+      #""REPORT_ID":"of all","CREATE_TIME":5,"MONITOR_TYPE":"common","pad":"\#(pad)""#, #""app":"short""#,
+    ]
+    // A row without members of its own, some with members of both, one alone with what it has in common.
+    let own = { (number: Int) in number % 5 == 4 ? #""app":"own","own":\#(number)"# : #""own":[\#(number)]"# }
+    let packet = try StoreRig.packet(
+      Array(0..<40), payload: payload, common: { $0 == 39 ? #""alone":"\#(pad)""# : commons[$0 / 10] }, members: own)
+    #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    let next = try StoreRig.packet(
+      Array(40..<50), payload: payload, after: packet.id, common: { $0 < 45 ? commons[0] : nil }, members: own)
+    #expect(try await store.take(next) == .stored(chainIsBroken: false))
+    var filter = ReportFilter()
+    filter.hasPayloads = true
+    let found = try await store.page(filter)
+    let metas = (0..<50).map { number in
+      let head =
+        #"{"MONITOR_TYPE":"t","REPORT_ID":"r\#(number)","CREATE_TIME":\#(number),"n":\#(number),\#(own(number))"#
+      let common = number == 39 ? #""alone":"\#(pad)""# : number < 40 ? commons[number / 10] : commons[0]
+      let isOwn = number % 5 == 4 && common.hasPrefix(#""app""#)
+      let left = isOwn ? common.split(separator: ",", maxSplits: 1).dropFirst().joined() : common
+      let missing = number / 10 == 2 ? #""pad":"\#(pad)""# : left
+      return number < 45 ? head + (missing.isEmpty ? "" : "," + missing) + "}" : head + "}"
+    }
+    #expect(found.map { String(decoding: $0.meta, as: UTF8.self) } == metas)
+    #expect(found.map(\.reportID) == (0..<50).map { "r\($0)" } && found.allSatisfy { $0.payload == payload })
+    #expect(try await store.report(found[39].id)?.meta == found[39].meta)
+    await store.close()
+  }
+
+  @Test(
+    "conditions hold for common members as for a row's own, in each store", arguments: StoreRig.Kind.allCases)
+  func commonMetas(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let pad = #""pad":"\#(String(repeating: "x", count: 80))""#
+    // Two rows each, so that they share it; the second has a member "a" in a deeper place of its own.
+    let members = { (number: Int) in number % 2 == 0 ? #""y":1"# : #""y":{"a":12,"c":"x"},"u":"\"b\"""# }
+    let packet = try StoreRig.packet(
+      Array(0..<2 * Self.metas.count), common: { "\(Self.metas[$0 / 2]),\(pad)" }, members: members)
+    _ = try await store.take(packet)
+    for path in ["a", "b", "b.c", "b.b", "\"d.e\"", "f", "z", "A", "absent", "a.a", "y", "y.a", "y.c", "pad", "n"] {
+      for comparison in MetaCondition.Comparison.allCases {
+        for value in comparison == .exists ? [""] : ["12", "x", "true", "null", "-1000", "", "\u{1F600}", "3"] {
+          var filter = ReportFilter()
+          filter.metas = [try MetaCondition("\(path)\(comparison.rawValue)\(value)")]
+          let expected = (0..<2 * Self.metas.count).filter { number in
+            let meta = #"{"n":\#(number),\#(members(number)),\#(Self.metas[number / 2]),\#(pad)}"#
+            return filter.metas[0].holds(for: Array(meta.utf8))
+          }
+          #expect(try await store.numbers(filter) == expected, "\(filter.metas[0])")
+        }
+      }
+    }
+    var filter = ReportFilter()
+    filter.metas = [try MetaCondition("a>=12"), try MetaCondition("b.c~x"), try MetaCondition("y.a=12")]
+    #expect(try await store.numbers(filter) == [1, 3])
+    await store.close()
+  }
+
   @Test("pages are filtered, limited, and go on behind the last one", arguments: StoreRig.Kind.allCases)
   func pages(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()

@@ -43,10 +43,13 @@ final class StoreRig: Sendable {
   }
 
   /// A packet of reports with these numbers.
+  /// - Parameters:
+  ///   - common: the common members that a row comes with.
+  ///   - members: more members of its own.
   static func packet(
     _ numbers: [Int], device: String = "d", namespace: String = "prism", type: String = "t", payload: [UInt8]? = nil,
     id: PacketID? = nil, after predecessor: PacketID? = nil, pending: Int = 0, ledger: String? = nil,
-    reportPrefix: String = "", members: (Int) -> String? = { _ in nil }
+    reportPrefix: String = "", common: (Int) -> String? = { _ in nil }, members: (Int) -> String? = { _ in nil }
   ) throws -> OpenedPacket {
     var random = SystemRandomNumberGenerator()
     let context = PacketContext(
@@ -56,6 +59,10 @@ final class StoreRig: Sendable {
     let metas = numbers.map {
       #"{"MONITOR_TYPE":"\#(type)","REPORT_ID":"\#(reportPrefix)r\#($0)","CREATE_TIME":\#($0),"n":\#($0)\#(members($0).map { "," + $0 } ?? "")}"#
     }
+    var lines = CommonLineWriter()
+    for (number, meta) in zip(numbers, metas) {
+      lines.append(Array(meta.utf8), common: Array((common(number) ?? "").utf8))
+    }
     let delivery = try Delivery(
       try CollectorTests.request(
         context, metas: metas, payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? [],
@@ -64,8 +71,8 @@ final class StoreRig: Sendable {
       now: 1_700_000_000_000)
     return try OpenedPacket(
       delivery,
-      UnpackedPacket(
-        metas: Array(metas.joined(separator: "\n").utf8),
+      ReadPacket(
+        metas: MetaBlock(parsing: lines.bytes, rowsMax: numbers.count),
         payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? []))
   }
 

@@ -64,6 +64,8 @@ struct PacketWorkload {
     let metas = numbers.map { number in
       #"{"MONITOR_TYPE":"t\#(number % 3)","CREATE_TIME":\#(number),"text":"\#(text(number))"}"#
     }
+    var lines = CommonLineWriter()
+    for (number, meta) in zip(numbers, metas) { lines.append(Array(meta.utf8), common: Array(common(number).utf8)) }
     let headers = PacketHeaders(
       deviceID: device, namespace: .prism, packetID: id, kind: .meta, dependsOn: predecessor, itemCount: numbers.count,
       sentTime: 1_700_000_000_000, format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
@@ -73,7 +75,13 @@ struct PacketWorkload {
     // Sound by construction.
     return try! OpenedPacket(
       try! Delivery(request, kind: .meta, now: 1_700_000_000_000),
-      UnpackedPacket(metas: Array(metas.joined(separator: "\n").utf8), payloads: []))
+      ReadPacket(metas: try! MetaBlock(parsing: lines.bytes, rowsMax: numbers.count), payloads: []))
+  }
+
+  /// Two of three runs of reports share it, a few dozen each.
+  private static func common(_ number: Int) -> String {
+    let session = number / 40
+    return session % 3 == 0 ? "" : #""session":\#(session),"app":"\#(text(session % 7))""#
   }
 
   private static func text(_ number: Int) -> String { String(repeating: "x\(number % 97)", count: 20 + number % 200) }
@@ -82,6 +90,9 @@ struct PacketWorkload {
   static func isWhole(_ report: StoredReport) -> Bool {
     guard !report.isDamaged, let number = report.createdTime.map({ Int($0) }),
       let meta = try? JSONValue(parsing: report.meta)
+    else { return false }
+    guard meta["session"]?.int == (common(number).isEmpty ? nil : number / 40),
+      meta["app"]?.string == (common(number).isEmpty ? nil : text(number / 40 % 7))
     else { return false }
     return meta["text"]?.string == text(number) && meta["CREATE_TIME"]?.int == number && report.type == "t\(number % 3)"
   }

@@ -1,8 +1,8 @@
 import PrismPacket
 import PrismProtocol
 
-/// The texts with which the metas of a packet end alike. Common information comes last in a meta, so rows of one session
-/// differ in front of it only. A row without its end, and then the end, is the meta, byte for byte.
+/// The texts with which those metas of a packet end alike that came whole, from a sender without `$common` lines. A row without
+/// its end, and then the end, is the meta, byte for byte.
 struct CommonEnds {
   /// Rows that follow each other and end alike.
   struct Run: Equatable {
@@ -20,10 +20,11 @@ struct CommonEnds {
   init(_ packet: OpenedPacket) {
     let (bytes, rows) = (packet.bytes, packet.rows)
     var (first, shared) = (0, 0)
-    for index in rows.indices.dropFirst() {
+    for index in rows.indices.dropFirst() where rows[index].common == nil {
       let isPair = index - first == 1
-      let most = isPair ? min(rows[first].meta.count, rows[index].meta.count) : min(shared, rows[index].meta.count)
-      let found = Self.sharedBytes(bytes.span, rows[first].meta, rows[index].meta, most: most)
+      let most = isPair ? min(rows[first].own.count, rows[index].own.count) : min(shared, rows[index].own.count)
+      let isBehind = rows[index - 1].common == nil
+      let found = isBehind ? Self.sharedBytes(bytes.span, rows[first].own, rows[index].own, most: most) : 0
       // Another session in the same packet ends with little of the same.
       if found >= Self.bytesMin, isPair || found >= shared / 4 * 3 {
         shared = found
@@ -42,9 +43,9 @@ struct CommonEnds {
   }
 
   private mutating func close(_ rows: Range<Int>, _ shared: Int, _ bytes: [UInt8], _ all: [OpenedPacket.Row]) {
-    guard rows.count > 1 else { return }
+    guard rows.count > 1, shared > 0 else { return }
     // A comma is no part of a character of several bytes.
-    let end = bytes[all[rows.lowerBound].meta].suffix(shared).drop { $0 != UInt8(ascii: ",") }
+    let end = bytes[all[rows.lowerBound].own].suffix(shared).drop { $0 != UInt8(ascii: ",") }
     guard end.count >= Self.bytesMin, let digest = try? Hashing.sha256(Array(end)) else { return }
     let hash = digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
     runs.append(Run(rows: rows, hash: hash, text: end))

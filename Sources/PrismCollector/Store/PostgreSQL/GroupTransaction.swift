@@ -8,12 +8,6 @@ struct GroupTransaction {
     COPY reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)
     FROM STDIN (FORMAT binary)
     """
-  /// In the order of their hashes, so that two replicas never wait for each other's rows.
-  private static let noteContexts = """
-    INSERT INTO contexts (day, hash, common)
-    SELECT (now() AT TIME ZONE 'UTC')::date, c.hash, c.common FROM unnest($1::bigint[], $2::text[]) c (hash, common)
-    ORDER BY c.hash ON CONFLICT DO NOTHING
-    """
   private static let chunkBytes = 262_144
 
   /// The database's decision on each packet.
@@ -31,7 +25,7 @@ struct GroupTransaction {
   let group: [PacketSubmission]
   let deadline: Deadline
   /// Those of the replica; after a failure the caller drops what this group noted.
-  var types: PostgreSQLTypes
+  var noted: PostgreSQLNoted
 
   /// - Returns: an outcome a packet, once all is at rest.
   mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
@@ -101,16 +95,18 @@ struct GroupTransaction {
   }
 
   private mutating func store(_ decision: Decision) throws(PostgreSQLError) {
-    let ends = group.indices.map { isCopied($0, decision) ? CommonEnds(group[$0].packet).runs : [] }
-    try noteContexts(ends.flatMap(\.self))
-    types.begin(received: decision.received)
+    noted.begin(received: decision.received)
+    let references = group.indices.map { index in
+      isCopied(index, decision) ? noted.contexts.references(of: group[index].packet) : PostgreSQLContexts.References()
+    }
+    try noted.contexts.write(connection, by: deadline)
     try connection.beginCopy(Self.copy, by: deadline)
     var rows = CopyRows()
     var next = ReportIDs(blocks: decision.blocks)
     for (index, submission) in group.enumerated() {
       guard isCopied(index, decision) else { continue }
       let (packet, letter) = (submission.packet, decision.letters[index])
-      var runs = ends[index][...]
+      var references = references[index]
       let id = packet.delivery.context.packetID.bytes
       for (number, row) in packet.rows.enumerated() {
         rows.begin(columns: 11)
@@ -121,12 +117,15 @@ struct GroupTransaction {
         rows.add(next.take())
         rows.add(letter == UInt8(ascii: "b"))
         rows.add(packet.bytes[row.type])
-        types.note(packet.bytes[row.type], packet.delivery.context.namespace)
+        noted.types.note(packet.bytes[row.type], packet.delivery.context.namespace)
         rows.add(packet.bytes[row.reportID])
-        if let run = runs.first, number >= run.rows.upperBound { runs.removeFirst() }
-        let run = runs.first.flatMap { $0.rows.contains(number) ? $0 : nil }
-        rows.add(run?.hash)
-        rows.add(packet.meta(row).dropLast(run?.text.count ?? 0))
+        let (context, replacedBytes) = references.next(row, number)
+        rows.add(context)
+        if context == nil, row.common != nil {
+          rows.add(packet.meta(row))
+        } else {
+          rows.add(packet.bytes[row.own].dropLast(replacedBytes))
+        }
         if let payload = packet.payload(number) { rows.add(payload) } else { rows.addNull() }
         if rows.count >= Self.chunkBytes { try connection.copy(&rows, by: deadline) }
       }
@@ -134,24 +133,13 @@ struct GroupTransaction {
     rows.end()
     try connection.copy(&rows, by: deadline)
     try connection.endCopy(by: deadline)
-    try types.write(connection, by: deadline)
+    try noted.types.write(connection, by: deadline)
   }
 
   /// Whether the packet's reports are new.
   private func isCopied(_ index: Int, _ decision: Decision) -> Bool {
     let letter = decision.letters[index]
     return (letter == UInt8(ascii: "s") || letter == UInt8(ascii: "b")) && group[index].packet.records == nil
-  }
-
-  private func noteContexts(_ runs: [CommonEnds.Run]) throws(PostgreSQLError) {
-    guard !runs.isEmpty else { return }
-    let texts = Dictionary(runs.map { ($0.hash, $0.text) }, uniquingKeysWith: { first, _ in first })
-    _ = try connection.query(
-      Self.noteContexts,
-      [
-        PostgreSQLArray.text(texts.keys.map { String($0) }),
-        PostgreSQLArray.text(texts.values.map { String(decoding: $0, as: UTF8.self) }),
-      ], by: deadline)
   }
 }
 

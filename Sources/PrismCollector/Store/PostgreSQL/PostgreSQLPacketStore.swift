@@ -34,7 +34,7 @@ actor PostgreSQLPacketStore: PacketStore {
   private let failureNow = Mutex<String?>(nil)
   private let counts = Mutex(StoreCounts())
   private var connection: PostgreSQLConnection?
-  private var types = PostgreSQLTypes()
+  private var noted = PostgreSQLNoted()
   private var recovery: Task<Void, Never>?
   private var isClosed = false
   private var isOverLag = false
@@ -95,11 +95,14 @@ actor PostgreSQLPacketStore: PacketStore {
       attempt += 1
       let connection = try opened()
       do throws(PostgreSQLError) {
-        var transaction = GroupTransaction(connection: connection, group: group, deadline: deadline, types: types)
+        var transaction = GroupTransaction(
+          connection: connection, group: group, deadline: deadline, noted: noted)
         let outcomes = try transaction.run()
-        types = transaction.types
+        noted = transaction.noted
         return outcomes
       } catch {
+        // The database may be another one now: a standby that does not have them.
+        noted.contexts = PostgreSQLContexts()
         if error.endsConnection { self.connection = nil }
         // An error that ends the connection leaves the outcome open; after all others nothing is committed.
         guard !error.endsConnection, error.isTransient || error.isDayMissing, attempt < Self.attemptsMax else {

@@ -84,7 +84,7 @@ struct DatabaseOpening {
     return database
   }
 
-  /// 1 and 2; 0: an empty database.
+  /// 1 and on; 0: an empty database.
   /// - Throws: code −1 for a newer version; damage if the header has another version than the tables.
   static func version(_ path: String, _ vfs: String?) throws(SQLiteError) -> Int64 {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
@@ -106,7 +106,8 @@ struct DatabaseOpening {
     let names = "SELECT count(*) FROM sqlite_schema WHERE name IN"
     if try connection.firstInt("\(names) ('reports', 'packets')") ?? 0 == 0 { return 0 }
     if try connection.firstInt("\(names) ('imports')") ?? 0 == 0 { return 1 }
-    return try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? 2
+    let first: Int64 = try connection.firstInt("\(names) ('contexts')") ?? 0 == 0 ? 2 : 3
+    return try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? first
   }
 
   private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }

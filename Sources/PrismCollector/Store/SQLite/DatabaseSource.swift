@@ -7,8 +7,10 @@ final class DatabaseSource {
   /// Reports of one slice.
   private static let sliceMax = 200
 
+  typealias Found = (report: StoredReport, stream: StreamID, packet: [UInt8], context: StoredContext?)
+
   struct Slice {
-    var reports: [(report: StoredReport, stream: StreamID, packet: [UInt8])] = []
+    var reports: [Found] = []
     var cursor: Int64
     /// Ids that can't be read, or whose reports are damaged.
     var lost = 0
@@ -27,12 +29,15 @@ final class DatabaseSource {
   private let connection: SQLiteConnection
   private(set) var streams: [Int64: KnownStream] = [:]
   private var types: [Int64: String] = [:]
+  /// nil: the database has no contexts.
+  private let contexts: ContextReader?
 
   /// - Throws: where no database can be opened there.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
     // A damaged header may say so, too; the tables can't if they are damaged.
     isVersion1 = try connection.version() == 0 && (try? DatabaseOpening.tablesVersion(connection)) ?? 0 < 2
+    contexts = ContextReader.hasContexts(connection) ? try? ContextReader(connection, isOfDamaged: true) : nil
     if !isVersion1 {
       readStreams()
       readTypes()
@@ -168,8 +173,10 @@ final class DatabaseSource {
       if isVersion1 {
         try read(Version1Column.self, Version1Column.list, "reports", key: .id, into: &slice) { Self.version1($0) }
       } else {
-        let list = ReportColumn.list(before: .device)
-        try read(ReportColumn.self, list, "reports r", key: .id, into: &slice) { version2($0) }
+        let list = contexts == nil ? ReportColumn.list(before: .context) + ", NULL" : ReportColumn.list(before: .device)
+        try read(ReportColumn.self, list, "reports r", key: .id, into: &slice) { (row) throws(SQLiteError) in
+          try version2(row)
+        }
       }
     } catch {
       if slice.cursor == cursor { skip(&slice) }
@@ -177,12 +184,10 @@ final class DatabaseSource {
     return slice
   }
 
-  private typealias Found = (report: StoredReport, stream: StreamID, packet: [UInt8])
-
   /// - Parameter report: nil if the row is damaged.
   private func read<Column: SQLiteColumn>(
     _ columns: Column.Type, _ list: String, _ source: String, key: Column, into slice: inout Slice,
-    _ report: (SQLiteRow<Column>) -> Found?
+    _ report: (SQLiteRow<Column>) throws(SQLiteError) -> Found?
   ) throws(SQLiteError) {
     let (id, limit) = (key.rawValue, Self.sliceMax)
     let statement = try connection.prepare(
@@ -194,7 +199,7 @@ final class DatabaseSource {
       // A damaged tree may lead back, for ever.
       guard row.int64(key) > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
       slice.cursor = row.int64(key)
-      if let found = report(row) { slice.reports.append(found) } else { slice.lost += 1 }
+      if let found = try report(row) { slice.reports.append(found) } else { slice.lost += 1 }
     }
     slice.isLast = count == 0
   }
@@ -219,15 +224,18 @@ final class DatabaseSource {
       type: row.text(.type), reportID: row.text(.reportID), createdTime: row.integer(.createdTime),
       receivedTime: row.int64(.receivedTime), packetID: packet.description, chainIsBroken: row.bool(.chainBroken),
       meta: meta, payloadBytes: payload?.count, payload: payload)
-    return (report, stream, packet.bytes)
+    return (report, stream, packet.bytes, nil)
   }
 
-  private func version2(_ row: SQLiteRow<ReportColumn>) -> Found? {
+  private func version2(_ row: SQLiteRow<ReportColumn>) throws(SQLiteError) -> Found? {
     guard let stream = streams[row.int64(.stream)]?.name, let type = types[row.int64(.type)] else { return nil }
-    guard let report = StoredReport(checking: row, stream, type: type, hasPayload: true), !report.isDamaged,
-      let packet = PacketID(bytes: row.bytes(.packet))
+    guard let report = try StoredReport(checking: row, stream, type: type, hasPayload: true, contexts),
+      !report.isDamaged, let packet = PacketID(bytes: row.bytes(.packet))
     else { return nil }
-    return (report, stream, packet.bytes)
+    let context = try row.integer(.context).flatMap { (id) throws(SQLiteError) in
+      try contexts?.common(id).map { StoredContext(id: id, common: $0) }
+    }
+    return (report, stream, packet.bytes, context)
   }
 
   /// Finds the first id behind the cursor from which on reports can be read.

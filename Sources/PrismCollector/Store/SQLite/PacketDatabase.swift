@@ -7,14 +7,14 @@ final class PacketDatabase {
   let connection: SQLiteConnection
   let streams: StreamTable
   let records: SQLiteRecordTable
-  private var types: TypeTable
-  private var blocks: BlockIndex
-  private let insertReport: SQLiteStatement, noteDay: SQLiteStatement
+  private var reports: ReportInserter
+  private var contexts: ContextTable
+  private let noteDay: SQLiteStatement
   /// Of the next report. Ids only rise, over a database that replaces a damaged one too.
   private(set) var nextReport: Int64
   private var notedDay: Int64 = -1
 
-  /// Opens the file, and makes its tables if it has no tables.
+  /// Opens the file, and makes its tables if it has no tables, or brings them to this program's version.
   /// - Throws: `isCorruption` where it is damaged.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
@@ -23,11 +23,11 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
+    try connection.migrate([PacketSchema.contextMigration]) { (_) throws(SQLiteError) in }
     try SQLiteRecordTable.make(in: connection)
     records = SQLiteRecordTable(connection: connection)
-    (streams, types) = (try StreamTable(connection), try TypeTable(connection))
-    blocks = try BlockIndex(connection)
-    insertReport = try connection.prepare(ReportRow.insert(into: "reports", "OR IGNORE"))
+    (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))
+    reports = try ReportInserter(connection)
     noteDay = try connection.prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")
     let newest = try connection.firstInt("SELECT max(id) FROM reports") ?? 0
     nextReport = max(newest, try connection.firstInt("SELECT value FROM facts WHERE name = 'newest_report'") ?? 0) + 1
@@ -60,62 +60,27 @@ final class PacketDatabase {
   }
 
   func add(_ packet: OpenedPacket, _ head: ReportHead, day: Int64) throws(SQLiteError) {
-    if day != notedDay {
-      noteDay.bind(":day", day)
-      noteDay.bind(":first_report", nextReport)
-      try noteDay.run()
-      notedDay = day
-    }
-    head.bind(to: SQLiteInsert(insertReport))
-    types.forgetLast()
-    for (index, row) in packet.rows.enumerated() {
-      let type = try types.number(of: packet.bytes[row.type], head.namespace)
-      try add(packet, index, row, head, type: type)
-      try blocks.note(type: type, stream: head.stream, ofNewest: nextReport)
-      nextReport += 1
-    }
-    types.forgetLast()
+    try begin(day)
+    let ids = try contexts.ids(of: packet, from: nextReport)
+    try reports.insert(packet, head, from: nextReport, ids)
+    nextReport += Int64(packet.rows.count)
   }
 
-  private func add(
-    _ packet: OpenedPacket, _ index: Int, _ row: OpenedPacket.Row, _ head: ReportHead, type: Int64
-  ) throws(SQLiteError) {
-    let payload = packet.payload(index)
-    let insert = SQLiteInsert<ReportRow.Column>(insertReport)
-    insert.bind(.id, nextReport)
-    insert.bind(.type, type)
-    insert.bind(.createdTime, row.createdTime)
-    // Without a copy: the arrays outlive the step.
-    let result = packet.bytes.withUnsafeBytes { bytes -> Result<Void, SQLiteError> in
-      let (meta, reportID) = (part(bytes, row.meta), part(bytes, row.reportID))
-      insert.bind(.reportID, uncopiedText: reportID)
-      insert.bind(.meta, uncopiedText: meta)
-      return (payload ?? []).withUnsafeBytes { bytes in
-        if payload != nil { insert.bind(.payload, uncopiedBlob: bytes) } else { insert.bindNull(.payload) }
-        var sum = ReportSum(
-          head, id: nextReport, type: type, created: row.createdTime, reportID: reportID, meta: meta,
-          payloadBytes: payload?.count)
-        sum.add(payload: bytes)
-        insert.bind(.sum, sum.value)
-        do throws(SQLiteError) { return .success(try insertReport.run()) } catch { return .failure(error) }
-      }
-    }
-    try result.get()
-  }
-
-  /// An empty text needs an address too; without one SQLite takes it for NULL.
-  private func part(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> UnsafeRawBufferPointer {
-    range.isEmpty
-      ? UnsafeRawBufferPointer(start: bytes.baseAddress, count: 0) : UnsafeRawBufferPointer(rebasing: bytes[range])
+  private func begin(_ day: Int64) throws(SQLiteError) {
+    guard day != notedDay else { return }
+    noteDay.bind(":day", day)
+    noteDay.bind(":first_report", nextReport)
+    try noteDay.run()
+    contexts.begin(day: try connection.firstInt("SELECT first_report FROM days WHERE day = \(day)") ?? nextReport)
+    notedDay = day
   }
 
   /// A report of another database, under the id that it has there. - Returns: false: there is one of this id.
-  func add(_ report: StoredReport, _ head: ReportHead) throws(SQLiteError) -> Bool {
-    let type = try types.number(of: report.type, head.namespace)
-    try insertReport.run(inserting: ReportRow(report: report, head: head, type: type))
-    guard connection.changes == 1 else { return false }
-    try blocks.note(type: type, stream: head.stream, of: report.id)
-    return true
+  /// - Parameter context: what its meta ends with.
+  func add(_ report: StoredReport, _ head: ReportHead, _ context: StoredContext?) throws(SQLiteError) -> Bool {
+    var context = context
+    if let found = context, try !contexts.adopt(found, connection) { context = nil }
+    return try reports.insert(report, head, context, connection)
   }
 }
 

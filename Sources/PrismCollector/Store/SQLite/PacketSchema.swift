@@ -5,8 +5,12 @@ import PrismSQLite
 /// Reports are written in one ascending row of ids and have no index on themselves. For each block of 4,096 ids the
 /// tables `type_blocks` and `stream_blocks` say which types and streams are in it. So an index costs a few rows a
 /// block, and a page of a rare type reads only blocks that have it.
+///
+/// `contexts` has what reports of a packet have in common. A context's id is that of the first report that refers to it. Each day
+/// begins with new ones, so contexts are deleted as reports are: up to an id. The index `contexts_copy` has each a second time:
+/// many reports would be lost with one.
 enum PacketSchema {
-  static let version = 2
+  static let version = 3
   static let blockBits: Int64 = 12
   static let pageBytes = 8192
 
@@ -24,22 +28,45 @@ enum PacketSchema {
     CREATE TABLE reports (
       id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, packet BLOB NOT NULL, type INTEGER NOT NULL,
       chain_broken INTEGER NOT NULL, received_time INTEGER NOT NULL, created_time INTEGER, report_id TEXT NOT NULL,
-      sum INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB);
+      sum INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB, context INTEGER);
+    \(contexts)
     CREATE TABLE type_blocks (type INTEGER, block INTEGER, PRIMARY KEY (type, block)) WITHOUT ROWID;
     CREATE TABLE stream_blocks (stream INTEGER, block INTEGER, PRIMARY KEY (stream, block)) WITHOUT ROWID;
     CREATE TABLE days (day INTEGER PRIMARY KEY, first_report INTEGER NOT NULL);
     CREATE TABLE imports (
       file TEXT PRIMARY KEY, cursor INTEGER NOT NULL, saved INTEGER NOT NULL, lost INTEGER NOT NULL, is_done INTEGER NOT NULL
     ) WITHOUT ROWID;
+    \(view)
+    -- A second time, so that a damaged header is not taken for a newer program's.
+    INSERT INTO facts VALUES ('version', 3);
+    PRAGMA user_version = 3;
+    """
+
+  /// Brings a database of version 2, whose reports are all whole, to version 3.
+  static let contextMigration = SQLiteMigration(version: 3, name: "contexts") { connection throws(SQLiteError) in
+    try connection.execute(
+      """
+      ALTER TABLE reports ADD COLUMN context INTEGER;
+      \(contexts)
+      DROP VIEW report;
+      \(view)
+      REPLACE INTO facts VALUES ('version', 3);
+      """)
+  }
+
+  private static let contexts = """
+    CREATE TABLE contexts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, common TEXT NOT NULL);
+    CREATE INDEX contexts_copy ON contexts (hash, common);
+    """
+
+  private static let view = """
     CREATE VIEW report AS
       SELECT r.id, s.device, s.namespace, s.kind, t.type, r.report_id, r.created_time, r.received_time,
         lower(substr(hex(r.packet), 1, 8) || '-' || substr(hex(r.packet), 9, 4) || '-' || substr(hex(r.packet), 13, 4)
           || '-' || substr(hex(r.packet), 17, 4) || '-' || substr(hex(r.packet), 21)) AS packet,
-        r.chain_broken, r.meta, r.payload
-      FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type;
-    -- A second time, so that a damaged header is not taken for a newer program's.
-    INSERT INTO facts VALUES ('version', 2);
-    PRAGMA user_version = 2;
+        r.chain_broken, CASE WHEN r.context IS NULL THEN r.meta
+          ELSE substr(r.meta, 1, length(r.meta) - 1) || ',' || substr(c.common, 2) END AS meta, r.payload
+      FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type LEFT JOIN contexts c ON c.id = r.context;
     """
 
   static let settings = """

@@ -16,7 +16,7 @@ actor ReportReader {
 
   private let path: String
   private let vfs: String?
-  private var connection: SQLiteConnection?
+  private var connection: ReportConnection?
 
   init(path: String, vfs: String?) { (self.path, self.vfs) = (path, vfs) }
 
@@ -25,9 +25,14 @@ actor ReportReader {
   private func close() { connection = nil }
 
   func report(_ id: Int64) throws(SQLiteError) -> StoredReport? {
-    let statement = try opened().prepare("\(Self.select(ReportColumn.list)) WHERE r.id = :id")
+    let opened = try opened()
+    let contexts = try opened.contexts()?.contexts
+    let list = ReportColumn.list(withNullFor: contexts == nil ? [.context] : [])
+    let statement = try opened.connection.prepare("\(Self.select(list)) WHERE r.id = :id")
     statement.bind(":id", id)
-    return try statement.first(of: ReportColumn.self) { Self.report($0, hasPayload: true) }
+    return try statement.first(of: ReportColumn.self) { (row) throws(SQLiteError) in
+      try Self.report(row, hasPayload: true, contexts)
+    }
   }
 
   func page(_ filter: ReportFilter) throws(SQLiteError) -> [StoredReport] {
@@ -63,18 +68,22 @@ actor ReportReader {
   private func read(
     _ filter: ReportFilter, ids: ClosedRange<Int64>, into page: inout Page
   ) throws(SQLiteError) {
-    let filtered = SQLiteConditions(filter)
+    let opened = try opened()
+    let contexts = try opened.contexts()?.contexts
+    let filtered = SQLiteConditions(filter, hasContexts: contexts != nil)
     let conditions = ["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"] + filtered.sql
-    let list = filter.hasPayloads ? ReportColumn.list : ReportColumn.list(withNullFor: .payload)
-    let statement = try opened().prepare(
-      """
-      \(Self.select(list)) WHERE \(conditions.joined(separator: " AND "))
-      ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(filter.limit)
-      """)
-    for value in filtered.values { statement.bind(value.parameter, value.value) }
-    defer { statement.reset() }
-    while !page.isFull, let row = try statement.next(of: ReportColumn.self) {
-      if let report = Self.report(row, hasPayload: filter.hasPayloads) { page.add(report) }
+    let omitted = (filter.hasPayloads ? [] : [ReportColumn.payload]) + (contexts == nil ? [.context] : [])
+    try opened.asking(filtered.questions) { (connection) throws(SQLiteError) in
+      let statement = try connection.prepare(
+        """
+        \(Self.select(ReportColumn.list(withNullFor: omitted))) WHERE \(conditions.joined(separator: " AND "))
+        ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(filter.limit)
+        """)
+      for value in filtered.values { statement.bind(value.parameter, value.value) }
+      defer { statement.reset() }
+      while !page.isFull, let row = try statement.next(of: ReportColumn.self) {
+        if let report = try Self.report(row, hasPayload: filter.hasPayloads, contexts) { page.add(report) }
+      }
     }
   }
 
@@ -108,7 +117,7 @@ actor ReportReader {
       return nil
     }
     let names = given.map { "n.\($0.column) = \($0.parameter)" }.joined(separator: " AND ")
-    let statement = try opened().prepare(
+    let statement = try opened().connection.prepare(
       "SELECT DISTINCT \(BlockColumn.list) FROM \(source) WHERE \(names) AND b.block >= \(filter.after >> PacketSchema.blockBits) ORDER BY 1 \(filter.isNewestFirst ? "DESC" : "ASC")"
     )
     for text in given { statement.bind(text.parameter, text.value) }
@@ -119,18 +128,20 @@ actor ReportReader {
 
   private enum BlockColumn: String, SQLiteColumn { case block = "b.block" }
 
-  private static func report(_ row: SQLiteRow<ReportColumn>, hasPayload: Bool) -> StoredReport? {
+  private static func report(
+    _ row: SQLiteRow<ReportColumn>, hasPayload: Bool, _ contexts: ContextReader?
+  ) throws(SQLiteError) -> StoredReport? {
     guard let namespace = NamespaceName(row.text(.namespace)), let kind = RowKind(named: row.text(.kind)) else {
       return nil
     }
     let stream = StreamID(device: row.text(.device), namespace: namespace, kind: kind)
-    return StoredReport(checking: row, stream, type: row.text(.typeName), hasPayload: hasPayload)
+    return try StoredReport(checking: row, stream, type: row.text(.typeName), hasPayload: hasPayload, contexts)
   }
 
-  private func opened() throws(SQLiteError) -> SQLiteConnection {
+  private func opened() throws(SQLiteError) -> ReportConnection {
     if let connection { return connection }
-    let opened = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
-    try opened.execute("PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
+    let opened = try ReportConnection(
+      path: path, vfs: vfs, settings: "PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
     connection = opened
     return opened
   }

@@ -1,7 +1,7 @@
 import PrismPacket
 
 /// Tells whether a report is what was stored: SQLite itself notices few flipped bits. The upper half is of all but the
-/// payload, the lower half of the payload, so that one can be checked without the other.
+/// payload, with the whole meta, the lower half of the payload, so that one can be checked without the other.
 struct ReportSum: Equatable {
   private let rest: UInt32
   private var payload: UInt32 = 0
@@ -11,7 +11,7 @@ struct ReportSum: Equatable {
   /// - Parameter payloadBytes: nil without a payload.
   init(
     _ head: PacketDatabase.ReportHead, id: Int64, type: Int64, created: Int64?, reportID: UnsafeRawBufferPointer,
-    meta: UnsafeRawBufferPointer, payloadBytes: Int?
+    meta: ReportText, payloadBytes: Int?
   ) {
     var sum = Checksum.CRC32()
     let numbers: [Int64] = [
@@ -21,7 +21,7 @@ struct ReportSum: Equatable {
     numbers.withUnsafeBytes { sum.add($0) }
     head.packet.withUnsafeBytes { sum.add($0) }
     sum.add(reportID)
-    sum.add(meta)
+    meta.forEachPart { sum.add($0) }
     rest = sum.value
   }
 

@@ -3,15 +3,18 @@
 struct SQLiteConditions {
   private(set) var sql: [String] = []
   private(set) var values: [(parameter: StaticString, value: String)] = []
+  /// The questions of `sql` about contexts.
+  private(set) var questions: [ContextQuestion] = []
 
-  init(_ filter: ReportFilter) {
+  /// - Parameter hasContexts: the database has them.
+  init(_ filter: ReportFilter, hasContexts: Bool = true) {
     add(filter.device, ":device") { "s.device = \($0)" }
     add(filter.namespace, ":namespace") { "s.namespace = \($0)" }
     add(filter.kind, ":kind") { "s.kind = \($0)" }
     add(filter.type, ":type") { "t.type = \($0)" }
     if let since = filter.since { sql.append("r.received_time >= \(since)") }
     if let until = filter.until { sql.append("r.received_time < \(until)") }
-    for (meta, names) in zip(filter.metas, Self.metaNames) { add(meta, names) }
+    for (meta, names) in zip(filter.metas, Self.metaNames) { add(meta, names, hasContexts: hasContexts) }
   }
 
   private mutating func add(_ value: String?, _ parameter: StaticString, _ condition: (StaticString) -> String) {
@@ -22,26 +25,35 @@ struct SQLiteConditions {
 
   // MARK: Metas
 
-  private typealias MetaNames = (key: StaticString, path: StaticString, value: StaticString)
+  private typealias MetaNames = (field: SQLiteField.Names, value: StaticString)
 
   private static let metaNames: [MetaNames] = [
-    (":key0", ":path0", ":value0"), (":key1", ":path1", ":value1"), (":key2", ":path2", ":value2"),
-    (":key3", ":path3", ":value3"), (":key4", ":path4", ":value4"), (":key5", ":path5", ":value5"),
-    (":key6", ":path6", ":value6"), (":key7", ":path7", ":value7"),
+    (.init(number: 0, key: ":key0", path: ":path0", first: ":first0", firstPath: ":firstPath0"), ":value0"),
+    (.init(number: 1, key: ":key1", path: ":path1", first: ":first1", firstPath: ":firstPath1"), ":value1"),
+    (.init(number: 2, key: ":key2", path: ":path2", first: ":first2", firstPath: ":firstPath2"), ":value2"),
+    (.init(number: 3, key: ":key3", path: ":path3", first: ":first3", firstPath: ":firstPath3"), ":value3"),
+    (.init(number: 4, key: ":key4", path: ":path4", first: ":first4", firstPath: ":firstPath4"), ":value4"),
+    (.init(number: 5, key: ":key5", path: ":path5", first: ":first5", firstPath: ":firstPath5"), ":value5"),
+    (.init(number: 6, key: ":key6", path: ":path6", first: ":first6", firstPath: ":firstPath6"), ":value6"),
+    (.init(number: 7, key: ":key7", path: ":path7", first: ":first7", firstPath: ":firstPath7"), ":value7"),
   ]
 
-  /// A meta is parsed only if it has the key somewhere, and not at all if it is damaged.
-  private mutating func add(_ meta: MetaCondition, _ names: MetaNames) {
-    sql.append(
-      "CASE WHEN instr(r.meta, \(names.key)) = 0 OR NOT json_valid(r.meta) THEN 0 ELSE \(Self.test(meta, names)) END")
-    values.append((names.key, meta.quotedKey))
-    values.append((names.path, "$" + meta.path.map { ".\"\($0)\"" }.joined()))
-    if meta.comparison != .exists { values.append((names.value, meta.value)) }
+  private mutating func add(_ meta: MetaCondition, _ names: MetaNames, hasContexts: Bool) {
+    let field = SQLiteField(meta.path, names.field, otherwise: "0") { Self.test(meta, $0, names) }
+    sql.append(field.sql(hasContexts: hasContexts))
+    values += field.values(hasContexts: hasContexts)
+    var question = field.question
+    if meta.comparison != .exists {
+      values.append((names.value, meta.value))
+      question.values.append((names.value, meta.value))
+    }
+    if hasContexts { questions.append(question) }
   }
 
-  private static func test(_ meta: MetaCondition, _ names: MetaNames) -> String {
-    let type = "json_type(r.meta, \(names.path))"
-    let field = "json_extract(r.meta, \(names.path))"
+  /// - Parameter text: the SQL of a meta.
+  private static func test(_ meta: MetaCondition, _ text: String, _ names: MetaNames) -> String {
+    let type = "json_type(\(text), \(names.field.path))"
+    let field = "json_extract(\(text), \(names.field.path))"
     switch meta.comparison {
     case .exists: return "\(type) IS NOT NULL"
     case .contains: return "\(type) = 'text' AND instr(\(field), \(names.value)) > 0"

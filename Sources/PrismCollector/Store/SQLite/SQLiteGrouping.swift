@@ -48,23 +48,47 @@ struct SQLiteGrouping {
     let statement = try connection.prepare(
       """
       SELECT q.time * \(grouping.bucketMilliseconds), \(name), q.number FROM (
-        SELECT \(bucket) AS time, \(word) AS word,
-          CASE WHEN instr(r.meta, :numberKey) = 0 OR NOT json_valid(r.meta) THEN NULL
-            WHEN json_type(r.meta, :numberPath) IN ('integer', 'real') THEN json_extract(r.meta, :numberPath) END AS number
+        SELECT \(bucket) AS time, \(word) AS word, \(Self.number(of: path).sql(hasContexts: true)) AS number
         \(source) WHERE \(wanted)
       ) q \(names) WHERE q.number IS NOT NULL LIMIT \(limit)
       """)
     bind(statement)
-    statement.bind(":numberKey", Self.key(path))
-    statement.bind(":numberPath", Self.path(path))
+    for value in Self.number(of: path).values(hasContexts: true) { statement.bind(value.parameter, value.value) }
     return statement
+  }
+
+  /// The questions of the statements about contexts.
+  /// - Parameter numbers: the path of `numbers`.
+  func questions(of numbers: [String]? = nil) -> [ContextQuestion] {
+    var questions = conditions.questions
+    if case .meta(let path) = grouping.key { questions.append(Self.group(by: path).question) }
+    if let numbers { questions.append(Self.number(of: numbers).question) }
+    return questions
+  }
+
+  private static let groupNames = SQLiteField.Names(
+    number: MetaCondition.countMax, key: ":groupKey", path: ":groupPath", first: ":groupFirst",
+    firstPath: ":groupFirstPath")
+  private static let numberNames = SQLiteField.Names(
+    number: MetaCondition.countMax + 1, key: ":numberKey", path: ":numberPath", first: ":numberFirst",
+    firstPath: ":numberFirstPath")
+
+  private static func group(by path: [String]) -> SQLiteField {
+    SQLiteField(path, groupNames, otherwise: "NULL") { "CAST(json_extract(\($0), :groupPath) AS TEXT)" }
+  }
+
+  private static func number(of path: [String]) -> SQLiteField {
+    SQLiteField(path, numberNames, otherwise: "NULL") { meta in
+      """
+      CASE WHEN json_type(\(meta), :numberPath) IN ('integer', 'real') THEN json_extract(\(meta), :numberPath) END
+      """
+    }
   }
 
   private func bind(_ statement: SQLiteStatement) {
     for value in conditions.values { statement.bind(value.parameter, value.value) }
     guard case .meta(let path) = grouping.key else { return }
-    statement.bind(":groupKey", Self.key(path))
-    statement.bind(":groupPath", Self.path(path))
+    for value in Self.group(by: path).values(hasContexts: true) { statement.bind(value.parameter, value.value) }
   }
 
   private var bucket: String { "r.received_time / \(grouping.bucketMilliseconds)" }
@@ -87,11 +111,7 @@ struct SQLiteGrouping {
     case .nothing: "NULL"
     case .type, .namespace: "r.type"
     case .device, .kind: "r.stream"
-    case .meta:
-      """
-      CASE WHEN instr(r.meta, :groupKey) > 0 AND json_valid(r.meta)
-        THEN CAST(json_extract(r.meta, :groupPath) AS TEXT) END
-      """
+    case .meta(let path): Self.group(by: path).sql(hasContexts: true)
     }
   }
 
@@ -113,7 +133,4 @@ struct SQLiteGrouping {
     case .device, .kind: "JOIN streams n ON n.id = q.word"
     }
   }
-
-  private static func key(_ path: [String]) -> String { "\"\(path.last ?? "")\"" }
-  private static func path(_ path: [String]) -> String { "$" + path.map { ".\"\($0)\"" }.joined() }
 }

@@ -143,6 +143,11 @@ struct SQLiteMaintenance {
       if database.connection.changes == Self.reportsMax { return true }
       if held != nil { return false }  // the rest of these days waits
       try database.skipReports(upTo: end - 1)
+      // All reports that may refer to them are deleted.
+      try database.connection.execute(
+        "DELETE FROM contexts WHERE id IN (SELECT id FROM contexts WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
+      )
+      if database.connection.changes == Self.reportsMax { return true }
       let block = end >> PacketSchema.blockBits
       try database.connection.execute(
         """
@@ -189,7 +194,7 @@ struct SQLiteMaintenance {
         let head = PacketDatabase.ReportHead(
           stream: stream.id, packet: found.packet, namespace: found.stream.namespace,
           chainIsBroken: found.report.chainIsBroken, receivedTime: found.report.receivedTime)
-        if try database.add(found.report, head) { saved += 1 }
+        if try database.add(found.report, head, found.context) { saved += 1 }
         // Its id may be among those that could not be read.
         if let packet = PacketID(bytes: found.packet), try !database.streams.has(packet, of: stream.id) {
           try database.streams.add(packet, of: stream.id, number: stream.packets, day: 0)

@@ -12,7 +12,7 @@ actor SQLiteQueries: ReportQueries {
 
   private let path: String
   private let vfs: String?
-  private var connection: SQLiteConnection?
+  private var connection: ReportConnection?
 
   init(path: String, vfs: String?) { (self.path, self.vfs) = (path, vfs) }
 
@@ -21,18 +21,22 @@ actor SQLiteQueries: ReportQueries {
   private func close() { connection = nil }
 
   private func read<Result>(
-    _ body: (SQLiteConnection) throws(SQLiteError) -> Result
+    asking questions: [ContextQuestion] = [], _ body: (SQLiteConnection) throws(SQLiteError) -> Result
   ) throws(StoreFailure) -> Result {
     do throws(SQLiteError) {
-      if let connection { return try body(connection) }
-      let opened = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
-      try opened.execute("PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192")
+      let opened = try opened()
       connection = opened
-      return try body(opened)
+      return try opened.asking(questions, body)
     } catch {
       connection = nil
       throw .unavailable("the database can't be read")
     }
+  }
+
+  private func opened() throws(SQLiteError) -> ReportConnection {
+    if let connection { return connection }
+    let settings = "PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192"
+    return try ReportConnection(path: path, vfs: vfs, settings: settings)
   }
 
   // MARK: Windows
@@ -107,8 +111,8 @@ actor SQLiteQueries: ReportQueries {
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
     guard filter.ids != nil else { return [] }
-    return try read { connection throws(SQLiteError) in
-      let question = SQLiteGrouping(filter, grouping)
+    let question = SQLiteGrouping(filter, grouping)
+    return try read(asking: question.questions()) { connection throws(SQLiteError) in
       if question.isByNumber {
         var counting = SQLiteCounting()
         try counting.read(try question.words(connection))
@@ -131,8 +135,9 @@ actor SQLiteQueries: ReportQueries {
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
   ) throws(StoreFailure) -> [ReportNumber] {
     guard filter.ids != nil else { return [] }
-    return try read { connection throws(SQLiteError) in
-      let statement = try SQLiteGrouping(filter, grouping).numbers(of: path, limit: limit, connection)
+    let question = SQLiteGrouping(filter, grouping)
+    return try read(asking: question.questions(of: path)) { connection throws(SQLiteError) in
+      let statement = try question.numbers(of: path, limit: limit, connection)
       var numbers: [ReportNumber] = []
       try statement.forEachRow(of: CountColumn.self) { row in
         numbers.append(ReportNumber(time: row.int64(.time), group: row.text(.name), value: row.double(.number)))

@@ -15,6 +15,8 @@ enum ReportColumn: String, SQLiteColumn {
   case meta = "r.meta"
   case payloadBytes = "length(r.payload)"
   case payload = "r.payload"
+  /// nil in version 2, too.
+  case context = "r.context"
   case device = "s.device"
   case namespace = "s.namespace"
   case kind = "s.kind"
@@ -23,8 +25,12 @@ enum ReportColumn: String, SQLiteColumn {
 
 extension StoredReport {
   /// - Parameter hasPayload: the row has the payload itself.
+  /// - Parameter contexts: nil: the database has no contexts.
   /// - Returns: nil if the row names no packet.
-  init?(checking row: SQLiteRow<ReportColumn>, _ stream: StreamID, type: String, hasPayload: Bool) {
+  init?(
+    checking row: SQLiteRow<ReportColumn>, _ stream: StreamID, type: String, hasPayload: Bool,
+    _ contexts: ContextReader?
+  ) throws(SQLiteError) {
     guard let packet = PacketID(bytes: row.bytes(.packet)) else { return nil }
     let head = PacketDatabase.ReportHead(
       stream: row.int64(.stream), packet: row.bytes(.packet), namespace: stream.namespace,
@@ -33,16 +39,38 @@ extension StoredReport {
       id: row.int64(.id), device: stream.device, namespace: stream.namespace.text, kind: stream.kind.name,
       type: type, reportID: row.text(.reportID), createdTime: row.isNull(.createdTime) ? nil : row.int64(.createdTime),
       receivedTime: row.int64(.receivedTime), packetID: packet.description, chainIsBroken: head.chainIsBroken,
-      meta: row.bytes(.meta), payloadBytes: row.isNull(.payloadBytes) ? nil : row.int(.payloadBytes), payload: nil)
-    var sum = ReportSum(
-      head, id: id, type: row.int64(.type), created: createdTime, reportID: row.blob(.reportID), meta: row.blob(.meta),
-      payloadBytes: payloadBytes)
+      meta: [], payloadBytes: row.isNull(.payloadBytes) ? nil : row.int(.payloadBytes), payload: nil)
+    let context = row.integer(.context)
+    let common = try context.flatMap { (id) throws(SQLiteError) in try contexts?.common(id) }
+    var sum = Self.sum(row, head, self, common)
     isDamaged = !sum.isRest(of: row.int64(.sum))
     if hasPayload, payloadBytes != nil {
       sum.add(payload: row.blob(.payload))
       isDamaged = sum.value != row.int64(.sum)
       if !isDamaged { payload = row.bytes(.payload) }
     }
-    if isDamaged { meta = [] }
+    if !isDamaged { meta = Self.whole(row.blob(.meta), common) }
+  }
+
+  private static func sum(
+    _ row: SQLiteRow<ReportColumn>, _ head: PacketDatabase.ReportHead, _ report: StoredReport, _ common: [UInt8]?
+  ) -> ReportSum {
+    withText(row.blob(.meta), common) { text in
+      ReportSum(
+        head, id: report.id, type: row.int64(.type), created: report.createdTime, reportID: row.blob(.reportID),
+        meta: text,
+        payloadBytes: report.payloadBytes)
+    }
+  }
+
+  private static func whole(_ own: UnsafeRawBufferPointer, _ common: [UInt8]?) -> [UInt8] {
+    withText(own, common) { $0.whole }
+  }
+
+  private static func withText<Result>(
+    _ own: UnsafeRawBufferPointer, _ common: [UInt8]?, _ body: (ReportText) -> Result
+  ) -> Result {
+    guard let common else { return body(ReportText(own: own)) }
+    return common.withUnsafeBytes { body(ReportText(own: own, common: $0)) }
   }
 }

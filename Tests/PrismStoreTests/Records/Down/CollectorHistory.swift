@@ -127,7 +127,8 @@ struct CollectorHistory: HistoryServer {
       headers: headers.fields.map { ($0.name.lowercased(), $0.value) },
       body: [], peer: HTTPPeer(address: "", isLocal: true))
     var opened = try OpenedPacket(
-      Delivery(request, kind: .records, now: now), UnpackedPacket(metas: packet.metas, payloads: []))
+      Delivery(request, kind: .records, now: now),
+      ReadPacket(metas: MetaBlock(parsing: packet.metas, rowsMax: .max), payloads: []))
     opened.records = try RecordPacket(opened)
     guard case .applied(let applied)? = try await store.take([PacketSubmission(packet: opened, isLate: true)]).first
     else { throw CollectorHistoryFault() }

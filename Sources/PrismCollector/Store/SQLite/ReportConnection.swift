@@ -1,0 +1,33 @@
+import PrismSQLite
+
+/// A connection that reads reports with their contexts, for the one queue that owns it.
+final class ReportConnection {
+  let connection: SQLiteConnection
+  private var known: (contexts: ContextReader, answers: ContextAnswers)?
+
+  /// - Parameter settings: as SQL.
+  init(path: String, vfs: String?, settings: String) throws(SQLiteError) {
+    connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
+    try connection.execute(settings)
+  }
+
+  /// nil: the database has no contexts, until a collector opens it.
+  func contexts() throws(SQLiteError) -> (contexts: ContextReader, answers: ContextAnswers)? {
+    if let known { return known }
+    guard ContextReader.hasContexts(connection) else { return nil }
+    let contexts = try ContextReader(connection)
+    known = (contexts, try ContextAnswers(connection, contexts))
+    return known
+  }
+
+  /// Runs `body`, whose statement asks `questions`.
+  func asking<Result>(
+    _ questions: [ContextQuestion], _ body: (SQLiteConnection) throws(SQLiteError) -> Result
+  ) throws(SQLiteError) -> Result {
+    guard !questions.isEmpty, let answers = try contexts()?.answers else { return try body(connection) }
+    try answers.begin(questions)
+    let result = try body(connection)
+    try answers.end()
+    return result
+  }
+}
