@@ -50,7 +50,7 @@ public struct MetaFields: Sendable, Equatable {
   @inline(__always)
   private static func isKey(_ key: ScannedString, _ name: StaticString, _ meta: Span<UInt8>) -> Bool {
     guard !key.hasEscapes else { return key.string(in: meta) == name.description }
-    return meta.equals(name, at: key.range)
+    return key.range.count == name.utf8CodeUnitCount && meta.equals(name, at: key.range)
   }
 
   private static func string(_ scanner: inout JSONScanner, _ meta: Span<UInt8>) throws(JSONError) -> ScannedString? {

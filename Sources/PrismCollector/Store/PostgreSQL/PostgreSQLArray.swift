@@ -1,21 +1,22 @@
 /// Arrays of one dimension: in text form as a parameter, in binary form in a result.
 enum PostgreSQLArray {
   static func text(_ values: [String?]) -> String {
-    var text = "{"
+    var text = [UInt8(ascii: "{")]
     for (index, value) in values.enumerated() {
-      if index > 0 { text += "," }
+      if index > 0 { text.append(UInt8(ascii: ",")) }
       guard let value else {
-        text += "NULL"
+        text += "NULL".utf8
         continue
       }
-      text += "\""
-      for scalar in value.unicodeScalars {
-        if scalar == "\"" || scalar == "\\" { text += "\\" }
-        text.unicodeScalars.append(scalar)
+      text.append(UInt8(ascii: "\""))
+      for byte in value.utf8 {
+        if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.append(UInt8(ascii: "\\")) }
+        text.append(byte)
       }
-      text += "\""
+      text.append(UInt8(ascii: "\""))
     }
-    return text + "}"
+    text.append(UInt8(ascii: "}"))
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// The numbers of a `bigint[]`: a head of 20 bytes, then a length and a number each.

@@ -134,7 +134,7 @@ extension ReportInserter {
 
     func text(_ index: Int) -> (ReportText, context: Int64?) {
       let row = packet.rows[index]
-      if let whole = beside.wholes[index] {
+      if !beside.wholes.isEmpty, let whole = beside.wholes[index] {
         return (ReportText(own: UnsafeRawBufferPointer(rebasing: besideBytes[whole])), nil)
       }
       guard let common = row.common else { return (ReportText(own: part(row.own)), nil) }
