@@ -39,6 +39,10 @@ public struct StoreOptions: Sendable {
   public var ballastBytes = 4 * 1024 * 1024
   /// Contexts of a namespace, the least, that are worth a walk over its rows to find which of them are still used.
   public var contextsBeforeSweep = 1024
+  /// Bytes of rows that a table takes before another is begun. Delivered rows of packets below a 256th are deleted at once,
+  /// those of larger ones when all of their table can be emptied. They take up to 4 times as much in a queue, and 16 times
+  /// in all, or as much as the rows that are held.
+  public var segmentBytes = 4 << 20
 
   public init(folder: String) { self.folder = folder }
 

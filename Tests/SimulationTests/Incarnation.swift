@@ -30,6 +30,7 @@ final class Incarnation {
     var options = StoreOptions(folder: folder)
     (options.time, options.log, options.ballastBytes) = (time, silent, 0)
     options.bootID = LifeSettings.bootID
+    options.segmentBytes = 16_384
     store = try stage.outside { [options] in try await ReportStore.open(options) }
     engine = Engine(
       store: store, hub: ConfigurationHub(settings.snapshot), transport: transport, network: network,

@@ -52,13 +52,15 @@ extension Life {
     for (line, queue) in try queues() {
       let name = "'\(line.namespace)'"
       let numberInFile = try number("SELECT number FROM namespaces WHERE name = \(name)")
-      let (table, kind) = ((line.kind == .meta ? "m" : "p") + String(numberInFile), line.kind == .meta ? 0 : 1)
+      let kind = line.kind == .meta ? 0 : 1
+      // Without delivered rows, which stay in their table for a while.
+      let held = "v_\(line.kind == .meta ? "meta" : "payload") WHERE namespace = \(name)"
       let ledger = queue.ledger
-      let rows = try number("SELECT count(*) FROM \(table)")
+      let rows = try number("SELECT count(*) FROM \(held)")
       let isKind = "namespace = \(numberInFile) AND kind = \(kind)"
       let dead = try number("SELECT count(*) FROM dead WHERE \(isKind)")
       let bytes = try number(
-        "SELECT (SELECT total(size) FROM \(table)) + (SELECT total(size) FROM dead WHERE \(isKind))")
+        "SELECT (SELECT total(size) FROM \(held)) + (SELECT total(size) FROM dead WHERE \(isKind))")
       let claimed = try number(
         """
         SELECT total(json_extract(p.members, '$[' || (m.key + 1) || ']') - m.value + 1)

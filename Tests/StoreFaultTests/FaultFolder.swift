@@ -82,12 +82,15 @@ final class FaultFolder: Sendable {
     while case let count = Glibc.read(input, &bytes, bytes.count), count > 0 { Glibc.write(output, bytes, count) }
   }
 
+  /// - Parameter segmentBytes: small, so that the rows of a run are in many tables, which are emptied.
   /// - Parameter time: the log is copied into the file by it; nil: whenever that may be done.
   func open(
-    vfs: String? = nil, durability: StoreOptions.Durability = .full, time: ManualTime? = nil
+    vfs: String? = nil, durability: StoreOptions.Durability = .full, time: ManualTime? = nil,
+    segmentBytes: Int = 8192
   ) async throws -> ReportStore {
     var options = StoreOptions(folder: path)
     (options.vfs, options.durability, options.ballastBytes) = (vfs, durability, 0)
+    options.segmentBytes = segmentBytes
     if let time { options.time = time } else { options.checkpointInterval = .zero }
     options.log = Logger(write: { _ in })
     return try await ReportStore.openOnceFree(options)

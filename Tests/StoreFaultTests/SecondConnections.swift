@@ -87,6 +87,19 @@ final class SecondConnections: Sendable {
     }
   }
 
+  private enum TableColumn: String, SQLiteColumn { case name }
+
+  /// Of all tables of the metas, delivered rows among them.
+  private static func rowCount(_ connection: SQLiteConnection) throws(SQLiteError) -> Int64 {
+    var tables: [String] = []
+    let select = try connection.prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND (name = 'm1' OR name GLOB 'm1_[0-9]*')")
+    try select.forEachRow(of: TableColumn.self) { tables.append($0.text(.name)) }
+    var count: Int64 = 0
+    for table in tables { count += try connection.firstInt("SELECT count(*) FROM \(table)") ?? 0 }
+    return count
+  }
+
   /// The fault of one snapshot of the file; nil: nothing.
   private static func faults(_ connection: SQLiteConnection) throws(SQLiteError) -> String? {
     try connection.execute("BEGIN")
@@ -94,10 +107,14 @@ final class SecondConnections: Sendable {
     let structure = try connection.firstText("PRAGMA quick_check(1)") ?? "no answer"
     if structure != "ok" { return structure }
     guard try connection.firstInt("SELECT count(*) FROM sqlite_schema WHERE name = 'm1'") == 1 else { return nil }
-    let counted = try connection.firstInt("SELECT waiting + claimed FROM ledger WHERE namespace = 1 AND kind = 0")
-    let found = try connection.firstInt("SELECT count(*) FROM m1")
+    let counted = try connection.firstInt(
+      """
+      SELECT waiting + claimed + coalesce((SELECT sum(value) FROM json_each(segments) WHERE key > 0 AND key % 5 = 4), 0)
+      FROM ledger WHERE namespace = 1 AND kind = 0
+      """)
+    let found = try rowCount(connection)
     let isSalvaging = try connection.firstInt("SELECT count(*) FROM facts WHERE name = 'salvage'") == 1
-    guard let counted, let found, found > counted || found < counted && !isSalvaging else { return nil }
+    guard let counted, found > counted || found < counted && !isSalvaging else { return nil }
     return "\(found) rows, and the ledger says \(counted)"
   }
 }

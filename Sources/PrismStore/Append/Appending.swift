@@ -98,6 +98,7 @@ struct Appending {
     if let app = batch.app { try AppUpdates(transaction).note(app, userID: batch.userID, namespace) }
     let form = try RowWriter.Form(
       namespace: namespace, types: numbers(of: batch.types), context: contextUse(batch, namespace: namespace), ids: ids)
+    for queue in QueueID.all(of: namespace) { try Segments(transaction).makeRoom(queue) }
     var writer = RowWriter(batch, form, transaction)
     writer.room = try Eviction(transaction).makeRoom(for: batch, namespace)
     try writer.writeAll(scratch: &memory.scratch)
@@ -122,6 +123,7 @@ struct Appending {
     memory.state[queue].ledger.stored += written.rows
     memory.state[queue].ledger[.waiting] += written.rows
     memory.state[queue].bytes += written.bytes
+    memory.state[queue].segments.addBytes(written.bytes)
     memory.state[queue].lastSequence = memory.state.nextSequence - 1
     memory.state[queue].newestCreated = written.newestCreated
     transaction.touch(queue)

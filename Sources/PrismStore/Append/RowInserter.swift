@@ -1,20 +1,20 @@
 import PrismProtocol
 import PrismSQLite
 
-/// Inserts the rows of one queue, many with one statement: what SQLite does once for each statement costs about as much as
+/// Inserts rows of one table, many with one statement: what SQLite does once for each statement costs about as much as
 /// four rows.
 struct RowInserter {
   /// Rows of one statement, the largest first.
   static let sizes = [48, 8, 1]
 
-  private let queue: QueueID
+  private let table: RowTable
   private let columnCount: Int
   private let database: StoreDatabase
   private var waiting: [StoredRow] = []
 
-  init(_ queue: QueueID, _ database: StoreDatabase) {
-    (self.queue, self.database) = (queue, database)
-    columnCount = StoredRow.Column.allCases.count - (queue.kind.hasPayload ? 0 : 1)
+  init(_ table: RowTable, _ database: StoreDatabase) {
+    (self.table, self.database) = (table, database)
+    columnCount = StoredRow.Column.allCases.count - (table.queue.kind.hasPayload ? 0 : 1)
   }
 
   /// The memory that the row points to must stay valid until `flush`.
@@ -26,7 +26,7 @@ struct RowInserter {
   mutating func flush() throws(SQLiteError) {
     var next = 0
     for size in Self.sizes where waiting.count - next >= size {
-      let insert = try database.statement(.insertRows(size, queue))
+      let insert = try database.statement(.insertRows(size, table))
       while waiting.count - next >= size {
         for row in 0..<size {
           waiting[next + row].bind(to: SQLiteInsert(insert, row: row, columnCount: columnCount))

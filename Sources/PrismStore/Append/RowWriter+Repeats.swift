@@ -59,17 +59,21 @@ extension RowWriter {
   private func isWaiting(_ entry: RepeatedRows.Entry) throws(SQLiteError) -> Bool {
     if entry.row.sequence >= filtering.firstSequence { return true }  // of this batch
     for queue in queues(of: entry) {
-      guard transaction.state[queue].claimedRun(of: entry.row.value) == nil else { return false }
+      guard transaction.state[queue].leftRun(of: entry.row.value) == nil else { return false }
       let isWhole = try read(entry, queue) { StoredRow.isWhole(StoredRow($0, hasPayload: queue.kind.hasPayload), $0) }
       guard isWhole == true else { return false }
     }
     return true
   }
 
+  private func table(of entry: RepeatedRows.Entry, _ queue: QueueID) -> RowTable {
+    transaction.state[queue].segments.table(of: entry.row.value, queue)
+  }
+
   private func read<Value>(
     _ entry: RepeatedRows.Entry, _ queue: QueueID, _ body: (SQLiteRow<StoredRow.Column>) -> Value
   ) throws(SQLiteError) -> Value? {
-    let find = try transaction.statement(.rows(.readRange, queue))
+    let find = try transaction.statement(.rows(.readRange, table(of: entry, queue)))
     find.bind(":first", entry.row.value)
     find.bind(":last", entry.row.value)
     return try find.first(of: StoredRow.Column.self, body)
@@ -106,7 +110,7 @@ extension RowWriter {
       return (body: body, size: stored.size, checksum: checksum, added: added)
     }
     guard let changed else { throw .invalidContent }
-    let update = try transaction.statement(.rows(.changeBody, queue))
+    let update = try transaction.statement(.rows(.changeBody, table(of: entry, queue)))
     update.bind(":body", changed.body)
     update.bind(":size", changed.size)
     update.bind(":checksum", changed.checksum)

@@ -53,8 +53,8 @@ struct RowWriter {
     let (meta, payload) = (
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
-    metaRows = RowInserter(meta, transaction.database)
-    payloadRows = RowInserter(payload, transaction.database)
+    metaRows = RowInserter(transaction.state[meta].segments.currentTable(meta), transaction.database)
+    payloadRows = RowInserter(transaction.state[payload].segments.currentTable(payload), transaction.database)
     nextSequence = transaction.memory.state.nextSequence
     filtering = BatchFiltering(firstSequence: nextSequence)
     metas = Written(newestCreated: transaction.memory.state[meta].newestCreated)

@@ -55,14 +55,17 @@ struct UnusedContexts: StoreOperations {
     var oldest = Int64.max
     guard state.names.namespaces[namespace] != nil else { return oldest }
     for queue in QueueID.all(of: namespace) {
-      let first = try transaction.statement(.rows(.first, queue))
       for priority in Priority.allCases {
-        first.bind(":after", PriorityValues.bases[priority])
-        first.bind(":end", priority.idEnd)
-        if let id = try first.firstInt() { oldest = min(oldest, RowID(value: id).sequence) }
+        var rows = walk(priority, queue)
+        defer { rows.reset() }
+        if let row = try rows.next() { oldest = min(oldest, RowID(value: row.int64(.id)).sequence) }
       }
     }
     return oldest
+  }
+
+  private func walk(_ priority: Priority, _ queue: QueueID, after: Int64? = nil) -> RowWalk<RowHead.Column> {
+    RowWalk(.walkHeads, id: .id, priority, queue, after: after, skipsClaimed: false, transaction)
   }
 
   // MARK: Between others whose rows stay
@@ -101,12 +104,10 @@ struct UnusedContexts: StoreOperations {
   /// - Returns: false: the sweep is not done with it.
   private func walkRows(_ sweep: inout ContextSweep) throws(SQLiteError) -> Bool {
     guard var walk = sweep.walks.popLast() else { return false }
-    let rows = try transaction.statement(.rows(.walkHeads, walk.queue))
+    var rows = self.walk(walk.priority, walk.queue, after: walk.after)
     defer { rows.reset() }
-    rows.bind(":after", walk.after)
-    rows.bind(":end", walk.priority.idEnd)
     for _ in 0..<Retention.sliceRowsMax {
-      guard let row = try rows.next(of: RowHead.Column.self) else { return false }
+      guard let row = try rows.next() else { return false }
       walk.after = row.int64(.id)
       sweep.used.insert(row.int64(.context))
     }

@@ -6,8 +6,6 @@ import PrismSQLite
 // A disk that is full, or will be. The log's pages become the file's only when they are copied, and that takes space
 // too. If the log could grow until the last byte, the store could neither copy it nor delete a row.
 extension DatabaseFile {
-  /// With less free than this the log is copied early, so that copying it fits into the ballast.
-  private static let scarceBytes = 64 * 1024 * 1024
   private static let scarceLogBytes = 1024 * 1024
   private static let plentyLogBytes = 16 * 1024 * 1024
   /// Stays free beside the ballast: for claims, dispositions, and what others write.
@@ -26,7 +24,7 @@ extension DatabaseFile {
   /// A longer log is copied into the file after the commit was answered.
   func logBytesMax(of database: StoreDatabase) -> Int {
     guard database.log.bytes > Self.scarceLogBytes else { return Self.plentyLogBytes }
-    return freeBytes < Self.scarceBytes ? Self.scarceLogBytes : Self.plentyLogBytes
+    return freeBytes < DiskReserve.scarceBytes ? Self.scarceLogBytes : Self.plentyLogBytes
   }
 
   /// Why reports of `bytes` can't be taken now; nil: they can. Ends the state of a full disk if it has space again.
@@ -46,7 +44,7 @@ extension DatabaseFile {
 
   /// Whether there is room for a commit of `bytes` in the log, and then in the file.
   private func fits(_ bytes: Int) -> Bool {
-    guard bytes > 0, let open, freeBytes < Self.scarceBytes else { return true }
+    guard bytes > 0, let open, freeBytes < DiskReserve.scarceBytes else { return true }
     let needed = 2 * (bytes + bytes / 4) + Self.marginBytes
     if freeBytes < needed + open.log.bytes { checkpoint() }
     guard !disk.isFull, freeBytes >= needed else {

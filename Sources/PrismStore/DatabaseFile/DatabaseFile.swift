@@ -175,6 +175,7 @@ extension DatabaseFile {
     memory.touched.removeAll(keepingCapacity: true)
     do {
       let database = try opened()
+      database.keepsDelivered = disk.hasPlenty(now: options.time.uptime)
       let transaction = StoreTransaction(database: database, memory: memory)
       try database.statement(.begin).run()
       let result = try body(transaction)

@@ -13,9 +13,14 @@ struct DiskReserve {
     if !ballast.restore() { fullUntil = options.time.uptime }
   }
 
+  /// With less free than this the log is copied early, so that copying it fits into the ballast.
+  static let scarceBytes = 64 * 1024 * 1024
   private static let retryInterval: Duration = .seconds(1)
 
   var isFull: Bool { fullUntil != nil }
+
+  /// The disk is not full, and will not be soon.
+  mutating func hasPlenty(now: Duration) -> Bool { !isFull && freeBytes(now: now) >= Self.scarceBytes }
 
   mutating func freeBytes(now: Duration) -> Int { gauge.freeBytes(now: now) }
 

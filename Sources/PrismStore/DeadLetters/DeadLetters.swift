@@ -13,8 +13,9 @@ struct DeadLetters: StoreOperations {
 
   /// Copies a packet's rows, each with everything that is needed to read it: the context becomes part of the body.
   func add(_ packet: PacketRecord, _ cause: Disposition.DeadCause) throws(SQLiteError) {
-    let insert = try transaction.statement(.rows(.deadLetter, packet.queue))
     for letter in try letters(packet.members, packet.queue) {
+      let table = state[packet.queue].segments.table(of: letter.id, packet.queue)
+      let insert = try transaction.statement(.rows(.deadLetter, table))
       insert.bind(":id", letter.id)
       insert.bind(":report_id", letter.reportID)
       insert.bind(":packet", packet.id.bytes)
@@ -40,10 +41,7 @@ struct DeadLetters: StoreOperations {
 
   private func letters(_ members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [NewLetter] {
     var result: [NewLetter] = []
-    let read = try transaction.statement(.rows(.readRange, queue))
-    for run in members.runs {
-      read.bind(":first", run.first)
-      read.bind(":last", run.last)
+    try transaction.forEachRun(of: members, queue, .readRange) { (read) throws(SQLiteError) in
       try read.forEachRow(of: StoredRow.Column.self) { (row) throws(SQLiteError) in
         result.append(try letter(StoredRow(row, hasPayload: queue.kind.hasPayload), queue))
       }
@@ -159,7 +157,9 @@ struct DeadLetters: StoreOperations {
   }
 
   private func insert(_ letter: DeadLetterRecord) throws(SQLiteError) {
-    let insert = try transaction.statement(.insertRows(1, letter.queue))
+    state[letter.queue].segments.take(letter.row)
+    let insert = try transaction.statement(
+      .insertRows(1, state[letter.queue].segments.table(of: letter.row, letter.queue)))
     try letter.withStoredRow { (row) throws(SQLiteError) in try insert.run(inserting: row) }
   }
 

@@ -44,29 +44,20 @@ struct Claims: StoreOperations {
   private func walk(
     _ priority: Priority, _ queue: QueueID, _ types: TypeChoice, after: inout Int64, into reading: inout RowReading
   ) throws(SQLiteError) -> Bool {
-    let rows = try transaction.statement(.rows(.walk, queue))
+    var rows = RowWalk<StoredRow.Column>(
+      .walk, id: .id, priority, queue, after: after, skipsClaimed: true, transaction)
     defer { rows.reset() }
-    let before = state[queue]  // looked up for every row, it would be copied for every row
-    var isBound = false
     while !reading.builder.isFull {
-      if !isBound {
-        rows.reset()
-        rows.bind(":after", after)
-        rows.bind(":end", priority.idEnd)
-        isBound = true
+      guard let row = try rows.next() else {
+        after = rows.passed
+        return false
       }
-      guard let row = try rows.next(of: StoredRow.Column.self) else { return false }
       let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
-      // A damaged tree may lead back, for ever.
-      guard stored.id > after else { throw .invalidContent }
-      if let run = before.claimedRun(of: stored.id) {
-        (after, isBound) = (run.last, false)
-      } else if !types.contains(stored.type) {
-        after = stored.id
-      } else {
-        guard try reading.take(stored, row) else { return true }
-        after = stored.id
+      if types.contains(stored.type), try !reading.take(stored, row) {
+        after = stored.id - 1
+        return true
       }
+      after = stored.id
     }
     return true
   }
@@ -76,7 +67,7 @@ struct Claims: StoreOperations {
   private func expectNone(_ queue: QueueID) throws(SQLiteError) {
     guard state[queue].ledger[.waiting] > 0, state.salvage.files.isEmpty else { return }
     for priority in Priority.allCases {
-      var rows = try WaitingRows(priority, queue, transaction)
+      var rows = WaitingRows(priority, queue, transaction)
       defer { rows.reset() }
       if try rows.next() != nil { return state[queue].setCursor(.bases, for: .all) }
     }

@@ -44,10 +44,7 @@ struct RowReading {
   ) throws(SQLiteError) -> PacketBuilder {
     let expected = transaction.memory.state[queue].metaBytesExpected(of: members.count, kind: queue.kind)
     var reading = RowReading(.unlimited(metaBytesExpected: expected), queue, transaction)
-    let read = try transaction.statement(.rows(.readRange, queue))
-    for run in members.runs {
-      read.bind(":first", run.first)
-      read.bind(":last", run.last)
+    try transaction.forEachRun(of: members, queue, .readRange) { (read) throws(SQLiteError) in
       try read.forEachRow(of: StoredRow.Column.self) { (row) throws(SQLiteError) in
         _ = try reading.take(StoredRow(row, hasPayload: queue.kind.hasPayload), row)
       }

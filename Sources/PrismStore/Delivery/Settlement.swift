@@ -50,12 +50,15 @@ struct Settlement: StoreOperations {
     guard let packet = try remove(id) else { return }
     if packet.hasClientIDs { try noteDelivered(packet, at: receipt.unixMilliseconds) }
     try ShareCount(transaction).discount(packet.members, packet.queue)
-    try transaction.deleteRows(packet.members, packet.queue)
+    let stays = try Segments(transaction).spend(packet)
+    if !stays { try transaction.deleteRows(packet.members, packet.queue) }
     state[packet.queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
     state[packet.queue].lastAccepted = id
     let record = DeliveryRecord(id: id, queue: packet.queue, receipt: receipt, members: packet.members)
-    // A damaged database's pages may be older than this delivery: what is brought over asks for it.
-    try Deliveries(transaction).add(record, isWrittenAtOnce: !state.salvage.files.isEmpty)
+    // A damaged database's pages may be older than this delivery: what is brought over asks for it. So does it for rows
+    // that stay in their table, if the ledger can't be read.
+    try Deliveries(transaction).add(record, isWrittenAtOnce: stays || !state.salvage.files.isEmpty)
+    try Segments(transaction).release(packet.queue, after: packet.members)
   }
 
   private func noteDelivered(_ packet: PacketRecord, at unixMilliseconds: Int64) throws(SQLiteError) {

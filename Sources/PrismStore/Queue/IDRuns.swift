@@ -82,6 +82,58 @@ struct IDRuns: Equatable, Sendable {
   }
 }
 
+// MARK: Runs that cover more than their ids
+extension IDRuns {
+  private static let spanMax: Int64 = 1 << 31
+
+  /// Adds a run of ids that are not in. It becomes one with its neighbours if nothing is between them.
+  /// - Parameter isFree: whether no other id is between two.
+  mutating func add(
+    _ added: Run, joining isFree: (_ after: Int64, _ end: Int64) throws(SQLiteError) -> Bool
+  ) throws(SQLiteError) {
+    var (run, place) = (added, runs.firstIndex { $0.first > added.first } ?? runs.count)
+    if place > 0, try Self.join(runs[place - 1], run, isFree) {
+      place -= 1
+      run.first = runs.remove(at: place).first
+    }
+    if place < runs.count, try Self.join(run, runs[place], isFree) { run.last = runs.remove(at: place).last }
+    runs.insert(run, at: place)
+    count = runs.reduce(0) { $0 + $1.count }
+  }
+
+  private static func join(
+    _ lower: Run, _ upper: Run, _ isFree: (Int64, Int64) throws(SQLiteError) -> Bool
+  ) throws(SQLiteError) -> Bool {
+    guard upper.last - lower.first < spanMax else { return false }
+    if lower.last + 1 == upper.first { return true }
+    return try isFree(lower.last, upper.first)
+  }
+
+  /// - Parameter run: above every id that is in.
+  mutating func append(_ run: Run) {
+    runs.append(run)
+    count += run.count
+  }
+
+  mutating func remove(_ id: Int64) { remove(through: id, from: id) }
+
+  /// Takes out the ids from `first` to `last`.
+  mutating func remove(through last: Int64, from first: Int64) {
+    runs = runs.flatMap { run in
+      var rest: [Run] = []
+      if run.first < first { rest.append(Run(first: run.first, last: min(run.last, first - 1))) }
+      if run.last > last { rest.append(Run(first: max(run.first, last + 1), last: run.last)) }
+      return rest
+    }
+    count = runs.reduce(0) { $0 + $1.count }
+  }
+
+  /// Whether an id of one is in the other.
+  func overlaps(_ other: IDRuns) -> Bool {
+    runs.contains { run in other.runs.contains { $0.first <= run.last && run.first <= $0.last } }
+  }
+}
+
 // MARK: In the database: a JSON array of first, last, first, last…, which the views can read too.
 extension IDRuns {
   var text: String {

@@ -28,11 +28,9 @@ struct QueueReading: StoreOperations {
     guard state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0 else { return nil }
     var oldest: Int64?
     for priority in Priority.allCases {
-      let rows = try transaction.statement(.rows(.walkHeads, queue))
-      rows.bind(":after", PriorityValues.bases[priority])
-      rows.bind(":end", priority.idEnd)
-      let first = try rows.first(of: RowHead.Column.self) { $0.int64(.createdTime) }
-      if let first { oldest = min(oldest ?? .max, first) }
+      var rows = RowWalk<RowHead.Column>(.walkHeads, id: .id, priority, queue, skipsClaimed: false, transaction)
+      defer { rows.reset() }
+      if let first = try rows.next()?.int64(.createdTime) { oldest = min(oldest ?? .max, first) }
     }
     return oldest
   }
@@ -63,7 +61,10 @@ struct QueueReading: StoreOperations {
     let deadline = transaction.uptime + DryRun.durationMax
     var counts = TypeCounts()
     for queue in QueueID.all(of: namespace) {
-      let found = try count(queue.table, until: deadline, isComplete: &counts.isComplete)
+      var found: [ReportType: Int] = [:]
+      for segment in state[queue].segments.list {
+        try count(segment, queue, until: deadline, isComplete: &counts.isComplete, into: &found)
+      }
       if queue.kind == .meta { counts.metas = found } else { counts.payloads = found }
     }
     return counts
@@ -76,15 +77,26 @@ struct QueueReading: StoreOperations {
   }
 
   private func count(
-    _ table: String, until deadline: Duration, isComplete: inout Bool
-  ) throws(SQLiteError) -> [ReportType: Int] {
-    var result: [ReportType: Int] = [:]
-    var last = Int64.min
+    _ segment: RowSegment, _ queue: QueueID, until deadline: Duration, isComplete: inout Bool,
+    into result: inout [ReportType: Int]
+  ) throws(SQLiteError) {
     let slice = try transaction.prepare(
       """
       SELECT \(CountColumn.list)
-      FROM (SELECT type, id FROM \(table) WHERE id > :after ORDER BY id LIMIT \(Self.rowsPerSlice)) GROUP BY type
+      FROM (SELECT type, id FROM \(RowTable(queue, number: segment.number).name) WHERE id > :after AND id < :end
+      ORDER BY id LIMIT \(Self.rowsPerSlice)) GROUP BY type
       """)
+    for range in segment.heldRanges where isComplete {
+      try count(slice, range, until: deadline, isComplete: &isComplete, into: &result)
+    }
+  }
+
+  private func count(
+    _ slice: SQLiteStatement, _ range: (after: Int64, end: Int64), until deadline: Duration, isComplete: inout Bool,
+    into result: inout [ReportType: Int]
+  ) throws(SQLiteError) {
+    var last = range.after
+    slice.bind(":end", range.end)
     while true {
       slice.bind(":after", last)
       var rows = 0
@@ -94,10 +106,10 @@ struct QueueReading: StoreOperations {
         // Only a damaged row has a type without a name.
         if let type = state.names.types[row.int64(.type)] { result[type, default: 0] += row.int(.count) }
       }
-      if rows < Self.rowsPerSlice { return result }
+      if rows < Self.rowsPerSlice { return }
       guard transaction.uptime < deadline else {
         isComplete = false
-        return result
+        return
       }
     }
   }
@@ -109,11 +121,21 @@ struct QueueReading: StoreOperations {
   ) throws(SQLiteError) -> [ExportedRow] {
     guard let queue = state.queue(namespace, kind) else { return [] }
     var page: [ExportedRow] = []
-    let rows = try transaction.statement(.rows(.walk, queue))
-    rows.bind(":after", after)
-    rows.bind(":end", Int64.max)
+    for priority in Priority.allCases where after < priority.idEnd {
+      let rows = RowWalk<StoredRow.Column>(
+        .walk, id: .id, priority, queue, after: max(after, PriorityValues.bases[priority]), skipsClaimed: false,
+        transaction)
+      try add(rows, queue, limit, to: &page)
+    }
+    return page
+  }
+
+  private func add(
+    _ walk: RowWalk<StoredRow.Column>, _ queue: QueueID, _ limit: Int, to page: inout [ExportedRow]
+  ) throws(SQLiteError) {
+    var rows = walk
     defer { rows.reset() }
-    while page.count < limit, let row = try rows.next(of: StoredRow.Column.self) {
+    while page.count < limit, let row = try rows.next() {
       let stored = StoredRow(row, hasPayload: queue.kind.hasPayload)
       // A damaged row is not shown as if it were a report; the next claim sets it aside.
       guard StoredRow.isWhole(stored, row), let rendering = try transaction.rendering(of: stored, queue) else {
@@ -121,7 +143,6 @@ struct QueueReading: StoreOperations {
       }
       page.append((stored.id, rendering.whole(stored), stored.payload.map { [UInt8]($0) }))
     }
-    return page
   }
 }
 

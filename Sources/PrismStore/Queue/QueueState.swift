@@ -10,6 +10,7 @@ struct QueueState: Sendable {
   /// The newest `created_time` of each priority.
   var newestCreated = PriorityValues { _ in .min }
   var lastAccepted: PacketID?
+  var segments = RowSegments()
   /// In order of sending.
   var packets: [PacketRecord] = []
   private var cursors: [ClaimCursor] = []
@@ -18,14 +19,14 @@ struct QueueState: Sendable {
 
   init(_ record: LedgerRecord) {
     (ledger, bytes, lastSequence) = (record.ledger, record.bytes, record.lastSequence)
-    (newestCreated, lastAccepted) = (record.newestCreated, record.lastAccepted)
+    (newestCreated, lastAccepted, segments) = (record.newestCreated, record.lastAccepted, record.segments)
   }
 
   /// The ledger's record of this queue, as its table has it.
   func record(_ queue: QueueID) -> LedgerRecord {
     var record = LedgerRecord(queue: queue)
     (record.ledger, record.bytes, record.lastSequence) = (ledger, bytes, lastSequence)
-    (record.newestCreated, record.lastAccepted) = (newestCreated, lastAccepted)
+    (record.newestCreated, record.lastAccepted, record.segments) = (newestCreated, lastAccepted, segments)
     return record
   }
 
@@ -52,7 +53,10 @@ struct QueueState: Sendable {
     }
   }
 
-  /// The run of a packet in flight that holds this row; nil: it waits.
+  /// The run that holds this row, of a packet in flight or of delivered rows; nil: it waits.
+  func leftRun(of id: Int64) -> IDRuns.Run? { segments.spentRun(of: id) ?? claimedRun(of: id) }
+
+  /// The run of a packet in flight that holds this row.
   func claimedRun(of id: Int64) -> IDRuns.Run? {
     for packet in packets {
       if let run = packet.members.run(of: id) { return run }

@@ -44,6 +44,9 @@ struct StoreState {
     queue(namespace, kind).map { self[$0].ledger[.waiting] > 0 } ?? false
   }
 
+  /// Of delivered rows that are still in their tables (`RowSegment`), of all queues.
+  var spentBytes: Int { queues.reduce(0) { $0 + $1.segments.spentBytes } }
+
   /// Every queue of every namespace.
   var queueIDs: [QueueID] { names.namespaces.keys.flatMap { QueueID.all(of: $0) } }
 

@@ -114,10 +114,10 @@ struct Eviction: StoreOperations {
     guard var shares = state.shares.removeValue(forKey: namespace) else { return false }
     defer { state.shares[namespace] = shares }
     var walks: [Walk] = []
-    defer { for walk in walks { walk.rows.reset() } }
+    defer { for place in walks.indices { walks[place].rows.reset() } }
     for queue in QueueID.all(of: namespace) {
       let after = cut.excess.keys.map { shares.lastCleared($0, priority, queue.kind) }.min()
-      var rows = try WaitingRows(priority, queue, after: after, transaction)
+      var rows = WaitingRows(priority, queue, after: after, transaction)
       walks.append(Walk(kind: queue.kind, rows: rows, row: try rows.next()))
       walks[walks.count - 1].rows = rows
     }

@@ -42,16 +42,14 @@ struct ShareCount: StoreOperations {
   private func count(
     _ priority: Priority, _ queue: QueueID, into shares: inout UserShares, until deadline: Duration
   ) throws(SQLiteError) -> Bool {
-    let rows = try transaction.statement(.rows(.walkHeads, queue))
-    defer { rows.reset() }
     var last = shares.lastCounted(priority, queue.kind)
-    rows.bind(":after", last)
-    rows.bind(":end", priority.idEnd)
+    var rows = RowWalk<RowHead.Column>(
+      .walkHeads, id: .id, priority, queue, after: last, skipsClaimed: false, transaction)
+    defer { rows.reset() }
     var sum = OwnerSum()
     var isAtEnd = true
     var seen = 0
-    while let row = try rows.next(of: RowHead.Column.self).map({ RowHead($0) }) {
-      guard row.id > last else { throw .invalidContent }
+    while let row = try rows.next().map({ RowHead($0) }) {
       last = row.id
       sum.add(row.size, of: try transaction.owner(row.context, namespace: queue.namespace) ?? .unknown, to: &shares)
       seen += 1
@@ -82,11 +80,8 @@ struct ShareCount: StoreOperations {
   /// Takes rows that are about to leave out of their users' shares.
   func discount(_ members: IDRuns, _ queue: QueueID) throws(SQLiteError) {
     guard var shares = state.shares.removeValue(forKey: queue.namespace) else { return }
-    let read = try transaction.statement(.rows(.headsInRange, queue))
     var sum = OwnerSum(sign: -1)
-    for run in members.runs {
-      read.bind(":first", run.first)
-      read.bind(":last", run.last)
+    try transaction.forEachRun(of: members, queue, .headsInRange) { (read) throws(SQLiteError) in
       try read.forEachRow(of: RowHead.Column.self) { (row) throws(SQLiteError) in
         let head = RowHead(row)
         guard shares.isCounted(head.id, queue.kind) else { return }

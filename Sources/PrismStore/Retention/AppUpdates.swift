@@ -53,7 +53,7 @@ struct AppUpdates: StoreOperations {
 
   /// - Returns: what is left of the walk; nil: nothing is.
   private func clear(_ walk: Walk, _ clearing: inout UpdateClearing) throws(SQLiteError) -> Walk? {
-    var rows = try WaitingRows(walk.priority, walk.queue, after: walk.after, transaction)
+    var rows = WaitingRows(walk.priority, walk.queue, after: walk.after, transaction)
     var (heads, isMore): ([RowHead], Bool) = ([], true)
     while heads.count < Retention.sliceRowsMax {
       guard let row = try rows.next(), RowID(value: row.id).sequence < clearing.before else {
@@ -88,7 +88,7 @@ struct AppUpdates: StoreOperations {
 
   /// A row without a context carries the common information itself.
   private func body(_ id: Int64, _ queue: QueueID) throws(SQLiteError) -> [UInt8] {
-    let read = try transaction.statement(.rows(.readRange, queue))
+    let read = try transaction.statement(.rows(.readRange, state[queue].segments.table(of: id, queue)))
     read.bind(":first", id)
     read.bind(":last", id)
     return try read.first(of: StoredRow.Column.self) { $0.bytes(.body) } ?? []

@@ -28,11 +28,12 @@ struct Maintenance {
     let isClearing = try AppUpdates.clearSlice(in: file)
     let isExpiring = try RetentionPolicies(file).expireSlice()
     let isSweeping = try sweepTables()
+    let isDeleting = try sweepDelivered()
     try forget()
     let isMoreFree = try file.read { (transaction) throws(SQLiteError) in
       try giveBackPages(transaction.database.connection)
     }
-    let isMore = isExpiring || isClearing || isSweeping
+    let isMore = isExpiring || isClearing || isSweeping || isDeleting
     if !isMore && !isMoreFree && file.isCheckpointDue { file.checkpoint(cuts: isIdle) }
     return isMore || (isMoreFree && isIdle)
   }
@@ -41,6 +42,16 @@ struct Maintenance {
   private func sweepTables() throws(StoreError) -> Bool {
     guard !memory.state.records.down.garbage.isEmpty else { return false }
     return try file.write { (transaction) throws(SQLiteError) in try DownRows(transaction).sweep() }
+  }
+
+  /// Delivered rows that are still in their tables.
+  private func sweepDelivered() throws(StoreError) -> Bool {
+    var isMore = false
+    for queue in memory.state.queueIDs where Segments.isDue(memory.state[queue]) {
+      let more = try file.write { (transaction) throws(SQLiteError) in try Segments(transaction).sweep(queue) }
+      isMore = isMore || more
+    }
+    return isMore
   }
 
   private func countMoreShares() throws(StoreError) -> Bool {

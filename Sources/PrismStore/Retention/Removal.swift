@@ -65,15 +65,18 @@ struct Removal: StoreOperations {
   private func choose(
     _ queue: QueueID, condition: String = "1", order: String = "ASC", limit: Int
   ) throws(SQLiteError) -> [Chosen] {
+    let tables = state[queue].segments.tables(queue).map { table in
+      "SELECT \(RowHead.Column.list) FROM \(table.name) WHERE \(condition)"
+    }
     let rows = try transaction.prepare(
       """
-      SELECT \(RowHead.Column.list) FROM \(queue.table) WHERE \(condition)
+      SELECT \(RowHead.Column.list) FROM (\(tables.joined(separator: " UNION ALL ")))
       ORDER BY id & \(Int64(1) << RowID.sequenceBits - 1) \(order)
       """)
     var chosen: [Chosen] = []
     defer { rows.reset() }
     while chosen.count < limit, let row = try rows.next(of: RowHead.Column.self) {
-      if state[queue].claimedRun(of: row.int64(.id)) == nil { chosen.append((row.int64(.id), row.int(.size))) }
+      if state[queue].leftRun(of: row.int64(.id)) == nil { chosen.append((row.int64(.id), row.int(.size))) }
     }
     return chosen
   }
@@ -81,7 +84,7 @@ struct Removal: StoreOperations {
   /// Those of `rows` that wait in a queue.
   private func waiting(_ rows: [Chosen], in queue: QueueID) throws(SQLiteError) -> [Chosen] {
     var result: [Chosen] = []
-    for row in rows where state[queue].claimedRun(of: row.id) == nil {
+    for row in rows where state[queue].leftRun(of: row.id) == nil {
       var member = IDRuns()
       member.append(row.id)
       let size = try transaction.bytes(of: member, queue)

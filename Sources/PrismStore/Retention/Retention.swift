@@ -76,11 +76,13 @@ struct Retention: StoreOperations {
     guard let before = try number(.maxBodyBytes, namespace), policy.maxBodyBytes < before else { return }
     for queue in QueueID.all(of: namespace) where queue.kind.hasPayload {
       var large: [(id: Int64, size: Int)] = []
-      let rows = try transaction.statement(.rows(.largePayloads, queue))
-      rows.bind(":max", policy.maxBodyBytes)
-      try rows.forEachRow(of: RowHead.Column.self) { row in
-        guard state[queue].claimedRun(of: row.int64(.id)) == nil else { return }
-        large.append((row.int64(.id), row.int(.size)))
+      for table in state[queue].segments.tables(queue) {
+        let rows = try transaction.statement(.rows(.largePayloads, table))
+        rows.bind(":max", policy.maxBodyBytes)
+        try rows.forEachRow(of: RowHead.Column.self) { row in
+          guard state[queue].leftRun(of: row.int64(.id)) == nil else { return }
+          large.append((row.int64(.id), row.int(.size)))
+        }
       }
       try transaction.drop(large, queue, to: .removed)
     }
@@ -99,11 +101,13 @@ struct Retention: StoreOperations {
     let waiting = state[queue].ledger[.waiting]
     try dropOldest(queue, rowsMax: rowsMax, to: .expired) { $0.createdTime < cutoff }
     var late: [(id: Int64, size: Int)] = []
-    let rows = try transaction.statement(.rows(.late, queue))
-    rows.bind(":cutoff", cutoff)
-    try rows.forEachRow(of: RowHead.Column.self) { row in
-      guard late.count < rowsMax, state[queue].claimedRun(of: row.int64(.id)) == nil else { return }
-      late.append((row.int64(.id), row.int(.size)))
+    for table in state[queue].segments.tables(queue) {
+      let rows = try transaction.statement(.rows(.late, table))
+      rows.bind(":cutoff", cutoff)
+      try rows.forEachRow(of: RowHead.Column.self) { row in
+        guard late.count < rowsMax, state[queue].leftRun(of: row.int64(.id)) == nil else { return }
+        late.append((row.int64(.id), row.int(.size)))
+      }
     }
     try transaction.drop(late, queue, to: .expired)
     return waiting - state[queue].ledger[.waiting]

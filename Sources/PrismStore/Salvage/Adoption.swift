@@ -172,7 +172,7 @@ extension Adoption {
       var ledger = found[queue] ?? LedgerRecord(queue: queue)
       // Sequence numbers that may have been used are never used again.
       ledger.lastSequence = remembered == nil && isIncomplete ? highest + 1 << 40 : highest
-      ledger.bytes = 0
+      (ledger.bytes, ledger.segments) = (0, RowSegments())
       ledgers[queue] = ledger
     }
   }
@@ -217,8 +217,14 @@ extension Adoption {
     try forEach("packets", PacketRecord.Column.self) { row in
       if let packet = PacketRecord(row) { packets[packet.queue, default: []].append(packet) }
     }
+    let spent = source.spent
     for queue in ledgers.keys {
-      let wanted = packets[queue, default: []]
+      let wanted = packets[queue, default: []].map { packet in
+        var packet = packet
+        // A page may say that a packet is in flight, and a newer one that it was delivered.
+        for run in spent[queue]?.runs ?? [] { packet.members.remove(through: run.last, from: run.first) }
+        return packet
+      }
       ledgers[queue]!.ledger.count(claimed: wanted.reduce(0) { $0 + $1.members.count })
       let rows = try adoptRows(Set(wanted.flatMap { Array($0.members.ids) }), queue)
       for var packet in wanted {
@@ -234,11 +240,14 @@ extension Adoption {
   private func adoptRows(_ ids: Set<Int64>, _ queue: QueueID) throws(SQLiteError) -> [Int64: Int] {
     guard !ids.isEmpty else { return [:] }
     var sizes: [Int64: Int] = [:]
-    let insert = try connection.prepare(StoreStatement.insertRows(1, queue).sql)
-    try source.database.forEachRow(of: queue.table, ids) { (record) throws(SQLiteError) in
-      try record.withWholeRow(hasPayload: queue.kind.hasPayload) { (row) throws(SQLiteError) in
-        try insert.run(inserting: row)
-        sizes[row.id] = Int(row.size)
+    let insert = try connection.prepare(StoreStatement.insertRows(1, RowTable(queue, number: 0)).sql)
+    for table in source.database.tables where QueueID(table: table) == queue {
+      try source.database.forEachRow(of: table, ids.subtracting(sizes.keys)) { (record) throws(SQLiteError) in
+        try record.withWholeRow(hasPayload: queue.kind.hasPayload) { (row) throws(SQLiteError) in
+          guard sizes[row.id] == nil else { return }
+          try insert.run(inserting: row)
+          sizes[row.id] = Int(row.size)
+        }
       }
     }
     return sizes

@@ -8,6 +8,8 @@ struct SalvageWork {
   fileprivate var source: (name: String, database: SalvageSource)?
   /// Rows that were brought over with their packets, and may have left since.
   fileprivate var claimed: [QueueID: IDRuns] = [:]
+  /// Rows that the file itself says were delivered.
+  fileprivate var spent: [QueueID: IDRuns] = [:]
   /// Rows that were delivered. nil: not read yet.
   fileprivate var delivered: [QueueID: IDRuns]?
   /// Rows that were not found, since the last time that no file was left to be read.
@@ -21,9 +23,9 @@ struct SalvageWork {
   /// - Returns: nil if the file can't be opened.
   fileprivate mutating func open(_ name: String, in folder: String) -> SalvageSource? {
     if let source, source.name == name { return source.database }
-    (source, claimed) = (nil, [:])
+    (source, claimed, spent) = (nil, [:], [:])
     guard let opened = SalvageSource(path: folder + "/" + name) else { return nil }
-    (source, claimed) = ((name, opened), opened.claimed)
+    (source, claimed, spent) = ((name, opened), opened.claimed, opened.spent)
     return opened
   }
 }
@@ -65,6 +67,7 @@ struct Salvage: StoreOperations {
     for record in source.database.records(on: page) {
       try record.withWholeRow(hasPayload: queue.kind.hasPayload) { (row) throws(SQLiteError) in
         guard let priority = RowID(value: row.id).priority, memory.salvage.claimed[queue]?.run(of: row.id) == nil,
+          memory.salvage.spent[queue]?.run(of: row.id) == nil,
           try transaction.rendering(of: row, queue) != nil, try !isDelivered(row.id, queue), try insert(row, queue)
         else { return }
         saved += 1
@@ -78,8 +81,9 @@ struct Salvage: StoreOperations {
 
   /// - Returns: false if it is there already.
   private func insert(_ row: StoredRow, _ queue: QueueID) throws(SQLiteError) -> Bool {
-    try transaction.statement(.rows(.salvage, queue)).run(inserting: row)
+    try transaction.statement(.rows(.salvage, state[queue].segments.table(of: row.id, queue))).run(inserting: row)
     guard transaction.database.connection.changes == 1 else { return false }
+    state[queue].segments.take(row.id)
     if row.flags.contains(.clientID), let reportID = row.reportID,
       let owner = try transaction.owner(row.context, namespace: queue.namespace)
     {
@@ -132,7 +136,8 @@ struct Salvage: StoreOperations {
       memory.salvage.lostRows += lost
     }
     for number in state.names.namespaces.keys {
-      let held = QueueID.all(of: number).map { "AND row NOT IN (SELECT id FROM \($0.table))" }
+      let tables = QueueID.all(of: number).flatMap { state[$0].segments.tables($0) }
+      let held = tables.map { "AND row NOT IN (SELECT id FROM \($0.name))" }
       try transaction.database.connection.execute(
         """
         DELETE FROM client_ids WHERE namespace = \(number) AND delivered_time IS NULL \(held.joined(separator: " "))

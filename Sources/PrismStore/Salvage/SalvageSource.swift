@@ -21,6 +21,16 @@ final class SalvageSource {
     1 + (database.tables.compactMap { QueueID(table: $0)?.namespace }.max() ?? 0)
   }
 
+  /// Delivered rows that are still in its tables, as far as its ledger can be read.
+  var spent: [QueueID: IDRuns] {
+    var spent: [QueueID: IDRuns] = [:]
+    database.forEachRecord(of: "ledger") { record in
+      guard let ledger = LedgerRecord(record.row(of: LedgerRecord.Column.self)) else { return }
+      for run in ledger.segments.spent { spent[ledger.queue, default: IDRuns()].append(run) }
+    }
+    return spent
+  }
+
   /// The rows of its packets in flight, as far as those can be read.
   var claimed: [QueueID: IDRuns] {
     var claimed: [QueueID: [IDRuns]] = [:]

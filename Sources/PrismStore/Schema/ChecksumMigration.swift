@@ -31,7 +31,7 @@ struct ChecksumMigration {
 
   private func addToLedgers() throws(SQLiteError) {
     var ledgers: [LedgerRecord] = []
-    let select = try connection.prepare("SELECT \(LedgerRecord.Column.list) FROM ledger")
+    let select = try connection.prepare("SELECT \(LedgerRecord.Column.list(before: .segments)) FROM ledger")
     try select.forEachRow(of: LedgerRecord.Column.self) { row in
       if let ledger = LedgerRecord(unchecked: row) { ledgers.append(ledger) }
     }

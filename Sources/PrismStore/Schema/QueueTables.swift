@@ -4,24 +4,51 @@ import PrismSQLite
 /// The tables of one namespace.
 enum QueueTables {
   /// Inserts the namespace's name and makes its tables and its part of the views. - Parameter namespaces: it among them.
+  /// - Parameter tableCount: of each queue.
   static func create(
-    _ number: Int, among namespaces: [Int: NamespaceName], _ connection: SQLiteConnection
+    _ number: Int, among namespaces: [Int: NamespaceName], _ connection: SQLiteConnection,
+    _ tableCount: (QueueID) -> Int = { _ in 1 }
   ) throws(SQLiteError) {
     let name = NameRecord(.namespaces, number: Int64(number), name: namespaces[number]?.text ?? "")
     try connection.insertOrIgnore(name, into: name.table.rawValue)
     for queue in QueueID.all(of: number) {
-      try connection.execute(schema(queue))
-      try connection.execute(ReportViews.adding(number, to: namespaces, kind: queue.kind))
+      try connection.execute(schema(RowTable(queue, number: 0)))
+      try connection.execute(ReportViews.adding(number, to: namespaces, kind: queue.kind, tableCount))
     }
   }
 
-  private static func schema(_ queue: QueueID) -> String {
+  /// Makes a further table of a queue, and shows it in the views. - Parameter tableCount: of each queue, it among them.
+  static func add(
+    _ table: RowTable, among namespaces: [Int: NamespaceName], _ connection: SQLiteConnection,
+    _ tableCount: (QueueID) -> Int
+  ) throws(SQLiteError) {
+    try connection.execute(schema(table))
+    let view = ReportViews.adding(table.queue.namespace, to: namespaces, kind: table.queue.kind, tableCount)
+    try connection.execute(view)
+  }
+
+  /// Makes the views again, of namespaces with one table a queue.
+  static func renewViews(_ connection: SQLiteConnection) throws(SQLiteError) {
+    var namespaces: [Int: NamespaceName] = [:]
+    let select = try connection.prepare("SELECT \(NameRecord.Column.list) FROM \(NameRecord.Table.namespaces.rawValue)")
+    try select.forEachRow(of: NameRecord.Column.self) { row in
+      guard let record = NameRecord(row, in: .namespaces), let name = NamespaceName(record.name) else { return }
+      namespaces[Int(record.number)] = name
+    }
+    for newest in ReportViews.oneOfEachGroup(namespaces) {
+      for kind in RowKind.all {
+        try connection.execute(ReportViews.adding(newest, to: namespaces, kind: kind))
+      }
+    }
+  }
+
+  private static func schema(_ table: RowTable) -> String {
     """
-    CREATE TABLE \(queue.table) (
+    CREATE TABLE \(table.name) (
       id INTEGER PRIMARY KEY, type INTEGER NOT NULL, created_time INTEGER NOT NULL, context INTEGER NOT NULL,
       flags INTEGER NOT NULL, size INTEGER NOT NULL, checksum INTEGER NOT NULL, report_id TEXT,
-      body BLOB NOT NULL\(queue.kind.hasPayload ? ", payload BLOB NOT NULL" : ""));
-    CREATE INDEX \(queue.table)_late ON \(queue.table) (created_time) WHERE flags >= 8;
+      body BLOB NOT NULL\(table.queue.kind.hasPayload ? ", payload BLOB NOT NULL" : ""));
+    CREATE INDEX \(table.name)_late ON \(table.name) (created_time) WHERE flags >= 8;
     """
   }
 }

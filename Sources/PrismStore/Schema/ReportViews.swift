@@ -9,11 +9,17 @@ enum ReportViews {
   private static let namespacesPerGroup = 40
 
   /// SQL that shows `namespaces[newest]` too; the others are shown already.
-  static func adding(_ newest: Int, to namespaces: [Int: NamespaceName], kind: RowKind) -> String {
+  /// - Parameter tableCount: of each queue.
+  static func adding(
+    _ newest: Int, to namespaces: [Int: NamespaceName], kind: RowKind, _ tableCount: (QueueID) -> Int = { _ in 1 }
+  ) -> String {
     let view = "v_" + kind.name
     let group = newest / namespacesPerGroup
     let members = namespaces.keys.filter { $0 / namespacesPerGroup == group }.sorted()
-    let selects = members.map { select(QueueID(namespace: $0, kind: kind), namespaces[$0]!) }
+    let selects = members.map { number in
+      let queue = QueueID(namespace: number, kind: kind)
+      return select(queue, namespaces[number]!, tableCount(queue))
+    }
     let groups = Set(namespaces.keys.map { $0 / namespacesPerGroup }).sorted()
     return """
       DROP VIEW IF EXISTS \(view);
@@ -23,7 +29,12 @@ enum ReportViews {
       """
   }
 
-  private static func select(_ queue: QueueID, _ namespace: NamespaceName) -> String {
+  /// A namespace of each group.
+  static func oneOfEachGroup(_ namespaces: [Int: NamespaceName]) -> [Int] {
+    Array(Dictionary(namespaces.keys.map { ($0 / namespacesPerGroup, $0) }) { first, _ in first }.values)
+  }
+
+  private static func select(_ queue: QueueID, _ namespace: NamespaceName, _ tableCount: Int) -> String {
     let isBusiness = namespace.isBusiness
     let type = "(SELECT name FROM types WHERE number = r.type)"
     let monitorType = isBusiness ? "'\(namespace)-' || \(type)" : type
@@ -45,7 +56,22 @@ enum ReportViews {
       SELECT r.id & \(1 << RowID.sequenceBits - 1) AS id, \(reportID) AS report_id, \(monitorType) AS monitor_type,
       \(isBusiness ? 1 : 0) AS is_biz, r.created_time AS created_time, \(meta) AS meta,
       \(queue.kind.hasPayload ? "r.payload AS payload, " : "")'\(namespace)' AS namespace, \(claimed) AS is_used,
-      r.size AS size FROM \(queue.table) r
+      r.size AS size FROM \(rows(queue, tableCount)) r WHERE NOT \(isDelivered(queue))
       """
+  }
+
+  private static func rows(_ queue: QueueID, _ tableCount: Int) -> String {
+    let tables = (0..<tableCount).map { RowTable(queue, number: $0).name }
+    return tableCount == 1
+      ? tables[0] : "(" + tables.map { "SELECT * FROM \($0)" }.joined(separator: " UNION ALL ") + ")"
+  }
+
+  /// Delivered rows stay in their table until all of it can be emptied.
+  private static func isDelivered(_ queue: QueueID) -> String {
+    """
+    EXISTS (SELECT 1 FROM ledger l, json_each(l.spent) s WHERE l.namespace = \(queue.namespace)
+    AND l.kind = \(queue.kind.number) AND s.key % 2 = 0 AND r.id >= s.value
+    AND r.id <= json_extract(l.spent, '$[' || (s.key + 1) || ']'))
+    """
   }
 }

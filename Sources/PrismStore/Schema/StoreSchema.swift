@@ -22,6 +22,10 @@ enum StoreSchema {
     SQLiteMigration(version: 5, name: "records that come down") { (connection) throws(SQLiteError) in
       try connection.execute(RecordSchema.downSQL)
     },
+    SQLiteMigration(version: 6, name: "segments") { (connection) throws(SQLiteError) in
+      try connection.execute(segments)
+      try QueueTables.renewViews(connection)
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }
@@ -82,6 +86,12 @@ enum StoreSchema {
     ALTER TABLE ledger ADD COLUMN checksum INTEGER;
     ALTER TABLE packets ADD COLUMN checksum INTEGER;
     ALTER TABLE dead ADD COLUMN checksum INTEGER;
+    """
+
+  /// `segments`: a queue's tables (`RowSegments`); `spent`: delivered rows that are still in them, as `[first, last…]`.
+  private static let segments = """
+    ALTER TABLE ledger ADD COLUMN segments TEXT;
+    ALTER TABLE ledger ADD COLUMN spent TEXT;
     """
 
   /// Stored rows keep their bytes, so that an upgrade costs the same with any backlog.

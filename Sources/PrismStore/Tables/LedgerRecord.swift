@@ -11,7 +11,7 @@ struct LedgerRecord: SQLiteRecord, Sendable {
     case newestRealtime = "newest_realtime"
     case newestRest = "newest_rest"
     case lastAccepted = "last_accepted"
-    case checksum
+    case checksum, segments, spent
   }
 
   var queue: QueueID
@@ -23,6 +23,7 @@ struct LedgerRecord: SQLiteRecord, Sendable {
   /// The newest `created_time` of each priority.
   var newestCreated = PriorityValues { _ in .min }
   var lastAccepted: PacketID?
+  var segments = RowSegments()
 
   init(queue: QueueID) { self.queue = queue }
 
@@ -57,6 +58,8 @@ struct LedgerRecord: SQLiteRecord, Sendable {
       newestCreated[priority] = time
     }
     lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }
+    guard let segments = RowSegments(text: row.string(.segments), spentText: row.string(.spent)) else { return nil }
+    self.segments = segments
   }
 
   private static func count(_ row: some SQLiteValues<Column>, _ column: Column) -> Int? {
@@ -74,9 +77,11 @@ struct LedgerRecord: SQLiteRecord, Sendable {
     for (priority, column) in Self.newest { insert.bind(column, newestCreated[priority]) }
     insert.bind(.lastAccepted, lastAccepted?.bytes)
     insert.bind(.checksum, checksum)
+    insert.bind(.segments, segments.text)
+    insert.bind(.spent, segments.spentText)
   }
 
-  /// Of every column before it.
+  /// Of every other column.
   var checksum: Int64 {
     var sum = RecordChecksum(Int64(queue.namespace), Int64(queue.kind.number))
     var numbers = [Int64(ledger.stored)]
@@ -87,6 +92,9 @@ struct LedgerRecord: SQLiteRecord, Sendable {
     for (priority, _) in Self.newest { numbers.append(newestCreated[priority]) }
     sum.add(numbers)
     if let lastAccepted { sum.add(lastAccepted.bytes) }
+    // Databases before version 6 don't have these.
+    if let text = segments.text { sum.add(text) }
+    if let text = segments.spentText { sum.add(text) }
     return sum.value
   }
 

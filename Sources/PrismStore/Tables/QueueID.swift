@@ -1,8 +1,8 @@
 import PrismProtocol
 
-/// A namespace and a kind of row: the key of a queue, and of its table: `m7` or `p7` for the namespace numbered 7.
+/// A namespace and a kind of row: the key of a queue, and of its first table: `m7` or `p7` for the namespace numbered 7.
 ///
-/// Each queue has a table of its own, so that every insert is an append without an index to keep, and a claim never sees
+/// Each queue has tables of its own, so that every insert is an append without an index to keep, and a claim never sees
 /// the backlog of another namespace.
 struct QueueID: Hashable, Sendable {
   static let namespaces = 1...1_000_000
@@ -21,9 +21,9 @@ struct QueueID: Hashable, Sendable {
 
   /// nil if no queue has a table of this name.
   init?(table: String) {
-    guard let kind = RowKind.all.first(where: { table.hasPrefix($0.tablePrefix) }),
-      let number = Int(table.dropFirst(kind.tablePrefix.count))
-    else { return nil }
+    guard let kind = RowKind.all.first(where: { table.hasPrefix($0.tablePrefix) }) else { return nil }
+    let numbers = table.dropFirst(kind.tablePrefix.count).split(separator: "_", omittingEmptySubsequences: false)
+    guard numbers.count <= 2, let number = Int(numbers[0]), numbers.allSatisfy({ Int($0) != nil }) else { return nil }
     self.init(namespace: number, kind: kind)
   }
 
@@ -32,6 +32,7 @@ struct QueueID: Hashable, Sendable {
 
   /// In memory.
   var index: Int { namespace * RowKind.all.count + kind.number }
+  /// The name of the first one.
   var table: String { kind.tablePrefix + String(namespace) }
 }
 

@@ -36,9 +36,23 @@ struct Deliveries {
   /// Packet ids begin with the time at which they were made (RFC 9562), so the old ones are first.
   func forget(before cutoff: Int64) throws(SQLiteError) {
     let bound = PacketID(high: UInt64(max(0, cutoff)) << 16, low: 0)
-    let prune = try transaction.statement(.packets(.pruneDeliveries))
-    prune.bind(":bound", bound.bytes)
-    prune.bind(":cutoff", cutoff)
-    try prune.run()
+    var old: [[UInt8]] = []
+    let find = try transaction.statement(.packets(.oldDeliveries))
+    find.bind(":bound", bound.bytes)
+    find.bind(":cutoff", cutoff)
+    try find.forEachRow(of: DeliveryRecord.Column.self) { row in
+      if DeliveryRecord(row).map({ isNeeded($0) }) != true { old.append(row.bytes(.id)) }
+    }
+    for id in old {
+      let delete = try transaction.statement(.packets(.deleteDelivery))
+      delete.bind(":id", id)
+      try delete.run()
+    }
+  }
+
+  /// While its rows are in their table, a delivery is known twice, on two pages, also if the clock is stepped.
+  private func isNeeded(_ record: DeliveryRecord) -> Bool {
+    guard transaction.names.namespaces[record.queue.namespace] != nil else { return false }
+    return transaction.state[record.queue].segments.list.contains { $0.spent.overlaps(record.members) }
   }
 }

@@ -53,9 +53,11 @@ struct Trace: StoreOperations {
   private func origin(
     of row: Int64, _ queue: QueueID
   ) throws(SQLiteError) -> (createdTime: Int64?, owner: RowOwner?) {
+    let segments = state[queue].segments
+    let isHeld = segments.spentRun(of: row) == nil
     let select = try transaction.prepare(
       """
-      SELECT \(OriginColumn.list) FROM \(queue.table) WHERE id = :row UNION ALL SELECT created_time, ~user FROM dead
+      SELECT \(OriginColumn.list) FROM \(segments.table(of: row, queue).name) WHERE id = :row AND \(isHeld) UNION ALL SELECT created_time, ~user FROM dead
       WHERE namespace = \(queue.namespace) AND kind = \(queue.kind.number) AND row = :row
       """)
     select.bind(":row", row)

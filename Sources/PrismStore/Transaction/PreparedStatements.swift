@@ -22,6 +22,8 @@ struct PreparedStatements {
     entries[name] = (statement, uses)
   }
 
+  mutating func remove(where isGone: (StoreStatement) -> Bool) { entries = entries.filter { !isGone($0.key) } }
+
   private mutating func dropLeastUsed() {
     let oldest = entries.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(Self.countMax / 3)
     for (name, _) in oldest { entries[name] = nil }

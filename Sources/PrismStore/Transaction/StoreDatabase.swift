@@ -7,13 +7,17 @@ final class StoreDatabase {
 
   let connection: SQLiteConnection
   let log: WriteAheadLogMonitor
+  /// See `StoreOptions`.
+  let segmentBytes: Int
+  /// The disk has room for delivered rows, until all of their table can be emptied.
+  var keepsDelivered = false
   private let path: String
   private var identity: PathIdentity?
   private var statements = PreparedStatements()
 
   /// Opens the file without reading its rows. - Throws: what SQLite says; `isCorruption` if it is not a sound database.
   init(_ options: StoreOptions) throws(SQLiteError) {
-    path = options.databasePath
+    (path, segmentBytes) = (options.databasePath, options.segmentBytes)
     let vfs = options.durability == .full ? JoinedWrites.vfs(over: options.vfs) : options.vfs
     connection = try SQLiteConnection(.init(path: options.databasePath, vfs: vfs))
     try connection.execute(
@@ -42,6 +46,21 @@ final class StoreDatabase {
     let statement = try prepare(name)
     statements.add(statement, name)
     return statement
+  }
+
+  /// Lets go of statements on a table that takes no more rows: each keeps some KiB of memory.
+  func forgetInserts(into table: RowTable) {
+    statements.remove { if case .insertRows(_, table) = $0 { true } else { false } }
+  }
+
+  /// The same for every statement on a table.
+  func forgetStatements(on table: RowTable) {
+    statements.remove {
+      switch $0 {
+      case .insertRows(_, table), .rows(_, table): true
+      default: false
+      }
+    }
   }
 
   /// The statements and the schema are this program's own: if one doesn't fit the other, the file is damaged.

@@ -20,7 +20,7 @@ final class StoreMemory {
   // Of the open transaction
   /// Queues whose ledger it changed.
   var touched: Set<QueueID> = []
-  /// It gave a number to a name.
+  /// It gave a number to a name, or made a table.
   var hasNewNames = false
 
   init(_ opened: DatabaseOpening.Opened, _ options: StoreOptions) {

@@ -4,9 +4,9 @@ import PrismSQLite
 /// Every statement that the store keeps prepared.
 enum StoreStatement: Hashable {
   case begin, commit
-  /// Inserts this number of rows of a queue at once.
-  case insertRows(Int, QueueID)
-  case rows(RowStatement, QueueID)
+  /// Inserts this number of rows at once.
+  case insertRows(Int, RowTable)
+  case rows(RowStatement, RowTable)
   case packets(PacketStatement)
   case clientIDs(ClientIDStatement)
   case names(NameStatement)
@@ -19,9 +19,9 @@ enum StoreStatement: Hashable {
     case .commit: "COMMIT"
     // To let the statement fail alone, as is the default, SQLite would keep a copy of every page that it changes; but a
     // commit fails as a whole.
-    case .insertRows(let count, let queue):
-      StoredRow.insert(into: queue.table, "OR FAIL", rows: count, columns: queue.columns)
-    case .rows(let statement, let queue): statement.sql(queue)
+    case .insertRows(let count, let table):
+      StoredRow.insert(into: table.name, "OR FAIL", rows: count, columns: table.queue.columns)
+    case .rows(let statement, let table): statement.sql(table)
     case .packets(let statement): statement.sql
     case .clientIDs(let statement): statement.sql
     case .names(let statement): statement.sql
@@ -37,11 +37,13 @@ extension QueueID {
   fileprivate var payloadColumn: String { kind.hasPayload ? "payload" : "NULL" }
 }
 
-/// Statements on the table of one queue.
+/// Statements on one table of a queue.
 enum RowStatement {
   case walk, walkHeads, first, exists
+  /// Without a condition: SQLite frees the table's pages without writing them.
+  case clear
   /// Of a run of neighbouring ids.
-  case readRange, headsInRange, clientIDsInRange, sizeOfRange, deleteRange
+  case readRange, headsInRange, clientIDsInRange, sizeOfRange, deleteRange, sliceEnd
   case late, largePayloads
   case quarantine, deadLetter, salvage
   case changeBody
@@ -53,12 +55,15 @@ enum RowStatement {
     case context
   }
 
-  func sql(_ queue: QueueID) -> String {
-    let (table, heads) = (queue.table, RowHead.Column.list)
+  func sql(_ rowTable: RowTable) -> String {
+    let (table, queue, heads) = (rowTable.name, rowTable.queue, RowHead.Column.list)
     return switch self {
     case .walk: "SELECT \(queue.columns) FROM \(table) WHERE id > :after AND id < :end ORDER BY id"
     case .walkHeads: "SELECT \(heads) FROM \(table) WHERE id > :after AND id < :end ORDER BY id"
     case .first: "SELECT id FROM \(table) WHERE id > :after AND id < :end ORDER BY id LIMIT 1"
+    case .clear: "DELETE FROM \(table)"
+    case .sliceEnd:
+      "SELECT max(id) FROM (SELECT id FROM \(table) WHERE id BETWEEN :first AND :last ORDER BY id LIMIT :count)"
     case .exists: "SELECT 1 FROM \(table) WHERE id = :id"
     case .readRange: "SELECT \(queue.columns) FROM \(table) WHERE id BETWEEN :first AND :last ORDER BY id"
     case .headsInRange: "SELECT \(heads) FROM \(table) WHERE id BETWEEN :first AND :last"
@@ -91,7 +96,7 @@ enum RowStatement {
 /// Statements on packets in flight and delivered, and on the ledger.
 enum PacketStatement {
   case insert, update, delete, shift
-  case insertDelivery, pruneDeliveries
+  case insertDelivery, oldDeliveries, deleteDelivery
   case writeLedger
 
   var sql: String {
@@ -105,11 +110,11 @@ enum PacketStatement {
       WHERE namespace = :namespace AND kind = :kind AND position > :position
       """
     case .insertDelivery: DeliveryRecord.insert(into: "settled", "OR REPLACE")
-    case .pruneDeliveries:
+    case .oldDeliveries:
       """
-      DELETE FROM settled WHERE id IN
-      (SELECT id FROM settled WHERE id < :bound AND settled_time < :cutoff ORDER BY id LIMIT 1000)
+      SELECT \(DeliveryRecord.Column.list) FROM settled WHERE id < :bound AND settled_time < :cutoff ORDER BY id LIMIT 1000
       """
+    case .deleteDelivery: "DELETE FROM settled WHERE id = :id"
     case .writeLedger: LedgerRecord.insert(into: "ledger", "OR REPLACE")
     }
   }

@@ -6,10 +6,7 @@ extension StoreTransaction {
   /// The ids of those of `members` that have one, as keys of `client_ids`.
   func clientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> [(row: Int64, key: String)] {
     var result: [(row: Int64, key: String)] = []
-    let find = try statement(.rows(.clientIDsInRange, queue))
-    for run in members.runs {
-      find.bind(":first", run.first)
-      find.bind(":last", run.last)
+    try forEachRun(of: members, queue, .clientIDsInRange) { (find) throws(SQLiteError) in
       try find.forEachRow(of: RowStatement.ClientIDColumn.self) { (row) throws(SQLiteError) in
         let (id, reportID) = (row.int64(.id), row.text(.reportID))
         if let owner = try owner(row.int64(.context), namespace: queue.namespace) {

@@ -27,8 +27,8 @@ extension StoreTransaction {
   /// Moves rows that are not what was stored to `damaged`, and counts them. They are never sent.
   func quarantine(_ members: IDRuns, _ queue: QueueID, from account: Ledger.Account) throws(SQLiteError) {
     let bytes = try bytes(of: members, queue)
-    let quarantine = try statement(.rows(.quarantine, queue))
     for id in members.ids {
+      let quarantine = try statement(.rows(.quarantine, state[queue].segments.table(of: id, queue)))
       quarantine.bind(":id", id)
       quarantine.bind(":time", unixMilliseconds)
       try quarantine.run()
@@ -47,11 +47,20 @@ extension StoreTransaction {
   }
 
   func deleteRows(_ members: IDRuns, _ queue: QueueID) throws(SQLiteError) {
-    let delete = try statement(.rows(.deleteRange, queue))
-    for run in members.runs {
-      delete.bind(":first", run.first)
-      delete.bind(":last", run.last)
-      try delete.run()
+    try forEachRun(of: members, queue, .deleteRange) { (delete) throws(SQLiteError) in try delete.run() }
+  }
+
+  /// Calls `body` with a statement on a range of ids, bound to each run of `members` and for the table that holds it.
+  func forEachRun(
+    of members: IDRuns, _ queue: QueueID, _ name: RowStatement,
+    _ body: (SQLiteStatement) throws(SQLiteError) -> Void
+  ) throws(SQLiteError) {
+    let segments = state[queue].segments
+    for (place, run) in segments.pieces(of: members) {
+      let ranged = try statement(.rows(name, RowTable(queue, number: segments[place].number)))
+      ranged.bind(":first", run.first)
+      ranged.bind(":last", run.last)
+      try body(ranged)
     }
   }
 
@@ -65,18 +74,18 @@ extension StoreTransaction {
 
   /// The sum of `size`.
   func bytes(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) -> Int {
-    let size = try statement(.rows(.sizeOfRange, queue))
     var sum = 0
-    for run in members.runs {
-      size.bind(":first", run.first)
-      size.bind(":last", run.last)
+    try forEachRun(of: members, queue, .sizeOfRange) { (size) throws(SQLiteError) in
       sum += Int(try size.firstInt() ?? 0)
     }
     return sum
   }
 
+  /// Whether the row waits or is in flight.
   func exists(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
-    let exists = try statement(.rows(.exists, queue))
+    let segments = state[queue].segments
+    if segments.spentRun(of: row) != nil { return false }
+    let exists = try statement(.rows(.exists, segments.table(of: row, queue)))
     exists.bind(":id", row)
     return try exists.hasRow()
   }
@@ -85,7 +94,7 @@ extension StoreTransaction {
   func walkWaiting(
     _ priority: Priority, _ queue: QueueID, _ body: (RowHead) throws(SQLiteError) -> Bool
   ) throws(SQLiteError) {
-    var rows = try WaitingRows(priority, queue, self)
+    var rows = WaitingRows(priority, queue, self)
     defer { rows.reset() }
     while let row = try rows.next(), try body(row) {}
   }

@@ -54,7 +54,7 @@ struct StoreTransaction {
     let number = names.nextNamespace
     state.add(namespace, number: number)
     memory.hasNewNames = true
-    try QueueTables.create(number, among: names.namespaces, database.connection)
+    try QueueTables.create(number, among: names.namespaces, database.connection) { state[$0].segments.tableCount }
     if let policy = memory.policies[namespace] { try Retention(self).note(policy, number) }
     return number
   }

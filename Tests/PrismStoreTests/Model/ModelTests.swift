@@ -42,7 +42,15 @@ final class ModelRun {
 
   init(seed: UInt64) async throws {
     random = SeededRandom(seed: seed)
-    store = try await rig.open { $0.contextsBeforeSweep = 8 }
+    store = try await Self.open(rig)
+  }
+
+  /// With small tables, so that rows are in many and are delivered from all of them.
+  private static func open(_ rig: Rig) async throws -> ReportStore {
+    try await rig.open { options in
+      options.contextsBeforeSweep = 8
+      options.segmentBytes = 4096
+    }
   }
 
   func end() async { await store?.close() }
@@ -201,7 +209,7 @@ final class ModelRun {
     await (try opened).close()
     store = nil
     if isKill { rig.restoreKilled() }
-    store = try await rig.open { $0.contextsBeforeSweep = 8 }
+    store = try await Self.open(rig)
     await (try opened).markReady()?.value
     try await apply()
     return isKill ? "kill" : "restart"

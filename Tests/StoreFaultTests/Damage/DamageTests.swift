@@ -177,7 +177,7 @@ extension StoreFaults {
     }
 
     /// The rows that it holds once everything is brought over; finding damage may take it another try.
-    private static func settled(_ rig: DamagedStore, _ store: ReportStore) async throws -> [Int?] {
+    static func settled(_ rig: DamagedStore, _ store: ReportStore) async throws -> [Int?] {
       for _ in 0..<5 {
         do {
           while try await store.maintain() {}

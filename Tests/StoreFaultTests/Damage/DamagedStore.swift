@@ -26,7 +26,7 @@ final class DamagedStore {
   /// - Parameter onMove: called at each step of moving a database away or back.
   func open(onMove: (@Sendable () -> Void)? = nil) async throws -> ReportStore {
     var options = StoreOptions(folder: folder.path)
-    (options.ballastBytes, options.onMove) = (0, onMove)
+    (options.ballastBytes, options.onMove, options.segmentBytes) = (0, onMove, 8192)
     options.checkpointInterval = .zero
     options.log = Logger(write: book.write)
     return try await ReportStore.openOnceFree(options)

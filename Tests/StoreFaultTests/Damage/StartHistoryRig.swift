@@ -31,6 +31,7 @@ final class StartHistoryRig {
   private func open(_ folder: FaultFolder, _ point: KillPoint?, _ marker: StartMarker) async throws -> ReportStore {
     var options = StoreOptions(folder: folder.path)
     (options.ballastBytes, options.checkpointInterval, options.time) = (0, .zero, time)
+    options.segmentBytes = 8192
     (options.vfs, options.marker, options.onMove) = (String(cString: fvfs_name), marker, { point?.take() })
     options.log = Logger(write: book.write)
     return try await ReportStore.openOnceFree(options)
