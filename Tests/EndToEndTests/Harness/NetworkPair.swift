@@ -102,7 +102,8 @@ final class NetworkPair: Sendable {
   }
 
   private func remove() async {
-    if let child = line.withLock({ $0 }), child.isRunning { _ = try? await child.end(SIGKILL) }  // its devices go with it
+    // its devices go with it
+    if let child = line.withLock({ $0 }), child.isRunning { _ = try? await child.end(SIGKILL) }
     try? FileManager.default.removeItem(atPath: folder)  // a left folder harms no test
     for side in ["a", "b"] { try? await ip("netns del \(name)-\(side)") }  // one of them may never have been made
   }
