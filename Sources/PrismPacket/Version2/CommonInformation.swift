@@ -20,9 +20,9 @@ public final class CommonInformation: Sendable {
     (self.members, self.object) = (members, object)
   }
 
-  /// - Parameter object: as `object` has it.
-  public static func hash(of object: [UInt8]) throws(PacketError) -> Int64 {
-    try Hashing.sha256(object).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+  /// A number for a text that rows share: the begin of its SHA-256.
+  public static func hash(of text: [UInt8]) throws(PacketError) -> Int64 {
+    try Hashing.sha256(text).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
   }
 
   /// The bytes that the common members add to a row that has members of its own, all with other keys.

@@ -46,8 +46,7 @@ struct CommonEnds {
     guard rows.count > 1, shared > 0 else { return }
     // A comma is no part of a character of several bytes.
     let end = bytes[all[rows.lowerBound].own].suffix(shared).drop { $0 != UInt8(ascii: ",") }
-    guard end.count >= Self.bytesMin, let digest = try? Hashing.sha256(Array(end)) else { return }
-    let hash = digest.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+    guard end.count >= Self.bytesMin, let hash = try? CommonInformation.hash(of: Array(end)) else { return }
     runs.append(Run(rows: rows, hash: hash, text: end))
   }
 }
