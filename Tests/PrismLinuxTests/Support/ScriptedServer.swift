@@ -46,6 +46,13 @@ final class ScriptedServer: Sendable {
       return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 
+    /// Segments with data that the kernel took, `tcpi_data_segs_in` of linux/tcp.h. What lies in the socket was joined.
+    var dataSegments: UInt32 {
+      var info = [UInt32](repeating: 0, count: 39)
+      var bytes = socklen_t(info.count * MemoryLayout<UInt32>.size)
+      return getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &bytes) == 0 ? info[38] : 0
+    }
+
     /// Ends the connection by RST instead of FIN.
     func reset() {
       var abrupt = linger(l_onoff: 1, l_linger: 0)

@@ -251,14 +251,13 @@ struct CurlTransportTests {
   @Test("on a new connection, head and body are written together; the kernel's round trip comes with the answer")
   func written() async throws {
     let server = ScriptedServer { [noContent] client in
-      var bytes = [UInt8](repeating: 0, count: 65_536)
-      let count = recv(client.descriptor, &bytes, bytes.count, 0)
-      client.record(String(decoding: bytes[..<max(count, 0)], as: UTF8.self))
+      guard client.readRequest() != nil else { return }
+      client.record("segments: \(client.dataSegments)")
       client.send(noContent)
       client.waitForClose()
     }
     let answer = await CurlTransport().post(request(server.url))
-    #expect(server.requests.first?.hasSuffix("\r\n\r\npacket") == true)
+    #expect(server.requests.last == "segments: 1")
     let line = try #require(answer.line)
     #expect(line.roundTrip > .zero && line.least > .zero && line.roundTrip < .seconds(10))
   }
