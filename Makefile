@@ -224,8 +224,8 @@ soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
 soak-adversary: soak-build build ## every attack on release programs, with 1,000 answers each; on a machine that does nothing else
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) PRISM_SOAK=2 SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=1 \
 	  swift test --skip-build --filter 'AdversaryTests|StrangerTests|CollectorBombTests'
-soak-life: soak-build ## 100 simulated lives of two days each
-	PRISM_SOAK=100 swift test --skip-build --filter SimulatedLifeTests
+soak-life: bootstrap ## 500 simulated lives of two days each, on optimized tests
+	scripts/soak-lives 500
 
 bench-build: build
 	@$(RELEASE) --product packet-bench >&2
