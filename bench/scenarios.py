@@ -18,6 +18,7 @@ def ingest(programs, events, *load, **daemon):
         return {
             "eventsPerSecond": events / run["seconds"],
             "cpuSecondsPerMillion": cost.cpu_seconds * 1e6 / events,
+            "handedBytesPerEvent": cost.handed_bytes / events,
             "peakMiB": cost.peak_bytes / 2**20,
         }
 
@@ -51,6 +52,7 @@ def end_to_end(programs, events, rows_per_packet):
             "eventsPerSecond": events / seconds,
             "cpuSecondsPerMillion": cost.cpu_seconds * 1e6 / events,
             "wireBytesPerEvent": received["bytes"] / events,
+            "handedBytesPerEvent": cost.handed_bytes / events,
             "peakMiB": cost.peak_bytes / 2**20,
         }
 
