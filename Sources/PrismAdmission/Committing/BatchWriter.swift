@@ -28,7 +28,7 @@ public struct BatchWriter: Sendable {
   private static let bytesMax = 256 * 1024
 
   /// Whether it must be closed now.
-  public var isFull: Bool { batch.rows.count >= Self.rowsMax || bytes >= Self.bytesMax }
+  public private(set) var isFull = false
 
   /// Bytes that it holds in memory.
   public var bytes: Int { Self.bytes(of: batch) }
@@ -111,6 +111,7 @@ public struct BatchWriter: Sendable {
   }
 
   private mutating func add(_ row: ReportBatch.Row, _ mark: ReportBatch.Mark?) {
+    defer { isFull = batch.rows.count >= Self.rowsMax || bytes >= Self.bytesMax }
     guard let mark else { return batch.rows.append(row) }
     var row = row
     if mark == .sampledOut {  // nothing of it is stored

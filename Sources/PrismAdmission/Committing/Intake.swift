@@ -21,7 +21,9 @@ public struct Intake: Sendable {
     let mark: ReportBatch.Mark?
   }
 
-  private var open: BatchWriter?
+  /// The open batch, if there is one. To look at one member of an Optional copies all of it; an element is looked at in its
+  /// place.
+  private var open: [BatchWriter] = []
   private var incoming: Incoming?
   private var sealed: [ReportBatch] = []
   private var inFlight = Ring<ReportBatch>()
@@ -37,11 +39,12 @@ public struct Intake: Sendable {
   /// Bytes of that payload in all; nil if no report waits for its payload.
   public var awaitedPayloadBytes: Int? { incoming?.payloadBytes }
   /// Bytes of the open batch while a payload arrives.
-  public var partialBytes: Int { incoming == nil ? 0 : open?.bytes ?? 0 }
+  public var partialBytes: Int { incoming == nil ? 0 : openBytes }
   /// Bytes of reports whose commit is not settled.
-  public var batchBytes: Int { sealedBytes + (incoming == nil ? open?.bytes ?? 0 : 0) }
+  public var batchBytes: Int { sealedBytes + (incoming == nil ? openBytes : 0) }
+  private var openBytes: Int { open.isEmpty ? 0 : open[0].bytes }
   /// Nothing is on its way to a commit.
-  public var isSettled: Bool { open == nil && sealed.isEmpty && inFlight.isEmpty }
+  public var isSettled: Bool { open.isEmpty && sealed.isEmpty && inFlight.isEmpty }
 
   /// Takes the tally of what happened since the last call.
   public mutating func takeTally() -> IngestTally {
@@ -65,21 +68,18 @@ extension Intake {
     let admitted = try Admission.decide(report, in: text, session: &session, unixMilliseconds: now)
     var rewrittenBytes = admitted.filteredBytes
     if case .rewritten = admitted.body { rewrittenBytes += admitted.metaBytes }
-    if open?.takes(admitted, context: session.context) == false { seal() }
+    if !open.isEmpty, !open[0].takes(admitted, context: session.context) { seal() }
     switch admitted.leavesPayloadOut ? .none : report.payload {
     case .following(let bytes):
       if bytes > available { seal() }
-      let row = writing(admitted, session) { $0.begin(admitted, report, in: text, payloadBytes: bytes) }
+      openBatch(for: admitted, session)
+      let row = open[0].begin(admitted, report, in: text, payloadBytes: bytes)
       incoming = Incoming(row: row, payloadBytes: bytes, mark: admitted.mark)
       return Taken(isWhole: false, rewrittenBytes: rewrittenBytes)
     case .none, .base64:
-      let result = writing(admitted, session) { writer -> Result<Void, Refusal> in
-        do throws(Refusal) { return .success(try writer.append(admitted, report, in: text)) } catch {
-          return .failure(error)
-        }
-      }
-      forgetEmptyBatch()
-      try result.get()
+      openBatch(for: admitted, session)
+      defer { forgetEmptyBatch() }
+      try open[0].append(admitted, report, in: text)
       if admitted.leavesPayloadOut { tally.leftOutPayloads += 1 }
       countRow()
       return Taken(isWhole: true, rewrittenBytes: rewrittenBytes)
@@ -98,12 +98,14 @@ extension Intake {
   }
 
   /// Appends a piece of the payload of the last report.
-  public mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) { open?.appendPayload(bytes, range) }
+  public mutating func appendPayload(_ bytes: Span<UInt8>, _ range: Range<Int>) {
+    if !open.isEmpty { open[0].appendPayload(bytes, range) }
+  }
 
   /// The payload is whole. - Returns: false if no report waited for one.
   public mutating func finishPayload() -> Bool {
     guard let incoming else { return false }
-    open?.finish(incoming.row, payloadBytes: incoming.payloadBytes, mark: incoming.mark)
+    open[0].finish(incoming.row, payloadBytes: incoming.payloadBytes, mark: incoming.mark)
     self.incoming = nil
     countRow()
     return true
@@ -111,7 +113,7 @@ extension Intake {
 
   /// Drops the report whose payload does not come whole; `refuse` counts it.
   public mutating func dropPayload() {
-    if let incoming { open?.drop(incoming.row) }
+    if let incoming { open[0].drop(incoming.row) }
     incoming = nil
     forgetEmptyBatch()
   }
@@ -123,22 +125,17 @@ extension Intake {
 
   private mutating func countRow() {
     tally.received += 1
-    if open?.isFull == true { seal() }
+    if open[0].isFull { seal() }
   }
 
-  /// Lets `body` change the open batch in place, without a copy.
-  private mutating func writing<Result>(
-    _ admitted: Admission.Admitted, _ session: Session, _ body: (inout BatchWriter) -> Result
-  ) -> Result {
-    var writer = open.take() ?? BatchWriter(namespace: admitted.namespace, session: session)
-    defer { open = writer }
-    return body(&writer)
+  private mutating func openBatch(for admitted: Admission.Admitted, _ session: Session) {
+    if open.isEmpty { open.append(BatchWriter(namespace: admitted.namespace, session: session)) }
   }
 
   /// Drops an open batch whose only report was refused: nothing would ever commit it, so its connection would never be
   /// settled.
   private mutating func forgetEmptyBatch() {
-    if open?.batch.rows.isEmpty == true { open = nil }
+    if !open.isEmpty, open[0].batch.rows.isEmpty { open.removeAll(keepingCapacity: true) }
   }
 }
 
@@ -146,7 +143,7 @@ extension Intake {
 
 extension Intake {
   private mutating func seal() {
-    guard incoming == nil, let writer = open.take() else { return }
+    guard incoming == nil, let writer = open.popLast() else { return }
     guard !writer.batch.rows.isEmpty else { return }
     sealedBytes += writer.bytes
     sealed.append(writer.batch)

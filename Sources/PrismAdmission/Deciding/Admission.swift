@@ -71,7 +71,7 @@ public enum Admission {
     let type = try session.type(report.type, of: namespace, in: line)
     let created = try createdTime(report.createdTime, unixMilliseconds: unixMilliseconds)
     let accepted = Accepted(namespace: namespace, type: type, createdTime: created, now: unixMilliseconds)
-    if let filter = namespace.filter(of: type) {
+    if namespace.hasFilters, let filter = namespace.filter(of: type) {
       return try decide(report, in: line, filter, accepted, session: session)
     }
     return try admit(report, in: line, merge(report.meta, in: line, accepted, session), accepted, session)

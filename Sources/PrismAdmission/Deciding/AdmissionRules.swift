@@ -12,6 +12,8 @@ public final class AdmissionRules: Sendable {
     let isGather: Bool
     let allow: NamespaceConfiguration.Allow?
     private let types: ListedTypes
+    /// Some type has a filter: to ask for one that is not there copies an empty one.
+    let hasFilters: Bool
     /// nil without patterns.
     private let metTypes: MetTypes?
     private let nearTypes: NearTypes
@@ -29,6 +31,7 @@ public final class AdmissionRules: Sendable {
       nameBytes = Array(name.text.utf8)
       (isGather, allow) = (configuration.isGather, configuration.allow)
       types = ListedTypes(configuration, tools)
+      hasFilters = types.all.contains { $0.filter != nil }
       metTypes = MetTypes(configuration.monitorList)
       nearTypes = NearTypes(types.all.map(\.rowType.type.text))
       payloads = PayloadRules(
@@ -65,8 +68,7 @@ public final class AdmissionRules: Sendable {
     }
 
     func filter(of type: Int) -> TypeFilter? {
-      guard types.hasFilters else { return nil }
-      return types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0].filter
+      types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0].filter
     }
 
     /// - Returns: nil if neither a name nor a pattern of the monitor list means it, or too many types came by patterns.

@@ -4,7 +4,6 @@ import PrismProtocol
 /// The monitor list of a namespace, prepared for looking up.
 struct ListedTypes {
   let all: [ListedType]
-  let hasFilters: Bool
   /// Of entries that are no patterns.
   let indexByName: [String: Int]
 
@@ -12,7 +11,6 @@ struct ListedTypes {
 
   init(_ configuration: NamespaceConfiguration, _ tools: FilterTools) {
     let types = configuration.monitorList.map { ListedType($0, in: configuration.name, tools) }
-    hasFilters = types.contains { $0.filter != nil }
     indexByName = Dictionary(
       types.enumerated().filter { !$0.element.rowType.type.isPattern }
         .map { ($0.element.rowType.type.text, $0.offset) },

@@ -76,7 +76,6 @@ public struct RequestScanner {
     }
   }
 
-  private let reserved: ReservedKeys
   private var json = JSONScanner()
   private var seen: UInt16 = 0
   /// The first thing that is wrong with what the line says; its form is checked to the end all the same.
@@ -90,14 +89,14 @@ public struct RequestScanner {
   /// The field whose value is being read.
   private var current: Field?
 
-  private init(reserved: ReservedKeys) { self.reserved = reserved }
+  private init() {}
 
   /// - Parameter line: without its line feed.
   /// - Parameter reserved: the keys that set `Meta.mayCollide`.
   public static func scan(_ line: Span<UInt8>, reserved: ReservedKeys) -> ScannedLine {
-    var scanner = RequestScanner(reserved: reserved)
+    var scanner = RequestScanner()
     do throws(JSONError) {
-      try scanner.scanObject(line)
+      try scanner.scanObject(line, reserved)
     } catch {
       let refusal = scanner.isCut(line) ? scanner.tooLarge : Refusal(.badRequest, "not a JSON object: \(error)")
       return ScannedLine(request: .failure(refusal), followingBytes: 0)
@@ -107,8 +106,8 @@ public struct RequestScanner {
 
   /// The refusal of a line that is too long to be read, judged by its beginning.
   public static func refusal(ofTooLong beginning: Span<UInt8>, bytesMax: Int) -> Refusal {
-    var scanner = RequestScanner(reserved: ReservedKeys([]))
-    try? scanner.scanObject(beginning)  // it must fail at the cut: only where it was is of interest
+    var scanner = RequestScanner()
+    try? scanner.scanObject(beginning, ReservedKeys([]))  // it must fail at the cut: only where it was is of interest
     return Refusal(scanner.tooLargeCode, "the line is longer than \(bytesMax) bytes")
   }
 }
@@ -140,17 +139,17 @@ extension RequestScanner {
 // MARK: - The pass
 
 extension RequestScanner {
-  private mutating func scanObject(_ line: Span<UInt8>) throws(JSONError) {
+  private mutating func scanObject(_ line: Span<UInt8>, _ reserved: ReservedKeys) throws(JSONError) {
     guard json.next(line) == UInt8(ascii: "{") else { throw json.failure("an object is expected") }
     if try json.enter(line, close: UInt8(ascii: "}"), depth: 0) {
-      repeat { try scanField(line) } while try json.another(line, close: UInt8(ascii: "}"))
+      repeat { try scanField(line, reserved) } while try json.another(line, close: UInt8(ascii: "}"))
     }
     guard json.next(line) == nil else { throw json.failure("something follows the object") }
     if let offset = json.invalidUTF8 { fault = Refusal(.badRequest, "invalid UTF-8 at byte \(offset)") }
   }
 
   /// All but a payload is looked at only as far as `Limits.scannedBytesMax` goes: no line costs more than that.
-  private mutating func scanField(_ whole: Span<UInt8>) throws(JSONError) {
+  private mutating func scanField(_ whole: Span<UInt8>, _ reserved: ReservedKeys) throws(JSONError) {
     let line = whole.extracting(first: scannedBytesMax)
     let key = try json.key(line)
     let known = Field(key, in: line) ?? (key.hasEscapes ? Field(escaped: key.string(in: line)) : nil)
@@ -162,11 +161,13 @@ extension RequestScanner {
     if seen & bit != 0 { note("`\(field.name)` occurs twice") }
     seen |= bit
     current = field
-    try scanValue(of: field, field == .payload ? whole : line)
+    try scanValue(of: field, field == .payload ? whole : line, reserved)
     current = nil
   }
 
-  private mutating func scanValue(of field: Field, _ line: Span<UInt8>) throws(JSONError) {
+  private mutating func scanValue(
+    of field: Field, _ line: Span<UInt8>, _ reserved: ReservedKeys
+  ) throws(JSONError) {
     switch field {
     case .namespace: report.namespace = try string(field, line)
     case .type: report.type = try string(field, line) ?? report.type

@@ -1,15 +1,19 @@
 import PrismBase
 
-/// A JSON string in a text: its range without the quotes, and whether it has escapes.
+/// A JSON string in a text of less than 4 GiB: its range without the quotes, and whether it has escapes.
 public struct ScannedString: Sendable, Equatable {
-  /// The range in the text, without the quotes.
-  public let range: Range<Int>
+  // A scanned report has several of them and is handed on by value: half the bytes are copied in registers.
+  private let start: UInt32
+  private let end: UInt32
   /// Whether the string has a backslash.
   public let hasEscapes: Bool
 
   public init(range: Range<Int>, hasEscapes: Bool) {
-    (self.range, self.hasEscapes) = (range, hasEscapes)
+    (start, end, self.hasEscapes) = (UInt32(range.lowerBound), UInt32(range.upperBound), hasEscapes)
   }
+
+  /// The range in the text, without the quotes.
+  public var range: Range<Int> { Int(start)..<Int(end) }
 
   /// Appends the value of the string. The string must have been scanned in `text`.
   public func append(from text: Span<UInt8>, to result: inout [UInt8]) {
