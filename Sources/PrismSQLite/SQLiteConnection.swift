@@ -63,6 +63,8 @@ extension SQLiteConnection {
 
   /// Rows that the last INSERT, UPDATE or DELETE changed.
   public var changes: Int { Int(sqlite3_changes64(handle)) }
+  /// The id of the row that the last INSERT inserted.
+  public var lastInsertedID: Int64 { sqlite3_last_insert_rowid(handle) }
 }
 
 // MARK: Transactions

@@ -28,13 +28,29 @@ struct RowInserter {
     for size in Self.sizes where waiting.count - next >= size {
       let insert = try database.statement(.insertRows(size, table))
       while waiting.count - next >= size {
-        for row in 0..<size {
-          waiting[next + row].bind(to: SQLiteInsert(insert, row: row, columnCount: columnCount))
-        }
-        try insert.run()
+        try run(insert, next..<next + size)
         next += size
       }
     }
     waiting.removeAll(keepingCapacity: true)
   }
+
+  /// A row without an id gets the greatest one of the table plus 1. SQLite need not look for its place then, which takes
+  /// twenty comparisons in a table of a million rows.
+  private func run(_ insert: SQLiteStatement, _ rows: Range<Int>) throws(SQLiteError) {
+    for row in rows {
+      let values = SQLiteInsert<StoredRow.Column>(insert, row: row - rows.lowerBound, columnCount: columnCount)
+      if row > rows.lowerBound, waiting[row].id == waiting[row - 1].id + 1, isLastOfTable(waiting[row]) {
+        waiting[row].bindBehindLast(to: values)
+      } else {
+        waiting[row].bind(to: values)
+      }
+    }
+    try insert.run()
+    let (last, expected) = (database.connection.lastInsertedID, waiting[rows.upperBound - 1].id)
+    guard last == expected else { throw .corrupt("\(table.name) has row \(last - 1), and the next one is \(expected)") }
+  }
+
+  /// Ids begin with the priority, and grow within it: no row of the last priority is behind a new one.
+  private func isLastOfTable(_ row: StoredRow) -> Bool { RowID(value: row.id).priority == Priority.allCases.last }
 }

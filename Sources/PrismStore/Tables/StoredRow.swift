@@ -63,6 +63,16 @@ extension StoredRow {
   /// Copies nothing: what the row points to must stay where it is until the statement was run.
   func bind(to insert: SQLiteInsert<Column>) {
     insert.bind(.id, id)
+    bindBesideID(to: insert)
+  }
+
+  /// Binds as `bind(to:)` does, and leaves the id to SQLite.
+  func bindBehindLast(to insert: SQLiteInsert<Column>) {
+    insert.bindNull(.id)
+    bindBesideID(to: insert)
+  }
+
+  private func bindBesideID(to insert: SQLiteInsert<Column>) {
     insert.bind(.type, type)
     insert.bind(.createdTime, createdTime)
     insert.bind(.context, context)
