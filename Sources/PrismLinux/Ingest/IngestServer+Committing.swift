@@ -17,7 +17,7 @@ extension IngestServer {
     let entries = composer.take(rowsMax: limit.rows, bytesMax: limit.bytes)
     let (batches, notes) = entries.forOneCommit
     sink.append(batches, notes: notes) { outcome in
-      self.loop.enter { self.assumeIsolated { $0.committed(entries, outcome) } }
+      self.loop.enterSoon { self.assumeIsolated { $0.committed(entries, outcome) } }
     }
   }
 

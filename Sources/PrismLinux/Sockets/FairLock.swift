@@ -7,5 +7,8 @@ import Synchronization
 final class FairLock: Sendable {
   private let turn = Mutex(())
 
+  /// - Returns: false if another one holds it, and `body` did not run.
+  func withLockIfFree(_ body: () -> Void) -> Bool { turn.withLockIfAvailable { _ in body() } != nil }
+
   func withLock(_ body: () -> Void) { turn.withLock { _ in body() } }
 }

@@ -40,6 +40,9 @@ final class SocketLoop: SerialExecutor {
   /// takes no waking of a thread. Never called by the loop's own jobs.
   func enter(_ body: () -> Void) { thread.takeTurn(body) }
 
+  /// The same, without waiting: while the thread works, it runs `body` itself after its round.
+  func enterSoon(_ body: @escaping @Sendable () -> Void) { thread.takeTurnOrHandOver(body) }
+
   /// - Parameter onReady: called on the loop's thread with the ids of sockets that are ready for what they are watched
   ///   for, or have hung up. Where it answers true it is called again soon, whether or not any is ready.
   func start(onReady: @escaping @Sendable ([Int]) -> Bool) { thread.start(onReady) }

@@ -8,6 +8,8 @@ final class SocketLoopThread: Sendable {
 
   private struct State {
     var jobs: [(job: UnownedJob, loop: SocketLoop)] = []
+    /// Work that others handed over because they did not get the turn.
+    var visits: [@Sendable () -> Void] = []
     var onReady: OnReady?
     /// `onReady` is called though no socket is ready.
     var goesOn = false
@@ -45,12 +47,17 @@ final class SocketLoopThread: Sendable {
 
   var isCurrent: Bool { holder.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-  func takeTurn(_ body: () -> Void) {
-    turn.withLock {
-      holder.store(UInt(pthread_self()), ordering: .relaxed)
-      body()
-      holder.store(0, ordering: .relaxed)
-    }
+  func takeTurn(_ body: () -> Void) { turn.withLock { hold(body) } }
+
+  /// Takes the turn if it is free, else hands `body` over: to wait would take a processor from the holder's work.
+  func takeTurnOrHandOver(_ body: @escaping @Sendable () -> Void) {
+    if !turn.withLockIfFree({ hold(body) }) { change { $0.visits.append(body) } }
+  }
+
+  private func hold(_ body: () -> Void) {
+    holder.store(UInt(pthread_self()), ordering: .relaxed)
+    body()
+    holder.store(0, ordering: .relaxed)
   }
 
   func add(_ job: UnownedJob, of loop: SocketLoop) { change { $0.jobs.append((job, loop)) } }
@@ -77,6 +84,7 @@ final class SocketLoopThread: Sendable {
       let ready = ids[..<Int(count)].compactMap { $0 == Self.wakeID ? nil : Int($0) }
       if ready.count < count { forgetWake() }
       takeTurn {
+        for visit in now.visits { visit() }
         for (job, loop) in now.jobs { job.runSynchronously(on: loop.asUnownedSerialExecutor()) }
         if !ready.isEmpty || now.goesOn, now.onReady?(ready) == true { goOnSoon() }
       }
@@ -86,14 +94,14 @@ final class SocketLoopThread: Sendable {
   /// false: something came that must not wait.
   private func beginWaiting() -> Bool {
     state.withLock { state in
-      state.isWaiting = state.jobs.isEmpty && !state.hasEnded && !state.goesOn
+      state.isWaiting = state.jobs.isEmpty && state.visits.isEmpty && !state.hasEnded && !state.goesOn
       return state.isWaiting
     }
   }
 
   private func endWaiting() -> State {
     state.withLock { state in
-      defer { (state.isWaiting, state.jobs, state.goesOn) = (false, [], false) }
+      defer { (state.isWaiting, state.jobs, state.visits, state.goesOn) = (false, [], [], false) }
       return state
     }
   }

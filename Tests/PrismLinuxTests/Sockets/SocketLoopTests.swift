@@ -41,6 +41,18 @@ struct SocketLoopTests {
     private(set) var count = 0
     func add() { count += 1 }
     nonisolated func addHere() { loop.enter { assumeIsolated { $0.count += 1 } } }
+    nonisolated func addSoon(_ done: @escaping @Sendable () -> Void) {
+      loop.enterSoon {
+        self.assumeIsolated { $0.count += 1 }
+        done()
+      }
+    }
+
+    /// Keeps the thread until `end`.
+    func hold(_ began: DispatchSemaphore, until end: DispatchSemaphore) {
+      began.signal()
+      end.wait()
+    }
   }
 
   @Test("jobs run one after the other on one thread, which they wake from waiting, from any task")
@@ -60,8 +72,14 @@ struct SocketLoopTests {
     let queues = (0..<4).map { DispatchQueue(label: "test.\($0)") }
     await withTaskGroup(of: Void.self) { group in
       for round in 0..<4000 {
-        if round % 2 == 0 {
+        if round % 3 == 0 {
           group.addTask { await server.add() }
+        } else if round % 3 == 1 {
+          group.addTask {
+            await withCheckedContinuation { done in
+              queues[round % 4].async { server.addSoon { done.resume() } }
+            }
+          }
         } else {
           group.addTask {
             await withCheckedContinuation { done in
@@ -75,6 +93,25 @@ struct SocketLoopTests {
       }
     }
     #expect(await server.count == 4000)
+  }
+
+  @Test("a visitor does not wait for the thread's round: its work is done after it, without another waking")
+  func visitors() async throws {
+    let server = Server(try SocketLoop(for: "test"))
+    let (began, end, witness) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), Witness())
+    let round = Task { await server.hold(began, until: end) }
+    let visit = DispatchQueue(label: "visit")
+    await withCheckedContinuation { left in
+      visit.async {
+        began.wait()
+        server.addSoon { witness.note() }
+        left.resume()
+      }
+    }
+    #expect(witness.count == 0)
+    end.signal()
+    await round.value
+    try await eventually("the work is done") { witness.count == 1 }
   }
 
   @Test("a socket's readiness is reported for the events that are watched, on the server's thread")
