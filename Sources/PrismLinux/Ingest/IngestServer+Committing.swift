@@ -6,9 +6,6 @@ extension IngestServer {
   /// wait, or several users have one, a commit is shorter: a report that arrives within it waits for its end.
   private static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
   private static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
-  /// From so many rows on, the store's queue leaves a commit's answers to the thread while that works. The clients of small
-  /// commits wait for each answer, and the thread for them.
-  private static let handedOverRowsMin = 500
 
   /// One commit after the other, as long as something waits.
   func commit() {
@@ -19,10 +16,9 @@ extension IngestServer {
     let limit = composer.isShared || budget.usersConnected > 1 ? Self.sharedCommitMax : Self.commitMax
     let entries = composer.take(rowsMax: limit.rows, bytesMax: limit.bytes)
     let (batches, notes) = entries.forOneCommit
-    let isLarge = batches.reduce(0) { $0 + $1.rows.count } >= Self.handedOverRowsMin
+    let isLarge = batches.reduce(0) { $0 + $1.rows.count } >= 500  // clients of small ones wait for each answer
     sink.append(batches, notes: notes) { outcome in
-      let settle = { @Sendable in self.assumeIsolated { $0.committed(entries, outcome) } }
-      if isLarge { self.loop.enterSoon(settle) } else { self.loop.enter(settle) }
+      self.loop.enter(mayWait: isLarge) { self.assumeIsolated { $0.committed(entries, outcome) } }
     }
   }
 

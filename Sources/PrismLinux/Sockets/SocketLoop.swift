@@ -40,8 +40,10 @@ final class SocketLoop: SerialExecutor {
   /// takes no waking of a thread. Never called by the loop's own jobs.
   func enter(_ body: () -> Void) { thread.takeTurn(body) }
 
-  /// The same, without waiting: while the thread works, it runs `body` itself after its round.
-  func enterSoon(_ body: @escaping @Sendable () -> Void) { thread.takeTurnOrHandOver(body) }
+  /// The same. - Parameter mayWait: while the thread works, it runs `body` itself after its round.
+  func enter(mayWait: Bool, _ body: @escaping @Sendable () -> Void) {
+    if mayWait { thread.takeTurnOrHandOver(body) } else { thread.takeTurn(body) }
+  }
 
   /// - Parameter onReady: called on the loop's thread with the ids of sockets that are ready for what they are watched
   ///   for, or have hung up. Where it answers true it is called again soon, whether or not any is ready.

@@ -42,7 +42,7 @@ struct SocketLoopTests {
     func add() { count += 1 }
     nonisolated func addHere() { loop.enter { assumeIsolated { $0.count += 1 } } }
     nonisolated func addSoon(_ done: @escaping @Sendable () -> Void) {
-      loop.enterSoon {
+      loop.enter(mayWait: true) {
         self.assumeIsolated { $0.count += 1 }
         done()
       }

@@ -46,7 +46,7 @@ final class ScriptedServer: Sendable {
       return Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
     }
 
-    /// Segments with data that the kernel took, `tcpi_data_segs_in` of linux/tcp.h. What lies in the socket was joined.
+    /// Segments with data that the kernel took, `tcpi_data_segs_in` of linux/tcp.h. In the socket they are joined.
     var dataSegments: UInt32 {
       var info = [UInt32](repeating: 0, count: 39)
       var bytes = socklen_t(info.count * MemoryLayout<UInt32>.size)
