@@ -69,7 +69,10 @@ extension RetryRecord {
     var members: [JSONValue.Member] = [.init("failures", .int(failuresInRow))]
     if let pause {
       members.append(.init("reason", .string(pause.reason.rawValue)))
-      members.append(.init("pauseMs", .int(max(0, (pause.until - now.uptime).wholeMilliseconds))))
+      let rest = pause.until - now.uptime
+      let whole = rest.wholeMilliseconds
+      // Rounded up: nothing leaves before the time that a collector asked for.
+      members.append(.init("pauseMs", .int(max(0, .milliseconds(whole) < rest ? whole + 1 : whole))))
       members.append(.init("sinceUnixMs", .int(now.unixMilliseconds)))
     }
     if let lastFailure {
@@ -96,7 +99,8 @@ extension RetryRecord {
     else { return }
     let longest = (RetryAfter.longest + .seconds(5)).wholeMilliseconds
     let elapsed = max(0, now.unixMilliseconds.subtractingReportingOverflow(Int64(since)).partialValue)
-    let rest = max(0, min(Int64(length), longest) - elapsed)
+    // Up to a millisecond less went by: both times of the wall clock are whole ones.
+    let rest = max(0, min(Int64(length), longest) - max(0, elapsed - 1))
     pause = UploadState.Pause(until: now.uptime + .milliseconds(rest), reason: reason)
   }
 }

@@ -54,7 +54,7 @@ struct RetryRecordTests {
     let note = try #require(kept.note(now: instant(110)))
     let back = RetryRecord(note: note, now: Instant(uptime: .seconds(3), unixMilliseconds: 1_700_000_130_000))
     #expect(back.failuresInRow == 6 && back.lastFailure == failure)
-    #expect(back.pause == .init(until: .seconds(33), reason: .asked), "50 s were left, 20 s went by")
+    #expect(back.pause == .init(until: .milliseconds(33_001), reason: .asked), "50 s were left, 20 s went by")
     #expect(RetryRecord().note(now: instant(0)) == nil)
   }
 
@@ -68,7 +68,22 @@ struct RetryRecordTests {
     let note = try #require(record(6, retryAfter: .seconds(60)).note(now: instant(110)))
     let back = RetryRecord(note: note, now: instant(110, wallStep: step))
     let left = try #require(back.pause).until - .seconds(110)
-    #expect((Duration.seconds(secondsLeft) - .seconds(1) ... .seconds(secondsLeft)).contains(left), "\(left)")
+    #expect((Duration.seconds(secondsLeft) ... .milliseconds(secondsLeft * 1000 + 1)).contains(left), "\(left)")
+    #expect(left <= .seconds(50))
+  }
+
+  @Test("parts of a millisecond make no pause shorter", arguments: [1, 357, 643, 999])
+  func partsOfMillisecond(microseconds: Int) throws {
+    let part = Duration.microseconds(microseconds)
+    var record = RetryRecord()
+    let asked = record.failed(
+      failure, reason: .failure, retryAfter: .seconds(60) + part, random: 0, now: .seconds(100))
+    // The daemon restarts: 9.9991 s go by, and the wall clock's milliseconds say 10.
+    let note = try #require(
+      record.note(now: Instant(uptime: .seconds(100) + part, unixMilliseconds: 1_700_000_000_000)))
+    let now = Duration.microseconds(109_999_100) + part
+    let back = RetryRecord(note: note, now: Instant(uptime: now, unixMilliseconds: 1_700_000_010_000))
+    #expect(try #require(back.pause).until >= asked.until)
   }
 
   @Test(
