@@ -64,6 +64,21 @@ import Testing
     return left
   }
 
+  @Test("a backlog of many tables changes the schema three times, and the views show all of it")
+  func backlog() async throws {
+    let store = try await open()
+    var schemas: Set<Int> = []
+    for round in 0..<100 {
+      await append(store, round * 30..<round * 30 + 30)
+      schemas.insert(try number("PRAGMA schema_version"))
+    }
+    #expect(try rowCounts().count == 64)
+    #expect(schemas.count == 1 + 3, "4, 16 and 64 tables")
+    #expect(try number("SELECT count(*) FROM v_meta") == 3000)
+    #expect(try number("SELECT count(DISTINCT report_id) FROM v_meta") == 3000)
+    await store.close()
+  }
+
   @Test("a delivered row that is still in its table is not claimed, shown, counted, exported, found or removed")
   func hidden() async throws {
     let store = try await open()

@@ -17,14 +17,13 @@ enum QueueTables {
     }
   }
 
-  /// Makes a further table of a queue, and shows it in the views. - Parameter tableCount: of each queue, it among them.
+  /// Makes further tables of a queue, and shows them in the views. - Parameter tableCount: of each queue, with these.
   static func add(
-    _ table: RowTable, among namespaces: [Int: NamespaceName], _ connection: SQLiteConnection,
+    _ numbers: Range<Int>, of queue: QueueID, among namespaces: [Int: NamespaceName], _ connection: SQLiteConnection,
     _ tableCount: (QueueID) -> Int
   ) throws(SQLiteError) {
-    try connection.execute(schema(table))
-    let view = ReportViews.adding(table.queue.namespace, to: namespaces, kind: table.queue.kind, tableCount)
-    try connection.execute(view)
+    for number in numbers { try connection.execute(schema(RowTable(queue, number: number))) }
+    try connection.execute(ReportViews.group(of: queue.namespace, among: namespaces, kind: queue.kind, tableCount))
   }
 
   /// Makes the views again, of namespaces with one table a queue.

@@ -14,18 +14,26 @@ enum ReportViews {
     _ newest: Int, to namespaces: [Int: NamespaceName], kind: RowKind, _ tableCount: (QueueID) -> Int = { _ in 1 }
   ) -> String {
     let view = "v_" + kind.name
-    let group = newest / namespacesPerGroup
-    let members = namespaces.keys.filter { $0 / namespacesPerGroup == group }.sorted()
-    let selects = members.map { number in
-      let queue = QueueID(namespace: number, kind: kind)
-      return select(queue, namespaces[number]!, tableCount(queue))
-    }
     let groups = Set(namespaces.keys.map { $0 / namespacesPerGroup }).sorted()
     return """
       DROP VIEW IF EXISTS \(view);
-      DROP VIEW IF EXISTS \(view)_\(group);
-      CREATE VIEW \(view)_\(group) AS \(selects.joined(separator: " UNION ALL "));
+      \(group(of: newest, among: namespaces, kind: kind, tableCount))
       CREATE VIEW \(view) AS \(groups.map { "SELECT * FROM \(view)_\($0)" }.joined(separator: " UNION ALL "));
+      """
+  }
+
+  /// SQL that shows the namespaces of one group with the tables that they have now.
+  static func group(
+    of namespace: Int, among namespaces: [Int: NamespaceName], kind: RowKind, _ tableCount: (QueueID) -> Int
+  ) -> String {
+    let group = namespace / namespacesPerGroup
+    let selects = namespaces.keys.filter { $0 / namespacesPerGroup == group }.sorted().map { number in
+      select(QueueID(namespace: number, kind: kind), namespaces[number]!, tableCount)
+    }
+    let view = "v_\(kind.name)_\(group)"
+    return """
+      DROP VIEW IF EXISTS \(view);
+      CREATE VIEW \(view) AS \(selects.joined(separator: " UNION ALL "));
       """
   }
 
@@ -34,7 +42,9 @@ enum ReportViews {
     Array(Dictionary(namespaces.keys.map { ($0 / namespacesPerGroup, $0) }) { first, _ in first }.values)
   }
 
-  private static func select(_ queue: QueueID, _ namespace: NamespaceName, _ tableCount: Int) -> String {
+  private static func select(
+    _ queue: QueueID, _ namespace: NamespaceName, _ tableCount: (QueueID) -> Int
+  ) -> String {
     let isBusiness = namespace.isBusiness
     let type = "(SELECT name FROM types WHERE number = r.type)"
     let monitorType = isBusiness ? "'\(namespace)-' || \(type)" : type
@@ -56,7 +66,7 @@ enum ReportViews {
       SELECT r.id & \(1 << RowID.sequenceBits - 1) AS id, \(reportID) AS report_id, \(monitorType) AS monitor_type,
       \(isBusiness ? 1 : 0) AS is_biz, r.created_time AS created_time, \(meta) AS meta,
       \(queue.kind.hasPayload ? "r.payload AS payload, " : "")'\(namespace)' AS namespace, \(claimed) AS is_used,
-      r.size AS size FROM \(rows(queue, tableCount)) r WHERE NOT \(isDelivered(queue))
+      r.size AS size FROM \(rows(queue, tableCount(queue))) r WHERE NOT \(isDelivered(queue))
       """
   }
 

@@ -5,6 +5,8 @@ import PrismProtocol
 struct RowSegments: Sendable {
   /// Rows that wait for long, between others that leave, should not hold ever more tables.
   static let countMax = 64
+  /// After a new table SQLite prepares every statement again. Three new ones together cost little more.
+  private static let tableGrowth = 4
   private static let numbersPerSegment = 5
 
   private(set) var list = [RowSegment(number: 0, first: 0)]
@@ -55,13 +57,14 @@ struct RowSegments: Sendable {
     return pieces
   }
 
-  /// Begins a segment for new rows. - Parameter sequence: of the next row. - Returns: whether its table must be made.
-  mutating func begin(at sequence: Int64) -> (number: Int, isNew: Bool) {
-    let used = Set(list.map(\.number))
-    let number = (0...tableCount).first { !used.contains($0) } ?? tableCount
+  /// Begins a segment for new rows. There are fewer than `countMax`.
+  /// - Parameter sequence: of the next row. - Returns: numbers of the tables that must be made now.
+  mutating func begin(at sequence: Int64) -> Range<Int> {
+    let (used, oldCount) = (Set(list.map(\.number)), tableCount)
+    if used.count == tableCount { tableCount = min(tableCount * Self.tableGrowth, Self.countMax) }
+    let number = (0..<tableCount).first { !used.contains($0) }!
     list.append(RowSegment(number: number, first: sequence))
-    defer { tableCount = max(tableCount, number + 1) }
-    return (number, number == tableCount)
+    return oldCount..<tableCount
   }
 
   /// A row takes an id that may be in a run of delivered ones.

@@ -29,11 +29,11 @@ struct Segments: StoreOperations {
       segments.list.count < RowSegments.countMax, transaction.database.keepsDelivered
     else { return }
     transaction.database.forgetInserts(into: segments.currentTable(queue))
-    let (number, isNew) = state[queue].segments.begin(at: state.nextSequence)
+    let newTables = state[queue].segments.begin(at: state.nextSequence)
     transaction.touch(queue)
-    guard isNew else { return }
-    let (table, state) = (RowTable(queue, number: number), self.state)
-    try QueueTables.add(table, among: state.names.namespaces, transaction.database.connection) {
+    guard !newTables.isEmpty else { return }
+    let state = self.state
+    try QueueTables.add(newTables, of: queue, among: state.names.namespaces, transaction.database.connection) {
       state[$0].segments.tableCount
     }
     transaction.memory.hasNewNames = true
