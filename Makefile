@@ -130,7 +130,10 @@ soak-clients: clients ## 100,000 reports from eight threads for each client libr
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
-test-release: mutants test-package ## what a release needs beside make test: every mutant is killed, the package works
+test-release: mutants test-package test-optimized ## what a release needs beside make test: every mutant is killed, the package works
+
+test-optimized: soak-build build ## the tests of keys and signatures on release programs: what a debug build keeps alive, they may not
+	PRISM_PROGRAMS=$(abspath $(BINARIES)) swift test --skip-build --filter 'SealedPayloadTests|CommandSendTests'
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_commands test_guide test_install test_packages test_sources test_units

@@ -28,11 +28,7 @@ public struct SigningKey: Sendable {
   /// - Parameter pem: what `openssl genpkey -algorithm ed25519` writes, without a passphrase.
   /// - Returns: nil for anything else.
   public init?(pem: [UInt8]) {
-    guard let file = BIO_new_mem_buf(pem, Int32(pem.count)) else { return nil }
-    defer { BIO_free(file) }
-    // With a passphrase given, an encrypted key fails; without one OpenSSL would ask on the terminal.
-    var passphrase: [CChar] = [0]
-    guard let key = PEM_read_bio_PrivateKey(file, nil, nil, &passphrase) else { return nil }
+    guard let key = PEM.privateKey(pem) else { return nil }
     defer { EVP_PKEY_free(key) }
     var (secret, publicKey) = ([UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 32))
     var (secretCount, publicCount) = (secret.count, publicKey.count)

@@ -49,14 +49,7 @@ public struct SealingPrivateKey: Sendable {
   /// - Parameter pem: what `openssl genpkey -algorithm x25519` writes, without a passphrase.
   /// - Returns: nil for anything else.
   public init?(pem: [UInt8]) {
-    guard let file = BIO_new_mem_buf(pem, Int32(pem.count)) else { return nil }
-    defer { BIO_free(file) }
-    // Without a passphrase OpenSSL would ask for one on the terminal.
-    var passphrase: [CChar] = [0]
-    guard let key = PEM_read_bio_PrivateKey(file, nil, nil, &passphrase) else {
-      ERR_clear_error()
-      return nil
-    }
+    guard let key = PEM.privateKey(pem) else { return nil }
     defer { EVP_PKEY_free(key) }
     guard EVP_PKEY_get_id(key) == EVP_PKEY_X25519 else { return nil }
     self.init(key)

@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismPacket
 import PrismProtocol
@@ -48,15 +49,16 @@ extension Command {
     guard let key = SealingPrivateKey(pem: try Files.read(keyFile)) else {
       throw Failure(Failure.configuration, "\(keyFile): is no X25519 key in PEM; prismctl keys new --seal makes one")
     }
-    let path = invocation.operands[0]
+    let (path, unwritten) = (invocation.operands[0], "standard output: not all of the payload could be written")
     let sealed = try Files.read(path)
     let report = SealedReport(deviceID: device, namespace: namespace, reportID: id)
+    let payload: [UInt8]
     do throws(PacketError) {
-      let contents = try SealedPayload.contents(of: sealed, with: key, of: report)
-      Terminal.write(1, bytes: try contents.unpacked()[...])
+      payload = try SealedPayload.contents(of: sealed, with: key, of: report).unpacked()
     } catch {
       throw Failure(
         Failure.no, "\(path): is not sealed to this key for this device, namespace and report: \(error.rawValue)")
     }
+    guard Terminal.write(STDOUT_FILENO, bytes: payload[...]) else { throw .init(Failure.cannotCreate, unwritten) }
   }
 }
