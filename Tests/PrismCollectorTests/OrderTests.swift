@@ -177,6 +177,19 @@ struct OrderTests {
     #expect(try await brokenChains() == [])
   }
 
+  @Test("who has no key can't have a packet refused for good", .timeLimit(.minutes(1)))
+  func strangersRefusal() async throws {
+    defer { remove() }
+    let (first, next) = (CollectorTests.context(.meta), CollectorTests.context(.meta))
+    let held = Task { try await post(next, n: 2, after: first.packetID, pending: 1) }
+    while await collector.queue.heldCount == 0 { await Task.yield() }
+    let foreign = try CollectorTests.request(first, metas: ["{}"], changing: ["prism-item-count": "20000"])
+    #expect(await collector.answer(foreign).status == 413)
+    _ = try await post(first, n: 1)
+    #expect(try await held.value.status == 200)
+    #expect(try await brokenChains() == [])
+  }
+
   @Test("a wall clock that is stepped by 40 days and back makes nothing older: the packet is a duplicate")
   func steppedClock() async throws {
     defer { remove() }

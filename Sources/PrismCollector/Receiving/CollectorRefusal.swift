@@ -24,9 +24,10 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)
   }
 
-  /// The packet itself is refused, now and later.
+  /// The packet itself is refused, now and later. Without proof of its sender a stranger could name any packet.
   var isForGood: Bool {
-    switch status {
+    guard sender != nil else { return false }
+    return switch status {
     case 410, 413: true
     case 400, 415, 422: code != .unknownDictionary && code?.isOfConfiguration != true
     default: false
