@@ -73,7 +73,7 @@ actor PacketBuilder {
     if let writer, writer.seal == seal { return writer.value }
     let value = try PacketWriter(
       cipher: seal.cipher, keyID: seal.keyID, key: seal.key, encoding: seal.encoding, compression: seal.compression,
-      dictionary: seal.dictionary)
+      compressesAll: seal.compressesAll, dictionary: seal.dictionary)
     writer = (seal, value)
     return value
   }

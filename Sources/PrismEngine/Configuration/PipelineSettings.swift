@@ -56,15 +56,19 @@ struct PacketSeal: Sendable, Equatable {
   /// `zstd` only for a receiver that announced it.
   var encoding = PacketEncoding.gzip
   var compression: Compression
+  /// Payloads that do not shrink are compressed, too.
+  var compressesAll = false
   /// For a receiver that takes it, with `zstd`.
   var dictionary: CompressionDictionary?
 
   /// With the device of a stream's packets, and the best encoding that their receiver takes.
-  func from(_ sender: StreamIdentity?, to receiver: ReceiverFeatures) -> PacketSeal {
+  /// - Parameter receiver: nil: one that may take gzip only.
+  func from(_ sender: StreamIdentity?, to receiver: ReceiverFeatures?) -> PacketSeal {
     var seal = self
     if let sender { seal.deviceID = sender.deviceID }
-    if receiver.takesZstd { seal.encoding = .zstd }
-    if let dictionary, !receiver.takes(dictionary) { seal.dictionary = nil }
+    seal.compressesAll = receiver == nil
+    if receiver?.takesZstd == true { seal.encoding = .zstd }
+    if let dictionary, receiver?.takes(dictionary) != true { seal.dictionary = nil }
     return seal
   }
 

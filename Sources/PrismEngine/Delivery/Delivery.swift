@@ -144,7 +144,9 @@ extension Delivery {
     return types
   }
 
-  private func seal(_ now: Conditions) -> PacketSeal? { now.seal?.from(queue.sender, to: receiver) }
+  private func seal(of entry: InFlightQueue.Entry, _ now: Conditions) -> PacketSeal? {
+    now.seal?.from(queue.sender, to: entry.leavesInGzip ? nil : receiver)
+  }
 
   /// Several packets of a namespace may be on their way at a time where its receiver announced that, and knows it. No packet
   /// is sent behind one that is being split.
@@ -171,7 +173,7 @@ extension Delivery {
   private mutating func sendNext(_ now: Conditions, _ flowRest: inout Int?) -> Action? {
     guard let next = queue.next, case .built(let packet) = next.content else { return nil }
     // A reload or another network since it was built: it is built again.
-    guard packet.seal == seal(now), packet.wifiOnlyTypes == now.wifiOnlyTypes else {
+    guard packet.seal == seal(of: next, now), packet.wifiOnlyTypes == now.wifiOnlyTypes else {
       queue.empty(next.id)
       return nil
     }
@@ -189,20 +191,16 @@ extension Delivery {
     }
     flowRest = flowRest.map { $0 - cost }
     let predecessor = queue.predecessor(of: next.id)
-    queue.began(next.id, bodyBytes: bodyBytes)
+    queue.began(next.id, bodyBytes: bodyBytes, encoding: packet.contents.format.encoding)
     drain?.hasPosted = true
     return .post(
       packet, dependsOn: predecessor, pending: queue.pendingCount(before: next.id),
       needsNewConnection: next.needsNewConnection)
   }
 
-  /// Before a packet is on its way, only the next one is built, so that it leaves soon; then all that are claimed. No packet
-  /// is built behind one that is being split.
   private mutating func build(_ now: Conditions) -> [Action] {
-    guard !queue.isBuilding, !queue.hasUncommittedSplit, let seal = seal(now) else { return [] }
-    var packets = queue.claimed
-    if queue.sendingCount == 0 { packets = packets.filter { $0.id == queue.next?.id } }
-    guard !packets.isEmpty else { return [] }
+    let packets = queue.nextToBuild
+    guard let first = packets.first.flatMap({ queue[$0.id] }), let seal = seal(of: first, now) else { return [] }
     queue.builds(packets.map(\.id))
     return [.build(packets, seal, wifiOnly: now.wifiOnlyTypes)]
   }
@@ -275,7 +273,7 @@ extension Delivery {
     if case .misconfigured = outcome.verdict { receiver = ReceiverFeatures() }
     let attempt = DeliveryDecision.Attempt(
       packet: id, itemCount: entry.itemCount, attempts: entry.attempts, isPending: entry.pendingAtAttempt > 0,
-      now: milliseconds)
+      mayNotBeTaken: entry.encoding != .gzip && !entry.leavesInGzip, now: milliseconds)
     switch DeliveryDecision(outcome.verdict, attempt, newID: now.newID) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
@@ -285,26 +283,24 @@ extension Delivery {
       return succeeded(id, disposition, outcome, milliseconds)
     case .split(let disposition, let first, let second):
       queue.split(id, disposition, first: first, second: second)
-      return []
     case .again(let reason, let problem, let retryAfter):
       return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
     case .confirm:
       queue.doubt(id)
-      return []
     case .afterPredecessor(let isOverload):
       queue.wait(id)
       if isOverload { window.shrink() }
-      return []
     case .withoutDictionary:
       receiver.refusedDictionaryID = now.seal?.dictionary?.id
-      return []
+    case .inGzip:
+      queue.useGzip(id)
     case .carried:
       queue.carried(id)
-      return []
     case .kept:
       // Only a stop gives up a POST. Anything else that does so is a failure, or the packet would be sent at once for ever.
       return now.isStopping ? [] : fail(.init(cause: "given up by this side"), reason: .failure, now: now)
     }
+    return []
   }
 
   private mutating func succeeded(

@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 import PrismStore
 
@@ -21,8 +22,13 @@ struct InFlightQueue: Sendable {
     var pendingAtAttempt = 0
     /// Of its last attempt.
     var bodyBytes = 0
+    /// Of its last attempt.
+    var encoding = PacketEncoding.gzip
+    /// It was refused in another encoding.
+    var leavesInGzip = false
     var content: Content
 
+    var claimed: ClaimedPacket? { if case .claimed(let packet) = content { packet } else { nil } }
     var isSending: Bool { if case .sending = content { true } else { false } }
     var isAccepted: Bool { if case .accepted = content { true } else { false } }
     var isCarried: Bool { if case .carried = content { true } else { false } }
@@ -70,9 +76,13 @@ struct InFlightQueue: Sendable {
   /// Packets behind those that are on their way.
   var aheadCount: Int { entries.count { $0.isToLeave } }
   var isBuilding: Bool { entries.contains { if case .building = $0.content { true } else { false } } }
-  /// Packets whose rows are at hand, in order.
-  var claimed: [ClaimedPacket] {
-    entries.compactMap { if case .claimed(let packet) = $0.content { packet } else { nil } }
+  /// Packets whose rows are at hand, in order, that leave alike. Before a packet is on its way, only the next one is built,
+  /// so that it leaves soon. No packet is built behind one that is being split.
+  var nextToBuild: [ClaimedPacket] {
+    guard !isBuilding, !hasUncommittedSplit else { return [] }
+    let isFirst = sendingCount == 0
+    guard let first = isFirst ? next : entries.first(where: { $0.claimed != nil }) else { return [] }
+    return (isFirst ? [first] : entries).filter { $0.leavesInGzip == first.leavesInGzip }.compactMap(\.claimed)
   }
   /// Halves of a split can be read only once the split is committed.
   var hasUncommittedSplit: Bool { dispositions.contains { if case .split = $0 { true } else { false } } }
@@ -182,12 +192,12 @@ struct InFlightQueue: Sendable {
   // MARK: On its way
 
   /// The packet is about to be sent: its bytes are good for one attempt.
-  mutating func began(_ id: PacketID, bodyBytes: Int = 0) {
+  mutating func began(_ id: PacketID, bodyBytes: Int = 0, encoding: PacketEncoding = .gzip) {
     guard let index = index(id) else { return }
     entries[index].attempts += 1
     entries[index].waitsForReceipt = false
     entries[index].pendingAtAttempt = pendingCount(before: index)
-    entries[index].bodyBytes = bodyBytes
+    (entries[index].bodyBytes, entries[index].encoding) = (bodyBytes, encoding)
     entries[index].content = .sending
   }
 
@@ -201,6 +211,12 @@ struct InFlightQueue: Sendable {
   mutating func doubt(_ id: PacketID) {
     guard let index = index(id) else { return }
     entries[index].needsNewConnection = true
+  }
+
+  /// The answer may come from a receiver that does not take its encoding.
+  mutating func useGzip(_ id: PacketID) {
+    guard let index = index(id) else { return }
+    entries[index].leavesInGzip = true
   }
 
   /// The receiver missed the packet before it.
@@ -232,7 +248,11 @@ struct InFlightQueue: Sendable {
   /// The halves take the place of their whole.
   mutating func split(_ id: PacketID, _ disposition: Disposition, first: PacketID, second: PacketID) {
     guard let index = index(id) else { return }
-    let halves = [first, second].map { Entry(id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, content: .stored) }
+    let halves = [first, second].map {
+      Entry(
+        id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, leavesInGzip: entries[index].leavesInGzip,
+        content: .stored)
+    }
     entries.replaceSubrange(index...index, with: halves)
     dispositions.append(disposition)
   }

@@ -15,6 +15,8 @@ enum DeliveryDecision: Sendable, Equatable {
   case afterPredecessor(isOverload: Bool)
   /// The same packet at once, packed without the dictionary.
   case withoutDictionary
+  /// The same packet at once, in gzip, which every receiver takes.
+  case inGzip
   /// As it is, for the next start.
   case kept
   /// As it is, until its receipt is brought back or the carrying ends.
@@ -35,6 +37,8 @@ enum DeliveryDecision: Sendable, Equatable {
     var attempts: Int
     /// A packet before it had no receipt when the attempt began.
     var isPending = false
+    /// It left in an encoding that this receiver need not take.
+    var mayNotBeTaken = false
     /// Milliseconds since 1970.
     var now: Int64
   }
@@ -47,6 +51,8 @@ enum DeliveryDecision: Sendable, Equatable {
         unixMilliseconds: attempt.now, attempts: attempt.attempts, wasDuplicate: wasDuplicate)
       self = .settled(.delivered(attempt.packet, receipt: receipt))
     case .noReceipt(let status): self = .again(.failure, Problem(cause: "no receipt", status: status))
+    // Another receiver may have answered, which takes less.
+    case .unacceptable where attempt.mayNotBeTaken: self = .inGzip
     case .tooLarge(let status, let message), .unacceptable(let status, let message):
       self = Self.halve(attempt, status: status, message, newID)
     // The answer to its predecessor decides.

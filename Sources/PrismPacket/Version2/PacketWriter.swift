@@ -11,14 +11,16 @@ public final class PacketWriter {
   private let stored: CompressedBlockCodec
   private let code: PacketCode?
   private let format: BlockFormat
+  private let compressesAll: Bool
 
   /// - Parameter encoding: `zstd` only for a receiver that announces it; `none` is used by itself where nothing shrinks.
   /// - Parameter compression: how hard gzip tries.
+  /// - Parameter compressesAll: `none` is never used by itself.
   /// - Parameter dictionary: with `zstd`, one that the receiver has.
   /// - Throws: `keyLength` if the key is not as long as the cipher needs it.
   public init(
     cipher: Cipher, keyID: String, key: Secret, encoding: PacketEncoding = .gzip, compression: Compression = .small,
-    dictionary: CompressionDictionary? = nil
+    compressesAll: Bool = false, dictionary: CompressionDictionary? = nil
   ) throws(PacketError) {
     let dictionary = encoding == .zstd ? dictionary : nil
     compressor =
@@ -30,7 +32,7 @@ public final class PacketWriter {
     compressed = try CompressedBlockCodec(cipher, key: key, compressor: compressor)
     stored = try CompressedBlockCodec(cipher, key: key, compressor: StoredCompressor())
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
-    preferred = encoding
+    (preferred, self.compressesAll) = (encoding, compressesAll)
     format = BlockFormat(cipher: cipher, keyID: keyID, encoding: encoding, dictionaryID: dictionary?.id)
   }
 
@@ -67,7 +69,7 @@ public final class PacketWriter {
   private func format(for metas: [UInt8], _ payloads: [[UInt8]]) throws(PacketError) -> BlockFormat {
     // Metas always shrink; uncompressed they must fit the frame.
     let couldStay = stored.blockBytes(packedBytes: metas.count) <= Limits.packetMetaBlockBytesMax
-    guard preferred != .none, !payloads.isEmpty, couldStay,
+    guard preferred != .none, !compressesAll, !payloads.isEmpty, couldStay,
       !(try ShrinkProbe.shrinks(payloads, pack: compressor.pack))
     else { return format }
     return BlockFormat(cipher: format.cipher, keyID: format.keyID, encoding: .none)

@@ -32,27 +32,36 @@ struct DeliveryTable {
       clock: ClockSetting(bootTime: 0))
   }
 
-  static func built(_ number: Int, items: Int = 2, hasWifiOnlyRows: Bool = false) -> BuiltPacket {
-    built(claimed(number, items: items), hasWifiOnlyRows: hasWifiOnlyRows)
+  static func built(
+    _ number: Int, items: Int = 2, encoding: PacketEncoding = .gzip, hasWifiOnlyRows: Bool = false
+  ) -> BuiltPacket {
+    built(claimed(number, items: items), encoding: encoding, hasWifiOnlyRows: hasWifiOnlyRows)
   }
 
-  static func built(_ packet: ClaimedPacket, hasWifiOnlyRows: Bool = false) -> BuiltPacket {
-    BuiltPacket(
+  static func built(
+    _ packet: ClaimedPacket, encoding: PacketEncoding = .gzip, hasWifiOnlyRows: Bool = false
+  ) -> BuiltPacket {
+    var seal = seal
+    seal.encoding = encoding
+    return BuiltPacket(
       context: PacketContext(
         deviceID: "d", namespace: NamespaceName("shop")!, packetID: packet.id, kind: .meta),
-      itemCount: packet.itemCount, ledgerHeader: "", seal: seal, contents: contents,
+      itemCount: packet.itemCount, ledgerHeader: "", seal: seal, contents: contents(encoding),
       clock: packet.clock, wifiOnlyTypes: [], hasWifiOnlyRows: hasWifiOnlyRows)
   }
 
-  private static let contents = try! PacketWriter(cipher: .aes128GCM, keyID: "main", key: DeliveryRig.key).pack(
-    metas: Array("{}".utf8), payloads: nil)
+  private static func contents(_ encoding: PacketEncoding) -> PackedContents {
+    let writer = try! PacketWriter(cipher: .aes128GCM, keyID: "main", key: DeliveryRig.key, encoding: encoding)
+    return try! writer.pack(metas: Array("{}".utf8), payloads: nil)
+  }
 
   /// - Parameter window: that the receiver announces; nil if it announces nothing.
-  static func accepts(_ number: Int, window: Int? = nil) -> Delivery.Event {
+  static func accepts(_ number: Int, window: Int? = nil, takesZstd: Bool = false) -> Delivery.Event {
     var outcome = DeliveryOutcome(.accepted(wasDuplicate: false), mayHaveLeft: true)
     if let window {
       outcome.receiver = ReceiverFeatures()
       outcome.receiver?.window = window
+      outcome.receiver?.takesZstd = takesZstd
     }
     return .answered(id(number), outcome)
   }

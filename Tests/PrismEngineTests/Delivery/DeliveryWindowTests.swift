@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 import PrismStore
 import Testing
@@ -39,6 +40,34 @@ struct DeliveryWindowTests {
       ])
     #expect(table.after(.committed([])) == ["ended"])
     #expect(table.delivery.queue.lastAccepted == Table.id(3))
+  }
+
+  /// With all payloads compressed.
+  private static func inGzip(_ number: Int) -> BuiltPacket {
+    var packet = Table.built(number)
+    packet.seal.compressesAll = true
+    return packet
+  }
+
+  @Test("packets that are refused in zstd go again in gzip under their ids, and only then are split")
+  func withdrawsZstd() {
+    var table = Table()
+    for step in DeliveryTableTests.onItsWay { _ = table.after(step.event) }
+    #expect(
+      table.after(Table.accepts(1, window: 8, takesZstd: true)) == ["accepted", "circuit succeeded", "read 2"])
+    _ = table.after(.read(Table.id(2), Table.claimed(2)))
+    #expect(table.after(.built([Table.built(2, encoding: .zstd)])) == ["post 2 after 1", "read 3"])
+    #expect(table.after(.read(Table.id(3), Table.claimed(3))) == ["build 3"])
+    #expect(table.after(.built([Table.built(3, encoding: .zstd)])) == ["post 3 after 2"])
+    #expect(table.after(Table.answers(2, Table.unacceptable)) == ["read 2"])
+    #expect(table.after(Table.answers(3, Table.unacceptable)) == [], "it is read next")
+    #expect(table.after(.read(Table.id(2), Table.claimed(2))) == ["build 2"])
+    #expect(table.after(.built([Self.inGzip(2)])) == ["post 2 after 1", "read 3"])
+    #expect(table.after(.read(Table.id(3), Table.claimed(3))) == ["build 3"])
+    #expect(table.after(.built([Self.inGzip(3)])) == ["post 3 after 2"])
+    #expect(table.after(Table.accepts(2, window: 8)) == ["accepted", "circuit succeeded"])
+    #expect(
+      table.after(Table.answers(3, Table.unacceptable)) == ["commit delivered 1 delivered 2 split 3"])
   }
 
   @Test("a receiver that announces nothing any more gets one packet at a time again")

@@ -18,6 +18,19 @@ struct DeliveryDecisionTests {
     return (result, made)
   }
 
+  @Test("what was refused in another encoding goes again in gzip, which every receiver takes", arguments: [1, 100])
+  func inGzip(items: Int) {
+    let attempt = DeliveryDecision.Attempt(
+      packet: Self.ids[0], itemCount: items, attempts: 1, mayNotBeTaken: true, now: 5000)
+    for status in [400, 415, 422] {
+      let decision = DeliveryDecision(.unacceptable(status: status, message: ""), attempt) {
+        Issue.record("no half is made")
+        return Self.ids[1]
+      }
+      #expect(decision == .inGzip)
+    }
+  }
+
   static let kept: [(DeliveryOutcome.Verdict, DeliveryDecision)] = [
     (.noReceipt(status: 200), .again(.failure, .init(cause: "no receipt", status: 200))),
     (
