@@ -199,10 +199,10 @@ extension Delivery {
   }
 
   private mutating func build(_ now: Conditions) -> [Action] {
-    let packets = queue.nextToBuild
-    guard let first = packets.first.flatMap({ queue[$0.id] }), let seal = seal(of: first, now) else { return [] }
-    queue.builds(packets.map(\.id))
-    return [.build(packets, seal, wifiOnly: now.wifiOnlyTypes)]
+    let entries = queue.nextToBuild
+    guard let first = entries.first, let seal = seal(of: first, now) else { return [] }
+    queue.builds(entries.map(\.id))
+    return [.build(entries.compactMap(\.claimed), seal, wifiOnly: now.wifiOnlyTypes)]
   }
 
   private func nextWork(_ types: Claim.TypeFilter, _ now: Conditions) -> StoreWork? {

@@ -78,11 +78,11 @@ struct InFlightQueue: Sendable {
   var isBuilding: Bool { entries.contains { if case .building = $0.content { true } else { false } } }
   /// Packets whose rows are at hand, in order, that leave alike. Before a packet is on its way, only the next one is built,
   /// so that it leaves soon. No packet is built behind one that is being split.
-  var nextToBuild: [ClaimedPacket] {
+  var nextToBuild: [Entry] {
     guard !isBuilding, !hasUncommittedSplit else { return [] }
     let isFirst = sendingCount == 0
     guard let first = isFirst ? next : entries.first(where: { $0.claimed != nil }) else { return [] }
-    return (isFirst ? [first] : entries).filter { $0.leavesInGzip == first.leavesInGzip }.compactMap(\.claimed)
+    return (isFirst ? [first] : entries).filter { $0.claimed != nil && $0.leavesInGzip == first.leavesInGzip }
   }
   /// Halves of a split can be read only once the split is committed.
   var hasUncommittedSplit: Bool { dispositions.contains { if case .split = $0 { true } else { false } } }
@@ -245,12 +245,12 @@ struct InFlightQueue: Sendable {
     }
   }
 
-  /// The halves take the place of their whole.
+  /// The halves take the place of their whole. What was refused in gzip is not tried in another encoding again.
   mutating func split(_ id: PacketID, _ disposition: Disposition, first: PacketID, second: PacketID) {
     guard let index = index(id) else { return }
     let halves = [first, second].map {
       Entry(
-        id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, leavesInGzip: entries[index].leavesInGzip,
+        id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, leavesInGzip: entries[index].encoding == .gzip,
         content: .stored)
     }
     entries.replaceSubrange(index...index, with: halves)
