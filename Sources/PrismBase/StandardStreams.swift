@@ -18,14 +18,20 @@ public enum StandardStreams {
 
   /// Waits for its reader: for what a program says before it serves, or was asked for.
   public static func say(_ text: String, to descriptor: Int32 = STDERR_FILENO) {
-    Array(text.utf8).withUnsafeBytes { bytes in
+    _ = write(Array(text.utf8)[...], to: descriptor)
+  }
+
+  /// Waits for its reader. - Returns: false: the reader is gone, or the disk is full; `errno` says which.
+  public static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Bool {
+    bytes.withUnsafeBytes { bytes in
       var start = 0
       while start < bytes.count {
         let written = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)
         if written < 0 && errno == EINTR { continue }
-        guard written > 0 else { return }
+        guard written > 0 else { return false }
         start += written
       }
+      return true
     }
   }
 

@@ -158,7 +158,7 @@ struct CommandCommand {
     var isWritten = true
     try await desk.list { record in
       let line = isJSON ? record : Self.line(record)
-      isWritten = QueryCommand.write(Array((line + "\n").utf8))
+      isWritten = StandardStreams.write(Array((line + "\n").utf8)[...], to: STDOUT_FILENO)
       return isWritten
     }
     return isWritten ? 0 : 74

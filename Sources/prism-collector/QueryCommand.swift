@@ -45,7 +45,7 @@ enum QueryCommand {
     let options = try Flags(arguments).options
     do throws(ReportQuery.Fault) {
       try await query.run(options) { bytes in
-        isWritten = write(bytes)
+        isWritten = StandardStreams.write(bytes[...], to: STDOUT_FILENO)
         return isWritten
       }
     } catch { throw Flags.Fault(exitCode: error.exitCode, message: error.message) }
@@ -53,16 +53,4 @@ enum QueryCommand {
   }
 
   static func isOwn(_ name: String) -> Bool { options.contains { $0.name == name } }
-
-  /// - Returns: false: the reader is gone, or the disk is full.
-  static func write(_ bytes: [UInt8]) -> Bool {
-    var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress! + written, $0.count - written) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return false }
-      written += count
-    }
-    return true
-  }
 }

@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismCollector
 
@@ -82,7 +83,7 @@ struct RecordCommand {
     default:
       var isWritten = true
       try await desk.list { record in
-        isWritten = QueryCommand.write(Array((record + "\n").utf8))
+        isWritten = StandardStreams.write(Array((record + "\n").utf8)[...], to: STDOUT_FILENO)
         return isWritten
       }
       return isWritten ? 0 : 74

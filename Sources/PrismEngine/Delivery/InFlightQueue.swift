@@ -245,7 +245,7 @@ struct InFlightQueue: Sendable {
     }
   }
 
-  /// The halves take the place of their whole. What was refused in gzip is not tried in another encoding again.
+  /// The halves take the place of their whole. After a refusal in gzip no other encoding is tried.
   mutating func split(_ id: PacketID, _ disposition: Disposition, first: PacketID, second: PacketID) {
     guard let index = index(id) else { return }
     let halves = [first, second].map {

@@ -11,9 +11,7 @@ public enum ClientIdentity {
       return "the first certificate there cannot be read"
     }
     defer { X509_free(first) }
-    guard let key = PEM.privateKey(key) else {
-      return "the key cannot be read"
-    }
+    guard let key = PEM.privateKey(key) else { return "the key cannot be read" }
     defer { EVP_PKEY_free(key) }
     return X509_check_private_key(first, key) == 1 ? nil : "the key is not that of the first certificate there"
   }

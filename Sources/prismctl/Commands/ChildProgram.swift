@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 import PrismProtocol
 import Synchronization
 
@@ -107,7 +108,7 @@ struct ChildProgram {
     var chunk = [UInt8](repeating: 0, count: 64 * 1024)
     let count = read(from, &chunk, chunk.count)
     guard count > 0 else { return count < 0 && (errno == EAGAIN || errno == EINTR) }
-    Terminal.write(to, bytes: chunk[..<count])
+    _ = StandardStreams.write(chunk[..<count], to: to)
     lastOutput.append(chunk[..<count], of: from)
     return true
   }

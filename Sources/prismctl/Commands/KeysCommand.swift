@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismPacket
 import PrismProtocol
@@ -49,7 +48,7 @@ extension Command {
     guard let key = SealingPrivateKey(pem: try Files.read(keyFile)) else {
       throw Failure(Failure.configuration, "\(keyFile): is no X25519 key in PEM; prismctl keys new --seal makes one")
     }
-    let (path, unwritten) = (invocation.operands[0], "standard output: not all of the payload could be written")
+    let path = invocation.operands[0]
     let sealed = try Files.read(path)
     let report = SealedReport(deviceID: device, namespace: namespace, reportID: id)
     let payload: [UInt8]
@@ -59,6 +58,6 @@ extension Command {
       throw Failure(
         Failure.no, "\(path): is not sealed to this key for this device, namespace and report: \(error.rawValue)")
     }
-    guard Terminal.write(STDOUT_FILENO, bytes: payload[...]) else { throw .init(Failure.cannotCreate, unwritten) }
+    try Files.writeOutput(payload)
   }
 }

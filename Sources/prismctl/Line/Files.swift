@@ -20,5 +20,12 @@ enum Files {
     }
   }
 
+  /// Writes to standard output. - Throws: 73 (EX_CANTCREAT).
+  static func writeOutput(_ bytes: [UInt8]) throws(Failure) {
+    guard StandardStreams.write(bytes[...], to: STDOUT_FILENO) else {
+      throw Failure(Failure.cannotCreate, "standard output: \(reason()): not all of it is written")
+    }
+  }
+
   static func reason() -> String { String(cString: strerror(errno)) }
 }

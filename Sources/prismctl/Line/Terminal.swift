@@ -26,20 +26,5 @@ enum Terminal {
 
   static func endProgress() { if errorIsTerminal { write(STDERR_FILENO, "\r\u{1B}[K") } }
 
-  static func write(_ descriptor: Int32, _ text: String) { write(descriptor, bytes: Array(text.utf8)[...]) }
-
-  /// - Returns: false if not all of them could be written; `errno` says why.
-  @discardableResult
-  static func write(_ descriptor: Int32, bytes: ArraySlice<UInt8>) -> Bool {
-    bytes.withUnsafeBytes { bytes in
-      var start = 0
-      while start < bytes.count {
-        let count = Glibc.write(descriptor, bytes.baseAddress! + start, bytes.count - start)
-        if count < 0 && errno == EINTR { continue }
-        guard count > 0 else { return false }
-        start += count
-      }
-      return true
-    }
-  }
+  static func write(_ descriptor: Int32, _ text: String) { StandardStreams.say(text, to: descriptor) }
 }
