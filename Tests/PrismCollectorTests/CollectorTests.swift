@@ -34,21 +34,22 @@ struct CollectorTests {
 
   static func packetHeaders(
     _ context: PacketContext, itemCount: Int, dependsOn: PacketID? = nil, ledger: String = "",
-    sentTime: Int64 = 1_700_000_000_000
+    pendingCount: Int = 0, sentTime: Int64 = 1_700_000_000_000
   ) -> PacketHeaders {
     PacketHeaders(
       deviceID: context.deviceID, namespace: context.namespace, packetID: context.packetID, kind: context.kind,
-      dependsOn: dependsOn, itemCount: itemCount, ledger: ledger, sentTime: sentTime,
+      dependsOn: dependsOn, itemCount: itemCount, ledger: ledger, pendingCount: pendingCount, sentTime: sentTime,
       format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
   }
 
   static func request(
     _ context: PacketContext, metas: [String], payloads: [[UInt8]] = [], dependsOn: PacketID? = nil,
-    ledger: String = "", sentTime: Int64 = 1_700_000_000_000, changing headers: [String: String?] = [:],
-    key: Secret = CollectorTests.key
+    ledger: String = "", pendingCount: Int = 0, sentTime: Int64 = 1_700_000_000_000,
+    changing headers: [String: String?] = [:], key: Secret = CollectorTests.key
   ) throws -> HTTPRequest {
     let packetHeaders = packetHeaders(
-      context, itemCount: metas.count, dependsOn: dependsOn, ledger: ledger, sentTime: sentTime)
+      context, itemCount: metas.count, dependsOn: dependsOn, ledger: ledger, pendingCount: pendingCount,
+      sentTime: sentTime)
     let packet = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key).write(
       packetHeaders, metas: Array(metas.joined(separator: "\n").utf8), payloads: payloads)
     var all = Dictionary(uniqueKeysWithValues: packet.headers.fields.map { ($0.name.lowercased(), $0.value) })

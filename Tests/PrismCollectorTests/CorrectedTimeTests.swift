@@ -49,7 +49,7 @@ import Testing
       deviceID: "d", namespace: .prism, packetID: PacketID("01a2081a-267f-7506-8c40-86188adb3e49")!, kind: .meta)
     let meta = #"{"MONITOR_TYPE":"a","REPORT_ID":"r",\#(test.members)}"#
     let request = try CollectorTests.request(context, metas: [meta])
-    let sent = try Delivery(request, kind: .meta, now: 0).headers.sentTime
+    let sent = try #require(try Delivery(request, kind: .meta, now: 0).headers.sentTime)
     let delivery = try Delivery(request, kind: .meta, now: sent + test.behind)
     let metas = try MetaBlock(parsing: Array(meta.utf8), rowsMax: 1)
     let packet = try OpenedPacket(delivery, ReadPacket(metas: metas, payloads: []))

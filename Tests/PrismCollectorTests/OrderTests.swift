@@ -32,8 +32,7 @@ struct OrderTests {
   ) async throws -> HTTPResponse {
     await (other ?? collector).answer(
       try CollectorTests.request(
-        context, metas: [#"{"n":\#(n)}"#], dependsOn: predecessor,
-        changing: pending > 0 ? ["prism-pending": String(pending)] : [:]))
+        context, metas: [#"{"n":\#(n)}"#], dependsOn: predecessor, pendingCount: pending))
   }
 
   private func missing(_ answer: HTTPResponse) -> String? { answer.headers.first { $0.name == "Prism-Missing" }?.value }

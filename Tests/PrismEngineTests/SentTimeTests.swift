@@ -20,10 +20,11 @@ import Testing
     let began = time.unixMilliseconds
     for step in [0, 86_400_000, -400_000_000] as [Int64] {
       time.stepWallClock(milliseconds: step)
-      let sealed = try await builder.seal(built, dependsOn: nil, at: ClockReading(time))
+      let sealed = try await builder.seal(built, dependsOn: nil, pendingCount: 0, at: ClockReading(time))
       #expect(sealed.headers.sentTime == began)
     }
     time.advance(by: .seconds(5))
-    #expect(try await builder.seal(built, dependsOn: nil, at: ClockReading(time)).headers.sentTime == began + 5000)
+    let later = try await builder.seal(built, dependsOn: nil, pendingCount: 0, at: ClockReading(time))
+    #expect(later.headers.sentTime == began + 5000)
   }
 }

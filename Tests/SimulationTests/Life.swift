@@ -273,7 +273,7 @@ final class Life: @unchecked Sendable {
     }
     return SimulatedCollector.Packet(
       id: headers.packetID, line: line, dependsOn: headers.dependsOn,
-      pending: request.header("Prism-Pending").flatMap { Int($0) } ?? 0, reports: reports, digest: digest)
+      pending: headers.pendingCount, reports: reports, digest: digest)
   }
 
   /// An honest answer to a packet that is at rest.

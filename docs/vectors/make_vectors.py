@@ -133,7 +133,8 @@ def taken():
     add("a dictionary", ROWS, count=12, encoding="zstd", dictionary=words, **extra)
     add("a dictionary and payloads", ROWS[:1], [b"hello " * 9], encoding="zstd", dictionary=words, **extra)
     state = rng.getstate()  # so that the vectors behind these keep their keys
-    add("three packets before it have no receipt: a header outside of the context", ROWS[:1], **{"Prism-Pending": "3"})
+    add("three packets before it have no receipt", ROWS[:1], **{"Prism-Ledger": LEDGER + ";pending=3"})
+    add("no sent time: an empty line of the context", ROWS[:1], **{"Prism-Sent-Time": None})
     add("the clock was set since, and a row of an earlier boot",
         ['{"$common":{"SYS_CLOCK_STEP":"-500"}}', ROWS[0], '{"$common":{"SYS_CLOCK_BOOT":"earlier"}}', ROWS[1]], count=2)
     rng.setstate(state)
@@ -168,6 +169,11 @@ def refused():
         add(why, packet(f"another count, {cipher}", ROWS[:2], count=2, cipher=cipher), **{"Prism-Item-Count": "3"})
         for name in ("Prism-Depends-On", "Prism-Ledger"):
             add(why, packet(f"{name} taken away, {cipher}", ROWS[:2], count=2, cipher=cipher), **{name: None})
+    state = rng.getstate()  # so that the vectors behind these keep their keys
+    for name, value in (("another count of packets without a receipt", ";pending=2"), ("none of them any more", "")):
+        add("decryptionFailed", packet(name, ROWS[:1], **{"Prism-Ledger": LEDGER + ";pending=3"}),
+            **{"Prism-Ledger": LEDGER + value})
+    rng.setstate(state)
     add("macMismatch", packet("no code", ROWS[:1], cipher="aes-128-cbc"), **{"Prism-Mac": None})
     add("macMismatch", packet("a changed body, aes-128-cbc", ROWS[:1], cipher="aes-128-cbc"), flip(20))
     add("decryptionFailed", packet("a changed nonce", ROWS[:1]), flip(0))

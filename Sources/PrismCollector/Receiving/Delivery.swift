@@ -14,9 +14,6 @@ struct Delivery: Sendable {
   let mac: String?
   /// Milliseconds to add to the device's times: its clock was so far behind when it sent the packet.
   let clockCorrection: Int64
-  /// Its sender has no receipt yet for a packet before it, and will send that one again if it has to: this packet is never
-  /// taken without its predecessor.
-  let hasPendingPredecessor: Bool
 
   var context: PacketContext {
     PacketContext(
@@ -25,6 +22,9 @@ struct Delivery: Sendable {
   var cipher: Cipher { headers.format.cipher }
   var keyID: String { headers.format.keyID }
   var dependsOn: PacketID? { headers.dependsOn }
+  /// Its sender has no receipt yet for a packet before it, and will send that one again if it has to: this packet is never
+  /// taken without its predecessor.
+  var hasPendingPredecessor: Bool { headers.dependsOn != nil && headers.pendingCount > 0 }
   var itemCount: Int { headers.itemCount }
   var ledger: String? { headers.ledger.isEmpty ? nil : headers.ledger }
 
@@ -47,9 +47,13 @@ struct Delivery: Sendable {
         "the packet is too large: it has \(headers.itemCount) rows; at most \(Self.itemsMax) are taken")
     }
     mac = request.header("prism-mac")
-    hasPendingPredecessor = headers.dependsOn != nil && request.header("prism-pending").flatMap { Int($0) } ?? 0 > 0
-    let behind = (now ?? headers.sentTime).subtractingReportingOverflow(headers.sentTime).partialValue
-    clockCorrection = behind.magnitude > UInt64(Self.clockToleranceMilliseconds) ? behind : 0
+    clockCorrection = Self.correction(sentTime: headers.sentTime, now: now)
+  }
+
+  private static func correction(sentTime: Int64?, now: Int64?) -> Int64 {
+    guard let sentTime, let now else { return 0 }
+    let behind = now.subtractingReportingOverflow(sentTime).partialValue
+    return behind.magnitude > UInt64(clockToleranceMilliseconds) ? behind : 0
   }
 
   private static func versionMessage(_ version: String?) -> String {

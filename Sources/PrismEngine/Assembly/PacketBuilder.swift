@@ -58,14 +58,14 @@ actor PacketBuilder {
   ///   that the receiver corrects their times by the same clock.
   /// - Throws: `internal` without memory or randomness.
   func seal(
-    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, at time: ClockReading
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, pendingCount: Int, at time: ClockReading
   ) throws(PacketError) -> WrittenPacket {
     let context = packet.context
     let sentTime = time.unixMilliseconds - packet.clock.step(to: time.setting)
     let headers = PacketHeaders(
       deviceID: context.deviceID, namespace: context.namespace, packetID: context.packetID, kind: context.kind,
-      dependsOn: predecessor, itemCount: packet.itemCount, ledger: packet.ledgerHeader, sentTime: sentTime,
-      format: packet.contents.format)
+      dependsOn: predecessor, itemCount: packet.itemCount, ledger: packet.ledgerHeader, pendingCount: pendingCount,
+      sentTime: sentTime, format: packet.contents.format)
     return try writer(for: packet.seal).seal(headers, packet.contents)
   }
 

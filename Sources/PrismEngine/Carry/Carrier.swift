@@ -28,8 +28,7 @@ actor Carrier: Output {
   func deliver(_ packet: OutgoingPacket) async -> DeliveryOutcome {
     while file != nil, !isClosed { await change() }
     guard !isClosed else { return DeliveryOutcome(.carried, mayHaveLeft: false) }
-    let carried = CarriedPacket(
-      headers: packet.headers, mac: packet.mac, pending: packet.pending, body: packet.body)
+    let carried = CarriedPacket(headers: packet.headers, mac: packet.mac, body: packet.body)
     let bytes = carried.fileBytes
     head = ["file": ["name": .string(carried.fileName), "bytes": .int(bytes.count)]]
     file = (bytes, 0)

@@ -20,8 +20,6 @@ public struct OutgoingPacket: Sendable {
   public var body: [UInt8]
   /// The value of `Prism-Mac`; nil if the cipher authenticates by itself.
   public var mac: String?
-  /// Packets before it in its stream that have no receipt yet: the receiver must not take it without them.
-  public var pending = 0
   /// An answer to an earlier attempt may have been meant for another request.
   public var needsNewConnection: Bool
   /// Of the packet's namespace: where it goes.

@@ -134,14 +134,13 @@ extension NamespacePipeline {
     guard let configuration else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
     let time = ClockReading(parts.time)
     do throws(PacketError) {
-      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, at: time)
+      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: time)
       // Another packet may have been answered meanwhile: wait.
       guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
       let output: any Output = PipelineCarrying.carrier(self, packet.context.kind) ?? parts.output
       return await output.deliver(
         OutgoingPacket(
-          headers: sealed.headers, body: sealed.body, mac: sealed.mac, pending: pending,
-          needsNewConnection: needsNewConnection,
+          headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
           configuration: configuration, key: packet.seal.key))
     } catch {
       let cause = "the packet can't be encrypted: \(error.rawValue)"

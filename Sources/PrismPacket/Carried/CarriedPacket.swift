@@ -13,13 +13,11 @@ public struct CarriedPacket: Sendable, Equatable {
   public let headers: PacketHeaders
   /// The value of `Prism-Mac`; nil if the cipher authenticates by itself.
   public let mac: String?
-  /// Packets before it in its stream that had no receipt when it was written.
-  public let pending: Int
   /// Encrypted.
   public let body: [UInt8]
 
-  public init(headers: PacketHeaders, mac: String?, pending: Int, body: [UInt8]) {
-    (self.headers, self.mac, self.pending, self.body) = (headers, mac, pending, body)
+  public init(headers: PacketHeaders, mac: String?, body: [UInt8]) {
+    (self.headers, self.mac, self.body) = (headers, mac, body)
   }
 
   /// The file's name without its folder: namespace, kind and id, so that no two packets have one name.
@@ -37,7 +35,6 @@ public struct CarriedPacket: Sendable, Equatable {
   public var fields: [(name: String, value: String)] {
     var fields = headers.fields
     if let mac { fields.append(("Prism-Mac", mac)) }
-    if pending > 0 { fields.append(("Prism-Pending", String(pending))) }
     return fields
   }
 
@@ -61,7 +58,6 @@ public struct CarriedPacket: Sendable, Equatable {
     guard let length = values("content-length").first.flatMap({ Int($0) }) else { throw .noHead }
     guard body.count == length else { throw .length(found: body.count, named: length) }
     mac = values("prism-mac").first
-    pending = values("prism-pending").first.flatMap { Int($0) } ?? 0
   }
 
   private static func field(_ line: String) throws(CarriedPacketFault) -> (name: String, value: String) {

@@ -17,10 +17,9 @@ struct PacketCode {
     try Hashing.hmacSHA256(key: key, context + body)
   }
 
-  /// - Throws: `macMismatch` if it is missing, not hexadecimal, or of something else.
+  /// - Throws: `macMismatch` if it is missing, not in lower-case hexadecimal, or of something else.
   func check(_ mac: String?, context: [UInt8], body: [UInt8]) throws(PacketError) {
-    guard let given = mac.flatMap({ Hex.decode($0) }),
-      Hashing.areEqual(given, try code(context: context, body: body))
-    else { throw .macMismatch }
+    let expected = Hex.encode(try code(context: context, body: body))
+    guard let mac, Hashing.areEqual(Array(mac.utf8), Array(expected.utf8)) else { throw .macMismatch }
   }
 }

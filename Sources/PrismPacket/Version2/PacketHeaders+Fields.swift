@@ -23,14 +23,32 @@ extension PacketHeaders {
     var fields = [
       (name: "Content-Type", value: contentType), ("Prism-Version", Self.version), ("Prism-Device-Id", deviceID),
       ("Prism-Namespace", namespace.text), ("Prism-Packet-Id", packetID.description),
-      ("Prism-Item-Count", String(itemCount)), ("Prism-Sent-Time", String(sentTime)),
-      ("Prism-Cipher", format.cipher.rawValue), ("Prism-Key-Id", format.keyID),
-      ("Prism-Encoding", format.encoding.rawValue),
+      ("Prism-Item-Count", String(itemCount)), ("Prism-Cipher", format.cipher.rawValue),
+      ("Prism-Key-Id", format.keyID), ("Prism-Encoding", format.encoding.rawValue),
     ]
+    if let sentTime { fields.append(("Prism-Sent-Time", String(sentTime))) }
     if let dependsOn { fields.append(("Prism-Depends-On", dependsOn.description)) }
-    if !ledger.isEmpty { fields.append(("Prism-Ledger", ledger)) }
+    if !ledgerField.isEmpty { fields.append(("Prism-Ledger", ledgerField)) }
     if let id = format.dictionaryID { fields.append(("Prism-Dictionary", String(id))) }
     return fields
+  }
+
+  /// The value of `Prism-Ledger`; empty without one.
+  var ledgerField: String {
+    guard pendingCount > 0 else { return ledger }
+    return (ledger.isEmpty ? "" : ledger + ";") + "\(Self.pendingMember)=\(pendingCount)"
+  }
+
+  private static let pendingMember = "pending"
+
+  /// Takes `Prism-Ledger` apart; nil if `pending` is not the last member, or no number that is sent.
+  private static func accounts(_ field: String) -> (ledger: String, pendingCount: Int)? {
+    guard (1...1024).contains(field.utf8.count), field.isVisibleASCII else { return nil }
+    var members = field.split(separator: ";", omittingEmptySubsequences: false)
+    guard let index = members.firstIndex(where: { $0.prefix { $0 != "=" } == pendingMember }) else { return (field, 0) }
+    let number = String(members.removeLast().dropFirst(pendingMember.utf8.count + 1))
+    guard index == members.count, let count = FieldReader.number(number, isAllowed: { $0 > 0 }) else { return nil }
+    return (members.joined(separator: ";"), count)
   }
 
   /// - Parameter kind: from the POST's path.
@@ -39,6 +57,7 @@ extension PacketHeaders {
   ///   an id would otherwise be an unnoticed change.
   public init(kind: RowKind, _ values: @escaping (String) -> [String]) throws(PacketHeaderFault) {
     let reader = FieldReader(values: values)
+    let accounts = try reader.optional("prism-ledger", Self.accounts) ?? (ledger: "", pendingCount: 0)
     _ = try reader.required("content-type") { $0 == Self.contentType(kind) ? $0 : nil }
     _ = try reader.required("prism-version") { $0 == Self.version ? $0 : nil }
     self.init(
@@ -47,10 +66,8 @@ extension PacketHeaders {
       packetID: try reader.required("prism-packet-id", FieldReader.packetID), kind: kind,
       dependsOn: try reader.optional("prism-depends-on", FieldReader.packetID),
       itemCount: try reader.required("prism-item-count") { FieldReader.number($0) { $0 > 0 } },
-      ledger: try reader.optional("prism-ledger") { text in
-        (1...1024).contains(text.utf8.count) && text.isVisibleASCII ? text : nil
-      } ?? "",
-      sentTime: try reader.required("prism-sent-time") { FieldReader.number($0) { $0 >= 0 } },
+      ledger: accounts.ledger, pendingCount: accounts.pendingCount,
+      sentTime: try reader.optional("prism-sent-time") { FieldReader.number($0) { $0 >= 0 } },
       format: BlockFormat(
         cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
         keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 },

@@ -19,27 +19,30 @@ public struct PacketHeaders: Sendable, Equatable {
   public var dependsOn: PacketID?
   /// Rows in it; 1 or more.
   public var itemCount: Int
-  /// The value of `Prism-Ledger`; empty without one.
+  /// The accounts in `Prism-Ledger`; empty without them.
   public var ledger: String
-  /// When this attempt began by the device's clock: milliseconds since 1970. Each attempt has its own.
-  public var sentTime: Int64
+  /// Packets before this one in its stream that have no receipt yet: the last member of `Prism-Ledger`. The receiver must
+  /// not take the packet without them.
+  public var pendingCount: Int
+  /// When this attempt began by the device's clock: milliseconds since 1970. Each attempt has its own. nil: the sender says nothing.
+  public var sentTime: Int64?
   /// Cipher, key and compression of the blocks.
   public var format: BlockFormat
 
   public init(
     deviceID: String, namespace: NamespaceName, packetID: PacketID, kind: RowKind, dependsOn: PacketID? = nil,
-    itemCount: Int, ledger: String = "", sentTime: Int64, format: BlockFormat
+    itemCount: Int, ledger: String = "", pendingCount: Int = 0, sentTime: Int64?, format: BlockFormat
   ) {
     (self.deviceID, self.namespace, self.packetID, self.kind) = (deviceID, namespace, packetID, kind)
-    (self.dependsOn, self.itemCount, self.ledger, self.sentTime) = (dependsOn, itemCount, ledger, sentTime)
-    self.format = format
+    (self.dependsOn, self.itemCount, self.ledger, self.pendingCount) = (dependsOn, itemCount, ledger, pendingCount)
+    (self.sentTime, self.format) = (sentTime, format)
   }
 
   /// The context that binds the blocks and the receipt to this packet: a line each, an empty one for an absent header.
   public var context: [UInt8] {
     let lines = [
       "prism2", deviceID, namespace.text, packetID.description, kind.name, dependsOn?.description ?? "",
-      String(itemCount), ledger, String(sentTime),
+      String(itemCount), ledgerField, sentTime.map { String($0) } ?? "",
     ]
     var text: [UInt8] = []
     text.reserveCapacity(512)

@@ -11,7 +11,7 @@ import Testing
     let context = PacketContext(
       deviceID: "d", namespace: .prism, packetID: PacketID("01a2081a-267f-7506-8c40-86188adb3e49")!, kind: .meta)
     let request = try CollectorTests.request(context, metas: [#"{"MONITOR_TYPE":"a","REPORT_ID":"r"}"#])
-    let sent = try Delivery(request, kind: .meta, now: 0).headers.sentTime
+    let sent = try #require(try Delivery(request, kind: .meta, now: 0).headers.sentTime)
     let week: Int64 = 7 * 86_400_000
     #expect(try Delivery(request, kind: .meta, now: sent + week).clockCorrection == week)
     #expect(try Delivery(request, kind: .meta, now: nil).clockCorrection == 0)

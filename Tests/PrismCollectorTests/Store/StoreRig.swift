@@ -66,8 +66,7 @@ final class StoreRig: Sendable {
     let delivery = try Delivery(
       try CollectorTests.request(
         context, metas: metas, payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? [],
-        dependsOn: predecessor, ledger: ledger ?? "",
-        changing: pending > 0 ? ["prism-pending": String(pending)] : [:]), kind: context.kind,
+        dependsOn: predecessor, ledger: ledger ?? "", pendingCount: pending), kind: context.kind,
       now: 1_700_000_000_000)
     return try OpenedPacket(
       delivery,

@@ -10,8 +10,9 @@ import Testing
     headers: PacketHeaders(
       deviceID: "d-1", namespace: NamespaceName("shop")!, packetID: PacketID("01a2081a-267f-7506-8c40-86188adb3e49")!,
       kind: .payload, dependsOn: PacketID("01a2081a-267f-7528-84cb-abed61650211")!, itemCount: 3, ledger: "epoch=1",
-      sentTime: 1_795_432_261_254, format: BlockFormat(cipher: .aes128CBC, keyID: "main", encoding: .zstd)),
-    mac: "00ff", pending: 2, body: [0, 13, 10, 13, 10, 255])
+      pendingCount: 2, sentTime: 1_795_432_261_254,
+      format: BlockFormat(cipher: .aes128CBC, keyID: "main", encoding: .zstd)),
+    mac: "00ff", body: [0, 13, 10, 13, 10, 255])
 
   @Test("a packet is the same after its file, with any bytes in its body")
   func roundTrip() throws {

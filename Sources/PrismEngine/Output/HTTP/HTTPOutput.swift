@@ -34,7 +34,6 @@ struct HTTPOutput: Output {
   private static func headers(_ packet: OutgoingPacket) -> [(name: String, value: String)] {
     var headers = packet.headers.fields
     if let mac = packet.mac { headers.append(("Prism-Mac", mac)) }
-    if packet.pending > 0 { headers.append(("Prism-Pending", String(packet.pending))) }
     if let token = packet.configuration.token {
       headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
     }
