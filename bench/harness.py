@@ -191,6 +191,9 @@ class Daemon:
                              capture_output=True, text=True).stdout
         return json.loads(out)
 
+    def begin_load(self, *arguments):
+        return subprocess.Popen([TOOLS / "load", "--unix", self.ingest, *map(str, arguments)], stdout=subprocess.DEVNULL)
+
     def stored(self, namespace):
         """Metas that it ever stored, by its own ledger."""
         return self.ledger(namespace)["stored"]

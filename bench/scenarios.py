@@ -38,6 +38,22 @@ def answers(programs, connections, seconds):
         }
 
 
+def beside_flood(programs, seconds, drains):
+    """S1c: one connection sends one event and waits for its answer, while another one sends as fast as it can."""
+    sink = Sink() if drains else None
+    with Daemon(programs, url=f"http://127.0.0.1:{sink.port}" if sink else None,
+                namespace_keys="periodicTimerSecond: 1\n") as prism:
+        flood = prism.begin_load("stream", "--events", 100_000_000)
+        wait_until(lambda: prism.stored("bench") > 500_000, "the flood", interval=0.1)
+        run = prism.load("lockstep", "--connections", 1, "--seconds", seconds, "--events", 10_000_000)
+        assert flood.poll() is None, "the flood ended before the measurement"
+        flood.kill()
+        flood.wait()
+        if sink:
+            sink.stop()
+        return {"p50Milliseconds": run["p50Seconds"] * 1e3, "p99Milliseconds": run["p99Seconds"] * 1e3}
+
+
 def end_to_end(programs, events, rows_per_packet):
     """S2: in at the socket, out at the sink, both at once."""
     sink = Sink(expect=events)

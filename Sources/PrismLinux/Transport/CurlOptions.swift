@@ -48,6 +48,7 @@ struct CurlOptions {
   func setRequest(_ request: TransferRequest, headers: UnsafeMutablePointer<curl_slist>?) throws(TransferError) {
     try set(CURLOPT_PROTOCOLS_STR, "http,https", "protocols")
     try set(CURLOPT_URL, request.url, "URL")
+    // docs/delivery.md, "HTTP/1.1".
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1), "HTTP version")
     if request.needsNewConnection { try set(CURLOPT_FRESH_CONNECT, 1, "new connection") }
     if request.isHead {

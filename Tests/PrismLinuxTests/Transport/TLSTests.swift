@@ -53,6 +53,7 @@ struct TLSTests {
         context.set_ciphers("ALL:@SECLEVEL=0")
         context.minimum_version = ssl.TLSVersion.TLSv1
         context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.set_alpn_protocols(["h2", "http/1.1"])
     if most == "1.2": context.maximum_version = ssl.TLSVersion.TLSv1_2
     if client_ca:
         context.verify_mode = ssl.CERT_REQUIRED
@@ -109,6 +110,16 @@ struct TLSTests {
         #expect(failure(refused) == .tls, "\(refused)")
         #expect(!refused.mayHaveLeft && refused.bytesSent == 0)
       }
+    }
+  }
+
+  @Test("a server that prefers HTTP/2 and speaks HTTP/1.1 gets HTTP/1.1")
+  func protocolOfTransfers() async throws {
+    try await makeAuthority("ca")
+    try await makeCertificate("server", by: "ca")
+    try await withServer("server") { url in
+      let transport = CurlTransport()
+      for _ in 0..<2 { #expect(status(await transport.post(request(url, ca: "ca"))) == 200) }
     }
   }
 
