@@ -30,6 +30,8 @@ final class IngestSink: ReportSink {
     self.rules.withLock { $0 = rules }
   }
 
+  func noteNeighbours() { store.neighbours.note() }
+
   func append(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
   ) {

@@ -66,6 +66,31 @@ struct FairnessTests {
     #expect(commits < 200)
   }
 
+  @Test("a connection with one report is in the next commit, however many batches of its user's others wait")
+  func oneReportOfConnection() {
+    var composer = CommitComposer()
+    for connection in 1...8 {
+      for index in 1...4 { composer.add(batch("\(connection).\(index)", rows: 512), connection: connection, user: 1) }
+    }
+    for round in 1...4 {
+      _ = composer.take(rowsMax: 1000, bytesMax: .max)
+      composer.add(batch("good\(round)"), connection: 9, user: 1)
+      #expect(names(composer.take(rowsMax: 1000, bytesMax: .max)).contains("good\(round)"))
+    }
+  }
+
+  @Test("small batches of one connection do not keep a large one of the same user waiting for ever")
+  func largeBatchOfConnection() {
+    var composer = CommitComposer()
+    composer.add(batch("large", rows: 512), connection: 1, user: 1)
+    var commits = 0
+    repeat {
+      composer.add(batch("small"), connection: 2, user: 1)
+      commits += 1
+    } while names(composer.take(rowsMax: 5, bytesMax: .max)) != ["large"] && commits < 1000
+    #expect((50..<200).contains(commits))
+  }
+
   @Test("each connection's order is kept while connections come and go")
   func order() {
     var (composer, next, seen): (CommitComposer, [Int], [Int: Int]) = (.init(), [0, 0, 0], [:])

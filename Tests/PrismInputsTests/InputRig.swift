@@ -32,6 +32,8 @@ final class RecordingSink: ReportSink {
 
   init(_ inner: any ReportSink) { self.inner = inner }
 
+  func noteNeighbours() { inner.noteNeighbours() }
+
   func append(
     _ batches: [ReportBatch], notes: [BatchNote], whenDone: @escaping @Sendable (CommitOutcome) -> Void
   ) {

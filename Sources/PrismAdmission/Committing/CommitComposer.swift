@@ -1,8 +1,9 @@
 public import PrismProtocol
 
 /// Decides which batches the next commit takes: the users share it by start-time fair queueing (Goyal, Vin and Cheng, 1996),
-/// and of each user its connections have turns. So a user that sends more than the store can take makes only itself wait, and a
-/// user with one report does not wait behind the batches of the others. Pure; each connection keeps its order.
+/// and of each user its connections have turns (`ConnectionTurns`). So a user that sends more than the store can take makes only
+/// itself wait, and a connection with one report does not wait behind the batches of the others. Pure; each connection keeps
+/// its order.
 public struct CommitComposer: Sendable {
   /// Batches of one connection or group that one commit takes together.
   public struct Entry: Sendable {
@@ -30,13 +31,17 @@ public struct CommitComposer: Sendable {
   }
 
   private struct User: Sendable {
-    /// Connections that have something waiting, the next one first.
-    var turn: Ring<Int> = Ring()
+    var turns = ConnectionTurns()
     /// The sum of what it was served, at least that of the others when it came.
     var start: Int
     /// Of users that are equal the one that came first.
     let number: Int
   }
+
+  /// The most that one commit takes. Larger transactions are no faster, and every client waits for them.
+  public static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
+  /// The most while several connections are open: a report that arrives within a commit waits for its end.
+  public static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
 
   private var users: [UInt32: User] = [:]
   private var waiting: [Int: Ring<Entry>] = [:]
@@ -62,12 +67,13 @@ public struct CommitComposer: Sendable {
   /// - Parameter batches: taken by one commit, with `note`.
   public mutating func add(_ batches: [ReportBatch], note: SubmissionGroup.Note?, connection: Int, user: UInt32) {
     var entries = waiting.removeValue(forKey: connection) ?? Ring()
+    let entry = Entry(connection: connection, batches: batches, note: note)
     if entries.isEmpty {
       var state = users.removeValue(forKey: user) ?? newcomer(user)
-      state.turn.append(connection)
+      state.turns.add(connection, cost: entry.cost)
       users[user] = state
     }
-    entries.append(Entry(connection: connection, batches: batches, note: note))
+    entries.append(entry)
     waiting[connection] = entries
   }
 
@@ -93,7 +99,7 @@ public struct CommitComposer: Sendable {
   private func peek() -> (user: UInt32, entry: Entry)? {
     var (best, end, number): ((user: UInt32, entry: Entry)?, Int, Int) = (nil, .max, .max)
     for (user, state) in users {
-      guard let entry = state.turn.first.flatMap({ waiting[$0]?.first }) else { continue }
+      guard let entry = state.turns.next.flatMap({ waiting[$0]?.first }) else { continue }
       let itsEnd = state.start + entry.cost
       if (itsEnd, state.number) < (end, number) { (best, end, number) = ((user, entry), itsEnd, state.number) }
     }
@@ -103,17 +109,17 @@ public struct CommitComposer: Sendable {
   /// Drops the entry that `peek` shows; its connection goes to the end of the user's turns.
   private mutating func advance(_ user: UInt32, cost: Int) {
     // Taken out, changed and put back: so nothing is copied.
-    guard var state = users.removeValue(forKey: user), let connection = state.turn.removeFirst(),
+    guard var state = users.removeValue(forKey: user), let connection = state.turns.takeNext(),
       var entries = waiting.removeValue(forKey: connection)
     else { return }
     now = max(now, state.start)
     state.start += cost
     entries.removeFirst()
-    if !entries.isEmpty {
+    if let next = entries.first {
       waiting[connection] = entries
-      state.turn.append(connection)
+      state.turns.add(connection, cost: next.cost)
     }
-    if !state.turn.isEmpty {
+    if !state.turns.isEmpty {
       users[user] = state
     } else if isEmpty {
       (now, served) = (0, [:])  // where no user waits, all are equal again

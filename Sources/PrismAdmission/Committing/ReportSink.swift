@@ -2,6 +2,9 @@ public import PrismProtocol
 
 /// Takes admitted reports to their commit: the store's side of admission.
 public protocol ReportSink: Sendable {
+  /// The next commit is for one of several clients, which wait for all that the sink does.
+  func noteNeighbours()
+
   /// Commits all of `batches` and `notes` at once, as `durability` says. Never throws: a failure is the outcome that every
   /// report of it is answered with.
   ///

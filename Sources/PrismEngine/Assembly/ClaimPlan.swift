@@ -37,6 +37,11 @@ enum ClaimPlan {
   /// Packets larger than this are not read while another is built.
   static let twofoldBytesMax = 8 * 1_048_576
 
+  /// How many packets to claim in one commit: one while other clients wait for the store.
+  static func count(lastPacketBytes bytes: Int?, _ now: Delivery.Conditions) -> Int {
+    now.shares.hasNeighbours ? 1 : portion(lastPacketBytes: bytes, flowRestBytes: now.flowRestBytes)
+  }
+
   /// How many packets to claim in one commit: half of those that may lie ready. - Parameter bytes: of the last one; nil:
   /// unknown yet.
   static func portion(lastPacketBytes bytes: Int?, flowRestBytes: Int?) -> Int {

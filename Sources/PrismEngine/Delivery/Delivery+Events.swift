@@ -85,8 +85,7 @@ extension Delivery {
     var flowRestBytes: Int?
     /// The circuit is open: one packet goes at a time.
     var isProbe = false
-    /// Packets that one namespace and kind may have on their way, of all that the transport carries.
-    var packetsMax = ReceiverFeatures.windowMax
+    var shares = DeliveryShares()
     var isStopping: Bool
     /// Notes of the namespace wait for a commit.
     var hasNotes: Bool

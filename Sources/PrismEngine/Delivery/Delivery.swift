@@ -155,7 +155,7 @@ extension Delivery {
     return min(window.packets, most(now))
   }
 
-  private func most(_ now: Conditions) -> Int { min(receiver.window, now.configuration?.window ?? 1, now.packetsMax) }
+  private func most(_ now: Conditions) -> Int { min(receiver.window, now.windowMax) }
 
   /// The first may always go: those behind it that are on their way wait for it.
   private func hasRoom(for next: InFlightQueue.Entry, _ now: Conditions) -> Bool {
@@ -219,7 +219,7 @@ extension Delivery {
     // Before the first claim of a device, which is written down: a namespace in which nothing was ever stored would get
     // its tables for it.
     if queue.sender?.deviceID != deviceID, dispositions == 0, !now.hasNotes, !drain.hasLooked { return .look }
-    let claims = ClaimPlan.portion(lastPacketBytes: queue.lastPacketBytes, flowRestBytes: now.flowRestBytes)
+    let claims = ClaimPlan.count(lastPacketBytes: queue.lastPacketBytes, now)
     return .commit(dispositions: dispositions, claims: claims)
   }
 

@@ -2,18 +2,15 @@ import PrismAdmission
 import PrismProtocol
 
 extension IngestServer {
-  /// The most rows of one commit. Larger transactions are no faster, and every client waits for them. If several connections
-  /// wait, or several users have one, a commit is shorter: a report that arrives within it waits for its end.
-  private static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
-  private static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
-
   /// One commit after the other, as long as something waits.
   func commit() {
     guard !isCommitting else { return }
     collectBatches()
     guard !composer.isEmpty else { return }
     isCommitting = true
-    let limit = composer.isShared || budget.usersConnected > 1 ? Self.sharedCommitMax : Self.commitMax
+    let isShared = composer.isShared || connections.count > 1 || budget.usersConnected > 1
+    if isShared { sink.noteNeighbours() }
+    let limit = isShared ? CommitComposer.sharedCommitMax : CommitComposer.commitMax
     let entries = composer.take(rowsMax: limit.rows, bytesMax: limit.bytes)
     let (batches, notes) = entries.forOneCommit
     let isLarge = batches.reduce(0) { $0 + $1.rows.count } >= 500  // clients of small ones wait for each answer

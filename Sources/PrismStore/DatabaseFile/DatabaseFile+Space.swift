@@ -6,7 +6,7 @@ import PrismSQLite
 // A disk that is full, or will be. The log's pages become the file's only when they are copied, and that takes space
 // too. If the log could grow until the last byte, the store could neither copy it nor delete a row.
 extension DatabaseFile {
-  private static let scarceLogBytes = 1024 * 1024
+  private static let shortLogBytes = 1024 * 1024
   private static let plentyLogBytes = 16 * 1024 * 1024
   /// Stays free beside the ballast: for claims, dispositions, and what others write.
   private static let marginBytes = 1024 * 1024
@@ -21,10 +21,10 @@ extension DatabaseFile {
 
   private var freeBytes: Int { disk.freeBytes(now: options.time.uptime) }
 
-  /// A longer log is copied into the file after the commit was answered.
+  /// A longer log is copied into the file after the commit was answered. All clients wait for the copy.
   func logBytesMax(of database: StoreDatabase) -> Int {
-    guard database.log.bytes > Self.scarceLogBytes else { return Self.plentyLogBytes }
-    return freeBytes < DiskReserve.scarceBytes ? Self.scarceLogBytes : Self.plentyLogBytes
+    guard database.log.bytes > Self.shortLogBytes else { return Self.plentyLogBytes }
+    return neighbours.areThere || freeBytes < DiskReserve.scarceBytes ? Self.shortLogBytes : Self.plentyLogBytes
   }
 
   /// Why reports of `bytes` can't be taken now; nil: they can. Ends the state of a full disk if it has space again.

@@ -18,6 +18,7 @@ final class DatabaseFile {
   var backup: UnlinkedDatabaseBackup?
   var disk: DiskReserve
   var checkpoints = Checkpoints()
+  let neighbours: Neighbours
 
   /// Takes the folder for this process, opens the database or makes a new one, and brings it to the newest version.
   /// - Returns: whether the last run ended in order.
@@ -48,7 +49,7 @@ final class DatabaseFile {
     memory = StoreMemory(opened, options)
     open = opened.database
     committed = opened.state.storedCounts
-    disk = DiskReserve(options)
+    (disk, neighbours) = (DiskReserve(options), Neighbours(options.time))
     noteAwaited()
     if disk.isFull { health.enter(.diskFull) }
   }

@@ -203,6 +203,14 @@ struct DeliveryTableTests {
     #expect(table.delivery.retry.failuresInRow == 1, "its own pauses grow")
   }
 
+  @Test("while other clients wait for the store, a commit claims one packet")
+  func neighbours() {
+    var table = Table()
+    table.conditions.shares.hasNeighbours = true
+    for step in Self.onItsWay.prefix(4) { #expect(table.after(step.event) == step.actions) }
+    #expect(table.after(.built([Table.built(1)])) == ["post 1 after 0", "commit claims 1"])
+  }
+
   @Test("another device claims once the last packet of the one before is settled")
   func otherDevice() {
     var table = DeliveryTable()

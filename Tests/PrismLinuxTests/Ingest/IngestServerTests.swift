@@ -90,6 +90,34 @@ struct IngestServerTests {
     }
   }
 
+  @Test("a commit takes at most 1,000 rows while somebody else is connected", arguments: [true, false])
+  func rowsOfCommit(hasNeighbour: Bool) async throws {
+    try await withIngestRig { rig in
+      let first = try IngestClient(rig.path)
+      try await first.send(Self.line)
+      _ = try await first.lines(1)
+      let neighbour = hasNeighbour ? try IngestClient(rig.path) : nil
+      if let neighbour {
+        try await neighbour.send(Self.line)
+        _ = try await neighbour.lines(1)
+      }
+      rig.sink.hold()
+      try await first.send(Self.line)
+      #expect(await IngestRig.eventually { rig.sink.isWaitedFor })
+      let before = await rig.server.counters.memoryBytes
+      try await first.send(String(repeating: Self.line, count: 3500))
+      // Every report takes more than its line.
+      let wanted = before + 3500 * Self.line.utf8.count
+      #expect(await IngestRig.eventually { await rig.server.counters.memoryBytes >= wanted })
+      rig.sink.release()
+      _ = try await first.lines(3501)
+      let most = rig.sink.commits.map { $0.reduce(0) { $0 + $1.rows.count } }.max() ?? 0
+      #expect(hasNeighbour ? most <= 1000 : most > 1000)
+      #expect(rig.sink.hasNeighbours == hasNeighbour)
+      withExtendedLifetime(neighbour) {}
+    }
+  }
+
   @Test("while one commit runs, what arrives piles up for the next")
   func groups() async throws {
     try await withIngestRig { rig in
