@@ -133,6 +133,32 @@ struct OrderTests {
     #expect(try await brokenChains() == [])
   }
 
+  @Test(
+    "a recorded packet that names a pending one gets 410 in the end; one whose predecessor comes after all is taken",
+    .timeLimit(.minutes(1)))
+  func recordedPending() async throws {
+    defer { remove() }
+    let ids = OldIDs(now: time.unixMilliseconds)
+    let context = { (id: PacketID) in
+      PacketContext(deviceID: "d1", namespace: .prism, packetID: id, kind: .meta)
+    }
+    let (last, missing) = (context(ids.made(daysAgo: 0)), context(ids.made(daysAgo: 41)))
+    let (old, next) = (context(ids.made(daysAgo: 40)), context(ids.made(daysAgo: 40)))
+    _ = try await post(last, n: 1)
+    let held = Task { try await post(old, n: 3, after: missing.packetID, pending: 1) }
+    #expect(try await end(held).status == 410)
+    // Its sender may be honest, and its clock wrong: those behind it wait, and all are taken.
+    let behind = Task { try await post(next, n: 4, after: old.packetID, pending: 2) }
+    while await collector.queue.heldCount == 0 { await Task.yield() }
+    #expect(try await post(missing, n: 2, after: last.packetID).status == 200)
+    #expect(try await post(old, n: 3, after: missing.packetID).status == 200)
+    #expect(try await behind.value.status == 200)
+    #expect(try await reports(of: collector).map { $0["meta"]?["n"]?.int } == [1, 2, 3, 4])
+    // Without a predecessor on its way, that is the answer at once.
+    let recorded = try await post(context(ids.made(daysAgo: 50)), n: 5, after: ids.made(daysAgo: 51))
+    #expect(recorded.status == 410)
+  }
+
   @Test("64 packets that come in any order are stored once each, in theirs", .timeLimit(.minutes(1)))
   func window() async throws {
     defer { remove() }

@@ -24,11 +24,12 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     (self.status, self.code, self.message, self.retryAfterSeconds) = (status, code, message, retryAfterSeconds)
   }
 
-  /// The packet itself is refused, now and later. Without proof of its sender a stranger could name any packet.
+  /// The packet itself is refused, now and later. Without proof of its sender a stranger could name any packet. One that is
+  /// too old (410) is noted by `PacketQueue`.
   var isForGood: Bool {
     guard sender != nil else { return false }
     return switch status {
-    case 410, 413: true
+    case 413: true
     case 400, 415, 422: code != .unknownDictionary && code?.isOfConfiguration != true
     default: false
     }

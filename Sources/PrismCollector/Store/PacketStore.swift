@@ -79,7 +79,7 @@ enum PacketOutcome: Sendable, Equatable {
   case applied(RecordApplied)
   /// Not stored: the packet before it is not known, though its stream is, or its sender says that it is on its way.
   case predecessorMissing
-  /// Not stored: it is as old as packets of its stream whose ids are forgotten, so it may be one of them.
+  /// Not stored: it is as old as packets whose ids are forgotten, so it may be one of them. Its stream has a newer one.
   case tooOld
 }
 

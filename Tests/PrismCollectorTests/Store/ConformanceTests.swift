@@ -89,6 +89,42 @@ struct ConformanceTests {
   }
 
   @Test(
+    "an id from before those that are kept is too old where its stream has a newer one, and only there",
+    arguments: StoreRig.Kind.allCases)
+  func tooOld(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    let ids = OldIDs(now: rig.now(kind))
+    // A device that was offline for 40 days sends what it has, in its order.
+    let first = try StoreRig.packet([1], id: ids.made(daysAgo: 45))
+    let second = try StoreRig.packet([2], id: ids.made(daysAgo: 44), after: first.id)
+    let last = try StoreRig.packet([4], id: ids.made(daysAgo: 0), after: ids.made(daysAgo: 1))
+    for packet in [first, second, try StoreRig.packet([3], id: ids.made(daysAgo: 43))] {
+      #expect(try await store.take(packet) == .stored(chainIsBroken: false))
+    }
+    #expect(try await store.take(last, isLate: true) == .stored(chainIsBroken: true))
+    // Recorded, or of a device that the store knows nothing of any more.
+    for (before, pending) in [(PacketID?.none, 0), (ids.made(daysAgo: 41), 0), (ids.made(daysAgo: 41), 1)] {
+      let old = try StoreRig.packet([99], id: ids.made(daysAgo: 40), after: before, pending: pending)
+      #expect(try await store.take(old) == .tooOld)
+      #expect(try await store.take(old, isLate: true) == .tooOld)
+    }
+    #expect(try await store.take(second) == .duplicate)
+    let recent = ids.made(daysAgo: 29)
+    #expect(
+      try await store.take(StoreRig.packet([98], id: recent, after: ids.made(daysAgo: 31))) == .predecessorMissing)
+    #expect(try await store.take(StoreRig.packet([5], id: recent)) == .stored(chainIsBroken: false))
+    // Its clock went back to 1970: its packets name the ones before them.
+    let back = try StoreRig.packet([6], id: ids.made(in: 1970), after: last.id)
+    let next = try StoreRig.packet([7], id: ids.made(in: 1970), after: back.id, pending: 1)
+    #expect(try await store.take([PacketSubmission(packet: back), PacketSubmission(packet: next)]).count == 2)
+    let other = try StoreRig.packet([8], device: "e", id: ids.made(daysAgo: 40), after: ids.made(daysAgo: 41))
+    #expect(try await store.take(other) == .stored(chainIsBroken: true))
+    #expect(try await store.numbers() == Array(1...8))
+    await store.close()
+  }
+
+  @Test(
     "a stream's state names its last packet, how many there were, and its newest ledger",
     arguments: StoreRig.Kind.allCases)
   func state(kind: StoreRig.Kind) async throws {

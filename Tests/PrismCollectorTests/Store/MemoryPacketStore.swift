@@ -10,6 +10,9 @@ actor MemoryPacketStore: PacketStore {
   nonisolated let queries: (any ReportQueries)? = nil
   nonisolated let recordStore: (any RecordStore)? = nil
 
+  /// Milliseconds since 1970.
+  private static let now: Int64 = 1_700_000_000_000
+
   private struct Stream {
     var ids: Set<PacketID> = []
     var state = StreamState(lastPacket: nil, packets: 0, ledger: nil)
@@ -24,6 +27,10 @@ actor MemoryPacketStore: PacketStore {
       var stream = streams[StreamID(delivery.context)] ?? Stream()
       defer { streams[StreamID(delivery.context)] = stream }
       if stream.ids.contains(delivery.context.packetID) { return .duplicate }
+      let isKnown = delivery.dependsOn.map { stream.ids.contains($0) } ?? false
+      let time = delivery.context.packetID.unixMilliseconds
+      let newest = stream.ids.map(\.unixMilliseconds).max() ?? 0
+      if !isKnown, time < newest, time < Self.now - 30 * 86_400_000 { return .tooOld }
       let isBroken = delivery.dependsOn.map { !stream.ids.contains($0) } ?? false
       let isAwaited = delivery.hasPendingPredecessor || stream.state.packets > 0 && !submission.isLate
       if isBroken && isAwaited { return .predecessorMissing }
@@ -44,7 +51,7 @@ actor MemoryPacketStore: PacketStore {
         StoredReport(
           id: Int64(reports.count + 1), device: context.deviceID, namespace: context.namespace.text,
           kind: context.kind.name, type: text(row.type), reportID: text(row.reportID), createdTime: row.createdTime,
-          receivedTime: 1_700_000_000_000, packetID: context.packetID.description, chainIsBroken: chainIsBroken,
+          receivedTime: Self.now, packetID: context.packetID.description, chainIsBroken: chainIsBroken,
           meta: Array(packet.meta(row)), payloadBytes: packet.payload(index)?.count, payload: packet.payload(index)))
     }
   }

@@ -42,6 +42,9 @@ final class StoreRig: Sendable {
     }
   }
 
+  /// The time by a store's clock.
+  func now(_ kind: Kind) -> Int64 { kind == .postgresql ? SystemTime().unixMilliseconds : time.unixMilliseconds }
+
   /// A packet of reports with these numbers.
   /// - Parameters:
   ///   - common: the common members that a row comes with.

@@ -4,7 +4,7 @@ struct PostgreSQLDays {
   /// Days that are made before they begin.
   private static let ahead = 3
   /// Of this many days packet ids are known.
-  private static let idDays = 30
+  static let idDays = 30
 
   private let connection: PostgreSQLConnection
 

@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 11
+  static let version = 12
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -20,7 +20,7 @@ enum PostgreSQLSchema {
     tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
     wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
-    PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base,
+    PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs,
   ]
 
   private static let tables = """
@@ -89,13 +89,23 @@ enum PostgreSQLSchema {
   private static let pendingPredecessors = takeGroup(
     more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])")
 
+  /// An id from before those that are kept is too old also while no id is forgotten, if its stream has a later one.
+  private static let oldIDs = takeGroup(
+    or: "OR REPLACE ", more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])",
+    old: """
+      p[i] < (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - \(PostgreSQLDays.idDays) * 86400000::bigint), 12, '0')
+        || repeat('0', 20))::uuid AND left(p[i]::text, 13) COLLATE "C" < left(top::text, 13)
+      """)
+
   /// - Parameters:
+  ///   - or: what becomes of a function with these arguments.
   ///   - more: arguments behind `rows`.
   ///   - broken: whether a packet is stored without its predecessor.
-  private static func takeGroup(more: String, broken: String) -> String {
+  ///   - old: whether the id may be of a packet that is forgotten, beside those that are known to be forgotten.
+  private static func takeGroup(or: String = "", more: String, broken: String, old: String = "false") -> String {
     """
     -- Letters: s stored, b stored with its chain broken, d duplicate, w its predecessor is missing, o too old.
-    CREATE FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
+    CREATE \(or)FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
       rows integer[]\(more), OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
     LANGUAGE plpgsql AS $$
     DECLARE
@@ -116,6 +126,7 @@ enum PostgreSQLSchema {
         IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
         ELSIF known THEN r := 's';
         ELSIF num > 0 AND p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) THEN r := 'o';
+        ELSIF num > 0 AND \(old) THEN r := 'o';
         ELSIF dep[i] IS NULL THEN r := 's';
         ELSIF \(broken) THEN r := 'b';
         ELSE r := 'w';

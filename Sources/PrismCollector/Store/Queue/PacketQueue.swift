@@ -131,6 +131,8 @@ actor PacketQueue {
       refused.remove(packet.key)
       return offer(held.removeChain(behind: packet.key))  // they came while it was stored
     }
+    var packet = packet
+    packet.isTooOld = outcome == .tooOld
     if let refusal = hold(packet) { packet.answer.resume(returning: .failure(refusal)) }
   }
 
@@ -166,10 +168,15 @@ actor PacketQueue {
   private func wake(_ number: Int) {
     guard var packet = held.remove(number) else { return }
     if let heldUntil = packet.heldUntil, time.uptime >= heldUntil {
-      guard !packet.isPending else { return packet.answer.resume(returning: .failure(Self.missing(packet))) }
+      guard !packet.isPending else { return packet.answer.resume(returning: Self.answerAfterHold(packet)) }
       packet.submission.isLate = true
     }
     offer(packet)
+  }
+
+  /// A packet that is too old is not noted as refused: its predecessor may come still, and it with that one.
+  private static func answerAfterHold(_ packet: QueuedPacket) -> Answer {
+    packet.isTooOld ? .success(.tooOld) : .failure(missing(packet))
   }
 
   // MARK: Refusals

@@ -7,6 +7,8 @@ struct QueuedPacket {
   let answer: CheckedContinuation<PacketQueue.Answer, Never>
   /// When it is held no longer; nil: it never was.
   var heldUntil: Duration?
+  /// The store's word, which only its predecessor can change.
+  var isTooOld = false
 
   var context: PacketContext { submission.packet.delivery.context }
   var dependsOn: PacketID? { submission.packet.delivery.dependsOn }

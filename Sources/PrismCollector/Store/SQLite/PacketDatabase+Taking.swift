@@ -4,8 +4,12 @@ import PrismSQLite
 // The steps of one packet within a transaction.
 extension PacketDatabase {
   /// Stores the packet, or says why not.
-  /// - Parameter day: on which day of service it came.
-  func take(_ submission: PacketSubmission, receivedTime: Int64, day: Int64) throws(SQLiteError) -> PacketOutcome {
+  /// - Parameters:
+  ///   - day: on which day of service it came.
+  ///   - idsSince: ids that were made before this may be forgotten; milliseconds since 1970.
+  func take(
+    _ submission: PacketSubmission, receivedTime: Int64, day: Int64, idsSince: Int64
+  ) throws(SQLiteError) -> PacketOutcome {
     let delivery = submission.packet.delivery
     let (id, name) = (delivery.context.packetID, StreamID(delivery.context))
     let found = try streams.find(name)
@@ -17,7 +21,7 @@ extension PacketDatabase {
     if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try streams.has(dependsOn, of: found.id) }
     if !isPredecessorKnown {
       // A recorded packet names a predecessor that is forgotten, too; a device with a wrong clock names its last one.
-      if let forgotten = found?.forgottenTime, id.unixMilliseconds <= forgotten { return .tooOld }
+      if let found, try mayBeForgotten(id, of: found, idsSince: idsSince) { return .tooOld }
       let isBroken = delivery.dependsOn != nil
       // Its sender has a pending one, whether the stream is known or not.
       let isAwaited = delivery.hasPendingPredecessor || (found?.packets ?? 0) > 0 && !submission.isLate
@@ -25,6 +29,15 @@ extension PacketDatabase {
       return try store(submission.packet, found, chainIsBroken: isBroken, receivedTime: receivedTime, day: day)
     }
     return try store(submission.packet, found, chainIsBroken: false, receivedTime: receivedTime, day: day)
+  }
+
+  /// Whether the id, which is not known, may be of a packet that was stored.
+  private func mayBeForgotten(
+    _ id: PacketID, of stream: StreamTable.Stream, idsSince: Int64
+  ) throws(SQLiteError) -> Bool {
+    if let forgotten = stream.forgottenTime, id.unixMilliseconds <= forgotten { return true }
+    guard id.unixMilliseconds < idsSince, let newest = try streams.newestTime(of: stream.id) else { return false }
+    return newest > id.unixMilliseconds
   }
 
   private func store(

@@ -90,11 +90,12 @@ actor SQLitePacketStore: PacketStore {
     guard !maintenance.isOverLag else { throw .unavailable(LagPolicy.cause) }
     return try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
       let (day, now) = (self.database.servedSeconds / 86_400, options.time.unixMilliseconds)
+      let idsSince = now - options.idDays * 86_400_000
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
         try self.database.noteServed(in: database)
         var outcomes: [PacketOutcome] = []
         for submission in group {
-          outcomes.append(try database.take(submission, receivedTime: now, day: day))
+          outcomes.append(try database.take(submission, receivedTime: now, day: day, idsSince: idsSince))
         }
         return outcomes
       }

@@ -11,7 +11,7 @@ struct StreamTable {
   }
 
   private let findStream: SQLiteStatement, insertStream: SQLiteStatement, updateStream: SQLiteStatement
-  private let findPacket: SQLiteStatement, insertPacket: SQLiteStatement
+  private let findPacket: SQLiteStatement, insertPacket: SQLiteStatement, newestPacket: SQLiteStatement
 
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     findStream = try connection.prepare(
@@ -30,10 +30,12 @@ struct StreamTable {
         received_time = :received_time WHERE id = :id
       """)
     findPacket = try connection.prepare("SELECT 1 FROM packets WHERE stream = :stream AND packet = :packet")
+    newestPacket = try connection.prepare("SELECT max(packet) AS packet FROM packets WHERE stream = :stream")
     insertPacket = try connection.prepare(
       "INSERT OR IGNORE INTO packets (stream, packet, number, day) VALUES (:stream, :packet, :number, :day)")
   }
 
+  private enum NewestColumn: String, SQLiteColumn { case packet }
   private enum Column: String, SQLiteColumn {
     case id, packets
     case forgottenTime = "forgotten_time"
@@ -66,6 +68,14 @@ struct StreamTable {
     findPacket.bind(":stream", stream)
     findPacket.bind(":packet", packet.bytes)
     return try findPacket.hasRow()
+  }
+
+  /// The time of the newest id that is known, in milliseconds since 1970; nil if no id is known.
+  func newestTime(of stream: Int64) throws(SQLiteError) -> Int64? {
+    newestPacket.bind(":stream", stream)
+    return try newestPacket.first(of: NewestColumn.self) { row in
+      row.data(.packet).flatMap { PacketID(bytes: $0) }?.unixMilliseconds
+    }
   }
 
   /// - Parameter number: the packet's place in its stream, from 1.
