@@ -202,6 +202,29 @@ struct OrderTests {
     #expect(try await brokenChains() == [])
   }
 
+  @Test("a packet behind one that was refused for good is refused on a new stream, too; a stored one is a duplicate")
+  func strandedOnNewStream() async throws {
+    defer { remove() }
+    let (bad, second, third) = (
+      CollectorTests.context(.meta), CollectorTests.context(.meta), CollectorTests.context(.meta)
+    )
+    let refuse = { [collector] (context: PacketContext) in
+      let request = try CollectorTests.request(context, metas: ["{no object"])
+      #expect(await collector.answer(request).status == 422)
+    }
+    try await refuse(bad)
+    let answer = try await post(second, n: 2, after: bad.packetID)
+    #expect(answer.status == 409 && missing(answer) == bad.packetID.description)
+    #expect(try await isDuplicate(post(second, n: 2)) == false)
+    // Its predecessor is stored, and then comes damaged.
+    #expect(try await isDuplicate(post(third, n: 3, after: second.packetID)) == false)
+    try await refuse(second)
+    #expect(try await isDuplicate(post(third, n: 3, after: second.packetID)) == true)
+    let fourth = try await post(CollectorTests.context(.meta), n: 4, after: second.packetID)
+    #expect(try isDuplicate(fourth) == false, "the store knows better")
+    #expect(try await brokenChains() == [])
+  }
+
   @Test("who has no key can't have a packet refused for good", .timeLimit(.minutes(1)))
   func strangersRefusal() async throws {
     defer { remove() }

@@ -68,6 +68,11 @@ struct PacketSubmission: Sendable {
   var packet: OpenedPacket
   /// Its predecessor was waited for in vain: it is stored without, and each of its reports says so.
   var isLate = false
+  /// Its predecessor was refused for good here: it is not stored without.
+  var isPredecessorRefused = false
+
+  /// It is not stored without its predecessor, whether its stream is known or not.
+  var needsPredecessor: Bool { isPredecessorRefused || packet.delivery.hasPendingPredecessor }
 }
 
 enum PacketOutcome: Sendable, Equatable {

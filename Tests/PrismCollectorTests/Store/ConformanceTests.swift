@@ -80,11 +80,15 @@ struct ConformanceTests {
       try await store.take([PacketSubmission(packet: third), PacketSubmission(packet: second)])
         == [.predecessorMissing, .predecessorMissing])
     #expect(try await store.take(second, isLate: true) == .predecessorMissing)
+    var stranded = PacketSubmission(packet: try StoreRig.packet([4], after: first.id))
+    stranded.isPredecessorRefused = true
+    #expect(try await store.take([stranded]) == [.predecessorMissing])
     #expect(try await store.numbers().isEmpty)
     for packet in [first, second, third] {
       #expect(try await store.take(packet) == .stored(chainIsBroken: false))
     }
-    #expect(try await store.numbers() == [1, 2, 3])
+    #expect(try await store.take([stranded, stranded]) == [.stored(chainIsBroken: false), .duplicate])
+    #expect(try await store.numbers() == [1, 2, 3, 4])
     await store.close()
   }
 

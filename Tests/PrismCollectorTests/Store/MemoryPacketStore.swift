@@ -32,7 +32,7 @@ actor MemoryPacketStore: PacketStore {
       let newest = stream.ids.map(\.unixMilliseconds).max() ?? 0
       if !isKnown, time < newest, time < Self.now - 30 * 86_400_000 { return .tooOld }
       let isBroken = delivery.dependsOn.map { !stream.ids.contains($0) } ?? false
-      let isAwaited = delivery.hasPendingPredecessor || stream.state.packets > 0 && !submission.isLate
+      let isAwaited = submission.needsPredecessor || stream.state.packets > 0 && !submission.isLate
       if isBroken && isAwaited { return .predecessorMissing }
       stream.ids.insert(delivery.context.packetID)
       stream.state = StreamState(

@@ -81,7 +81,7 @@ struct GroupTransaction {
         PostgreSQLArray.text(deliveries.map(\.ledger)),
         PostgreSQLArray.text(group.map { $0.isLate ? "t" : "f" }),
         PostgreSQLArray.text(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
-        PostgreSQLArray.text(deliveries.map { $0.hasPendingPredecessor ? "t" : "f" }),
+        PostgreSQLArray.text(group.map { $0.needsPredecessor ? "t" : "f" }),
       ], by: deadline)
     let letters = Array(result.bytes(0, 0))
     let decision = Decision(

@@ -62,6 +62,13 @@ actor PacketQueue {
   /// With those that wait for it: the store takes a chain in one transaction.
   private func offer(_ packet: QueuedPacket) { offer([packet] + held.removeChain(behind: packet.key)) }
 
+  /// The store still says whether it has the packet, or its predecessor after all.
+  private func submission(_ packet: QueuedPacket) -> PacketSubmission {
+    var submission = packet.submission
+    submission.isPredecessorRefused = packet.predecessor.map { refused.contains($0) } ?? false
+    return submission
+  }
+
   private func offer(_ packets: [QueuedPacket]) {
     waiting += packets
     guard !waiting.isEmpty, !isRunning else { return }
@@ -110,7 +117,7 @@ actor PacketQueue {
 
   private func take(_ group: [QueuedPacket]) async {
     do throws(StoreFailure) {
-      let outcomes = try await store.take(group.map(\.submission))
+      let outcomes = try await store.take(group.map { submission($0) })
       for (packet, outcome) in zip(group, outcomes) { settle(packet, outcome) }
     } catch {
       switch error {
@@ -124,8 +131,7 @@ actor PacketQueue {
   }
 
   private func settle(_ packet: QueuedPacket, _ outcome: PacketOutcome) {
-    // Only its predecessor tells whether a packet is too old.
-    guard outcome == .predecessorMissing || outcome == .tooOld && packet.isPending else {
+    guard outcome == .predecessorMissing || outcome == .tooOld && isUndecided(packet) else {
       packet.answer.resume(returning: .success(outcome))
       if outcome == .tooOld { return refuse(packet.key) }
       refused.remove(packet.key)
@@ -134,6 +140,11 @@ actor PacketQueue {
     var packet = packet
     packet.isTooOld = outcome == .tooOld
     if let refusal = hold(packet) { packet.answer.resume(returning: .failure(refusal)) }
+  }
+
+  /// Only its predecessor tells whether the packet is too old, and it may come still; or it was refused, which says more.
+  private func isUndecided(_ packet: QueuedPacket) -> Bool {
+    packet.isPending || packet.predecessor.map { refused.contains($0) } ?? false
   }
 
   // MARK: Held packets

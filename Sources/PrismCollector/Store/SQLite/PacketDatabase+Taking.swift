@@ -23,8 +23,7 @@ extension PacketDatabase {
       // A recorded packet names a predecessor that is forgotten, too; a device with a wrong clock names its last one.
       if let found, try mayBeForgotten(id, of: found, idsSince: idsSince) { return .tooOld }
       let isBroken = delivery.dependsOn != nil
-      // Its sender has a pending one, whether the stream is known or not.
-      let isAwaited = delivery.hasPendingPredecessor || (found?.packets ?? 0) > 0 && !submission.isLate
+      let isAwaited = submission.needsPredecessor || (found?.packets ?? 0) > 0 && !submission.isLate
       if isBroken, isAwaited { return .predecessorMissing }
       return try store(submission.packet, found, chainIsBroken: isBroken, receivedTime: receivedTime, day: day)
     }
