@@ -105,7 +105,7 @@ public final class Collector: Sendable {
   ) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
       if !isCarried { try await access.checkSender(request) }
-      let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : time.unixMilliseconds)
+      let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : request.arrivalTime(by: time))
       let sender = SenderCheck(devices, delivery, bytes: isCarried ? nil : request.body.count)
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)

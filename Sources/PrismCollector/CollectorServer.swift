@@ -39,7 +39,8 @@ public struct CollectorServer: Sendable {
     limits.bodiesBytesMax = max(32 * 1_048_576, options.bodyBytesMax)
     limits.bodiesBytesPerAddressMax = max(16 * 1_048_576, options.bodyBytesMax)
     limits.tls = options.tls
-    senders = try HTTPServer(listener: ListeningSocket(address: options.listen), options: limits) {
+    let address = try ListeningSocket(address: options.listen)
+    senders = try HTTPServer(listener: address, options: limits, time: collector.time) {
       await collector.answer($0)
     }
     upkeep = Task { await collector.keepUp() }

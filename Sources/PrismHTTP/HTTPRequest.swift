@@ -25,6 +25,8 @@ public struct HTTPRequest: Sendable {
   /// The connection's socket, for its peer's credentials; it is the server's: open until the handler has returned, and
   /// not to be read, written or closed.
   public var socket: Int32
+  /// When its head had come, by the server's `uptime` clock: the body may have taken minutes. nil if a test made it.
+  public var headTime: Duration?
 
   /// For tests of handlers; the server makes its own.
   public init(

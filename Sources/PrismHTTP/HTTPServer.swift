@@ -28,16 +28,18 @@ public final class HTTPServer: Sendable {
   let handler: Handler
   let bodies: BodyBudget
   let watch: ConnectionWatch
+  let time: any TimeSource
   private let listener: ListeningSocket?
   private let state = Mutex(State())
 
-  /// - Parameter listener: nil when connections only come by `adopt`. It is the server's from here on, and closed when
-  ///   this throws.
+  /// - Parameters:
+  ///   - listener: nil when connections only come by `adopt`. It is the server's from here on, and closed when this throws.
+  ///   - time: of the deadlines, and of `HTTPRequest.headTime`.
   public init(
     listener: ListeningSocket?, options: HTTPServerOptions = HTTPServerOptions(), time: any TimeSource = SystemTime(),
     gate: @escaping Gate = { _ in .take() }, handler: @escaping Handler
   ) throws(HTTPServerError) {
-    (self.listener, self.options, self.gate, self.handler) = (listener, options, gate, handler)
+    (self.listener, self.options, self.time, self.gate, self.handler) = (listener, options, time, gate, handler)
     port = listener?.port ?? 0
     bodies = BodyBudget(bytesMax: options.bodiesBytesMax, bytesPerAddressMax: options.bodiesBytesPerAddressMax)
     let shortest = min(options.headTimeout, options.bodyTimeout, options.stopTimeout)

@@ -1,5 +1,6 @@
 import CMicroHTTPD
 import Glibc
+import PrismBase
 
 // Every C callback, and every pointer that C holds on to, is in this file.
 //
@@ -47,7 +48,8 @@ private func answer(
   guard let context, let connection, let path, let method, let dataBytes, let slot else { return .NO }
   guard let known = slot.pointee else {
     let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
-    let head = RequestHead(connection, method: String(cString: method), path: String(cString: path))
+    var head = RequestHead(connection, method: String(cString: method), path: String(cString: path))
+    head.request.headTime = server.time.uptime
     return server.begin(head, on: LibraryPointer(connection), slot: slot)
   }
   let exchange = Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
