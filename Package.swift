@@ -139,7 +139,7 @@ let package = Package(
         "PrismBase", "PrismTestSupport",
       ],
       resources: [.copy("Vectors")]),
-    tests("PrismHTTPTests", ["PrismHTTP", "PrismBase"]),
+    tests("PrismHTTPTests", ["PrismHTTP", "PrismBase", "PrismTestSupport"]),
     tests(
       "PrismCollectorTests",
       [

@@ -18,7 +18,7 @@ public struct HTTPServerOptions: Sendable {
   public var connectionsPerAddressMax = 256
   /// From a connection's begin, or the answer before, to the end of the next request's head.
   public var headTimeout: Duration = .seconds(30)
-  /// From the end of the head to the end of the body; and from the answer to its last byte.
+  /// From the end of the head to the end of the body, and from the answer to its last byte: beside a second for each 8 KiB.
   public var bodyTimeout: Duration = .seconds(120)
   /// The time that a stop gives requests in flight; then their connections are closed.
   public var stopTimeout: Duration = .seconds(5)
@@ -27,8 +27,14 @@ public struct HTTPServerOptions: Sendable {
 
   public init() {}
 
-  /// The slowest peer that gets a large body whole: bytes a second.
+  /// The slowest peer whose large body comes, or goes, whole: bytes a second. Senders give theirs half of this time.
   private static let bytesPerSecondMin = 8192
+
+  /// From the end of a head to the end of its body.
+  /// - Parameter bytes: as announced; nil: it comes in chunks.
+  func bodyTime(bytes: Int?) -> Duration {
+    bodyTimeout + .seconds(min(bytes ?? 0, bodyBytesMax) / Self.bytesPerSecondMin)
+  }
 
   /// From an answer to its last byte.
   func answerTime(of response: HTTPResponse) -> Duration {

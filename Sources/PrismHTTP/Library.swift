@@ -94,7 +94,7 @@ extension HTTPServer {
     guard beginRequest() else {
       return HTTPResponse.refusal(503, "stopping", headers: [("Connection", "close")]).queue(on: connection)
     }
-    watch.expect(connection, within: options.bodyTimeout)
+    watch.expect(connection, within: options.bodyTime(bytes: head.bodyBytes))
     let admission = admit(head, on: connection)
     let exchange = Exchange(server: self, connection: connection, request: head.request, admission: admission)
     slot.pointee = Unmanaged.passRetained(exchange).toOpaque()

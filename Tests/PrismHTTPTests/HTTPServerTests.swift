@@ -1,4 +1,5 @@
 import PrismHTTP
+import PrismTestSupport
 import Synchronization
 import Testing
 
@@ -145,6 +146,30 @@ struct HTTPServerTests {
       #expect(await other.answers(1).contains("/other 0(end)"))
       #expect(!(await slow.receive()).contains("200"), "and this returns at all")
     }
+  }
+
+  @Test("a large body has the time that a slow link needs") func largeBody() async throws {
+    let time = ManualTime()
+    var options = HTTPServerOptions()
+    options.stopTimeout = .milliseconds(40)  // the deadlines are looked at four times in it
+    let (heads, head) = AsyncStream.makeStream(of: Void.self)
+    let server = try HTTPServer(
+      listener: ListeningSocket(address: "127.0.0.1:0"), options: options, time: time,
+      gate: { _ in
+        head.yield()
+        return .take()
+      }, handler: { .refusal(200, "\($0.path) \($0.body.count)(end)") })
+    let (slow, idle) = (try client(server), try client(server))
+    slow.send(Self.post("/slow", bytes: 900_000, sent: 100))
+    for await _ in heads { break }
+    idle.send(Self.post("/idle", bytes: 100, sent: 10))
+    for await _ in heads { break }
+    // A line of 8 KiB/s needs 109 s.
+    time.advance(by: .seconds(125))
+    #expect(await idle.receive() == "", "it is ended, and the deadline of the other was looked at")
+    slow.send(String(repeating: "x", count: 899_900))
+    #expect(await slow.answers(1).contains("/slow 900000(end)"))
+    await server.stop()
   }
 
   @Test("bodies that don't fit beside the others are 503 with Retry-After; the others are taken") func budget()
