@@ -117,6 +117,19 @@ struct PostgreSQLStoreTests {
     await store.close()
   }
 
+  @Test("the view shows by how much a report's time was corrected, also without a time or a meta that can be read")
+  func correction() async throws {
+    let rig = try await PostgreSQLRig()
+    let store = try rig.store()
+    for packet in try StoreRig.correctedPackets() { _ = try await store.take(packet) }
+    let sum = try await rig.value("SELECT sum(correction * (meta ->> 'n')::bigint) FROM report")
+    #expect(sum == "\(StoreRig.correctedSum)")
+    _ = try await rig.sql("UPDATE reports SET created_time = NULL WHERE report_id = 'r2'")
+    _ = try await rig.sql("UPDATE reports SET meta = 'x' WHERE report_id = 'r3'")
+    #expect(try await rig.value("SELECT count(*) FROM report WHERE correction = 0") == "3")
+    await store.close()
+  }
+
   @Test("reports of days past retentionDay are dropped, the others stay; days that are over get their indexes")
   func retention() async throws {
     let rig = try await PostgreSQLRig()

@@ -92,6 +92,18 @@ struct SQLiteContextTests {
 
   private static func ruin(_ page: inout Data) { page.replaceSubrange(7168..., with: Data(count: 1024)) }
 
+  @Test("the view shows by how much a report's time was corrected, also without a time or a meta that can be read")
+  func correction() async throws {
+    let rig = StoreRig()
+    let store = try rig.sqlite()
+    for packet in try StoreRig.correctedPackets() { _ = try await store.take(packet) }
+    #expect(try Self.value(rig, "SELECT sum(correction * (meta ->> 'n')) FROM report") == StoreRig.correctedSum)
+    await store.close()
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
+      "UPDATE reports SET created_time = NULL WHERE id = 2; UPDATE reports SET meta = 'x' WHERE id = 3")
+    #expect(try Self.value(rig, "SELECT count(*) FROM report WHERE correction = 0") == 3)
+  }
+
   private static func change(_ page: inout Data) {
     guard let place = page.range(of: Data("8.12.0".utf8)) else { return }
     page.replaceSubrange(place, with: Data("8.13.0".utf8))
@@ -104,6 +116,25 @@ struct SQLiteContextTests {
     CREATE VIEW report AS SELECT r.id, r.meta FROM reports r;
     UPDATE facts SET value = 2 WHERE name = 'version'; PRAGMA user_version = 2;
     """
+
+  @Test("a database of version 3 is brought to this version", arguments: [true, false])
+  func version3(hasSecondCopy: Bool) async throws {
+    let rig = StoreRig()
+    var store = try rig.sqlite()
+    for packet in try StoreRig.correctedPackets() { _ = try await store.take(packet) }
+    await store.close()
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
+      """
+      DROP VIEW report; CREATE VIEW report AS SELECT r.id, r.meta FROM reports r;
+      UPDATE facts SET value = 3 WHERE name = 'version'; PRAGMA user_version = 3;
+      \(hasSecondCopy ? "" : "DELETE FROM facts WHERE name = 'version';")
+      """)
+    store = try rig.sqlite()
+    #expect(try Self.value(rig, "SELECT sum(correction * (meta ->> 'n')) FROM report") == StoreRig.correctedSum)
+    #expect(try Self.value(rig, "SELECT value FROM facts WHERE name = 'version'") == 4)
+    #expect(!rig.names.contains { $0.contains("damaged") })
+    await store.close()
+  }
 
   @Test("a database of version 2 is read as it is, and brought to this version by the store", arguments: [false, true])
   func version2(isDamaged: Bool) async throws {
@@ -124,7 +155,8 @@ struct SQLiteContextTests {
     try await Self.maintain(store)
     _ = try await store.take(Self.packet(300..<310, after: packet.id))
     try await Self.expectWhole(store, Array(0..<310))
-    #expect(try Self.value(rig, "PRAGMA user_version") == 3)
+    #expect(try Self.value(rig, "PRAGMA user_version") == 4)
+    #expect(try Self.value(rig, "SELECT sum(correction) FROM report") == 0)
     #expect(try Self.value(rig, "SELECT count(*) FROM report WHERE meta ->> 'app' = '8.12.0'") == 310)
     if !isDamaged { #expect(try await reader.page(filter).count == 310, "a reader from before reads on") }
     #expect(rig.names.contains { $0.contains("damaged") } == isDamaged)

@@ -78,6 +78,18 @@ final class StoreRig: Sendable {
         payloads: payload.map { [[UInt8]](repeating: $0, count: numbers.count) } ?? []))
   }
 
+  /// Reports 1 to 4, whose clocks were set since they came, but for that of the first.
+  static func correctedPackets() throws -> [OpenedPacket] {
+    let shared = #""SYS_CLOCK_STEP":"7","pad":"\#(String(repeating: "x", count: 80))""#
+    return [
+      try packet([1, 2], members: { $0 == 2 ? #""SYS_CLOCK_STEP":"-500""# : nil }),
+      try packet([3, 4], common: { _ in shared }),
+    ]
+  }
+
+  /// Of number times correction.
+  static let correctedSum: Int64 = 2 * -500 + 3 * 7 + 4 * 7
+
   static func number(_ report: StoredReport) -> Int? {
     (try? JSONValue(parsing: report.meta))?["n"]?.int
   }

@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 12
+  static let version = 13
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -20,7 +20,7 @@ enum PostgreSQLSchema {
     tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
     wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
-    PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs,
+    PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs, correction,
   ]
 
   private static let tables = """
@@ -168,13 +168,31 @@ enum PostgreSQLSchema {
 
   private static let wholeReportsView = """
     CREATE VIEW whole_reports AS \(wholeReports(of: "reports"));
+    \(reportView())
+    """
+
+  /// The correction is `created_time` less `CREATE_TIME`, in milliseconds: 0 if there is no time, or no number.
+  private static let correction = """
+    CREATE FUNCTION prism_correction(created_time bigint, meta text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN
+      RETURN coalesce(created_time - (prism_json(meta) ->> 'CREATE_TIME')::numeric::bigint, 0);
+    EXCEPTION WHEN OTHERS THEN
+      RETURN 0;
+    END $$;
+    \(reportView(more: ", prism_correction(r.created_time, r.meta) AS correction"))
+    """
+
+  /// - Parameter more: columns behind the others.
+  private static func reportView(more: String = "") -> String {
+    """
     CREATE OR REPLACE VIEW report AS
       SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
         r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken, prism_json(r.meta) AS meta,
-        r.meta AS own_meta, r.payload
+        r.meta AS own_meta, r.payload\(more)
       FROM whole_reports r JOIN streams s ON s.id = r.stream;
 
     """
+  }
 
   private static let views = """
     CREATE VIEW report AS

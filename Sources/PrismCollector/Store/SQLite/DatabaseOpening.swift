@@ -106,8 +106,9 @@ struct DatabaseOpening {
     let names = "SELECT count(*) FROM sqlite_schema WHERE name IN"
     if try connection.firstInt("\(names) ('reports', 'packets')") ?? 0 == 0 { return 0 }
     if try connection.firstInt("\(names) ('imports')") ?? 0 == 0 { return 1 }
-    let first: Int64 = try connection.firstInt("\(names) ('contexts')") ?? 0 == 0 ? 2 : 3
-    return try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? first
+    if let second = try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") { return second }
+    if try connection.firstInt("\(names) ('contexts')") ?? 0 == 0 { return 2 }
+    return try connection.firstInt("\(names) ('report') AND sql LIKE '%AS correction%'") ?? 0 == 0 ? 3 : 4
   }
 
   private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }

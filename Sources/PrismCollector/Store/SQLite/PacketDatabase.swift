@@ -23,7 +23,8 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
-    try connection.migrate([PacketSchema.contextMigration]) { (_) throws(SQLiteError) in }
+    let migrations = [PacketSchema.contextMigration, PacketSchema.correctionMigration]
+    try connection.migrate(migrations) { (_) throws(SQLiteError) in }
     try SQLiteRecordTable.make(in: connection)
     records = SQLiteRecordTable(connection: connection)
     (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))

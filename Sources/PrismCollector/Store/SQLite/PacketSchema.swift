@@ -10,7 +10,7 @@ import PrismSQLite
 /// begins with new ones, so contexts are deleted as reports are: up to an id. The index `contexts_copy` has each a second time:
 /// many reports would be lost with one.
 enum PacketSchema {
-  static let version = 3
+  static let version = 4
   static let blockBits: Int64 = 12
   static let pageBytes = 8192
 
@@ -38,8 +38,8 @@ enum PacketSchema {
     ) WITHOUT ROWID;
     \(view)
     -- A second time, so that a damaged header is not taken for a newer program's.
-    INSERT INTO facts VALUES ('version', 3);
-    PRAGMA user_version = 3;
+    INSERT INTO facts VALUES ('version', 4);
+    PRAGMA user_version = 4;
     """
 
   /// Brings a database of version 2, whose reports are all whole, to version 3.
@@ -54,18 +54,28 @@ enum PacketSchema {
       """)
   }
 
+  /// Brings a database of version 3 to version 4: `report` has the correction.
+  static let correctionMigration = SQLiteMigration(version: 4, name: "correction") { connection throws(SQLiteError) in
+    try connection.execute("DROP VIEW report; \(view) REPLACE INTO facts VALUES ('version', 4);")
+  }
+
   private static let contexts = """
     CREATE TABLE contexts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, common TEXT NOT NULL);
     CREATE INDEX contexts_copy ON contexts (hash, common);
     """
 
+  private static let meta = """
+    CASE WHEN r.context IS NULL THEN r.meta ELSE substr(r.meta, 1, length(r.meta) - 1) || ',' || substr(c.common, 2) END
+    """
+
+  /// `correction` is `created_time` less `CREATE_TIME`, in milliseconds: 0 where the clock was right.
   private static let view = """
     CREATE VIEW report AS
       SELECT r.id, s.device, s.namespace, s.kind, t.type, r.report_id, r.created_time, r.received_time,
         lower(substr(hex(r.packet), 1, 8) || '-' || substr(hex(r.packet), 9, 4) || '-' || substr(hex(r.packet), 13, 4)
           || '-' || substr(hex(r.packet), 17, 4) || '-' || substr(hex(r.packet), 21)) AS packet,
-        r.chain_broken, CASE WHEN r.context IS NULL THEN r.meta
-          ELSE substr(r.meta, 1, length(r.meta) - 1) || ',' || substr(c.common, 2) END AS meta, r.payload
+        r.chain_broken, \(meta) AS meta, r.payload, CASE WHEN r.created_time IS NOT NULL AND json_valid(\(meta))
+          THEN coalesce(r.created_time - CAST(\(meta) ->> 'CREATE_TIME' AS INTEGER), 0) ELSE 0 END AS correction
       FROM reports r JOIN streams s ON s.id = r.stream JOIN types t ON t.id = r.type LEFT JOIN contexts c ON c.id = r.context;
     """
 
