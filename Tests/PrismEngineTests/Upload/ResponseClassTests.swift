@@ -50,8 +50,23 @@ struct ResponseClassTests {
     #expect(classify(status) == .noReceipt(status: status))
     #expect(classify(status, receiptIsOptional: true) == .accepted(wasDuplicate: false))
     #expect(classify(status, ["prism-receipt": id], receiptIsOptional: true) == .accepted(wasDuplicate: false))
-    let wrong = classify(status, ["prism-receipt": Self.other], receiptIsOptional: true)
-    #expect(wrong == .noReceipt(status: status), "another packet's receipt is not valid, even if no receipt is needed")
+  }
+
+  @Test(
+    "where receipts are optional, a foreign collector may have its own; one of another packet needs a new connection",
+    arguments: [PostAnswer.Origin.newConnection, .keptConnection, .beforeRequestEnd])
+  func ownReceipts(origin: PostAnswer.Origin) throws {
+    let isWhole = origin != .beforeRequestEnd
+    let accepted = DeliveryOutcome.Verdict.accepted(wasDuplicate: false)
+    for receipt in ["", "yes", "17 \(Self.packet)", "{\(Self.packet)}", "\(Self.packet) a b"] {
+      let answer = classify(202, ["prism-receipt": receipt], receiptIsOptional: true, origin: origin)
+      #expect(answer == (isWhole ? accepted : .unproven(status: 202)), "\(receipt)")
+      #expect(classify(202, ["prism-receipt": receipt], origin: origin) == .noReceipt(status: 202), "\(receipt)")
+    }
+    for receipt in [Self.other, "\(Self.other) ab"] {
+      let answer = classify(202, ["prism-receipt": receipt], receiptIsOptional: true, origin: origin)
+      #expect(answer == (origin == .newConnection ? accepted : .unproven(status: 202)), "\(receipt)")
+    }
   }
 
   @Test("a receipt without the key, of another attempt, or for another answer is not valid")

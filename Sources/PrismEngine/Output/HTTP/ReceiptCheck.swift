@@ -10,9 +10,9 @@ struct ReceiptCheck: Sendable {
     case proven
     /// It names the packet, without a proof.
     case named
-    /// The answer has no receipt.
+    /// The answer has no receipt, or a foreign collector's own, which names no packet.
     case missing
-    /// It is another packet's, or no receipt.
+    /// It names another packet: it may be the answer to another request.
     case foreign
   }
 
@@ -32,7 +32,8 @@ struct ReceiptCheck: Sendable {
   /// - Parameter answer: the body of the answer.
   func check(_ receipt: String?, answer: [UInt8]) -> Result {
     guard let text = receipt?.trimmingBlanks else { return .missing }
-    guard Self.packetID(named: text) == headers.packetID else { return .foreign }
+    guard let named = Self.packetID(named: text) else { return .missing }
+    guard named == headers.packetID else { return .foreign }
     let proof = try? PacketReceipt(key: key)
     return proof?.isValid(text, for: headers, answer: answer) == true ? .proven : .named
   }
@@ -41,8 +42,7 @@ struct ReceiptCheck: Sendable {
   func accepts(_ result: Result) -> Bool {
     switch result {
     case .proven: true
-    case .named, .missing: requirement == .optional
-    case .foreign: false
+    case .named, .missing, .foreign: requirement == .optional
     }
   }
 

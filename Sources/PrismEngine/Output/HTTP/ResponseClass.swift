@@ -16,15 +16,18 @@ enum ResponseClass {
       let receipt = check.check(headers["prism-receipt"], answer: bytes)
       let verdict = classify(status, headers, body, isAccepted: check.accepts(receipt), now)
       let isNamed = body.packetID == check.headers.packetID || receipt == .proven || receipt == .named
-      return isNamed || isBelieved(verdict, from: answer.origin) ? verdict : .unproven(status: status)
+      let isBelieved = isBelieved(verdict, from: answer.origin, hasForeignReceipt: receipt == .foreign)
+      return isNamed || isBelieved ? verdict : .unproven(status: status)
     }
   }
 
   /// Whether an answer that doesn't name the packet may decide over it. If it decides nothing for good, it may.
-  private static func isBelieved(_ verdict: Verdict, from origin: PostAnswer.Origin) -> Bool {
+  private static func isBelieved(
+    _ verdict: Verdict, from origin: PostAnswer.Origin, hasForeignReceipt: Bool
+  ) -> Bool {
     switch verdict {
     case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
-    case .accepted: return origin != .beforeRequestEnd
+    case .accepted: return hasForeignReceipt ? origin == .newConnection : origin != .beforeRequestEnd
     case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unknownDictionary, .unproven, .cancelled, .carried:
       return true
     }
