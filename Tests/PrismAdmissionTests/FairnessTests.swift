@@ -41,6 +41,31 @@ struct FairnessTests {
     #expect(composer.take(rowsMax: 5, bytesMax: 5000).isEmpty)
   }
 
+  private func rows(_ entries: [CommitComposer.Entry]) -> Int {
+    entries.reduce(0) { $0 + $1.batches.reduce(0) { $0 + $1.rows.count } }
+  }
+
+  @Test(
+    "a commit takes at most 1,000 rows while several connections are open; else 4,000",
+    arguments: [(true, 1000), (false, 4000)])
+  func sharedCommits(hasNeighbours: Bool, max: Int) {
+    var composer = CommitComposer()
+    for index in 0..<60 { composer.add(batch("\(index)", rows: 97), connection: 1, user: 1) }
+    let taken = rows(composer.takeNext(hasNeighbours: hasNeighbours))
+    #expect((max - 200...max).contains(taken), "\(taken)")
+  }
+
+  @Test("a group of an input is committed whole; with more than 1,000 rows it has the commit for itself")
+  func largeGroup() {
+    var composer = CommitComposer()
+    composer.add(Array(repeating: batch("group", rows: 512), count: 5), note: nil, connection: 1, user: 1)
+    for index in 0..<8 { composer.add(batch("small\(index)"), connection: 2, user: 2) }
+    #expect(names(composer.takeNext(hasNeighbours: true)) == (0..<8).map { "small\($0)" })
+    composer.add(batch("next"), connection: 2, user: 2)
+    let taken = [composer.takeNext(hasNeighbours: true), composer.takeNext(hasNeighbours: true)]
+    #expect(taken.map { names($0) }.contains(["group"]) && taken.map { rows($0) }.contains(2560))
+  }
+
   @Test("a user with one report is in the next commit, however many batches of other users wait")
   func oneReport() {
     var composer = CommitComposer()

@@ -39,9 +39,9 @@ public struct CommitComposer: Sendable {
   }
 
   /// The most that one commit takes. Larger transactions are no faster, and every client waits for them.
-  public static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
+  private static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
   /// The most while several connections are open: a report that arrives within a commit waits for its end.
-  public static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
+  private static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
 
   private var users: [UInt32: User] = [:]
   private var waiting: [Int: Ring<Entry>] = [:]
@@ -80,6 +80,13 @@ public struct CommitComposer: Sendable {
   private mutating func newcomer(_ user: UInt32) -> User {
     lastNumber += 1
     return User(start: max(now, served.removeValue(forKey: user) ?? now), number: lastNumber)
+  }
+
+  /// Takes the entries of the next commit: within the limit, or one that is larger, which has the commit for itself.
+  /// - Parameter hasNeighbours: several connections are open, or wait.
+  public mutating func takeNext(hasNeighbours: Bool) -> [Entry] {
+    let limit = hasNeighbours ? Self.sharedCommitMax : Self.commitMax
+    return take(rowsMax: limit.rows, bytesMax: limit.bytes)
   }
 
   /// Takes at least one entry if any waits; more while the sum stays within both limits.

@@ -8,10 +8,9 @@ extension IngestServer {
     collectBatches()
     guard !composer.isEmpty else { return }
     isCommitting = true
-    let isShared = composer.isShared || connections.count > 1 || budget.usersConnected > 1
-    if isShared { sink.noteNeighbours() }
-    let limit = isShared ? CommitComposer.sharedCommitMax : CommitComposer.commitMax
-    let entries = composer.take(rowsMax: limit.rows, bytesMax: limit.bytes)
+    let hasNeighbours = composer.isShared || connections.count > 1 || budget.usersConnected > 1
+    if hasNeighbours { sink.noteNeighbours() }
+    let entries = composer.takeNext(hasNeighbours: hasNeighbours)
     let (batches, notes) = entries.forOneCommit
     let isLarge = batches.reduce(0) { $0 + $1.rows.count } >= 500  // clients of small ones wait for each answer
     sink.append(batches, notes: notes) { outcome in
