@@ -21,8 +21,9 @@ struct SQLiteStoreTests {
   func forgetsIDs() async throws {
     let rig = StoreRig()
     var store = try rig.sqlite { $0.idsKept = 3 }
+    // Of a device whose clock is ahead: by their time they are not old.
     let old = try (0..<5).map {
-      try StoreRig.packet([$0], id: PacketID(high: UInt64(1000 + $0) << 16 | 0x7000, low: 1))
+      try StoreRig.packet([$0], id: PacketID(high: UInt64(2_000_000_000_000 + $0) << 16 | 0x7000, low: 1))
     }
     for packet in old { _ = try await store.take(packet) }
     for _ in 0..<31 {
