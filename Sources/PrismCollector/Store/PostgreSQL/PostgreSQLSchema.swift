@@ -173,7 +173,7 @@ enum PostgreSQLSchema {
 
   /// The correction is `created_time` less `CREATE_TIME`, in milliseconds: 0 if there is no time, or no number.
   private static let correction = """
-    CREATE FUNCTION prism_correction(created_time bigint, meta text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+    CREATE OR REPLACE FUNCTION prism_correction(created_time bigint, meta text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
     BEGIN
       RETURN coalesce(created_time - (prism_json(meta) ->> 'CREATE_TIME')::numeric::bigint, 0);
     EXCEPTION WHEN OTHERS THEN
