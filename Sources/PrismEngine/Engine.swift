@@ -48,13 +48,14 @@ public actor Engine {
   /// - Parameter deviceID: the derived one, used if the configuration names no id.
   /// - Parameter output: where packets go; nil: to each namespace's `url` over `transport`.
   /// - Parameter downloads: fetches tables of records; nil: no table comes down.
+  /// - Parameter keys: counts the blocks of the keys; nil: they are counted for this run only.
   /// - Parameter packetsMax: packets that one namespace and kind may have on their way at a time, also where its
   ///   `window` is larger; 1 to 64. So one that is slow does not take all transfers.
   /// - Parameter rest: called after each look at the store that found it idle.
   public init(
     store: ReportStore, hub: ConfigurationHub, transport: any Transport, output: (any Output)? = nil,
-    downloads: (any DownloadSource)? = nil, network: any NetworkMonitor, deviceID: String, packetsMax: Int = 64,
-    time: any TimeSource = SystemTime(),
+    downloads: (any DownloadSource)? = nil, network: any NetworkMonitor, deviceID: String, keys: KeyUse? = nil,
+    packetsMax: Int = 64, time: any TimeSource = SystemTime(),
     random: Randomness = .system, log: Logger, rest: @escaping @Sendable () -> Void = {}
   ) {
     let (versions, announcements) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
@@ -63,7 +64,8 @@ public actor Engine {
     parts = PipelineParts(
       store: store, output: output ?? HTTPOutput(transport: transport, time: time),
       dictionaries: DictionaryFetch(transport: transport, time: time, random: random, log: log), network: network,
-      builder: PacketBuilder(), puller: RecordPuller(downloads, store: store, time: time, random: random),
+      builder: PacketBuilder(keys: keys ?? KeyUse(file: nil, log: log)),
+      puller: RecordPuller(downloads, store: store, time: time, random: random),
       packetsMax: packetsMax, time: time, random: random, log: log, announcements: announcements, clashes: clashNews)
     (self.hub, self.transport, self.deviceID, self.rest, startedAt) = (hub, transport, deviceID, rest, time.uptime)
     let sealing = PayloadSealing { hub.current.daemon.deviceId ?? deviceID }
@@ -73,6 +75,9 @@ public actor Engine {
   /// Takes up what the last run left, and begins to deliver.
   public func start() async throws(StoreError) {
     try await parts.store.apply(Self.policies(hub.current))
+    let keys = CountedKey.all(of: hub.current.daemon)
+    await parts.keys.load(inUse: keys)
+    parts.keys.tell(of: keys)
     await refreshPipelines()
     let changes = parts.network.changes()
     loops = [
@@ -109,6 +114,7 @@ public actor Engine {
     } catch {
       parts.log.warning("stored reports could not be held to the new configuration", ["cause": error.description])
     }
+    parts.keys.tell(of: CountedKey.all(of: snapshot.daemon))
     await refreshPipelines(changed: change.namespaces)
   }
 
@@ -125,6 +131,7 @@ public actor Engine {
     await withTaskGroup(of: Void.self) { group in
       for pipeline in inOrder { group.addTask { await pipeline.stop(deadline: deadline) } }
     }
+    await parts.keys.close()
     await parts.store.close()
   }
 

@@ -31,8 +31,7 @@ final class Daemon: Sendable {
     let daemon = loaded.snapshot.daemon
     log.set(daemon)
     let (events, continuation) = AsyncStream.makeStream(of: SignalMonitor.Event.self)
-    (self.log, self.events) = (log, events)
-    (self.signals, tell) = (signals, { continuation.yield($0) })
+    (self.log, self.events, self.signals, tell) = (log, events, signals, { continuation.yield($0) })
     let deviceID = try Self.deviceID(configured: daemon.deviceId)
     let store = try await Self.openStore(daemon, signals, log)
     let filters = FilterTools(hash: try FilterSecret.keyedHash(folder: daemon.state))
@@ -46,6 +45,7 @@ final class Daemon: Sendable {
     await network.start()
     engine = Engine(
       store: store, hub: hub, transport: transport, downloads: transport, network: network, deviceID: deviceID,
+      keys: KeyUse(file: StateFile(folder: daemon.state, name: "key-use"), log: log),
       packetsMax: max(1, min(64, transfersMax / 4)), log: log, rest: ResidentMemory.giveBack)
     let stack = ConfigurationStack(engine: engine, start: start)
     remote = RemoteConfigurationClient(

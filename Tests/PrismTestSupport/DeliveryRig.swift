@@ -54,7 +54,8 @@ public final class DeliveryRig: Sendable {
   /// - Parameter output: in place of POSTs.
   public func engine(
     _ snapshot: Snapshot = snapshot(), over transport: (any Transport)? = nil,
-    to output: (any Output)? = nil, downloads: (any DownloadSource)? = nil, random: Randomness = .system,
+    to output: (any Output)? = nil, downloads: (any DownloadSource)? = nil, keys: KeyUse? = nil,
+    random: Randomness = .system,
     log: Logger = Logger(write: { _ in }), rest: @escaping @Sendable () -> Void = {}
   ) async throws -> Engine {
     var options = StoreOptions(folder: folder)
@@ -64,7 +65,7 @@ public final class DeliveryRig: Sendable {
     let engine = Engine(
       store: store, hub: ConfigurationHub(snapshot), transport: transport ?? self.transport, output: output,
       downloads: downloads, network: network,
-      deviceID: "device", time: time, random: random, log: log, rest: rest)
+      deviceID: "device", keys: keys, time: time, random: random, log: log, rest: rest)
     try await engine.start()
     return engine
   }

@@ -24,11 +24,15 @@ actor PacketBuilder {
 
   /// The last one used: namespaces mostly share their key, and take turns if they don't.
   private var writer: (seal: PacketSeal, value: PacketWriter)?
+  /// The key that was counted last, as its namespaces mostly share it.
+  private var counted: (secret: Secret, key: CountedKey)?
+  nonisolated let keys: KeyUse
 
-  init() {}
+  /// - Parameter keys: counts the blocks of each attempt.
+  init(keys: KeyUse) { self.keys = keys }
 
   /// Drops the key that was used last: settings changed, and no packet may need it again.
-  func forgetKey() { writer = nil }
+  func forgetKey() { (writer, counted) = (nil, nil) }
 
   /// Several in one go: a hop between queues costs as much as a small packet.
   func build(
@@ -53,11 +57,32 @@ actor PacketBuilder {
         : MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
   }
 
-  /// Encrypts a packet for one attempt.
-  /// - Parameter time: when the attempt begins. `Prism-Sent-Time` tells it as the clock was set when the rows were read, so
+  /// Encrypts a packet for one attempt, and counts its blocks before.
+  /// - Parameter time: read when it is encrypted. `Prism-Sent-Time` tells it as the clock was set when the rows were read, so
   ///   that the receiver corrects their times by the same clock.
-  /// - Throws: `internal` without memory or randomness.
   func seal(
+    _ packet: BuiltPacket, dependsOn predecessor: PacketID?, pendingCount: Int, at time: any TimeSource
+  ) async throws(SealFault) -> WrittenPacket {
+    do throws(KeyUse.Fault) {
+      let (blocks, key) = (packet.contents.blockCount, try counted(packet.seal))
+      // Mostly without a hop to another executor.
+      if !keys.takes(blocks, of: key) { try await keys.take(blocks, of: key) }
+    } catch { throw .key(error) }
+    do throws(PacketError) {
+      return try seal(packet, dependsOn: predecessor, pendingCount: pendingCount, at: ClockReading(time))
+    } catch { throw .packet(error) }
+  }
+
+  private func counted(_ seal: PacketSeal) throws(KeyUse.Fault) -> CountedKey {
+    if let counted, counted.key.id == seal.keyID, counted.secret == seal.key { return counted.key }
+    do throws(PacketError) {
+      let key = try CountedKey(id: seal.keyID, secret: seal.key)
+      counted = (seal.key, key)
+      return key
+    } catch { throw .notWritten("it has no fingerprint: \(error.rawValue)") }
+  }
+
+  private func seal(
     _ packet: BuiltPacket, dependsOn predecessor: PacketID?, pendingCount: Int, at time: ClockReading
   ) throws(PacketError) -> WrittenPacket {
     let context = packet.context

@@ -10,6 +10,8 @@ struct PipelineSettings: Sendable, Equatable {
   let configuration: NamespaceConfiguration?
   /// nil if `keyId` names no key.
   var key: DaemonConfiguration.Key?
+  /// The same key, as its blocks are counted.
+  let countedKey: CountedKey?
   var collector: CollectorAddress?
   /// Types whose rows leave on unmetered networks only. Asked for with every packet.
   let wifiOnlyTypes: TypeSet
@@ -25,6 +27,7 @@ struct PipelineSettings: Sendable, Equatable {
     deviceID = snapshot.daemon.deviceId ?? automaticDeviceID
     configuration = snapshot.namespaces[namespace]
     key = configuration?.keyId.flatMap { id in snapshot.daemon.keys.first { $0.id == id } }
+    countedKey = key.flatMap { try? CountedKey(id: $0.id, secret: $0.secret) }
     collector = configuration?.url.map(CollectorAddress.init)
     let list = configuration?.monitorList ?? []
     wifiOnlyTypes = TypeSet(list.map { ($0.type, $0.onlyWifi) })

@@ -18,7 +18,7 @@ struct Doctor: Sendable {
 
   func findings() async -> [Finding] {
     let (database, collectors) = (await database(), await collectors())
-    return [database, descriptors] + (await held(besides: collectors)) + collectors
+    return [database, descriptors] + keys + (await held(besides: collectors)) + collectors
   }
 
   private func database() async -> Finding {
@@ -52,6 +52,19 @@ struct Doctor: Sendable {
     return Finding("descriptors", .ok, "\(open) of \(limit) are open")
   }
 
+  /// The keys that need a successor.
+  private var keys: [Finding] {
+    engine.keyReports.compactMap { key, report in
+      guard report.isHalfUsed else { return nil }
+      let isUsedUp = engine.parts.keys.isUsedUp(key.fingerprint)
+      let text =
+        isUsedUp
+        ? KeyUse.usedUpText(id: key.id, blocksMax: report.blocksMax)
+        : "it has encrypted \(report.blocks) of the \(report.blocksMax) blocks that one key may encrypt"
+      return Finding("key \(key.id)", isUsedUp ? .fault : .warning, text, advice: KeyUse.advice(id: key.id))
+    }
+  }
+
   // MARK: Collectors
 
   /// The namespaces that only an operator can get going again, if no probe found why.
@@ -61,7 +74,7 @@ struct Doctor: Sendable {
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
       // Of a namespace that is not configured any more prismctl tells by its rows.
       guard !explained.contains(namespace.text), let configuration = engine.hub.current.namespaces[namespace],
-        let failure = await pipeline.status.heldBy
+        let failure = await pipeline.status.heldBy, !(await pipeline.hasUsedUpKey)
       else { continue }
       let keyID = configuration.keyId ?? ""
       findings.append(

@@ -19,6 +19,8 @@ struct Gates: Sendable {
   var now: Instant
   /// Packets go into files: neither the network nor a pause keeps them, and they cost no traffic.
   var isCarrying = false
+  /// The most blocks of the namespace's key, if it has encrypted them; nil: it may encrypt more.
+  var usedUpKeyBlocks: Int?
 
   enum Verdict: Sendable, Equatable {
     /// Rows of these types may leave.
@@ -59,6 +61,10 @@ struct Gates: Sendable {
     }
     if !configuration.isUpload { return ShutGate(.isUpload, "isUpload is off in the configuration") }
     if settings.key == nil { return ShutGate(.key, "the daemon has no key of this keyId") }
+    if let key = settings.key, let blocks = usedUpKeyBlocks {
+      let text = KeyUse.usedUpText(id: key.id, blocksMax: blocks)
+      return ShutGate(.key, "\(text): \(KeyUse.advice(id: key.id))")
+    }
     if kind.hasPayload && settings.payloadTypes.isEmpty {
       return ShutGate(.isUploadPayload, "no type of the monitor list has isUploadPayload")
     }

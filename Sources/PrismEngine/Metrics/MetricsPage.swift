@@ -27,6 +27,7 @@ extension Engine {
     page.add(hub)
     page.add(remote)
     page.add(parts.network.current)
+    page.add(keyReports, keyBlocksMax: parts.keys.blocksMax)
     page.addStates(deliveries)
     page.addPackets(deliveries)
     page.addWindows(deliveries)
@@ -189,6 +190,13 @@ extension MetricsText {
   fileprivate mutating func add(_ network: NetworkStatus) {
     begin("prism_network_state", .gauge, "1 for what the network counts as.")
     for kind in NetworkStatus.Kind.allCases { sample(kind == network.kind ? 1 : 0, ["state": kind.rawValue]) }
+  }
+
+  fileprivate mutating func add(_ keys: [(key: CountedKey, report: KeyReport)], keyBlocksMax: Int) {
+    begin("prism_key_blocks", .gauge, "Blocks that the key has encrypted on this device, through restarts.")
+    for (key, report) in keys { sample(report.blocks, ["key": key.id]) }
+    begin("prism_key_blocks_limit", .gauge, "The most blocks that one key may encrypt.")
+    sample(keyBlocksMax)
   }
 
   // MARK: Delivery

@@ -133,9 +133,8 @@ extension NamespacePipeline {
     _ configuration: NamespaceConfiguration?
   ) async -> DeliveryOutcome {
     guard let configuration else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
-    let time = ClockReading(parts.time)
-    do throws(PacketError) {
-      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: time)
+    do throws(SealFault) {
+      let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: parts.time)
       // Another packet may have been answered meanwhile: wait.
       guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
       let output: any Output = PipelineCarrying.carrier(self, packet.context.kind) ?? parts.output
@@ -144,7 +143,7 @@ extension NamespacePipeline {
           headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
           configuration: configuration, key: packet.seal.key))
     } catch {
-      let cause = "the packet can't be encrypted: \(error.rawValue)"
+      let cause = "the packet can't be encrypted: \(error)"
       return DeliveryOutcome(.unavailable(status: nil, cause: cause, retryAfter: nil), mayHaveLeft: false)
     }
   }

@@ -250,8 +250,11 @@ actor NamespacePipeline {
       settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
       lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,
       awaited: parts.store.health.awaited[namespace]?[kind], now: Instant(parts.time),
-      isCarrying: PipelineCarrying.carrier(self, kind) != nil)
+      isCarrying: PipelineCarrying.carrier(self, kind) != nil,
+      usedUpKeyBlocks: hasUsedUpKey ? parts.keys.blocksMax : nil)
   }
+
+  var hasUsedUpKey: Bool { settings.countedKey.map { parts.keys.isUsedUp($0.fingerprint) } ?? false }
 
   /// The first gate that keeps rows of `type` from leaving; nil: they are on their way.
   func explain(_ kind: RowKind, _ type: ReportType) -> ShutGate? {

@@ -9,6 +9,7 @@ struct PipelineParts: Sendable {
   var network: any NetworkMonitor
   var builder: PacketBuilder
   var puller: RecordPuller
+  var keys: KeyUse { builder.keys }
   /// Packets that one namespace and kind may have on their way at a time.
   var packetsMax: Int
   var time: any TimeSource

@@ -31,12 +31,14 @@ struct PipelineStatus: Sendable {
 extension PipelineStatus {
   init(of pipeline: isolated NamespacePipeline) {
     let (deliveries, now) = (pipeline.deliveries, Instant(pipeline.parts.time))
-    let failures = RowKind.delivered.compactMap { deliveries[$0].retry.lastFailure }
+    let keyFailure = Self.keyFailure(of: pipeline, now)
+    let failures = RowKind.delivered.compactMap { deliveries[$0].retry.lastFailure } + (keyFailure.map { [$0] } ?? [])
     var window = pipeline.flow
     window.roll(now)
     let held = RowKind.delivered.first { deliveries[$0].retry.pause?.reason == .held }
     self.init(
-      isRetired: pipeline.settings.configuration == nil, heldBy: held.flatMap { deliveries[$0].retry.lastFailure },
+      isRetired: pipeline.settings.configuration == nil,
+      heldBy: keyFailure ?? held.flatMap { deliveries[$0].retry.lastFailure },
       circuitIsOpen: pipeline.circuit.isOpen,
       lastSuccess: RowKind.delivered.compactMap { deliveries[$0].lastSuccess }.max(),
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: pipeline.proof.url,
@@ -46,5 +48,11 @@ extension PipelineStatus {
         windowEndsIn: window.remaining(now)),
       windows: PerKind(each: { deliveries[$0].window }), counters: PerKind(each: { deliveries[$0].counters }),
       pulls: PullStatus(counters: pipeline.records.counters, faults: pipeline.records.faults))
+  }
+  /// A used up key is a fault of configuration, as long as it is configured.
+  private static func keyFailure(of pipeline: isolated NamespacePipeline, _ now: Instant) -> RetryRecord.Failure? {
+    guard pipeline.hasUsedUpKey, let key = pipeline.settings.key else { return nil }
+    let text = KeyUse.usedUpText(id: key.id, blocksMax: pipeline.parts.keys.blocksMax)
+    return RetryRecord.Failure(unixMilliseconds: now.unixMilliseconds, cause: text)
   }
 }

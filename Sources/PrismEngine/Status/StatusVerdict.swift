@@ -60,6 +60,7 @@ struct StatusVerdict: Sendable, Equatable {
       "\($0.name): \($0.value.deadRows) dead letters, which the collector refused for good; `prismctl dead list --namespace "
         + "\($0.name)` tells why"
     }
+    notes += status.keys.compactMap { $0.value.note(id: $0.name) }
     if !status.refused.isEmpty {
       notes.append(
         "reports refused since the start: " + status.refused.map { "\($0.value) \($0.name)" }.joined(separator: ", "))

@@ -24,6 +24,7 @@ struct StatusTable {
     if isFolded, all.count > namespaces.count { tables += ["", "\(quiet) with nothing to tell; --all shows all"] }
     let faults: [(String, Paint.Colour?)] =
       status.configFaults.map { ("configuration: \($0)", .red) } + Self.storeNotes(status.store).map { ($0, .red) }
+      + status.keys.compactMap { $0.value.note(id: $0.name) }.map { ($0, .yellow) }
       + Self.refusedNotes(status.refused).map { ($0, .yellow) }
       + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) }
       + Self.deadNotes(status.namespaces).map { ($0, .yellow) } + Self.remoteNotes(status.remote)

@@ -20,6 +20,8 @@ public struct StatusReport: ControlMessage {
   public var store = StoreReport()
   /// Reports that were refused since the start, by code; a code without any is left out.
   public var refused = NamedValues<Int>()
+  /// The configured keys, by their ids.
+  public var keys = NamedValues<KeyReport>()
   /// Each namespace that is configured or has rows.
   public var namespaces = NamedValues<NamespaceReport>()
 
@@ -29,6 +31,6 @@ public struct StatusReport: ControlMessage {
     .init("version", \.version), .init("uptimeSeconds", \.uptimeSeconds), .init("generation", \.generation),
     .init("configFaults", \.configFaults), .init("network", \.network), .init("memory", \.memory),
     .init("remote", \.remote), .init("storeBytes", \.storeBytes), .init("store", \.store),
-    .init("refused", \.refused), .init("namespaces", \.namespaces),
+    .init("refused", \.refused), .init("keys", \.keys), .init("namespaces", \.namespaces),
   ]
 }

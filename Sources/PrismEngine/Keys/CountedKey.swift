@@ -1,0 +1,19 @@
+import PrismConfig
+import PrismPacket
+import PrismProtocol
+
+/// A key as its blocks are counted: by its bytes. The id is for people.
+struct CountedKey: Sendable, Equatable {
+  var id: String
+  var fingerprint: KeyFingerprint
+
+  init(id: String, secret: Secret) throws(PacketError) {
+    (self.id, fingerprint) = (id, try KeyFingerprint(of: secret))
+  }
+
+  /// The keys of a configuration, each of which can encrypt.
+  static func all(of daemon: DaemonConfiguration) -> [CountedKey] {
+    // One that can't be named encrypts nothing either.
+    daemon.keys.compactMap { try? CountedKey(id: $0.id, secret: $0.secret) }
+  }
+}
