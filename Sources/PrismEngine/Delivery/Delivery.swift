@@ -25,6 +25,7 @@ struct Delivery: Sendable {
   private(set) var drain: Drain?
   private(set) var storeWork: StoreWork?  // it may outlive a drain
   private(set) var window = SendWindow()
+  private(set) var encodings = EncodingTrust()
   private var owesCommit = false  // an answer came while no drain ran
 
   /// Nothing failed since the drain began.
@@ -43,13 +44,14 @@ struct Delivery: Sendable {
     switch event {
     case .upload(let event):
       if case .trigger(.network, _) = event { window.networkChanged(sending: queue.sendingCount) }
+      if case .trigger(.reload, _) = event { encodings = EncodingTrust() }
       if upload.handle(event, now: now.instant.uptime) == .drain { begin() }
     case .restored(let record):
       retry = record
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
     case .otherCollector:
       retry.forget()
-      (receiver, window) = (ReceiverFeatures(), SendWindow())
+      (receiver, window, encodings) = (ReceiverFeatures(), SendWindow(), EncodingTrust())
     case .recovered(let inFlight, let lastAccepted, let sender):
       storeWork = nil
       queue.recover(inFlight, lastAccepted: lastAccepted, sender: sender)
@@ -144,24 +146,6 @@ extension Delivery {
     return types
   }
 
-  private func seal(of entry: InFlightQueue.Entry, _ now: Conditions) -> PacketSeal? {
-    now.seal?.from(queue.sender, to: entry.leavesInGzip ? nil : receiver)
-  }
-
-  /// Several packets of a namespace may be on their way at a time where its receiver announced that, and knows it. No packet
-  /// is sent behind one that is being split.
-  private func packetsMax(_ now: Conditions) -> Int {
-    guard queue.lastAccepted != nil, retry.isClean, !now.isProbe, !queue.isSplitting else { return 1 }
-    return min(window.packets, most(now))
-  }
-
-  private func most(_ now: Conditions) -> Int { min(receiver.window, now.windowMax) }
-
-  /// The first may always go: those behind it that are on their way wait for it.
-  private func hasRoom(for next: InFlightQueue.Entry, _ now: Conditions) -> Bool {
-    queue.sendingCount < packetsMax(now) || queue.entries.first?.id == next.id
-  }
-
   private mutating func send(_ now: Conditions) -> [Action] {
     var actions: [Action] = []
     var flowRest = now.flowRestBytes
@@ -191,7 +175,7 @@ extension Delivery {
     }
     flowRest = flowRest.map { $0 - cost }
     let predecessor = queue.predecessor(of: next.id)
-    queue.began(next.id, bodyBytes: bodyBytes, encoding: packet.contents.format.encoding)
+    queue.began(next.id, bodyBytes: bodyBytes, packet.contents.format)
     drain?.hasPosted = true
     return .post(
       packet, dependsOn: predecessor, pending: queue.pendingCount(before: next.id),
@@ -271,13 +255,11 @@ extension Delivery {
     if let announced = outcome.receiver { receiver = announced.after(receiver) }
     // Another one may have answered, which takes less.
     if case .misconfigured = outcome.verdict { receiver = ReceiverFeatures() }
-    let attempt = DeliveryDecision.Attempt(
-      packet: id, itemCount: entry.itemCount, attempts: entry.attempts, isPending: entry.pendingAtAttempt > 0,
-      mayNotBeTaken: entry.encoding != .gzip && !entry.leavesInGzip, now: milliseconds)
-    switch DeliveryDecision(outcome.verdict, attempt, newID: now.newID) {
+    switch DeliveryDecision(outcome.verdict, entry.attempt(now: milliseconds), newID: now.newID) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
       if case .delivered = disposition {
+        encodings.accepted(entry, now: now.instant.uptime)
         window.open(most: most(now), outcome.line, bodyBytes: entry.bodyBytes, now: now.instant.uptime)
       }
       return succeeded(id, disposition, outcome, milliseconds)
@@ -291,7 +273,7 @@ extension Delivery {
       queue.wait(id)
       if isOverload { window.shrink() }
     case .withoutDictionary:
-      receiver.refusedDictionaryID = now.seal?.dictionary?.id
+      receiver.refusedDictionaryID = entry.format?.dictionaryID
     case .inGzip:
       queue.useGzip(id)
     case .carried:

@@ -23,7 +23,7 @@ struct InFlightQueue: Sendable {
     /// Of its last attempt.
     var bodyBytes = 0
     /// Of its last attempt.
-    var encoding = PacketEncoding.gzip
+    var format: BlockFormat?
     /// It was refused in another encoding.
     var leavesInGzip = false
     var content: Content
@@ -192,12 +192,12 @@ struct InFlightQueue: Sendable {
   // MARK: On its way
 
   /// The packet is about to be sent: its bytes are good for one attempt.
-  mutating func began(_ id: PacketID, bodyBytes: Int = 0, encoding: PacketEncoding = .gzip) {
+  mutating func began(_ id: PacketID, bodyBytes: Int = 0, _ format: BlockFormat? = nil) {
     guard let index = index(id) else { return }
     entries[index].attempts += 1
     entries[index].waitsForReceipt = false
     entries[index].pendingAtAttempt = pendingCount(before: index)
-    (entries[index].bodyBytes, entries[index].encoding) = (bodyBytes, encoding)
+    (entries[index].bodyBytes, entries[index].format) = (bodyBytes, format)
     entries[index].content = .sending
   }
 

@@ -39,6 +39,8 @@ enum DeliveryDecision: Sendable, Equatable {
     var isPending = false
     /// It left in an encoding that this receiver need not take.
     var mayNotBeTaken = false
+    /// It left with a dictionary.
+    var hasDictionary = false
     /// Milliseconds since 1970.
     var now: Int64
   }
@@ -51,6 +53,7 @@ enum DeliveryDecision: Sendable, Equatable {
         unixMilliseconds: attempt.now, attempts: attempt.attempts, wasDuplicate: wasDuplicate)
       self = .settled(.delivered(attempt.packet, receipt: receipt))
     case .noReceipt(let status): self = .again(.failure, Problem(cause: "no receipt", status: status))
+    case .unacceptable(status: 415, _) where attempt.hasDictionary: self = .withoutDictionary
     // Another receiver may have answered, which takes less.
     case .unacceptable where attempt.mayNotBeTaken: self = .inGzip
     case .tooLarge(let status, let message), .unacceptable(let status, let message):
