@@ -9,6 +9,6 @@ struct DeliveryShares: Sendable {
 }
 
 extension Delivery.Conditions {
-  /// Packets that may be on their way, if the receiver takes so many.
+  /// Packets that may be on their way, if the receiver takes them.
   var windowMax: Int { min(configuration?.window ?? 1, shares.packetsMax) }
 }
