@@ -9,13 +9,16 @@ enum ClaimPlan {
   static let metaPlaintextBytesMax = Limits.packetMetaBlockBytesMax - 256
 
   /// Claims of `count` packets, with new ids.
+  /// - Parameter bytesMax: of each packet, beside the configuration's limit.
   static func claims(
-    _ count: Int, _ configuration: NamespaceConfiguration, _ kind: RowKind, _ types: Claim.TypeFilter,
+    _ count: Int, bytesMax: Int, _ configuration: NamespaceConfiguration, _ kind: RowKind, _ types: Claim.TypeFilter,
     _ now: Delivery.Conditions
   ) -> [Claim] {
     (0..<count).map { _ in
-      claim(
+      var claim = claim(
         configuration, kind: kind, types: types, packetID: now.newID(), now: now.instant.unixMilliseconds)
+      claim.bytesMax = min(claim.bytesMax, bytesMax, now.flowRestBytes ?? .max)
+      return claim
     }
   }
 

@@ -168,10 +168,11 @@ extension Delivery {
     }
     let bodyBytes = packet.contents.bodyBytes
     let cost = OutgoingPacket.estimatedBytes(bodyBytes: bodyBytes)
-    if queue.sendingCount > 0 {
-      guard queue.sendingBytes + bodyBytes <= SendWindow.bodyBytesMax, flowRest.map({ cost <= $0 }) ?? true else {
-        return nil
-      }
+    guard queue.sendingCount == 0 || queue.sendingBytes + bodyBytes <= SendWindow.bodyBytesMax else { return nil }
+    let neededBytes = now.neededBytes(next, cost: cost)
+    guard flowRest.map({ neededBytes <= $0 }) ?? true else {
+      if queue.sendingCount == 0 { queue.postpone(next.id, neededBytes, rawBytes: packet.contents.rawBytes) }
+      return nil
     }
     flowRest = flowRest.map { $0 - cost }
     let predecessor = queue.predecessor(of: next.id)
@@ -219,7 +220,7 @@ extension Delivery {
       if let sender = queue.claims(as: seal.deviceID) {
         turn.notes = [Note(namespace: configuration.name, key: NamespacePipeline.senderKey(kind), value: sender.note)]
       }
-      turn.claims = ClaimPlan.claims(claims, configuration, kind, types, now)
+      turn.claims = ClaimPlan.claims(claims, bytesMax: queue.claimBytesMax, configuration, kind, types, now)
       return [.commit(turn)]
     }
   }

@@ -11,4 +11,11 @@ struct DeliveryShares: Sendable {
 extension Delivery.Conditions {
   /// Packets that may be on their way, if the receiver takes them.
   var windowMax: Int { min(configuration?.window ?? 1, shares.packetsMax) }
+
+  /// The rest of the budget with which a packet may leave. One that can't be made smaller and costs more than half of the whole
+  /// budget needs half of it: it might never find more.
+  func neededBytes(_ next: InFlightQueue.Entry, cost: Int) -> Int {
+    guard !next.canShrink, let configuration else { return cost }
+    return min(cost, configuration.maxFlowBytes / 2)
+  }
 }

@@ -62,6 +62,10 @@ struct InFlightQueue: Sendable {
   /// The last claim found that no more rows wait.
   var isExhausted = false
   private(set) var lastPacketBytes: Int?
+  /// Of a packet that is claimed, where larger ones pass the rest of the budget.
+  var claimBytesMax = Int.max
+  /// The packet that waits for another budget, and the rest of it that it needs.
+  var postponed: (id: PacketID, neededBytes: Int)?
   /// Packets go into files.
   var isCarrying = false
 
@@ -168,6 +172,7 @@ struct InFlightQueue: Sendable {
 
   /// Nothing is sent for a while: the ids are enough.
   mutating func rest() {
+    claimBytesMax = .max
     for index in entries.indices where entries[index].isToLeave {
       entries[index].content = .stored
     }

@@ -10,6 +10,8 @@ struct FlowWindow: Sendable, Equatable {
   static let length: Duration = .seconds(86_400)
 
   private(set) var usedBytes: Int
+  /// The rest that the next packet needs; not kept over a restart.
+  var neededBytes = 0
   private var startedUnixMilliseconds: Int64
   /// The window's age when `anchor` was taken.
   private var ageAtAnchor: Duration

@@ -87,9 +87,12 @@ struct Gates: Sendable {
       var window = flow
       window.roll(now)
       let allowed = settings.configuration?.maxFlowBytes ?? 0
-      guard window.usedBytes >= allowed else { return nil }
+      let needed = max(1, window.neededBytes)
+      guard window.usedBytes > allowed - needed else { return nil }
       return ShutGate(
-        .flow, "\(window.usedBytes) bytes of maxFlowMByte's \(allowed) are used on metered networks",
+        .flow,
+        "\(window.usedBytes) bytes of maxFlowMByte's \(allowed) are used on metered networks"
+          + (needed > 1 ? "; the next packet needs \(needed)" : ""),
         opensIn: window.remaining(now))
     }
   }

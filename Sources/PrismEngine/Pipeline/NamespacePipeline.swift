@@ -246,6 +246,8 @@ actor NamespacePipeline {
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {
     var pause: UploadState.Pause?
     if case .paused(let current) = deliveries[kind].upload { pause = current }
+    var flow = flow
+    flow.neededBytes = deliveries[kind].queue.awaitedFlowBytes ?? 0
     return Gates(
       settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
       lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,

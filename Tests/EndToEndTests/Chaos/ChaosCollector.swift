@@ -160,7 +160,9 @@ final class ChaosCollector: Sendable {
     state.withLock { state in
       if answer.status == 200 { state.applied.insert(packet) }
       // Behind others that are on their way, it may have to come again.
-      let isPending = request.header("prism-ledger")?.contains(";pending=") == true && [409, 425].contains(answer.status)
+      let isPending =
+        request.header("prism-ledger")?.contains(";pending=") == true
+        && [409, 425].contains(answer.status)
       if answer.status != 200 && !isPending {
         state.violations.append("\(packet): the collector says \(answer.status)")
       }
