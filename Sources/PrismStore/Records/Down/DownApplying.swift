@@ -23,7 +23,7 @@ struct DownApplying: StoreOperations {
     var (outcome, sequence) = (DownOutcome(.done), page.after)
     var merging = DownMerging(transaction, target, table: number)
     var cascade = DownCascade(transaction, target)
-    var executed: Set<String> = []
+    var (executed, gone): (Set<String>, Set<RecordID>) = ([], [])
     for operation in page.operations {
       if let needed = operation.dependsOn, !executed.contains(needed), page.othersThrough < operation.sequence - 1 {
         outcome.end = .waits(before: operation.sequence)
@@ -36,10 +36,11 @@ struct DownApplying: StoreOperations {
         outcome.end = end
         break
       }
-      if case .gone(let ids) = result { try cascade.follow(ids, of: target.table.name) }
+      if case .gone(let ids) = result { gone.formUnion(ids) }
       executed.insert(operation.op)
       sequence = operation.sequence
     }
+    try follow(gone, table: number, content: standing.content, &cascade)
     (outcome.executed, outcome.clashes) = (executed.count, merging.clashes)
     if outcome.end == .done { sequence = page.sequence }
     if sequence != page.after { state.records.down[number]?.sequence = sequence }
@@ -47,6 +48,18 @@ struct DownApplying: StoreOperations {
     guard !executed.isEmpty else { return outcome }
     outcome.changed = cascade.changed.union([target.table.name])
     return outcome
+  }
+
+  /// At the end: another table may be ahead, with records that refer to one that was deleted and came back.
+  private func follow(
+    _ gone: Set<RecordID>, table: Int, content: Int64, _ cascade: inout DownCascade
+  ) throws(SQLiteError) {
+    for id in gone.sorted() {
+      let isBack =
+        target.table.direction == .both
+        ? try access.record(named: id, in: table) != nil : try rows.find(id, in: content) != nil
+      if !isBack { try cascade.follow([id], of: target.table.name) }
+    }
   }
 
   /// The age of a table costs a write once an hour at most.

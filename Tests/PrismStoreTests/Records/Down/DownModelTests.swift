@@ -15,19 +15,32 @@ import Testing
     try await run { try CollectorHistory($0) }
   }
 
+  /// In this history a record is deleted and comes back, while another table refers to it already.
+  @Test("histories that once failed", arguments: [14_144_705_020_336_828_043 as UInt64])
+  func failed(seed: UInt64) async throws {
+    try await run(seeds: seed...seed) { DownServer($0) }
+  }
+
   private func run<Server: HistoryServer>(_ server: ([RecordTable]) throws -> Server) async throws {
     let seed = SeededRandom.announcedSeed("DownModelTests")
-    for history in 0..<(16 * UInt64(soakFactor)) {
-      var model = try await DownModel(seed: seed &+ history, server)
+    let first = min(seed, .max - 16 * UInt64(soakFactor))
+    try await run(seeds: first...(first + 16 * UInt64(soakFactor) - 1), server)
+  }
+
+  private func run<Server: HistoryServer>(
+    seeds: ClosedRange<UInt64>, _ server: ([RecordTable]) throws -> Server
+  ) async throws {
+    for seed in seeds {
+      var model = try await DownModel(seed: seed, server)
       for step in 0..<100 {
         try await model.step()
         let fault = await model.fault()
-        #expect(fault == nil, "seed \(seed &+ history), step \(step)")
+        #expect(fault == nil, "seed \(seed), step \(step)")
         if fault != nil { return }
       }
       try await model.becomeQuiet()
       let difference = try await model.difference()
-      #expect(difference == nil, "seed \(seed &+ history), once quiet")
+      #expect(difference == nil, "seed \(seed), once quiet")
       if difference != nil { return }
       await model.close()
     }
