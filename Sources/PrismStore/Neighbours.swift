@@ -1,7 +1,7 @@
 import PrismBase
 import Synchronization
 
-/// Whether several clients send reports. While they do, everything that the store does at a time is short, since each of them
+/// Whether several clients send reports, and one of them very many. While they do, everything that the store does at a time is short, since each of them
 /// waits for it (docs/store.md, "Neighbours").
 public final class Neighbours: Sendable {
   /// They are there for so long after the last commit for one of several.
@@ -12,12 +12,12 @@ public final class Neighbours: Sendable {
 
   init(_ time: any TimeSource) { self.time = time }
 
-  /// A commit for one of several clients begins.
+  /// A large commit for one of several clients begins.
   public func note() {
     let now = time.uptime
     seenAt.withLock { $0 = now }
   }
 
-  /// Several clients sent reports within the last second.
+  /// There was such a commit within the last second.
   public var areThere: Bool { seenAt.withLock { $0 }.map { time.uptime - $0 < Self.lasting } ?? false }
 }

@@ -9,10 +9,10 @@ extension IngestServer {
     guard !composer.isEmpty else { return }
     isCommitting = true
     let hasNeighbours = composer.isShared || connections.count > 1 || budget.usersConnected > 1
-    if hasNeighbours { sink.noteNeighbours() }
     let entries = composer.takeNext(hasNeighbours: hasNeighbours)
     let (batches, notes) = entries.forOneCommit
     let isLarge = batches.reduce(0) { $0 + $1.rows.count } >= 500  // clients of small ones wait for each answer
+    if hasNeighbours && isLarge { sink.noteNeighbours() }
     sink.append(batches, notes: notes) { outcome in
       self.loop.enter(mayWait: isLarge) { self.assumeIsolated { $0.committed(entries, outcome) } }
     }
