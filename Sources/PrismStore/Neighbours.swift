@@ -1,8 +1,8 @@
 import PrismBase
 import Synchronization
 
-/// Whether several clients send reports, and one of them very many. While they do, everything that the store does at a time is short, since each of them
-/// waits for it (docs/store.md, "Neighbours").
+/// Whether several clients send reports, and one of them very many. While they do, everything that the store does at a time
+/// is short, since each of them waits for it (docs/store.md, "Neighbours").
 public final class Neighbours: Sendable {
   /// They are there for so long after the last commit for one of several.
   private static let lasting: Duration = .seconds(1)

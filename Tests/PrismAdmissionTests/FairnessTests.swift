@@ -67,54 +67,43 @@ struct FairnessTests {
   }
 
   @Test("a user with one report is in the next commit, however many batches of other users wait")
-  func oneReport() {
+  func oneReport() { expectNextCommit { UInt32($0) } }
+
+  /// - Parameter user: of a connection: 1 to 8 flood, 9 has one report.
+  private func expectNextCommit(user: (_ connection: Int) -> UInt32) {
     var composer = CommitComposer()
-    for user in 1...8 {
-      for index in 1...4 { composer.add(batch("\(user).\(index)", rows: 512), connection: user, user: UInt32(user)) }
+    for connection in 1...8 {
+      for index in 1...4 {
+        composer.add(batch("\(connection).\(index)", rows: 512), connection: connection, user: user(connection))
+      }
     }
     for round in 1...4 {
       _ = composer.take(rowsMax: 1000, bytesMax: .max)
-      composer.add(batch("good\(round)"), connection: 9, user: 9)
+      composer.add(batch("good\(round)"), connection: 9, user: user(9))
       #expect(names(composer.take(rowsMax: 1000, bytesMax: .max)).contains("good\(round)"))
     }
   }
 
   @Test("a user with small batches one after the other does not keep a large one waiting for ever")
-  func largeBatch() {
+  func largeBatch() { #expect(commitsUntilLarge(userOfSmall: 2) < 200) }
+
+  /// Commits until a large batch of user 1 is taken, beside small ones one after the other.
+  private func commitsUntilLarge(userOfSmall: UInt32) -> Int {
     var composer = CommitComposer()
     composer.add(batch("large", rows: 512), connection: 1, user: 1)
     var commits = 0
     repeat {
-      composer.add(batch("small"), connection: 2, user: 2)
+      composer.add(batch("small"), connection: 2, user: userOfSmall)
       commits += 1
     } while names(composer.take(rowsMax: 5, bytesMax: .max)) != ["large"] && commits < 1000
-    #expect(commits < 200)
+    return commits
   }
 
   @Test("a connection with one report is in the next commit, however many batches of its user's others wait")
-  func oneReportOfConnection() {
-    var composer = CommitComposer()
-    for connection in 1...8 {
-      for index in 1...4 { composer.add(batch("\(connection).\(index)", rows: 512), connection: connection, user: 1) }
-    }
-    for round in 1...4 {
-      _ = composer.take(rowsMax: 1000, bytesMax: .max)
-      composer.add(batch("good\(round)"), connection: 9, user: 1)
-      #expect(names(composer.take(rowsMax: 1000, bytesMax: .max)).contains("good\(round)"))
-    }
-  }
+  func oneReportOfConnection() { expectNextCommit { _ in 1 } }
 
   @Test("small batches of one connection do not keep a large one of the same user waiting for ever")
-  func largeBatchOfConnection() {
-    var composer = CommitComposer()
-    composer.add(batch("large", rows: 512), connection: 1, user: 1)
-    var commits = 0
-    repeat {
-      composer.add(batch("small"), connection: 2, user: 1)
-      commits += 1
-    } while names(composer.take(rowsMax: 5, bytesMax: .max)) != ["large"] && commits < 1000
-    #expect((50..<200).contains(commits))
-  }
+  func largeBatchOfConnection() { #expect((50..<200).contains(commitsUntilLarge(userOfSmall: 1))) }
 
   @Test("each connection's order is kept while connections come and go")
   func order() {

@@ -17,8 +17,7 @@ extension ControlHandler {
     report.store = StoreReport(engine.storeHealth)
     let refused = await refusals().filter { $0.value > 0 }.sorted { $0.key < $1.key }
     report.refused = NamedValues(refused.map { .init($0.key, $0.value) })
-    report.keys = NamedValues(
-      engine.keyReports.map { .init($0.key.id, $0.report) })
+    report.keys = NamedValues(engine.keyReports.map { .init($0.key.id, $0.report) })
     report.namespaces = await namespaces()
     return report
   }

@@ -4,8 +4,6 @@ import PrismProtocol
 extension Engine {
   /// The use of each configured key, in the order of the configuration.
   nonisolated var keyReports: [(key: CountedKey, report: KeyReport)] {
-    CountedKey.all(of: hub.current.daemon).map { key in
-      (key, KeyReport(blocks: parts.keys.blocks(of: key.fingerprint), blocksMax: parts.keys.blocksMax))
-    }
+    CountedKey.all(of: hub.current.daemon).map { ($0, parts.keys.report(of: $0.fingerprint)) }
   }
 }

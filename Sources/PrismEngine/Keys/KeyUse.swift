@@ -62,14 +62,17 @@ public final class KeyUse: Sendable {
   /// Tells in the log which of the keys in use need a successor, once in a run.
   func tell(of keys: [CountedKey]) {
     for key in keys {
+      let report = report(of: key.fingerprint)
+      let members: Logger.Fields = [
+        "key": key.id, "blocks": String(report.blocks), "blocksMax": String(report.blocksMax),
+      ]
       if isUsedUp(key.fingerprint) {
         log.fault(
           "key.used.\(key.fingerprint.text)", "the key encrypts no packet any more; give its namespaces a new key",
-          ["key": key.id, "blocks": String(blocks(of: key.fingerprint)), "blocksMax": String(blocksMax)], level: .error)
-      } else if isHalfUsed(key.fingerprint) {
+          members, level: .error)
+      } else if report.isHalfUsed {
         log.fault(
-          "key.half.\(key.fingerprint.text)", "the key has half of its blocks behind it; plan a new key",
-          ["key": key.id, "blocks": String(blocks(of: key.fingerprint)), "blocksMax": String(blocksMax)])
+          "key.half.\(key.fingerprint.text)", "the key has half of its blocks behind it; plan a new key", members)
       }
     }
   }
@@ -137,7 +140,9 @@ public final class KeyUse: Sendable {
   var blocksMax: Int { state.withLock(\.blocksMax) }
   func blocks(of key: KeyFingerprint) -> Int { state.withLock { $0.blocks(of: key) } }
   func isUsedUp(_ key: KeyFingerprint) -> Bool { state.withLock { $0.isUsedUp(key) } }
-  func isHalfUsed(_ key: KeyFingerprint) -> Bool { state.withLock { $0.blocks(of: key) >= $0.half } }
+  func report(of key: KeyFingerprint) -> KeyReport {
+    state.withLock { KeyReport(blocks: $0.blocks(of: key), blocksMax: $0.blocksMax) }
+  }
 
   static func usedUpText(id: String, blocksMax: Int) -> String {
     "the key `\(id)` has encrypted \(blocksMax) blocks, all that one key may encrypt"

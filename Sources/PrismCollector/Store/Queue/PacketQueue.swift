@@ -65,7 +65,7 @@ actor PacketQueue {
   /// The store still says whether it has the packet, or its predecessor after all.
   private func submission(_ packet: QueuedPacket) -> PacketSubmission {
     var submission = packet.submission
-    submission.isPredecessorRefused = packet.predecessor.map { refused.contains($0) } ?? false
+    submission.isPredecessorRefused = isPredecessorRefused(packet)
     return submission
   }
 
@@ -143,8 +143,10 @@ actor PacketQueue {
   }
 
   /// Only its predecessor tells whether the packet is too old, and it may come still; or it was refused, which says more.
-  private func isUndecided(_ packet: QueuedPacket) -> Bool {
-    packet.isPending || packet.predecessor.map { refused.contains($0) } ?? false
+  private func isUndecided(_ packet: QueuedPacket) -> Bool { packet.isPending || isPredecessorRefused(packet) }
+
+  private func isPredecessorRefused(_ packet: QueuedPacket) -> Bool {
+    packet.predecessor.map { refused.contains($0) } ?? false
   }
 
   // MARK: Held packets
