@@ -121,18 +121,18 @@ public struct DocumentRequest: Sendable {
   }
 }
 
-/// Keeps one file over restarts: the cached remote configuration.
-public protocol RemoteCache: Sendable {
-  /// nil if there is no cached configuration.
-  func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]?
+/// A file in the state folder that is kept over restarts: the cached remote configuration, or the use of the keys.
+public protocol KeptFile: Sendable {
+  /// nil if there is no file.
+  func read(bytesMax: Int) async throws(KeptFileFault) -> [UInt8]?
   /// Whole or not at all, through a power loss too.
-  func write(_ bytes: [UInt8]) async throws(RemoteCacheFault)
+  func write(_ bytes: [UInt8]) async throws(KeptFileFault)
   /// Moves what can't be used out of the way. - Returns: where to.
-  func setAside() async throws(RemoteCacheFault) -> String
+  func setAside() async throws(KeptFileFault) -> String
 }
 
-/// A fault of the cache of remote configuration.
-public struct RemoteCacheFault: Error, Sendable, Equatable, CustomStringConvertible {
+/// A kept file can't be read or written.
+public struct KeptFileFault: Error, Sendable, Equatable, CustomStringConvertible {
   /// The file and its fault.
   public let description: String
   public init(_ description: String) { self.description = description }

@@ -12,7 +12,7 @@ public final class RemoteRig: Sendable {
 
   public let delivery = DeliveryRig()
   public let source = ScriptedSource()
-  public let cache = MemoryCache()
+  public let cache = MemoryFile()
   private let folder: String
 
   /// - Parameter remote: the members under `remote` in prismd.yaml.
@@ -139,7 +139,7 @@ public final class ScriptedSource: DocumentSource {
 }
 
 /// Keeps the cached remote configuration in memory.
-public final class MemoryCache: RemoteCache {
+public final class MemoryFile: KeptFile {
   private let file = Mutex<[UInt8]?>(nil)
   private let damaged = Mutex<[UInt8]?>(nil)
 
@@ -149,9 +149,9 @@ public final class MemoryCache: RemoteCache {
   public var setAsideBytes: [UInt8]? { damaged.withLock { $0 } }
   public func set(_ bytes: [UInt8]?) { file.withLock { $0 = bytes } }
 
-  public func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]? { bytes }
-  public func write(_ bytes: [UInt8]) async throws(RemoteCacheFault) { set(bytes) }
-  public func setAside() async throws(RemoteCacheFault) -> String {
+  public func read(bytesMax: Int) async throws(KeptFileFault) -> [UInt8]? { bytes }
+  public func write(_ bytes: [UInt8]) async throws(KeptFileFault) { set(bytes) }
+  public func setAside() async throws(KeptFileFault) -> String {
     let bytes = bytes
     damaged.withLock { $0 = bytes }
     set(nil)

@@ -25,12 +25,12 @@ public final class KeyUse: Sendable {
   private let log: Logger
 
   /// - Parameter file: keeps the counts over restarts; nil: they last as long as this object.
-  public convenience init(file: (any RemoteCache)?, log: Logger) {
+  public convenience init(file: (any KeptFile)?, log: Logger) {
     self.init(file: file, blocksMax: KeyCounts.blocksMax, log: log)
   }
 
   /// - Parameter blocksMax: of one key; another limit than 2^32 is for tests.
-  init(file: (any RemoteCache)?, blocksMax: Int, log: Logger) {
+  init(file: (any KeptFile)?, blocksMax: Int, log: Logger) {
     (self.file, self.log) = (KeyUseWriter(file: file), log)
     state = Mutex(KeyCounts(blocksMax: blocksMax))
   }
@@ -38,7 +38,7 @@ public final class KeyUse: Sendable {
   /// Continues with the counts of the last run. If their file is damaged, the keys that are in use count as half used.
   func load(inUse keys: [CountedKey]) async {
     var written: [KeyFingerprint: (id: String, blocks: Int)] = [:]
-    do throws(RemoteCacheFault) {
+    do throws(KeptFileFault) {
       guard let bytes = try await file.read() else { return }
       if let counts = KeyCountFile.counts(bytes) {
         written = counts
@@ -88,7 +88,7 @@ public final class KeyUse: Sendable {
         tell(of: [key])
         throw .usedUp(id: key.id, blocksMax: blocksMax)
       case .needsPortion:
-        do throws(RemoteCacheFault) {
+        do throws(KeptFileFault) {
           try await file.write { [self] in
             portions(blocks, of: key)
           } wrote: { [self] in
@@ -124,7 +124,7 @@ public final class KeyUse: Sendable {
   /// Writes the exact counts, so that an orderly restart loses no part of a portion.
   func close() async {
     guard state.withLock({ $0.giveBack() }) else { return }
-    do throws(RemoteCacheFault) {
+    do throws(KeptFileFault) {
       try await file.write { [self] in
         KeyUseWriter.Content(written: state.withLock(\.written), portion: 0)
       } wrote: { _ in

@@ -9,20 +9,20 @@ actor KeyUseWriter {
     var portion: Int
   }
 
-  private let file: (any RemoteCache)?
+  private let file: (any KeptFile)?
   private var isWriting = false
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
-  init(file: (any RemoteCache)?) { self.file = file }
+  init(file: (any KeptFile)?) { self.file = file }
 
-  func read() async throws(RemoteCacheFault) -> [UInt8]? { try await file?.read(bytesMax: KeyCountFile.bytesMax) }
-  func setAside() async throws(RemoteCacheFault) -> String { try await file?.setAside() ?? "" }
+  func read() async throws(KeptFileFault) -> [UInt8]? { try await file?.read(bytesMax: KeyCountFile.bytesMax) }
+  func setAside() async throws(KeptFileFault) -> String { try await file?.setAside() ?? "" }
 
   /// - Parameter content: asked for when it is its turn, so that it has what was written before it.
   /// - Parameter wrote: called when the content is on the disk, before another one is asked for.
   func write(
     _ content: @escaping @Sendable () -> Content, wrote: @escaping @Sendable (Content) -> Void
-  ) async throws(RemoteCacheFault) {
+  ) async throws(KeptFileFault) {
     while isWriting { await withCheckedContinuation { waiting.append($0) } }
     isWriting = true
     defer {
@@ -34,7 +34,7 @@ actor KeyUseWriter {
     if let file {
       let bytes: [UInt8]
       do throws(PacketError) { bytes = try KeyCountFile.bytes(content.written) } catch {
-        throw RemoteCacheFault("no checksum can be made: \(error.rawValue)")
+        throw KeptFileFault("no checksum can be made: \(error.rawValue)")
       }
       try await file.write(bytes)
     }

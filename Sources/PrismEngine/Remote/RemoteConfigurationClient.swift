@@ -10,14 +10,14 @@ public actor RemoteConfigurationClient {
     /// Asks the server.
     public var source: any DocumentSource
     /// Keeps the last answer over restarts.
-    public var cache: any RemoteCache
+    public var cache: any KeptFile
     /// The device id if the configuration has no `device.id`.
     public var deviceID: String
     /// The whole of one question.
     public var timeout: Duration
 
     public init(
-      source: any DocumentSource, cache: any RemoteCache, deviceID: String, timeout: Duration = .seconds(30)
+      source: any DocumentSource, cache: any KeptFile, deviceID: String, timeout: Duration = .seconds(30)
     ) {
       (self.source, self.cache, self.deviceID, self.timeout) = (source, cache, deviceID, timeout)
     }

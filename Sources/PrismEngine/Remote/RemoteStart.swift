@@ -12,7 +12,7 @@ public struct RemoteStart: Sendable {
 
   /// Never fails: a cache that is damaged, or that the files don't bear any more, is said and not used.
   public static func recall(
-    files: LoadedConfiguration, cache: any RemoteCache, time: any TimeSource, log: Logger
+    files: LoadedConfiguration, cache: any KeptFile, time: any TimeSource, log: Logger
   ) async -> RemoteStart {
     guard let source = files.snapshot.daemon.remote, let record = await read(cache, log) else {
       return RemoteStart(current: files, files: files, state: RemoteState(), saved: nil)
@@ -28,9 +28,9 @@ public struct RemoteStart: Sendable {
     }
   }
 
-  private static func read(_ cache: any RemoteCache, _ log: Logger) async -> RemoteRecord? {
+  private static func read(_ cache: any KeptFile, _ log: Logger) async -> RemoteRecord? {
     var damage = ""
-    do throws(RemoteCacheFault) {
+    do throws(KeptFileFault) {
       guard let bytes = try await cache.read(bytesMax: RemoteRecord.bytesMax) else { return nil }
       do throws(RemoteRecord.Damaged) { return try RemoteRecord(bytes: bytes) } catch { damage = error.description }
       let place = try await cache.setAside()

@@ -4,7 +4,7 @@ import PrismBase
 public import PrismEngine
 
 /// A file of the state folder that is written whole or not at all. Works on a queue of its own.
-public final class StateFile: RemoteCache {
+public final class StateFile: KeptFile {
   private let path: String
   private let queue = DispatchQueue(label: "prism.state.file")
 
@@ -14,45 +14,45 @@ public final class StateFile: RemoteCache {
   }
 
   /// The content of the file; nil if it does not exist.
-  public func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]? {
+  public func read(bytesMax: Int) async throws(KeptFileFault) -> [UInt8]? {
     let path = path
-    return try await onQueue { () throws(RemoteCacheFault) -> [UInt8]? in
+    return try await onQueue { () throws(KeptFileFault) -> [UInt8]? in
       do throws(FileError) {
         return try SmallFile.read(path, bytesMax: bytesMax)
       } catch {
         if error.isMissing { return nil }
-        throw RemoteCacheFault(error.description)
+        throw KeptFileFault(error.description)
       }
     }
   }
 
   /// Replaces the content by a new file and a rename, synced: a crash leaves the old content or the new one.
-  public func write(_ bytes: [UInt8]) async throws(RemoteCacheFault) {
+  public func write(_ bytes: [UInt8]) async throws(KeptFileFault) {
     let path = path
-    try await onQueue { () throws(RemoteCacheFault) in
+    try await onQueue { () throws(KeptFileFault) in
       do throws(FileError) { try SmallFile.replace(path, with: bytes) } catch {
-        throw RemoteCacheFault(error.description)
+        throw KeptFileFault(error.description)
       }
     }
   }
 
   /// Renames a damaged file. Returns its new path.
-  public func setAside() async throws(RemoteCacheFault) -> String {
+  public func setAside() async throws(KeptFileFault) -> String {
     let path = path
-    return try await onQueue { () throws(RemoteCacheFault) in
+    return try await onQueue { () throws(KeptFileFault) in
       guard rename(path, path + ".damaged") == 0 else { throw Self.fault(path, "cannot be set aside") }
       return path + ".damaged"
     }
   }
 
-  private static func fault(_ path: String, _ what: String) -> RemoteCacheFault {
-    RemoteCacheFault("\(path): \(what): \(String(cString: strerror(errno)))")
+  private static func fault(_ path: String, _ what: String) -> KeptFileFault {
+    KeptFileFault("\(path): \(what): \(String(cString: strerror(errno)))")
   }
 
   private func onQueue<Value: Sendable>(
-    _ body: @escaping @Sendable () throws(RemoteCacheFault) -> Value
-  ) async throws(RemoteCacheFault) -> Value {
-    let result: Result<Value, RemoteCacheFault> = await withCheckedContinuation { continuation in
+    _ body: @escaping @Sendable () throws(KeptFileFault) -> Value
+  ) async throws(KeptFileFault) -> Value {
+    let result: Result<Value, KeptFileFault> = await withCheckedContinuation { continuation in
       queue.async { continuation.resume(returning: Result(catching: body)) }
     }
     return try result.get()

@@ -12,7 +12,7 @@ import Testing
 
 /// Packets at the limit of their key.
 @Suite struct KeyLimitTests {
-  private static func keys(_ blocksMax: Int, _ file: MemoryCache = MemoryCache()) -> KeyUse {
+  private static func keys(_ blocksMax: Int, _ file: MemoryFile = MemoryFile()) -> KeyUse {
     KeyUse(file: file, blocksMax: blocksMax, log: Logger(write: { _ in }))
   }
 
@@ -30,7 +30,7 @@ import Testing
 
   @Test("at the limit nothing leaves and nothing is lost, status and doctor say why; a reload with a new key goes on")
   func held() async throws {
-    let (rig, file) = (DeliveryRig(), MemoryCache())
+    let (rig, file) = (DeliveryRig(), MemoryFile())
     let keys = Self.keys(4, file)
     let engine = try await rig.engine(Self.namespaces(), keys: keys)
     await rig.report(1...6, to: engine)
@@ -87,7 +87,7 @@ import Testing
 
   @Test("an engine that is killed never counts too little: the next one goes on from what was written")
   func killed() async throws {
-    let file = MemoryCache()
+    let file = MemoryFile()
     let fingerprint = try CountedKey(id: "main", secret: DeliveryRig.key).fingerprint
     var sent = 0
     for run in 1...3 {

@@ -14,7 +14,7 @@ import Testing
     try CountedKey(id: id, secret: Secret([UInt8](repeating: byte, count: 16)))
   }
 
-  private static func keyUse(_ file: MemoryCache, blocksMax: Int = 1 << 32) async throws -> KeyUse {
+  private static func keyUse(_ file: MemoryFile, blocksMax: Int = 1 << 32) async throws -> KeyUse {
     let use = KeyUse(file: file, blocksMax: blocksMax, log: silent)
     await use.load(inUse: [try key(1)])
     return use
@@ -24,7 +24,7 @@ import Testing
   func kill() async throws {
     let seed = SeededRandom.announcedSeed("key counts")
     var random = SeededRandom(seed: seed)
-    let (file, key) = (MemoryCache(), try Self.key(1))
+    let (file, key) = (MemoryFile(), try Self.key(1))
     var granted = 0
     for _ in 0..<40 {
       let use = try await Self.keyUse(file)
@@ -44,7 +44,7 @@ import Testing
 
   @Test("an orderly stop writes the exact count")
   func close() async throws {
-    let (file, key) = (MemoryCache(), try Self.key(1))
+    let (file, key) = (MemoryFile(), try Self.key(1))
     let use = try await Self.keyUse(file)
     try await use.take(3, of: key)
     await use.close()
@@ -54,7 +54,7 @@ import Testing
 
   @Test("portions grow with the use: 2^22 blocks cost few writes")
   func portions() async throws {
-    let (file, key) = (CountingCache(), try Self.key(1))
+    let (file, key) = (CountingFile(), try Self.key(1))
     let use = KeyUse(file: file, blocksMax: 1 << 32, log: Self.silent)
     for _ in 0..<4096 { try await use.take(1024, of: key) }
     #expect(file.writes <= 16)
@@ -62,7 +62,7 @@ import Testing
 
   @Test("a key is known by its bytes: a new one under an old id begins at 0, an old one under a new id goes on")
   func identity() async throws {
-    let file = MemoryCache()
+    let file = MemoryFile()
     let use = try await Self.keyUse(file)
     try await use.take(7, of: try Self.key(1))
     try await use.take(1, of: try Self.key(1, id: "other"))
@@ -78,7 +78,7 @@ import Testing
   func limit() async throws {
     let lines = LogLines()
     let log = Logger(write: { lines.add($0) })
-    let (file, key) = (MemoryCache(), try Self.key(1))
+    let (file, key) = (MemoryFile(), try Self.key(1))
     let use = KeyUse(file: file, blocksMax: 100, log: log)
     try await use.take(49, of: key)
     #expect(lines.count == 0)
@@ -97,14 +97,14 @@ import Testing
   @Test("if the count can't be written, no block is granted; a damaged count is taken for half of the limit")
   func faults() async throws {
     let key = try Self.key(1)
-    let broken = CountingCache(isBroken: true)
+    let broken = CountingFile(isBroken: true)
     let use = KeyUse(file: broken, blocksMax: 100, log: Self.silent)
     await #expect(throws: KeyUse.Fault.notWritten("full")) { try await use.take(1, of: key) }
     broken.mend()
     try await use.take(1, of: key)
     #expect(use.blocks(of: key.fingerprint) == 1)
 
-    let file = MemoryCache()
+    let file = MemoryFile()
     try await Self.keyUse(file).take(1, of: key)
     let bytes = try #require(file.bytes)
     file.set(bytes.dropLast() + [0])
@@ -116,7 +116,7 @@ import Testing
 
   @Test("tasks that take at once are all counted, and never more than was written")
   func atOnce() async throws {
-    let (file, key) = (MemoryCache(), try Self.key(1))
+    let (file, key) = (MemoryFile(), try Self.key(1))
     let use = try await Self.keyUse(file)
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<50 { group.addTask { for _ in 0..<20 { try? await use.take(37, of: key) } } }
@@ -128,7 +128,7 @@ import Testing
 }
 
 /// Counts the writes, and fails them while it is broken.
-final class CountingCache: RemoteCache {
+final class CountingFile: KeptFile {
   private let state: Mutex<(writes: Int, isBroken: Bool)>
 
   init(isBroken: Bool = false) { state = Mutex((0, isBroken)) }
@@ -136,15 +136,15 @@ final class CountingCache: RemoteCache {
   var writes: Int { state.withLock(\.writes) }
   func mend() { state.withLock { $0.isBroken = false } }
 
-  func read(bytesMax: Int) async throws(RemoteCacheFault) -> [UInt8]? { nil }
-  func write(_ bytes: [UInt8]) async throws(RemoteCacheFault) {
+  func read(bytesMax: Int) async throws(KeptFileFault) -> [UInt8]? { nil }
+  func write(_ bytes: [UInt8]) async throws(KeptFileFault) {
     let isBroken = state.withLock { state in
       state.writes += 1
       return state.isBroken
     }
-    if isBroken { throw RemoteCacheFault("full") }
+    if isBroken { throw KeptFileFault("full") }
   }
-  func setAside() async throws(RemoteCacheFault) -> String { "" }
+  func setAside() async throws(KeptFileFault) -> String { "" }
 }
 
 private final class LogLines: Sendable {

@@ -30,15 +30,15 @@ struct StateFileTests {
   @Test("that can't be read or written says so with its path")
   func faults() async throws {
     try await file.write([1, 2, 3])
-    let large = await #expect(throws: RemoteCacheFault.self) { try await file.read(bytesMax: 2) }
+    let large = await #expect(throws: KeptFileFault.self) { try await file.read(bytesMax: 2) }
     #expect(large?.description == "\(folder("remote.json")): is over 2 bytes")
     let elsewhere = StateFile(folder: folder("nowhere"), name: "remote.json")
-    let missing = await #expect(throws: RemoteCacheFault.self) { try await elsewhere.write([1]) }
+    let missing = await #expect(throws: KeptFileFault.self) { try await elsewhere.write([1]) }
     #expect(missing?.description == "\(folder("nowhere/remote.json.new")): cannot be made: No such file or directory")
     // A link in the place of the new file would be written through.
     try FileManager.default.createSymbolicLink(
       atPath: folder("remote.json.new"), withDestinationPath: folder("target"))
-    await #expect(throws: RemoteCacheFault.self) { try await file.write([1]) }
+    await #expect(throws: KeptFileFault.self) { try await file.write([1]) }
     #expect(!FileManager.default.fileExists(atPath: folder("target")))
     #expect(try await file.read(bytesMax: 10) == [1, 2, 3])
   }
