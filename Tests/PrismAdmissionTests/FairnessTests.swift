@@ -66,6 +66,18 @@ struct FairnessTests {
     #expect(taken.map { names($0) }.contains(["group"]) && taken.map { rows($0) }.contains(2560))
   }
 
+  @Test("small batches beside a large one have a commit of their own, every other time", arguments: [UInt32(1), 2])
+  func smallCommits(userOfSmall: UInt32) {
+    var composer = CommitComposer()
+    for index in 1...4 { composer.add(batch("large\(index)", rows: 500), connection: 1, user: 1) }
+    for index in 1...3 {
+      for connection in 2...3 { composer.add(batch("small"), connection: connection, user: userOfSmall) }
+      #expect(names(composer.takeNext(hasNeighbours: true)) == ["small", "small"])
+      composer.add(batch("small"), connection: 2, user: userOfSmall)
+      #expect(names(composer.takeNext(hasNeighbours: true)) == ["small", "large\(index)"])
+    }
+  }
+
   @Test("a user with one report is in the next commit, however many batches of other users wait")
   func oneReport() { expectNextCommit { UInt32($0) } }
 

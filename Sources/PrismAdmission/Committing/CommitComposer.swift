@@ -17,6 +17,8 @@ public struct CommitComposer: Sendable {
     let bytes: Int
     /// The share that it uses up.
     var cost: Int { rows + bytes / 512 }
+    /// A tenth of what a shared commit takes.
+    var isSmall: Bool { cost <= 100 }
 
     fileprivate init(connection: Int, batches: [ReportBatch], note: SubmissionGroup.Note?) {
       (self.connection, self.batches, self.note) = (connection, batches, note)
@@ -50,6 +52,8 @@ public struct CommitComposer: Sendable {
   /// The `start` of users that stopped waiting before others, where it is past `now`: they do not come back as new ones.
   private var served: [UInt32: Int] = [:]
   private var lastNumber = 0
+  /// The last commit left a large entry out.
+  private var isTurnOfLarge = false
 
   /// Nothing waits.
   public init() {}
@@ -70,7 +74,7 @@ public struct CommitComposer: Sendable {
     let entry = Entry(connection: connection, batches: batches, note: note)
     if entries.isEmpty {
       var state = users.removeValue(forKey: user) ?? newcomer(user)
-      state.turns.add(connection, cost: entry.cost)
+      state.turns.add(connection, cost: entry.cost, isSmall: entry.isSmall)
       users[user] = state
     }
     entries.append(entry)
@@ -82,7 +86,8 @@ public struct CommitComposer: Sendable {
     return User(start: max(now, served.removeValue(forKey: user) ?? now), number: lastNumber)
   }
 
-  /// Takes the entries of the next commit: within the limit, or one that is larger, which has the commit for itself.
+  /// Takes the entries of the next commit: within the limit, or one that is larger, which has the commit for itself. Small ones
+  /// that wait beside a large one have a commit of their own, which is answered soon; the next commit takes the large one.
   /// - Parameter hasNeighbours: several connections are open, or wait.
   public mutating func takeNext(hasNeighbours: Bool) -> [Entry] {
     let limit = hasNeighbours ? Self.sharedCommitMax : Self.commitMax
@@ -92,8 +97,12 @@ public struct CommitComposer: Sendable {
   /// Takes at least one entry if any waits; more while the sum stays within both limits.
   public mutating func take(rowsMax: Int, bytesMax: Int) -> [Entry] {
     var (taken, rows, bytes): ([Entry], Int, Int) = ([], 0, 0)
+    let mayEndAtLarge = !isTurnOfLarge
+    isTurnOfLarge = false
     while let (user, next) = peek() {
       guard taken.isEmpty || (rows + next.rows <= rowsMax && bytes + next.bytes <= bytesMax) else { break }
+      isTurnOfLarge = mayEndAtLarge && !next.isSmall && taken.last?.isSmall == true
+      if isTurnOfLarge { break }
       taken.append(next)
       (rows, bytes) = (rows + next.rows, bytes + next.bytes)
       advance(user, cost: next.cost)
@@ -124,7 +133,7 @@ public struct CommitComposer: Sendable {
     entries.removeFirst()
     if let next = entries.first {
       waiting[connection] = entries
-      state.turns.add(connection, cost: next.cost)
+      state.turns.add(connection, cost: next.cost, isSmall: next.isSmall)
     }
     if !state.turns.isEmpty {
       users[user] = state

@@ -2,9 +2,6 @@
 /// much as the large batch that waits. So a connection with one report does not wait behind one that floods, and a large batch
 /// waits at most for as much as it costs itself.
 struct ConnectionTurns: Sendable {
-  /// A batch that costs no more is small: a tenth of what a shared commit takes.
-  private static let smallCostMax = 100
-
   private struct Place: Sendable {
     let connection: Int
     let cost: Int
@@ -26,9 +23,9 @@ struct ConnectionTurns: Sendable {
   }
 
   /// - Parameter cost: of the batch that the connection has waiting.
-  mutating func add(_ connection: Int, cost: Int) {
+  mutating func add(_ connection: Int, cost: Int, isSmall: Bool) {
     let place = Place(connection: connection, cost: cost)
-    if cost <= Self.smallCostMax { small.append(place) } else { large.append(place) }
+    if isSmall { small.append(place) } else { large.append(place) }
   }
 
   mutating func takeNext() -> Int? {
