@@ -23,24 +23,28 @@ struct DownApplying: StoreOperations {
     var (outcome, sequence) = (DownOutcome(.done), page.after)
     var merging = DownMerging(transaction, target, table: number)
     var cascade = DownCascade(transaction, target)
-    var (executed, gone): (Set<String>, Set<RecordID>) = ([], [])
+    var (executed, gone): (Set<String>, [Set<RecordID>]) = ([], [])
+    let lastPuts = Self.lastPuts(page.operations)
     for operation in page.operations {
       if let needed = operation.dependsOn, !executed.contains(needed), page.othersThrough < operation.sequence - 1 {
         outcome.end = .waits(before: operation.sequence)
         break
       }
+      let comesBack = operation.sequence < lastPuts[operation.id] ?? 0
       let result =
         target.table.direction == .both
-        ? try merge(operation, &merging) : try write(operation, table: number, content: standing.content)
+        ? try merge(operation, comesBack, &merging)
+        : try write(operation, comesBack, table: number, content: standing.content)
       if case .stopped(let end) = result {
         outcome.end = end
         break
       }
-      if case .gone(let ids) = result { gone.formUnion(ids) }
+      if case .gone(let ids) = result { gone.append(ids) }
       executed.insert(operation.op)
       sequence = operation.sequence
     }
-    try follow(gone, table: number, content: standing.content, &cascade)
+    // A record that refers to another one by the end is not taken along.
+    for ids in gone { try cascade.follow(ids, of: target.table.name) }
     (outcome.executed, outcome.clashes) = (executed.count, merging.clashes)
     if outcome.end == .done { sequence = page.sequence }
     if sequence != page.after { state.records.down[number]?.sequence = sequence }
@@ -50,15 +54,11 @@ struct DownApplying: StoreOperations {
     return outcome
   }
 
-  /// At the end: another table may be ahead, with records that refer to one that was deleted and came back.
-  private func follow(
-    _ gone: Set<RecordID>, table: Int, content: Int64, _ cascade: inout DownCascade
-  ) throws(SQLiteError) {
-    for id in gone.sorted() {
-      let isBack =
-        target.table.direction == .both
-        ? try access.record(named: id, in: table) != nil : try rows.find(id, in: content) != nil
-      if !isBack { try cascade.follow([id], of: target.table.name) }
+  /// The number of the last operation that puts each record. A deletion before it changes nothing: the record comes back,
+  /// and another table may be ahead and refer to it. So it also is if the execution stops between the two.
+  private static func lastPuts(_ operations: [DownOperation]) -> [RecordID: Int64] {
+    operations.reduce(into: [:]) { last, operation in
+      if operation.kind != .delete { last[operation.id] = operation.sequence }
     }
   }
 
@@ -74,9 +74,10 @@ struct DownApplying: StoreOperations {
   }
 
   private func merge(
-    _ operation: DownOperation, _ merging: inout DownMerging
+    _ operation: DownOperation, _ comesBack: Bool, _ merging: inout DownMerging
   ) throws(SQLiteError) -> DownMerging.Result {
     if operation.kind == .delete {
+      if comesBack { return try merging.keep(operation.id, operation.localID) }
       return try merging.delete(operation.id, operation.localID, at: operation.time)
     }
     let record = DownRecord(
@@ -86,12 +87,12 @@ struct DownApplying: StoreOperations {
 
   /// Into a table that only the server changes.
   private func write(
-    _ operation: DownOperation, table: Int, content: Int64
+    _ operation: DownOperation, _ comesBack: Bool, table: Int, content: Int64
   ) throws(SQLiteError) -> DownMerging.Result {
     guard content > 0 else { return .stopped(.outdated) }
     let before = try rows.find(operation.id, in: content)
     if operation.kind == .delete {
-      guard let before else { return .done }
+      guard let before, !comesBack else { return .done }
       try rows.remove(before, of: target.table)
       state.records.down[table]?.rows -= 1
       state.records.change(operation.id, in: table)

@@ -95,6 +95,11 @@ struct DownMerging: StoreOperations {
     return try delete(record, at: time)
   }
 
+  /// A deletion of a record that comes back waits as any other change does.
+  func keep(_ id: RecordID, _ localID: RecordID?) throws(SQLiteError) -> Result {
+    try find(id, localID)?.standing.sent == nil ? .done : .stopped(.inFlight)
+  }
+
   mutating func delete(_ before: RecordRow, at time: Int64?) throws(SQLiteError) -> Result {
     guard before.standing.sent == nil else { return .stopped(.inFlight) }
     var record = before

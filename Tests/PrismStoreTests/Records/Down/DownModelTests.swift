@@ -15,6 +15,11 @@ import Testing
     try await run { try CollectorHistory($0) }
   }
 
+  @Test("and so it is with a server whose operations wait for those of other tables")
+  func entangled() async throws {
+    try await run { DownServer($0, isEntangled: true) }
+  }
+
   /// In this history a record is deleted and comes back, while another table refers to it already.
   @Test("histories that once failed", arguments: [14_144_705_020_336_828_043 as UInt64])
   func failed(seed: UInt64) async throws {

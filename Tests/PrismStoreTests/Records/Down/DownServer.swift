@@ -37,6 +37,8 @@ struct DownServer: HistoryServer {
   }
 
   let tables: [RecordTable]
+  /// Some operations wait for one of another table that they do not refer to: then an answer is executed in parts.
+  private let isEntangled: Bool
   let names = (0..<4).map { RecordID("w\($0)")! }
   private(set) var now: Int64 = 1_700_000_000_000
   private var rows: [RecordTableName: [RecordID: Row]] = [:]
@@ -49,7 +51,7 @@ struct DownServer: HistoryServer {
   private var answers: [PacketID: RecordReceipt] = [:]
   private var lastID = 0
 
-  init(_ tables: [RecordTable]) { self.tables = tables }
+  init(_ tables: [RecordTable], isEntangled: Bool = false) { (self.tables, self.isEntangled) = (tables, isEntangled) }
 
   func rows(of table: RecordTableName) -> [RecordID: JSONValue] { (rows[table] ?? [:]).mapValues(\.fields) }
   mutating func advance() { now += 1000 }
@@ -84,9 +86,10 @@ struct DownServer: HistoryServer {
     sequence += 1
     let row = rows[table]?[id]
     let references = tables.first { $0.name == table }!.references
-    let needed = references.compactMap { field, target in
+    var needed = references.compactMap { field, target in
       log.last { $0.table == target && $0.id.text == row?.fields[field]?.string && $0.kind != .delete }?.op
     }
+    if isEntangled, sequence % 3 == 0, let other = log.last(where: { $0.table != table }) { needed = [other.op] }
     rows[table]?[id]?.own = sequence
     log.append(
       DownOperation(
