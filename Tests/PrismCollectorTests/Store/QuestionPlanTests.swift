@@ -29,10 +29,10 @@ struct QuestionPlanTests {
     let rig = StoreRig()
     let store = try rig.sqlite()
     _ = try await store.take(StoreRig.packet(Array(1...50)))
-    let connection = try SQLiteConnection(.init(path: rig.path + "/collector.db", isReadOnly: true))
+    let opened = try ReportConnection(path: rig.path + "/collector.db", vfs: nil, settings: "")
     let question = SQLiteGrouping(filter, ReportGrouping(bucketMilliseconds: 1000, key: key))
     var plan: [String] = []
-    try connection.prepare("EXPLAIN QUERY PLAN \(question.wordsText)")
+    try opened.connection.prepare("EXPLAIN QUERY PLAN \(question.wordsText)")
       .forEachRow(of: Plan.self) { plan.append($0.text(.detail)) }
     #expect(plan.contains("SEARCH r USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"), "\(plan)")
     #expect(!plan.contains { $0.hasPrefix("SCAN") || $0.contains("TEMP B-TREE") }, "\(plan)")

@@ -28,7 +28,8 @@ final class DatabaseSource {
   let isVersion1: Bool
   private let connection: SQLiteConnection
   private(set) var streams: [Int64: KnownStream] = [:]
-  private var types: [Int64: String] = [:]
+  /// By their numbers; two if the table has another name than its index.
+  private var types: [Int64: [String]] = [:]
   /// nil: the database has no contexts.
   private let contexts: ContextReader?
 
@@ -70,35 +71,44 @@ final class DatabaseSource {
   private enum TypeColumn: String, SQLiteColumn { case id, type }
 
   private func readStreams() {
-    let isWhole = forEachRow(of: StreamColumn.self, "FROM streams", order: "id") { row in
-      guard var stream = Self.stream(row.text(.device), row.text(.namespace), row.text(.kind)) else { return }
-      stream.packets = row.int64(.packets)
-      stream.lastPacket = row.data(.lastPacket)
-      stream.ledger = row.string(.ledger)
-      stream.forgottenTime = row.integer(.forgottenTime)
-      streams[row.int64(.id)] = stream
+    var rows: [Int64: (inout KnownStream) -> Void] = [:]
+    var names: [Int64: [StreamID]] = [:]
+    func take(_ row: SQLiteRow<StreamColumn>) {
+      let name = Self.stream(row.text(.device), row.text(.namespace), row.text(.kind))
+      if let name, names[row.int64(.id)]?.contains(name) != true { names[row.int64(.id), default: []].append(name) }
     }
-    guard !isWhole else { return }
+    forEachRow(of: StreamColumn.self, "FROM streams NOT INDEXED", order: "id") { row in
+      take(row)
+      let (packets, last) = (row.int64(.packets), row.data(.lastPacket))
+      let (ledger, forgotten) = (row.string(.ledger), row.integer(.forgottenTime))
+      rows[row.int64(.id)] = { stream in
+        (stream.packets, stream.lastPacket) = (packets, last)
+        (stream.ledger, stream.forgottenTime) = (ledger, forgotten)
+      }
+    }
     forEachRow(
       of: StreamColumn.self, "FROM streams INDEXED BY streams_name", list: StreamColumn.list(before: .packets),
       order: "device, namespace, kind"
-    ) { row in
-      let known = streams[row.int64(.id)]
-      streams[row.int64(.id)] = known ?? Self.stream(row.text(.device), row.text(.namespace), row.text(.kind))
+    ) { take($0) }
+    for (id, name) in StreamNames.chosen(of: names) {
+      var stream = KnownStream(name: name)
+      rows[id]?(&stream)
+      streams[id] = stream
     }
   }
 
   private func readTypes() {
-    let isWhole = forEachRow(of: TypeColumn.self, "FROM types", order: "id") { types[$0.int64(.id)] = $0.text(.type) }
-    guard !isWhole else { return }
-    forEachRow(of: TypeColumn.self, "FROM types INDEXED BY types_name", order: "namespace, type") { row in
-      if types[row.int64(.id)] == nil { types[row.int64(.id)] = row.text(.type) }
+    func take(_ row: SQLiteRow<TypeColumn>) {
+      let type = row.text(.type)
+      if types[row.int64(.id)]?.contains(type) != true { types[row.int64(.id), default: []].append(type) }
     }
+    forEachRow(of: TypeColumn.self, "FROM types NOT INDEXED", order: "id") { take($0) }
+    forEachRow(of: TypeColumn.self, "FROM types INDEXED BY types_name", order: "namespace, type") { take($0) }
   }
 
-  private static func stream(_ device: String, _ namespace: String, _ kind: String) -> KnownStream? {
+  private static func stream(_ device: String, _ namespace: String, _ kind: String) -> StreamID? {
     guard let namespace = NamespaceName(namespace), let kind = RowKind(named: kind) else { return nil }
-    return KnownStream(name: StreamID(device: device, namespace: namespace, kind: kind))
+    return StreamID(device: device, namespace: namespace, kind: kind)
   }
 
   /// Every packet id that can be read, some of them twice.
@@ -140,7 +150,7 @@ final class DatabaseSource {
       if let stream = Self.stream(row.text(.device), row.text(.namespace), row.text(.kind)),
         let id = PacketID(row.text(.packet))
       {
-        body(stream.name, id, 0, 0)
+        body(stream, id, 0, 0)
       }
     }
   }
@@ -173,7 +183,7 @@ final class DatabaseSource {
       if isVersion1 {
         try read(Version1Column.self, Version1Column.list, "reports", key: .id, into: &slice) { Self.version1($0) }
       } else {
-        let list = contexts == nil ? ReportColumn.list(before: .context) + ", NULL" : ReportColumn.list(before: .device)
+        let list = contexts == nil ? ReportColumn.list(withNullFor: [.context]) : ReportColumn.list
         try read(ReportColumn.self, list, "reports r", key: .id, into: &slice) { (row) throws(SQLiteError) in
           try version2(row)
         }
@@ -215,7 +225,7 @@ final class DatabaseSource {
 
   private static func version1(_ row: SQLiteRow<Version1Column>) -> Found? {
     let meta = row.bytes(.meta)
-    guard let stream = stream(row.text(.device), row.text(.namespace), row.text(.kind))?.name,
+    guard let stream = stream(row.text(.device), row.text(.namespace), row.text(.kind)),
       let packet = PacketID(row.text(.packet)), (try? MetaFields(meta.span)) != nil
     else { return nil }
     let payload = row.data(.payload)
@@ -228,14 +238,29 @@ final class DatabaseSource {
   }
 
   private func version2(_ row: SQLiteRow<ReportColumn>) throws(SQLiteError) -> Found? {
-    guard let stream = streams[row.int64(.stream)]?.name, let type = types[row.int64(.type)] else { return nil }
-    guard let report = try StoredReport(checking: row, stream, type: type, hasPayload: true, contexts),
+    guard let stream = streams[row.int64(.stream)]?.name, let names = types[row.int64(.type)], let first = names.first
+    else { return nil }
+    guard var report = try StoredReport(checking: row, stream, type: first, hasPayload: true, contexts),
       !report.isDamaged, let packet = PacketID(bytes: row.bytes(.packet))
     else { return nil }
+    if names.count > 1 {
+      // The meta, which the checksum covers, has the type too.
+      let type = Self.type(in: report.meta, stream.namespace)
+      guard let type, names.contains(type) else { return nil }
+      report.type = type
+    }
     let context = try row.integer(.context).flatMap { (id) throws(SQLiteError) in
       try contexts?.common(id).map { StoredContext(id: id, common: $0) }
     }
     return (report, stream, packet.bytes, context)
+  }
+
+  private static func type(in meta: [UInt8], _ namespace: NamespaceName) -> String? {
+    guard let fields = try? MetaFields(meta.span) else { return nil }
+    guard let text = fields.type?.string(in: meta.span) else { return "" }
+    let prefix = namespace.isBusiness ? Array("\(namespace)-".utf8) : []
+    let isPrefixed = text.utf8.count > prefix.count && text.utf8.starts(with: prefix)
+    return isPrefixed ? String(decoding: text.utf8.dropFirst(prefix.count), as: UTF8.self) : text
   }
 
   /// Finds the first id behind the cursor from which on reports can be read.

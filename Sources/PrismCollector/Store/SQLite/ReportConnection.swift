@@ -1,14 +1,16 @@
 import PrismSQLite
 
-/// A connection that reads reports with their contexts, for the one queue that owns it.
+/// A connection that reads reports with their names and contexts, for the one queue that owns it.
 final class ReportConnection {
   let connection: SQLiteConnection
+  let names: NameReader
   private var known: (contexts: ContextReader, answers: ContextAnswers)?
 
   /// - Parameter settings: as SQL.
   init(path: String, vfs: String?, settings: String) throws(SQLiteError) {
     connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
     try connection.execute(settings)
+    names = try NameReader(connection)
   }
 
   /// nil: the database has no contexts, until a collector opens it.
@@ -20,14 +22,17 @@ final class ReportConnection {
     return known
   }
 
-  /// Runs `body`, whose statement asks `questions`.
+  /// Runs `body`, whose statement asks `questions`, and for the names of `filter`.
   func asking<Result>(
-    _ questions: [ContextQuestion], _ body: (SQLiteConnection) throws(SQLiteError) -> Result
+    _ questions: [ContextQuestion], _ filter: ReportFilter,
+    _ body: (SQLiteConnection) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
-    guard !questions.isEmpty, let answers = try contexts()?.answers else { return try body(connection) }
-    try answers.begin(questions)
+    names.begin(filter)
+    let answers = questions.isEmpty ? nil : try contexts()?.answers
+    try answers?.begin(questions)
     let result = try body(connection)
-    try answers.end()
+    try names.end()
+    try answers?.end()
     return result
   }
 }

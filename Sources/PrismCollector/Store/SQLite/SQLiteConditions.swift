@@ -1,5 +1,5 @@
-/// A filter in SQLite's SQL, without its ids: conditions on `reports r`, its stream `s` and its type `t`, and what they
-/// bind.
+/// A filter in SQLite's SQL, without its ids: conditions on `reports r`, and what they bind. The function `prism_named` tells
+/// whether a report has the names of the filter.
 struct SQLiteConditions {
   private(set) var sql: [String] = []
   private(set) var values: [(parameter: StaticString, value: String)] = []
@@ -8,19 +8,12 @@ struct SQLiteConditions {
 
   /// - Parameter hasContexts: the database has them.
   init(_ filter: ReportFilter, hasContexts: Bool = true) {
-    add(filter.device, ":device") { "s.device = \($0)" }
-    add(filter.namespace, ":namespace") { "s.namespace = \($0)" }
-    add(filter.kind, ":kind") { "s.kind = \($0)" }
-    add(filter.type, ":type") { "t.type = \($0)" }
+    if filter.device ?? filter.namespace ?? filter.kind ?? filter.type != nil {
+      sql.append("prism_named(r.stream, r.type)")
+    }
     if let since = filter.since { sql.append("r.received_time >= \(since)") }
     if let until = filter.until { sql.append("r.received_time < \(until)") }
     for (meta, names) in zip(filter.metas, Self.metaNames) { add(meta, names, hasContexts: hasContexts) }
-  }
-
-  private mutating func add(_ value: String?, _ parameter: StaticString, _ condition: (StaticString) -> String) {
-    guard let value else { return }
-    sql.append(condition(parameter))
-    values.append((parameter, value))
   }
 
   // MARK: Metas

@@ -1,7 +1,8 @@
+import PrismProtocol
 import PrismSQLite
 
-/// A question of the page in SQLite's SQL. Rows are grouped by the numbers of types and streams; the names come last, so that
-/// a count reads no other table for a report.
+/// A question of the page in SQLite's SQL. Rows are grouped by the numbers of types and streams; `NameReader` has their names,
+/// so a count reads no other table for a report.
 struct SQLiteGrouping {
   private let filter: ReportFilter
   private let grouping: ReportGrouping
@@ -22,35 +23,41 @@ struct SQLiteGrouping {
   }
 
   /// As SQL.
-  var wordsText: String { "SELECT \(bucket), \(word) \(source) WHERE \(wanted)" }
+  var wordsText: String { "SELECT \(bucket), \(word) FROM reports r WHERE \(wanted)" }
 
-  /// Finds the name of the word `:word`; nil: it has no name.
-  func name(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement? {
-    guard !names.isEmpty else { return nil }
-    return try connection.prepare("SELECT \(name) FROM (SELECT :word AS word) q \(names)")
+  /// The name of a word that is a number; nil: it has no name.
+  func name(of word: Int64, _ names: NameReader) throws(SQLiteError) -> String? {
+    switch grouping.key {
+    case .nothing, .meta: ""
+    case .type: try names.type(word)?.type
+    case .namespace: try names.type(word)?.namespace
+    case .device: try names.stream(word)?.device
+    case .kind: try names.stream(word)?.kind.name
+    }
   }
 
   /// By a field of the meta.
   func counts(_ connection: SQLiteConnection) throws(SQLiteError) -> SQLiteStatement {
     let statement = try connection.prepare(
       """
-      SELECT q.time * \(grouping.bucketMilliseconds), \(name), sum(q.number) FROM (
-        SELECT \(bucket) AS time, \(word) AS word, count(*) AS number \(source) WHERE \(wanted) GROUP BY 1, 2
-      ) q \(names) GROUP BY 1, 2 ORDER BY 1
+      SELECT q.time * \(grouping.bucketMilliseconds), \(Self.text), sum(q.number) FROM (
+        SELECT \(bucket) AS time, \(word) AS word, count(*) AS number FROM reports r WHERE \(wanted) GROUP BY 1, 2
+      ) q GROUP BY 1, 2 ORDER BY 1
       """)
     bind(statement)
     return statement
   }
 
+  /// The bucket, the word and the number of each report; the word is a text if it is not a number.
   func numbers(
     of path: [String], limit: Int, _ connection: SQLiteConnection
   ) throws(SQLiteError) -> SQLiteStatement {
     let statement = try connection.prepare(
       """
-      SELECT q.time * \(grouping.bucketMilliseconds), \(name), q.number FROM (
+      SELECT q.time * \(grouping.bucketMilliseconds), \(isByNumber ? "q.word" : Self.text), q.number FROM (
         SELECT \(bucket) AS time, \(word) AS word, \(Self.number(of: path).sql(hasContexts: true)) AS number
-        \(source) WHERE \(wanted)
-      ) q \(names) WHERE q.number IS NOT NULL LIMIT \(limit)
+        FROM reports r WHERE \(wanted)
+      ) q WHERE q.number IS NOT NULL LIMIT \(limit)
       """)
     bind(statement)
     for value in Self.number(of: path).values(hasContexts: true) { statement.bind(value.parameter, value.value) }
@@ -98,14 +105,6 @@ struct SQLiteGrouping {
     return (["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"] + conditions.sql).joined(separator: " AND ")
   }
 
-  /// Streams and types only where the filter asks for them.
-  private var source: String {
-    var source = "FROM reports r"
-    if filter.device ?? filter.namespace ?? filter.kind != nil { source += " JOIN streams s ON s.id = r.stream" }
-    if filter.type != nil { source += " JOIN types t ON t.id = r.type" }
-    return source
-  }
-
   private var word: String {
     switch grouping.key {
     case .nothing: "NULL"
@@ -115,22 +114,6 @@ struct SQLiteGrouping {
     }
   }
 
-  private var name: String {
-    switch grouping.key {
-    case .nothing: "''"
-    case .type: "n.type"
-    case .namespace: "n.namespace"
-    case .device: "n.device"
-    case .kind: "n.kind"
-    case .meta: "coalesce(substr(q.word, 1, 200), '')"
-    }
-  }
-
-  private var names: String {
-    switch grouping.key {
-    case .nothing, .meta: ""
-    case .type, .namespace: "JOIN types n ON n.id = q.word"
-    case .device, .kind: "JOIN streams n ON n.id = q.word"
-    }
-  }
+  /// Of a word that is a field of the meta.
+  private static let text = "coalesce(substr(q.word, 1, 200), '')"
 }

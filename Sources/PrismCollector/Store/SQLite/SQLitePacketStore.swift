@@ -60,12 +60,14 @@ actor SQLitePacketStore: PacketStore {
     readers = SQLiteReaders(path: files.path, vfs: options.vfs)
     files.protect()
     database = CollectorDatabase(files, options)
-    let isLeftUnchecked: Bool
+    var isLeftUnchecked = false
     do throws(SQLiteError) { isLeftUnchecked = try database.openAtStart() } catch {
       guard error.isDamagedAgain else { throw error }
       failureNow.withLock { $0 = error.message }
       options.log.error("the collector takes no packets", ["cause": error.message])
-      return
+    }
+    readers.damage.setHandler { [weak self] error, since in
+      Task { [weak self] in _ = await self?.failed(reading: error, since: since) }
     }
     if isLeftUnchecked {
       let check = Task { await checkLater() }
@@ -120,11 +122,17 @@ actor SQLitePacketStore: PacketStore {
   // MARK: Reading
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
-    do throws(SQLiteError) { return try await readers.reports.page(filter) } catch { throw failed(reading: error) }
+    let since = readers.damage.replacements
+    do throws(SQLiteError) { return try await readers.reports.page(filter) } catch {
+      throw failed(reading: error, since: since)
+    }
   }
 
   func report(_ id: Int64) async throws(StoreFailure) -> StoredReport? {
-    do throws(SQLiteError) { return try await readers.reports.report(id) } catch { throw failed(reading: error) }
+    let since = readers.damage.replacements
+    do throws(SQLiteError) { return try await readers.reports.report(id) } catch {
+      throw failed(reading: error, since: since)
+    }
   }
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
@@ -133,8 +141,10 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
-  func failed(reading error: SQLiteError) -> StoreFailure {
-    if error.isDamage || (error.isStatementError && database.hasLostTables) { replace(error.description) }
+  /// - Parameter since: replacements before the reading began; nil: they are not known.
+  func failed(reading error: SQLiteError, since: Int? = nil) -> StoreFailure {
+    let isOfThis = since == nil || since == readers.damage.replacements
+    if isOfThis, error.isDamage || (error.isStatementError && database.hasLostTables) { replace(error.description) }
     return .unavailable("the database can't be read")
   }
 
@@ -232,5 +242,6 @@ actor SQLitePacketStore: PacketStore {
     do throws(SQLiteError) { try database.replace(for: cause) } catch {
       note(failure: error.cause, "the collector's database is damaged, and no new one is begun")
     }
+    readers.damage.noteReplacement()
   }
 }

@@ -12,23 +12,28 @@ actor SQLiteQueries: ReportQueries {
 
   private let path: String
   private let vfs: String?
+  private let damage: DamageReports
   private var connection: ReportConnection?
 
-  init(path: String, vfs: String?) { (self.path, self.vfs) = (path, vfs) }
+  init(path: String, vfs: String?, _ damage: DamageReports) {
+    (self.path, self.vfs, self.damage) = (path, vfs, damage)
+  }
 
   /// The file is about to be moved.
   nonisolated func closeLater() { Task { await close() } }
   private func close() { connection = nil }
 
   private func read<Result>(
-    asking questions: [ContextQuestion] = [], _ body: (SQLiteConnection) throws(SQLiteError) -> Result
+    asking questions: [ContextQuestion] = [], _ filter: ReportFilter = ReportFilter(),
+    _ body: (ReportConnection) throws(SQLiteError) -> Result
   ) throws(StoreFailure) -> Result {
+    let since = damage.replacements
     do throws(SQLiteError) {
       let opened = try opened()
-      connection = opened
-      return try opened.asking(questions, body)
+      return try opened.asking(questions, filter) { (_) throws(SQLiteError) in try body(opened) }
     } catch {
       connection = nil
+      damage.report(error, since: since)
       throw .unavailable("the database can't be read")
     }
   }
@@ -36,13 +41,16 @@ actor SQLiteQueries: ReportQueries {
   private func opened() throws(SQLiteError) -> ReportConnection {
     if let connection { return connection }
     let settings = "PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192"
-    return try ReportConnection(path: path, vfs: vfs, settings: settings)
+    let opened = try ReportConnection(path: path, vfs: vfs, settings: settings)
+    connection = opened
+    return opened
   }
 
   // MARK: Windows
 
   func windows(_ filter: ReportFilter) throws(StoreFailure) -> [ClosedRange<Int64>] {
-    try read { connection throws(SQLiteError) in
+    try read { opened throws(SQLiteError) in
+      let connection = opened.connection
       guard let wanted = filter.ids, let oldest = try connection.firstInt("SELECT min(id) FROM reports"),
         let newest = try connection.firstInt("SELECT max(id) FROM reports")
       else { return [] }
@@ -55,12 +63,15 @@ actor SQLiteQueries: ReportQueries {
       let low = max(wanted.lowerBound, oldest, first ?? 0)
       let high = min(wanted.upperBound, newest, (end ?? .max) - 1)
       guard low <= high else { return [] }
-      return Self.windows(of: try SQLiteBlocks.numbers(filter, connection, from: low, to: high), from: low, to: high)
+      let bits = PacketSchema.blockBits
+      let blocks = try opened.names.blocks(
+        filter, from: low >> bits, to: high >> bits, isNewestFirst: true, connection)
+      return Self.windows(of: blocks, from: low, to: high)
     }
   }
 
   func newestID() throws(StoreFailure) -> Int64 {
-    try read { (connection) throws(SQLiteError) in try connection.firstInt("SELECT max(id) FROM reports") ?? 0 }
+    try read { (opened) throws(SQLiteError) in try opened.connection.firstInt("SELECT max(id) FROM reports") ?? 0 }
   }
 
   /// The first report that was received at a time or later: reports lie in the order in which they came.
@@ -100,8 +111,8 @@ actor SQLiteQueries: ReportQueries {
   }
 
   func receivedTime(from id: Int64) throws(StoreFailure) -> Int64? {
-    try read { connection throws(SQLiteError) in
-      try connection.firstInt("SELECT received_time FROM reports WHERE id >= \(id) ORDER BY id LIMIT 1")
+    try read { opened throws(SQLiteError) in
+      try opened.connection.firstInt("SELECT received_time FROM reports WHERE id >= \(id) ORDER BY id LIMIT 1")
     }
   }
 
@@ -112,17 +123,15 @@ actor SQLiteQueries: ReportQueries {
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
     guard filter.ids != nil else { return [] }
     let question = SQLiteGrouping(filter, grouping)
-    return try read(asking: question.questions()) { connection throws(SQLiteError) in
+    return try read(asking: question.questions(), filter) { opened throws(SQLiteError) in
       if question.isByNumber {
         var counting = SQLiteCounting()
-        try counting.read(try question.words(connection))
-        let name = try question.name(connection)
+        try counting.read(try question.words(opened.connection))
         return try counting.named(bucket: grouping.bucketMilliseconds) { (word) throws(SQLiteError) in
-          name?.bind(":word", word)
-          return try name?.firstText() ?? ""
+          try question.name(of: word, opened.names) ?? ""
         }
       }
-      let statement = try question.counts(connection)
+      let statement = try question.counts(opened.connection)
       var counts: [ReportCount] = []
       try statement.forEachRow(of: CountColumn.self) { row in
         counts.append(ReportCount(time: row.int64(.time), group: row.text(.name), count: row.int(.number)))
@@ -136,11 +145,13 @@ actor SQLiteQueries: ReportQueries {
   ) throws(StoreFailure) -> [ReportNumber] {
     guard filter.ids != nil else { return [] }
     let question = SQLiteGrouping(filter, grouping)
-    return try read(asking: question.questions(of: path)) { connection throws(SQLiteError) in
-      let statement = try question.numbers(of: path, limit: limit, connection)
+    return try read(asking: question.questions(of: path), filter) { opened throws(SQLiteError) in
+      let statement = try question.numbers(of: path, limit: limit, opened.connection)
       var numbers: [ReportNumber] = []
-      try statement.forEachRow(of: CountColumn.self) { row in
-        numbers.append(ReportNumber(time: row.int64(.time), group: row.text(.name), value: row.double(.number)))
+      try statement.forEachRow(of: CountColumn.self) { (row) throws(SQLiteError) in
+        let name = question.isByNumber ? try question.name(of: row.int64(.name), opened.names) : row.text(.name)
+        guard let name else { return }
+        numbers.append(ReportNumber(time: row.int64(.time), group: name, value: row.double(.number)))
       }
       return numbers
     }
@@ -149,22 +160,30 @@ actor SQLiteQueries: ReportQueries {
   // MARK: Names
 
   private enum StreamColumn: String, SQLiteColumn {
-    case device, namespace, kind, packets
-    case received = "received_time"
-    case ledger
+    case number = "n.id"
+    case device = "n.device"
+    case namespace = "n.namespace"
+    case kind = "n.kind"
+    case packets = "s.packets"
+    case received = "s.received_time"
+    case ledger = "s.ledger"
+    case isWhole = "s.device = n.device AND s.namespace = n.namespace AND s.kind = n.kind"
   }
 
   func streams(of device: String?, limit: Int) throws(StoreFailure) -> [DeviceStream] {
-    try read { connection throws(SQLiteError) in
-      let condition = device == nil ? "" : "AND device = :device"
-      let statement = try connection.prepare(
+    try read { opened throws(SQLiteError) in
+      let condition = device == nil ? "" : "AND n.device = :device"
+      let statement = try opened.connection.prepare(
         """
-        SELECT \(StreamColumn.list) FROM streams WHERE packets > 0 \(condition)
-        ORDER BY received_time DESC, device, namespace, kind LIMIT \(limit)
+        SELECT \(StreamColumn.list)
+        FROM streams n INDEXED BY streams_name LEFT JOIN streams s NOT INDEXED ON s.id = n.id
+        WHERE coalesce(s.packets, 1) > 0 \(condition)
+        ORDER BY s.received_time DESC, n.device, n.namespace, n.kind LIMIT \(limit)
         """)
       if let device { statement.bind(":device", device) }
       var streams: [DeviceStream] = []
-      try statement.forEachRow(of: StreamColumn.self) { row in
+      try statement.forEachRow(of: StreamColumn.self) { (row) throws(SQLiteError) in
+        guard row.bool(.isWhole) else { throw .differ("streams", row.int64(.number)) }
         streams.append(
           DeviceStream(
             device: row.text(.device), namespace: row.text(.namespace), kind: row.text(.kind),
@@ -175,13 +194,23 @@ actor SQLiteQueries: ReportQueries {
     }
   }
 
-  private enum TypeColumn: String, SQLiteColumn { case namespace, type }
+  private enum TypeColumn: String, SQLiteColumn {
+    case number = "n.id"
+    case namespace = "n.namespace"
+    case type = "n.type"
+    case isWhole = "t.namespace = n.namespace AND t.type = n.type"
+  }
 
   func types(limit: Int) throws(StoreFailure) -> [TypeName] {
-    try read { connection throws(SQLiteError) in
-      let statement = try connection.prepare("SELECT \(TypeColumn.list) FROM types ORDER BY 1, 2 LIMIT \(limit)")
+    try read { opened throws(SQLiteError) in
+      let statement = try opened.connection.prepare(
+        """
+        SELECT \(TypeColumn.list) FROM types n INDEXED BY types_name LEFT JOIN types t NOT INDEXED ON t.id = n.id
+        ORDER BY n.namespace, n.type LIMIT \(limit)
+        """)
       var types: [TypeName] = []
-      try statement.forEachRow(of: TypeColumn.self) { row in
+      try statement.forEachRow(of: TypeColumn.self) { (row) throws(SQLiteError) in
+        guard row.bool(.isWhole) else { throw .differ("types", row.int64(.number)) }
         types.append(TypeName(namespace: row.text(.namespace), type: row.text(.type)))
       }
       return types

@@ -1,12 +1,13 @@
 /// The readers of `collector.db`, each with a connection and a queue of its own.
 struct SQLiteReaders: Sendable {
+  let damage = DamageReports()
   let reports: ReportReader
   let page: SQLiteQueries
   let records: SQLiteRecordReader
 
   init(path: String, vfs: String?) {
     reports = ReportReader(path: path, vfs: vfs)
-    page = SQLiteQueries(path: path, vfs: vfs)
+    page = SQLiteQueries(path: path, vfs: vfs, damage)
     records = SQLiteRecordReader(path: path, vfs: vfs)
   }
 

@@ -1,7 +1,7 @@
 import PrismProtocol
 import PrismSQLite
 
-/// The columns that a report is read from: of `reports r`, then the names from its stream and its type.
+/// The columns of `reports r` that a report is read from. `NameReader` has the names of its stream and its type.
 enum ReportColumn: String, SQLiteColumn {
   case id = "r.id"
   case stream = "r.stream"
@@ -17,10 +17,6 @@ enum ReportColumn: String, SQLiteColumn {
   case payload = "r.payload"
   /// nil in version 2, too.
   case context = "r.context"
-  case device = "s.device"
-  case namespace = "s.namespace"
-  case kind = "s.kind"
-  case typeName = "t.type"
 }
 
 extension StoredReport {

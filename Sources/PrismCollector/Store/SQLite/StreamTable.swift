@@ -16,8 +16,9 @@ struct StreamTable {
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     findStream = try connection.prepare(
       """
-      SELECT \(Column.list) FROM streams
-      WHERE device = :device AND namespace = :namespace AND kind = :kind
+      SELECT \(Column.list)
+      FROM streams n INDEXED BY streams_name LEFT JOIN streams s NOT INDEXED ON s.id = n.id
+      WHERE n.device = :device AND n.namespace = :namespace AND n.kind = :kind
       """)
     insertStream = try connection.prepare(
       """
@@ -37,15 +38,19 @@ struct StreamTable {
 
   private enum NewestColumn: String, SQLiteColumn { case packet }
   private enum Column: String, SQLiteColumn {
-    case id, packets
-    case forgottenTime = "forgotten_time"
+    case id = "n.id"
+    case packets = "s.packets"
+    case forgottenTime = "s.forgotten_time"
+    /// The table has the same name as its index.
+    case isWhole = "s.device = n.device AND s.namespace = n.namespace AND s.kind = n.kind"
   }
 
-  /// nil for a sender that is new.
+  /// nil for a sender that is new. - Throws: damage, if the two copies of its name differ.
   func find(_ name: StreamID) throws(SQLiteError) -> Stream? {
     bind(findStream, name)
-    return try findStream.first(of: Column.self) { row in
-      Stream(
+    return try findStream.first(of: Column.self) { (row) throws(SQLiteError) in
+      guard row.bool(.isWhole) else { throw .differ("streams", row.int64(.id)) }
+      return Stream(
         id: row.int64(.id), packets: row.int64(.packets), forgottenTime: row.integer(.forgottenTime))
     }
   }

@@ -12,8 +12,18 @@ struct TypeTable {
   private var last: (namespace: NamespaceName, name: ArraySlice<UInt8>, number: Int64)?
 
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
-    findType = try connection.prepare("SELECT id FROM types WHERE namespace = :namespace AND type = :type")
+    findType = try connection.prepare(
+      """
+      SELECT \(Column.list) FROM types n INDEXED BY types_name LEFT JOIN types t NOT INDEXED ON t.id = n.id
+      WHERE n.namespace = :namespace AND n.type = :type
+      """)
     insertType = try connection.prepare("INSERT INTO types (namespace, type) VALUES (:namespace, :type) RETURNING id")
+  }
+
+  private enum Column: String, SQLiteColumn {
+    case id = "n.id"
+    /// The table has the same name as its index.
+    case isWhole = "t.namespace = n.namespace AND t.type = n.type"
   }
 
   mutating func number(of name: ArraySlice<UInt8>, _ namespace: NamespaceName) throws(SQLiteError) -> Int64 {
@@ -30,12 +40,15 @@ struct TypeTable {
     let key = TypeName(namespace: namespace, name: name)
     if let number = numbers[key] { return number }
     if numbers.count >= Self.keptMax { numbers = [:] }
-    var number: Int64?
-    for statement in [findType, insertType] where number == nil {
+    for statement in [findType, insertType] {
       statement.bind(":namespace", namespace.text)
       statement.bind(":type", name)
-      number = try statement.firstInt()
     }
+    let found = try findType.first(of: Column.self) { (row) throws(SQLiteError) in
+      guard row.bool(.isWhole) else { throw .differ("types", row.int64(.id)) }
+      return row.int64(.id)
+    }
+    let number = if let found { found } else { try insertType.firstInt() }
     numbers[key] = number
     return number ?? 0
   }
