@@ -193,6 +193,33 @@ extension StoreFaults {
       await store.close()
     }
 
+    @Test("one bit of any copy of a packet id flipped while the collector was stopped: no packet is stored twice")
+    func flippedID() async throws {
+      var random = SeededRandom(seed: SeededRandom.announcedSeed("a flipped packet id of the collector"))
+      let kept = PacketStoreFolder()
+      var workload = PacketWorkload()
+      let first = try kept.open()
+      await workload.run(first, rounds: 30, using: &random)
+      await first.close()
+      let content = try Data(contentsOf: URL(filePath: kept.folder.path + "/collector.db"))
+      let packet = try #require(workload.known.randomElement(using: &random))
+      let id = Data(packet.delivery.context.packetID.bytes)
+      var places: [Data.Index] = []
+      while let next = content[(places.last.map { $0 + 1 } ?? 0)...].range(of: id) { places.append(next.lowerBound) }
+      // In the table, in its index, and in each of its reports.
+      #expect(places.count >= 2)
+      for place in places {
+        let rig = PacketStoreFolder()
+        var damaged = content
+        damaged[place + Int.random(in: 0..<16, using: &random)] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        try damaged.write(to: URL(filePath: rig.folder.path + "/collector.db"))
+        let store = try rig.open()
+        let verdict = try await Self.verdictAfterDamage(store, workload)
+        #expect(verdict.doubled == 0 && verdict.forgotten == 0, "at \(place): \(verdict)")
+        await store.close()
+      }
+    }
+
     @Test("a commit that failed, and a shorter one after it, leave nothing in the log that looks like damage")
     func failedCommit() async throws {
       #expect(fvfs_register() == 0)
