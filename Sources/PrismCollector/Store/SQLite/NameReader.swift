@@ -83,32 +83,20 @@ final class NameReader {
 
   // MARK: Blocks
 
-  private enum BlockColumn: String, SQLiteColumn { case block }
-
   /// The blocks of reports that have the device of a filter, or its type and namespace, in their order.
   /// - Returns: nil: the filter has no such name, so any block may.
   func blocks(
     _ filter: ReportFilter, from first: Int64, to last: Int64, isNewestFirst: Bool, _ connection: SQLiteConnection
   ) throws(SQLiteError) -> [Int64]? {
-    let ids: [Int64]
+    let range = first...last
     if filter.device != nil {
-      ids = try streams.ids(
-        ["device": filter.device, "namespace": filter.namespace, "kind": filter.kind], connection)
-    } else if filter.type != nil || filter.namespace != nil {
-      ids = try types.ids(["type": filter.type, "namespace": filter.namespace], connection)
-    } else {
-      return nil
+      return try streams.blocks(
+        ["device": filter.device, "namespace": filter.namespace, "kind": filter.kind], "stream", range, isNewestFirst,
+        connection)
     }
-    let (table, key) = filter.device != nil ? ("stream_blocks", "stream") : ("type_blocks", "type")
-    let statement = try connection.prepare(
-      """
-      SELECT DISTINCT \(BlockColumn.list) FROM \(table)
-      WHERE \(key) IN (\(ids.map(String.init).joined(separator: ", "))) AND block BETWEEN \(first) AND \(last)
-      ORDER BY 1 \(isNewestFirst ? "DESC" : "ASC")
-      """)
-    var blocks: [Int64] = []
-    try statement.forEachRow(of: BlockColumn.self) { blocks.append($0.int64(.block)) }
-    return blocks
+    guard filter.type != nil || filter.namespace != nil else { return nil }
+    return try types.blocks(
+      ["type": filter.type, "namespace": filter.namespace], "type", range, isNewestFirst, connection)
   }
 }
 
@@ -177,21 +165,32 @@ private final class NameTable<Name> {
   private func differ(_ id: Int64) -> SQLiteError { .differ(table, id) }
 
   private enum IDColumn: String, SQLiteColumn { case id }
+  private enum BlockColumn: String, SQLiteColumn { case block }
 
-  /// The numbers of all rows with these texts.
-  func ids(_ wanted: KeyValuePairs<String, String?>, _ connection: SQLiteConnection) throws(SQLiteError) -> [Int64] {
-    let names: [StaticString] = [":text0", ":text1", ":text2"]
+  /// The blocks of all rows with these texts, in their order. - Parameter key: the column of the blocks that has the row's number.
+  func blocks(
+    _ wanted: KeyValuePairs<String, String?>, _ key: String, _ range: ClosedRange<Int64>, _ isNewestFirst: Bool,
+    _ connection: SQLiteConnection
+  ) throws(SQLiteError) -> [Int64] {
+    let parameters: [StaticString] = [":text0", ":text1", ":text2"]
     let given = wanted.compactMap { column, text in text.map { (column, $0) } }
-    let conditions = zip(given, names).map { "\($0.0) = \($1)" }.joined(separator: " AND ")
-    let statement = try connection.prepare(
+    let conditions = zip(given, parameters).map { "\($0.0) = \($1)" }.joined(separator: " AND ")
+    let named = "SELECT id FROM \(table) INDEXED BY \(table)_name WHERE \(conditions)"
+    let ids = try connection.prepare("\(named) ORDER BY \(columns.joined(separator: ", "))")
+    let found = try connection.prepare(
       """
-      SELECT id FROM \(table) INDEXED BY \(table)_name WHERE \(conditions) ORDER BY \(columns.joined(separator: ", "))
+      SELECT DISTINCT \(BlockColumn.list) FROM \(key)_blocks
+      WHERE \(key) IN (\(named)) AND block BETWEEN \(range.lowerBound) AND \(range.upperBound)
+      ORDER BY 1 \(isNewestFirst ? "DESC" : "ASC")
       """)
-    for (text, parameter) in zip(given, names) { statement.bind(parameter, text.1) }
-    var ids: [Int64] = []
-    try statement.forEachRow(of: IDColumn.self) { ids.append($0.int64(.id)) }
-    for id in ids { _ = try name(id) }
-    return ids
+    for statement in [ids, found] {
+      for (text, parameter) in zip(given, parameters) { statement.bind(parameter, text.1) }
+    }
+    var (numbers, blocks): ([Int64], [Int64]) = ([], [])
+    try ids.forEachRow(of: IDColumn.self) { numbers.append($0.int64(.id)) }
+    for id in numbers { _ = try name(id) }
+    try found.forEachRow(of: BlockColumn.self) { blocks.append($0.int64(.block)) }
+    return blocks
   }
 }
 
