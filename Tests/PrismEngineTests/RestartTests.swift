@@ -17,6 +17,28 @@ struct RestartTests {
     await next.stop()
   }
 
+  @Test("a namespace that comes back after a restart waits as its collector asked before")
+  func comesBack() async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(503, ["retry-after": "3600"], to: $0) })
+    try await postOne(rig)
+    var without = DeliveryRig.snapshot()
+    without.namespaces[DeliveryTests.shop] = nil
+    let engine = try await rig.engine(without)
+    await engine.publish(DeliveryRig.snapshot())
+    rig.time.advance(by: .seconds(600))
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(rig.transport.requests.count == 1)
+    #expect(try #require(await engine.pipelines[DeliveryTests.shop]?.status.nextTryIn) > .seconds(2900))
+    await engine.stop()
+  }
+
+  private func postOne(_ rig: DeliveryRig) async throws {
+    let engine = try await rig.engine()
+    await rig.report(1...1, to: engine)
+    #expect(await rig.runs { rig.transport.requests.count == 1 })
+    await engine.stop()
+  }
+
   private func sendOne(_ rig: DeliveryRig) async throws -> Int {
     let engine = try await rig.engine()
     await rig.report(1...1, to: engine)

@@ -105,7 +105,8 @@ actor NamespacePipeline {
 
   /// A reload changed what this namespace works with.
   func apply(_ settings: PipelineSettings) {
-    let isOtherCollector = settings.collector != nil && settings.collector != collector
+    // None was known if the namespace had no configuration since the start: what the last run counted holds on.
+    let isOtherCollector = collector != nil && settings.collector != nil && settings.collector != collector
     self.settings = settings
     collector = settings.collector ?? collector
     proof.changed()
