@@ -105,7 +105,7 @@ actor NamespacePipeline {
 
   /// A reload changed what this namespace works with.
   func apply(_ settings: PipelineSettings) {
-    // None was known if the namespace had no configuration since the start: what the last run counted holds on.
+    // Without a configuration since the start no collector is known: what the last run counted holds on.
     let isOtherCollector = collector != nil && settings.collector != nil && settings.collector != collector
     self.settings = settings
     collector = settings.collector ?? collector
