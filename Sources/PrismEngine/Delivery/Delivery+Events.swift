@@ -30,8 +30,8 @@ extension Delivery {
     case upload(UploadState.Event)
     /// The failures that an earlier run noted.
     case restored(RetryRecord)
-    /// Failures that were counted against the collector before are void.
-    case otherCollector
+    /// The configured one, which may be another than before.
+    case collector(CollectorAddress)
     case recovered([PacketInFlight], lastAccepted: PacketID?, sender: StreamIdentity?)
     case looked(hasRows: Bool)
     /// The commit is done; these are the packets that its claims made.
@@ -68,7 +68,7 @@ extension Delivery {
     var isNote: Bool { if case .rememberRetry = self { true } else { false } }
   }
 
-  enum CircuitEvent: Sendable { case succeeded, failed }
+  enum CircuitEvent: Sendable { case succeeded, failed, forgotten }
   enum Message: Sendable, Equatable {
     case deadLetter(status: Int)
     case notDelivered(cause: String)

@@ -17,15 +17,12 @@ struct Delivery: Sendable {
   private(set) var queue = InFlightQueue()
   private(set) var retry = RetryRecord()
   private(set) var counters = EngineCounters()
-  /// The features that the collector announced last.
-  private(set) var receiver = ReceiverFeatures()
+  private(set) var receiver = KnownReceiver()
   /// When a packet was accepted last, in milliseconds since 1970.
   private(set) var lastSuccess: Int64?
   /// nil: no drain runs.
   private(set) var drain: Drain?
   private(set) var storeWork: StoreWork?  // it may outlive a drain
-  private(set) var window = SendWindow()
-  private(set) var encodings = EncodingTrust()
   private var owesCommit = false  // an answer came while no drain ran
 
   /// Nothing failed since the drain began.
@@ -43,15 +40,13 @@ struct Delivery: Sendable {
   private mutating func apply(_ event: Event, _ now: Conditions) -> [Action] {
     switch event {
     case .upload(let event):
-      if case .trigger(.network, _) = event { window.networkChanged(sending: queue.sendingCount) }
-      if case .trigger(.reload, _) = event { encodings = EncodingTrust() }
+      if case .trigger(.network, _) = event { receiver.networkChanged(sending: queue.sendingCount) }
+      if case .trigger(.reload, _) = event { receiver.configurationChanged() }
       if upload.handle(event, now: now.instant.uptime) == .drain { begin() }
     case .restored(let record):
       retry = record
       if let pause = record.pause { _ = upload.handle(.failed(pause), now: now.instant.uptime) }
-    case .otherCollector:
-      retry.forget()
-      (receiver, window, encodings) = (ReceiverFeatures(), SendWindow(), EncodingTrust())
+    case .collector(let address): return meet(address, now)
     case .recovered(let inFlight, let lastAccepted, let sender):
       storeWork = nil
       queue.recover(inFlight, lastAccepted: lastAccepted, sender: sender)
@@ -77,6 +72,19 @@ struct Delivery: Sendable {
       if case .dead(_, let cause) = decided { return [.log(.deadLetter(status: cause.status))] }
     }
     return []
+  }
+
+  /// Failures at another collector say nothing of this one.
+  private mutating func meet(_ address: CollectorAddress, _ now: Conditions) -> [Action] {
+    let isOther = (retry.collector ?? receiver.address).map { $0 != address } ?? false
+    guard isOther else {
+      receiver.address = address
+      return []
+    }
+    receiver = KnownReceiver(address: address)
+    _ = upload.handle(.trigger(.newCollector, tryAt: now.instant.uptime), now: now.instant.uptime)
+    defer { retry.forget() }
+    return [.circuit(.forgotten)] + (retry.isClean ? [] : [.rememberRetry(nil)])
   }
 
   private mutating func begin() {
@@ -176,7 +184,7 @@ extension Delivery {
     }
     flowRest = flowRest.map { $0 - cost }
     let predecessor = queue.predecessor(of: next.id)
-    queue.began(next.id, bodyBytes: bodyBytes, packet.contents.format)
+    queue.began(next.id, .init(bodyBytes: bodyBytes, format: packet.contents.format, collector: receiver.address))
     drain?.hasPosted = true
     return .post(
       packet, dependsOn: predecessor, pending: queue.pendingCount(before: next.id),
@@ -253,28 +261,25 @@ extension Delivery {
     let milliseconds = now.instant.unixMilliseconds
     owesCommit = drain == nil
     counters.answered(outcome, attempt: entry.attempts)
-    if let announced = outcome.receiver { receiver = announced.after(receiver) }
-    // Another one may have answered, which takes less.
-    if case .misconfigured = outcome.verdict { receiver = ReceiverFeatures() }
+    // A reload since it left named another collector.
+    let isOfFormer = receiver.address != entry.lastAttempt.collector
+    if !isOfFormer { receiver.answered(entry, outcome, configured: now.windowMax, now: now.instant.uptime) }
     switch DeliveryDecision(outcome.verdict, entry.attempt(now: milliseconds), newID: now.newID) {
     case .settled(let disposition):
       queue.settle(id, disposition.with(outcome.records))
-      if case .delivered = disposition {
-        encodings.accepted(entry, now: now.instant.uptime)
-        window.open(most: most(now), outcome.line, bodyBytes: entry.bodyBytes, now: now.instant.uptime)
-      }
       return succeeded(id, disposition, outcome, milliseconds)
     case .split(let disposition, let first, let second):
       queue.split(id, disposition, first: first, second: second)
+    case .again where isOfFormer: break
     case .again(let reason, let problem, let retryAfter):
       return fail(problem, reason: reason, retryAfter: retryAfter, now: now)
     case .confirm:
       queue.doubt(id)
     case .afterPredecessor(let isOverload):
       queue.wait(id)
-      if isOverload { window.shrink() }
+      if isOverload { receiver.isOverloaded() }
     case .withoutDictionary:
-      receiver.refusedDictionaryID = entry.format?.dictionaryID
+      receiver.refused(dictionaryID: entry.lastAttempt.format?.dictionaryID)
     case .inGzip:
       queue.useGzip(id)
     case .carried:
@@ -307,11 +312,12 @@ extension Delivery {
   private mutating func fail(
     _ problem: DeliveryDecision.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil, now: Conditions
   ) -> [Action] {
-    window.shrink()
+    receiver.isOverloaded()
     defer { queue.release() }
     guard let drain, drain.failure == nil else { return failAgain(retryAfter, now) }
     let failure = RetryRecord.Failure(
-      unixMilliseconds: now.instant.unixMilliseconds, status: problem.status, code: problem.code, cause: problem.cause)
+      unixMilliseconds: now.instant.unixMilliseconds, status: problem.status, code: problem.code,
+      cause: problem.cause, collector: receiver.address)
     self.drain?.failure = retry.failed(
       failure, reason: reason, retryAfter: retryAfter, random: now.random.next(), now: now.instant.uptime)
     return (failure.isMissingRoute(of: kind) ? [] : [.circuit(.failed)]) + [

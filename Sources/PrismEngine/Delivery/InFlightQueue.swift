@@ -18,12 +18,7 @@ struct InFlightQueue: Sendable {
     var waitsForReceipt = false
     /// Of a packet that was split.
     var isHalf = false
-    /// Packets before it that had no receipt when its last attempt began.
-    var pendingAtAttempt = 0
-    /// Of its last attempt.
-    var bodyBytes = 0
-    /// Of its last attempt.
-    var format: BlockFormat?
+    var lastAttempt = Attempt()
     /// It was refused in another encoding.
     var leavesInGzip = false
     var content: Content
@@ -34,6 +29,15 @@ struct InFlightQueue: Sendable {
     var isCarried: Bool { if case .carried = content { true } else { false } }
     /// It has not left yet, or is to leave again.
     var isToLeave: Bool { !isSending && !isAccepted && !isCarried }
+  }
+
+  struct Attempt: Sendable {
+    /// Packets before it that had no receipt when it began.
+    var pendingCount = 0
+    var bodyBytes = 0
+    var format: BlockFormat?
+    /// That it went to.
+    var collector: CollectorAddress?
   }
 
   /// Where a packet is on its way from the store to the collector.
@@ -75,7 +79,7 @@ struct InFlightQueue: Sendable {
     return entries[index].waitsForReceipt && pendingCount(before: index) > 0 ? nil : entries[index]
   }
   /// Bytes of the bodies that are on their way.
-  var sendingBytes: Int { entries.reduce(0) { $0 + ($1.isSending ? $1.bodyBytes : 0) } }
+  var sendingBytes: Int { entries.reduce(0) { $0 + ($1.isSending ? $1.lastAttempt.bodyBytes : 0) } }
   var sendingCount: Int { entries.count { $0.isSending } }
   /// Packets behind those that are on their way.
   var aheadCount: Int { entries.count { $0.isToLeave } }
@@ -197,12 +201,12 @@ struct InFlightQueue: Sendable {
   // MARK: On its way
 
   /// The packet is about to be sent: its bytes are good for one attempt.
-  mutating func began(_ id: PacketID, bodyBytes: Int = 0, _ format: BlockFormat? = nil) {
+  mutating func began(_ id: PacketID, _ attempt: Attempt = Attempt()) {
     guard let index = index(id) else { return }
     entries[index].attempts += 1
     entries[index].waitsForReceipt = false
-    entries[index].pendingAtAttempt = pendingCount(before: index)
-    (entries[index].bodyBytes, entries[index].format) = (bodyBytes, format)
+    entries[index].lastAttempt = attempt
+    entries[index].lastAttempt.pendingCount = pendingCount(before: index)
     entries[index].content = .sending
   }
 

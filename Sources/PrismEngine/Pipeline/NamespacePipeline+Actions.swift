@@ -45,6 +45,7 @@ extension NamespacePipeline {
       }
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
+    case .circuit(.forgotten): circuit = Circuit()
     case .log(let message): message.write(to: parts.log, namespace, kind)
     case .ended(let isOver):
       parts.log.faultEnded(

@@ -22,8 +22,6 @@ actor NamespacePipeline {
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
 
-  /// The last one that was configured: a namespace that is taken out and comes back has no other one.
-  private var collector: CollectorAddress?
   /// When a gate that was found shut opens by time alone (the metered window's end).
   private var gateOpensAt: Duration?
   private var timer: (at: Duration, task: Task<Void, Never>)?
@@ -34,7 +32,6 @@ actor NamespacePipeline {
 
   init(parts: PipelineParts, settings: PipelineSettings, signal: UploadSignal) {
     (self.parts, self.settings, self.signal) = (parts, settings, signal)
-    collector = settings.collector
     flow = FlowWindow(now: Instant(parts.time))
   }
 
@@ -50,11 +47,13 @@ actor NamespacePipeline {
     if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
     for kind in RowKind.delivered {
       guard let note = remains.notes[Self.retryKey(kind)] else { continue }
-      let record = RetryRecord(note: note, now: instant)
-      if record.lastFailure?.isMissingRoute(of: kind) != true {
-        circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
-      }
-      tell(kind, .restored(record))
+      tell(kind, .restored(RetryRecord(note: note, now: instant)))
+    }
+    meetCollector()
+    for kind in RowKind.delivered {
+      let record = deliveries[kind].retry
+      guard record.lastFailure?.isMissingRoute(of: kind) != true else { continue }
+      circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
     }
     if let note = remains.notes[Self.dictionaryKey] { dictionary = DictionaryState(note: note) }
     if remains.hasReports { requestUpload(.start) }
@@ -105,21 +104,20 @@ actor NamespacePipeline {
 
   /// A reload changed what this namespace works with.
   func apply(_ settings: PipelineSettings) {
-    // Without a configuration since the start no collector is known: what the last run counted holds on.
-    let isOtherCollector = collector != nil && settings.collector != nil && settings.collector != collector
     self.settings = settings
-    collector = settings.collector ?? collector
     proof.changed()
-    if isOtherCollector {
-      for kind in RowKind.delivered { tell(kind, .otherCollector) }
-      circuit = Circuit()
-    }
+    meetCollector()
     requestUpload(.start)
     PipelineRecords.drained(self)
     records.pulls.retry(at: now)
     begin { await PipelinePulls.keepTables($0) }
-    trigger(isOtherCollector ? .newCollector : .reload, tryAt: now)
+    trigger(.reload, tryAt: now)
     arm()
+  }
+
+  private func meetCollector() {
+    guard let collector = settings.collector else { return }
+    for kind in RowKind.delivered { tell(kind, .collector(collector)) }
   }
 
   func reloaded() {

@@ -46,7 +46,7 @@ extension PipelineStatus {
       flow: FlowUse(
         usedBytes: window.usedBytes, allowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
         windowEndsIn: window.remaining(now)),
-      windows: PerKind(each: { deliveries[$0].window }), counters: PerKind(each: { deliveries[$0].counters }),
+      windows: PerKind(each: { deliveries[$0].receiver.window }), counters: PerKind(each: { deliveries[$0].counters }),
       pulls: PullStatus(counters: pipeline.records.counters, faults: pipeline.records.faults))
   }
   /// A used up key is a fault of configuration, as long as it is configured.

@@ -11,6 +11,8 @@ struct RetryRecord: Sendable, Equatable {
     /// As the collector gave it.
     var code: PacketRefusal?
     var cause: String
+    /// That the packet went to; nil: unknown.
+    var collector: CollectorAddress?
 
     /// A receiver that takes no records, and may take reports: nothing is said of its health.
     func isMissingRoute(of kind: RowKind) -> Bool { kind == .records && (status == 404 || status == 405) }
@@ -60,6 +62,9 @@ struct RetryRecord: Sendable, Equatable {
   mutating func forget() { self = RetryRecord() }
 
   var isClean: Bool { failuresInRow == 0 }
+
+  /// nil: nothing failed, or an older version counted it.
+  var collector: CollectorAddress? { lastFailure?.collector }
 }
 
 extension RetryRecord {
@@ -80,6 +85,7 @@ extension RetryRecord {
       members.append(.init("cause", .string(lastFailure.cause)))
       if let status = lastFailure.status { members.append(.init("status", .int(status))) }
       if let code = lastFailure.code { members.append(.init("code", .string(code.rawValue))) }
+      if let collector = lastFailure.collector { members.append(.init("collector", .string(collector.base))) }
     }
     return JSONValue.object(members).bytes
   }
@@ -92,7 +98,8 @@ extension RetryRecord {
     if let time = value["failedUnixMs"]?.int, let cause = value["cause"]?.string {
       lastFailure = Failure(
         unixMilliseconds: Int64(time), status: value["status"]?.int,
-        code: value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }, cause: cause)
+        code: value["code"]?.string.flatMap { PacketRefusal(rawValue: $0) }, cause: cause,
+        collector: value["collector"]?.string.map(CollectorAddress.init))
     }
     guard let reason = value["reason"]?.string.flatMap(UploadState.Pause.Reason.init(rawValue:)),
       let length = value["pauseMs"]?.int, let since = value["sinceUnixMs"]?.int

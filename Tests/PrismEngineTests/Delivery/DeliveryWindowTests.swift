@@ -13,6 +13,7 @@ struct DeliveryWindowTests {
   /// To where 2 and 3 are on their way, behind 1, which has its receipt.
   private func twoOnTheirWay() -> Table {
     var table = Table()
+    _ = table.after(.collector(CollectorAddress("https://collector.test")))
     for step in DeliveryTableTests.onItsWay { _ = table.after(step.event) }
     #expect(
       table.after(Table.accepts(1, window: 8)) == ["accepted", "circuit succeeded", "post 2 after 1", "post 3 after 2"])
@@ -74,7 +75,25 @@ struct DeliveryWindowTests {
   func announcesNothing() {
     var table = twoOnTheirWay()
     _ = table.after(Table.accepts(2, window: 1))
-    #expect(table.delivery.receiver.window == 1 && table.delivery.window.packets == 1)
+    #expect(table.delivery.receiver.features.window == 1 && table.delivery.receiver.window.packets == 1)
+  }
+
+  @Test("an answer of the collector of before a reload counts against no other one, and its packet goes to the new one")
+  func formerCollector() {
+    var table = twoOnTheirWay()
+    #expect(table.after(.collector(CollectorAddress("https://other.test"))) == ["circuit forgotten"])
+    #expect(table.after(Table.answers(2, Self.asks(seconds: 3600))) == ["read 2"])
+    #expect(table.after(Table.accepts(3, window: 8)) == ["accepted", "circuit succeeded"])
+    #expect(table.delivery.retry.isClean && table.delivery.receiver.features.window == 1)
+    _ = table.after(.read(Table.id(2), Table.claimed(2)))
+    #expect(table.after(.built([Table.built(2)])) == ["post 2 after 1"])
+    #expect(
+      table.after(Table.answers(2, Self.asks(seconds: 3600))) == [
+        "circuit failed", "remember", "log not delivered: status 503", "commit delivered 1",
+      ])
+    #expect(table.delivery.retry.collector == CollectorAddress("https://other.test"))
+    _ = table.after(.committed([]))
+    #expect(table.after(.collector(CollectorAddress("https://third.test"))) == ["circuit forgotten", "forget"])
   }
 
   @Test("a failure ends the drain though others are held behind it; those that are missed go again after it")

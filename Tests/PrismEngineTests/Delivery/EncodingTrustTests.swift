@@ -12,7 +12,7 @@ import Testing
 struct EncodingTrustTests {
   private static func entry(_ encoding: PacketEncoding, leavesInGzip: Bool = false) -> InFlightQueue.Entry {
     var entry = InFlightQueue.Entry(id: DeliveryTable.id(1), itemCount: 1, mayHaveLeft: true, content: .stored)
-    entry.format = BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: encoding)
+    entry.lastAttempt.format = BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: encoding)
     entry.leavesInGzip = leavesInGzip
     return entry
   }
@@ -73,11 +73,12 @@ struct EncodingTrustTests {
     var queue = InFlightQueue()
     queue.recover([PacketInFlight(id: DeliveryTable.id(1), createdTime: 0, itemCount: 2)], lastAccepted: nil)
     queue.began(
-      DeliveryTable.id(1), BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .zstd, dictionaryID: 7))
-    #expect(queue[DeliveryTable.id(1)]?.format?.dictionaryID == 7)
+      DeliveryTable.id(1),
+      .init(format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .zstd, dictionaryID: 7)))
+    #expect(queue[DeliveryTable.id(1)]?.lastAttempt.format?.dictionaryID == 7)
     var table = DeliveryTable()
     for step in DeliveryTableTests.onItsWay { _ = table.after(step.event) }
     _ = table.after(DeliveryTable.answers(1, .unknownDictionary))
-    #expect(table.delivery.receiver.refusedDictionaryID == nil, "the packet had no dictionary")
+    #expect(table.delivery.receiver.features.refusedDictionaryID == nil, "the packet had no dictionary")
   }
 }

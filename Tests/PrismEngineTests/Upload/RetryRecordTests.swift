@@ -5,7 +5,9 @@ import Testing
 
 @Suite("What is known of failures")
 struct RetryRecordTests {
-  private let failure = RetryRecord.Failure(unixMilliseconds: 1_700_000_000_000, status: 503, cause: "status 503")
+  private let failure = RetryRecord.Failure(
+    unixMilliseconds: 1_700_000_000_000, status: 503, cause: "status 503",
+    collector: CollectorAddress("https://collector.test"))
   private func instant(_ uptime: Int, wallStep: Int64 = 0) -> Instant {
     Instant(uptime: .seconds(uptime), unixMilliseconds: 1_700_000_000_000 + Int64(uptime) * 1000 + wallStep)
   }
