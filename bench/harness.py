@@ -172,6 +172,7 @@ class Daemon:
                 env=os.environ | {"SWIFT_BACKTRACE": "enable=no"})
         wait_until(self._serves, f"prismd ({self.folder}/log)")
         self.start_seconds = time.monotonic() - began
+        wait_until((self.folder / "control.sock").exists, "the control socket")
 
     def _serves(self):
         if self.process.poll() is not None:

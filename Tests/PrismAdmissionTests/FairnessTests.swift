@@ -50,9 +50,30 @@ struct FairnessTests {
     arguments: [(true, 1000), (false, 4000)])
   func sharedCommits(hasNeighbours: Bool, max: Int) {
     var composer = CommitComposer()
-    for index in 0..<60 { composer.add(batch("\(index)", rows: 97), connection: 1, user: 1) }
+    for index in 0..<60 { composer.add(batch("\(index)", rows: 80), connection: 1, user: 1) }
     let taken = rows(composer.takeNext(hasNeighbours: hasNeighbours))
     #expect((max - 200...max).contains(taken), "\(taken)")
+  }
+
+  @Test("a commit takes one full batch while several connections are open, and small ones beside it; else many")
+  func oneLargeBatch() {
+    for (hasNeighbours, expected) in [(true, 256), (false, 768)] {
+      var composer = CommitComposer()
+      for connection in 1...3 { composer.add(batch("large", rows: 256), connection: connection, user: 1) }
+      #expect(rows(composer.takeNext(hasNeighbours: hasNeighbours)) == expected)
+      for connection in 4...7 { composer.add(batch("small", rows: 60), connection: connection, user: 1) }
+      #expect(rows(composer.takeNext(hasNeighbours: hasNeighbours)) == 240)
+      #expect(rows(composer.takeNext(hasNeighbours: hasNeighbours)) == (hasNeighbours ? 256 : 0))
+    }
+  }
+
+  @Test("groups of inputs share a commit while several connections are open: each of their clients waits")
+  func sharedGroups() {
+    var composer = CommitComposer()
+    for connection in 1...8 {
+      composer.add([batch("group", rows: 150)], note: nil, connection: connection, user: 1)
+    }
+    #expect([6, 2].map { $0 * 150 } == (1...2).map { _ in rows(composer.takeNext(hasNeighbours: true)) })
   }
 
   @Test("a group of an input is committed whole; with more than 1,000 rows it has the commit for itself")

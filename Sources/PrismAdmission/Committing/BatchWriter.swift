@@ -24,7 +24,7 @@ public struct BatchWriter: Sendable {
   }
 
   /// It is closed at this many rows or bytes, so that one connection's turn in a commit is short.
-  private static let rowsMax = 512
+  private static let rowsMax = 256
   private static let bytesMax = 256 * 1024
 
   /// Whether it must be closed now.

@@ -19,9 +19,12 @@ public struct CommitComposer: Sendable {
     var cost: Int { rows + bytes / 512 }
     /// A tenth of what a shared commit takes.
     var isSmall: Bool { cost <= 100 }
+    private let isGroup: Bool
+    /// Of a client that does not wait for the answer to each report; that of a group has to.
+    public var isOfStream: Bool { !isSmall && !isGroup }
 
-    fileprivate init(connection: Int, batches: [ReportBatch], note: SubmissionGroup.Note?) {
-      (self.connection, self.batches, self.note) = (connection, batches, note)
+    fileprivate init(connection: Int, batches: [ReportBatch], note: SubmissionGroup.Note?, isGroup: Bool) {
+      (self.connection, self.batches, self.note, self.isGroup) = (connection, batches, note, isGroup)
       // A batch costs the store about as much as three rows, beside its own.
       var (rows, bytes) = (0, 0)
       for batch in batches {
@@ -44,6 +47,8 @@ public struct CommitComposer: Sendable {
   private static let commitMax = (rows: 4000, bytes: 4 * 1024 * 1024)
   /// The most while several connections are open: a report that arrives within a commit waits for its end.
   private static let sharedCommitMax = (rows: 1000, bytes: 1024 * 1024)
+  /// Of these rows the most that are of streams: a full batch.
+  private static let sharedStreamRowsMax = 300
 
   private var users: [UInt32: User] = [:]
   private var waiting: [Int: Ring<Entry>] = [:]
@@ -65,13 +70,17 @@ public struct CommitComposer: Sendable {
 
   /// Adds a batch of a connection behind those that wait already.
   public mutating func add(_ batch: ReportBatch, connection: Int, user: UInt32) {
-    add([batch], note: nil, connection: connection, user: user)
+    add(Entry(connection: connection, batches: [batch], note: nil, isGroup: false), user: user)
   }
 
   /// - Parameter batches: taken by one commit, with `note`.
   public mutating func add(_ batches: [ReportBatch], note: SubmissionGroup.Note?, connection: Int, user: UInt32) {
+    add(Entry(connection: connection, batches: batches, note: note, isGroup: true), user: user)
+  }
+
+  private mutating func add(_ entry: Entry, user: UInt32) {
+    let connection = entry.connection
     var entries = waiting.removeValue(forKey: connection) ?? Ring()
-    let entry = Entry(connection: connection, batches: batches, note: note)
     if entries.isEmpty {
       var state = users.removeValue(forKey: user) ?? newcomer(user)
       state.turns.add(connection, cost: entry.cost, isSmall: entry.isSmall)
@@ -91,18 +100,23 @@ public struct CommitComposer: Sendable {
   /// - Parameter hasNeighbours: several connections are open, or wait.
   public mutating func takeNext(hasNeighbours: Bool) -> [Entry] {
     let limit = hasNeighbours ? Self.sharedCommitMax : Self.commitMax
-    return take(rowsMax: limit.rows, bytesMax: limit.bytes)
+    let streamRowsMax = hasNeighbours ? Self.sharedStreamRowsMax : .max
+    return take(rowsMax: limit.rows, bytesMax: limit.bytes, streamRowsMax: streamRowsMax)
   }
 
-  /// Takes at least one entry if any waits; more while the sum stays within both limits.
-  public mutating func take(rowsMax: Int, bytesMax: Int) -> [Entry] {
-    var (taken, rows, bytes): ([Entry], Int, Int) = ([], 0, 0)
+  /// Takes at least one entry if any waits; more while the sums stay within the limits.
+  public mutating func take(rowsMax: Int, bytesMax: Int, streamRowsMax: Int = .max) -> [Entry] {
+    var (taken, rows, bytes, streamRows): ([Entry], Int, Int, Int) = ([], 0, 0, 0)
     let mayEndAtLarge = !isTurnOfLarge
     isTurnOfLarge = false
     while let (user, next) = peek() {
       guard taken.isEmpty || (rows + next.rows <= rowsMax && bytes + next.bytes <= bytesMax) else { break }
       isTurnOfLarge = mayEndAtLarge && !next.isSmall && taken.last?.isSmall == true
       if isTurnOfLarge { break }
+      if next.isOfStream {
+        guard streamRows == 0 || streamRows + next.rows <= streamRowsMax else { break }
+        streamRows += next.rows
+      }
       taken.append(next)
       (rows, bytes) = (rows + next.rows, bytes + next.bytes)
       advance(user, cost: next.cost)

@@ -11,7 +11,7 @@ extension IngestServer {
     let hasNeighbours = composer.isShared || connections.count > 1 || budget.usersConnected > 1
     let entries = composer.takeNext(hasNeighbours: hasNeighbours)
     let (batches, notes) = entries.forOneCommit
-    let isLarge = batches.reduce(0) { $0 + $1.rows.count } >= 500  // clients of small ones wait for each answer
+    let isLarge = entries.contains(where: \.isOfStream) || batches.reduce(0) { $0 + $1.rows.count } >= 500
     if hasNeighbours && isLarge { sink.noteNeighbours() }
     sink.append(batches, notes: notes) { outcome in
       self.loop.enter(mayWait: isLarge) { self.assumeIsolated { $0.committed(entries, outcome) } }
