@@ -45,11 +45,13 @@ private struct Sender: Sendable {
     let writer = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, encoding: .zstd)
     var random = SystemRandomNumberGenerator()
     var (requests, last) = ([[UInt8]](), PacketID?.none)
+    // A collector forgets packets of a month ago, and then does not wait for the one before.
+    let begin = Int64(time(nil)) * 1000
     for packet in 0..<packets {
       let headers = PacketHeaders(
         deviceID: "bench-\(number)", namespace: NamespaceName("bench")!,
-        packetID: PacketID(unixMilliseconds: 1_700_000_000_000 + Int64(packet), using: &random), kind: .meta,
-        dependsOn: last, itemCount: rows, sentTime: 1_700_000_000_000 + Int64(packet),
+        packetID: PacketID(unixMilliseconds: begin + Int64(packet), using: &random), kind: .meta,
+        dependsOn: last, itemCount: rows, sentTime: begin + Int64(packet),
         format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .zstd))
       let metas = (0..<rows).map { meta((number * packets + packet) * rows + $0) }.joined(separator: "\n")
       let written = try writer.write(headers, metas: Array((common + "\n" + metas).utf8), payloads: [])
