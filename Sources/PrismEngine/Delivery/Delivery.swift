@@ -83,8 +83,9 @@ struct Delivery: Sendable {
     }
     receiver = KnownReceiver(address: address)
     _ = upload.handle(.trigger(.newCollector, tryAt: now.instant.uptime), now: now.instant.uptime)
-    defer { retry.forget() }
-    return [.circuit(.forgotten)] + (retry.isClean ? [] : [.rememberRetry(nil)])
+    let hadNote = !retry.isClean
+    retry.forget()
+    return [.circuit(.forgotten)] + (hadNote ? [.rememberRetry(nil)] : [])
   }
 
   private mutating func begin() {
@@ -277,7 +278,7 @@ extension Delivery {
       queue.doubt(id)
     case .afterPredecessor(let isOverload):
       queue.wait(id)
-      if isOverload { receiver.isOverloaded() }
+      if isOverload { receiver.shrinkWindow() }
     case .withoutDictionary:
       receiver.refused(dictionaryID: entry.lastAttempt.format?.dictionaryID)
     case .inGzip:
@@ -312,7 +313,7 @@ extension Delivery {
   private mutating func fail(
     _ problem: DeliveryDecision.Problem, reason: UploadState.Pause.Reason, retryAfter: Duration? = nil, now: Conditions
   ) -> [Action] {
-    receiver.isOverloaded()
+    receiver.shrinkWindow()
     defer { queue.release() }
     guard let drain, drain.failure == nil else { return failAgain(retryAfter, now) }
     let failure = RetryRecord.Failure(

@@ -33,7 +33,7 @@ struct KnownReceiver: Sendable {
 
   mutating func refused(dictionaryID: UInt32?) { features.refusedDictionaryID = dictionaryID }
 
-  mutating func isOverloaded() { window.shrink() }
+  mutating func shrinkWindow() { window.shrink() }
 
   /// Packets go over another network from now on. - Parameter sending: those that are on their way.
   mutating func networkChanged(sending: Int) { window.networkChanged(sending: sending) }
