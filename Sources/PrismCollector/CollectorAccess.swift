@@ -60,9 +60,9 @@ struct CollectorAccess: Sendable {
       }
     } else if let session = ReaderSession(request),
       let tokens = roles.first(where: { $0.role == session.role })?.tokens,
-      let token = await session.token(of: tokens, now: time.unixMilliseconds)
+      let hash = await session.tokenHash(of: tokens, now: time.unixMilliseconds)
     {
-      return ReaderIdentity(role: session.role, token: token, session: session)
+      return ReaderIdentity(role: session.role, hash: hash, session: session)
     } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
       return .local
     }

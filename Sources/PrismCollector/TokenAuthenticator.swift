@@ -3,8 +3,8 @@ import PrismConfig
 import PrismPacket
 import PrismProtocol
 
-/// Knows the bearer tokens of one role: one a line of a file, read again when 2 s have passed, so that a new token is
-/// good within 5. A file that can't be read, or is over 64 KiB, leaves those in force that were read last.
+/// Knows the bearer tokens of one role by their SHA-256. They come from a file (`TokenList`), which is read again when 2 s have
+/// passed: a new token is good within 5. A file that can't be read, is over 64 KiB, or is no list of tokens changes nothing.
 actor TokenAuthenticator {
   /// A file that was cut here would let in the beginning of a token.
   static let fileBytesMax = 65_536
@@ -15,33 +15,42 @@ actor TokenAuthenticator {
   private let path: String
   private let time: any TimeSource
   private let log: Logger
-  private var tokens: [[UInt8]] = []
+  /// SHA-256 of each, in hexadecimal digits.
+  private var hashes: [[UInt8]] = []
   private var readAt: Duration?
 
   init(path: String, time: any TimeSource, log: Logger) { (self.path, self.time, self.log) = (path, time, log) }
 
   /// - Parameter authorization: the request's header.
   func accepts(_ authorization: String?) -> Bool {
-    refresh()
-    let given = Array((authorization ?? "").utf8)
-    return tokens.reduce(false) { Self.areEqual(given, Array("Bearer ".utf8) + $1) || $0 }
+    let given = authorization ?? ""
+    return given.hasPrefix("Bearer ") && hash(of: given.dropFirst("Bearer ".count)) != nil
   }
 
   /// Signs a text with a token, for a session that ends when the token is taken out of the file.
   /// - Returns: 64 hexadecimal digits; nil if the token is not in the file.
   func sign(_ text: String, with token: String) -> String? {
-    refresh()
-    let given = Array(token.utf8)
-    guard tokens.reduce(false, { Self.areEqual(given, $1) || $0 }) else { return nil }
-    return Self.code(of: text, under: given)
+    hash(of: token[...]).flatMap { Self.code(of: text, under: $0) }
   }
 
-  /// - Returns: the token that signed the text; nil if no token of the file did.
+  /// - Returns: SHA-256 of the token that signed the text, in hexadecimal digits; nil if no token of the file did.
   func signer(of text: String, code: String) -> String? {
     refresh()
     let given = Array(code.utf8)
-    return tokens.first { Self.code(of: text, under: $0).map { Self.areEqual(given, Array($0.utf8)) } ?? false }
+    return hashes.first { Self.code(of: text, under: $0).map { Self.areEqual(given, Array($0.utf8)) } ?? false }
       .map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// - Returns: SHA-256 of a token of the file; nil for any other text.
+  private func hash(of token: Substring) -> [UInt8]? {
+    refresh()
+    guard let given = Self.hash(of: Array(token.utf8)) else { return nil }
+    return hashes.reduce(false) { Self.areEqual(given, $1) || $0 } ? given : nil
+  }
+
+  /// Hexadecimal digits; nil only where the library fails.
+  private static func hash(of token: [UInt8]) -> [UInt8]? {
+    (try? Hashing.sha256(token)).map { Array(Hex.encode($0).utf8) }
   }
 
   /// nil only where the library fails.
@@ -59,12 +68,18 @@ actor TokenAuthenticator {
     if let readAt, now - readAt < .seconds(2) { return }
     readAt = now
     do throws(FileFault) {
-      tokens = try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes.split { $0 <= UInt8(ascii: " ") }.map {
-        Array($0)
+      let list = try TokenList(try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes)
+      hashes = list.entries.compactMap { entry in
+        switch entry {
+        case .token(let bytes): Self.hash(of: bytes)
+        case .hash(let digits): Array(digits.utf8)
+        }
       }
     } catch {
-      return log.fault("collector.tokens", "the token file can't be read", ["path": path, "cause": error.reason])
+      return log.fault(
+        "collector.tokens", "the token file can't be used, so the tokens that were read last stay",
+        ["path": path, "cause": error.reason])
     }
-    log.faultEnded("collector.tokens", "the token file can be read again")
+    log.faultEnded("collector.tokens", "the token file can be used again")
   }
 }

@@ -94,7 +94,8 @@ struct CollectorFileTests {
     var file = try CollectorFile(
       text,
       [
-        "t": "a\nb\n", "r": "r\n", "o": "o\n", "pgpass": "h:p:d:u:w\n", "old.key": String(repeating: "6b", count: 16),
+        "t": "0123456789abcdef\n", "r": "", "o": "", "pgpass": "h:p:d:u:w\n",
+        "old.key": String(repeating: "6b", count: 16),
         "cert.pem": pair.certificate, "key.pem": pair.key, "remote.d/shop.yaml": "",
       ])
     file.environment = ["OLD": "old.key"]
@@ -136,7 +137,7 @@ struct CollectorFileTests {
   func flags() throws {
     var file = try CollectorFile(
       Self.needed + "listen: 127.0.0.1:1\nstore: postgresql://a@b/c\n",
-      ["t": "x", "own.key": String(repeating: "6b", count: 16)])
+      ["t": "0123456789abcdef\n", "own.key": String(repeating: "6b", count: 16)])
     let folder = file.folder.path
     file.flags = [
       .init("--listen", key: "listen", .text("127.0.0.1:0")),
@@ -208,6 +209,31 @@ struct CollectorFileTests {
     let faults = file.faults
     #expect(faults.count == starts.count && zip(faults, starts).allSatisfy { $0.hasPrefix($1) }, "\(faults)")
     #expect(!faults.contains { $0.contains("hush") })
+  }
+
+  @Test(
+    "a token file holds one token of at least 16 bytes a line, and comments that begin in the first column; nothing else",
+    arguments: [
+      ("0123456789abcdef", nil), ("# a comment\n\n0123456789abcdef\r\n", nil), ("", nil),
+      ("sha256:" + String(repeating: "aB", count: 32), nil),
+      ("0123456789abcde", "has in line 1 a token of 15 bytes; at least 16 are needed"),
+      (
+        "0123456789abcdef\n0123456789abcdef # hush",
+        "has in line 2 text that is not one token of visible ASCII characters"
+      ),
+      (" # hush", "has in line 1 text that is not one token"),
+      ("\thush-hush-hush-hush", "has in line 1 text that is not one token"),
+      ("hush-hush-hush-hüsh", "has in line 1 text that is not one token"),
+      ("sha256:hush", "has in line 1 a hash that is not sha256:"),
+    ] as [(String, String?)])
+  func tokens(text: String, fault: String?) throws {
+    for key in ["tokenFile", "readerTokenFile", "operatorTokenFile"] {
+      let file = try CollectorFile("\(Self.needed)\(key): own.tokens", ["own.tokens": text])
+      let starts = fault.map { ["c.yaml:3: \(key): names a file that \($0)"] } ?? []
+      #expect(
+        file.faults.count == starts.count && zip(file.faults, starts).allSatisfy { $0.hasPrefix($1) }, "\(file.faults)")
+      #expect(!file.faults.contains { $0.contains("hush") })
+    }
   }
 
   @Test("`keys` is a list of maps, each with every fault")

@@ -14,8 +14,8 @@ struct ReadingTests {
   private let rig = StoreRig()
 
   private func collector(readers: Bool, hosts: [String] = []) throws -> Collector {
-    try "sender\n".write(toFile: rig.path + "/senders", atomically: true, encoding: .utf8)
-    try "reader\n".write(toFile: rig.path + "/readers", atomically: true, encoding: .utf8)
+    try "sender-token-of-tests\n".write(toFile: rig.path + "/senders", atomically: true, encoding: .utf8)
+    try "reader-token-of-tests\n".write(toFile: rig.path + "/readers", atomically: true, encoding: .utf8)
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
     (options.listen, options.readerListen) = ("127.0.0.1:0", "127.0.0.1:0")
     options.tokenFile = rig.path + "/senders"
@@ -38,16 +38,18 @@ struct ReadingTests {
   func tokens() async throws {
     let collector = try collector(readers: true)
     for path in ["/reports", "/devices", "/metrics"] {
-      #expect(await collector.answerReader(get(path, token: "reader"), isOwner: false).status == 200)
-      for token in ["sender", nil, ""] {
+      #expect(await collector.answerReader(get(path, token: "reader-token-of-tests"), isOwner: false).status == 200)
+      for token in ["sender-token-of-tests", nil, ""] {
         #expect(await collector.answerReader(get(path, token: token), isOwner: false).status == 401, "\(path)")
       }
     }
     for path in ["/reports", "/devices"] {
-      for token in ["sender", "reader"] { #expect(await collector.answer(get(path, token: token)).status == 403) }
+      for token in ["sender-token-of-tests", "reader-token-of-tests"] {
+        #expect(await collector.answer(get(path, token: token)).status == 403)
+      }
     }
     let packet = try CollectorTests.request(
-      CollectorTests.context(.meta), metas: ["{}"], changing: ["authorization": "Bearer reader"])
+      CollectorTests.context(.meta), metas: ["{}"], changing: ["authorization": "Bearer reader-token-of-tests"])
     #expect(await collector.answer(packet).status == 401)
   }
 
@@ -61,7 +63,8 @@ struct ReadingTests {
     ] as [(String?, Bool)])
   func hosts(host: String?, isAllowed: Bool) async throws {
     let collector = try collector(readers: true, hosts: ["prism.example"])
-    let answer = await collector.answerReader(get("/reports", token: "reader", host: host), isOwner: false)
+    let answer = await collector.answerReader(
+      get("/reports", token: "reader-token-of-tests", host: host), isOwner: false)
     #expect(answer.status == (isAllowed ? 200 : 403))
   }
 
@@ -124,7 +127,7 @@ struct ReadingTests {
     let forged = { (name: String, headers: [String: String?]) in
       try CollectorTests.request(
         CollectorTests.context(.meta, device: name), metas: ["{}", "[1]"],
-        changing: ["authorization": "Bearer sender"].merging(headers) { $1 })
+        changing: ["authorization": "Bearer sender-token-of-tests"].merging(headers) { $1 })
     }
     for number in 0..<50 {
       _ = await collector.answer(try forged("forged-\(number)", ["prism-device-id": "chosen-\(number)"]))

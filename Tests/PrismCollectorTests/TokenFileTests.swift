@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismPacket
 import PrismTestSupport
 import Testing
 
@@ -18,11 +19,32 @@ struct TokenFileTests {
       time.advance(by: .seconds(3))
       return await authenticator.accepts("Bearer " + given)
     }
-    let filler = String(repeating: "x", count: TokenAuthenticator.fileBytesMax - 5)
-    #expect(try await !accepts(filler + "\nabcdefgh", "abcd"))
-    #expect(try await !accepts(filler + "\nabcdefgh", filler))
-    #expect(try await accepts(filler + "\nabcd", "abcd"), "this is as large as it may be")
-    #expect(try await accepts(filler + "\nabcdefgh", "abcd"), "those that were read last stay")
-    #expect(try await !accepts("other", "abcd"))
+    let (whole, cut) = ("token-of-the-tests-that-is-whole", "token-of-the-tests")
+    let filler = "#" + String(repeating: "x", count: TokenAuthenticator.fileBytesMax - 2 - cut.utf8.count)
+    #expect(try await !accepts(filler + "\n" + whole, cut))
+    #expect(try await accepts(filler + "\n" + cut, cut), "this is as large as it may be")
+    #expect(try await accepts(filler + "\n" + whole, cut), "those that were read last stay")
+    #expect(try await !accepts("another-token-of-the-tests", cut))
+  }
+
+  @Test("a token is known by itself or by its SHA-256; no word of a comment, and no hash itself, is a token")
+  func hashes() async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "tokens-\(UUID().uuidString)").path
+    defer { try? FileManager.default.removeItem(atPath: path) }  // a left file harms no test
+    let (plain, hashed) = ("plain-token-of-tests", "hashed-token-of-tests")
+    let digest = Hex.encode(try Hashing.sha256(Array(hashed.utf8)))
+    try "# tokens of alice, put-here-by-alice\n\n\(plain)\r\nsha256:\(digest)\n"
+      .write(toFile: path, atomically: true, encoding: .utf8)
+    let authenticator = TokenAuthenticator(path: path, time: ManualTime(), log: Logger(write: { _ in }))
+    for token in [plain, hashed] {
+      #expect(await authenticator.accepts("Bearer \(token)"))
+      let code = try #require(await authenticator.sign("text", with: token))
+      #expect(await authenticator.signer(of: "text", code: code) == Hex.encode(try Hashing.sha256(Array(token.utf8))))
+    }
+    for text in ["#", "tokens", "alice,", "put-here-by-alice", "", "sha256:\(digest)", digest, plain + "\r"] {
+      #expect(await !authenticator.accepts("Bearer \(text)"), "\(text)")
+      #expect(await authenticator.sign("text", with: text) == nil)
+    }
+    for header in [plain, "bearer \(plain)", "Bearer  \(plain)"] { #expect(await !authenticator.accepts(header)) }
   }
 }

@@ -26,8 +26,13 @@ struct ReaderIdentity: Sendable, Equatable {
     (self.role, self.name, self.session) = (role, name, session)
   }
 
+  /// - Parameter hash: SHA-256 of the token, in hexadecimal digits.
+  init(role: Role, hash: String, session: ReaderSession? = nil) {
+    self.init(role: role, name: "\(role.rawValue) \(hash.prefix(8))", session: session)
+  }
+
   init(role: Role, token: String, session: ReaderSession? = nil) {
     let hash = (try? Hashing.sha256(Array(token.utf8))).map { Hex.encode($0) } ?? ""
-    self.init(role: role, name: "\(role.rawValue) \(hash.prefix(8))", session: session)
+    self.init(role: role, hash: hash, session: session)
   }
 }

@@ -50,8 +50,8 @@ struct ReaderSession: Sendable, Equatable {
     self.init(role: role, expires: expires, nonce: String(parts[2]), code: String(parts[3]))
   }
 
-  /// - Returns: the token that signed it; nil: no token of `tokens` did, or it expired.
-  func token(of tokens: TokenAuthenticator, now: Int64) async -> String? {
+  /// - Returns: SHA-256 of the token that signed it; nil: no token of `tokens` did, or it expired.
+  func tokenHash(of tokens: TokenAuthenticator, now: Int64) async -> String? {
     guard expires > now / 1000 else { return nil }
     return await tokens.signer(of: Self.text(role, expires, nonce), code: code)
   }

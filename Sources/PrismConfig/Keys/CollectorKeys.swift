@@ -213,11 +213,20 @@ extension ValueForm where Value == HeldFile {
   }
 
   /// Bearer tokens, one a line. The path alone is held: they are read again while the collector runs.
-  fileprivate static var tokensFile: Self { secretFile("the path of a file of tokens, not readable by others") }
+  fileprivate static var tokensFile: Self {
+    secretFile("the path of a file of tokens, not readable by others") { (bytes) throws(FileFault) in
+      _ = try TokenList(bytes)
+    }
+  }
 
   /// Only the path is held.
-  fileprivate static func secretFile(_ allowed: String) -> Self {
-    file(allowed, isShown: false, isSecret: true, bytesMax: 65_536) { (_, _) throws(FileFault) in [] }
+  fileprivate static func secretFile(
+    _ allowed: String, check: @escaping @Sendable ([UInt8]) throws(FileFault) -> Void = { (_) throws(FileFault) in }
+  ) -> Self {
+    file(allowed, isShown: false, isSecret: true, bytesMax: 65_536) { (bytes, _) throws(FileFault) in
+      try check(bytes)
+      return []
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import Testing
 /// holders of a key: `CollectorBombTests`.
 @Suite(.serialized, .enabled(if: Crowd.isPermitted, Crowd.why), .timeLimit(.minutes(30)))
 struct CollectorStrangerTests {
-  private let sender = "sender-secret", reader = "reader-secret"
+  private let sender = "sender-token-of-tests", reader = "reader-token-of-tests"
 
   @Test(
     "a sender reads nothing, a stranger opens no socket, a web page no address, and no request makes labels, rows or lines"

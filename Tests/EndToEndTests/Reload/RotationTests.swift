@@ -35,7 +35,7 @@ import Testing
   func token() async throws {
     try await withHarness(namespaces: ["shop": Self.shop]) { harness in
       let tokens = "\(harness.folder)/tokens"
-      try "first\n".write(toFile: tokens, atomically: true, encoding: .utf8)
+      try "first-token-of-tests\n".write(toFile: tokens, atomically: true, encoding: .utf8)
       chmod(tokens, 0o600)
       try await rotate(harness, tokens)
     }
@@ -51,7 +51,7 @@ import Testing
     try await waitUntil("the wrong token is refused") {
       try await harness.status()["namespaces"]?["shop"]?["lastFailure"]?["status"] == 401
     }
-    try swap(harness, to: "2", token: "first\n")
+    try swap(harness, to: "2", token: "first-token-of-tests\n")
     try await expectArrived(harness, [1])
     try swap(harness, to: "3", token: "\n")
     try await waitUntil("the empty token is a fault") {
@@ -61,7 +61,7 @@ import Testing
     try await send(harness, 2)
     try await expectArrived(harness, [1, 2])
     #expect(harness.daemonLog.contains("the configuration was not taken"))
-    try swap(harness, to: "4", token: "first\n")
+    try swap(harness, to: "4", token: "first-token-of-tests\n")
     try await waitUntil("mended") { try await harness.status()["configFaults"] == [] }
   }
 

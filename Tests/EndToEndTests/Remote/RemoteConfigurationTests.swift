@@ -17,7 +17,7 @@ struct RemoteConfigurationTests {
     hasToken: Bool = false, _ body: (Harness) async throws -> Void
   ) async throws {
     try await withHarness(namespaces: ["shop": shop]) { harness in
-      try "secret\n".write(toFile: "\(harness.folder)/tokens", atomically: true, encoding: .utf8)
+      try "sender-token-of-tests\n".write(toFile: "\(harness.folder)/tokens", atomically: true, encoding: .utf8)
       chmod("\(harness.folder)/tokens", 0o600)
       if hasToken {
         try harness.write(shop + "authorization: {tokenFile: \(harness.folder)/tokens}\n", namespace: "shop")

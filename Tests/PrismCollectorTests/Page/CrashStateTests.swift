@@ -97,7 +97,9 @@ struct CrashStateTests {
           body: #"{"state":"resolved"}"#)
       ).status
     }
-    let (viewer, boss) = (try await rig.signIn("viewer"), try await rig.signIn("operator"))
+    let (viewer, boss) = (
+      try await rig.signIn("viewer-token-of-tests"), try await rig.signIn("operator-token-of-tests")
+    )
     #expect(await post([("cookie", viewer.cookie), ("x-prism-change", viewer.change)]) == 403)
     #expect(await post([("cookie", boss.cookie)]) == 403)
     #expect(try await Self.groups(rig, "open").count == 1)

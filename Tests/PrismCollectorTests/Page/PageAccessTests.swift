@@ -13,13 +13,16 @@ struct PageAccessTests {
     let rig = try PageRig()
     for route in PageRoutes.all where route.access != .everybody {
       let path = "/api/v1" + route.path.replacing("{id}", with: "1").replacing("{fingerprint}", with: "f")
-      for headers in [[], [(name: "authorization", value: "Bearer sender")], [("authorization", "viewer")]] {
+      for headers in [
+        [], [(name: "authorization", value: "Bearer sender-token-of-tests")],
+        [("authorization", "viewer-token-of-tests")],
+      ] {
         let answer = await rig.answer(PageRig.request(path, method: route.method, headers: headers))
         #expect(answer.status == 401, "\(path)")
         #expect(answer.headers.contains { $0 == ("Content-Type", "application/problem+json") })
       }
     }
-    for token in ["viewer", "operator"] {
+    for token in ["viewer-token-of-tests", "operator-token-of-tests"] {
       let answer = await rig.answer(PageRig.request("/api/v1/fleet", headers: [("authorization", "Bearer \(token)")]))
       #expect(answer.status == 200)
     }
@@ -43,7 +46,8 @@ struct PageAccessTests {
     #expect(await rig.answer(PageRig.request("/api/v1/fleet", host: "192.0.2.1")).status == 401)
     #expect(await rig.answer(PageRig.request("/api/v1/fleet", isLocal: false)).status == 401)
     #expect(
-      await rig.answer(PageRig.request("/api/v1/fleet", headers: [("authorization", "Bearer sender")])).status == 401)
+      await rig.answer(PageRig.request("/api/v1/fleet", headers: [("authorization", "Bearer sender-token-of-tests")]))
+        .status == 401)
     let session = try JSONValue(parsing: await rig.answer(PageRig.request("/api/v1/session")).body)
     #expect(session["role"] == "viewer" && session["needsToken"] == false)
   }
@@ -51,7 +55,7 @@ struct PageAccessTests {
   @Test("a session reads what its token reads, until it expires or its token is removed")
   func session() async throws {
     let rig = try PageRig()
-    let session = try await rig.signIn("viewer")
+    let session = try await rig.signIn("viewer-token-of-tests")
     let read = { (cookie: String) in
       await rig.answer(PageRig.request("/api/v1/fleet", headers: [("cookie", cookie)])).status
     }
@@ -60,10 +64,10 @@ struct PageAccessTests {
     #expect(await read(String(session.cookie.dropLast()) + (session.cookie.hasSuffix("0") ? "1" : "0")) == 401)
     let parts = session.cookie.split(separator: ".")
     #expect(await read("\(parts[0]).9999999999.\(parts[2]).\(parts[3])") == 401)
-    try "another\n".write(toFile: rig.rig.path + "/viewers", atomically: true, encoding: .utf8)
+    try "another-token-of-tests\n".write(toFile: rig.rig.path + "/viewers", atomically: true, encoding: .utf8)
     rig.rig.time.advance(by: .seconds(5))
     #expect(await read(session.cookie) == 401)
-    try "viewer\n".write(toFile: rig.rig.path + "/viewers", atomically: true, encoding: .utf8)
+    try "viewer-token-of-tests\n".write(toFile: rig.rig.path + "/viewers", atomically: true, encoding: .utf8)
     rig.rig.time.advance(by: .seconds(5))
     #expect(await read(session.cookie) == 200)
     rig.rig.time.advance(by: .seconds(ReaderSession.lifetimeSeconds))
@@ -76,23 +80,24 @@ struct PageAccessTests {
     let answer = await rig.answer(
       PageRig.request(
         "/api/v1/session", method: .post, headers: [("content-type", "application/json")],
-        body: #"{"token":"viewer"}"#))
+        body: #"{"token":"viewer-token-of-tests"}"#))
     let cookie = try #require(answer.headers.first { $0.name == "Set-Cookie" }?.value)
     for part in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=43200"] { #expect(cookie.contains(part)) }
-    #expect(!cookie.contains("=viewer;") && !rig.rig.logged.joined().contains("token=viewer"))
+    #expect(
+      !cookie.contains("=viewer-token-of-tests;") && !rig.rig.logged.joined().contains("token=viewer-token-of-tests"))
     #expect(rig.rig.logged.contains { $0.contains("a reader signed in") && $0.contains("who=\"viewer ") })
   }
 
   @Test("a session ends only with its change token, which no other origin can read")
   func changeToken() async throws {
     let rig = try PageRig()
-    let session = try await rig.signIn("operator")
+    let session = try await rig.signIn("operator-token-of-tests")
     let end = { (headers: [(name: String, value: String)]) in
       await rig.answer(PageRig.request("/api/v1/session/end", method: .post, headers: headers)).status
     }
     #expect(await end([("cookie", session.cookie)]) == 403)
     #expect(await end([("cookie", session.cookie), ("x-prism-change", "wrong")]) == 403)
-    let other = try await rig.signIn("operator")
+    let other = try await rig.signIn("operator-token-of-tests")
     #expect(await end([("cookie", session.cookie), ("x-prism-change", other.change)]) == 403)
     #expect(await end([("cookie", session.cookie), ("x-prism-change", session.change)]) == 200)
   }
@@ -105,13 +110,13 @@ struct PageAccessTests {
         PageRig.request("/api/v1/session", method: .post, headers: [("content-type", type)], body: body)
       ).status
     }
-    #expect(await post("text/plain", #"{"token":"viewer"}"#) == 400)
+    #expect(await post("text/plain", #"{"token":"viewer-token-of-tests"}"#) == 400)
     #expect(await post("application/json", #"{"token":""}"#) == 400)
     #expect(await post("application/json", "[]") == 400)
-    #expect(await post("application/json", #"{"token":"sender"}"#) == 401)
-    #expect(await post("application/json", #"{"token":"viewe"}"#) == 401)
-    #expect(await post("application/json", #"{"token":"viewer\n"}"#) == 401)
-    #expect(await post("application/json", #"{"token":"viewer"}"#) == 200)
+    #expect(await post("application/json", #"{"token":"sender-token-of-tests"}"#) == 401)
+    #expect(await post("application/json", #"{"token":"viewer-token-of-test"}"#) == 401)
+    #expect(await post("application/json", #"{"token":"viewer-token-of-tests\n"}"#) == 401)
+    #expect(await post("application/json", #"{"token":"viewer-token-of-tests"}"#) == 200)
   }
 
   @Test("after ten wrong tokens in a minute an address waits; another one does not")
@@ -125,9 +130,9 @@ struct PageAccessTests {
       ).status
     }
     for _ in 0..<10 { #expect(await post("192.0.2.1", "guess") == 401) }
-    #expect(await post("192.0.2.1", "viewer") == 429)
-    #expect(await post("192.0.2.2", "viewer") == 200)
+    #expect(await post("192.0.2.1", "viewer-token-of-tests") == 429)
+    #expect(await post("192.0.2.2", "viewer-token-of-tests") == 200)
     rig.rig.time.advance(by: .seconds(61))
-    #expect(await post("192.0.2.1", "viewer") == 200)
+    #expect(await post("192.0.2.1", "viewer-token-of-tests") == 200)
   }
 }

@@ -13,7 +13,7 @@ struct PageRig {
   /// - Parameter time: nil: the rig's.
   init(hasTokens: Bool = true, time: (any TimeSource)? = nil) throws {
     for name in ["sender", "viewer", "operator"] {
-      try "\(name)\n".write(toFile: rig.path + "/\(name)s", atomically: true, encoding: .utf8)
+      try "\(name)-token-of-tests\n".write(toFile: rig.path + "/\(name)s", atomically: true, encoding: .utf8)
     }
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
     options.tokenFile = rig.path + "/senders"

@@ -120,13 +120,14 @@ import Testing
       ).status
     }
     #expect(await put([]) == 401)
-    #expect(await put([("authorization", "Bearer sender")]) == 401)
-    #expect(await put([("authorization", "Bearer viewer")]) == 403)
-    #expect(await put([("authorization", "Bearer operator")]) == 201)
-    let session = try await rig.signIn("operator")
+    #expect(await put([("authorization", "Bearer sender-token-of-tests")]) == 401)
+    #expect(await put([("authorization", "Bearer viewer-token-of-tests")]) == 403)
+    #expect(await put([("authorization", "Bearer operator-token-of-tests")]) == 201)
+    let session = try await rig.signIn("operator-token-of-tests")
     #expect(await put([("cookie", session.cookie)]) == 403)
     #expect(await put([("cookie", session.cookie), ("x-prism-change", session.change)]) == 200)
-    let read = PageRig.request("/api/v1/records/shop/product/a", headers: [("authorization", "Bearer viewer")])
+    let read = PageRig.request(
+      "/api/v1/records/shop/product/a", headers: [("authorization", "Bearer viewer-token-of-tests")])
     #expect(await rig.answer(read).status == 200)
     await rig.collector.close()
   }

@@ -27,7 +27,7 @@ import Testing
     _ question: DownQuestion, changing: [String: String] = [:], query: [String: String] = [:]
   ) -> HTTPRequest {
     var fields = Dictionary(question.fields.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { $1 })
-    fields["authorization"] = "Bearer sender"
+    fields["authorization"] = "Bearer sender-token-of-tests"
     for (name, value) in changing { fields[name] = value.isEmpty ? nil : value }
     var parameters = ["namespace": question.namespace.text, "table": question.table.text]
     if let after = question.after { parameters["after"] = String(after) }
@@ -101,7 +101,7 @@ import Testing
     let rig = try PageRig()
     let question = Self.question(after: 1)
     let cases: [(changing: [String: String], query: [String: String], status: Int)] = [
-      (["authorization": "Bearer viewer"], [:], 401), (["prism-version": "1"], [:], 400),
+      (["authorization": "Bearer viewer-token-of-tests"], [:], 401), (["prism-version": "1"], [:], 400),
       (["prism-device-id": ""], [:], 400), (["prism-device-id": "d e"], [:], 400), (["prism-packet-id": "1"], [:], 400),
       (["prism-cipher": "rot13"], [:], 400), (["prism-cipher": "aes-256-gcm"], [:], 400),
       (["prism-key-id": "other"], [:], 401), ([:], ["after": "-1"], 400), ([:], ["after": "01"], 400),

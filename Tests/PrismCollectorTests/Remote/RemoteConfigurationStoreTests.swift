@@ -180,14 +180,14 @@ struct RemoteConfigurationStoreTests {
   func overHTTP() async throws {
     let folder = try Folder(["shop": "maxItem: 5"])
     let tokens = folder.path + "/tokens"
-    try "secret\n".write(toFile: tokens, atomically: true, encoding: .utf8)
+    try "sender-token-of-tests\n".write(toFile: tokens, atomically: true, encoding: .utf8)
     let collector = try folder.collector(tokenFile: tokens)
-    let answer = await get(collector, "/prism/config", [("deviceId", "d1")], token: "secret")
+    let answer = await get(collector, "/prism/config", [("deviceId", "d1")], token: "sender-token-of-tests")
     let document = try RemoteDocument(parsing: try RemoteEnvelope.open(answer.body, publicKey: nil))
     #expect(answer.status == 200 && document.namespaces.count == 1)
     let packet = try CollectorTests.request(
       CollectorTests.context(.meta), metas: [#"{"MONITOR_TYPE":"net"}"#],
-      changing: ["authorization": "Bearer secret"])
+      changing: ["authorization": "Bearer sender-token-of-tests"])
     let accepted = await collector.answer(packet)
     #expect(accepted.headers.first { $0.name == "Prism-Config-Version" }?.value == document.version.map { String($0) })
 
@@ -195,7 +195,7 @@ struct RemoteConfigurationStoreTests {
       ("deviceId", "d2"), ("updateTime", String(document.updateTime)), ("lastApplied", "4"), ("lastFailed", "5"),
       ("reason", "shop.url:\n no"),
     ]
-    _ = await get(collector, "/prism/config", failed, token: "secret")
+    _ = await get(collector, "/prism/config", failed, token: "sender-token-of-tests")
     let page = try JSONValue(parsing: await get(collector, "/devices").body)
     #expect(page["devices"]?.array?.count == 2 && page["next"] == "d2")
     let bad = try JSONValue(parsing: await get(collector, "/devices", [("failed", "true")]).body)
@@ -230,12 +230,13 @@ struct RemoteConfigurationStoreTests {
   func access() async throws {
     let folder = try Folder([:])
     let tokens = folder.path + "/tokens"
-    try "secret\n".write(toFile: tokens, atomically: true, encoding: .utf8)
+    try "sender-token-of-tests\n".write(toFile: tokens, atomically: true, encoding: .utf8)
     let question: [(name: String, value: String)] = [("deviceId", "d"), ("lastFailed", "5"), ("reason", "forged")]
     do {
       let guarded = try folder.collector(tokenFile: tokens)
       #expect(await get(guarded, "/prism/config", question).status == 401)
-      #expect(await get(guarded, "/prism/config", question, isLocal: false, token: "secret").status == 200)
+      #expect(
+        await get(guarded, "/prism/config", question, isLocal: false, token: "sender-token-of-tests").status == 200)
       #expect(try JSONValue(parsing: await get(guarded, "/devices").body)["devices"]?.array?.count == 1)
     }
     let other = try Folder([:])

@@ -45,7 +45,7 @@ struct RolloutTests {
 
     init(_ files: [String: String]) throws {
       try FileManager.default.createDirectory(atPath: path + "/remote.d/next", withIntermediateDirectories: true)
-      try "sender\n".write(toFile: path + "/senders", atomically: true, encoding: .utf8)
+      try "sender-token-of-tests\n".write(toFile: path + "/senders", atomically: true, encoding: .utf8)
       for (name, text) in files { try write(name, text) }
       try start()
     }
@@ -75,7 +75,8 @@ struct RolloutTests {
       let query = [("deviceId", device)] + (since.map { [("updateTime", String($0))] } ?? [])
       let answer = await current.answer(
         PageRig.request(
-          "/prism/config", query.map { (name: $0.0, value: $0.1) }, headers: [("authorization", "Bearer sender")]))
+          "/prism/config", query.map { (name: $0.0, value: $0.1) },
+          headers: [("authorization", "Bearer sender-token-of-tests")]))
       #expect(answer.status == 200)
       return try RemoteDocument(parsing: try RemoteEnvelope.open(answer.body, publicKey: nil))
     }
