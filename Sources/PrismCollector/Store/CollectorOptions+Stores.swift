@@ -5,6 +5,7 @@ import PrismSQLite
 extension CollectorOptions {
   func packetStore(_ time: any TimeSource, _ log: Logger) throws -> any PacketStore {
     if let target = store {
+      if let warning = target.tlsWarning { log.warning(warning) }
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
       (store.retentionDays, store.commitDeadline, store.time) = (retentionDays, commitDeadline, time)
       (store.outputLagBytes, store.onLag) = (Int64(outputLagBytes), onLag)

@@ -14,6 +14,10 @@ public struct PostgreSQLTarget: Sendable, Equatable {
   /// A file of passwords, of the form that PostgreSQL's manual describes under "The Password File"; nil: `PGPASSFILE`, or
   /// `~/.pgpass`.
   public let passwordFile: String?
+  /// The `sslmode` for a server that is reached over a network, of the URI or PGSSLMODE; without one it is `verify-full`. nil: every
+  /// server is on this machine.
+  private let networkTLS: String?
+  private static let verifiedTLS = "verify-full"
 
   /// - Throws: it is no connection URI, or it holds a password, which others could read in the list of processes.
   public init(uri: String, passwordFile: String? = nil) throws(Fault) {
@@ -27,16 +31,34 @@ public struct PostgreSQLTarget: Sendable, Equatable {
       throw Fault(description: "is no connection URI; write postgresql://USER@HOST[,HOST…]/DATABASE[?PARAMETER=VALUE…]")
     }
     defer { PQconninfoFree(options) }
+    var given: [String: String] = [:]
     var option = options
     while let keyword = option.pointee.keyword {
-      if String(cString: keyword) == "password", option.pointee.val != nil {
-        throw Fault(
-          description:
-            "holds a password; put it into a file of the form host:port:database:user:password, of mode 0600, "
-            + "and name it in storePasswordFile or PGPASSFILE")
-      }
+      if let value = option.pointee.val { given[String(cString: keyword)] = String(cString: value) }
       option += 1
     }
+    guard given["password"] == nil else {
+      throw Fault(
+        description:
+          "holds a password; put it into a file of the form host:port:database:user:password, of mode 0600, "
+          + "and name it in storePasswordFile or PGPASSFILE")
+    }
+    let environment = { (name: String) in getenv(name).map { String(cString: $0) } }
+    let hosts = given["hostaddr"] ?? given["host"] ?? environment("PGHOSTADDR") ?? environment("PGHOST") ?? ""
+    let isLocal = hosts.split(separator: ",").allSatisfy(Self.isLocal)
+    networkTLS = isLocal ? nil : given["sslmode"] ?? environment("PGSSLMODE") ?? Self.verifiedTLS
+  }
+
+  /// A Unix socket, or an address of this machine.
+  private static func isLocal(_ host: Substring) -> Bool {
+    host.hasPrefix("/") || host.hasPrefix("@") || host == "localhost" || host == "::1" || host.hasPrefix("127.")
+  }
+
+  /// What the operator must know of a connection whose server is not verified; nil: nothing.
+  var tlsWarning: String? {
+    guard let networkTLS, networkTLS != Self.verifiedTLS else { return nil }
+    return "the database is reached over a network with sslmode=\(networkTLS), which does not verify its server; "
+      + "use sslmode=\(Self.verifiedTLS) with sslrootcert=FILE"
   }
 
   /// Whether the text begins like a connection URI.
@@ -51,6 +73,7 @@ public struct PostgreSQLTarget: Sendable, Equatable {
       ("application_name", "prism-collector"),
     ]
     let password = passwordFile.map { [("passfile", $0)] } ?? []
-    return before + [("dbname", uri)] + password + [("client_encoding", "UTF8")]
+    let tls = networkTLS.map { [("sslmode", $0)] } ?? []
+    return before + tls + [("dbname", uri)] + password + [("client_encoding", "UTF8")]
   }
 }
