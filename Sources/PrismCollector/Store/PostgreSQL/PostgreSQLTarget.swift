@@ -54,7 +54,7 @@ public struct PostgreSQLTarget: Sendable, Equatable {
     host.hasPrefix("/") || host.hasPrefix("@") || host == "localhost" || host == "::1" || host.hasPrefix("127.")
   }
 
-  /// What the operator must know of a connection whose server is not verified; nil: nothing.
+  /// The words for the operator of a connection whose server is not verified; nil: it is verified, or on this machine.
   var tlsWarning: String? {
     guard let networkTLS, networkTLS != Self.verifiedTLS else { return nil }
     return "the database is reached over a network with sslmode=\(networkTLS), which does not verify its server; "
