@@ -8,6 +8,8 @@ package struct EnrolledDevice: Sendable, Equatable {
   package var keyID: String?
   /// Milliseconds since 1970; nil: it was not enrolled here.
   package var enrolledTime: Int64?
+  /// The public key that it enrolled with, in base64: it alone gets the answer again.
+  package var publicKey: String?
   /// The name of the token that enrolled it.
   package var token: String?
   /// The device's own description.

@@ -33,7 +33,7 @@ struct Enrollment {
       log.info(
         "a device was enrolled",
         ["device": asked.deviceID, "key": keyID, "again": decision == .enroll(keyID: keyID) ? "no" : "yes"])
-      return try keyAnswer(asked.deviceID, keyID)
+      return try keyAnswer(asked, keyID)
     }
   }
 
@@ -53,12 +53,14 @@ struct Enrollment {
     }
   }
 
-  private func keyAnswer(_ device: String, _ keyID: String) throws(CollectorRefusal) -> HTTPResponse {
+  private func keyAnswer(_ asked: EnrollmentRequest, _ keyID: String) throws(CollectorRefusal) -> HTTPResponse {
     guard let master = options.keys[keyID], let rule = options.keyRules[keyID], rule.derivesForDevice,
-      let key = try? DeviceKey.derived(master: master, keyID: keyID, deviceID: device, cipher: .aes256GCM)
+      let key = try? DeviceKey.derived(
+        master: master, keyID: keyID, deviceID: asked.deviceID, cipher: .aes256GCM),
+      let sealed = try? EnrolledKey.seal(key, id: keyID, of: asked.deviceID, to: asked.publicKey)
     else { throw CollectorRefusal(503, "the key that the token is for is not in the collector's configuration") }
     let answer = EnrolledKey(
-      deviceID: device, keyID: keyID, digits: Hex.encode(key.bytes), namespaces: rule.namespaces?.sorted())
+      deviceID: asked.deviceID, keyID: keyID, sealedKey: sealed, namespaces: rule.namespaces?.sorted())
     return HTTPResponse(
       status: 200, contentType: "application/json", headers: [("Cache-Control", "no-store")],
       text: answer.json.text + "\n")

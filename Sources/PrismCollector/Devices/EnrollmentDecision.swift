@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// Whether a device gets its key.
@@ -12,14 +13,12 @@ package enum EnrollmentDecision: Sendable, Equatable {
     case unknownToken, expiredToken, usedUpToken, revokedDevice, knownDevice
   }
 
-  /// A device that did not get its answer asks again within this time, with the same token.
-  static let repeatMilliseconds: Int64 = 600_000
-
   /// - Parameters:
   ///   - token: nil: there is no such token.
   ///   - device: nil: it is not known.
+  ///   - publicKey: of the request.
   ///   - now: milliseconds since 1970.
-  init(token: EnrollmentToken?, device: EnrolledDevice?, now: Int64) {
+  init(token: EnrollmentToken?, device: EnrolledDevice?, publicKey: SealingPublicKey, now: Int64) {
     guard let token else {
       self = .refuse(.unknownToken)
       return
@@ -27,9 +26,9 @@ package enum EnrollmentDecision: Sendable, Equatable {
     self =
       if device?.revokedTime != nil {
         .refuse(.revokedDevice)
-      } else if let device, let enrolled = device.enrolledTime {
-        device.token == token.name && (0...Self.repeatMilliseconds).contains(now - enrolled)
-          ? .answerAgain(keyID: token.keyID) : .refuse(.knownDevice)
+      } else if let device, let keyID = device.keyID {
+        device.token == token.name && device.publicKey == publicKey.base64
+          ? .answerAgain(keyID: keyID) : .refuse(.knownDevice)
       } else if now >= token.expireTime {
         .refuse(.expiredToken)
       } else if token.devices >= token.devicesMax {

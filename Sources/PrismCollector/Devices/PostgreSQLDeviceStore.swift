@@ -1,10 +1,13 @@
 import PrismBase
+import PrismPacket
 
 /// Devices and tokens in PostgreSQL, for all replicas.
 actor PostgreSQLDeviceStore: DeviceStore {
   private static let deviceColumns =
     "device, key_id, (extract(epoch FROM enrolled) * 1000)::bigint, token, info, "
-    + "(extract(epoch FROM revoked) * 1000)::bigint"
+    + "(extract(epoch FROM revoked) * 1000)::bigint, public_key"
+  /// A column that versions of the schema before do not have.
+  static let publicKeys = "ALTER TABLE enrolled_devices ADD COLUMN public_key text;"
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -45,13 +48,14 @@ actor PostgreSQLDeviceStore: DeviceStore {
       _ = try connection.query(
         "INSERT INTO enrolled_devices (device) VALUES ($1) ON CONFLICT DO NOTHING", [request.deviceID], by: by)
       let device = try Self.device(connection, request.deviceID, locked: true, by)
-      let decision = EnrollmentDecision(token: token, device: device, now: now)
+      let decision = EnrollmentDecision(token: token, device: device, publicKey: request.publicKey, now: now)
       if case .enroll(let keyID) = decision {
         _ = try connection.query(
           """
-          UPDATE enrolled_devices SET key_id = $2, enrolled = \(Self.time("$3")), token = $4, info = $5
+          UPDATE enrolled_devices SET key_id = $2, enrolled = \(Self.time("$3")), token = $4, info = $5,
+            public_key = $6
           WHERE device = $1
-          """, [request.deviceID, keyID, String(now), token.name, request.info], by: by)
+          """, [request.deviceID, keyID, String(now), token.name, request.info, request.publicKey.base64], by: by)
         _ = try connection.query(
           "UPDATE enrollment_tokens SET devices = devices + 1 WHERE hash = $1", [hash], by: by)
       } else {
@@ -109,7 +113,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
     try perform { (connection, by) throws(PostgreSQLError) in
       let forgotten = try connection.query(
         """
-        UPDATE enrolled_devices SET key_id = NULL, enrolled = NULL, token = NULL, info = NULL
+        UPDATE enrolled_devices SET key_id = NULL, enrolled = NULL, token = NULL, info = NULL, public_key = NULL
         WHERE device = $1 AND enrolled IS NOT NULL RETURNING device
         """, [id], by: by)
       try Self.dropUnused(connection, id, by)
@@ -137,7 +141,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
     func time(_ column: Int) -> Int64? { rows.isNull(row, column) ? nil : rows.int(row, column) }
     var device = EnrolledDevice(id: rows.text(row, 0))
     (device.keyID, device.enrolledTime, device.token) = (text(1), time(2), text(3))
-    (device.info, device.revokedTime) = (text(4), time(5))
+    (device.info, device.revokedTime, device.publicKey) = (text(4), time(5), text(6))
     return device
   }
 

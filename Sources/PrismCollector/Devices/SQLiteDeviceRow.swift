@@ -9,6 +9,7 @@ struct SQLiteDeviceRow: SQLiteRecord {
     case token
     case info
     case revokedTime = "revoked_time"
+    case publicKey = "public_key"
   }
 
   let device: EnrolledDevice
@@ -20,6 +21,7 @@ struct SQLiteDeviceRow: SQLiteRecord {
     insert.bind(.token, device.token)
     insert.bind(.info, device.info)
     insert.bind(.revokedTime, device.revokedTime)
+    insert.bind(.publicKey, device.publicKey)
   }
 
   static func device(_ row: SQLiteRow<Column>) -> EnrolledDevice {
@@ -27,6 +29,7 @@ struct SQLiteDeviceRow: SQLiteRecord {
     var device = EnrolledDevice(id: row.text(.device))
     (device.keyID, device.enrolledTime) = (text(.keyID), row.integer(.enrolledTime))
     (device.token, device.info, device.revokedTime) = (text(.token), text(.info), row.integer(.revokedTime))
+    device.publicKey = text(.publicKey)
     return device
   }
 }

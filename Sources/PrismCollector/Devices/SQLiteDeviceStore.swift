@@ -1,5 +1,6 @@
 import Dispatch
 import PrismBase
+import PrismPacket
 import PrismSQLite
 
 /// Devices and tokens in `enrollment.db`, beside the collector's database: they are few, and outlive its damage. The
@@ -25,6 +26,9 @@ actor SQLiteDeviceStore: DeviceStore {
       let connection = try SQLiteConnection(.init(path: folder + "/enrollment.db"))
       try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
       try connection.execute(Self.schema)
+      if try connection.firstInt("SELECT count(*) FROM pragma_table_info('enrolled') WHERE name = 'public_key'") == 0 {
+        try connection.execute("ALTER TABLE enrolled ADD COLUMN public_key TEXT")
+      }
       return connection
     }
   }
@@ -62,9 +66,10 @@ actor SQLiteDeviceStore: DeviceStore {
       try connection.transaction { () throws(SQLiteError) in
         let token = try token(hash)
         var device = try find(request.deviceID) ?? EnrolledDevice(id: request.deviceID)
-        let decision = EnrollmentDecision(token: token, device: device, now: now)
+        let decision = EnrollmentDecision(token: token, device: device, publicKey: request.publicKey, now: now)
         if case .enroll(let keyID) = decision, let token {
           (device.keyID, device.enrolledTime, device.token, device.info) = (keyID, now, token.name, request.info)
+          device.publicKey = request.publicKey.base64
           try write(device)
           let count = try connection.prepare("UPDATE tokens SET devices = devices + 1 WHERE hash = :hash")
           count.bind(":hash", hash)
@@ -113,7 +118,7 @@ actor SQLiteDeviceStore: DeviceStore {
     try Self.failing { () throws(SQLiteError) in
       let statement = try connection.prepare(
         """
-        UPDATE enrolled SET key_id = NULL, enrolled_time = NULL, token = NULL, info = NULL
+        UPDATE enrolled SET key_id = NULL, enrolled_time = NULL, token = NULL, info = NULL, public_key = NULL
         WHERE device = :device AND enrolled_time IS NOT NULL
         """)
       statement.bind(":device", id)

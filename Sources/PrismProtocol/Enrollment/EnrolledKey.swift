@@ -4,29 +4,28 @@ public struct EnrolledKey: Sendable, Equatable {
   public let deviceID: String
   /// The master key that it was made from: `Prism-Key-Id` of the device's packets.
   public let keyID: String
-  /// 64 hexadecimal digits; the first 32 are the key of a cipher with 16 bytes.
-  public let digits: String
+  /// The key of 32 bytes, sealed to the device's public key, in base64. Its first 16 bytes are the key of a cipher with 16.
+  public let sealedKey: String
   /// The namespaces that are taken under the key; nil: all.
   public let namespaces: [String]?
 
   /// An answer as a collector makes it.
-  public init(deviceID: String, keyID: String, digits: String, namespaces: [String]?) {
-    (self.deviceID, self.keyID, self.digits, self.namespaces) = (deviceID, keyID, digits, namespaces)
+  public init(deviceID: String, keyID: String, sealedKey: String, namespaces: [String]?) {
+    (self.deviceID, self.keyID, self.sealedKey, self.namespaces) = (deviceID, keyID, sealedKey, namespaces)
   }
 
   /// - Returns: nil for JSON that is not such an answer.
   public init?(_ json: JSONValue) {
-    guard let device = json["deviceId"]?.string, let key = json["keyId"]?.string, let digits = json["key"]?.string,
-      digits.utf8.count == 64, digits.utf8.allSatisfy({ Character(UnicodeScalar($0)).isHexDigit })
+    guard let device = json["deviceId"]?.string, let key = json["keyId"]?.string, let sealed = json["sealedKey"]?.string
     else { return nil }
     self.init(
-      deviceID: device, keyID: key, digits: digits, namespaces: json["namespaces"]?.array?.compactMap(\.string))
+      deviceID: device, keyID: key, sealedKey: sealed, namespaces: json["namespaces"]?.array?.compactMap(\.string))
   }
 
   /// The answer's body.
   public var json: JSONValue {
     var members: [JSONValue.Member] = [
-      .init("deviceId", .string(deviceID)), .init("keyId", .string(keyID)), .init("key", .string(digits)),
+      .init("deviceId", .string(deviceID)), .init("keyId", .string(keyID)), .init("sealedKey", .string(sealedKey)),
     ]
     if let namespaces { members.append(.init("namespaces", .array(namespaces.map { .string($0) }))) }
     return .object(members)

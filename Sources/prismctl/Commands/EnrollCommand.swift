@@ -20,7 +20,7 @@ extension Command {
     example: "prismctl enroll --url https://collector.example --token-file token /etc/prism/keys/device"
   ) { invocation throws(Failure) in
     let path = invocation.operands[0]
-    guard let digits = ["128": 32, "256": 64][invocation["--bits"] ?? "128"] else {
+    guard let byteCount = ["128": 16, "256": 32][invocation["--bits"] ?? "128"] else {
       throw .usage("--bits: 128 or 256")
     }
     // The key is handed out once: no file, no question.
@@ -28,12 +28,19 @@ extension Command {
       throw Failure(Failure.cannotCreate, "\(path): is there already; no key was asked for")
     }
     let device = try deviceID(invocation)
-    var question: [JSONValue.Member] = [.init("deviceId", .string(device))]
+    let pair = try EnrollmentKeyPair.at(path + ".enrolling")
+    var question: [JSONValue.Member] = [
+      .init("deviceId", .string(device)), .init("publicKey", .string(pair.publicKey.base64)),
+    ]
     if let info = invocation["--info"] { question.append(.init("info", .string(info))) }
     let answer = try EnrollmentPost(
       url: try enrollURL(invocation), token: try token(invocation), authorities: invocation["--ca"]
     ).send(.object(question))
-    try Files.create(path, mode: 0o600, Array((answer.digits.prefix(digits) + "\n").utf8))
+    guard let key = try? answer.open(with: pair, of: device) else {
+      throw Failure(Failure.notPermitted, "the answer's key is not sealed to this device; no key was written")
+    }
+    try Files.create(path, mode: 0o600, Array((Hex.encode(key.prefix(byteCount)) + "\n").utf8))
+    unlink(path + ".enrolling")
     let setID = invocation["--device"] == nil ? "" : "device: {id: \(device)}\n"
     print("enrolled as \(device); the key is in \(path). Put this into prismd.yaml:\n")
     print("\(setID)keys: [{id: \(OutputText.line(answer.keyID)), file: \(path)}]")
@@ -73,5 +80,21 @@ extension Command {
     }
     if let id = (try? DeviceID.ofThisMachine()) ?? nil { return id }
     throw .usage("enroll: there is no /etc/machine-id to derive the device's id from; give --device")
+  }
+}
+
+private enum EnrollmentKeyPair {
+  /// The key pair that the enrollment is bound to: one that a call before left, whose answer may have been lost, or a new one.
+  static func at(_ path: String) throws(Failure) -> SealingPrivateKey {
+    if access(path, F_OK) == 0 {
+      guard let known = SealingPrivateKey(pem: try Files.read(path)) else {
+        throw Failure(
+          Failure.noInput, "\(path): holds no X25519 key in PEM; remove it, and `device forget` at the collector")
+      }
+      return known
+    }
+    guard let new = try? SealingPrivateKey() else { throw Failure(Failure.software, "no key pair can be made") }
+    try Files.create(path, mode: 0o600, Array(new.pem.utf8))
+    return new
   }
 }

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismPacket
 import PrismTestSupport
 import Testing
 
@@ -26,10 +27,16 @@ struct DeviceStoreTests {
     EnrollmentToken.new(keyID: "main", devicesMax: devicesMax, expireTime: Self.now + 1000)
   }
 
-  private func enroll(_ device: String, _ text: String, _ store: any DeviceStore) async throws -> EnrollmentDecision {
+  private static func key(_ byte: UInt8 = 1) throws -> SealingPublicKey {
+    try #require(SealingPublicKey([UInt8](repeating: byte, count: 32)))
+  }
+
+  private func enroll(
+    _ device: String, _ text: String, _ store: any DeviceStore, key: UInt8 = 1
+  ) async throws -> EnrollmentDecision {
     try await store.enroll(
-      EnrollmentRequest(deviceID: device, info: "rack 1"), tokenHash: EnrollmentToken.hash(of: text), now: Self.now
-    )
+      EnrollmentRequest(deviceID: device, publicKey: try Self.key(key), info: "rack 1"),
+      tokenHash: EnrollmentToken.hash(of: text), now: Self.now)
   }
 
   @Test("what one process stores, another reads: tokens, devices, who is revoked", arguments: Kind.allCases)
@@ -40,10 +47,12 @@ struct DeviceStoreTests {
     #expect(try await stores[1].tokens() == [token])
     #expect(try await enroll("d1", text, stores[1]) == .enroll(keyID: "main"))
     #expect(try await enroll("d1", text, stores[0]) == .answerAgain(keyID: "main"))
+    #expect(try await enroll("d1", text, stores[0], key: 2) == .refuse(.knownDevice))
     #expect(try await enroll("d1", "guessed", stores[0]) == .refuse(.unknownToken))
     #expect(try await stores[0].tokens().map(\.devices) == [1], "one device, however often it asks")
     var device = EnrolledDevice(id: "d1")
     (device.keyID, device.enrolledTime, device.token, device.info) = ("main", Self.now, token.name, "rack 1")
+    device.publicKey = try Self.key().base64
     #expect(try await stores[0].page(after: "", limit: 10) == [device])
     try await stores[0].setRevoked("d1", at: Self.now + 5)
     try await stores[0].setRevoked("stranger", at: Self.now)

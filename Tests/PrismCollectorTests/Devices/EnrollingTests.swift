@@ -22,6 +22,13 @@ struct EnrollingTests {
     return try Collector(options, time: rig.time, log: rig.log)
   }
 
+  private static let pair = SealingPrivateKey([UInt8](repeating: 7, count: 32))
+
+  /// The body of a request. - Parameter more: members behind the others.
+  private static func body(_ device: String, _ pair: SealingPrivateKey? = pair, more: String = "") -> String {
+    #"{"deviceId":"\#(device)","publicKey":"\#(pair?.publicKey.base64 ?? "")"\#(more)}"#
+  }
+
   private func token(_ collector: Collector) async throws -> String {
     let (text, token) = EnrollmentToken.new(
       keyID: "main", devicesMax: 10, expireTime: rig.time.unixMilliseconds + 60_000)
@@ -50,11 +57,13 @@ struct EnrollingTests {
   func life() async throws {
     let collector = try collector()
     let answer = await enroll(
-      collector, #"{"deviceId":"d1","info":"rack 1"}"#, token: try await token(collector))
+      collector, Self.body("d1", more: #","info":"rack 1""#), token: try await token(collector))
     let json = try JSONValue(parsing: answer.body)
     #expect(answer.status == 200 && json["deviceId"] == "d1" && json["keyId"] == "main")
     #expect(json["namespaces"] == ["prism"])
-    let key = Secret(Array(try #require(json["key"]?.string.flatMap { Hex.decode($0.utf8) }).prefix(16)))
+    #expect(json["key"] == nil, "the key leaves the collector sealed only")
+    let opened = try #require(EnrolledKey(json)).open(with: try #require(Self.pair), of: "d1")
+    let key = Secret(Array(opened.prefix(16)))
     #expect(try await send(collector, device: "d1", key: key) == 200)
     #expect(try await send(collector, device: "d2", key: key) == 400, "the key is for one device")
     try await collector.devices.store.setRevoked("d1", at: 1)
@@ -64,17 +73,47 @@ struct EnrollingTests {
     rig.time.advance(by: .seconds(3))
     #expect(try await send(collector, device: "d1", key: key) == 200)
     #expect(await collector.metrics.contains(#"prism_collector_enrollments_total{outcome="enrolled"} 1"#))
-    #expect(!rig.logged.contains { $0.contains(json["key"]?.string ?? "") }, "no key is in the log")
+    #expect(!rig.logged.contains { $0.contains(Hex.encode(opened)) }, "no key is in the log")
+    await collector.close()
+  }
+
+  @Test("an answer is given again to its key pair only, and opens for that pair and that device only")
+  func bound() async throws {
+    let collector = try collector()
+    let token = try await token(collector)
+    let other = try #require(SealingPrivateKey([UInt8](repeating: 8, count: 32)))
+    let pair = try #require(Self.pair)
+    let first = await enroll(collector, Self.body("d1"), token: token)
+    rig.time.advance(by: .seconds(3600))
+    let again = await enroll(collector, Self.body("d1"), token: token)
+    #expect(first.status == 200 && again.status == 200, "however late its answer is asked for again")
+    #expect(await enroll(collector, Self.body("d1", other), token: token).status == 409)
+    let keys = try [first, again].map { try #require(EnrolledKey(JSONValue(parsing: $0.body))) }
+    #expect(try keys[0].open(with: pair, of: "d1") == keys[1].open(with: pair, of: "d1"))
+    #expect(throws: PacketError.decryptionFailed) { try keys[0].open(with: other, of: "d1") }
+    #expect(throws: PacketError.decryptionFailed) { try keys[0].open(with: pair, of: "d2") }
+    await collector.close()
+  }
+
+  @Test("a public key of small order gets a clear refusal")
+  func smallOrder() async throws {
+    let collector = try collector()
+    let body = #"{"deviceId":"d","publicKey":"\#(Base64.encode([UInt8](repeating: 0, count: 32)))"}"#
+    let answer = await enroll(collector, body, token: try await token(collector))
+    #expect(answer.status == 400 && String(decoding: answer.body, as: UTF8.self).contains("publicKey"))
+    #expect(try await collector.devices.store.page(after: "", limit: 10) == [])
     await collector.close()
   }
 
   @Test(
     "what is no enrollment is refused, and says why",
     arguments: [
-      (#"{"deviceId":"d"}"#, "wrong", 401, "the enrollment token is wrong"), (#"{"deviceId":"d"}"#, nil, 401, "Bearer"),
-      (#"{"deviceId":""}"#, "good", 400, "deviceId"), (#"{"deviceId":"a b"}"#, "good", 400, "deviceId"),
-      ("[]", "good", 400, "JSON object"), (#"{"deviceId":"d","more":1}"#, "good", 400, "JSON object"),
-      (#"{"deviceId":"d","info":"\#(String(repeating: "x", count: 1025))"}"#, "good", 400, "info"),
+      (body("d"), "wrong", 401, "the enrollment token is wrong"), (body("d"), nil, 401, "Bearer"),
+      (body(""), "good", 400, "deviceId"), (body("a b"), "good", 400, "deviceId"),
+      (#"{"deviceId":"d"}"#, "good", 400, "publicKey"), (body("d", nil), "good", 400, "publicKey"),
+      (body("d", SealingPrivateKey([1])), "good", 400, "publicKey"), ("[]", "good", 400, "JSON object"),
+      (body("d", more: #","more":1"#), "good", 400, "JSON object"),
+      (body("d", more: #","info":"\#(String(repeating: "x", count: 1025))""#), "good", 400, "info"),
       (String(repeating: " ", count: 5000), "good", 400, "4096"),
     ] as [(String, String?, Int, String)])
   func refused(body: String, token: String?, status: Int, word: String) async throws {
@@ -91,7 +130,7 @@ struct EnrollingTests {
     for (allows, status) in [(false, 403), (true, 200)] {
       let collector = try collector { $0.allowsPlainEnrollment = allows }
       let token = try await token(collector)
-      let answer = await enroll(collector, #"{"deviceId":"d"}"#, token: token, isLocal: false)
+      let answer = await enroll(collector, Self.body("d"), token: token, isLocal: false)
       #expect(answer.status == status)
       await collector.close()
     }
@@ -100,7 +139,7 @@ struct EnrollingTests {
   @Test("a collector without a master key enrolls no device")
   func noMaster() async throws {
     let collector = try collector { $0.keyRules = [:] }
-    #expect(await enroll(collector, #"{"deviceId":"d"}"#, token: "t").status == 404)
+    #expect(await enroll(collector, Self.body("d"), token: "t").status == 404)
     await collector.close()
   }
 

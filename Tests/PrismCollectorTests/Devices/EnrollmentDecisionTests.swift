@@ -1,3 +1,4 @@
+import PrismPacket
 import Testing
 
 @testable import PrismCollector
@@ -13,29 +14,39 @@ struct EnrollmentDecisionTests {
     return token
   }
 
-  private static func device(_ ago: Int64?, token: String? = nil, revoked: Bool = false) -> EnrolledDevice {
+  private static func key(_ byte: UInt8) -> SealingPublicKey? { SealingPublicKey([UInt8](repeating: byte, count: 32)) }
+
+  /// - Parameter key: nil: it was not enrolled; 1 is the key that asks.
+  private static func device(_ key: UInt8?, token: String? = nil, revoked: Bool = false) -> EnrolledDevice {
     var device = EnrolledDevice(id: "d")
-    (device.enrolledTime, device.token) = (ago.map { now - $0 }, token ?? Self.token().name)
+    (device.keyID, device.token) = (key.map { _ in "main" }, token ?? Self.token().name)
+    device.publicKey = key.flatMap { Self.key($0)?.base64 }
     device.revokedTime = revoked ? now : nil
     return device
   }
 
-  private static let last = EnrollmentDecision.repeatMilliseconds
-
   @Test(
-    "a new device with a good token is enrolled, and one whose answer was lost is answered again",
+    "a new device with a good token is enrolled; the answer is given again to the key pair that asked first, and to no other",
     arguments: [
       (nil, nil, .refuse(.unknownToken)), (token(), nil, .enroll(keyID: "main")),
       (token(devices: 1), nil, .enroll(keyID: "main")), (token(devices: 2), nil, .refuse(.usedUpToken)),
-      (token(expiresIn: 0), nil, .refuse(.expiredToken)),
-      (token(), device(0), .answerAgain(keyID: "main")), (token(), device(last), .answerAgain(keyID: "main")),
-      (token(), device(last + 1), .refuse(.knownDevice)), (token(), device(-1), .refuse(.knownDevice)),
-      (token(), device(0, token: "other"), .refuse(.knownDevice)),
-      (token(devices: 2, expiresIn: 0), device(0), .answerAgain(keyID: "main")),
+      (token(expiresIn: 0), nil, .refuse(.expiredToken)), (token(), device(1), .answerAgain(keyID: "main")),
+      (token(), device(2), .refuse(.knownDevice)), (token(), device(1, token: "other"), .refuse(.knownDevice)),
+      (token(devices: 2, expiresIn: 0), device(1), .answerAgain(keyID: "main")),
       (token(), device(nil), .enroll(keyID: "main")), (token(), device(nil, revoked: true), .refuse(.revokedDevice)),
-      (token(), device(0, revoked: true), .refuse(.revokedDevice)), (nil, device(0), .refuse(.unknownToken)),
+      (token(), device(1, revoked: true), .refuse(.revokedDevice)), (nil, device(1), .refuse(.unknownToken)),
     ] as [(EnrollmentToken?, EnrolledDevice?, EnrollmentDecision)])
-  func decided(token: EnrollmentToken?, device: EnrolledDevice?, decision: EnrollmentDecision) {
-    #expect(EnrollmentDecision(token: token, device: device, now: Self.now) == decision)
+  func decided(token: EnrollmentToken?, device: EnrolledDevice?, decision: EnrollmentDecision) throws {
+    let key = try #require(Self.key(1))
+    #expect(EnrollmentDecision(token: token, device: device, publicKey: key, now: Self.now) == decision)
+  }
+
+  @Test("a device that was enrolled before key pairs were asked for is known, and no request gets its key")
+  func withoutKeyPair() throws {
+    var device = Self.device(1)
+    device.publicKey = nil
+    let key = try #require(Self.key(1))
+    let decision = EnrollmentDecision(token: Self.token(), device: device, publicKey: key, now: Self.now)
+    #expect(decision == .refuse(.knownDevice))
   }
 }
