@@ -34,7 +34,7 @@ extension Command {
     ]
     if let info = invocation["--info"] { question.append(.init("info", .string(info))) }
     let answer = try EnrollmentPost(
-      url: try enrollURL(invocation), token: try token(invocation), authorities: invocation["--ca"]
+      url: try EnrollmentPost.address(invocation["--url"]), token: try token(invocation), authorities: invocation["--ca"]
     ).send(.object(question))
     guard let key = try? answer.open(with: pair, of: device) else {
       throw Failure(Failure.notPermitted, "the answer's key is not sealed to this device; no key was written")
@@ -44,17 +44,6 @@ extension Command {
     let setID = invocation["--device"] == nil ? "" : "device: {id: \(device)}\n"
     print("enrolled as \(device); the key is in \(path). Put this into prismd.yaml:\n")
     print("\(setID)keys: [{id: \(OutputText.line(answer.keyID)), file: \(path)}]")
-  }
-
-  private static func enrollURL(_ invocation: Invocation) throws(Failure) -> String {
-    guard let url = invocation["--url"] else { throw .usage("enroll: --url is missing") }
-    let isLocal = ["http://127.0.0.1", "http://localhost", "http://[::1]"].contains { head in
-      url == head || url.hasPrefix(head + ":") || url.hasPrefix(head + "/")
-    }
-    guard url.hasPrefix("https://") || isLocal else {
-      throw .usage("--url: must be https, or http on 127.0.0.1, [::1] or localhost: the answer holds a key")
-    }
-    return (url.hasSuffix("/") ? String(url.dropLast()) : url) + "/prism/enroll"
   }
 
   private static func token(_ invocation: Invocation) throws(Failure) -> String {

@@ -12,6 +12,18 @@ struct EnrollmentPost {
   private static let answerBytesMax = 65_536
   private static let timeoutMilliseconds = 30_000
 
+  /// - Parameter url: of the collector, without a path.
+  static func address(_ url: String?) throws(Failure) -> String {
+    guard let url else { throw .usage("enroll: --url is missing") }
+    let isLocal = ["http://127.0.0.1", "http://localhost", "http://[::1]"].contains { head in
+      url == head || url.hasPrefix(head + ":") || url.hasPrefix(head + "/")
+    }
+    guard url.hasPrefix("https://") || isLocal else {
+      throw .usage("--url: must be https, or http on 127.0.0.1, [::1] or localhost: the answer holds a key")
+    }
+    return (url.hasSuffix("/") ? String(url.dropLast()) : url) + "/prism/enroll"
+  }
+
   /// - Returns: the key.
   /// - Throws: 69 if there is no answer, 77 for an answer that refuses the device or the token.
   func send(_ body: JSONValue) throws(Failure) -> EnrolledKey {
