@@ -30,6 +30,8 @@ final class CurlHandle {
     var codes = [
       prism_curl_set_text(easy, CURLOPT_URL, url), prism_curl_set_headers(easy, list),
       prism_curl_set_long(easy, CURLOPT_NOSIGNAL, 1), prism_curl_set_long(easy, CURLOPT_PROTOCOLS, 3),
+      // A busy output resolves the name again, as the daemon does.
+      prism_curl_set_long(easy, CURLOPT_MAXLIFETIME_CONN, 120),
       prism_curl_set_long(easy, CURLOPT_TIMEOUT_MS, Int(timeout.components.seconds * 1000)),
       prism_curl_set_offset(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)),
       prism_curl_set_text(easy, CURLOPT_UNIX_SOCKET_PATH, unixSocket),

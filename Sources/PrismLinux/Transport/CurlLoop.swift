@@ -6,7 +6,7 @@ import PrismEngine
 /// The thread that performs all transfers of one `CurlTransport`, from its first job until it has been idle for long.
 final class CurlLoop {
   struct Settings: Sendable {
-    var idleTimeout: Duration, stallTimeout: Duration
+    var idleTimeout: Duration, stallTimeout: Duration, connectionLifetime: Duration
     var transfersMax: Int
   }
 
@@ -96,7 +96,7 @@ final class CurlLoop {
     }
     let transfer = CurlTransfer(job, handle: handle)
     do {
-      try transfer.prepare(stallTimeout: settings.stallTimeout)
+      try transfer.prepare(settings)
     } catch {
       release(handle)
       return refuse(job, error.description)

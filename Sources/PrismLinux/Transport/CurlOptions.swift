@@ -76,13 +76,16 @@ struct CurlOptions {
     try set(CURLOPT_VERBOSE, 1, "byte counting")
   }
 
-  func setTimes(_ request: TransferRequest, stallTimeout: Duration) throws(TransferError) {
+  func setTimes(
+    _ request: TransferRequest, stallTimeout: Duration, connectionLifetime: Duration
+  ) throws(TransferError) {
     try set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(request.connectTimeout), "connect timeout")
     try set(CURLOPT_TIMEOUT_MS, milliseconds(request.timeout), "timeout")
     try set(CURLOPT_LOW_SPEED_LIMIT, 1, "lowest speed")
     try set(CURLOPT_LOW_SPEED_TIME, (milliseconds(stallTimeout) + 999) / 1000, "stall timeout")
     try set(CURLOPT_TCP_KEEPALIVE, 1, "keep-alive")
     try set(CURLOPT_MAXAGE_CONN, 60, "age of connections")
+    try set(CURLOPT_MAXLIFETIME_CONN, (milliseconds(connectionLifetime) + 999) / 1000, "lifetime of connections")
   }
 
   /// 0 means "no limit" to curl, and is never meant.

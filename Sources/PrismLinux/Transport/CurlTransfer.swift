@@ -36,12 +36,13 @@ final class CurlTransfer {
   }
 
   /// Sets every option of the handle, which is fresh or was reset. - Throws: what can't be set or read, and why.
-  func prepare(stallTimeout: Duration) throws(TransferError) {
+  func prepare(_ settings: CurlLoop.Settings) throws(TransferError) {
     let options = CurlOptions(handle: handle)
     headerList = try options.headerList(job.request.headers)
     try options.setRequest(job.request, headers: headerList)
     try options.setSafety(job.request)
-    try options.setTimes(job.request, stallTimeout: stallTimeout)
+    try options.setTimes(
+      job.request, stallTimeout: settings.stallTimeout, connectionLifetime: settings.connectionLifetime)
     try options.setTLS(job.request)
     if job.request.url.hasPrefix("https") { try CurlCertificate.watch(options, of: job.id) }
     try options.check(prism_curl_set_error_buffer(handle, errorText), "error buffer")

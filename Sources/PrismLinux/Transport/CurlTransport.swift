@@ -31,13 +31,17 @@ public final class CurlTransport: Transport, DocumentSource, DownloadSource {
   /// - Parameter idleTimeout: after which unused connections are closed.
   /// - Parameter stallTimeout: a transfer without a single byte for so long is given up (`timeout`), however long the
   ///   request's own timeout is.
+  /// - Parameter connectionLifetime: an older connection carries no further request: the receiver's name is resolved again.
+  ///   In steps of a second.
   /// - Parameter transfersMax: 1 or more.
   public init(
     downloads: String = "/tmp", idleTimeout: Duration = .seconds(60), stallTimeout: Duration = .seconds(60),
-    transfersMax: Int = 1024
+    connectionLifetime: Duration = .seconds(120), transfersMax: Int = 1024
   ) {
     self.downloads = downloads
-    settings = CurlLoop.Settings(idleTimeout: idleTimeout, stallTimeout: stallTimeout, transfersMax: transfersMax)
+    settings = CurlLoop.Settings(
+      idleTimeout: idleTimeout, stallTimeout: stallTimeout, connectionLifetime: connectionLifetime,
+      transfersMax: transfersMax)
   }
 
   deinit { mailbox.stop() }

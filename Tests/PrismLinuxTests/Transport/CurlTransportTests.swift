@@ -340,6 +340,18 @@ struct CurlTransportTests {
     #expect(server.connections == connections)
   }
 
+  @Test(
+    "a connection that is never idle ends at its longest life, so that the name of a receiver that moved is resolved again"
+  )
+  func lifetime() async throws {
+    let server = ScriptedServer { [noContent] client in while client.readRequest() != nil { client.send(noContent) } }
+    let transport = CurlTransport(connectionLifetime: .seconds(1))
+    try await eventually("another connection is opened") {
+      _ = await transport.post(request(server.url))
+      return server.connections == 2
+    }
+  }
+
   @Test("unused connections are closed, and the next packet opens one again")
   func idle() async throws {
     let server = ScriptedServer { client in
