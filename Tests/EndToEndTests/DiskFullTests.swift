@@ -32,6 +32,58 @@ import Testing
     }
   }
 
+  @Test(
+    "a start on a full disk, after a kill too: the daemon serves, delivers what it has, and takes reports once there is space"
+  )
+  func startsOnAFullDisk() async throws {
+    try await withHarness(
+      namespaces: ["shop": "url: URL\nperiodicTimerSecond: 1\nmonitorList: [{type: sample, isUploadPayload: true}]\n"]
+    ) { harness in
+      let disk = "\(harness.folder)/state"
+      let size = "size=\(Self.diskMegabytes)m,mode=0700"
+      guard try await Programs.run("mount", ["-t", "tmpfs", "-o", size, "tmpfs", disk]).exitCode == 0 else {
+        return print("DiskFullTests: NOT RUN: only root may mount a disk of its own")
+      }
+      do { try await restart(harness, Stranger(disk)) } catch {
+        await harness.stop()
+        _ = try await Programs.run("umount", [disk])
+        throw error
+      }
+      try await harness.endDaemon(SIGTERM)
+      _ = try await Programs.run("umount", [disk])
+    }
+  }
+
+  private func restart(_ harness: Harness, _ stranger: Stranger) async throws {
+    try await harness.startDaemon()
+    var oracle = Oracle(harness)
+    for signal in [SIGTERM, SIGKILL] {
+      stranger.leave()
+      oracle = try await Self.waitUntilTaken(oracle)
+      try await harness.endDaemon(signal)
+      stranger.fill(leaving: 0)
+      try await harness.startDaemon()
+      #expect(try await oracle.sendUntilRefused() && oracle.codes == ["disk_full"])
+      #expect(try await harness.status()["store"]?["state"]?.string == "diskFull")
+    }
+    try await harness.startCollector()
+    try await harness.waitUntilSent(["shop"])
+    stranger.leave()
+    oracle = try await Self.waitUntilTaken(oracle)
+    try await harness.waitUntilSent(["shop"])
+    for kind in ["meta", "payload"] { try await harness.expectArrived("shop", kind, oracle.stored.sorted()) }
+    Harness.expectIdentity(try await harness.status())
+  }
+
+  private static func waitUntilTaken(_ oracle: Oracle) async throws -> Oracle {
+    var (held, isTaken) = (oracle, false)
+    try await waitUntil("reports are taken again") {
+      isTaken = try await held.send(1)
+      return isTaken
+    }
+    return held
+  }
+
   private func run(_ harness: Harness, _ stranger: Stranger, _ random: inout SeededRandom) async throws {
     var oracle = Oracle(harness)
     var slowest = Duration.zero
@@ -48,16 +100,9 @@ import Testing
       stranger.leave()
       let clock = ContinuousClock()
       let start = clock.now
-      var (held, isTaken) = (oracle, false)
-      do {
-        try await waitUntil("reports are taken again") {
-          isTaken = try await held.send(1)
-          return isTaken
-        }
-      } catch {
+      do { oracle = try await Self.waitUntilTaken(oracle) } catch {
         throw Failed("position \(position): \(error); \(stranger.listing); \(await harness.diagnosis)")
       }
-      oracle = held
       slowest = max(slowest, clock.now - start)
     }
     print(
@@ -77,16 +122,17 @@ import Testing
 
     init(_ harness: Harness) throws {
       let process = try #require(harness.daemonProcess)
-      disk = "/proc/\(process)/root\(harness.folder)/state"
-      file = disk + "/stranger"
+      self.init("/proc/\(process)/root\(harness.folder)/state")
     }
+
+    init(_ disk: String) { (self.disk, file) = (disk, disk + "/stranger") }
 
     func fill(leaving spare: Int) {
       var facts = statvfs()
       guard statvfs(disk, &facts) == 0 else { return }
       let free = Int(facts.f_bavail) * Int(facts.f_bsize)
       let descriptor = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-      posix_fallocate(descriptor, 0, off_t(max(4096, free - spare)))
+      posix_fallocate(descriptor, lseek(descriptor, 0, SEEK_END), off_t(max(4096, free - spare)))
       close(descriptor)
     }
 

@@ -26,4 +26,15 @@ struct Ballast {
   }
 
   func cut() { truncate(path, 0) }
+
+  /// Gives the space to a database that is about to be opened: SQLite makes its log and its index of it first, and a full disk
+  /// fails that under several names. - Returns: whether the disk was full.
+  func cutIfFull() -> Bool {
+    guard let free = DiskSpace.free(folder), free < Self.openingBytes else { return false }
+    cut()
+    return true
+  }
+
+  /// Enough for the files that are made when a database is opened.
+  private static let openingBytes = 256 * 1024
 }
