@@ -103,12 +103,14 @@ public final class Collector: Sendable {
   func receive(
     _ request: HTTPRequest, _ kind: RowKind, isCarried: Bool = false
   ) async throws(CollectorRefusal) -> HTTPResponse {
+    var proven: Delivery?
     do throws(CollectorRefusal) {
       if !isCarried { try await access.checkSender(request) }
       let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : request.arrivalTime(by: time))
       let sender = SenderCheck(devices, delivery, bytes: isCarried ? nil : request.body.count)
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)
+      proven = delivery
       packet.records = try RecordPacket(packet)
       let (isDuplicate, applied) = try await store(packet)
       counts.count(
@@ -128,12 +130,16 @@ public final class Collector: Sendable {
         ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()) + (applied?.headers ?? []),
         text: body.text + "\n")
     } catch {
-      counts.count(
-        error.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
-      refusals.add(.init(refusal: error, from: request.peer.address, sender: error.sender))
-      if error.isForGood { await queue.refuse(packetOf: request, kind) }
       var refusal = error
+      if let proven { refusal.sender = proven.context }
+      counts.count(
+        refusal.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
+      refusals.add(.init(refusal: error, from: request.peer.address, sender: refusal.sender))
+      if refusal.isForGood { await queue.refuse(packetOf: request, kind) }
       refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
+      if refusal.sender != nil, let delivery = try? Delivery(request, kind: kind, now: nil) {
+        refusal.verdict = try? openers.receipt(for: delivery, answer: Array(refusal.text.utf8), refusal: refusal.status)
+      }
       throw refusal
     }
   }
@@ -142,21 +148,15 @@ public final class Collector: Sendable {
   private func store(
     _ packet: OpenedPacket
   ) async throws(CollectorRefusal) -> (isDuplicate: Bool, applied: RecordApplied?) {
-    do throws(CollectorRefusal) {
-      switch try await queue.take(packet).get() {
-      case .stored: return (false, nil)
-      case .duplicate: return (true, nil)
-      case .applied(let applied): return (applied.wasDuplicate, applied)
-      case .tooOld:
-        throw CollectorRefusal(
-          410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
-      case .predecessorMissing:
-        throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
-      }
-    } catch {
-      var refusal = error
-      refusal.sender = packet.delivery.context
-      throw refusal
+    switch try await queue.take(packet).get() {
+    case .stored: return (false, nil)
+    case .duplicate: return (true, nil)
+    case .applied(let applied): return (applied.wasDuplicate, applied)
+    case .tooOld:
+      throw CollectorRefusal(
+        410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")
+    case .predecessorMissing:
+      throw CollectorRefusal(425, "the packet before this one is missing; send that one first")
     }
   }
 

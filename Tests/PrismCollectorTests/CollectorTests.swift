@@ -113,7 +113,7 @@ struct CollectorTests {
   @Test(
     "a header that is missing or wrong is refused with its code, and the refusal names the packet",
     arguments: [
-      ("prism-version", "1", 400, .version), ("prism-version", "3", 400, .version),
+      ("prism-version", "1", 503, .version), ("prism-version", "3", 503, .version),
       ("prism-namespace", nil, 400, .header),
       ("prism-packet-id", "x", 400, .header), ("prism-item-count", "0", 400, .header),
       ("prism-item-count", "2", 400, .decryptionFailed), ("prism-sent-time", "5", 400, .decryptionFailed),

@@ -127,7 +127,7 @@ struct DeliveryTests {
       ScriptedTransport { request in
         let numbers = (try? DeliveryRig.numbers(request)) ?? []
         return numbers.contains(42)
-          ? ScriptedTransport.answer(422, body: #"{"message":"no 42"}"#, to: request)
+          ? ScriptedTransport.refusal(422, body: #"{"message":"no 42"}"#, to: request)
           : await ScriptedTransport.accept(request)
       })
     let engine = try await rig.engine()
@@ -165,6 +165,37 @@ struct DeliveryTests {
     rig.transport.set(ScriptedTransport.accept)
     await engine.publish(DeliveryRig.snapshot { $0.uploadInterval = .seconds(7) })
     #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 1 })
+    await engine.stop()
+  }
+
+  @Test(
+    "a refusal that the collector did not prove holds every report, and says so; they leave once it is mended",
+    arguments: [400, 410, 413, 415, 422])
+  func unprovenRefusal(status: Int) async throws {
+    let rig = DeliveryRig(
+      ScriptedTransport { ScriptedTransport.answer($0.packetHeaders == nil ? 503 : status, body: "<html>", to: $0) })
+    let engine = try await rig.engine()
+    await rig.report(1...5, to: engine)
+    #expect(await rig.runs { await engine.pipelines[Self.shop]?.status.isHeld == true })
+    let failure = await engine.pipelines[Self.shop]?.status.presentFailure
+    #expect(failure?.status == status && failure?.cause.contains("without the collector's proof") == true)
+    let findings = await Doctor(engine: engine, process: ProcessFigures()).findings()
+    let finding = try #require(findings.first { $0.check == "delivery shop" })
+    #expect(finding.result == .fault && finding.text.contains("without the collector's proof"))
+    #expect(finding.advice?.contains("trustRefusals") == true, "\(finding)")
+    #expect(try await Self.ledger(engine)[.dead] == 0)
+    rig.transport.set(ScriptedTransport.accept)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.delivered] == 5 })
+    #expect(try await Self.ledger(engine)[.dead] == 0)
+    await engine.stop()
+  }
+
+  @Test("a namespace that trusts refusals takes one without a proof", arguments: [400, 413, 415, 422])
+  func trustedRefusal(status: Int) async throws {
+    let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(status, to: $0) })
+    let engine = try await rig.engine(DeliveryRig.snapshot { $0.trustsRefusals = true })
+    await rig.report(1...3, to: engine)
+    #expect(try await rig.runs { try await Self.ledger(engine)[.dead] == 3 })
     await engine.stop()
   }
 

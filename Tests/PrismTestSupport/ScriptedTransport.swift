@@ -24,14 +24,20 @@ public final class ScriptedTransport: Transport {
   /// With the receipt that is due.
   public static let accept: Script = { request in answer(200, receipt(for: request), to: request) }
 
-  /// The header that proves that a holder of `key` took the packet; empty for a request that is no packet's.
+  /// The header that proves that a holder of `key` took the packet, or refused it with `status`; empty for a request that is
+  /// no packet's.
   public static func receipt(
-    for request: PostRequest, body: String = "", key: Secret = DeliveryRig.key
+    for request: PostRequest, body: String = "", refusal status: Int? = nil, key: Secret = DeliveryRig.key
   ) -> [String: String] {
     guard let headers = request.packetHeaders,
-      let text = try? PacketReceipt(key: key).text(for: headers, answer: Array(body.utf8))
+      let text = try? PacketReceipt(key: key, refusal: status).text(for: headers, answer: Array(body.utf8))
     else { return [:] }
-    return ["prism-receipt": text]
+    return [status == nil ? "prism-receipt" : "prism-verdict": text]
+  }
+
+  /// A refusal as the collector proves it.
+  public static func refusal(_ status: Int, body: String = "", to request: PostRequest) -> PostAnswer {
+    answer(status, receipt(for: request, body: body, refusal: status), body: body, to: request)
   }
 
   public static func answer(

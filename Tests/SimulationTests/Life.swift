@@ -198,10 +198,13 @@ final class Life: @unchecked Sendable {
         try oracle.expectAge(of: report, sentTime: sentTime, now: time.uptime)
       }
       let mood = moods[packet.line.namespace] ?? .healthy
-      let deed = Deed(
+      var deed = Deed(
         mood, isKnown: collector.isKnown(packet.id), onNewConnection: request.needsNewConnection,
         now: time.unixMilliseconds, using: &random)
-      if deed.isRefusal { collector.refused(packet) }
+      if deed.isRefusal, case .status(let status, _, let body) = deed.answer {
+        collector.refused(packet)
+        deed.answer = .status(status, receipt(request, body, refusal: status), body: body)
+      }
       note("\(packet.line) \(packet.id) \(packet.reports.map(\.number)) \(packet.digest) \(mood)")
       return deed
     } catch {
@@ -228,7 +231,8 @@ final class Life: @unchecked Sendable {
       case .stranded: return (409, missing, #"{"message":"the one before it was refused"}"#)
       case .refused(let status):
         let name = deed.namesPacket ? #","packetId":"\#(packet.id)""# : ""
-        return (status, [:], #"{"message":"can't take it"\#(name)}"#)
+        let body = #"{"message":"can't take it"\#(name)}"#
+        return (status, self.receipt(request, body, refusal: status), body)
       }
     } catch {
       broken = broken ?? (error as? Broken) ?? Broken(description: "\(error)")
@@ -276,9 +280,9 @@ final class Life: @unchecked Sendable {
       pending: headers.pendingCount, reports: reports, digest: digest)
   }
 
-  /// An honest answer to a packet that is at rest.
-  private func receipt(_ request: PostRequest, _ body: String) -> [String: String] {
+  /// The proof of an honest answer. - Parameter status: of a refusal; nil: the packet is at rest.
+  func receipt(_ request: PostRequest, _ body: String, refusal status: Int? = nil) -> [String: String] {
     let key = LifeSettings.keys.first { $0.id == request.header("Prism-Key-Id") }
-    return ScriptedTransport.receipt(for: request, body: body, key: key?.secret ?? Secret([]))
+    return ScriptedTransport.receipt(for: request, body: body, refusal: status, key: key?.secret ?? Secret([]))
   }
 }

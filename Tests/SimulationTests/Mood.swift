@@ -6,6 +6,8 @@ import PrismTestSupport
 enum Mood: String, CaseIterable {
   case healthy, unreachable, hanging, slow, resetting, forgetful, failing, asking, misconfigured, portal, narrow
   case rejecting
+  /// A proxy refuses packets with statuses of the collector.
+  case fronted
   /// Bytes on a kept connection are not for the packet: a server or a proxy sent them beside its answers.
   case straying
   /// Has another key under the id.
@@ -75,6 +77,13 @@ struct Deed {
       guard !isKnown else { break }
       refuse(random.pick([400, 413, 415, 422]))
       isRefusal = true
+    case .fronted:
+      // Its limit is the same for a packet that got through before.
+      refuse(random.pick([400, 410, 415, 422] + (isKnown ? [] : [413])))
+      if case .status(let status, let headers, _) = answer {
+        answer = .status(status, headers, body: "<html>no</html>")
+      }
+      origin = .newConnection
     case .straying: if origin != .newConnection { stray(&random) }
     case .foreignKey:
       refuse(400)

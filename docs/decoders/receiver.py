@@ -20,7 +20,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         if not self.headers.get("Content-Type", "").startswith("application/vnd.prism.") or self.path == "/prism/records":
             return self.refuse(415, "contentType")
         if headers.get("Prism-Version") != "2":
-            return self.refuse(400, "version")
+            return self.refuse(503, "version")
         if headers.get("Prism-Key-Id") != KEY_ID:
             return self.refuse(401, "unknownKey")
         try:

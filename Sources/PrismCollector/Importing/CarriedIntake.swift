@@ -25,6 +25,7 @@ package struct CarriedIntake: Sendable {
     return CarriedAnswer(
       headers: packet.headers, status: response.status,
       receipt: response.headers.first { $0.name == "Prism-Receipt" }?.value,
+      verdict: response.headers.first { $0.name == "Prism-Verdict" }?.value,
       body: String(decoding: response.body, as: UTF8.self))
   }
 

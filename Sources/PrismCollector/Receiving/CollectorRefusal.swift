@@ -17,6 +17,9 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   /// The sender of the packet, if the decryption proved it.
   var sender: PacketContext?
 
+  /// `Prism-Verdict`: proves that this collector refused that packet; nil if its sender is not proven.
+  var verdict: String?
+
   /// A word of this program's own: a label and a log field.
   var cause: String { code?.rawValue ?? "status\(status)" }
 
@@ -35,14 +38,19 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     }
   }
 
-  var response: HTTPResponse {
-    var headers = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
-    if let missing { headers.append((name: "Prism-Missing", value: missing.description)) }
+  /// The body of the answer.
+  var text: String {
     var members = [JSONValue.Member("message", .string(message))]
     if let code { members.append(.init("code", .string(code.rawValue))) }
     if let packetID { members.append(.init("packetId", .string(packetID.description))) }
-    return HTTPResponse(
-      status: status, contentType: "application/json", headers: headers, text: JSONValue.object(members).text + "\n")
+    return JSONValue.object(members).text + "\n"
+  }
+
+  var response: HTTPResponse {
+    var headers = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
+    if let missing { headers.append((name: "Prism-Missing", value: missing.description)) }
+    if let verdict { headers.append((name: "Prism-Verdict", value: verdict)) }
+    return HTTPResponse(status: status, contentType: "application/json", headers: headers, text: text)
   }
 }
 

@@ -30,13 +30,14 @@ struct Delivery: Sendable {
 
   /// - Parameter now: when the packet came; milliseconds since 1970. nil for one that came in a file, whenever that was
   ///   written: nothing is known of its device's clock.
-  /// - Throws: 400 for another version, and naming the header that is missing or wrong; 415 for another content type.
+  /// - Throws: 503 for another version: each version of the daemon sends the packet again. 400 naming the header that is missing
+  ///   or wrong; 415 for another content type.
   init(_ request: HTTPRequest, kind: RowKind, now: Int64?) throws(CollectorRefusal) {
     guard request.header("content-type") == kind.contentType else {
       throw CollectorRefusal(415, code: .contentType, "Content-Type must be \(kind.contentType)")
     }
     guard request.headers("prism-version") == [PacketHeaders.version] else {
-      throw CollectorRefusal(400, code: .version, Self.versionMessage(request.header("prism-version")))
+      throw CollectorRefusal(503, code: .version, Self.versionMessage(request.header("prism-version")))
     }
     do throws(PacketHeaderFault) { headers = try PacketHeaders(kind: kind) { request.headers($0) } } catch {
       throw CollectorRefusal(400, code: .header, error.description)

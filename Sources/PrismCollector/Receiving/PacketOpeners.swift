@@ -78,11 +78,14 @@ final class PacketOpeners: Sendable {
     } catch { throw CollectorRefusal(503, "the key could not be derived; try again", retryAfterSeconds: 5) }
   }
 
-  /// The value of `Prism-Receipt` for an answer with this body.
+  /// The value of `Prism-Receipt` for an answer with this body; with a status, of `Prism-Verdict`.
   /// - Throws: 503 without memory.
-  func receipt(for delivery: Delivery, answer: [UInt8]) throws(CollectorRefusal) -> String {
+  func receipt(
+    for delivery: Delivery, answer: [UInt8], refusal status: Int? = nil
+  ) throws(CollectorRefusal) -> String {
     do throws(PacketError) {
-      return try PacketReceipt(key: keys.secret(for: delivery)).text(for: delivery.headers, answer: answer)
+      let proof = try PacketReceipt(key: keys.secret(for: delivery), refusal: status)
+      return try proof.text(for: delivery.headers, answer: answer)
     } catch { throw CollectorRefusal(503, "the receipt could not be made; try again", retryAfterSeconds: 5) }
   }
 

@@ -131,6 +131,10 @@ package enum NamespaceKeys {
       "`required`: an accepted packet must be answered with its receipt; `optional`: any 2xx is enough, for a foreign collector"
     ),
     Key(
+      "trustRefusals", .bool, at: \.value.trustsRefusals,
+      "a 400, 410, 413, 415 or 422 without the collector's proof makes dead letters, also if a proxy answers it: for a receiver of one's own that makes no proofs"
+    ),
+    Key(
       "meteredIntervalSecond", .seconds(0...3600), at: \.value.meteredInterval, remote: .standard,
       "the least time between uploads on metered networks; requests within it are merged"),
   ]

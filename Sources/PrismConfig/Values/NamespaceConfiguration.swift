@@ -61,6 +61,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var allow: Allow?
   /// Whether a 2xx needs a receipt, default `required`.
   public var receipt = Receipt.required
+  /// Whether a refusal without `Prism-Verdict` settles reports, default false.
+  public var trustsRefusals = false
   /// The least time between uploads on metered networks.
   public var meteredInterval: Duration = .seconds(60)
   /// The tables of records, in the order of the file. Each name is there once; references lead to tables of the list.

@@ -23,6 +23,7 @@ enum CarriedState: Sendable, Equatable {
     case .noReceipt: self = .kept("its receipt is missing or proves nothing")
     case .tooOld(let text), .unavailable(_, let text, _), .outOfOrder(_, let text, _), .misconfigured(_, _, let text):
       self = .kept(text)
+    case .unprovenRefusal(let status, _): self = .kept("status \(status) without the collector's proof")
     case .tooLarge, .unacceptable, .unknownDictionary, .unproven, .cancelled, .carried:
       self = .kept("the collector has not taken it")
     }

@@ -81,9 +81,9 @@ enum PipelineCarrying {
     }
     let post = PostAnswer(
       outcome: .response(
-        status: answer.status, headers: answer.receipt.map { ["prism-receipt": $0] } ?? [:],
+        status: answer.status, headers: answer.proof,
         body: Array(answer.body.utf8)), mayHaveLeft: true, bytesSent: 0, bytesReceived: 0, duration: .zero)
-    let check = ReceiptCheck(headers, key: key.secret, requirement: configuration.receipt)
+    let check = ReceiptCheck(headers, key: key.secret, configuration)
     let outcome = DeliveryOutcome(post, to: check, now: pipeline.parts.time.unixMilliseconds)
     pipeline.tell(headers.kind, .carry(.returned(headers.packetID, outcome)))
     let queue = pipeline.deliveries[headers.kind].queue

@@ -48,7 +48,7 @@ extension DeliveryOutcome.Verdict {
     case .unacceptable: .unacceptable
     case .misconfigured: .misconfigured
     case .unknownDictionary: .unknownDictionary
-    case .unproven: .unproven
+    case .unproven, .unprovenRefusal: .unproven
     case .unavailable: .unavailable
     case .cancelled: .cancelled
     case .carried: .carried

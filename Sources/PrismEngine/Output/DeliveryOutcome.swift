@@ -11,6 +11,9 @@ public struct DeliveryOutcome: Sendable, Equatable {
     /// Something answered that did not prove to have taken the packet: a captive portal, a proxy, a server without the
     /// key.
     case noReceipt(status: Int)
+    /// A refusal of this packet that the receiver did not prove to be its own (400, 410, 413, 415, 422): a proxy may have
+    /// answered.
+    case unprovenRefusal(status: Int, message: String)
     /// The receiver may take less of it.
     case tooLarge(status: Int, message: String)
     /// The receiver can't take something in it.

@@ -97,6 +97,7 @@ struct PacketLog: Sendable {
     case .misconfigured(let status, _, _): ("misconfigured", status)
     case .unknownDictionary: ("unknownDictionary", 415)
     case .unproven(let status): ("unproven", status)
+    case .unprovenRefusal(let status, _): ("unprovenRefusal", status)
     case .unavailable(let status, _, _): ("unavailable", status)
     case .cancelled: ("cancelled", nil)
     case .carried: ("carried", nil)

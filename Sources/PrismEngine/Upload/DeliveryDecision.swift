@@ -53,9 +53,21 @@ enum DeliveryDecision: Sendable, Equatable {
         unixMilliseconds: attempt.now, attempts: attempt.attempts, wasDuplicate: wasDuplicate)
       self = .settled(.delivered(attempt.packet, receipt: receipt))
     case .noReceipt(let status): self = .again(.failure, Problem(cause: "no receipt", status: status))
-    case .unacceptable(status: 415, _) where attempt.hasDictionary: self = .withoutDictionary
+    case .unacceptable(status: 415, _) where attempt.hasDictionary,
+      .unprovenRefusal(status: 415, _) where attempt.hasDictionary:
+      self = .withoutDictionary
     // Another receiver may have answered, which takes less.
     case .unacceptable where attempt.mayNotBeTaken: self = .inGzip
+    case .unprovenRefusal(status: 400, _) where attempt.mayNotBeTaken,
+      .unprovenRefusal(status: 415, _) where attempt.mayNotBeTaken,
+      .unprovenRefusal(status: 422, _) where attempt.mayNotBeTaken:
+      self = .inGzip
+    // A limit on the way: halves may pass it.
+    case .unprovenRefusal(status: 413, let message) where attempt.itemCount > 1:
+      self = Self.halve(attempt, status: 413, message, newID)
+    case .unprovenRefusal(let status, let message):
+      let cause = "status \(status) without the collector's proof: a proxy answered, or an older collector"
+      self = .again(.held, Problem(cause: cause + (message.isEmpty ? "" : ": \(message)"), status: status))
     case .tooLarge(let status, let message), .unacceptable(let status, let message):
       self = Self.halve(attempt, status: status, message, newID)
     // The answer to its predecessor decides.

@@ -12,11 +12,21 @@ public struct CarriedAnswer: Sendable, Equatable {
   public let status: Int
   /// `Prism-Receipt`; nil where the packet was not taken.
   public let receipt: String?
-  /// The body of the answer, as the receipt covers it.
+  /// `Prism-Verdict`; nil where the packet was taken, or its sender is not proven.
+  public let verdict: String?
+  /// The body of the answer, as the proof covers it.
   public let body: String
 
-  public init(headers: PacketHeaders, status: Int, receipt: String?, body: String) {
-    (self.headers, self.status, self.receipt, self.body) = (headers, status, receipt, body)
+  public init(headers: PacketHeaders, status: Int, receipt: String?, verdict: String? = nil, body: String) {
+    (self.headers, self.status, self.receipt, self.verdict, self.body) = (headers, status, receipt, verdict, body)
+  }
+
+  /// The headers of the answer that prove it, names in lower case.
+  public var proof: [String: String] {
+    var headers: [String: String] = [:]
+    if let receipt { headers["prism-receipt"] = receipt }
+    if let verdict { headers["prism-verdict"] = verdict }
+    return headers
   }
 
   /// The packet is at rest at the collector, as far as the answer says.
@@ -29,6 +39,7 @@ public struct CarriedAnswer: Sendable, Equatable {
       .init("status", .int(status)),
     ]
     if let receipt { members.append(.init("receipt", .string(receipt))) }
+    if let verdict { members.append(.init("verdict", .string(verdict))) }
     return .object(members + [.init("body", .string(body))])
   }
 
@@ -40,6 +51,7 @@ public struct CarriedAnswer: Sendable, Equatable {
     let fields = members.map { (name: $0.key.lowercased(), value: $0.value.string ?? "") }
     let headers = try? PacketHeaders(kind: kind) { name in fields.filter { $0.name == name }.map(\.value) }
     guard let headers else { return nil }
-    self.init(headers: headers, status: status, receipt: json["receipt"]?.string, body: body)
+    self.init(
+      headers: headers, status: status, receipt: json["receipt"]?.string, verdict: json["verdict"]?.string, body: body)
   }
 }

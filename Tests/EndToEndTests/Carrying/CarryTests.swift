@@ -110,10 +110,21 @@ import Testing
       try await harness.startDaemon()
       _ = try await harness.client().report(contentsOf: (0..<2).map { Sample.report($0, in: "shop") })
       let stick = CarriedStick(harness)
+      let digits = try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8).prefix { !$0.isWhitespace }
+      let key = Secret(try #require(Hex.decode(String(digits))))
       for words in ["split in two", "dead letters"] {
         #expect(try await stick.carry() >= 1)
+        let unproven = try stick.packets().map {
+          CarriedAnswer(headers: $0.headers, status: 422, receipt: nil, body: "{}")
+        }
+        try stick.write(unproven)
+        let kept = try await stick.settle()
+        #expect(kept.output.contains("without the collector's proof"), "\(kept.output)")
         let refused = try stick.packets().map {
-          CarriedAnswer(headers: $0.headers, status: 422, receipt: nil, body: #"{"message":"no"}"#)
+          let body = #"{"message":"no"}"#
+          let verdict = try PacketReceipt(key: key, refusal: 422).text(
+            for: $0.headers, answer: Array(body.utf8))
+          return CarriedAnswer(headers: $0.headers, status: 422, receipt: nil, verdict: verdict, body: body)
         }
         try stick.write(refused)
         let ran = try await stick.settle()

@@ -153,8 +153,13 @@ final class ChaosCollector: Sendable {
     let isBad = await look(at: request, packet)
     if isBad && !state.withLock({ $0.applied.contains(packet) }) {
       await refuse(request)
+      let body = #"{"message":"not this one","packetId":"\#(packet)"}"#
+      let kind: RowKind = request.path.hasSuffix("payload") ? .payload : .meta
+      let proof = (try? Delivery(request, kind: kind, now: 0)).flatMap {
+        try? openers.receipt(for: $0, answer: Array(body.utf8), refusal: 422)
+      }
       return HTTPResponse(
-        status: 422, contentType: "application/json", text: #"{"message":"not this one","packetId":"\#(packet)"}"#)
+        status: 422, contentType: "application/json", headers: proof.map { [("Prism-Verdict", $0)] } ?? [], text: body)
     }
     let answer = await collector.answer(request)
     state.withLock { state in

@@ -12,7 +12,7 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
 
   /// The class that `ResponseClass` gives it.
   enum Meaning: Equatable, Sendable {
-    case accepted, noReceipt, tooLarge, tooOld, unacceptable, misconfigured, unproven, unavailable
+    case accepted, noReceipt, tooLarge, tooOld, unacceptable, misconfigured, unproven, unprovenRefusal, unavailable
   }
 
   /// The connection and the request that it has to work with.
@@ -31,10 +31,15 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
     }
 
     /// The receipt for an answer with this body.
-    func receipt(_ body: String = "") -> String {
+    func receipt(_ body: String = "", refusal status: Int? = nil) -> String {
       let kind: RowKind = headers["content-type"] == RowKind.payload.contentType ? .payload : .meta
       guard let packet = try? PacketHeaders(kind: kind, { name in headers[name].map { [$0] } ?? [] }) else { return "" }
-      return (try? PacketReceipt(key: key).text(for: packet, answer: Array(body.utf8))) ?? ""
+      return (try? PacketReceipt(key: key, refusal: status).text(for: packet, answer: Array(body.utf8))) ?? ""
+    }
+
+    /// A refusal as an honest collector proves it.
+    func refusal(_ status: Int, _ body: String = "") -> String {
+      Self.answer(status, "Prism-Verdict: \(receipt(body, refusal: status))\r\n", body)
     }
 
     static func answer(_ status: Int, _ headers: String = "", _ body: String = "") -> String {
@@ -53,12 +58,15 @@ struct Misbehaviour: Sendable, CustomTestStringConvertible {
   var asksForAnHour = false
   /// On a connection that answered before, and beside the answer to the packet: the sender is to ask once more.
   var isStray = false
+  /// A 413 of a proxy: the packet is halved.
+  var isLimit = false
   /// - Returns: the connection may go on.
   let act: @Sendable (Case) -> Bool
 
   var testDescription: String { name }
-  /// A collector that took a packet never rejects it afterwards: its rows would be sent once more under other ids.
-  var isRejection: Bool { meaning == .tooLarge || meaning == .tooOld || meaning == .unacceptable }
+  /// A collector that took a packet never rejects it afterwards: its rows would be sent once more under other ids. A proxy
+  /// that passed a packet on does not answer 413.
+  var isRejection: Bool { meaning == .tooLarge || meaning == .tooOld || meaning == .unacceptable || isLimit }
 }
 
 extension Misbehaviour {
@@ -66,10 +74,12 @@ extension Misbehaviour {
     statuses + receipts + retryAfters + silences + breaks + endless + malformed + applied + strays
 
   private static func answers(
-    _ name: String, _ meaning: Meaning, isApplied: Bool = false, asksForAnHour: Bool = false,
+    _ name: String, _ meaning: Meaning, isApplied: Bool = false, asksForAnHour: Bool = false, isLimit: Bool = false,
     _ text: @escaping @Sendable (Case) -> String
   ) -> Misbehaviour {
-    Misbehaviour(name: name, isApplied: isApplied, meaning: meaning, asksForAnHour: asksForAnHour) {
+    Misbehaviour(
+      name: name, isApplied: isApplied, meaning: meaning, asksForAnHour: asksForAnHour, isLimit: isLimit
+    ) {
       $0.wire.send(text($0))
     }
   }
@@ -106,10 +116,25 @@ extension Misbehaviour {
       answers("status 400, \(code)", .misconfigured) { _ in Case.answer(400, "", #"{"code":"\#(code)"}"#) }
     }
     + [400, 415, 422].map { status in
-      answers("status \(status)", .unacceptable) { _ in Case.answer(status, "", #"{"message":"not this"}"#) }
+      answers("status \(status), proven", .unacceptable) { $0.refusal(status, #"{"message":"not this"}"#) }
     }
-    + [answers("status 413", .tooLarge) { _ in Case.answer(413) }]
-    + [answers("status 410", .tooOld) { _ in Case.answer(410) }]
+    + [answers("status 413, proven", .tooLarge) { $0.refusal(413) }]
+    + [answers("status 410, proven", .tooOld) { $0.refusal(410) }]
+    + [answers("status 413 of a proxy", .unprovenRefusal, isLimit: true) { _ in Case.answer(413) }]
+    + [400, 410, 415, 422].flatMap { status in
+      [
+        answers("status \(status) of a proxy", .unprovenRefusal) { _ in Case.answer(status, "", "<html>no</html>") },
+        answers("status \(status) that names the packet", .unprovenRefusal) {
+          Case.answer(status, "", #"{"packetId":"\#($0.packet ?? "")"}"#)
+        },
+        answers("status \(status) with the proof of another status", .unprovenRefusal) {
+          Case.answer(status, "Prism-Verdict: \($0.receipt(refusal: status + 1))\r\n")
+        },
+        answers("status \(status) in place of an acceptance", .unprovenRefusal, isApplied: true) {
+          Case.answer(status, "Prism-Verdict: \($0.receipt())\r\nPrism-Receipt: \($0.receipt())\r\n")
+        },
+      ]
+    }
     + [408, 425, 429, 500, 501, 502, 503, 504, 507, 511, 599].map { status in
       answers("status \(status)", .unavailable) { _ in Case.answer(status, "", "<html>later</html>") }
     }

@@ -43,6 +43,7 @@ struct MisbehaviourTests {
     case .misconfigured: .misconfigured
     case .outOfOrder: .unavailable
     case .unproven: .unproven
+    case .unprovenRefusal: .unprovenRefusal
     case .unavailable: .unavailable
     case .unknownDictionary, .cancelled, .carried: nil
     }

@@ -76,7 +76,8 @@ import Testing
   @Test(
     "an answer that decides nothing leaves the packet as it is",
     arguments: [
-      .noReceipt(status: 200), .unavailable(status: 503, cause: "", retryAfter: nil), .unproven(status: 400),
+      .noReceipt(status: 200), .unprovenRefusal(status: 422, message: ""), .unproven(status: 400),
+      .unavailable(status: 503, cause: "", retryAfter: nil),
       .misconfigured(status: 403, code: nil, message: ""), .outOfOrder(status: 425, cause: "", retryAfter: nil),
     ] as [DeliveryOutcome.Verdict])
   func undecided(verdict: DeliveryOutcome.Verdict) {

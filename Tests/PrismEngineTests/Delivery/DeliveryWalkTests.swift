@@ -64,6 +64,7 @@ struct DeliveryWalkTests {
       let verdicts: [DeliveryOutcome.Verdict] = [
         DeliveryTable.tooLarge, DeliveryTable.unacceptable, DeliveryTable.unavailable, .noReceipt(status: 200),
         .misconfigured(status: 401, code: nil, message: ""), .unproven(status: 400),
+        .unprovenRefusal(status: 422, message: ""), .unprovenRefusal(status: 413, message: ""),
       ]
       switch Int.random(in: 0..<8, using: &random) {
       case 0: return DeliveryOutcome(DeliveryTable.lost, mayHaveLeft: true)

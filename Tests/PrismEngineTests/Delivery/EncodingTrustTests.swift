@@ -66,7 +66,7 @@ struct EncodingTrustTests {
     let attempt = DeliveryDecision.Attempt(
       packet: DeliveryTable.id(1), itemCount: 2, attempts: 1, mayNotBeTaken: true, hasDictionary: true, now: 0)
     func decision(_ status: Int) -> DeliveryDecision {
-      DeliveryDecision(.unacceptable(status: status, message: ""), attempt) { DeliveryTable.id(2) }
+      DeliveryDecision(.unprovenRefusal(status: status, message: ""), attempt) { DeliveryTable.id(2) }
     }
     #expect(decision(415) == .withoutDictionary && decision(422) == .inGzip)
 

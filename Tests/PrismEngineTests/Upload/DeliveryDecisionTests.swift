@@ -23,11 +23,15 @@ struct DeliveryDecisionTests {
     let attempt = DeliveryDecision.Attempt(
       packet: Self.ids[0], itemCount: items, attempts: 1, mayNotBeTaken: true, now: 5000)
     for status in [400, 415, 422] {
-      let decision = DeliveryDecision(.unacceptable(status: status, message: ""), attempt) {
-        Issue.record("no half is made")
-        return Self.ids[1]
+      for verdict: DeliveryOutcome.Verdict in [
+        .unacceptable(status: status, message: ""), .unprovenRefusal(status: status, message: ""),
+      ] {
+        let decision = DeliveryDecision(verdict, attempt) {
+          Issue.record("no half is made")
+          return Self.ids[1]
+        }
+        #expect(decision == .inGzip)
       }
-      #expect(decision == .inGzip)
     }
   }
 
@@ -85,6 +89,21 @@ struct DeliveryDecisionTests {
     }
     let cause = Disposition.DeadCause(status: status, message: "m", unixMilliseconds: 5000, attempts: 3)
     #expect(Self.settle(answer, items: 1) == (.settled(.dead(Self.ids[0], cause: cause)), 0))
+  }
+
+  static let unprovenCause = "without the collector's proof: a proxy answered, or an older collector"
+
+  @Test("a refusal without a proof holds the packet as it is; 413 halves it down to one row", arguments: [1, 2, 100])
+  func unproven(items: Int) {
+    for status in [400, 410, 413, 415, 422] {
+      let (result, made) = Self.settle(.unprovenRefusal(status: status, message: "m"), items: items)
+      let problem = DeliveryDecision.Problem(cause: "status \(status) \(Self.unprovenCause): m", status: status)
+      if status == 413, items > 1 {
+        #expect(made == 2)
+      } else {
+        #expect(result == .again(.held, problem) && made == 0)
+      }
+    }
   }
 
   @Test("what the collector may have had and forgotten becomes dead letters, whole") func tooOld() {

@@ -8,13 +8,14 @@ import Testing
 @Suite("A packet that the collector can't take")
 struct RefusedPacketTests {
   @Test("is halved, down to the one report, and never sent again as it is", arguments: [400, 413, 415, 422])
-  func halved(status: Int) {
+  func halved(status: Int) throws {
     var random = SystemRandomNumberGenerator()
-    let ids = (0..<3).map { _ in PacketID(unixMilliseconds: 0, using: &random) }
+    let ids = [ResponseClassTests.packet] + (0..<2).map { _ in PacketID(unixMilliseconds: 0, using: &random) }
+    let proof = try ResponseClassTests.verdict(status)
     func settling(itemCount: Int) -> DeliveryDecision {
       let answer = PostAnswer(
-        outcome: .response(status: status, headers: [:], body: []), mayHaveLeft: true, bytesSent: 1, bytesReceived: 1,
-        duration: .zero)
+        outcome: .response(status: status, headers: proof, body: []), mayHaveLeft: true, bytesSent: 1,
+        bytesReceived: 1, duration: .zero)
       var halves = ids.dropFirst().makeIterator()
       return DeliveryDecision(
         ResponseClass.verdict(answer, to: ResponseClassTests.check(.required, of: ids[0]), now: 0),

@@ -1,6 +1,7 @@
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismStore
 import PrismTestSupport
 import Testing
 
@@ -27,6 +28,14 @@ struct ResponseClassTests {
   ) throws -> [String: String] {
     let text = try PacketReceipt(key: key).text(for: Self.headers(sentTime: sentTime), answer: Array(body.utf8))
     return ["prism-receipt": text]
+  }
+
+  /// The proof that the collector refused the packet with an answer of this body.
+  static func verdict(
+    _ status: Int, _ body: String = "", key: Secret = DeliveryRig.key, sentTime: Int64 = 1
+  ) throws -> [String: String] {
+    let proof = try PacketReceipt(key: key, refusal: status)
+    return ["prism-verdict": try proof.text(for: headers(sentTime: sentTime), answer: Array(body.utf8))]
   }
 
   private func classify(
@@ -100,11 +109,67 @@ struct ResponseClassTests {
     (430...499, .misconfigured), (500...999, .unavailable),
   ]
 
+  static let finalStatuses = [400, 410, 413, 415, 422]
+
+  /// Headers and bodies that prove nothing. - Parameter status: of the answer that carries them.
+  static func forgeries(_ status: Int) throws -> [(headers: [String: String], body: String)] {
+    let foreignKey = Secret([UInt8](repeating: 9, count: 16))
+    let zeros = String(repeating: "0", count: 64)
+    let receipt = try PacketReceipt(key: DeliveryRig.key).text(for: headers(), answer: [])
+    return [
+      ([:], ""), ([:], "<html>no</html>"), ([:], #"{"message":"no","packetId":"\#(other)"}"#),
+      ([:], #"{"message":"no","packetId":"\#(packet)"}"#), ([:], #"{"code":"metaSyntax","packetId":"\#(packet)"}"#),
+      (["prism-verdict": packet.description], ""), (["prism-verdict": "\(packet) \(zeros)"], ""),
+      (["prism-verdict": "\(other) \(zeros)"], ""), (try verdict(status, key: foreignKey), ""),
+      (try verdict(status, sentTime: 2), ""), (try verdict(status == 599 ? 400 : status + 1), ""),
+      (try verdict(status, "no"), ""), (["prism-verdict": receipt], ""),
+      (["prism-verdict": receipt, "prism-receipt": receipt], ""),
+    ]
+  }
+
+  @Test("no answer without the collector's proof makes a dead letter, of any status", arguments: 200...599)
+  func unproven(status: Int) throws {
+    for (headers, body) in try Self.forgeries(status) {
+      for origin in PostAnswer.Origin.allCases {
+        let verdict = classify(status, headers, body: body, origin: origin)
+        for itemCount in [1, 100] {
+          let attempt = DeliveryDecision.Attempt(packet: Self.packet, itemCount: itemCount, attempts: 3, now: 0)
+          switch DeliveryDecision(verdict, attempt, newID: { PacketID(Self.other)! }) {
+          case .settled(let disposition):
+            if case Disposition.dead = disposition { Issue.record("\(status) \(headers) \(body)") }
+            #expect(status < 300 && headers["prism-receipt"] != nil)
+          case .split: #expect(status == 413 && itemCount > 1)
+          case .again(let reason, let problem, _):
+            #expect(!Self.finalStatuses.contains(status) || reason == .held && problem.status == status)
+          case .confirm: #expect(Self.finalStatuses.contains(status) && origin != .newConnection)
+          case let decision: Issue.record("\(status) \(headers) \(body): \(decision)")
+          }
+        }
+      }
+    }
+  }
+
+  @Test("a namespace that trusts refusals needs no proof", arguments: finalStatuses)
+  func trusted(status: Int) throws {
+    let check = ReceiptCheck(Self.headers(), key: DeliveryRig.key, requirement: .required, trustsRefusals: true)
+    let answer = PostAnswer(
+      outcome: .response(status: status, headers: [:], body: []), mayHaveLeft: true, bytesSent: 1, bytesReceived: 1,
+      duration: .zero)
+    #expect(ResponseClass.verdict(answer, to: check, now: 0) == classify(status, try Self.verdict(status)))
+  }
+
+  @Test("a collector that does not speak the version of the packet holds the namespace")
+  func otherVersion() {
+    #expect(
+      classify(503, body: #"{"code":"version","message":"m"}"#)
+        == .misconfigured(status: 503, code: .version, message: "m"))
+  }
+
   @Test("every status from 0 to 999 has its meaning", arguments: kinds)
-  func statuses(range: ClosedRange<Int>, kind: Kind) {
+  func statuses(range: ClosedRange<Int>, kind: Kind) throws {
     for status in range {
       let got: Kind? =
-        switch classify(status) {
+        switch classify(status, try Self.verdict(status)) {
         case .tooLarge(status, _): .tooLarge
         case .tooOld: .tooOld
         case .unacceptable(status, _): .unacceptable
@@ -118,14 +183,18 @@ struct ResponseClassTests {
   }
 
   @Test("the collector's message is kept, cut between characters at 512 bytes")
-  func messages() {
+  func messages() throws {
     let long = String(repeating: "é", count: 300)
-    #expect(classify(422, body: #"{"message":"no"}"#) == .unacceptable(status: 422, message: "no"))
+    func refused(_ status: Int, _ body: String) throws -> DeliveryOutcome.Verdict {
+      classify(status, try Self.verdict(status, body), body: body)
+    }
+    #expect(try refused(422, #"{"message":"no"}"#) == .unacceptable(status: 422, message: "no"))
+    #expect(classify(422, body: #"{"message":"no"}"#) == .unprovenRefusal(status: 422, message: "no"))
     let cut = DeliveryOutcome.Verdict.unacceptable(status: 422, message: String(repeating: "é", count: 256))
-    #expect(classify(422, body: #"{"message":"\#(long)"}"#) == cut)
+    #expect(try refused(422, #"{"message":"\#(long)"}"#) == cut)
     #expect(
       classify(503, body: #"{"message":"no"}"#) == .unavailable(status: 503, cause: "status 503: no", retryAfter: nil))
-    #expect(classify(413, body: "no JSON") == .tooLarge(status: 413, message: ""))
+    #expect(try refused(413, "no JSON") == .tooLarge(status: 413, message: ""))
   }
 
   @Test("Retry-After counts where trying again makes sense, nowhere else", arguments: [408, 425, 429, 500, 503, 599])
@@ -135,17 +204,18 @@ struct ResponseClassTests {
     #expect(classify(401, ["retry-after": "7"]) == .misconfigured(status: 401, code: nil, message: ""))
   }
 
-  @Test("a refusal on a kept connection is believed where it names the packet", arguments: [400, 413, 415, 422])
-  func refusalOnKeptConnection(status: Int) {
+  @Test("a refusal on a kept connection is the packet's if it names it", arguments: [400, 413, 415, 422])
+  func refusalOnKeptConnection(status: Int) throws {
     let named = #"{"message":"no","packetId":"\#(Self.packet)"}"#
     for origin in PostAnswer.Origin.allCases {
-      let believed = classify(status, body: named)
+      let believed = DeliveryOutcome.Verdict.unprovenRefusal(status: status, message: "no")
+      let proof = try Self.verdict(status, named)
+      #expect(classify(status, proof, body: named, origin: origin) == classify(status, proof, body: named))
       #expect(classify(status, body: named, origin: origin) == believed)
       for body in ["", "<html>", #"{"message":"no","packetId":"\#(Self.other)"}"#] {
         let expected = origin == .newConnection ? classify(status, body: body) : .unproven(status: status)
         #expect(classify(status, body: body, origin: origin) == expected, "\(origin) \(body)")
       }
-      #expect(believed != .unproven(status: status))
     }
   }
 
@@ -162,9 +232,11 @@ struct ResponseClassTests {
 
   @Test(
     "a code of keys or headers is a fault of configuration, over any connection", arguments: PacketRefusal.allCases)
-  func codes(code: PacketRefusal) {
+  func codes(code: PacketRefusal) throws {
     for status in [400, 415, 422] {
-      let answer = classify(status, body: #"{"code":"\#(code.rawValue)","message":"m"}"#)
+      let body = #"{"code":"\#(code.rawValue)","message":"m"}"#
+      let answer = classify(status, try Self.verdict(status, body), body: body)
+      if code.isOfConfiguration { #expect(classify(status, body: body) == answer) }
       if status == 415, code == .unknownDictionary {
         #expect(answer == .unknownDictionary)
         continue

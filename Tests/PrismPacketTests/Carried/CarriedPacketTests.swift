@@ -46,7 +46,8 @@ import Testing
   @Test("an answer is the same after its line, with and without a receipt", arguments: ["id 00", nil])
   func answer(receipt: String?) throws {
     let answer = CarriedAnswer(
-      headers: Self.packet.headers, status: receipt == nil ? 422 : 200, receipt: receipt, body: "{\"a\":\"\n\"}\n")
+      headers: Self.packet.headers, status: receipt == nil ? 422 : 200, receipt: receipt,
+      verdict: receipt == nil ? "id 11" : nil, body: "{\"a\":\"\n\"}\n")
     #expect(CarriedAnswer(json: try JSONValue(parsing: Array(answer.json.text.utf8))) == answer)
   }
 }

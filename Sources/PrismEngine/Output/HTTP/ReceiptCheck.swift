@@ -2,8 +2,8 @@ import PrismConfig
 import PrismPacket
 import PrismProtocol
 
-/// Whether the `Prism-Receipt` of an answer proves that a holder of the key took the packet (docs/packet.md, "The
-/// receipt").
+/// Whether an answer is proven to come from a holder of the key: by `Prism-Receipt` if the packet was taken, by `Prism-Verdict`
+/// if it was refused (docs/packet.md, "The receipt").
 struct ReceiptCheck: Sendable {
   enum Result: Sendable, Equatable {
     /// The code is the one of this packet, this attempt and this answer.
@@ -18,14 +18,24 @@ struct ReceiptCheck: Sendable {
 
   let headers: PacketHeaders
   let requirement: NamespaceConfiguration.Receipt
+  /// A refusal without a proof decides over the packet.
+  let trustsRefusals: Bool
   private let key: Secret
 
   init(_ packet: OutgoingPacket) {
-    self.init(packet.headers, key: packet.key, requirement: packet.configuration.receipt)
+    self.init(packet.headers, key: packet.key, packet.configuration)
   }
 
-  init(_ headers: PacketHeaders, key: Secret, requirement: NamespaceConfiguration.Receipt) {
+  init(_ headers: PacketHeaders, key: Secret, _ configuration: NamespaceConfiguration) {
+    self.init(
+      headers, key: key, requirement: configuration.receipt, trustsRefusals: configuration.trustsRefusals)
+  }
+
+  init(
+    _ headers: PacketHeaders, key: Secret, requirement: NamespaceConfiguration.Receipt, trustsRefusals: Bool = false
+  ) {
     (self.headers, self.key, self.requirement) = (headers, key, requirement)
+    self.trustsRefusals = trustsRefusals
   }
 
   /// - Parameter receipt: the value of `Prism-Receipt`; nil without one.
@@ -36,6 +46,15 @@ struct ReceiptCheck: Sendable {
     guard named == headers.packetID else { return .foreign }
     let proof = try? PacketReceipt(key: key)
     return proof?.isValid(text, for: headers, answer: answer) == true ? .proven : .named
+  }
+
+  /// Whether an answer with this status and body is the verdict of a holder of the key on this attempt.
+  /// - Parameter verdict: the value of `Prism-Verdict`; nil without one.
+  func isRefusal(_ verdict: String?, status: Int, answer: [UInt8]) -> Bool {
+    guard let text = verdict?.trimmingBlanks, let proof = try? PacketReceipt(key: key, refusal: status) else {
+      return false
+    }
+    return proof.isValid(text, for: headers, answer: answer)
   }
 
   /// Whether a 2xx with this receipt settles the packet. `optional` is for a foreign collector.

@@ -15,9 +15,23 @@ enum ResponseClass {
       let body = AnswerBody(bytes)
       let receipt = check.check(headers["prism-receipt"], answer: bytes)
       let verdict = classify(status, headers, body, isAccepted: check.accepts(receipt), now)
-      let isNamed = body.packetID == check.headers.packetID || receipt == .proven || receipt == .named
-      let isBelieved = isBelieved(verdict, from: answer.origin, hasForeignReceipt: receipt == .foreign)
-      return isNamed || isBelieved ? verdict : .unproven(status: status)
+      let isProven = check.isRefusal(headers["prism-verdict"], status: status, answer: bytes)
+      let isNamed = isProven || body.packetID == check.headers.packetID || receipt == .proven || receipt == .named
+      guard isNamed || isBelieved(verdict, from: answer.origin, hasForeignReceipt: receipt == .foreign) else {
+        return .unproven(status: status)
+      }
+      guard isFinal(verdict), !isProven, !check.trustsRefusals else { return verdict }
+      return .unprovenRefusal(status: status, message: body.message)
+    }
+  }
+
+  /// Whether the refusal may make dead letters: then the receiver has to prove that it is its own.
+  private static func isFinal(_ verdict: Verdict) -> Bool {
+    switch verdict {
+    case .tooLarge, .unacceptable, .tooOld: true
+    case .accepted, .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unknownDictionary, .unproven,
+      .unprovenRefusal, .cancelled, .carried:
+      false
     }
   }
 
@@ -28,7 +42,8 @@ enum ResponseClass {
     switch verdict {
     case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
     case .accepted: return hasForeignReceipt ? origin == .newConnection : origin != .beforeRequestEnd
-    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unknownDictionary, .unproven, .cancelled, .carried:
+    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unknownDictionary, .unproven, .unprovenRefusal,
+      .cancelled, .carried:
       return true
     }
   }
@@ -47,6 +62,8 @@ enum ResponseClass {
       return .misconfigured(status: status, code: body.code, message: body.message)
     case 409 where headers["prism-missing"] != nil, 425 where headers["prism-missing"] != nil:
       return .outOfOrder(status: status, cause: cause(status, body), retryAfter: retryAfter)
+    case 503 where body.code == .version:
+      return .misconfigured(status: status, code: body.code, message: body.message)
     case 408, 425, 429, 500...599:
       return .unavailable(status: status, cause: cause(status, body), retryAfter: retryAfter)
     // Every other 3xx and 4xx says that any such request is at the wrong door.
