@@ -14,7 +14,7 @@ struct ProbeTests {
   private func collector(hasTokens: Bool) throws -> Collector {
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
     if hasTokens {
-      try "good\n".write(toFile: rig.path + "/senders", atomically: true, encoding: .utf8)
+      try "good-token-of-tests\n".write(toFile: rig.path + "/senders", atomically: true, encoding: .utf8)
       options.tokenFile = rig.path + "/senders"
     }
     return try Collector(options, time: rig.time, log: rig.log)
@@ -41,8 +41,9 @@ struct ProbeTests {
     arguments: [
       (false, "main", CollectorTests.key, nil, ProbeAnswer.Verdict.ok, ProbeAnswer.Verdict.notAsked),
       (false, "main", other, nil, .wrong, .notAsked), (false, "else", other, nil, .unknown, .notAsked),
-      (true, "main", CollectorTests.key, "good", .ok, .ok), (true, "main", CollectorTests.key, "bad", .ok, .wrong),
-      (true, "main", CollectorTests.key, nil, .ok, .missing), (true, "main", other, "good", .wrong, .ok),
+      (true, "main", CollectorTests.key, "good-token-of-tests", .ok, .ok),
+      (true, "main", CollectorTests.key, "bad", .ok, .wrong),
+      (true, "main", CollectorTests.key, nil, .ok, .missing), (true, "main", other, "good-token-of-tests", .wrong, .ok),
       (true, "main", other, "bad", .hidden, .wrong), (true, "else", other, nil, .hidden, .missing),
     ])
   func verdicts(

@@ -7,7 +7,7 @@ actor PostgreSQLDeviceStore: DeviceStore {
     "device, key_id, (extract(epoch FROM enrolled) * 1000)::bigint, token, info, "
     + "(extract(epoch FROM revoked) * 1000)::bigint, public_key"
   /// A column that versions of the schema before do not have.
-  static let publicKeys = "ALTER TABLE enrolled_devices ADD COLUMN public_key text;"
+  static let publicKeys = "ALTER TABLE enrolled_devices ADD COLUMN IF NOT EXISTS public_key text;"
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

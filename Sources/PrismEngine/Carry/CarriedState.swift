@@ -12,10 +12,14 @@ enum CarriedState: Sendable, Equatable {
   case kept(String)
 
   /// - Parameter isHere: the packet still has its rows.
-  /// - Parameter isSplit: halves of a packet wait.
-  init(_ verdict: DeliveryOutcome.Verdict, isHere: Bool, isSplit: Bool) {
+  /// - Parameter rows: of the packet.
+  init(_ verdict: DeliveryOutcome.Verdict, isHere: Bool, rows: Int) {
     guard isHere else {
-      if case .accepted = verdict { self = .delivered } else { self = isSplit ? .split : .dead }
+      switch verdict {
+      case .accepted: self = .delivered
+      case .tooOld: self = .dead
+      default: self = rows > 1 ? .split : .dead
+      }
       return
     }
     switch verdict {

@@ -86,8 +86,8 @@ enum PipelineCarrying {
     let check = ReceiptCheck(headers, key: key.secret, configuration)
     let outcome = DeliveryOutcome(post, to: check, now: pipeline.parts.time.unixMilliseconds)
     pipeline.tell(headers.kind, .carry(.returned(headers.packetID, outcome)))
-    let queue = pipeline.deliveries[headers.kind].queue
-    return CarriedState(outcome.verdict, isHere: queue[headers.packetID] != nil, isSplit: queue.isSplitting)
+    let isHere = pipeline.deliveries[headers.kind].queue[headers.packetID] != nil
+    return CarriedState(outcome.verdict, isHere: isHere, rows: headers.itemCount)
   }
 
   /// Whether the changes of `returned` are in the store.

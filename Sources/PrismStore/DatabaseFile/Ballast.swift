@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// A file that keeps some space of the disk for the store. On a full disk SQLite can't even delete; with the ballast cut
 /// it can, so uploads go on, and what was delivered makes room.
@@ -7,7 +8,7 @@ struct Ballast {
   private let bytes: Int
   private var path: String { folder + "/ballast" }
 
-  init(folder: String, bytes: Int) { (self.folder, self.bytes) = (folder, bytes) }
+  init(_ options: StoreOptions) { (folder, bytes) = (options.folder, options.ballastBytes) }
 
   /// Takes the space. - Returns: false if the disk has too little space, or if less than `spare` would be left beside
   /// it.
@@ -27,12 +28,14 @@ struct Ballast {
 
   func cut() { truncate(path, 0) }
 
-  /// Gives the space to a database that is about to be opened: SQLite makes its log and its index of it first, and a full disk
-  /// fails that under several names. - Returns: whether the disk was full.
-  func cutIfFull() -> Bool {
-    guard let free = DiskSpace.free(folder), free < Self.openingBytes else { return false }
+  /// Gives the space to a database that is about to be opened: SQLite makes its log and its index first. On a full disk that
+  /// fails under several names.
+  func cutIfFull(_ log: Logger) {
+    guard let free = DiskSpace.free(folder), free < Self.openingBytes else { return }
     cut()
-    return true
+    log.error(
+      "the disk is full: the database is opened with the space of the ballast; make space, then reports are taken",
+      ["folder": folder])
   }
 
   /// Enough for the files that are made when a database is opened.

@@ -25,11 +25,7 @@ final class DatabaseFile {
   static func open(_ options: StoreOptions) throws(StoreError) -> (file: DatabaseFile, wasClean: Bool) {
     let lock = try StoreError.lock(options.folder)
     let (health, marker) = (HealthState(options.time), options.marker ?? StartMarker(folder: options.folder))
-    if Ballast(folder: options.folder, bytes: options.ballastBytes).cutIfFull() {
-      options.log.error(
-        "the disk is full: the database is opened with the space of the ballast; make space, then reports are taken",
-        ["folder": options.folder])
-    }
+    Ballast(options).cutIfFull(options.log)
     do {
       var opening = DatabaseOpening(options, health)
       opening.start = marker.begin(unixMilliseconds: options.time.unixMilliseconds)
@@ -59,10 +55,8 @@ final class DatabaseFile {
     if disk.isFull { health.enter(.diskFull) }
   }
 
-  deinit {
-    // A program that ends in order before it serves did not crash.
-    marker.stop()
-  }
+  // A program that ends in order before it serves did not crash.
+  deinit { marker.stop() }
 
   // MARK: Open again, and closed
 
@@ -79,7 +73,7 @@ final class DatabaseFile {
   /// - Parameter damage: the file is damaged by this and is set aside; nil: only if it can't be opened.
   @discardableResult
   private func reopen(damagedBy damage: SQLiteError?) throws(SQLiteError) -> StoreDatabase {
-    _ = Ballast(folder: options.folder, bytes: options.ballastBytes).cutIfFull()
+    Ballast(options).cutIfFull(options.log)
     var opening = DatabaseOpening(options, health)
     opening.remembered = Adoption.Remembered(epoch: memory.epoch, memory.state)
     let opened = if let damage { try opening.replace(for: damage.description) } else { try opening.open() }

@@ -8,7 +8,7 @@ struct DiskReserve {
   private var fullUntil: Duration?
 
   init(_ options: StoreOptions) {
-    ballast = Ballast(folder: options.folder, bytes: options.ballastBytes)
+    ballast = Ballast(options)
     gauge = SpaceGauge(options.folder)
     if !ballast.restore() { fullUntil = options.time.uptime }
   }
