@@ -267,9 +267,9 @@ struct InFlightQueue: Sendable {
   }
 
   /// Gives back the rows of all that can't have left, unless a packet behind them may have: half of a packet would else
-  /// come after what was claimed later.
+  /// come after what was claimed later. Halves keep their rows: the search for the row that is refused goes on where it was.
   mutating func release() {
-    let lastKept = entries.lastIndex { $0.mayHaveLeft || $0.isSending || $0.isAccepted }
+    let lastKept = entries.lastIndex { $0.mayHaveLeft || $0.isSending || $0.isAccepted || $0.isHalf }
     let released = entries[(lastKept.map { $0 + 1 } ?? 0)...]
     guard !released.isEmpty else { return }
     dispositions += released.map { .released($0.id) }

@@ -86,7 +86,7 @@ import Testing
     #expect(queue.entries.first?.isCarried == true && queue.dispositions.isEmpty)
   }
 
-  @Test("a packet that was refused for good is split")
+  @Test("a packet that was refused for good is split, and its halves keep their rows when an attempt fails")
   func split() {
     var queue = Self.carrying(1)
     let decided = Self.carry(&queue, Self.returned(0, .unacceptable(status: 422, message: "no")))
@@ -95,5 +95,8 @@ import Testing
       return
     }
     #expect(queue.entries.count == 2 && queue.isSplitting)
+    let splits = queue.dispositions.count
+    queue.release()
+    #expect(queue.entries.count == 2 && queue.dispositions.count == splits)
   }
 }
