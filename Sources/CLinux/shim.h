@@ -331,6 +331,7 @@ struct prism_journal_calls {
   int (*get_cursor)(void *, char **);
   int (*get_realtime_usec)(void *, uint64_t *);
   int (*set_data_threshold)(void *, size_t);
+  int (*get_data)(void *, const char *, const void **, size_t *);
   void (*restart_data)(void *);
   int (*enumerate_available_data)(void *, const void **, size_t *);
   int (*get_fd)(void *);
@@ -350,7 +351,7 @@ static inline int prism_journal_load(struct prism_journal_calls *calls) {
       {"test_cursor", (void **)&calls->test_cursor}, {"next", (void **)&calls->next},
       {"get_cursor", (void **)&calls->get_cursor}, {"get_realtime_usec", (void **)&calls->get_realtime_usec},
       {"set_data_threshold", (void **)&calls->set_data_threshold},
-      {"restart_data", (void **)&calls->restart_data},
+      {"get_data", (void **)&calls->get_data}, {"restart_data", (void **)&calls->restart_data},
       {"enumerate_available_data", (void **)&calls->enumerate_available_data}, {"get_fd", (void **)&calls->get_fd},
       {"get_events", (void **)&calls->get_events},
       {"process", (void **)&calls->process}};

@@ -80,6 +80,37 @@ import Testing
     #expect(try Self.report(entry).name.type == "journal")
   }
 
+  @Test(
+    "a sender is the user that the journal says, or no user: never root for want of a field",
+    arguments: [
+      (["_UID": "1000"], 1000), (["_UID": "0"], 0), ([:], nil), (["_UID": ""], nil), (["_UID": "root"], nil),
+      (["_UID": "-1"], nil), (["_UID": "4294967295"], nil), (["_TRANSPORT": "kernel"], 0),
+      (["_TRANSPORT": "journal"], nil), (["_TRANSPORT": "kernel", "_UID": "7"], 7),
+      (["_SYSTEMD_UNIT": "systemd-coredump@1.service", "MESSAGE_ID": JournalEntry.coredumpMessage, "_UID": "0"], nil),
+      (
+        [
+          "_SYSTEMD_UNIT": "systemd-coredump@1.service", "MESSAGE_ID": JournalEntry.coredumpMessage,
+          "_TRANSPORT": "kernel",
+        ], nil
+      ),
+      (
+        [
+          "_SYSTEMD_UNIT": "systemd-coredump@1.service", "MESSAGE_ID": JournalEntry.coredumpMessage, "_UID": "0",
+          "COREDUMP_UID": "33",
+        ], 33
+      ),
+    ] as [([String: String], UInt32?)])
+  func senders(fields: [String: String], user: UInt32?) {
+    var reports = JournalReports(namespace: "logs")
+    // One of another transport before it must not lend it its sender.
+    _ = reports.report(Self.entry(["_TRANSPORT": "kernel"]))
+    let entry = JournalEntry(
+      cursor: "x", time: 1, fields: fields.map { .init(name: $0.key, value: Array($0.value.utf8)) })
+    let peer = reports.report(entry).source.peer
+    #expect(peer.userID == user)
+    #expect(peer.accountID == user ?? .max)
+  }
+
   @Test("a unit means its own entries, those of the manager about it, and its coredumps") func terms() {
     var settings = DaemonConfiguration.Journal()
     #expect(!settings.isOn && JournalTerm.terms(of: settings).isEmpty)

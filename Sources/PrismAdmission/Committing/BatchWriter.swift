@@ -14,7 +14,7 @@ public struct BatchWriter: Sendable {
   public init(namespace: AdmissionRules.Namespace, session: Session) {
     rules = namespace
     batch = ReportBatch(
-      namespace: namespace.name, userID: session.peer.userID, context: session.context, quota: namespace.quota,
+      namespace: namespace.name, userID: session.peer.accountID, context: session.context, quota: namespace.quota,
       sealKey: namespace.payloads.sealKey, app: namespace.followsAppVersions ? session.app : nil)
   }
 

@@ -90,7 +90,7 @@ extension Intake {
   public mutating func take(_ request: RecordRequest, session: Session) {
     seal()
     var batch = ReportBatch(
-      namespace: request.namespace, userID: session.peer.userID, context: CommonContext(members: []),
+      namespace: request.namespace, userID: session.peer.accountID, context: CommonContext(members: []),
       quota: StoreQuota(bytesMax: .max, evictsOldest: false))
     batch.record = request
     sealedBytes += BatchWriter.bytes(of: batch)

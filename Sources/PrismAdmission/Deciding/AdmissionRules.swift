@@ -47,7 +47,9 @@ public final class AdmissionRules: Sendable {
 
     func allows(_ peer: ReportingPeer) -> Bool {
       guard let allow else { return true }
-      if allow.userIDs.contains(peer.userID) || !allow.groupIDs.isDisjoint(with: peer.groupIDs) { return true }
+      if peer.userID.map(allow.userIDs.contains) ?? false || !allow.groupIDs.isDisjoint(with: peer.groupIDs) {
+        return true
+      }
       return peer.unit.map { unit in allow.units.contains { $0.matches(unit) } } ?? false
     }
 

@@ -46,7 +46,7 @@ public enum CommonInformation {
     values["APP_PACKAGE_NAME"] = peer.executable
     values.merge(configured) { $1 }
     values.merge(greeted) { $1 }
-    values["SYS_PEER_UID"] = String(peer.userID)
+    values["SYS_PEER_UID"] = peer.userID.map { String($0) }
     values["SYS_PEER_PID"] = peer.processID > 0 ? String(peer.processID) : nil
     values["SYS_PEER_EXE"] = peer.executable
     values["SYS_PEER_UNIT"] = peer.unit

@@ -85,7 +85,7 @@ public struct Session: Sendable {
   /// Steps 1 and 2 of admission. - Throws: `forbidden`, `unknown_namespace`.
   mutating func namespace(_ name: ScannedString?, in line: Span<UInt8>) throws(Refusal) -> AdmissionRules.Namespace {
     if let recent, isRecent(recent.namespace, name, line) {
-      guard recent.isAllowed else { throw Self.forbidden(recent.namespace) }
+      guard recent.isAllowed else { throw forbidden(recent.namespace) }
       return recent.namespace
     }
     guard let namespace = rules.namespace(name?.string(in: line) ?? NamespaceName.prism.text) else {
@@ -93,7 +93,7 @@ public struct Session: Sendable {
     }
     let isAllowed = namespace.allows(peer)
     (recent, recentType) = ((namespace, isAllowed), 0)
-    guard isAllowed else { throw Self.forbidden(namespace) }
+    guard isAllowed else { throw forbidden(namespace) }
     return namespace
   }
 
@@ -102,8 +102,9 @@ public struct Session: Sendable {
     return name.equals(recent.nameBytes, in: line)
   }
 
-  private static func forbidden(_ namespace: AdmissionRules.Namespace) -> Refusal {
-    Refusal(.forbidden, "neither this user, nor a group of it, nor its unit is under `allow` of \(namespace.name)")
+  private func forbidden(_ namespace: AdmissionRules.Namespace) -> Refusal {
+    let user = peer.userID == nil ? "the user of the sender is not known, and neither" : "neither this user, nor"
+    return Refusal(.forbidden, "\(user) a group of it, nor its unit is under `allow` of \(namespace.name)")
   }
 
   /// Step 4 of admission. - Throws: `unknown_type`.

@@ -5,7 +5,7 @@ extension Admission {
   static func decide(
     _ report: ScannedReport, in line: Span<UInt8>, _ filter: TypeFilter, _ accepted: Accepted, session: Session
   ) throws(Refusal) -> Admitted {
-    try filter.count(userID: session.peer.userID, unixMilliseconds: accepted.now)
+    try filter.count(userID: session.peer.accountID, unixMilliseconds: accepted.now)
     guard filter.readsMeta, case .members(let range, _) = report.meta else {
       return try admit(report, in: line, merge(report.meta, in: line, accepted, session), accepted, session)
     }

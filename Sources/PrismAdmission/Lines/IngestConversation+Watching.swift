@@ -7,7 +7,7 @@ extension IngestConversation {
 
   /// Keeps changes of a table for `hasChanged`; no line is sent of them. - Throws: `bad_request`, `busy`.
   public mutating func beginPoll(_ table: WatchedTable.Key) throws(Refusal) {
-    try watches.expect(table, userID: session.peer.userID, isSilent: true)
+    try watches.expect(table, userID: session.peer.accountID, isSilent: true)
   }
 
   /// Whether a commit has changed the table after `generation`, since `beginPoll`.

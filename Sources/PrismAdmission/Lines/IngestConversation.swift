@@ -217,7 +217,7 @@ extension IngestConversation {
     do throws(Refusal) {
       if isStopping { throw Refusal.stopping }
       let request = try session.request(verb, object)
-      if verb == .watch { try watches.expect(request.key, userID: session.peer.userID) }
+      if verb == .watch { try watches.expect(request.key, userID: session.peer.accountID) }
       intake.take(request, session: session)
       answers.expectRecord()
     } catch { answers.append(AnswerText.refused(error), error) }

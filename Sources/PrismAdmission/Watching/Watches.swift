@@ -47,7 +47,7 @@ struct Watches: Sendable {
   mutating func begin(_ question: WatchQuestion, _ session: inout Session) throws(Refusal) -> NamespaceSwitches {
     let name = try question.namespace()
     let place =
-      if let known = switches[name]?.place { known } else { try takePlace(session.peer.userID) }
+      if let known = switches[name]?.place { known } else { try takePlace(session.peer.accountID) }
     let now = try session.switches(of: name)
     keep(now, place)
     return now

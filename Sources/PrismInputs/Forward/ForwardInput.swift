@@ -85,7 +85,7 @@ public actor ForwardInput: StreamInput {
     var (rest, refusedCount) = (part.reports, 0)
     for _ in 0..<Self.attemptsMax {
       var (passing, wait): ([InputReport], Int) = ([], 0)
-      await sink.submit(rest, run: part.run, userID: peer.userID) { report, answer in
+      await sink.submit(rest, run: part.run, userID: peer.accountID) { report, answer in
         guard let refusal = answer.refusal else { return }
         guard let milliseconds = refusal.retryMilliseconds, refusal != .stopping else {
           refusedCount += 1

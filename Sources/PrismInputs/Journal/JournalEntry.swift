@@ -17,6 +17,16 @@ struct JournalEntry: Sendable, Equatable {
     fields.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
   }
 
+  /// Fields of the sender, which the journal writes, and those that decide about an entry.
+  static let leadingFields = [
+    "_UID", "_GID", "_PID", "_COMM", "_EXE", "_SYSTEMD_UNIT", "_TRANSPORT", "_BOOT_ID", "MESSAGE_ID", "PRIORITY",
+    "MESSAGE",
+  ]
+  /// The same of a process that died.
+  static let leadingDumpFields = [
+    "COREDUMP_UID", "COREDUMP_GID", "COREDUMP_PID", "COREDUMP_COMM", "COREDUMP_EXE", "COREDUMP_UNIT",
+  ]
+
   /// A line that only `log.level: debug` shows. Each report makes such lines: to report them would never end.
   func isDebugLine(of executable: String?) -> Bool {
     executable != nil && self["_EXE"] == executable && self["PRIORITY"] == "7"

@@ -90,11 +90,15 @@ struct JournalReports {
     let (user, group) = (fact("_UID", "COREDUMP_UID"), fact("_GID", "COREDUMP_GID"))
     let (process, name) = (fact("_PID", "COREDUMP_PID"), fact("_COMM", "COREDUMP_COMM"))
     let (executable, unit) = (fact("_EXE", "COREDUMP_EXE"), fact("_SYSTEMD_UNIT", "COREDUMP_UNIT"))
-    let key = [user, group, process, name, executable, unit].map { $0 ?? "" }.joined(separator: "\u{0}")
+    // The kernel's own entries have no user, and `_TRANSPORT` is a field of the journal's. No other entry is root's unless
+    // the journal says so.
+    let isKernel = !isCoredump && user == nil && entry["_TRANSPORT"] == "kernel"
+    let userID = isKernel ? 0 : user.flatMap { UInt32($0) }.flatMap { $0 == .max ? nil : $0 }
+    let key = [userID.map { String($0) }, group, process, name, executable, unit].map { $0 ?? "" }
+      .joined(separator: "\u{0}")
     if let known = sources[key] { return known }
-    // An entry of the kernel has no user.
     let peer = ReportingPeer(
-      userID: user.flatMap { UInt32($0) } ?? 0, groupIDs: Set(group.flatMap { UInt32($0) }.map { [$0] } ?? []),
+      userID: userID, groupIDs: Set(group.flatMap { UInt32($0) }.map { [$0] } ?? []),
       processID: process.flatMap { Int32($0) } ?? 0, processName: name, executable: executable, unit: unit)
     let source = SubmissionSource(peer: peer, sessionID: "journal")
     if sources.count >= Self.sourcesMax { sources = [:] }

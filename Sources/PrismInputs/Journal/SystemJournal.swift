@@ -69,22 +69,38 @@ final class SystemJournal {
     return JournalEntry(cursor: text.map { String(cString: $0) } ?? "", time: Int64(time / 1000), fields: try fields())
   }
 
+  /// The leading fields are read by name: no other field of the entry takes their room, or hides one of them.
   private func fields() throws(Fault) -> [JournalEntry.Field] {
-    var (fields, left): ([JournalEntry.Field], Int) = ([], Self.entryBytesMax)
+    var fields = JournalEntry.leadingFields.compactMap(field)
+    if fields.contains(where: { $0.name == "MESSAGE_ID" && $0.value.elementsEqual(JournalEntry.coredumpMessage.utf8) })
+    {
+      fields += JournalEntry.leadingDumpFields.compactMap(field)
+    }
+    let leading = fields
+    var left = Self.entryBytesMax
     calls.restart_data!(journal)
     var (data, count): (UnsafeRawPointer?, Int) = (nil, 0)
     while try check(calls.enumerate_available_data!(journal, &data, &count)) > 0 {
       let bytes = UnsafeRawBufferPointer(start: data, count: count)
       guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(decoding: bytes[..<equals], as: UTF8.self)
-      let value = bytes[(equals + 1)...]
+      let value = bytes[(equals + 1)...].prefix(Self.fieldBytesMax)
       // The files and maps of a coredump are longer than all the rest.
       if name.hasPrefix("COREDUMP_") && value.count > Self.dumpFieldBytesMax { continue }
-      left -= bytes.count
-      if left < 0 { break }
-      fields.append(.init(name: name, value: Array(value)))
+      let field = JournalEntry.Field(name: name, value: Array(value))
+      guard left >= value.count, !leading.contains(field) else { continue }
+      left -= value.count
+      fields.append(field)
     }
     return fields
+  }
+
+  /// - Returns: nil if the entry has no such field, or it can't be read.
+  private func field(_ name: String) -> JournalEntry.Field? {
+    var (data, count): (UnsafeRawPointer?, Int) = (nil, 0)
+    guard calls.get_data!(journal, name, &data, &count) >= 0 else { return nil }
+    let value = UnsafeRawBufferPointer(start: data, count: count).dropFirst(name.utf8.count + 1)
+    return .init(name: name, value: Array(value.prefix(Self.fieldBytesMax)))
   }
 
   /// Waits for new entries, at most as long, or until `descriptor` can be read.

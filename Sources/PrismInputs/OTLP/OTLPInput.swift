@@ -87,7 +87,7 @@ public actor OTLPInput: HTTPInput {
         outcome.refuse(Refusal(.badRequest, "a record is \(reason)"), count: count)
       }
       for part in reports.parts(of: request) {
-        await sink.submit(part.reports, run: part.run, userID: peer.userID) { outcome.take($0, $1) }
+        await sink.submit(part.reports, run: part.run, userID: peer.accountID) { outcome.take($0, $1) }
       }
       return InputAnswer(OTLPAnswer(signal, encoding, taken: outcome.taken, refused: outcome.refused))
     } catch { return InputAnswer(OTLPAnswer(fault: error, encoding)) }

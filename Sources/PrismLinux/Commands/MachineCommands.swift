@@ -119,7 +119,7 @@ public final class MachineCommands: CommandTools {
     let report = Submission(
       type, in: command.namespace.text, meta: meta.bytes, payload: payload, reportID: ReportID(command.id.text),
       from: source)
-    let answer = await sink.submit(SubmissionGroup([report], userID: source.peer.userID)).first
+    let answer = await sink.submit(SubmissionGroup([report], userID: source.peer.accountID)).first
     guard let refusal = answer?.refusal else { return nil }
     return "the report \(type) was refused, \(refusal.code.rawValue): \(refusal.message)"
   }

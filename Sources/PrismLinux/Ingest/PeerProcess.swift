@@ -11,7 +11,7 @@ extension ReportingPeer {
       userID: credentials.userID, groupIDs: credentials.groupIDs.union([credentials.groupID]),
       processID: credentials.processID)
     let handle = ProcessHandle(ofPeer: descriptor)
-    let facts = PeerProcess(processID: processID, userID: userID).facts { handle.isAlive }
+    let facts = PeerProcess(processID: processID, userID: credentials.userID).facts { handle.isAlive }
     (processName, executable, unit) = (facts.name, facts.executable, facts.unit)
   }
 }

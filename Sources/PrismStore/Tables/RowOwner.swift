@@ -22,6 +22,7 @@ struct RowOwner: Hashable, Comparable, Sendable {
   static let uncounted = RowOwner(number: -2)
 
   var contextColumn: Int64 { ~number }
-  var userID: UInt32? { UInt32(exactly: number) }
+  /// nil if the user is not known: (uid_t)-1 is no user's id.
+  var userID: UInt32? { UInt32(exactly: number).flatMap { $0 == .max ? nil : $0 } }
   static func < (a: Self, b: Self) -> Bool { a.number < b.number }
 }

@@ -24,7 +24,7 @@ actor FolderInput {
     guard let newest = names.last else { return [] }
     let group = SubmissionGroup(
       try names.map(submission), note: .init(namespace: namespace, key: Self.key, value: Array(newest.utf8)),
-      userID: source.peer.userID)
+      userID: source.peer.accountID)
     return await sink.submit(group)
   }
 

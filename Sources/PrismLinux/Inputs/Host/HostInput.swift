@@ -86,7 +86,7 @@ public actor HostInput {
     _ type: String, _ meta: JSONValue, id: ReportID?, note: SubmissionGroup.Note?, to namespace: String
   ) async -> Bool {
     let report = Submission(type, in: namespace, meta: meta.bytes, reportID: id, from: source)
-    let answer = await sink.submit(SubmissionGroup([report], note: note, userID: source.peer.userID)).first
+    let answer = await sink.submit(SubmissionGroup([report], note: note, userID: source.peer.accountID)).first
     guard let refusal = answer?.refusal else {
       log.faultEnded(Self.faultKey, "reports of the host are stored again")
       return true

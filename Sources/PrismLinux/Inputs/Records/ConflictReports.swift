@@ -51,7 +51,7 @@ public actor ConflictReports {
       namespace.monitorList.entry(for: type) != nil
     else { return }
     let report = Submission(Self.type, in: news.namespace.text, meta: Self.meta(news).bytes, from: source)
-    let answer = await sink.submit(SubmissionGroup([report], userID: source.peer.userID)).first
+    let answer = await sink.submit(SubmissionGroup([report], userID: source.peer.accountID)).first
     guard let refusal = answer?.refusal, refusal != .stopping else { return }
     log.fault(
       "records.conflict", "a conflict of records could not be reported",
