@@ -6,7 +6,9 @@ public enum Folder {
   public static func names(in folder: String) throws(FileError) -> [String] {
     guard let directory = opendir(folder) else { throw FileError(folder, cannot: "be opened") }
     defer { closedir(directory) }
-    return names(of: directory, namesMax: .max).sorted()
+    var names: [String] = []
+    forEachName(of: directory) { names.append($0) }
+    return names.sorted()
   }
 
   /// Opens a folder, so that its files can be reached while its path may lead elsewhere. - Returns: its descriptor.
@@ -16,9 +18,11 @@ public enum Folder {
     return descriptor
   }
 
-  /// Lists an open folder. - Parameter namesMax: further names are left out.
-  /// - Returns: its names, without `.` and `..`, in the order of the file system.
-  public static func names(in descriptor: Int32, of folder: String, namesMax: Int) throws(FileError) -> [String] {
+  /// Reads an open folder, however many names it has. - Parameter body: takes each name but `.` and `..`, in the order of
+  /// the file system; it may delete it.
+  public static func forEachName(
+    in descriptor: Int32, of folder: String, _ body: (String) -> Void
+  ) throws(FileError) {
     // A descriptor of its own: closedir closes it, and it begins at the first name.
     let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0 else { throw FileError(folder, cannot: "be opened") }
@@ -27,16 +31,14 @@ public enum Folder {
       throw FileError(folder, cannot: "be read")
     }
     defer { closedir(directory) }
-    return names(of: directory, namesMax: namesMax)
+    forEachName(of: directory, body)
   }
 
-  private static func names(of directory: OpaquePointer, namesMax: Int) -> [String] {
-    var names: [String] = []
-    while names.count < namesMax, let entry = readdir(directory) {
+  private static func forEachName(of directory: OpaquePointer, _ body: (String) -> Void) {
+    while let entry = readdir(directory) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name != "." && name != ".." { names.append(name) }
+      if name != "." && name != ".." { body(name) }
     }
-    return names
   }
 
   /// Makes what was renamed, made or removed in a folder survive a loss of power.

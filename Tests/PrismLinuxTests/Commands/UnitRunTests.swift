@@ -48,7 +48,7 @@ import Testing
     unlink(path)
     let address = try #require(UnixAddress(path: path))
     #expect(address.withPointer { bind(listener, $0, $1) } == 0 && listen(listener, 1) == 0)
-    let environment = ["PATH": "\(folder.path):/usr/bin:/bin", "PRISM_LOCKS": folder.path]
+    let environment = ["PATH": "\(folder.path):/usr/bin:/bin", "RUNTIME_DIRECTORY": folder.path]
     Thread.detachNewThread {
       let connection = accept(listener, nil, nil)
       _ = try? Program(Self.script, [], environment: environment, .init(input: connection, output: connection))

@@ -108,9 +108,27 @@ import Testing
       try leave(#"{"n":2}"#, as: "prism.net.own.json")
       try await eventually("its own is taken") { rig.sink.rowCount == 1 }
       try await eventually("the hard link is set aside") {
-        Set(names) == ["prism.net.hard.json.refused", "prism.net.link.json", "prism.net.pipe.json"]
+        names == ["prism.net.hard.json.refused"]
       }
       #expect(rig.sink.rowCount == 1)
+    }
+  }
+
+  @Test("folders, links and pipes are deleted and counted, and keep no report waiting") func foreignNames()
+    async throws
+  {
+    for number in 0..<3000 { mkdir(folder("\(number)"), 0o700) }
+    symlink("/etc/passwd", folder("prism.net.link.json"))
+    mkfifo(folder("pipe"), 0o600)
+    mkdir(folder("full"), 0o700)
+    mkdir(folder("full/inner"), 0o700)
+    mkdir(folder("lost+found"), 0o700)
+    try await withSpool { rig, _ in
+      try leave(#"{"n":1}"#, as: "prism.net.victim.json")
+      try await eventually("the report is taken") { rig.sink.rowCount == 1 }
+      try await eventually("the rest is deleted") { names == ["full", "lost+found"] }
+      try await eventually("each is counted") { count(of: 415) == 3002 }
+      #expect(lines.withLock { $0.contains { $0.contains("can't be deleted") && $0.contains("full") } })
     }
   }
 

@@ -61,6 +61,34 @@ import Testing
     #expect(names(listing.excess(bytesMax: 80, filesMax: 10, but: [1])) == ["s.t.d.json"])
   }
 
+  @Test("a look deletes a bounded number of names that are no files', and the next one goes on") func removals() throws
+  {
+    let folder = TemporaryFolder()
+    for number in 0..<250 { mkdir(folder("\(number)"), 0o700) }
+    try folder.write("{}", to: "s.t.a.json")
+    let descriptor = try Folder.open(folder.path)
+    defer { close(descriptor) }
+    for (removed, isMore) in [(100, true), (100, true), (50, false), (0, false)] {
+      let listing = try SpoolListing(folder: descriptor, at: folder.path, removalsMax: 100)
+      #expect(listing.removed.count == removed && listing.mustLookAgain == isMore)
+      #expect(listing.reports[getuid()]?.count == 1 && !listing.isCut && listing.kept == nil)
+    }
+  }
+
+  @Test("names of one user push no other user's out, and the user with the most keeps the oldest") func shares() {
+    var shares = SpoolShares(namesMax: 100)
+    for number in 0..<1000 {
+      shares.add(Self.file("s.t.\(number).json", 1, at: Int64(number)))
+      if number % 100 == 0 { shares.add(Self.file("s.t.v\(number).json", 2)) }
+    }
+    #expect(shares.isCut && shares.files.values.reduce(0) { $0 + $1.count } <= 100)
+    #expect(shares.files[2]?.count == 10)
+    #expect(shares.files[1]?.first?.name == "s.t.0.json" && shares.files[1]?.count ?? 0 >= 45)
+    var users = SpoolShares(namesMax: 100)
+    for user in 0..<1000 { users.add(Self.file("s.t.\(user).json", UInt32(user))) }
+    #expect(users.files.count <= 100 && users.isCut, "as many users as there are names")
+  }
+
   @Test("what was not finished is deleted after an hour, a refused report after a week") func ages() {
     let hour: Int64 = 3_600_000
     let listing = SpoolListing([

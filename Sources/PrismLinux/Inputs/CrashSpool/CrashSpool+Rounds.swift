@@ -22,6 +22,7 @@ extension CrashSpool {
   /// Served side by side.
   private static let usersMax = 16
   private static let faultKey = "crashSpool", keptKey = "crashSpool.kept", cutKey = "crashSpool.cut"
+  private static let foreignKey = "crashSpool.foreign"
 
   /// Takes reports of every user, the oldest first, then deletes what is too much or too old.
   func round(_ path: String, bytesMax: Int) async -> Outcome {
@@ -38,15 +39,31 @@ extension CrashSpool {
     }
     listingTime = parts.time.uptime - begun
     parts.log.faultEnded(Self.faultKey, "the crash spool can be used again", ["folder": path])
-    if listing.isCut {
-      parts.log.fault(
-        Self.cutKey, "the crash spool has more names than are read; delete those that are no report's",
-        ["folder": path, "names": String(SpoolListing.namesMax)])
-    }
+    tell(of: listing, in: path)
     let outcomes = await take(listing.reports, in: folder)
     clean(listing, bytesMax: bytesMax, but: Set(outcomes.filter { $0.value == .more }.keys), folder)
     tellOfFiles()
-    return outcomes.values.max() ?? .empty
+    return max(outcomes.values.max() ?? .empty, listing.mustLookAgain ? .more : .empty)
+  }
+
+  private func tell(of listing: SpoolListing, in path: String) {
+    if listing.isCut {
+      parts.log.fault(
+        Self.cutKey, "the crash spool has more names than are kept; delete those that are no report's",
+        ["folder": path, "names": String(SpoolListing.namesMax)])
+    }
+    if let name = listing.kept {
+      parts.log.fault(
+        Self.foreignKey, "the crash spool has a folder that can't be deleted; delete it, and what is in it, as root",
+        ["folder": path, "name": name.printable])
+    } else {
+      parts.log.faultEnded(Self.foreignKey, "every foreign folder of the crash spool is gone", ["folder": path])
+    }
+    guard listing.removed.count > 0 else { return }
+    for _ in 0..<listing.removed.count { parts.count(.init(input: "crash_spool", status: 415)) }
+    removed.note(
+      listing.removed.last, userID: listing.removed.userID, count: listing.removed.count, cause: "it is no regular file"
+    )
   }
 
   /// Users side by side: one whose share of the memory is used up keeps no other one waiting.

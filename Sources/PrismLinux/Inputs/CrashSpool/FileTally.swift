@@ -8,8 +8,8 @@ struct FileTally {
   private var last = (name: "", userID: UInt32(0), cause: "")
   private var told: Duration?
 
-  mutating func note(_ name: String, userID: UInt32, cause: String) {
-    count += 1
+  mutating func note(_ name: String, userID: UInt32, count new: Int = 1, cause: String) {
+    count += new
     last = (name, userID, cause)
   }
 

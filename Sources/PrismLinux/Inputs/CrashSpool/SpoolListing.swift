@@ -23,11 +23,19 @@ struct SpoolListing: Sendable {
     var bytes: Int { meta.bytes + (payload?.bytes ?? 0) }
   }
 
-  /// Names that are read at a time; where there are more, those that are not deleted are read again.
+  /// Names that are kept of one look at the folder. Where there are more, the users with the most of them wait.
   static let namesMax = 65_536
+  /// Names that are no regular files', and are deleted at one look.
+  static let removalsMax = 16_384
 
-  /// There are more names than are read.
+  /// There are more names than are kept.
   var isCut = false
+  /// Names that were no regular files' and are deleted, and the last one of them.
+  var removed = (count: 0, last: "", userID: UInt32(0))
+  /// More of them may be left.
+  var mustLookAgain = false
+  /// Such a name that can't be deleted.
+  var kept: String?
   /// Reports by user, the oldest first.
   var reports: [UInt32: [Report]] = [:]
   /// Files that are no part of a report, the oldest first.
@@ -56,7 +64,7 @@ struct SpoolListing: Sendable {
   }
 
   private static func isOlder(_ a: File, _ b: File) -> Bool { (a.modified, a.name) < (b.modified, b.name) }
-  private static func sorted(_ files: [File]) -> [File] { files.sorted(by: isOlder) }
+  fileprivate static func sorted(_ files: [File]) -> [File] { files.sorted(by: isOlder) }
 
   /// Files that pass what a user may have there, the newest first: they are to be deleted.
   /// - Parameter bytesMax: of one user. - Parameter filesMax: of one user.
@@ -87,12 +95,57 @@ struct SpoolListing: Sendable {
   }
 }
 
+/// Files of a folder that is being read, by user: the names of one user push no other user's out. Pure.
+struct SpoolShares {
+  private(set) var files: [UInt32: [SpoolListing.File]] = [:]
+  private(set) var isCut = false
+  private var count = 0
+  private let namesMax: Int
+
+  /// - Parameter namesMax: files that are kept, of all users.
+  init(namesMax: Int) { self.namesMax = namesMax }
+
+  /// Keeps the file. If there are too many, the users with the most of them keep their oldest ones.
+  mutating func add(_ file: SpoolListing.File) {
+    files[file.userID, default: []].append(file)
+    count += 1
+    if count > namesMax { cut() }
+  }
+
+  /// A quarter is free afterwards, so that a folder of any size costs little for each name.
+  private mutating func cut() {
+    isCut = true
+    var limit = namesMax
+    func kept(_ limit: Int) -> Int { files.values.reduce(0) { $0 + min($1.count, limit) } }
+    while limit > 1, kept(limit) > namesMax * 3 / 4 { limit /= 2 }
+    for (user, own) in files where own.count > limit { files[user] = Array(SpoolListing.sorted(own).prefix(limit)) }
+    count = kept(limit)
+    // There are as many users as names.
+    while count > namesMax * 3 / 4, let last = files.popFirst() { count -= last.value.count }
+  }
+}
+
 extension SpoolListing {
   /// Reads an open folder.
-  init(folder descriptor: Int32, at path: String) throws(FileError) {
-    let names = try Folder.names(in: descriptor, of: path, namesMax: Self.namesMax)
-    self.init(names.compactMap { File($0, in: descriptor) })
-    isCut = names.count == Self.namesMax
+  init(folder descriptor: Int32, at path: String, removalsMax: Int = Self.removalsMax) throws(FileError) {
+    var (shares, removed) = (SpoolShares(namesMax: Self.namesMax), (count: 0, last: "", userID: UInt32(0)))
+    var kept: String?
+    try Folder.forEachName(in: descriptor, of: path) { name in
+      var facts = stat()
+      guard fstatat(descriptor, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 else { return }
+      if facts.st_mode & S_IFMT == S_IFREG { return shares.add(File(name: name, facts)) }
+      // fsck's folder, where the spool is a file system of its own.
+      guard removed.count < removalsMax, name != "lost+found" else { return }
+      let isFolder = facts.st_mode & S_IFMT == S_IFDIR
+      if unlinkat(descriptor, name, isFolder ? AT_REMOVEDIR : 0) == 0 {
+        removed = (removed.count + 1, name, facts.st_uid)
+      } else if errno != ENOENT {
+        kept = name
+      }
+    }
+    self.init(shares.files.values.flatMap { $0 })
+    (isCut, self.removed, self.kept) = (shares.isCut, removed, kept)
+    mustLookAgain = removed.count == removalsMax
     findPayloads(in: descriptor)
   }
 
