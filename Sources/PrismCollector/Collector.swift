@@ -34,10 +34,11 @@ public final class Collector: Sendable {
 
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
-    openers = PacketOpeners(options, counts, Dictionaries(try options.dictionaryStore(), time: time, log: log))
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
     access = CollectorAccess(options, page: try PageState(options, time: time), time: time, log: log)
     devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)
+    let dictionaries = Dictionaries(try options.dictionaryStore(), time: time, log: log)
+    openers = PacketOpeners(options, devices.standings, counts, dictionaries)
     refusals = RefusalLog(time: time, log: log)
     remote = try options.remote.map {
       (

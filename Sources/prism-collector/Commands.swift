@@ -3,7 +3,7 @@ import PrismCollector
 import PrismPacket
 import PrismProtocol
 
-/// `check`, `migrate` and `device-key`.
+/// `check` and `migrate`.
 /// - Throws: 64 for another word, or for operands that the command does not take.
 func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
   let words = arguments.operands
@@ -12,8 +12,6 @@ func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
     _ = try Flags(arguments)
     print("the configuration has no fault")
   case ("migrate", 1): try migrate(Flags(arguments))
-  case ("device-key", 3): try printDeviceKey(words[1], of: words[2], Flags(arguments))
-  case ("device-key", _): throw Flags.Fault(exitCode: 64, message: "device-key needs ID and DEVICE")
   case ("check", _), ("migrate", _):
     throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(words[1]))\n\(Flags.usage)")
   default: throw Flags.Fault(exitCode: 64, message: unknownCommand(words[0]))
@@ -36,12 +34,23 @@ private func migrate(_ flags: Flags) throws(Flags.Fault) {
 }
 
 /// The key is what the device's file holds; its first half is the key of a cipher with 16 bytes.
-private func printDeviceKey(_ id: String, of device: String, _ flags: Flags) throws(Flags.Fault) {
+func printDeviceKey(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
+  let words = arguments.operands
+  guard words.count == 3 else {
+    throw Flags.Fault(exitCode: 64, message: "device-key needs KEY-ID and DEVICE\n\(Flags.usage)")
+  }
+  let (id, device, flags) = (words[1], words[2], try Flags(arguments))
   guard let master = flags.options.keys[id], flags.options.keyRules[id]?.derivesForDevice == true else {
     throw Flags.Fault(exitCode: 64, message: "there is no key \(id) with `derive: device` in the configuration")
   }
+  let generation: Int
+  do throws(DeviceStoreFailure) {
+    generation = try await Collector.deviceStore(flags.options).device(device)?.generation ?? 0
+  } catch { throw Flags.Fault(exitCode: 69, message: error.description) }
   do throws(PacketError) {
-    let key = try DeviceKey.derived(master: master, keyID: id, deviceID: device, cipher: .aes256GCM)
+    let key = try DeviceKey.derived(
+      master: master, keyID: id, deviceID: device, generation: generation, cipher: .aes256GCM)
     print(Hex.encode(key.bytes))
+    return 0
   } catch { throw Flags.Fault(exitCode: 78, message: "a master key has at least \(DeviceKey.masterBytesMin) bytes") }
 }

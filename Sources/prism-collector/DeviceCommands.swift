@@ -1,5 +1,6 @@
 import PrismBase
 import PrismCollector
+import PrismPacket
 import PrismProtocol
 
 /// `prism-collector device …`: enrolls, lists and revokes devices, whether the collector runs or not.
@@ -11,9 +12,11 @@ struct DeviceCommands {
       show DEVICE             one of them
       revoke DEVICE           its packets get 403 within 5 seconds, and it keeps its reports
       restore DEVICE          takes that back
-      forget DEVICE           it may enroll again, because it lost its key
-      token KEY-ID COUNT DAYS prints an enrollment token for COUNT devices within DAYS days, whose keys are made from the
-                              master KEY-ID (`derive: device`). It is printed once, and kept as a hash
+      forget DEVICE           it may enroll again by its name, because it lost its key; the key that it had is good no more
+      token KEY-ID COUNT DAYS [--device ID]
+                              prints an enrollment token for COUNT devices within DAYS days, whose keys are made from the
+                              master KEY-ID (`derive: device`). It is printed once, and kept as a hash. A device that has
+                              sent packets before needs one with its ID
       tokens                  every enrollment token: name, key, devices, when it expires
       remove-token NAME       no device enrolls with it any more
 
@@ -41,7 +44,11 @@ struct DeviceCommands {
     guard words.count == count + 1 else {
       throw Flags.Fault(exitCode: 64, message: "device \(command) needs \(count) operands\n\(usage)")
     }
-    return try await DeviceCommands(Flags(arguments).options).run(command, Array(words.dropFirst()))
+    if arguments.contains("--device"), command != "token" {
+      throw Flags.Fault(exitCode: 64, message: "--device is for `device token`\n\(usage)")
+    }
+    let commands = try DeviceCommands(Flags(arguments).options)
+    return try await commands.run(command, Array(words.dropFirst()), device: arguments["--device"])
   }
 
   private init(_ options: CollectorOptions) throws(Flags.Fault) {
@@ -51,14 +58,14 @@ struct DeviceCommands {
     }
   }
 
-  private func run(_ command: String, _ values: [String]) async throws(Flags.Fault) -> Int32 {
+  private func run(_ command: String, _ values: [String], device: String?) async throws(Flags.Fault) -> Int32 {
     do throws(DeviceStoreFailure) {
       switch command {
       case "list": return try await list()
       case "tokens":
         for token in try await store.tokens() { print(token.json.text) }
         return 0
-      case "token": return try await makeToken(values)
+      case "token": return try await makeToken(values, device)
       case "remove-token": return found(try await store.removeToken(values[0]), "no token is named \(values[0])")
       case "forget": return found(try await store.forget(values[0]), "\(values[0]) is not enrolled")
       case "revoke", "restore": return try await set(values[0], isRevoked: command == "revoke")
@@ -94,7 +101,7 @@ struct DeviceCommands {
     return 0
   }
 
-  private func makeToken(_ values: [String]) async throws(DeviceStoreFailure) -> Int32 {
+  private func makeToken(_ values: [String], _ device: String?) async throws(DeviceStoreFailure) -> Int32 {
     guard options.keyRules[values[0]]?.derivesForDevice == true else {
       StandardStreams.say("prism-collector: there is no key \(values[0]) with `derive: device` in the configuration\n")
       return 64
@@ -105,8 +112,13 @@ struct DeviceCommands {
       StandardStreams.say("prism-collector: device token: COUNT is from 1 to 10000000, DAYS from 1 to 3650\n")
       return 64
     }
+    guard device.map({ DeviceID.isValid($0) && count == 1 }) ?? true else {
+      StandardStreams.say("prism-collector: --device is 1 to 128 visible ASCII characters, and COUNT is 1 then\n")
+      return 64
+    }
     let made = EnrollmentToken.new(
-      keyID: values[0], devicesMax: count, expireTime: SystemTime().unixMilliseconds + Int64(days) * 86_400_000)
+      keyID: values[0], devicesMax: count, expireTime: SystemTime().unixMilliseconds + Int64(days) * 86_400_000,
+      device: device)
     try await store.add(made.token)
     print(made.text)
     return 0

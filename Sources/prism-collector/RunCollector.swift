@@ -10,7 +10,7 @@ import PrismProtocol
 func argumentsOrExit(_ words: [String]) -> Arguments {
   do throws(Flags.Fault) {
     let arguments = try arguments(words)
-    let commands = ["device", "import", "query", "record", "command"]
+    let commands = ["device", "device-key", "import", "query", "record", "command"]
     if let word = arguments.operands.first, commands.contains(word) { return arguments }
     if arguments.contains("--help") {
       print(Flags.usage)
@@ -33,6 +33,7 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
     case "query": return try await QueryCommand.run(arguments)
     case "record": return try await RecordCommand.run(arguments)
     case "command": return try await CommandCommand.run(arguments)
+    case "device-key": return try await printDeviceKey(arguments)
     case .some: return try await DeviceCommands.run(arguments)
     case nil: break
     }

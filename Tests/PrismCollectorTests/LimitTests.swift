@@ -11,7 +11,7 @@ import Testing
 @Suite("The collector's limits")
 struct LimitTests {
   private static func openers(memoryBytesMax: Int = 64 << 20) -> PacketOpeners {
-    PacketOpeners(keys: ["main": CollectorTests.key], memoryBytesMax: memoryBytesMax)
+    PacketOpeners(keys: SenderKeys(["main": CollectorTests.key]), memoryBytesMax: memoryBytesMax)
   }
 
   /// The refusal of a packet of these metas; nil: it is taken.
@@ -76,7 +76,8 @@ struct LimitTests {
     let report = SealedReport(deviceID: context.deviceID, namespace: context.namespace, reportID: "r")
     let sealed = try SealedPayload.seal(payload, to: key.publicKey, of: report)
     let openers = PacketOpeners(
-      keys: ["main": CollectorTests.key], sealed: SealedPayloads(keys: [key]), memoryBytesMax: memoryMByte << 20)
+      keys: SenderKeys(["main": CollectorTests.key]), sealed: SealedPayloads(keys: [key]),
+      memoryBytesMax: memoryMByte << 20)
     let request = try CollectorTests.request(context, metas: [#"{"REPORT_ID":"r"}"#], payloads: [sealed])
     let packet = try await openers.open(try Delivery(request, kind: .payload, now: 0), body: request.body)
     #expect(packet.payloads == [memoryMByte == 4 ? sealed : payload])

@@ -8,7 +8,7 @@ extension Collector {
   ///   503 if the device can't be stored.
   func enroll(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
     do throws(CollectorRefusal) {
-      let answer = try await Enrollment(options, devices.store, time: time, log: log).answer(request)
+      let answer = try await Enrollment(self).answer(request)
       counts.countEnrollment("enrolled")
       return answer
     } catch {

@@ -5,10 +5,10 @@ struct DeviceGate: Sendable {
   /// Where devices are enrolled and revoked.
   let store: any DeviceStore
   let admission: DeviceAdmission
-  let revoked: RevokedDevices
+  let standings: DeviceStandings
 
   init(_ store: any DeviceStore, _ limits: DeviceLimits, time: any TimeSource, log: Logger) {
-    (self.store, revoked) = (store, RevokedDevices(store, time: time, log: log))
+    (self.store, standings) = (store, DeviceStandings(store, time: time, log: log))
     admission = DeviceAdmission(limits, time: time)
   }
 

@@ -18,8 +18,16 @@ package protocol DeviceStore: Sendable {
   func device(_ id: String) async throws(DeviceStoreFailure) -> EnrolledDevice?
   /// - Parameter time: milliseconds since 1970; nil restores the device.
   func setRevoked(_ id: String, at time: Int64?) async throws(DeviceStoreFailure)
-  /// The device may enroll again. A revoked one stays revoked. - Returns: whether it was enrolled.
+  /// The device may enroll again, by its name, and gets another key: the one that it had is good no more. A revoked one
+  /// stays revoked. - Returns: whether it was enrolled.
   func forget(_ id: String) async throws(DeviceStoreFailure) -> Bool
-  /// The ids of all revoked devices.
-  func revoked() async throws(DeviceStoreFailure) -> Set<String>
+  /// By id, of the devices that were revoked or forgotten.
+  func standings() async throws(DeviceStoreFailure) -> [String: DeviceStanding]
+}
+
+/// The facts about a device that each of its packets is checked by.
+package struct DeviceStanding: Sendable, Equatable {
+  var isRevoked = false
+  /// Of its key (`DeviceKey`).
+  var generation = 0
 }

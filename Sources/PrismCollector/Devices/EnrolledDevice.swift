@@ -12,6 +12,8 @@ package struct EnrolledDevice: Sendable, Equatable {
   package var publicKey: String?
   /// The name of the token that enrolled it.
   package var token: String?
+  /// How often it was forgotten: its key is of this generation.
+  package var generation = 0
   /// The device's own description.
   package var info: String?
   /// Milliseconds since 1970; nil: its packets are taken.
@@ -25,6 +27,7 @@ package struct EnrolledDevice: Sendable, Equatable {
     let texts = [("keyId", keyID), ("token", token), ("info", info)]
     var members = [JSONValue.Member("deviceId", .string(id))]
     members += times.compactMap { name, time in time.map { .init(name, .int(Int($0))) } }
+    if generation > 0 { members.append(.init("generation", .int(generation))) }
     members += texts.compactMap { name, text in text.map { .init(name, .string($0)) } }
     return .object(members)
   }

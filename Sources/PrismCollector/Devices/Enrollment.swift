@@ -10,11 +10,13 @@ struct Enrollment {
 
   private let options: CollectorOptions
   private let devices: any DeviceStore
+  private let packets: any PacketStore
   private let time: any TimeSource
   private let log: Logger
 
-  init(_ options: CollectorOptions, _ devices: any DeviceStore, time: any TimeSource, log: Logger) {
-    (self.options, self.devices, self.time, self.log) = (options, devices, time, log)
+  init(_ collector: Collector) {
+    (options, time, log) = (collector.options, collector.time, collector.log)
+    (devices, packets) = (collector.devices.store, collector.store)
   }
 
   func answer(_ request: HTTPRequest) async throws(CollectorRefusal) -> HTTPResponse {
@@ -26,14 +28,14 @@ struct Enrollment {
         403, "a key goes over https only; where a balancer in front ends TLS, set enroll.allowPlain")
     }
     let asked = try EnrollmentRequest(request.body, bytesMax: Self.requestBytesMax, infoBytesMax: Self.infoBytesMax)
-    let decision = try await decision(asked, request)
-    switch decision {
+    switch try await decision(asked, request) {
     case .refuse(let reason): throw reason.refusal
-    case .enroll(let keyID), .answerAgain(let keyID):
-      log.info(
-        "a device was enrolled",
-        ["device": asked.deviceID, "key": keyID, "again": decision == .enroll(keyID: keyID) ? "no" : "yes"])
-      return try keyAnswer(asked, keyID)
+    case .enroll(let keyID, let generation):
+      log.info("a device was enrolled", ["device": asked.deviceID, "key": keyID, "again": "no"])
+      return try keyAnswer(asked, keyID, generation)
+    case .answerAgain(let keyID, let generation):
+      log.info("a device was enrolled", ["device": asked.deviceID, "key": keyID, "again": "yes"])
+      return try keyAnswer(asked, keyID, generation)
     }
   }
 
@@ -45,18 +47,26 @@ struct Enrollment {
       throw CollectorRefusal(401, code: .token, "Authorization: Bearer and an enrollment token are needed")
     }
     let hash = EnrollmentToken.hash(of: String(given.dropFirst("Bearer ".count)))
+    var asked = asked
+    do throws(StoreFailure) { asked.hasSent = try await packets.hasPackets(of: asked.deviceID) } catch {
+      throw cantStore("\(error)")
+    }
     do throws(DeviceStoreFailure) {
       return try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds)
-    } catch {
-      log.fault("collector.enroll", "devices can't be enrolled", ["cause": error.description])
-      throw CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
-    }
+    } catch { throw cantStore(error.description) }
   }
 
-  private func keyAnswer(_ asked: EnrollmentRequest, _ keyID: String) throws(CollectorRefusal) -> HTTPResponse {
+  private func cantStore(_ cause: String) -> CollectorRefusal {
+    log.fault("collector.enroll", "devices can't be enrolled", ["cause": cause])
+    return CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
+  }
+
+  private func keyAnswer(
+    _ asked: EnrollmentRequest, _ keyID: String, _ generation: Int
+  ) throws(CollectorRefusal) -> HTTPResponse {
     guard let master = options.keys[keyID], let rule = options.keyRules[keyID], rule.derivesForDevice,
       let key = try? DeviceKey.derived(
-        master: master, keyID: keyID, deviceID: asked.deviceID, cipher: .aes256GCM),
+        master: master, keyID: keyID, deviceID: asked.deviceID, generation: generation, cipher: .aes256GCM),
       let sealed = try? EnrolledKey.seal(key, id: keyID, of: asked.deviceID, to: asked.publicKey)
     else { throw CollectorRefusal(503, "the key that the token is for is not in the collector's configuration") }
     let answer = EnrolledKey(

@@ -8,6 +8,8 @@ package struct EnrollmentRequest: Sendable, Equatable {
   /// The device's own public key. The answer is sealed to it, and is given again to it only.
   let publicKey: SealingPublicKey
   let info: String?
+  /// The collector has packets of a device of this id.
+  var hasSent = false
 }
 
 extension EnrollmentRequest {

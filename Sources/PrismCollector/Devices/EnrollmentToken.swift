@@ -16,28 +16,33 @@ package struct EnrollmentToken: Sendable, Equatable {
   package var devices = 0
   /// Milliseconds since 1970.
   package let expireTime: Int64
+  /// The only device that it is for; nil: any that sent nothing yet.
+  package let device: String?
 
-  init(hash: String, keyID: String, devicesMax: Int, expireTime: Int64) {
+  init(hash: String, keyID: String, devicesMax: Int, expireTime: Int64, device: String? = nil) {
     (name, self.hash, self.keyID) = (String(hash.prefix(8)), hash, keyID)
-    (self.devicesMax, self.expireTime) = (devicesMax, expireTime)
+    (self.devicesMax, self.expireTime, self.device) = (devicesMax, expireTime, device)
   }
 
   /// A new token.
   /// - Returns: the text that devices give, which is not kept.
   package static func new(
-    keyID: String, devicesMax: Int, expireTime: Int64
+    keyID: String, devicesMax: Int, expireTime: Int64, device: String? = nil
   ) -> (text: String, token: EnrollmentToken) {
     let text = Hex.random(byteCount: 24)
-    return (text, EnrollmentToken(hash: hash(of: text), keyID: keyID, devicesMax: devicesMax, expireTime: expireTime))
+    let token = EnrollmentToken(
+      hash: hash(of: text), keyID: keyID, devicesMax: devicesMax, expireTime: expireTime, device: device)
+    return (text, token)
   }
 
   static func hash(of text: String) -> String { (try? Checksum.sha256(Array(text.utf8))) ?? "" }
 
   /// One line of `prism-collector device tokens`.
   package var json: JSONValue {
-    [
-      "token": .string(name), "keyId": .string(keyID), "devices": .int(devices), "devicesMax": .int(devicesMax),
-      "expireTime": .int(Int(expireTime)),
-    ]
+    .object(
+      [
+        .init("token", .string(name)), .init("keyId", .string(keyID)), .init("devices", .int(devices)),
+        .init("devicesMax", .int(devicesMax)), .init("expireTime", .int(Int(expireTime))),
+      ] + (device.map { [.init("deviceId", .string($0))] } ?? []))
   }
 }

@@ -5,9 +5,13 @@ import PrismPacket
 actor PostgreSQLDeviceStore: DeviceStore {
   private static let deviceColumns =
     "device, key_id, (extract(epoch FROM enrolled) * 1000)::bigint, token, info, "
-    + "(extract(epoch FROM revoked) * 1000)::bigint, public_key"
-  /// A column that versions of the schema before do not have.
+    + "(extract(epoch FROM revoked) * 1000)::bigint, public_key, generation"
+  /// Columns that versions of the schema before do not have.
   static let publicKeys = "ALTER TABLE enrolled_devices ADD COLUMN IF NOT EXISTS public_key text;"
+  static let generations = """
+    ALTER TABLE enrolled_devices ADD COLUMN IF NOT EXISTS generation bigint NOT NULL DEFAULT 0;
+    ALTER TABLE enrollment_tokens ADD COLUMN IF NOT EXISTS device text;
+    """
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -22,8 +26,11 @@ actor PostgreSQLDeviceStore: DeviceStore {
   func add(_ token: EnrollmentToken) throws(DeviceStoreFailure) {
     try perform { (connection, by) throws(PostgreSQLError) in
       _ = try connection.query(
-        "INSERT INTO enrollment_tokens VALUES ($1, $2, $3, $4, \(Self.time("$5")))",
-        [token.hash, token.keyID, String(token.devicesMax), String(token.devices), String(token.expireTime)], by: by)
+        "INSERT INTO enrollment_tokens VALUES ($1, $2, $3, $4, \(Self.time("$5")), $6)",
+        [
+          token.hash, token.keyID, String(token.devicesMax), String(token.devices), String(token.expireTime),
+          token.device,
+        ], by: by)
     }
   }
 
@@ -48,8 +55,8 @@ actor PostgreSQLDeviceStore: DeviceStore {
       _ = try connection.query(
         "INSERT INTO enrolled_devices (device) VALUES ($1) ON CONFLICT DO NOTHING", [request.deviceID], by: by)
       let device = try Self.device(connection, request.deviceID, locked: true, by)
-      let decision = EnrollmentDecision(token: token, device: device, publicKey: request.publicKey, now: now)
-      if case .enroll(let keyID) = decision {
+      let decision = EnrollmentDecision(token: token, device: device, request, now: now)
+      if case .enroll(let keyID, _) = decision {
         _ = try connection.query(
           """
           UPDATE enrolled_devices SET key_id = $2, enrolled = \(Self.time("$3")), token = $4, info = $5,
@@ -71,13 +78,14 @@ actor PostgreSQLDeviceStore: DeviceStore {
   ) throws(PostgreSQLError) -> [EnrollmentToken] {
     let rows = try connection.query(
       """
-      SELECT hash, key_id, devices_max, devices, (extract(epoch FROM expires) * 1000)::bigint FROM enrollment_tokens
+      SELECT hash, key_id, devices_max, devices, (extract(epoch FROM expires) * 1000)::bigint, device
+      FROM enrollment_tokens
       WHERE $1::text IS NULL OR hash = $1 ORDER BY expires, hash \(hash == nil ? "" : "FOR UPDATE")
       """, [hash], by: by)
     return (0..<rows.count).map { row in
       var token = EnrollmentToken(
         hash: rows.text(row, 0), keyID: rows.text(row, 1), devicesMax: Int(rows.int(row, 2)),
-        expireTime: rows.int(row, 4))
+        expireTime: rows.int(row, 4), device: rows.isNull(row, 5) ? nil : rows.text(row, 5))
       token.devices = Int(rows.int(row, 3))
       return token
     }
@@ -113,7 +121,8 @@ actor PostgreSQLDeviceStore: DeviceStore {
     try perform { (connection, by) throws(PostgreSQLError) in
       let forgotten = try connection.query(
         """
-        UPDATE enrolled_devices SET key_id = NULL, enrolled = NULL, token = NULL, info = NULL, public_key = NULL
+        UPDATE enrolled_devices SET key_id = NULL, enrolled = NULL, token = NULL, info = NULL, public_key = NULL,
+          generation = generation + 1
         WHERE device = $1 AND enrolled IS NOT NULL RETURNING device
         """, [id], by: by)
       try Self.dropUnused(connection, id, by)
@@ -121,10 +130,15 @@ actor PostgreSQLDeviceStore: DeviceStore {
     }
   }
 
-  func revoked() throws(DeviceStoreFailure) -> Set<String> {
+  func standings() throws(DeviceStoreFailure) -> [String: DeviceStanding] {
     try perform { (connection, by) throws(PostgreSQLError) in
-      let rows = try connection.query("SELECT device FROM enrolled_devices WHERE revoked IS NOT NULL", by: by)
-      return Set((0..<rows.count).map { rows.text($0, 0) })
+      let rows = try connection.query(
+        "SELECT device, (revoked IS NOT NULL)::bigint, generation FROM enrolled_devices WHERE revoked IS NOT NULL OR generation > 0",
+        by: by)
+      return (0..<rows.count).reduce(into: [:]) { standings, row in
+        standings[rows.text(row, 0)] = DeviceStanding(
+          isRevoked: rows.int(row, 1) == 1, generation: Int(rows.int(row, 2)))
+      }
     }
   }
 
@@ -142,15 +156,17 @@ actor PostgreSQLDeviceStore: DeviceStore {
     var device = EnrolledDevice(id: rows.text(row, 0))
     (device.keyID, device.enrolledTime, device.token) = (text(1), time(2), text(3))
     (device.info, device.revokedTime, device.publicKey) = (text(4), time(5), text(6))
+    device.generation = Int(rows.int(row, 7))
     return device
   }
 
-  /// Removes the row of a device that is neither enrolled nor revoked.
+  /// Removes the row of a device that is neither enrolled nor revoked, and never was forgotten.
   private static func dropUnused(
     _ connection: PostgreSQLConnection, _ id: String, _ by: Deadline
   ) throws(PostgreSQLError) {
     _ = try connection.query(
-      "DELETE FROM enrolled_devices WHERE device = $1 AND enrolled IS NULL AND revoked IS NULL", [id], by: by)
+      "DELETE FROM enrolled_devices WHERE device = $1 AND enrolled IS NULL AND revoked IS NULL AND generation = 0",
+      [id], by: by)
   }
 
   /// SQL for a time that is given in milliseconds since 1970.

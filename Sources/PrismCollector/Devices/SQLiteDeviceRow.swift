@@ -10,6 +10,7 @@ struct SQLiteDeviceRow: SQLiteRecord {
     case info
     case revokedTime = "revoked_time"
     case publicKey = "public_key"
+    case generation
   }
 
   let device: EnrolledDevice
@@ -22,6 +23,7 @@ struct SQLiteDeviceRow: SQLiteRecord {
     insert.bind(.info, device.info)
     insert.bind(.revokedTime, device.revokedTime)
     insert.bind(.publicKey, device.publicKey)
+    insert.bind(.generation, device.generation)
   }
 
   static func device(_ row: SQLiteRow<Column>) -> EnrolledDevice {
@@ -29,7 +31,7 @@ struct SQLiteDeviceRow: SQLiteRecord {
     var device = EnrolledDevice(id: row.text(.device))
     (device.keyID, device.enrolledTime) = (text(.keyID), row.integer(.enrolledTime))
     (device.token, device.info, device.revokedTime) = (text(.token), text(.info), row.integer(.revokedTime))
-    device.publicKey = text(.publicKey)
+    (device.publicKey, device.generation) = (text(.publicKey), row.int(.generation))
     return device
   }
 }

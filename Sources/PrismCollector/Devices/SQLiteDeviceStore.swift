@@ -16,6 +16,12 @@ actor SQLiteDeviceStore: DeviceStore {
     CREATE INDEX IF NOT EXISTS enrolled_revoked ON enrolled (revoked_time) WHERE revoked_time IS NOT NULL;
     """
 
+  /// Columns that files of earlier versions do not have.
+  private static let laterColumns = [
+    ("enrolled", "public_key", "TEXT"), ("enrolled", "generation", "INTEGER NOT NULL DEFAULT 0"),
+    ("tokens", "device", "TEXT"),
+  ]
+
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
   private let connection: SQLiteConnection
@@ -26,8 +32,11 @@ actor SQLiteDeviceStore: DeviceStore {
       let connection = try SQLiteConnection(.init(path: folder + "/enrollment.db"))
       try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
       try connection.execute(Self.schema)
-      if try connection.firstInt("SELECT count(*) FROM pragma_table_info('enrolled') WHERE name = 'public_key'") == 0 {
-        try connection.execute("ALTER TABLE enrolled ADD COLUMN public_key TEXT")
+      for (table, column, type) in Self.laterColumns {
+        let count = "SELECT count(*) FROM pragma_table_info('\(table)') WHERE name = '\(column)'"
+        if try connection.firstInt(count) == 0 {
+          try connection.execute("ALTER TABLE \(table) ADD COLUMN \(column) \(type)")
+        }
       }
       return connection
     }
@@ -66,8 +75,8 @@ actor SQLiteDeviceStore: DeviceStore {
       try connection.transaction { () throws(SQLiteError) in
         let token = try token(hash)
         var device = try find(request.deviceID) ?? EnrolledDevice(id: request.deviceID)
-        let decision = EnrollmentDecision(token: token, device: device, publicKey: request.publicKey, now: now)
-        if case .enroll(let keyID) = decision, let token {
+        let decision = EnrollmentDecision(token: token, device: device, request, now: now)
+        if case .enroll(let keyID, _) = decision, let token {
           (device.keyID, device.enrolledTime, device.token, device.info) = (keyID, now, token.name, request.info)
           device.publicKey = request.publicKey.base64
           try write(device)
@@ -118,7 +127,8 @@ actor SQLiteDeviceStore: DeviceStore {
     try Self.failing { () throws(SQLiteError) in
       let statement = try connection.prepare(
         """
-        UPDATE enrolled SET key_id = NULL, enrolled_time = NULL, token = NULL, info = NULL, public_key = NULL
+        UPDATE enrolled SET key_id = NULL, enrolled_time = NULL, token = NULL, info = NULL, public_key = NULL,
+          generation = generation + 1
         WHERE device = :device AND enrolled_time IS NOT NULL
         """)
       statement.bind(":device", id)
@@ -127,11 +137,15 @@ actor SQLiteDeviceStore: DeviceStore {
     }
   }
 
-  func revoked() throws(DeviceStoreFailure) -> Set<String> {
+  func standings() throws(DeviceStoreFailure) -> [String: DeviceStanding] {
     try Self.failing { () throws(SQLiteError) in
-      var result: Set<String> = []
-      try connection.prepare("SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE revoked_time IS NOT NULL")
-        .forEachRow(of: SQLiteDeviceRow.Column.self) { result.insert($0.text(.device)) }
+      var result: [String: DeviceStanding] = [:]
+      let statement = try connection.prepare(
+        "SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE revoked_time IS NOT NULL OR generation > 0")
+      try statement.forEachRow(of: SQLiteDeviceRow.Column.self) { row in
+        result[row.text(.device)] = DeviceStanding(
+          isRevoked: !row.isNull(.revokedTime), generation: row.int(.generation))
+      }
       return result
     }
   }

@@ -8,6 +8,7 @@ struct SQLiteTokenRow: SQLiteRecord {
     case devicesMax = "devices_max"
     case devices
     case expireTime = "expire_time"
+    case device
   }
 
   let token: EnrollmentToken
@@ -18,12 +19,13 @@ struct SQLiteTokenRow: SQLiteRecord {
     insert.bind(.devicesMax, token.devicesMax)
     insert.bind(.devices, token.devices)
     insert.bind(.expireTime, token.expireTime)
+    insert.bind(.device, token.device)
   }
 
   static func token(_ row: SQLiteRow<Column>) -> EnrollmentToken {
     var token = EnrollmentToken(
       hash: row.text(.hash), keyID: row.text(.keyID), devicesMax: row.int(.devicesMax),
-      expireTime: row.int64(.expireTime))
+      expireTime: row.int64(.expireTime), device: row.isNull(.device) ? nil : row.text(.device))
     token.devices = row.int(.devices)
     return token
   }

@@ -16,9 +16,9 @@ struct SenderCheck: Sendable {
   /// - Throws: 403 for a revoked device.
   func begin() throws(CollectorRefusal) -> Bool {
     if let bytes { devices.admission.count(device, bytes: bytes) }
-    return try devices.revoked.checkNow(device)
+    return try devices.standings.checkNow(device)
   }
 
   /// - Throws: 403 for a revoked device, 503 while nothing is known.
-  func finish() async throws(CollectorRefusal) { try await devices.revoked.check(device) }
+  func finish() async throws(CollectorRefusal) { try await devices.standings.check(device) }
 }

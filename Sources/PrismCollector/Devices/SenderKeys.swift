@@ -5,9 +5,19 @@ import PrismProtocol
 struct SenderKeys: Sendable {
   private let keys: [String: Secret]
   private let rules: [String: KeyRule]
+  private let standings: DeviceStandings?
 
   /// - Parameter rules: of the keys that are not for all devices and namespaces alike.
-  init(_ keys: [String: Secret], rules: [String: KeyRule] = [:]) { (self.keys, self.rules) = (keys, rules) }
+  /// - Parameter standings: nil: no device was ever forgotten.
+  init(_ keys: [String: Secret], rules: [String: KeyRule] = [:], standings: DeviceStandings? = nil) {
+    (self.keys, self.rules, self.standings) = (keys, rules, standings)
+  }
+
+  /// Reads the generations of devices' keys again, where the key is derived and they are too old.
+  /// - Throws: 503 while nothing is known.
+  func refresh(_ keyID: String) async throws(CollectorRefusal) {
+    if derives(keyID) { try await standings?.known() }
+  }
 
   /// - Throws: 401 for a key that this collector does not have, 403 for a namespace that is not the key's.
   func check(_ id: String, for namespace: NamespaceName) throws(CollectorRefusal) {
@@ -27,7 +37,8 @@ struct SenderKeys: Sendable {
   func secret(_ id: String, of device: String, cipher: Cipher) throws(PacketError) -> Secret {
     let secret = keys[id] ?? Secret([])
     guard derives(id) else { return secret }
-    return try DeviceKey.derived(master: secret, keyID: id, deviceID: device, cipher: cipher)
+    return try DeviceKey.derived(
+      master: secret, keyID: id, deviceID: device, generation: standings?.generation(of: device) ?? 0, cipher: cipher)
   }
 
   /// Whether each device has a key of its own.
@@ -36,6 +47,8 @@ struct SenderKeys: Sendable {
   /// Equal for packets of one key.
   func name(for delivery: Delivery) -> String {
     let name = "\(delivery.cipher.rawValue) \(delivery.keyID)"
-    return derives(delivery.keyID) ? "\(name) \(delivery.context.deviceID)" : name
+    guard derives(delivery.keyID) else { return name }
+    let device = delivery.context.deviceID
+    return "\(name) \(device) \(standings?.generation(of: device) ?? 0)"
   }
 }

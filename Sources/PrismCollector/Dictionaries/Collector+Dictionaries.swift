@@ -9,7 +9,7 @@ extension Collector {
       try await access.checkSender(request)
       let question = try DictionaryQuestion(request)
       try devices.check(question.deviceID)
-      try await devices.revoked.check(question.deviceID)
+      try await devices.standings.check(question.deviceID)
       let response = try await openers.answer(to: question)
       counts.countDictionary("served")
       return response
@@ -32,7 +32,7 @@ extension DictionaryQuestion {
 
 extension PacketOpeners {
   fileprivate func answer(to question: DictionaryQuestion) async throws(CollectorRefusal) -> HTTPResponse {
-    let key = try key(of: question)
+    let key = try await key(of: question)
     guard let dictionary = try await dictionaries?.newest(of: question.namespace) else {
       throw CollectorRefusal(
         404, "there is no dictionary of this namespace yet; it is made of its packets", retryAfterSeconds: 3600)

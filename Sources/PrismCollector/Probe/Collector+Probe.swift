@@ -20,7 +20,7 @@ extension Collector {
       counts.countProbe("refused_400")
       throw CollectorRefusal(400, "nonce: 1 to 128 bytes are needed")
     }
-    let codes = codes(of: question)
+    let codes = await codes(of: question)
     let code = codes.first { code in
       (try? code.ofQuestion(request.body)).map { ProbeCode.areEqual(request.header("prism-mac"), $0) } ?? false
     }
@@ -37,14 +37,12 @@ extension Collector {
 
   /// The codes that the question may be signed with; empty if the collector has no key of its id. A derived key has a
   /// length for each cipher.
-  private func codes(of question: ProbeQuestion) -> [ProbeCode] {
-    guard let secret = options.keys[question.keyID] else { return [] }
-    guard options.keyRules[question.keyID]?.derivesForDevice == true else {
-      return [try? ProbeCode(key: secret)].compactMap { $0 }
-    }
-    return [Cipher.aes128GCM, .aes256GCM].compactMap { cipher in
-      let key = try? DeviceKey.derived(
-        master: secret, keyID: question.keyID, deviceID: question.device, cipher: cipher)
+  private func codes(of question: ProbeQuestion) async -> [ProbeCode] {
+    guard options.keys[question.keyID] != nil else { return [] }
+    let keys = openers.keys
+    try? await keys.refresh(question.keyID)  // the answer is by what is known
+    return (keys.derives(question.keyID) ? [Cipher.aes128GCM, .aes256GCM] : [.aes256GCM]).compactMap { cipher in
+      let key = try? keys.secret(question.keyID, of: question.device, cipher: cipher)
       return key.flatMap { try? ProbeCode(key: $0) }
     }
   }

@@ -7,7 +7,7 @@ import Synchronization
 /// Opens packets on all cores, within limits that are checked before the work. A packet costs no more than its own body
 /// until it is known to be small enough. All packets together take no more memory than the limit.
 final class PacketOpeners: Sendable {
-  private let keys: SenderKeys
+  let keys: SenderKeys
   private let openers: [PacketOpener]
   /// Packets at each opener.
   private let loads: Mutex<[Int]>
@@ -17,20 +17,21 @@ final class PacketOpeners: Sendable {
   /// - Parameter dictionaries: nil: no packet with a dictionary is taken.
   /// - Parameter memoryBytesMax: of all packets, from their decryption until they are stored.
   init(
-    keys: [String: Secret], rules: [String: KeyRule] = [:], sealed: SealedPayloads = SealedPayloads(),
-    dictionaries: Dictionaries? = nil, memoryBytesMax: Int,
+    keys: SenderKeys, sealed: SealedPayloads = SealedPayloads(), dictionaries: Dictionaries? = nil, memoryBytesMax: Int,
     count: Int = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
   ) {
-    let keys = SenderKeys(keys, rules: rules)
     (self.keys, self.dictionaries) = (keys, dictionaries)
     openers = (0..<count).map { _ in PacketOpener(keys: keys, sealed: sealed, dictionaries: dictionaries) }
     loads = Mutex([Int](repeating: 0, count: count))
     memory = MemoryBudget(bytesMax: memoryBytesMax)
   }
 
-  convenience init(_ options: CollectorOptions, _ counts: CollectorCounts, _ dictionaries: Dictionaries) {
+  convenience init(
+    _ options: CollectorOptions, _ standings: DeviceStandings, _ counts: CollectorCounts, _ dictionaries: Dictionaries
+  ) {
     self.init(
-      keys: options.keys, rules: options.keyRules, sealed: SealedPayloads(keys: options.sealKeys, counts: counts),
+      keys: SenderKeys(options.keys, rules: options.keyRules, standings: standings),
+      sealed: SealedPayloads(keys: options.sealKeys, counts: counts),
       dictionaries: dictionaries, memoryBytesMax: options.memoryBytesMax)
   }
 
@@ -43,6 +44,7 @@ final class PacketOpeners: Sendable {
     _ delivery: Delivery, body: [UInt8], _ sender: SenderCheck? = nil
   ) async throws(CollectorRefusal) -> OpenedPacket {
     try keys.check(delivery.keyID, for: delivery.context.namespace)
+    try await keys.refresh(delivery.keyID)
     let opening = PacketOpening(
       delivery: delivery, dictionary: try await dictionary(of: delivery), sender: sender, memory: memory)
     let index = begin()
@@ -71,8 +73,9 @@ final class PacketOpeners: Sendable {
 
   /// The key of the answer to a question for a dictionary.
   /// - Throws: 401 for a key that this collector does not have, 403 for one that is not for the namespace, 503.
-  func key(of question: DictionaryQuestion) throws(CollectorRefusal) -> Secret {
+  func key(of question: DictionaryQuestion) async throws(CollectorRefusal) -> Secret {
     try keys.check(question.keyID, for: question.namespace)
+    try await keys.refresh(question.keyID)
     do throws(PacketError) {
       return try keys.secret(question.keyID, of: question.deviceID, cipher: question.cipher)
     } catch { throw CollectorRefusal(503, "the key could not be derived; try again", retryAfterSeconds: 5) }
@@ -108,8 +111,9 @@ final class PacketOpeners: Sendable {
   }
 
   /// - Throws: 401 and 403, as `body`, before there is any work for the answer.
-  func check(_ question: DownQuestion) throws(CollectorRefusal) {
+  func check(_ question: DownQuestion) async throws(CollectorRefusal) {
     try keys.check(question.keyID, for: question.namespace)
+    try await keys.refresh(question.keyID)
   }
 
   /// The opener that has the least to do.

@@ -18,9 +18,9 @@ struct RecordAnswers {
       do throws(PacketHeaderFault) {
         question = try DownQuestion(query: { request.parameter($0) }, { request.headers($0) })
       } catch { throw CollectorRefusal(400, code: .header, error.description) }
-      try openers.check(question)
+      try await openers.check(question)
       try devices.check(question.deviceID)
-      try await devices.revoked.check(question.deviceID)
+      try await devices.standings.check(question.deviceID)
       let accepts = request.header("prism-accept")?.split(separator: ",").contains { $0.filter { $0 != " " } == "zstd" }
       return try await answer(question, accepts == true ? .zstd : .gzip)
     } catch {

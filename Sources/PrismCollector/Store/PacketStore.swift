@@ -21,6 +21,9 @@ protocol PacketStore: Sendable {
   /// How many devices have sent packets.
   func deviceCount() async throws(StoreFailure) -> Int
 
+  /// Whether a device of this id has ever sent a packet.
+  func hasPackets(of device: String) async throws(StoreFailure) -> Bool
+
   /// Reports in the order in which they were stored, without their payloads.
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport]
 

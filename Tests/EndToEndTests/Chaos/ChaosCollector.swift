@@ -44,7 +44,7 @@ final class ChaosCollector: Sendable {
     isBad: @escaping @Sendable (Int) -> Bool = { _ in false }
   ) throws {
     collector = try Collector(CollectorOptions(state: folder, keys: keys), log: Logger(write: { _ in }))
-    openers = PacketOpeners(keys: keys, memoryBytesMax: 64 * 1_048_576)
+    openers = PacketOpeners(keys: SenderKeys(keys), memoryBytesMax: 64 * 1_048_576)
     (self.choice, self.seed, self.isBad, key) = (choice, seed, isBad, keys["main"])
   }
 

@@ -95,6 +95,43 @@ struct EnrollingTests {
     await collector.close()
   }
 
+  @Test("a device that was forgotten is enrolled by its name, with another key; the stolen one opens nothing any more")
+  func forgotten() async throws {
+    let collector = try collector()
+    let fleet = try await token(collector)
+    func key(_ answer: HTTPResponse) throws -> Secret {
+      let opened = try #require(EnrolledKey(JSONValue(parsing: answer.body))).open(
+        with: try #require(Self.pair), of: "d1")
+      return Secret(Array(opened.prefix(16)))
+    }
+    let stolen = try key(await enroll(collector, Self.body("d1"), token: fleet))
+    #expect(try await send(collector, device: "d1", key: stolen) == 200)
+    #expect(try await collector.devices.store.forget("d1"))
+    rig.time.advance(by: .seconds(3))
+    #expect(try await send(collector, device: "d1", key: stolen) == 400)
+    #expect(await enroll(collector, Self.body("d1"), token: fleet).status == 409)
+    let (text, named) = EnrollmentToken.new(
+      keyID: "main", devicesMax: 1, expireTime: rig.time.unixMilliseconds + 60_000, device: "d1")
+    try await collector.devices.store.add(named)
+    #expect(await enroll(collector, Self.body("d2"), token: text).status == 403)
+    let next = try key(await enroll(collector, Self.body("d1"), token: text))
+    #expect(next != stolen)
+    #expect(try await send(collector, device: "d1", key: next) == 200)
+    #expect(try await send(collector, device: "d1", key: stolen) == 400)
+    await collector.close()
+  }
+
+  @Test("an id that has sent packets before is not enrolled by a token of the fleet")
+  func sentBefore() async throws {
+    let collector = try collector()
+    let key = try DeviceKey.derived(master: Self.master, keyID: "main", deviceID: "d1", cipher: .aes128GCM)
+    #expect(try await send(collector, device: "d1", key: key) == 200)
+    let answer = await enroll(collector, Self.body("d1"), token: try await token(collector))
+    #expect(answer.status == 409 && String(decoding: answer.body, as: UTF8.self).contains("--device"))
+    #expect(await enroll(collector, Self.body("d2"), token: try await token(collector)).status == 200)
+    await collector.close()
+  }
+
   @Test("a public key of small order gets a clear refusal")
   func smallOrder() async throws {
     let collector = try collector()

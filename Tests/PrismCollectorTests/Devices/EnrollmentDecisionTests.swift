@@ -28,25 +28,43 @@ struct EnrollmentDecisionTests {
   @Test(
     "a new device with a good token is enrolled; the answer is given again to the key pair that asked first, and to no other",
     arguments: [
-      (nil, nil, .refuse(.unknownToken)), (token(), nil, .enroll(keyID: "main")),
-      (token(devices: 1), nil, .enroll(keyID: "main")), (token(devices: 2), nil, .refuse(.usedUpToken)),
-      (token(expiresIn: 0), nil, .refuse(.expiredToken)), (token(), device(1), .answerAgain(keyID: "main")),
+      (nil, nil, .refuse(.unknownToken)), (token(), nil, .enroll(keyID: "main", generation: 0)),
+      (token(devices: 1), nil, .enroll(keyID: "main", generation: 0)), (token(devices: 2), nil, .refuse(.usedUpToken)),
+      (token(expiresIn: 0), nil, .refuse(.expiredToken)),
+      (token(), device(1), .answerAgain(keyID: "main", generation: 0)),
       (token(), device(2), .refuse(.knownDevice)), (token(), device(1, token: "other"), .refuse(.knownDevice)),
-      (token(devices: 2, expiresIn: 0), device(1), .answerAgain(keyID: "main")),
-      (token(), device(nil), .enroll(keyID: "main")), (token(), device(nil, revoked: true), .refuse(.revokedDevice)),
+      (token(devices: 2, expiresIn: 0), device(1), .answerAgain(keyID: "main", generation: 0)),
+      (token(), device(nil), .enroll(keyID: "main", generation: 0)),
+      (token(), device(nil, revoked: true), .refuse(.revokedDevice)),
       (token(), device(1, revoked: true), .refuse(.revokedDevice)), (nil, device(1), .refuse(.unknownToken)),
     ] as [(EnrollmentToken?, EnrolledDevice?, EnrollmentDecision)])
   func decided(token: EnrollmentToken?, device: EnrolledDevice?, decision: EnrollmentDecision) throws {
-    let key = try #require(Self.key(1))
-    #expect(EnrollmentDecision(token: token, device: device, publicKey: key, now: Self.now) == decision)
+    let request = EnrollmentRequest(deviceID: "d", publicKey: try #require(Self.key(1)), info: nil)
+    #expect(EnrollmentDecision(token: token, device: device, request, now: Self.now) == decision)
+  }
+
+  @Test(
+    "an id that ever sent, or was forgotten, is enrolled by a token of its own only, which is for no other id",
+    arguments: [
+      (nil, true, 0, .refuse(.sentBefore)), (nil, false, 1, .refuse(.sentBefore)),
+      ("d", true, 0, .enroll(keyID: "main", generation: 0)), ("d", true, 2, .enroll(keyID: "main", generation: 2)),
+      ("e", false, 0, .refuse(.otherDevice)), ("e", true, 1, .refuse(.otherDevice)),
+    ] as [(String?, Bool, Int, EnrollmentDecision)])
+  func named(name: String?, hasSent: Bool, generation: Int, decision: EnrollmentDecision) throws {
+    let token = EnrollmentToken(hash: "t", keyID: "main", devicesMax: 2, expireTime: Self.now + 1, device: name)
+    var device = Self.device(nil)
+    device.generation = generation
+    let request = EnrollmentRequest(
+      deviceID: "d", publicKey: try #require(Self.key(1)), info: nil, hasSent: hasSent)
+    #expect(EnrollmentDecision(token: token, device: device, request, now: Self.now) == decision)
   }
 
   @Test("a device that was enrolled before key pairs were asked for is known, and no request gets its key")
   func withoutKeyPair() throws {
     var device = Self.device(1)
     device.publicKey = nil
-    let key = try #require(Self.key(1))
-    let decision = EnrollmentDecision(token: Self.token(), device: device, publicKey: key, now: Self.now)
+    let request = EnrollmentRequest(deviceID: "d", publicKey: try #require(Self.key(1)), info: nil)
+    let decision = EnrollmentDecision(token: Self.token(), device: device, request, now: Self.now)
     #expect(decision == .refuse(.knownDevice))
   }
 }

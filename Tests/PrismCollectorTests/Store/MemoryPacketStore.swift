@@ -58,6 +58,9 @@ actor MemoryPacketStore: PacketStore {
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] { [] }
 
+  func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
+    streams.keys.contains { $0.device == device }
+  }
   func deviceCount() async throws(StoreFailure) -> Int { Set(streams.keys.map(\.device)).count }
 
   func state(of stream: StreamID) async throws(StoreFailure) -> StreamState? { streams[stream]?.state }

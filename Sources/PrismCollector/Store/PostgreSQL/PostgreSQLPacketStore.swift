@@ -150,6 +150,12 @@ actor PostgreSQLPacketStore: PacketStore {
     }
   }
 
+  func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
+    do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.hasPackets(of: device) } catch {
+      throw .unavailable(error.description)
+    }
+  }
+
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {
     do throws(PostgreSQLSetup.Refusal) { return try await readers.reports.page(filter) } catch {
       throw .unavailable(error.description)

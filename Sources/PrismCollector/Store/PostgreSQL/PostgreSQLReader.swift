@@ -36,6 +36,14 @@ actor PostgreSQLReader {
     }
   }
 
+  func hasPackets(of device: String) throws(PostgreSQLSetup.Refusal) -> Bool {
+    try read { (pages) throws(PostgreSQLError) in
+      try pages.connection.query(
+        "SELECT 1 FROM streams WHERE device = $1 AND packets > 0 LIMIT 1", [device], by: pages.deadline
+      ).count > 0
+    }
+  }
+
   func report(_ id: Int64) throws(PostgreSQLSetup.Refusal) -> StoredReport? {
     try read { (pages) throws(PostgreSQLError) in try pages.report(id) }
   }

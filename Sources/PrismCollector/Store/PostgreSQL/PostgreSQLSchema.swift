@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 14
+  static let version = 15
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -21,7 +21,7 @@ enum PostgreSQLSchema {
     PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
     wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
     PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs, correction,
-    PostgreSQLDeviceStore.publicKeys,
+    PostgreSQLDeviceStore.publicKeys, PostgreSQLDeviceStore.generations,
   ]
 
   private static let tables = """

@@ -119,6 +119,14 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
+  func hasPackets(of device: String) async throws(StoreFailure) -> Bool {
+    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
+      let statement = try database.connection.prepare("SELECT 1 FROM streams WHERE device = :device LIMIT 1")
+      statement.bind(":device", device)
+      return try statement.step()
+    }
+  }
+
   // MARK: Reading
 
   func page(_ filter: ReportFilter) async throws(StoreFailure) -> [StoredReport] {

@@ -1,13 +1,13 @@
 import PrismBase
 import Synchronization
 
-/// Knows which devices are revoked: read again when 2 s have passed, so that a command counts within 5. Where they can't be
-/// read, those that were read last stay revoked.
-final class RevokedDevices: Sendable {
+/// Knows which devices are revoked, and the generation of each one's key: read again when 2 s have passed, so that a command
+/// counts within 5. Where they can't be read, those that were read last stay.
+final class DeviceStandings: Sendable {
   private static let interval: Duration = .seconds(2)
 
   private struct State {
-    var devices: Set<String>?
+    var devices: [String: DeviceStanding]?
     var readAt: Duration?
     var reading: Task<Void, Never>?
   }
@@ -29,7 +29,7 @@ final class RevokedDevices: Sendable {
       guard let devices = state.devices, state.reading == nil, let readAt = state.readAt,
         now - readAt < Self.interval
       else { return nil }
-      return devices.contains(device)
+      return devices[device]?.isRevoked ?? false
     }
     if isRevoked == true { throw Self.revoked }
     return isRevoked != nil
@@ -37,6 +37,15 @@ final class RevokedDevices: Sendable {
 
   /// - Throws: 403 for a revoked device, 503 while nothing is known.
   func check(_ device: String) async throws(CollectorRefusal) {
+    if try await known()[device]?.isRevoked == true { throw Self.revoked }
+  }
+
+  /// The generation of a device's key, as it was read last. Never waits.
+  func generation(of device: String) -> Int { state.withLock { $0.devices?[device]?.generation ?? 0 } }
+
+  /// What is known, at most 2 s old. - Throws: 503 while nothing is known.
+  @discardableResult
+  func known() async throws(CollectorRefusal) -> [String: DeviceStanding] {
     let now = time.uptime
     let reading = state.withLock { state in
       if state.readAt.map({ now - $0 >= Self.interval }) ?? true {
@@ -49,7 +58,7 @@ final class RevokedDevices: Sendable {
     guard let devices = state.withLock({ $0.devices }) else {
       throw CollectorRefusal(503, "the collector can't read which devices are revoked", retryAfterSeconds: 5)
     }
-    if devices.contains(device) { throw Self.revoked }
+    return devices
   }
 
   private static let revoked = CollectorRefusal(
@@ -57,7 +66,7 @@ final class RevokedDevices: Sendable {
 
   private func read() async {
     do throws(DeviceStoreFailure) {
-      took(try await store.revoked())
+      took(try await store.standings())
       log.faultEnded("collector.revoked", "the revoked devices can be read again")
     } catch {
       took(nil)
@@ -67,7 +76,7 @@ final class RevokedDevices: Sendable {
 
   /// - Parameter devices: nil: they can't be read.
   @inline(never)  // scripts/check-locks
-  private func took(_ devices: Set<String>?) {
+  private func took(_ devices: [String: DeviceStanding]?) {
     state.withLock { state in
       if let devices { state.devices = devices }
       if state.devices == nil { state.readAt = nil }
