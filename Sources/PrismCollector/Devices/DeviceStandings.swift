@@ -43,7 +43,7 @@ final class DeviceStandings: Sendable {
   /// The generation of a device's key, as it was read last. Never waits.
   func generation(of device: String) -> Int { state.withLock { $0.devices?[device]?.generation ?? 0 } }
 
-  /// What is known, at most 2 s old. - Throws: 503 while nothing is known.
+  /// The standings, at most 2 s old. - Throws: 503 while nothing is known.
   @discardableResult
   func known() async throws(CollectorRefusal) -> [String: DeviceStanding] {
     let now = time.uptime

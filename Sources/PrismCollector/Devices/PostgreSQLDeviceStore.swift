@@ -133,11 +133,11 @@ actor PostgreSQLDeviceStore: DeviceStore {
   func standings() throws(DeviceStoreFailure) -> [String: DeviceStanding] {
     try perform { (connection, by) throws(PostgreSQLError) in
       let rows = try connection.query(
-        "SELECT device, (revoked IS NOT NULL)::bigint, generation FROM enrolled_devices WHERE revoked IS NOT NULL OR generation > 0",
+        "SELECT device, revoked IS NOT NULL, generation FROM enrolled_devices WHERE revoked IS NOT NULL OR generation > 0",
         by: by)
       return (0..<rows.count).reduce(into: [:]) { standings, row in
         standings[rows.text(row, 0)] = DeviceStanding(
-          isRevoked: rows.int(row, 1) == 1, generation: Int(rows.int(row, 2)))
+          isRevoked: rows.bool(row, 1), generation: Int(rows.int(row, 2)))
       }
     }
   }
