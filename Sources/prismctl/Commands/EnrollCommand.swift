@@ -33,9 +33,10 @@ extension Command {
       .init("deviceId", .string(device)), .init("publicKey", .string(pair.publicKey.base64)),
     ]
     if let info = invocation["--info"] { question.append(.init("info", .string(info))) }
-    let answer = try EnrollmentPost(
-      url: try EnrollmentPost.address(invocation["--url"]), token: try token(invocation), authorities: invocation["--ca"]
-    ).send(.object(question))
+    let post = EnrollmentPost(
+      url: try EnrollmentPost.address(invocation["--url"]), token: try token(invocation),
+      authorities: invocation["--ca"])
+    let answer = try post.send(.object(question))
     guard let key = try? answer.open(with: pair, of: device) else {
       throw Failure(Failure.notPermitted, "the answer's key is not sealed to this device; no key was written")
     }
