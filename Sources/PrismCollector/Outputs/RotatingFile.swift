@@ -30,10 +30,8 @@ struct RotatingFile {
   /// The text is on the disk when this returns.
   mutating func append(_ text: [UInt8]) throws(OutputFailure) {
     let piece = options.compresses ? try Self.compressed(text) : text
-    if let descriptor, bytes > 0, bytes + piece.count > options.bytesMax || time.uptime - openedAt > options.age {
-      Glibc.close(descriptor)
-      self.descriptor = nil
-    }
+    let isFull = bytes > 0 && (bytes + piece.count > options.bytesMax || time.uptime - openedAt > options.age)
+    if let descriptor, isFull || !isInPlace(descriptor) { close() }
     let descriptor = if let descriptor { descriptor } else { try open() }
     var written = 0
     while written < piece.count {
@@ -48,6 +46,13 @@ struct RotatingFile {
   mutating func close() {
     if let descriptor { Glibc.close(descriptor) }
     descriptor = nil
+  }
+
+  /// false: the file was removed, renamed or replaced, or its folder was.
+  private func isInPlace(_ descriptor: Int32) -> Bool {
+    var (own, named) = (stat(), stat())
+    return fstat(descriptor, &own) == 0 && lstat(path + suffix, &named) == 0
+      && (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)
   }
 
   /// Renames the file that is there, which may end within a piece after a crash, and begins a new one.

@@ -168,6 +168,37 @@ struct OutputTests {
     #expect(lines.count { $0["payload"]?.string == "AQI=" } == 30)
   }
 
+  @Test(
+    "a file that was removed, renamed or replaced gets a new one before the next line; a missing folder holds the output",
+    arguments: ["removed", "renamed", "replaced", "folder"])
+  func displaced(_ change: String) async throws {
+    let (folder, files) = (TemporaryFolder(), FileManager.default)
+    let path = folder("out.d")
+    try files.createDirectory(atPath: path, withIntermediateDirectories: false)
+    var options = RotatingFile.Options(folder: path)
+    options.compresses = false
+    let output = NDJSONOutput(options, name: "out", time: ManualTime())
+    _ = try await output.deliver(try await reports([0]))
+    let file = "\(path)/out.ndjson"
+    switch change {
+    case "removed": try files.removeItem(atPath: file)
+    case "renamed": try files.moveItem(atPath: file, toPath: file + ".1")
+    case "replaced":
+      try files.removeItem(atPath: file)
+      try Data("theirs\n".utf8).write(to: URL(fileURLWithPath: file))
+    default:
+      try files.removeItem(atPath: path)
+      let page = try await reports([1])
+      await #expect(throws: OutputFailure.self) { _ = try await output.deliver(page) }
+      try files.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+    _ = try await output.deliver(try await reports([1]))
+    let lines = try Self.text(file, compresses: false).split(separator: UInt8(ascii: "\n"))
+    #expect(try lines.map { try JSONValue(parsing: Array($0))["meta"]?["n"]?.int } == [1])
+    let names = try files.contentsOfDirectory(atPath: path)
+    #expect(names.count == (["renamed", "replaced"].contains(change) ? 2 : 1), "\(names)")
+  }
+
   private static func text(_ path: String, compresses: Bool) throws -> [UInt8] {
     guard compresses else { return Array(try Data(contentsOf: URL(fileURLWithPath: path))) }
     let pipe = Pipe()
