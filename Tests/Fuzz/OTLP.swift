@@ -1,4 +1,5 @@
 import FuzzSupport
+import PrismAdmission
 import PrismProtocol
 
 @testable import PrismInputs

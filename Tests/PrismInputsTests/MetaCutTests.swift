@@ -1,3 +1,4 @@
+import PrismAdmission
 import PrismProtocol
 import PrismTestSupport
 import Testing

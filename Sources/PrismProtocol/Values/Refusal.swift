@@ -8,6 +8,10 @@ public struct Refusal: Error, Equatable, Sendable {
   /// nil: trying again unchanged is no use.
   public let retryMilliseconds: Int?
 
+  /// The operator's next change of the configuration may end it: a namespace whose file is missing, a type that is not in its
+  /// list yet. A source that can't send again waits for it.
+  public var waitsForConfiguration: Bool { code == .unknownNamespace || code == .unknownType }
+
   public init(_ code: RefusalCode, _ message: String, retryMilliseconds: Int? = nil) {
     self.code = code
     self.message = message

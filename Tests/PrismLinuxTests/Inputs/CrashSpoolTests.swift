@@ -73,18 +73,44 @@ import Testing
       rig.sink.fail(nil)
       try await eventually("it is taken") { names.isEmpty }
 
-      try leave("{", as: "prism.net.b.json")
-      try leave("x", as: "prism.none.c.payload")
-      try leave(#"{"n":3}"#, as: "prism.none.c.json")
-      try leave(#"{"n":"\#(String(repeating: "x", count: 20_000))"}"#, as: "prism.net.d.json")
-      let aside = ["prism.net.b.json", "prism.net.d.json", "prism.none.c.json", "prism.none.c.payload"].map {
-        $0 + ".refused"
-      }
-      try await eventually("they are set aside") { names == aside }
-      try await eventually("they are counted") { count(of: 422) == 3 }
+      symlink("/etc/passwd", folder("prism.net.b.payload"))
+      try leave(#"{"n":2}"#, as: "prism.net.b.json")
+      link(folder("prism.net.b.json"), folder("prism.net.c.json"))
+      try await eventually("they are set aside") { names.allSatisfy { $0.hasSuffix(".refused") } }
       try await eventually("the log says why") {
         lines.withLock { $0.contains { $0.contains("are refused") && $0.contains("last_cause=") } }
       }
+    }
+  }
+
+  @Test("a meta that can be mended is taken: one bad byte, no JSON, or too long, with the whole text as the payload")
+  func mended() async throws {
+    let long = #"{"n":"\#(String(repeating: "x", count: 20_000))"}"#
+    try await withSpool { rig, _ in
+      try leave("{\"n\":\"a\tb\"}", as: "prism.net.a.json")
+      try leave("{", as: "prism.net.b.json")
+      try leave(long, as: "prism.net.c.json")
+      try leave("own", as: "prism.net.d.payload")
+      try leave(long, as: "prism.net.d.json")
+      try leave(#"{"n":"\#(String(repeating: "x", count: 9_900))"}"#, as: "prism.net.e.json")
+      try await eventually("all are taken") { rig.sink.rowCount == 5 && names.isEmpty }
+      #expect(count(of: 200) == 5 && count(of: 422) == 0)
+      let payloads = rig.sink.commits.joined().flatMap { batch in
+        batch.rows.map { row in row.payload.map { String(decoding: batch.arena[$0], as: UTF8.self) } ?? "" }
+      }
+      #expect(Set(payloads).isSuperset(of: ["", "{", long, "own"]))
+    }
+  }
+
+  @Test("a report of a namespace or type that is not configured waits, and keeps no other report waiting")
+  func waiting() async throws {
+    try await withSpool { rig, _ in
+      for number in 0..<300 { try leave(#"{"n":1}"#, as: "none.net.\(number).json") }
+      try leave(#"{"n":2}"#, as: "prism.unlisted.a.json")
+      try leave(#"{"n":3}"#, as: "prism.net.z.json")
+      try await eventually("the other one is taken") { rig.sink.rowCount == 1 }
+      #expect(names.count == 301 && count(of: 422) == 0)
+      #expect(lines.withLock { $0.contains { $0.contains("wait for their namespace or type") } })
     }
   }
 

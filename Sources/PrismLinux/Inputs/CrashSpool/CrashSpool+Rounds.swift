@@ -19,10 +19,14 @@ extension CrashSpool {
   private static let payloadBytesMax = 64 * 1024 * 1024
   /// Beside its files, about.
   private static let reportBytes = 512
+  /// For the common information, by attempt: a meta that has less room is cut.
+  private static let reservedBytes = [0, 1536, 4096, 7168]
+  private static let commonBytesMin = 256
   /// Served side by side.
   private static let usersMax = 16
   private static let faultKey = "crashSpool", keptKey = "crashSpool.kept", cutKey = "crashSpool.cut"
-  private static let foreignKey = "crashSpool.foreign"
+  private static let foreignKey = "crashSpool.foreign", heldKey = "crashSpool.held"
+  private static let heldMax = 1024
 
   /// Takes reports of every user, the oldest first, then deletes what is too much or too old.
   func round(_ path: String, bytesMax: Int) async -> Outcome {
@@ -81,8 +85,10 @@ extension CrashSpool {
 
   /// - Parameter reports: of one user, the oldest first.
   private func take(_ reports: [SpoolListing.Report], of userID: UInt32, in folder: SpoolFolder) async -> Outcome {
-    let part = Self.part(of: reports)
-    let bytes = part.reduce(0) { $0 + 2 * ($1.bytes + Self.reportBytes) }
+    let part = Self.part(of: reports.filter { !isHeld($0) })
+    guard !part.isEmpty else { return .empty }
+    // A meta that is mended is there once more.
+    let bytes = part.reduce(0) { $0 + 2 * ($1.bytes + $1.meta.bytes + Self.reportBytes) }
     guard let room = await parts.sink.reserve(bytes: bytes, userID: userID) else {
       if Task.isCancelled { return .empty }
       for report in part {
@@ -93,16 +99,26 @@ extension CrashSpool {
       return .more
     }
     let source = source(of: userID)
-    var (read, submissions): ([SpoolListing.Report], [Submission]) = ([], [])
-    for report in part {
-      do throws(Refusal) {
-        submissions.append(try submission(report, from: source, folder))
-        read.append(report)
-      } catch { refuse(report, error, folder) }
+    var (left, isSettled, ownRoom): ([SpoolListing.Report], Bool, MemoryRoom?) = (Array(part), true, room)
+    for reserved in Self.reservedBytes where !left.isEmpty {
+      var (read, submissions): ([SpoolListing.Report], [Submission]) = ([], [])
+      for report in left {
+        do throws(Refusal) {
+          submissions.append(try submission(report, reserved: reserved, from: source, folder))
+          read.append(report)
+        } catch { refuse(report, error, folder) }
+      }
+      guard !submissions.isEmpty else { break }
+      let answers = await parts.sink.submit(SubmissionGroup(submissions, userID: userID), room: ownRoom)
+      (left, ownRoom) = ([], nil)
+      for (report, answer) in zip(read, answers) {
+        if answer.refusal?.code == .metaTooLarge, reserved != Self.reservedBytes.last {
+          left.append(report)
+        } else if !settle(report, answer, folder) {
+          isSettled = false
+        }
+      }
     }
-    let answers =
-      submissions.isEmpty ? [] : await parts.sink.submit(SubmissionGroup(submissions, userID: userID), room: room)
-    let isSettled = zip(read, answers).map { settle($0, $1, folder) }.allSatisfy { $0 }
     return isSettled ? .more : .mustWait
   }
 
@@ -122,17 +138,20 @@ extension CrashSpool {
   }
 
   private func submission(
-    _ report: SpoolListing.Report, from source: SubmissionSource, _ folder: SpoolFolder
+    _ report: SpoolListing.Report, reserved: Int, from source: SubmissionSource, _ folder: SpoolFolder
   ) throws(Refusal) -> Submission {
     let name = report.name
-    let meta = try folder.read(report.meta, bytesMax: Limits.lineBytesMax)
+    let text = try folder.read(report.meta, bytesMax: Self.payloadBytesMax)
+    // The common information has never less than the least that is reserved for it behind the first attempt.
+    let least = text.count > Limits.metaBytesMax - Self.commonBytesMin ? Self.reservedBytes[1] : 0
+    let mended = MendedMeta(text, bytesMax: Limits.metaBytesMax - max(reserved, least))
     let payload = try report.payload.map { (file) throws(Refusal) in
       try folder.read(file, bytesMax: Self.payloadBytesMax)
     }
     // A file of a clock that was not set yet is dated by its arrival.
     let time = report.meta.modified >= CreatedTime.least ? report.meta.modified : nil
     return Submission(
-      name.type.text, in: name.namespace.text, meta: meta, payload: payload, createdTime: time,
+      name.type.text, in: name.namespace.text, meta: mended.meta, payload: payload ?? mended.payload, createdTime: time,
       reportID: name.reportID, from: source)
   }
 }
@@ -143,6 +162,10 @@ extension CrashSpool {
   private func settle(_ report: SpoolListing.Report, _ answer: SubmissionAnswer, _ folder: SpoolFolder) -> Bool {
     if let refusal = answer.refusal {
       guard refusal.retryMilliseconds == nil && refusal != .stopping else { return false }
+      if refusal.waitsForConfiguration {
+        hold(report, refusal)
+        return true
+      }
       refuse(report, refusal, folder)
       return true
     }
@@ -154,6 +177,20 @@ extension CrashSpool {
     }
     parts.count(.init(input: "crash_spool", status: 200))
     return isGone
+  }
+
+  /// Leaves the report, and those of its namespace and type, alone until the folder is looked at without them.
+  private func hold(_ report: SpoolListing.Report, _ refusal: Refusal) {
+    if held.count >= Self.heldMax { held = [:] }
+    held["\(report.name.namespace).\(report.name.type)"] = parts.time.uptime + Self.pollInterval
+    parts.log.fault(
+      Self.heldKey, "reports of the crash spool wait for their namespace or type",
+      ["namespace": report.name.namespace.text, "type": report.name.type.text, "cause": refusal.message])
+  }
+
+  private func isHeld(_ report: SpoolListing.Report) -> Bool {
+    guard !held.isEmpty else { return false }
+    return held["\(report.name.namespace).\(report.name.type)"].map { $0 > parts.time.uptime } ?? false
   }
 
   /// For good: its files stay for a while under other names.

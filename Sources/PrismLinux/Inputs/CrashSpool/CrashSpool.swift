@@ -28,6 +28,8 @@ public actor CrashSpool {
   let parts: Parts
   /// Files since the last line of the log on them.
   var refused = FileTally(), removed = FileTally()
+  /// By `NAMESPACE.TYPE` that is not configured: the uptime from which its reports are tried again.
+  var held: [String: Duration] = [:]
   private var settings = DaemonConfiguration.CrashSpool()
   private var watches = FolderWatches()
   private var source: (any DispatchSourceRead)?

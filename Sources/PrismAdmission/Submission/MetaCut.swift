@@ -1,18 +1,18 @@
 import PrismProtocol
 
 /// Cuts a meta that is too large at its longest string.
-enum MetaCut {
+public enum MetaCut {
   /// A string is not cut below it: what is left of it tells nothing.
-  static let keptBytesMin = 16
+  public static let keptBytesMin = 16
   /// The member that says how many bytes were cut off.
-  static let marker = "TRUNCATED"
+  public static let marker = "TRUNCATED"
   private static let markerBytes = 24
 
   /// - Parameter members: of a JSON object, without braces.
   /// - Returns: members of at most `bytesMax` bytes, with `TRUNCATED`; nil where its strings are not what makes it large.
-  static func cut(_ members: [UInt8], bytesMax: Int) -> [UInt8]? {
+  public static func cut(_ members: [UInt8], bytesMax: Int) -> [UInt8]? {
     guard
-      let tree = try? JSONValue(parsing: [UInt8.openBrace] + members + [UInt8.closeBrace], allowsDuplicateKeys: true)
+      let tree = try? JSONValue(parsing: [UInt8(ascii: "{")] + members + [UInt8(ascii: "}")], allowsDuplicateKeys: true)
     else { return nil }
     let lengths = tree.stringBytes.sorted(by: >)
     guard let limit = limit(lengths, excess: members.count + markerBytes - bytesMax) else { return nil }

@@ -1,0 +1,60 @@
+import PrismProtocol
+import Testing
+
+@testable import PrismAdmission
+
+@Suite("Metas that are mended") struct MendedMetaTests {
+  @Test(
+    "a sound meta stays as it is",
+    arguments: [#"{"a":1}"#, " {\r\n\"a\":1}\n", #"{"a":1,"a":"\ud83d\ude00"}"#, #"{"a":"é"}"#])
+  func sound(text: String) {
+    let mended = MendedMeta(Array(text.utf8), bytesMax: Limits.metaBytesMax)
+    #expect(mended.meta == Array(text.utf8) && mended.payload == nil)
+  }
+
+  private static let latin1 = Array(#"{"path":"/home/caf"#.utf8) + [0xE9] + Array(#"/x"}"#.utf8)
+  private static let cutUTF8 = Array(#"{"m":"boom "#.utf8) + [0xF0, 0x9F, 0x98] + Array(#""}"#.utf8)
+  private static let mark = [UInt8]([0xEF, 0xBB, 0xBF]) + Array(#"{"a":1}"#.utf8)
+
+  @Test(
+    "one bad byte, a mark, a control character or half an emoji is mended, and the meta says so",
+    arguments: [
+      (latin1, #"{"path":"/home/caf\#u{FFFD}/x","MENDED":"utf8"}"#),
+      (cutUTF8, #"{"m":"boom \#u{FFFD}","MENDED":"utf8"}"#), (mark, #"{"a":1,"MENDED":"utf8"}"#),
+      (Array(#"{"m":"boom \ud83d"}"#.utf8), #"{"m":"boom \ufffd","MENDED":"utf8"}"#),
+      (Array(#"{"m":"\ude00 \ud83d\u0041"}"#.utf8), #"{"m":"\ufffd \ufffd\u0041","MENDED":"utf8"}"#),
+      (Array("{\"m\":\"a\tb\u{1}\"}".utf8), #"{"m":"a\u0009b\u0001","MENDED":"json"}"#),
+      (Array(#"{"p":"C:\windows\q"}"#.utf8), #"{"p":"C:\\windows\\q","MENDED":"json"}"#),
+      (Array("{\"a\":1}\0".utf8), #"{"a":1,"MENDED":"utf8"}"#),
+    ])
+  func mended(text: [UInt8], meta: String) throws {
+    let mended = MendedMeta(text, bytesMax: Limits.metaBytesMax)
+    #expect(String(decoding: mended.meta, as: UTF8.self) == meta)
+    #expect(mended.payload == nil)
+    _ = try JSONValue(parsing: mended.meta)
+  }
+
+  @Test(
+    "a text that is no object is the payload, and the meta has its beginning",
+    arguments: [
+      "{", "", "{}", "[1]", #"{"a":1}{"b":2}"#, #"{"v":NaN}"#, #"{"a":1,}"#, "Segmentation \u{7}fault\n", #"{"a":"b"#,
+    ])
+  func text(text: String) throws {
+    let mended = MendedMeta(Array(text.utf8), bytesMax: Limits.metaBytesMax)
+    #expect(try JSONValue(parsing: mended.meta) == .object([.init("TEXT", .string(text)), .init("MENDED", "text")]))
+    #expect(mended.payload == (text.isEmpty ? nil : Array(text.utf8)))
+  }
+
+  @Test("a meta over the limit is cut, and the whole of it is the payload", arguments: [1000, 3072, 10_240])
+  func cut(bytesMax: Int) throws {
+    let long = #"{"a":1,"m":"\#(String(repeating: "x", count: 20_000))"}"#
+    let many = "{" + (0..<3000).map { #""k\#($0)":\#($0)"# }.joined(separator: ",") + "}"
+    for text in [long, many, String(repeating: "\u{1}", count: 20_000)] {
+      let mended = MendedMeta(Array(text.utf8), bytesMax: bytesMax)
+      #expect(mended.meta.count <= bytesMax && mended.payload == Array(text.utf8))
+      let meta = try JSONValue(parsing: mended.meta)
+      #expect(meta["MENDED"]?.string == (text.first == "{" ? "cut" : "text"))
+      if text == long { #expect(meta["a"] == 1) }
+    }
+  }
+}
