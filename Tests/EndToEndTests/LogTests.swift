@@ -49,7 +49,7 @@ import Testing
   @Test("not a word of a report, a key or a token is in the logs, with any result for the report")
   func content() async throws {
     try await withHarness(namespaces: ["shop": Self.shop], extra: "log: {level: debug}") { harness in
-      let secret = "s3cr3t-content"
+      let secret = "s3cr3t-content-of-a-report"
       try await harness.startDaemon()
       try secret.write(toFile: "\(harness.folder)/payload", atomically: true, encoding: .utf8)
       for type in ["order", "nonsense"] {
