@@ -35,10 +35,9 @@ struct JournalReports {
   ) -> Submission {
     let hash = (try? Hashing.sha256(Array(entry.cursor.utf8))) ?? []
     let isShort = members.count <= Self.membersBytesMax
-    let whole = [UInt8.openBrace] + members + [UInt8.closeBrace]
-    let mended = isShort ? nil : MendedMeta(whole, bytesMax: Self.membersBytesMax + 2)
+    let kept = isShort ? members : MetaCut.cut(members, bytesMax: Self.membersBytesMax) ?? members
     return Submission(
-      type, in: namespace, meta: mended?.meta ?? whole, payload: payload ?? mended?.payload, createdTime: entry.time,
+      type, in: namespace, members: kept.span, payload: payload, createdTime: entry.time,
       reportID: ReportID("j" + Hex.encode(hash.prefix(16))), from: source)
   }
 
