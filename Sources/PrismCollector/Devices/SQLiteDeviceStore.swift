@@ -13,7 +13,6 @@ actor SQLiteDeviceStore: DeviceStore {
     CREATE TABLE IF NOT EXISTS enrolled (
       device TEXT PRIMARY KEY, key_id TEXT, enrolled_time INTEGER, token TEXT, info TEXT,
       revoked_time INTEGER) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS enrolled_revoked ON enrolled (revoked_time) WHERE revoked_time IS NOT NULL;
     """
 
   /// Columns that files of earlier versions do not have.
@@ -21,6 +20,13 @@ actor SQLiteDeviceStore: DeviceStore {
     ("enrolled", "public_key", "TEXT"), ("enrolled", "generation", "INTEGER NOT NULL DEFAULT 0"),
     ("tokens", "device", "TEXT"),
   ]
+
+  /// The devices of `standings`, which is asked every 2 s: few of a fleet.
+  private static let notable = "revoked_time IS NOT NULL OR generation > 0"
+  private static let index = """
+    DROP INDEX IF EXISTS enrolled_revoked;
+    CREATE INDEX IF NOT EXISTS enrolled_notable ON enrolled (device) WHERE \(notable);
+    """
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -32,12 +38,8 @@ actor SQLiteDeviceStore: DeviceStore {
       let connection = try SQLiteConnection(.init(path: folder + "/enrollment.db"))
       try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
       try connection.execute(Self.schema)
-      for (table, column, type) in Self.laterColumns {
-        let count = "SELECT count(*) FROM pragma_table_info('\(table)') WHERE name = '\(column)'"
-        if try connection.firstInt(count) == 0 {
-          try connection.execute("ALTER TABLE \(table) ADD COLUMN \(column) \(type)")
-        }
-      }
+      for (table, column, type) in Self.laterColumns { try connection.addMissingColumn(column, type, to: table) }
+      try connection.execute(Self.index)
       return connection
     }
   }
@@ -141,7 +143,7 @@ actor SQLiteDeviceStore: DeviceStore {
     try Self.failing { () throws(SQLiteError) in
       var result: [String: DeviceStanding] = [:]
       let statement = try connection.prepare(
-        "SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE revoked_time IS NOT NULL OR generation > 0")
+        "SELECT \(SQLiteDeviceRow.Column.list) FROM enrolled WHERE \(Self.notable)")
       try statement.forEachRow(of: SQLiteDeviceRow.Column.self) { row in
         result[row.text(.device)] = DeviceStanding(
           isRevoked: !row.isNull(.revokedTime), generation: row.int(.generation))

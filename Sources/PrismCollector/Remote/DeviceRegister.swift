@@ -48,9 +48,7 @@ actor DeviceRegister {
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
     try connection.execute(Self.schema)
     // A database of an earlier version.
-    if try connection.firstInt("SELECT count(*) FROM pragma_table_info('devices') WHERE name = 'given_time'") == 0 {
-      try connection.execute("ALTER TABLE devices ADD COLUMN given_time INTEGER")
-    }
+    try connection.addMissingColumn("given_time", "INTEGER", to: "devices")
     find = try connection.prepare("SELECT \(Column.list) FROM devices WHERE device = :device")
     replace = try connection.prepare(Entry.insert(into: "devices", "OR REPLACE"))
     devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
