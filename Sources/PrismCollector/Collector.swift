@@ -104,14 +104,15 @@ public final class Collector: Sendable {
   func receive(
     _ request: HTTPRequest, _ kind: RowKind, isCarried: Bool = false
   ) async throws(CollectorRefusal) -> HTTPResponse {
-    var proven: Delivery?
+    var (known, isProven): (Delivery?, Bool) = (nil, false)
     do throws(CollectorRefusal) {
       if !isCarried { try await access.checkSender(request) }
       let delivery = try Delivery(request, kind: kind, now: isCarried ? nil : request.arrivalTime(by: time))
+      known = delivery
       let sender = SenderCheck(devices, delivery, bytes: isCarried ? nil : request.body.count)
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)
-      proven = delivery
+      isProven = true
       packet.records = try RecordPacket(packet)
       let (isDuplicate, applied) = try await store(packet)
       counts.count(
@@ -132,14 +133,14 @@ public final class Collector: Sendable {
         text: body.text + "\n")
     } catch {
       var refusal = error
-      if let proven { refusal.sender = proven.context }
+      if isProven { refusal.sender = known?.context }
       counts.count(
         refusal.sender?.namespace, outcome: "refused_\(error.status)", cause: error.cause, bytes: request.body.count)
       refusals.add(.init(refusal: error, from: request.peer.address, sender: refusal.sender))
       if refusal.isForGood { await queue.refuse(packetOf: request, kind) }
       refusal.packetID = request.header("prism-packet-id").flatMap { PacketID($0) }
-      if refusal.sender != nil, let delivery = try? Delivery(request, kind: kind, now: nil) {
-        refusal.verdict = try? openers.receipt(for: delivery, answer: Array(refusal.text.utf8), refusal: refusal.status)
+      if refusal.sender != nil, let known {
+        refusal.verdict = try? openers.receipt(for: known, answer: Array(refusal.text.utf8), refusal: refusal.status)
       }
       throw refusal
     }

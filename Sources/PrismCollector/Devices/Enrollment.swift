@@ -28,13 +28,13 @@ struct Enrollment {
         403, "a key goes over https only; where a balancer in front ends TLS, set enroll.allowPlain")
     }
     let asked = try EnrollmentRequest(request.body, bytesMax: Self.requestBytesMax, infoBytesMax: Self.infoBytesMax)
-    switch try await decision(asked, request) {
+    let decision = try await decision(asked, request)
+    switch decision {
     case .refuse(let reason): throw reason.refusal
-    case .enroll(let keyID, let generation):
-      log.info("a device was enrolled", ["device": asked.deviceID, "key": keyID, "again": "no"])
-      return try keyAnswer(asked, keyID, generation)
-    case .answerAgain(let keyID, let generation):
-      log.info("a device was enrolled", ["device": asked.deviceID, "key": keyID, "again": "yes"])
+    case .enroll(let keyID, let generation), .answerAgain(let keyID, let generation):
+      let isAgain = if case .answerAgain = decision { true } else { false }
+      log.info(
+        "a device was enrolled", ["device": asked.deviceID, "key": keyID, "again": isAgain ? "yes" : "no"])
       return try keyAnswer(asked, keyID, generation)
     }
   }
@@ -48,17 +48,21 @@ struct Enrollment {
     }
     let hash = EnrollmentToken.hash(of: String(given.dropFirst("Bearer ".count)))
     var asked = asked
-    do throws(StoreFailure) { asked.hasSent = try await packets.hasPackets(of: asked.deviceID) } catch {
-      throw cantStore("\(error)")
-    }
     do throws(DeviceStoreFailure) {
+      // A request without a token causes no work of the packets' store.
+      guard try await devices.tokens().contains(where: { $0.hash == hash }) else { return .refuse(.unknownToken) }
+      asked.hasSent = try await hasSent(asked.deviceID)
       return try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds)
-    } catch { throw cantStore(error.description) }
+    } catch {
+      log.fault("collector.enroll", "devices can't be enrolled", ["cause": error.description])
+      throw CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
+    }
   }
 
-  private func cantStore(_ cause: String) -> CollectorRefusal {
-    log.fault("collector.enroll", "devices can't be enrolled", ["cause": cause])
-    return CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
+  private func hasSent(_ device: String) async throws(DeviceStoreFailure) -> Bool {
+    do throws(StoreFailure) { return try await packets.hasPackets(of: device) } catch {
+      throw DeviceStoreFailure("\(error)")
+    }
   }
 
   private func keyAnswer(
