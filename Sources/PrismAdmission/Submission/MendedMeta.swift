@@ -24,9 +24,9 @@ public struct MendedMeta: Sendable, Equatable {
       (meta, payload) = (Self.beginning(of: text, "cut", bytesMax: bytesMax), text)
       return
     }
-    var (object, marks) = (text, [String]())
-    if !Self.isObject(text) { (object, marks) = Self.mended(text) }
-    guard Self.isObject(object) else {
+    let isSound = Self.isObject(text)
+    var (object, marks) = isSound ? (text, []) : Self.mended(text)
+    guard isSound || Self.isObject(object) else {
       meta = Self.beginning(of: text, "text", bytesMax: bytesMax)
       payload = text.isEmpty ? nil : text
       return
@@ -77,7 +77,7 @@ public struct MendedMeta: Sendable, Equatable {
     if source.starts(with: [0xEF, 0xBB, 0xBF]) { source = source.dropFirst(3) }
     while source.last == 0 { source.removeLast() }
     let whole = Array(String(decoding: source, as: UTF8.self).utf8)
-    var (isUTF8, isJSON) = (whole.elementsEqual(text), whole.count == source.count || !whole.elementsEqual(source))
+    var (isUTF8, isJSON) = (whole.elementsEqual(text), true)
     var (result, index, isString): ([UInt8], Int, Bool) = ([], 0, false)
     result.reserveCapacity(whole.count + 64)
     while index < whole.count {

@@ -91,7 +91,7 @@ struct Doctor: Sendable {
     case .unknownKey: return "give the collector the key `\(keyID)`, or set keyId to one that it has, \(then)"
     case .token: return "set tokenFile to a token that the collector accepts, \(then)"
     case .version: return "use a collector of this daemon's version, \(then)"
-    case nil where [400, 410, 413, 415, 422].contains(failure.status):
+    case nil where failure.status.map(ResponseClass.refusals.contains) == true:
       return "mend the proxy before the collector, whose log has that answer, or update an older collector; for a "
         + "receiver of your own that makes no proofs, set `trustRefusals: true`; \(then)"
     default: return "look at the url, and at proxies before the collector, \(then)"

@@ -58,9 +58,7 @@ enum DeliveryDecision: Sendable, Equatable {
       self = .withoutDictionary
     // Another receiver may have answered, which takes less.
     case .unacceptable where attempt.mayNotBeTaken: self = .inGzip
-    case .unprovenRefusal(status: 400, _) where attempt.mayNotBeTaken,
-      .unprovenRefusal(status: 415, _) where attempt.mayNotBeTaken,
-      .unprovenRefusal(status: 422, _) where attempt.mayNotBeTaken:
+    case .unprovenRefusal(let status, _) where attempt.mayNotBeTaken && [400, 415, 422].contains(status):
       self = .inGzip
     // A limit on the way: halves may pass it.
     case .unprovenRefusal(status: 413, let message) where attempt.itemCount > 1:

@@ -5,6 +5,9 @@ import PrismProtocol
 enum ResponseClass {
   typealias Verdict = DeliveryOutcome.Verdict
 
+  /// Statuses by which a receiver refuses a packet for good: they need a proof.
+  static let refusals: Set = [400, 410, 413, 415, 422]
+
   /// - Parameter now: milliseconds since 1970, for a `Retry-After` that is a date.
   static func verdict(_ answer: PostAnswer, to check: ReceiptCheck, now: Int64) -> Verdict {
     switch answer.outcome {
@@ -39,13 +42,9 @@ enum ResponseClass {
   private static func isBelieved(
     _ verdict: Verdict, from origin: PostAnswer.Origin, hasForeignReceipt: Bool
   ) -> Bool {
-    switch verdict {
-    case .tooLarge, .unacceptable, .tooOld: return origin == .newConnection
-    case .accepted: return hasForeignReceipt ? origin == .newConnection : origin != .beforeRequestEnd
-    case .noReceipt, .outOfOrder, .misconfigured, .unavailable, .unknownDictionary, .unproven, .unprovenRefusal,
-      .cancelled, .carried:
-      return true
-    }
+    if isFinal(verdict) { return origin == .newConnection }
+    guard case .accepted = verdict else { return true }
+    return hasForeignReceipt ? origin == .newConnection : origin != .beforeRequestEnd
   }
 
   private static func classify(
