@@ -93,7 +93,7 @@ import Testing
       try leave("own", as: "prism.net.d.payload")
       try leave(long, as: "prism.net.d.json")
       try leave(#"{"n":"\#(String(repeating: "x", count: 9_900))"}"#, as: "prism.net.e.json")
-      try await eventually("all are taken") { rig.sink.rowCount == 5 && names.isEmpty }
+      try await eventually("all are taken") { rig.sink.rowCount == 5 && names.isEmpty && count(of: 200) == 5 }
       #expect(count(of: 200) == 5 && count(of: 422) == 0)
       let payloads = rig.sink.commits.joined().flatMap { batch in
         batch.rows.map { row in row.payload.map { String(decoding: batch.arena[$0], as: UTF8.self) } ?? "" }
@@ -108,7 +108,8 @@ import Testing
       for number in 0..<300 { try leave(#"{"n":1}"#, as: "none.net.\(number).json") }
       try leave(#"{"n":2}"#, as: "prism.unlisted.a.json")
       try leave(#"{"n":3}"#, as: "prism.net.z.json")
-      try await eventually("the other one is taken") { rig.sink.rowCount == 1 }
+      // Its file is deleted behind the commit.
+      try await eventually("the other one is taken") { rig.sink.rowCount == 1 && names.count == 301 }
       #expect(names.count == 301 && count(of: 422) == 0)
       #expect(lines.withLock { $0.contains { $0.contains("wait for their namespace or type") } })
     }
