@@ -193,6 +193,28 @@ struct FairnessTests {
     #expect(budget.bytes == 0)
   }
 
+  @Test(
+    "while others hold some, a user holds a sixteenth; one that holds nothing works beside 16 that hold all they can",
+    arguments: [1, 2, 16, 20])
+  func sixteenth(users: Int) {
+    var budget = budget(Dictionary(uniqueKeysWithValues: (1...users * 8 + 8).map { ($0, UInt32(($0 - 1) / 8)) }))
+    var held = Array(repeating: 0, count: users * 8 + 1)
+    for _ in 0..<20 {
+      for connection in held.indices.dropFirst() where budget.mayWork(connection) {
+        held[connection] += Self.turn / 2
+        budget.set(connection, bytes: held[connection], batchBytes: 0)
+      }
+    }
+    let bytes = (0..<users).map { user in held[(user * 8 + 1)...(user * 8 + 8)].reduce(0, +) }
+    let most = users == 1 ? Self.whole / 4 : Self.whole / 16 + Self.turn
+    #expect(bytes.allSatisfy { (Self.turn / 2...most).contains($0) }, "\(bytes)")
+    #expect(budget.bytes <= Self.whole)
+    for connection in users * 8 + 1...users * 8 + 4 {
+      #expect(budget.mayWork(connection) == true, "a user that holds nothing")
+      budget.set(connection, bytes: 1000, batchBytes: 1000)
+    }
+  }
+
   @Test("beginnings of requests that fill a share don't wait for ever: one may go on until it is whole")
   func progress() {
     var budget = budget(Dictionary(uniqueKeysWithValues: (1...16).map { ($0, 1) }))

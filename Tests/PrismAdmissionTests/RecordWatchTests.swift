@@ -54,6 +54,48 @@ struct RecordWatchTests {
     return conversation
   }
 
+  @Test(
+    "a question is charged with its greatest answer before the store is asked, and no further ones are taken past the limit",
+    arguments: [
+      (#"{"list":{"namespace":"shop","table":"part","limit":1000}}"#, 2),
+      (#"{"list":{"namespace":"shop","table":"part","limit":1}}"#, 12),
+      (#"{"get":{"namespace":"shop","table":"part","id":"a"}}"#, 12),
+      (#"{"watch":{"namespace":"shop","table":"part"}}"#, 300),
+      (#"{"delete":{"namespace":"shop","table":"part","id":"a"}}"#, 300),
+    ])
+  func chargedAnswers(line: String, most: Int) {
+    var conversation = IngestConversation(session: AdmissionSupport.session(Self.snapshot()), version: "9.9")
+    let input = Array(String(repeating: line + "\n", count: 400).utf8)
+    var (position, asked, rest) = (0, 0, input.count)
+    for _ in 0..<400 {
+      var turn = WorkTurn(credit: WorkOrder.connectionTurn, unreadBytesMax: Limits.unreadBytesMax)
+      let before = conversation.memoryBytes
+      position = conversation.consume(input.span, from: position, within: &turn, unixMilliseconds: 0)
+      #expect(conversation.memoryBytes - before <= PendingBudget.turnBytes, "a turn adds what it reserved")
+      asked += conversation.takeBatches().count
+      guard input.count - position < rest else { break }
+      rest = input.count - position
+    }
+    #expect((1...most).contains(asked), "\(asked) of 400")
+    #expect(conversation.unreadBytes >= Limits.unreadBytesMax / 2)
+    for _ in 0..<asked { conversation.settle(nil, failure: .stopping) }
+    #expect(conversation.unreadBytes == conversation.output.count, "the charge is given back")
+  }
+
+  @Test("a body over HTTP is answered as one response: a question whose answer would be too much for it is refused")
+  func bodyOfQuestions() {
+    var conversation = IngestConversation(session: AdmissionSupport.session(Self.snapshot()), version: "9.9")
+    conversation.forcedAnswerMode = .each
+    let line = #"{"list":{"namespace":"shop","table":"part","limit":1000}}"# + "\n"
+    conversation.consume(String(repeating: line, count: 50))
+    let asked = conversation.takeBatches().count
+    #expect(asked == 1)
+    conversation.settle(nil, failure: .stopping)
+    conversation.flushAnswers()
+    let codes = conversation.answers().map { $0["code"]?.string }
+    #expect(codes == ["busy"] + Array(repeating: "payload_too_large", count: 49))
+  }
+
   @Test("the answer has the generation, and each later commit is one line with the records that it changed")
   func changes() {
     var conversation = Self.watching()

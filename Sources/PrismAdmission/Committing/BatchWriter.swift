@@ -38,7 +38,7 @@ public struct BatchWriter: Sendable {
     batchBytes + batch.context.members.count + batch.arena.count
       + batch.rows.count * MemoryLayout<ReportBatch.Row>.stride
       + batch.marks.count * MemoryLayout<(row: Int, mark: ReportBatch.Mark)>.stride
-      + (batch.record.map { RecordQuestion.memoryBytes(lineBytes: $0.bytes) } ?? 0)
+      + (batch.record?.memoryBytes ?? 0)
   }
 
   /// The cost of a batch beside its content.

@@ -5,8 +5,8 @@ public struct AnswerQueue: Sendable {
   private enum Item {
     /// Reports that wait for their commit.
     case rows(Int, AnswerMode)
-    /// A request about records that waits for its commit.
-    case record
+    /// A request about records that waits for its commit, and the memory that its answer may take.
+    case record(bytes: Int)
     /// Answers that are ready, as they will be sent, and how many reports they deal with.
     case ready([UInt8], reports: Int)
     /// The report of this number on the connection was refused; the next cumulative line lists it.
@@ -25,7 +25,8 @@ public struct AnswerQueue: Sendable {
   private var refused: [(sequence: Int, refusal: Refusal)] = []
   /// Something was dealt with in `cumulative` mode that no line has acknowledged yet.
   private var owesAck = false
-  /// Memory of the answers that are known and not rendered: they wait behind reports whose commit is not settled.
+  /// Memory of the answers that are not rendered: they wait behind reports whose commit is not settled, or for what the
+  /// store is asked for.
   public private(set) var bytes = 0
   private var summary = AnswerSummary()
   /// The client reads its answers. Where it does not, no text is made of a refusal.
@@ -39,6 +40,9 @@ public struct AnswerQueue: Sendable {
     defer { summary = AnswerSummary() }
     return summary
   }
+
+  /// Bytes of memory that the answers to greetings and questions may take, since the last summary.
+  var questionBytes: Int { summary.questionBytes }
 
   /// Whether no answer is owed.
   public var isEmpty: Bool { items.isEmpty }
@@ -56,19 +60,21 @@ public struct AnswerQueue: Sendable {
   }
 
   /// A request about records went on its way to a commit.
-  public mutating func expectRecord() {
+  /// - Parameter answerBytes: the most memory that its answer takes.
+  public mutating func expectRecord(answerBytes: Int) {
     summary.answers += 1
-    bytes += Self.itemBytes
-    items.append(.record)
+    summary.questionBytes += answerBytes
+    bytes += Self.itemBytes + answerBytes
+    items.append(.record(bytes: answerBytes))
   }
 
   private mutating func settle(_ answer: RecordAnswer, into output: inout [UInt8]) {
     renderReady(into: &output)
-    guard case .record? = items.first else { return }  // no answer is owed
+    guard case .record(let answerBytes)? = items.first else { return }  // no answer is owed
     renderAck(into: &output)
     summary.note(answer)
     output.append(contentsOf: AnswerText.record(answer))
-    bytes -= Self.itemBytes
+    bytes -= Self.itemBytes + answerBytes
     items.removeFirst()
   }
 
@@ -89,6 +95,7 @@ public struct AnswerQueue: Sendable {
   /// The answer to what is not a report. - Parameter refusal: nil if the answer is not a refusal.
   public mutating func append(_ line: [UInt8], _ refusal: Refusal? = nil) {
     summary.answers += 1
+    summary.questionBytes += line.count
     if let refusal { summary.refuse(refusal) }
     append(line, reports: 0)
   }

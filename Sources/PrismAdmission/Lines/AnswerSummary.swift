@@ -4,6 +4,8 @@ public import PrismProtocol
 public struct AnswerSummary: Sendable, Equatable {
   /// Answers to reports, greetings and questions.
   public internal(set) var answers = 0
+  /// Bytes of memory that the answers to greetings and questions may take.
+  var questionBytes = 0
   private var refusal: Refusal?
   /// The last answer to a request about records.
   public private(set) var record: RecordMark?

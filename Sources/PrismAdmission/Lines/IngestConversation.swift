@@ -171,8 +171,9 @@ extension IngestConversation {
       } else if case .watch(let range) = request {
         watch(line.extracting(range))
       } else {
-        let (answer, refusal) = answer(to: request, line)
+        var (answer, refusal) = answer(to: request, line)
         extraCost += WorkTurn.Cost.question + answer.count
+        if refusal == nil, let full = fullBody(answer.count) { (answer, refusal) = (AnswerText.refused(full), full) }
         answers.append(answer, refusal)
       }
     } catch {
@@ -217,10 +218,22 @@ extension IngestConversation {
     do throws(Refusal) {
       if isStopping { throw Refusal.stopping }
       let request = try session.request(verb, object)
+      if let full = fullBody(request.answerBytesMax) { throw full }
+      extraCost += request.answerBytesMax
       if verb == .watch { try watches.expect(request.key, userID: session.peer.accountID) }
       intake.take(request, session: session)
-      answers.expectRecord()
+      answers.expectRecord(answerBytes: request.answerBytesMax)
     } catch { answers.append(AnswerText.refused(error), error) }
+  }
+
+  /// The refusal of a question whose answer would be too much for one response, which is sent when it is whole.
+  private func fullBody(_ answerBytes: Int) -> Refusal? {
+    let held = answers.questionBytes
+    guard forcedAnswerMode != nil, held > 0, held + answerBytes > Limits.unreadBytesMax else { return nil }
+    return Refusal(
+      .payloadTooLarge,
+      "the answers to the questions of one body may take \(Limits.unreadBytesMax) bytes, and this one would take more: "
+        + "ask it in another request")
   }
 
   private mutating func take(

@@ -2,18 +2,19 @@ import PrismProtocol
 
 /// A request about records as a client wrote it, taken apart; its table is not looked up yet. Pure.
 struct RecordQuestion {
+  /// The largest fields have fewer.
+  private static let valuesMax = 8000
+
   private let verb: RecordVerb
   private let object: [JSONValue.Member]
   private let bytes: Int
-
-  /// The memory of a request: its fields are held as a tree until they are committed.
-  static func memoryBytes(lineBytes: Int) -> Int { 256 + 8 * lineBytes }
 
   /// - Throws: `bad_request`.
   init(_ verb: RecordVerb, _ text: Span<UInt8>) throws(Refusal) {
     (self.verb, bytes) = (verb, text.count)
     do {
-      object = try JSONValue(parsing: text.withUnsafeBufferPointer { Array($0) }).object ?? []
+      object =
+        try JSONValue(parsing: text.withUnsafeBufferPointer { Array($0) }, valuesMax: Self.valuesMax).object ?? []
     } catch { throw Refusal(.badRequest, "`\(verb.rawValue)`: \(error.reason)") }
     for member in object where !known.contains(member.key) {
       throw Refusal(

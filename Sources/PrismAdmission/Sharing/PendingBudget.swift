@@ -1,11 +1,12 @@
 /// How much memory connections and users may hold: input that is not parsed yet, requests that are not whole, reports
 /// before their commit, answers that are not read. Pure.
 ///
-/// All hold at most `bytesMax`, and a user at most a quarter of it. If requests that are not whole fill the quarter, so that no
-/// request could go on, one large request at a time may go past it. A connection holds half of that, but for one large
-/// request, and at most as much as is still free for all. So there is always room left for one more. Before a connection
-/// works it reserves what one turn can add, or the whole of a large request. So no limit is passed, and a request that was
-/// begun can be finished.
+/// All hold at most `bytesMax`, and a user at most a quarter of it; while others hold some, a sixteenth but for large requests.
+/// If requests that are not whole fill the share, so that no request could go on, one large request at a time may go past it. A
+/// connection holds half of the quarter, but for one large request. A quarter of all is left to users that hold less than two
+/// turns, and large requests leave half of that. So there is always room for one more user. Before a connection works it
+/// reserves what one turn can add, or the whole of a large request. So no limit is passed, and a request that was begun can be
+/// finished.
 public struct PendingBudget: Sendable {
   private struct Holding {
     let user: UInt32
@@ -113,7 +114,7 @@ public struct PendingBudget: Sendable {
     let more = wanted - holding.charged
     // One connection leaves half of the share to the user's others.
     if requestBytes == 0, wanted > userBytesMax / 2 { return false }
-    if more > room(of: user) {
+    if more > room(of: user, more, isLarge: requestBytes > 0) {
       guard user.batchBytes == 0, user.privileged ?? connection == connection,
         more <= roomOfPrivileged(connection, of: user, isLarge: requestBytes > 0, isBegun: holding.isLarge)
       else { return false }
@@ -134,16 +135,26 @@ public struct PendingBudget: Sendable {
   /// The bytes that the user's privileged connection may take on.
   /// - Parameter isBegun: it has memory for its large request already.
   private func roomOfPrivileged(_ connection: Int, of user: User, isLarge: Bool, isBegun: Bool) -> Int {
-    guard isLarge else { return min(userBytesMax - user.bytes, (bytesMax - bytes) / 2) }
+    guard isLarge else { return min(share(of: user) - user.bytes, bytesMax - bytes - bytesMax / 8) }
     // Room past a share is taken from others: one request of all users has it at a time.
     guard user.largeRequests == (isBegun ? 1 : 0), pastShare ?? connection == connection else { return 0 }
     return (bytesMax - bytes) / 4
   }
 
-  /// The bytes that `user` may take on. Room for one turn is left in its share, and as much as it holds then is left free for
-  /// others. A user that holds something already leaves one turn more, for a new user.
-  private func room(of user: User) -> Int {
-    let kept = user.bytes > 0 ? Self.turnBytes : 0
-    return max(0, min(userBytesMax - Self.turnBytes - user.bytes, (bytesMax - bytes - user.bytes) / 2 - kept))
+  /// The bytes that `user` may take on. Room for one turn is left in its share. With a large request it leaves as much free as it
+  /// holds then; a user that holds something already leaves one turn more, for a new user.
+  private func room(of user: User, _ more: Int, isLarge: Bool) -> Int {
+    let free = bytesMax - bytes
+    if isLarge {
+      let kept = user.bytes > 0 ? Self.turnBytes : 0
+      return min(userBytesMax - Self.turnBytes - user.bytes, (free - user.bytes) / 2 - kept, free - bytesMax / 8)
+    }
+    if user.bytes + more <= 2 * Self.turnBytes { return free }
+    return min(share(of: user) - Self.turnBytes - user.bytes, free - bytesMax / 4)
+  }
+
+  /// The most that it may hold but for large requests: a sixteenth, at least four turns, while others hold some.
+  private func share(of user: User) -> Int {
+    bytes == user.bytes ? userBytesMax : max(bytesMax / 16, 4 * Self.turnBytes)
   }
 }

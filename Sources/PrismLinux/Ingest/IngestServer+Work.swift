@@ -113,7 +113,8 @@ extension IngestServer {
   func advance(_ connection: IngestConnection) {
     let wasBehind = connection.pauses.contains(.output)
     connection.send(now: time.uptime, timeout: Self.stallMax)
-    if !wasBehind && connection.pauses.contains(.output) { counts.answerPauses += 1 }
+    let isBehind = connection.pauses.contains(.output) && connection.unsentBytes > 0
+    if !wasBehind && isBehind { counts.answerPauses += 1 }
     if connection.isGone, !connection.pauses.contains(.ended) {
       connection.endInput(unixMilliseconds: time.unixMilliseconds)
     }

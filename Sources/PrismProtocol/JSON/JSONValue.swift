@@ -44,6 +44,15 @@ public indirect enum JSONValue: Equatable, Sendable {
   public var array: [JSONValue]? { if case .array(let elements) = self { elements } else { nil } }
   /// The members; nil if it is no object.
   public var object: [Member]? { if case .object(let members) = self { members } else { nil } }
+  /// Bytes of memory that the tree takes, about: 64 for a value and for each member.
+  public var memoryBytes: Int {
+    switch self {
+    case .null, .bool: 64
+    case .number(let text), .string(let text): 64 + text.utf8.count
+    case .array(let elements): elements.reduce(64) { $0 + $1.memoryBytes }
+    case .object(let members): members.reduce(64) { $0 + 64 + $1.key.utf8.count + $1.value.memoryBytes }
+    }
+  }
   /// Whether it is null.
   public var isNull: Bool { self == .null }
 }

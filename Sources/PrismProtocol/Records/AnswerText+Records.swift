@@ -13,12 +13,15 @@ extension AnswerText {
       append(record, to: &line)
       return line + Array("}\n".utf8)
     case .list(let records, let generation, let isMore):
-      var line = Array(#"{"records":["#.utf8)
+      var line: [UInt8] = []
+      line.reserveCapacity(records.reduce(64) { $0 + $1.textBytes })
+      line += #"{"records":["#.utf8
       for (index, record) in records.enumerated() {
         if index > 0 { line.append(UInt8(ascii: ",")) }
         append(record, to: &line)
       }
-      return line + Array("],\"generation\":\(generation),\"more\":\(isMore)}\n".utf8)
+      line += "],\"generation\":\(generation),\"more\":\(isMore)}\n".utf8
+      return line
     case .watching(let namespace, let table, let generation):
       return line("watch", namespace, table, [.init("generation", .int(generation))])
     case .refused(let refusal): return refused(refusal)

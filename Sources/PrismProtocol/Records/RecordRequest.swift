@@ -21,6 +21,8 @@ public struct RecordRequest: Sendable {
   public static let listMax = 1000
   /// Records of one `list` unless the request says another number.
   public static let listDefault = 100
+  /// Bytes of an answer to `list`, after which its page ends.
+  public static let pageBytesMax = 96 * 1024
 
   /// The namespace of the table.
   public var namespace: NamespaceName
@@ -32,6 +34,17 @@ public struct RecordRequest: Sendable {
   public var condition: VersionCondition?
   /// Bytes of the request line.
   public var bytes: Int
+  /// Bytes of memory that the request takes until it is committed.
+  public let memoryBytes: Int
+
+  /// The most memory that the answer takes: its records, and their text.
+  public var answerBytesMax: Int {
+    switch action {
+    case .list(_, let limit): 2 * min(Self.pageBytesMax, limit * StoredRecord.textBytesMax)
+    case .get: 2 * StoredRecord.textBytesMax
+    case .put, .patch, .delete, .watch: 1024
+    }
+  }
 
   /// It changes nothing.
   public var isReading: Bool {
@@ -46,5 +59,11 @@ public struct RecordRequest: Sendable {
   ) {
     (self.namespace, self.table, self.action) = (namespace, table, action)
     (self.condition, self.bytes) = (condition, bytes)
+    let fields: JSONValue? =
+      switch action {
+      case .put(_, let fields), .patch(_, let fields): fields
+      case .delete, .get, .list, .watch: nil
+      }
+    memoryBytes = 256 + bytes + (fields?.memoryBytes ?? 0)
   }
 }

@@ -3,9 +3,6 @@ import PrismSQLite
 
 /// Carries out what programs ask for: puts, patches, deletions, reading. A change that changes nothing writes nothing.
 struct RecordChanges: StoreOperations {
-  /// Bytes of fields in one answer to `list`, after which the page ends.
-  private static let pageBytesMax = 192 * 1024
-
   let transaction: StoreTransaction
   private let access: RecordAccess
 
@@ -167,13 +164,12 @@ struct RecordChanges: StoreOperations {
     page.bind(":after", after?.text ?? "")
     var (records, bytes): ([StoredRecord], Int) = ([], 0)
     while let row = try page.next(of: RecordRow.Column.self) {
-      guard let record = RecordRow(row) else { throw .invalidContent }
-      guard record.isThere else { continue }
-      bytes += record.fields.count + record.id.text.utf8.count
-      guard records.count < limit, records.isEmpty || bytes <= Self.pageBytesMax else {
+      guard let record = RecordRow(row)?.value else { throw .invalidContent }
+      bytes += record.textBytes
+      guard records.count < limit, records.isEmpty || bytes <= RecordRequest.pageBytesMax else {
         return .list(records, generation: generation, isMore: true)
       }
-      records.append(record.value)
+      records.append(record)
     }
     return .list(records, generation: generation, isMore: false)
   }

@@ -1,3 +1,4 @@
+import PrismProtocol
 import PrismSQLite
 
 /// Statements on records, their tables, and their packets in flight.
@@ -21,7 +22,11 @@ enum RecordStatement {
     case .find: "SELECT \(records) FROM records WHERE tab = :tab AND id = :id"
     case .findServerID: "SELECT \(records) FROM records WHERE tab = :tab AND server_id = :id LIMIT 1"
     case .byNumber: "SELECT \(records) FROM records WHERE number = :number"
-    case .page: "SELECT \(records) FROM records WHERE tab = :tab AND id > :after ORDER BY id"
+    case .page:
+      """
+      SELECT \(records) FROM records
+      WHERE tab = :tab AND id > :after AND state <> \(RecordState.delete.rawValue) ORDER BY id
+      """
     case .waiting:
       """
       SELECT \(Head.list) FROM records

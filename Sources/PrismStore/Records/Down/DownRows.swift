@@ -4,8 +4,6 @@ import PrismSQLite
 /// Reads and writes records that the server keeps, with the links by which they refer to others, and those by which they are
 /// found.
 struct DownRows: StoreOperations {
-  /// Bytes of fields in one answer to `list`, after which the page ends.
-  private static let pageBytesMax = 192 * 1024
   /// The longest value by which a record is found.
   private static let indexedBytesMax = 128
 
@@ -33,10 +31,12 @@ struct DownRows: StoreOperations {
     page.bind(":after", after?.text ?? "")
     var (records, bytes): ([StoredRecord], Int) = ([], 0)
     while let row = try page.next(of: DownRecordRow.Column.self) {
-      guard let record = DownRecordRow(row) else { throw .invalidContent }
-      bytes += record.fields.count + record.id.text.utf8.count
-      guard records.count < limit, records.isEmpty || bytes <= Self.pageBytesMax else { return (records, true) }
-      records.append(record.value)
+      guard let record = DownRecordRow(row)?.value else { throw .invalidContent }
+      bytes += record.textBytes
+      guard records.count < limit, records.isEmpty || bytes <= RecordRequest.pageBytesMax else {
+        return (records, true)
+      }
+      records.append(record)
     }
     return (records, false)
   }
