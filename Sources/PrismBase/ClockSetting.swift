@@ -23,7 +23,6 @@ public struct ClockReading: Sendable {
 
   public init(_ time: any TimeSource) {
     unixMilliseconds = time.unixMilliseconds
-    let (seconds, attoseconds) = time.uptime.components
-    setting = ClockSetting(bootTime: unixMilliseconds - (seconds * 1000 + attoseconds / 1_000_000_000_000_000))
+    setting = ClockSetting(bootTime: unixMilliseconds - time.uptime.wholeMilliseconds)
   }
 }

@@ -4,8 +4,8 @@
 
 /// The two clocks, passed in everywhere so that a test can turn them by hand.
 ///
-/// Timers, deadlines and backoff use `uptime`; stamps and expiry use `unixMilliseconds`, which can be stepped by anyone
-/// at any time and must never decide how long something waits.
+/// Timers, deadlines, backoff and ages use `uptime`; stamps use `unixMilliseconds`, which can be stepped by anyone at any
+/// time and must never decide how long something waits or is kept.
 public protocol TimeSource: Sendable {
   /// Time since an arbitrary origin that never goes back and is not stepped (CLOCK_BOOTTIME).
   var uptime: Duration { get }
@@ -22,6 +22,14 @@ extension TimeSource {
   }
 }
 
+extension Duration {
+  /// Rounded towards zero.
+  public var wholeMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+}
+
 /// The machine's own clocks.
 public struct SystemTime: TimeSource {
   public init() {}
@@ -30,10 +38,7 @@ public struct SystemTime: TimeSource {
   public var uptime: Duration { Self.read(CLOCK_BOOTTIME) }
 
   /// The wall clock: milliseconds since 1970. It may step.
-  public var unixMilliseconds: Int64 {
-    let (seconds, attoseconds) = Self.read(CLOCK_REALTIME).components
-    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-  }
+  public var unixMilliseconds: Int64 { Self.read(CLOCK_REALTIME).wholeMilliseconds }
 
   /// Suspends until `uptime` is `deadline`.
   public func sleep(until deadline: Duration) async throws {

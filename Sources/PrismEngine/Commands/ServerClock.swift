@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import Synchronization
 
@@ -8,9 +9,7 @@ struct ServerClock: Sendable, Equatable {
   let uptime: Duration
 
   func now(at uptime: Duration) -> Int64 {
-    let passed = (uptime - self.uptime).components
-    let (time, overflows) = unixMilliseconds.addingReportingOverflow(
-      passed.seconds * 1000 + passed.attoseconds / 1_000_000_000_000_000)
+    let (time, overflows) = unixMilliseconds.addingReportingOverflow((uptime - self.uptime).wholeMilliseconds)
     return overflows ? .max : time
   }
 }

@@ -39,8 +39,9 @@ extension ControlHandler {
       let status = await pipeline.status
       var report = NamespaceReport(status)
       report.isPlain = engine.hub.current.namespaces[namespace]?.isPlain ?? false
-      if let filtered = queues[namespace]?[.meta]?.filtered {
-        (report.sampled, report.collapsed) = (filtered.sampled, filtered.collapsed)
+      if let metas = queues[namespace]?[.meta] {
+        (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
+        report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
       }
       for kind in RowKind.all {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
@@ -99,6 +100,13 @@ extension QueueReport {
     oldestAgeSeconds = queue.oldestCreatedTime.map { Int(max(0, now - $0) / 1000) } ?? 0
     packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
     (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)
+  }
+}
+
+extension ExpiryReport {
+  fileprivate init(_ expiry: Expiry) {
+    self.init()
+    (time, rows, heldHours) = (RFC3339.text(unixMilliseconds: expiry.unixMilliseconds), expiry.rows, expiry.heldHours)
   }
 }
 

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The bytes of a namespace over metered networks in its current window of 24 h (docs/delivery.md, "Gates").

@@ -26,11 +26,6 @@ extension Duration {
     return .microseconds(Int64(random % (microseconds + 1)))
   }
 
-  var wholeMilliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    return seconds * 1000 + attoseconds / 1_000_000_000_000_000
-  }
-
   /// Rounded up, for people and for status: a wait of 0.2 s is "1", not "now".
   var secondsRoundedUp: Int64 {
     let (seconds, attoseconds) = components

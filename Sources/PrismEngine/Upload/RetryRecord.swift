@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 
 /// The record of failures in a row of a namespace and kind. It survives restarts, so that a daemon that is restarted
@@ -69,7 +70,7 @@ struct RetryRecord: Sendable, Equatable {
 
 extension RetryRecord {
   /// nil when there is nothing to keep: the note is removed.
-  func note(now: Instant) -> [UInt8]? {
+  func note(now: Instant, bootID: String = KernelBoot.id ?? "") -> [UInt8]? {
     guard !isClean else { return nil }
     var members: [JSONValue.Member] = [.init("failures", .int(failuresInRow))]
     if let pause {
@@ -78,7 +79,8 @@ extension RetryRecord {
       let whole = rest.wholeMilliseconds
       // Rounded up: nothing leaves before the time that a collector asked for.
       members.append(.init("pauseMs", .int(max(0, .milliseconds(whole) < rest ? whole + 1 : whole))))
-      members.append(.init("sinceUnixMs", .int(now.unixMilliseconds)))
+      members.append(.init("boot", .string(bootID)))
+      members.append(.init("sinceUptimeMs", .int(now.uptime.wholeMilliseconds)))
     }
     if let lastFailure {
       members.append(.init("failedUnixMs", .int(lastFailure.unixMilliseconds)))
@@ -90,9 +92,9 @@ extension RetryRecord {
     return JSONValue.object(members).bytes
   }
 
-  /// A damaged note counts as a missing one. The pause continues by the wall clock. A clock that was stepped back
-  /// restarts it, and no clock makes it longer than it was.
-  init(note: [UInt8], now: Instant) {
+  /// A damaged note counts as a missing one. The pause continues by the uptime; of the time before this boot nothing is
+  /// known, and no wall clock is asked. An older version's note does not say when it was written: its pause begins anew.
+  init(note: [UInt8], now: Instant, bootID: String = KernelBoot.id ?? "") {
     guard let value = try? JSONValue(parsing: note), let failures = value["failures"]?.int, failures > 0 else { return }
     failuresInRow = failures
     if let time = value["failedUnixMs"]?.int, let cause = value["cause"]?.string {
@@ -102,12 +104,18 @@ extension RetryRecord {
         collector: value["collector"]?.string.map(CollectorAddress.init))
     }
     guard let reason = value["reason"]?.string.flatMap(UploadState.Pause.Reason.init(rawValue:)),
-      let length = value["pauseMs"]?.int, let since = value["sinceUnixMs"]?.int
+      let length = value["pauseMs"]?.int
     else { return }
     let longest = (RetryAfter.longest + .seconds(5)).wholeMilliseconds
-    let elapsed = max(0, now.unixMilliseconds.subtractingReportingOverflow(Int64(since)).partialValue)
-    // Up to a millisecond less went by: both times of the wall clock are whole ones.
-    let rest = max(0, min(Int64(length), longest) - max(0, elapsed - 1))
+    // Up to a millisecond less went by: both times are whole ones.
+    let rest = max(0, min(Int64(length), longest) - max(0, Self.elapsed(since: value, now.uptime, bootID) - 1))
     pause = UploadState.Pause(until: now.uptime + .milliseconds(rest), reason: reason)
+  }
+
+  /// Milliseconds since the note was written, at the least.
+  private static func elapsed(since note: JSONValue, _ uptime: Duration, _ bootID: String) -> Int64 {
+    guard let boot = note["boot"]?.string, let since = note["sinceUptimeMs"]?.int.map(Int64.init) else { return 0 }
+    let now = uptime.wholeMilliseconds
+    return boot == bootID && !bootID.isEmpty && 0...now ~= since ? now - since : now
   }
 }

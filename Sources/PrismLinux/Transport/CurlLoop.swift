@@ -79,7 +79,7 @@ final class CurlLoop {
       let idleLeft = idleSince + settings.idleTimeout - time.uptime
       if transfers.isEmpty, work.isStopped || idleLeft <= .zero, mailbox.detach() { return }
       // With transfers under way, curl's own timers end the wait sooner.
-      curl_multi_poll(multi, nil, 0, Int32(clamping: max(idleLeft, .milliseconds(1)).wholeMilliseconds), nil)
+      curl_multi_poll(multi, nil, 0, Int32(clamping: max(idleLeft, .milliseconds(1)).millisecondsRoundedUp), nil)
     }
   }
 
@@ -155,7 +155,7 @@ extension PostAnswer {
 
 extension Duration {
   /// Rounded up, so that nothing is given less time than it was promised.
-  var wholeMilliseconds: Int64 {
+  var millisecondsRoundedUp: Int64 {
     let (seconds, attoseconds) = components
     return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
   }

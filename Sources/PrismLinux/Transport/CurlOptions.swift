@@ -90,7 +90,7 @@ struct CurlOptions {
 
   /// 0 means "no limit" to curl, and is never meant.
   private func milliseconds(_ duration: Duration) -> Int {
-    Int(min(max(duration.wholeMilliseconds, 1), Int64(Int32.max)))
+    Int(min(max(duration.millisecondsRoundedUp, 1), Int64(Int32.max)))
   }
 
   /// The files' contents are handed over instead of their paths: curl keeps connections of other contents apart, and

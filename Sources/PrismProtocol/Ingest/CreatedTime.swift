@@ -1,8 +1,7 @@
 /// The values that a report's `createdTime` may have: milliseconds since 1970.
 ///
 /// A clock in seconds or microseconds gives a number that is a valid time, but wrong by decades. Such a report would
-/// expire as soon as it is stored, or arrive with a date in 1970. So it is refused, and the message says what the
-/// number looks like.
+/// arrive with a date in 1970. So it is refused, and the message says what the number looks like.
 public enum CreatedTime {
   /// 1973-03-03. As seconds this is the year 5138.
   public static let least: Int64 = 100_000_000_000

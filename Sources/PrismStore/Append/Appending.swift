@@ -125,7 +125,6 @@ struct Appending {
     memory.state[queue].bytes += written.bytes
     memory.state[queue].segments.addBytes(written.bytes)
     memory.state[queue].lastSequence = memory.state.nextSequence - 1
-    memory.state[queue].newestCreated = written.newestCreated
     transaction.touch(queue)
   }
 

@@ -34,7 +34,7 @@ struct KnownRuns {
     insert.bind(":namespace", namespace)
     insert.bind(":key", key)
     insert.bind(":row", firstRow?.value ?? Self.byReport)
-    insert.bind(":time", transaction.unixMilliseconds)
+    insert.bind(":time", transaction.heldTime)
     try insert.run()
     return firstRow == nil ? .storedByReport : .new
   }

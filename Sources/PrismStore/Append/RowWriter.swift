@@ -7,7 +7,6 @@ struct RowWriter {
   struct Written {
     var rows = 0
     var bytes = 0
-    var newestCreated: PriorityValues
   }
 
   /// The ids by which reports are known again.
@@ -37,8 +36,8 @@ struct RowWriter {
   private var payloadRows: RowInserter
 
   private(set) var nextSequence: Int64
-  private(set) var metas: Written
-  private(set) var payloads: Written
+  private(set) var metas = Written()
+  private(set) var payloads = Written()
   var outcome: BatchOutcome
   /// The rows of the batch that filters keep from the tables, and those that count others.
   var filtering: BatchFiltering
@@ -57,8 +56,6 @@ struct RowWriter {
     payloadRows = RowInserter(transaction.state[payload].segments.currentTable(payload), transaction.database)
     nextSequence = transaction.memory.state.nextSequence
     filtering = BatchFiltering(firstSequence: nextSequence)
-    metas = Written(newestCreated: transaction.memory.state[meta].newestCreated)
-    payloads = Written(newestCreated: transaction.memory.state[payload].newestCreated)
     outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
     outcome.ids.reserveCapacity(batch.rows.count)
   }
@@ -148,7 +145,7 @@ struct RowWriter {
     if row.isSelfContained || form.context == nil { stored.flags.insert(.selfContained) }
     let payload = row.payload.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
     guard form.context == nil && !row.isSelfContained else {
-      return try insert(stored, metaBytes: row.metaBytes, payload: payload, priority: batch.types[row.type].priority)
+      return try insert(stored, metaBytes: row.metaBytes, payload: payload)
     }
     scratch.removeAll(keepingCapacity: true)
     scratch.append(contentsOf: batch.context.members)
@@ -156,33 +153,25 @@ struct RowWriter {
     scratch.append(contentsOf: body)
     try scratch.withUnsafeBufferPointer { (bytes) throws(SQLiteError) in
       stored.body = UnsafeRawBufferPointer(bytes)
-      try insert(stored, metaBytes: row.metaBytes, payload: payload, priority: batch.types[row.type].priority)
+      try insert(stored, metaBytes: row.metaBytes, payload: payload)
       try flush()  // the next row is joined in the same place
     }
   }
 
-  private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?, priority: Priority)
-    throws(SQLiteError)
-  {
-    try Self.insert(row, bytes: metaBytes, priority: priority, with: &metaRows, counting: &metas)
+  private mutating func insert(_ row: StoredRow, metaBytes: Int, payload: UnsafeRawBufferPointer?) throws(SQLiteError) {
+    try Self.insert(row, bytes: metaBytes, with: &metaRows, counting: &metas)
     guard let payload else { return }
     var row = row
     row.payload = payload
-    try Self.insert(row, bytes: metaBytes + payload.count, priority: priority, with: &payloadRows, counting: &payloads)
+    try Self.insert(row, bytes: metaBytes + payload.count, with: &payloadRows, counting: &payloads)
   }
 
-  /// How far behind its predecessors a row may be and still be found by expiry from the priority's head.
-  private static let lateAfterMilliseconds: Int64 = 60_000
-
   private static func insert(
-    _ row: StoredRow, bytes: Int, priority: Priority, with rows: inout RowInserter, counting written: inout Written
+    _ row: StoredRow, bytes: Int, with rows: inout RowInserter, counting written: inout Written
   ) throws(SQLiteError) {
     var row = row
     row.size = Int64(bytes)
-    let newest = written.newestCreated[priority]
-    if newest > row.createdTime && newest - row.createdTime > lateAfterMilliseconds { row.flags.insert(.late) }
     try rows.add(row)
-    written.newestCreated[priority] = max(newest, row.createdTime)
     written.rows += 1
     written.bytes += bytes
   }
@@ -213,7 +202,7 @@ struct RowWriter {
     try claimID(for: row)
     let settle = try transaction.statement(.clientIDs(.deliver))
     settle.bind(":namespace", namespace)
-    settle.bind(":time", transaction.unixMilliseconds)
+    settle.bind(":time", transaction.heldTime)
     try idKey.withUnsafeBufferPointer { (key) throws(SQLiteError) in
       settle.bind(":key", uncopiedText: UnsafeRawBufferPointer(key))
       try settle.run()

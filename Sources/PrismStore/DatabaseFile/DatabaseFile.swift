@@ -132,7 +132,7 @@ final class DatabaseFile {
   /// Closes the database after a checkpoint. Later calls open it again.
   func close() {
     guard open != nil, restore() else { return }
-    do { try writeDeliveries() } catch {
+    do { try writeWhatIsInMemory() } catch {
       options.log.warning(
         "the last deliveries are not written: `trace` will not know them", ["error": error.description])
     }
@@ -189,6 +189,7 @@ extension DatabaseFile {
     } catch {
       memory.deliveries = deliveries
       memory.clock.book.needsWriting = true
+      memory.held.forgetWritten()
       recover(from: error)
       if error.isDiskFull { throw .diskFull }
       // A full disk is noticed before the commit's mark is written; a failed write or sync may leave the mark behind.
@@ -217,6 +218,14 @@ extension DatabaseFile {
     } catch {
       recover(from: error)
       throw .unavailable(error.description)
+    }
+  }
+
+  private func writeWhatIsInMemory() throws(StoreError) {
+    guard !memory.deliveries.records.isEmpty || memory.held.differs(options.time.uptime) else { return }
+    try write { (transaction) throws(SQLiteError) in
+      try Deliveries(transaction).write()
+      try transaction.writeHeldTime()
     }
   }
 

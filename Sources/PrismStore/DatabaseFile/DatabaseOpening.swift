@@ -13,6 +13,7 @@ struct DatabaseOpening {
     var epoch: Epoch
     /// Of the boots before.
     var clocks: ClockBook
+    var held: HeldClock
   }
 
   let options: StoreOptions
@@ -153,7 +154,17 @@ struct DatabaseOpening {
     let contents = try TableOfContents(database.connection, state.names, epoch: epoch)
     if before != contents { contents.write(to: contentsPath) }
     let clocks = ClockBook(try database.connection.fact(ClockBook.factKey) ?? "")
-    return Opened(database: database, state: state, epoch: epoch, clocks: clocks)
+    return Opened(database: database, state: state, epoch: epoch, clocks: clocks, held: try held(database.connection))
+  }
+
+  /// Times of a version before 7 are of the wall clock: the clock begins behind them.
+  private func held(_ connection: SQLiteConnection) throws(SQLiteError) -> HeldClock {
+    let newest = try connection.firstInt(
+      "SELECT max(ifnull((SELECT max(delivered_time) FROM client_ids), 0), ifnull((SELECT max(held_time) FROM settled), 0))"
+    )
+    return HeldClock(
+      try connection.fact(HeldClock.factKey), bootID: options.bootID, uptime: options.time.uptime,
+      begin: max(options.time.unixMilliseconds, newest ?? 0))
   }
 
   /// There was a database. - Throws: `invalidContent` where it was emptied.

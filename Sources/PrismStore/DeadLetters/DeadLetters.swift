@@ -168,16 +168,21 @@ struct DeadLetters: StoreOperations {
     try take(selection) { row, queue in forget(row, queue, to: .removed) }
   }
 
-  /// Letters expire like rows.
-  func expire(_ namespace: Int, before cutoff: Int64) throws(SQLiteError) {
+  /// Letters expire like rows. - Parameter end: rows below this sequence.
+  func expire(_ namespace: Int, before end: Int64) throws(SQLiteError) -> Retention.Dropped {
     let select = try transaction.prepare(
       """
-      SELECT \(Column.list) FROM dead WHERE namespace = :namespace AND created_time < :cutoff
-      LIMIT \(Retention.sliceRowsMax)
+      SELECT \(Column.list) FROM dead
+      WHERE namespace = :namespace AND row & \(Int64(1) << RowID.sequenceBits - 1) < :end LIMIT \(Retention.sliceRowsMax)
       """)
     select.bind(":namespace", namespace)
-    select.bind(":cutoff", cutoff)
-    _ = try take(select) { row, queue in forget(row, queue, to: .expired) }
+    select.bind(":end", end)
+    var oldest = Int64.max
+    let rows = try take(select) { row, queue in
+      oldest = min(oldest, RowID(value: row.int64(.row)).sequence)
+      return forget(row, queue, to: .expired)
+    }
+    return Retention.Dropped(rows: rows, oldestSequence: oldest)
   }
 
   private func take(_ selection: DeadLetterSelection, _ step: Step) throws(SQLiteError) -> Int {

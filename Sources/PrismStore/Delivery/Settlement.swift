@@ -48,23 +48,24 @@ struct Settlement: StoreOperations {
 
   private func deliver(_ id: PacketID, _ receipt: Disposition.Receipt) throws(SQLiteError) {
     guard let packet = try remove(id) else { return }
-    if packet.hasClientIDs { try noteDelivered(packet, at: receipt.unixMilliseconds) }
+    if packet.hasClientIDs { try noteDelivered(packet) }
     try ShareCount(transaction).discount(packet.members, packet.queue)
     let stays = try Segments(transaction).spend(packet)
     if !stays { try transaction.deleteRows(packet.members, packet.queue) }
     state[packet.queue].remove(packet.members.count, bytes: packet.bytes, from: .claimed, to: .delivered)
     state[packet.queue].lastAccepted = id
-    let record = DeliveryRecord(id: id, queue: packet.queue, receipt: receipt, members: packet.members)
+    let record = DeliveryRecord(
+      id: id, queue: packet.queue, receipt: receipt, members: packet.members, heldTime: transaction.heldTime)
     // A damaged database's pages may be older than this delivery: what is brought over asks for it. So does it for rows
     // that stay in their table, if the ledger can't be read.
     try Deliveries(transaction).add(record, isWrittenAtOnce: stays || !state.salvage.files.isEmpty)
     try Segments(transaction).release(packet.queue, after: packet.members)
   }
 
-  private func noteDelivered(_ packet: PacketRecord, at unixMilliseconds: Int64) throws(SQLiteError) {
+  private func noteDelivered(_ packet: PacketRecord) throws(SQLiteError) {
     for (_, key) in try transaction.clientIDs(of: packet.members, packet.queue) {
       let deliver = try transaction.statement(.clientIDs(.deliver))
-      deliver.bind(":time", unixMilliseconds)
+      deliver.bind(":time", transaction.heldTime)
       deliver.bind(":namespace", packet.queue.namespace)
       deliver.bind(":key", key)
       try deliver.run()

@@ -16,7 +16,10 @@ struct QueueReading: StoreOperations {
     for (number, namespace) in state.names.namespaces {
       for queue in QueueID.all(of: number) {
         var status = state[queue].status(oldestCreatedTime: try oldestHeld(queue))
-        if queue.kind == .meta { status.filtered = state.filtered[number] ?? FilterCounts() }
+        if queue.kind == .meta {
+          status.filtered = state.filtered[number] ?? FilterCounts()
+          status.expiry = transaction.memory.expiries[namespace]
+        }
         result[namespace, default: [:]][queue.kind] = status
       }
     }

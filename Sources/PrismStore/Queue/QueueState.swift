@@ -7,8 +7,6 @@ struct QueueState: Sendable {
   /// Sum of `size` of waiting, claimed and dead rows.
   var bytes = 0
   var lastSequence: Int64 = 0
-  /// The newest `created_time` of each priority.
-  var newestCreated = PriorityValues { _ in .min }
   var lastAccepted: PacketID?
   var segments = RowSegments()
   /// In order of sending.
@@ -19,14 +17,14 @@ struct QueueState: Sendable {
 
   init(_ record: LedgerRecord) {
     (ledger, bytes, lastSequence) = (record.ledger, record.bytes, record.lastSequence)
-    (newestCreated, lastAccepted, segments) = (record.newestCreated, record.lastAccepted, record.segments)
+    (lastAccepted, segments) = (record.lastAccepted, record.segments)
   }
 
   /// The ledger's record of this queue, as its table has it.
   func record(_ queue: QueueID) -> LedgerRecord {
     var record = LedgerRecord(queue: queue)
     (record.ledger, record.bytes, record.lastSequence) = (ledger, bytes, lastSequence)
-    (record.newestCreated, record.lastAccepted, record.segments) = (newestCreated, lastAccepted, segments)
+    (record.lastAccepted, record.segments) = (lastAccepted, segments)
     return record
   }
 

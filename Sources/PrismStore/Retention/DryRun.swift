@@ -42,9 +42,9 @@ struct DryRun: StoreOperations {
       return effects.isComplete
     }
     try retention.dropLargePayloads(namespace, policy)
-    let cutoff = retention.cutoff(policy)
+    let end = retention.expiryEnd(policy)
     for queue in QueueID.all(of: namespace) {
-      while try retention.expire(queue, before: cutoff, rowsMax: Self.sliceRowsMax) > 0, isInTime() {}
+      while try retention.expire(queue, before: end, rowsMax: Self.sliceRowsMax).rows > 0, isInTime() {}
     }
     if quota.evictsOldest {
       let priorities: [Priority] = Priority.allCases.reversed()

@@ -74,11 +74,12 @@ struct Maintenance {
   }
 
   private func forget() throws(StoreError) {
-    let cutoff = memory.time.unixMilliseconds - Deliveries.keptMilliseconds
     try file.write { (transaction) throws(SQLiteError) in
+      let now = transaction.heldTime
+      let cutoff = now - Deliveries.keptMilliseconds
       try transaction.forgetClientIDs(deliveredBefore: cutoff)
       let deliveries = Deliveries(transaction)
-      if memory.deliveries.isDue(unixMilliseconds: memory.time.unixMilliseconds) { try deliveries.write() }
+      if memory.deliveries.isDue(heldTime: now) { try deliveries.write() }
       try deliveries.forget(before: cutoff)
       try UnusedContexts(transaction).forget()
       try forgetOwnerlessIDs(transaction)

@@ -5,7 +5,6 @@ import PrismSQLite
 /// Removes reports on an operator's order. Rows of packets in flight stay: they may be at the collector already.
 struct Removal: StoreOperations {
   private static let daysMax = 1_000_000
-  private static let dayMilliseconds: Int64 = 86_400_000
 
   let transaction: StoreTransaction
   init(_ transaction: StoreTransaction) { self.transaction = transaction }
@@ -17,7 +16,7 @@ struct Removal: StoreOperations {
     _ selection: RemovalSelection, of namespace: NamespaceName, in file: DatabaseFile
   ) throws(StoreError) -> Int {
     guard let number = file.memory.state.names.number(of: namespace) else { return 0 }
-    let now = file.options.time.unixMilliseconds
+    let now = file.options.time.uptime
     var removed = 0
     while true {
       let rest = selection.rest(after: removed)
@@ -29,9 +28,9 @@ struct Removal: StoreOperations {
     }
   }
 
-  /// Removes one slice. - Parameter now: when the order came, in milliseconds since 1970.
+  /// Removes one slice. - Parameter now: the uptime when the order came.
   /// - Returns: how many reports were removed, with their payloads; less than a slice: there are no more.
-  private func removeSlice(_ selection: RemovalSelection, _ namespace: Int, now: Int64) throws(SQLiteError) -> Int {
+  private func removeSlice(_ selection: RemovalSelection, _ namespace: Int, now: Duration) throws(SQLiteError) -> Int {
     let (metas, payloads) = (
       QueueID(namespace: namespace, kind: .meta), QueueID(namespace: namespace, kind: .payload)
     )
@@ -45,7 +44,8 @@ struct Removal: StoreOperations {
   }
 
   /// Up to a slice of waiting rows.
-  private func choose(_ selection: RemovalSelection, _ queue: QueueID, _ now: Int64) throws(SQLiteError) -> [Chosen] {
+  private func choose(_ selection: RemovalSelection, _ queue: QueueID, _ now: Duration) throws(SQLiteError) -> [Chosen]
+  {
     let sliceMax = Retention.sliceRowsMax
     switch selection {
     case .report(let id):
@@ -56,12 +56,15 @@ struct Removal: StoreOperations {
     case .latest(let count): return try choose(queue, order: "DESC", limit: min(count, sliceMax))
     case .olderThan(let days):
       // An operator may type any number: after three thousand years it makes no difference.
-      let cutoff = now - Int64(min(max(days, 0), Self.daysMax)) * Self.dayMilliseconds
-      return try choose(queue, condition: "created_time < \(cutoff)", limit: sliceMax)
+      let end = transaction.memory.held.end(heldFor: min(max(days, 0), Self.daysMax), now)
+      return try choose(queue, condition: "\(Self.sequence) < \(end)", limit: sliceMax)
     }
   }
 
-  /// By the sequence, below the priority's bits: in the order of arrival over all priorities.
+  /// Below the priority's bits.
+  private static let sequence = "(id & \(Int64(1) << RowID.sequenceBits - 1))"
+
+  /// In the order of arrival over all priorities.
   private func choose(
     _ queue: QueueID, condition: String = "1", order: String = "ASC", limit: Int
   ) throws(SQLiteError) -> [Chosen] {
@@ -71,7 +74,7 @@ struct Removal: StoreOperations {
     let rows = try transaction.prepare(
       """
       SELECT \(RowHead.Column.list) FROM (\(tables.joined(separator: " UNION ALL ")))
-      ORDER BY id & \(Int64(1) << RowID.sequenceBits - 1) \(order)
+      ORDER BY \(Self.sequence) \(order)
       """)
     var chosen: [Chosen] = []
     defer { rows.reset() }

@@ -5,7 +5,17 @@ import PrismSQLite
 struct Retention: StoreOperations {
   /// Rows that one slice looks at and deletes at most, so that other work on the store's queue does not wait long.
   static let sliceRowsMax = 5000
-  private static let dayMilliseconds: Int64 = 86_400_000
+
+  /// Rows that were dropped.
+  struct Dropped {
+    var rows = 0
+    var oldestSequence: Int64 = .max
+
+    static func += (sum: inout Dropped, more: Dropped) {
+      sum.rows += more.rows
+      sum.oldestSequence = min(sum.oldestSequence, more.oldestSequence)
+    }
+  }
 
   /// The names of the notes that record the policy under which a namespace's rows were stored.
   private enum NoteKey: String { case appVersion, maxBodyBytes, expirationDays }
@@ -68,7 +78,7 @@ struct Retention: StoreOperations {
 
   private func clear(_ namespace: Int) throws(SQLiteError) {
     for queue in QueueID.all(of: namespace) {
-      while try dropOldest(queue, rowsMax: Self.sliceRowsMax, to: .cleared) > 0 {}
+      while try dropOldest(queue, rowsMax: Self.sliceRowsMax, to: .cleared).rows > 0 {}
     }
   }
 
@@ -90,35 +100,22 @@ struct Retention: StoreOperations {
 
   // MARK: Age
 
-  func cutoff(_ policy: RetentionPolicy) -> Int64 {
-    transaction.unixMilliseconds - Int64(policy.expirationDays) * Self.dayMilliseconds
+  /// Rows below this sequence are held for longer than the policy keeps rows.
+  func expiryEnd(_ policy: RetentionPolicy) -> Int64 {
+    transaction.memory.held.end(heldFor: policy.expirationDays, transaction.uptime)
   }
 
-  /// Drops rows that were created before `cutoff`. Rows are in the order of their age, so each priority is read up to
-  /// its first row that is young enough. Rows that came late are in an index.
-  /// - Returns: the number of dropped rows.
-  func expire(_ queue: QueueID, before cutoff: Int64, rowsMax: Int = sliceRowsMax) throws(SQLiteError) -> Int {
-    let waiting = state[queue].ledger[.waiting]
-    try dropOldest(queue, rowsMax: rowsMax, to: .expired) { $0.createdTime < cutoff }
-    var late: [(id: Int64, size: Int)] = []
-    for table in state[queue].segments.tables(queue) {
-      let rows = try transaction.statement(.rows(.late, table))
-      rows.bind(":cutoff", cutoff)
-      try rows.forEachRow(of: RowHead.Column.self) { row in
-        guard late.count < rowsMax, state[queue].leftRun(of: row.int64(.id)) == nil else { return }
-        late.append((row.int64(.id), row.int(.size)))
-      }
-    }
-    try transaction.drop(late, queue, to: .expired)
-    return waiting - state[queue].ledger[.waiting]
+  /// Drops waiting rows below the sequence `end`; the rows of a priority are in the order of their age.
+  func expire(_ queue: QueueID, before end: Int64, rowsMax: Int = sliceRowsMax) throws(SQLiteError) -> Dropped {
+    try dropOldest(queue, rowsMax: rowsMax, to: .expired) { RowID(value: $0.id).sequence < end }
   }
 
-  /// Drops up to `rowsMax` of the oldest waiting rows, the first priority first. - Returns: how many.
+  /// Drops up to `rowsMax` of the oldest waiting rows, the first priority first.
   @discardableResult
   private func dropOldest(
     _ queue: QueueID, rowsMax: Int, to account: Ledger.Account, while isWanted: (RowHead) -> Bool = { _ in true }
-  ) throws(SQLiteError) -> Int {
-    var dropped = 0
+  ) throws(SQLiteError) -> Dropped {
+    var dropped = Dropped()
     for priority in Priority.allCases {
       var (members, bytes) = (IDRuns(), 0)
       try transaction.walkWaiting(priority, queue) { row in
@@ -128,7 +125,9 @@ struct Retention: StoreOperations {
         return true
       }
       try transaction.drop(members, bytes: bytes, queue, to: account)
-      dropped += members.count
+      if let first = members.runs.first?.first {
+        dropped += Dropped(rows: members.count, oldestSequence: RowID(value: first).sequence)
+      }
       if members.count == rowsMax { break }
     }
     return dropped

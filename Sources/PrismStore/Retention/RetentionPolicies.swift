@@ -1,3 +1,4 @@
+import PrismBase
 import PrismProtocol
 import PrismSQLite
 
@@ -28,19 +29,48 @@ struct RetentionPolicies {
     var isMore = false
     for (namespace, policy) in memory.policies.sorted(by: { $0.key < $1.key }) {
       guard let number = memory.state.names.number(of: namespace) else { continue }
-      if QueueID.all(of: number).contains(where: { memory.state[$0].ledger[.dead] > 0 }) {
-        try file.write { (transaction) throws(SQLiteError) in
-          try DeadLetters(transaction).expire(number, before: Retention(transaction).cutoff(policy))
-        }
-      }
-      for queue in QueueID.all(of: number) where memory.state[queue].ledger[.waiting] > 0 {
-        let dropped = try file.write { (transaction) throws(SQLiteError) in
-          let retention = Retention(transaction)
-          return try retention.expire(queue, before: retention.cutoff(policy))
-        }
-        isMore = isMore || dropped >= Retention.sliceRowsMax
+      let slice = try expireSlice(number, policy)
+      memory.expiring[namespace, default: Retention.Dropped()] += slice.dropped
+      isMore = isMore || slice.isMore
+      if !slice.isMore, let dropped = memory.expiring.removeValue(forKey: namespace), dropped.rows > 0 {
+        tell(dropped, of: namespace, policy)
       }
     }
     return isMore
+  }
+
+  private func expireSlice(
+    _ namespace: Int, _ policy: RetentionPolicy
+  ) throws(StoreError) -> (dropped: Retention.Dropped, isMore: Bool) {
+    var (dropped, isMore) = (Retention.Dropped(), false)
+    if QueueID.all(of: namespace).contains(where: { memory.state[$0].ledger[.dead] > 0 }) {
+      dropped += try file.write { (transaction) throws(SQLiteError) in
+        try DeadLetters(transaction).expire(namespace, before: Retention(transaction).expiryEnd(policy))
+      }
+      isMore = dropped.rows >= Retention.sliceRowsMax
+    }
+    for queue in QueueID.all(of: namespace) where memory.state[queue].ledger[.waiting] > 0 {
+      let rows = try file.write { (transaction) throws(SQLiteError) in
+        let retention = Retention(transaction)
+        return try retention.expire(queue, before: retention.expiryEnd(policy))
+      }
+      dropped += rows
+      isMore = isMore || rows.rows >= Retention.sliceRowsMax
+    }
+    return (dropped, isMore)
+  }
+
+  /// All of a namespace's rows that were due are gone.
+  private func tell(_ dropped: Retention.Dropped, of namespace: NamespaceName, _ policy: RetentionPolicy) {
+    let now = memory.held.time(memory.time.uptime)
+    let heldHours = (now - (memory.held.heldSince(dropped.oldestSequence) ?? now)) / 3_600_000
+    memory.expiries[namespace] = Expiry(
+      rows: dropped.rows, unixMilliseconds: memory.time.unixMilliseconds, heldHours: Int(heldHours))
+    memory.log.warning(
+      "reports expired: they were held for longer than expirationDay says and not delivered",
+      [
+        "namespace": namespace.text, "rows": String(dropped.rows), "held_hours": String(heldHours),
+        "expiration_days": String(policy.expirationDays),
+      ])
   }
 }

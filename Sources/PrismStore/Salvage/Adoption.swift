@@ -106,6 +106,7 @@ extension Adoption {
     } else {
       outcome.isLossUnknown = true
     }
+    if let held = facts[HeldClock.factKey] { try connection.setFact(HeldClock.factKey, held) }
     return SalvageProgress(
       files: facts[SalvageProgress.filesKey], missing: facts[SalvageProgress.missingKey],
       sources: facts[SalvageProgress.sourcesKey]) ?? .none

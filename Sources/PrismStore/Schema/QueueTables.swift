@@ -41,13 +41,21 @@ enum QueueTables {
     }
   }
 
+  /// Version 7 finds old rows by their sequence.
+  static func dropLateIndexes(_ connection: SQLiteConnection) throws(SQLiteError) {
+    var names: [String] = []
+    let select = try connection.prepare(
+      "SELECT name FROM sqlite_schema WHERE type = 'index' AND name GLOB '[mp][0-9]*_late'")
+    try select.forEachRow(of: NameRecord.Column.self) { names.append($0.text(.name)) }
+    for name in names { try connection.execute("DROP INDEX \(name)") }
+  }
+
   private static func schema(_ table: RowTable) -> String {
     """
     CREATE TABLE \(table.name) (
       id INTEGER PRIMARY KEY, type INTEGER NOT NULL, created_time INTEGER NOT NULL, context INTEGER NOT NULL,
       flags INTEGER NOT NULL, size INTEGER NOT NULL, checksum INTEGER NOT NULL, report_id TEXT,
       body BLOB NOT NULL\(table.queue.kind.hasPayload ? ", payload BLOB NOT NULL" : ""));
-    CREATE INDEX \(table.name)_late ON \(table.name) (created_time) WHERE flags >= 8;
     """
   }
 }

@@ -26,6 +26,10 @@ enum StoreSchema {
       try connection.execute(segments)
       try QueueTables.renewViews(connection)
     },
+    SQLiteMigration(version: 7, name: "ages by the time that passed") { (connection) throws(SQLiteError) in
+      try connection.execute(ages)
+      try QueueTables.dropLateIndexes(connection)
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }
@@ -39,7 +43,7 @@ enum StoreSchema {
   }
 
   /// Rows are in tables of their own, two a namespace (`QueueTables`). The tables here are shared:
-  /// - `ledger`: what `Ledger` counts, `waiting` and `claimed` as of the last disposition (`packets` says what is claimed); `newest_*` the newest `created_time` of each priority; `sequence` the last one used.
+  /// - `ledger`: what `Ledger` counts, `waiting` and `claimed` as of the last disposition (`packets` says what is claimed); `newest_*` nothing since version 7; `sequence` the last one used.
   /// - `packets`: claimed rows, as `[first, last, first, last…]` in `members`; `position` is their order of sending.
   /// - `client_ids`: report ids that clients gave (`ClientIDKey`), `delivered_time` once their row was.
   /// - `dead`, `damaged`: rows in quarantine, with everything that they need to be read without any other table.
@@ -92,6 +96,13 @@ enum StoreSchema {
   private static let segments = """
     ALTER TABLE ledger ADD COLUMN segments TEXT;
     ALTER TABLE ledger ADD COLUMN spent TEXT;
+    """
+
+  /// `held_time`: by `HeldClock`, as `delivered_time` in `client_ids` is; before, both were of the wall clock.
+  private static let ages = """
+    ALTER TABLE settled ADD COLUMN held_time INTEGER;
+    UPDATE settled SET held_time = settled_time;
+    CREATE INDEX settled_held ON settled (held_time);
     """
 
   /// Stored rows keep their bytes, so that an upgrade costs the same with any backlog.

@@ -13,7 +13,7 @@ struct ClientIDRecord: SQLiteRecord {
   let namespace: Int64
   let key: String
   let row: Int64
-  /// Milliseconds since 1970; nil until the row was delivered.
+  /// By the held clock; nil until the row was delivered.
   let deliveredTime: Int64?
 
   /// nil if a value can't be.

@@ -11,15 +11,18 @@ struct DeliveryRecord: SQLiteRecord, Sendable {
     case attempts
     case wasDuplicate = "was_duplicate"
     case members
+    case heldTime = "held_time"
   }
 
   let id: PacketID
   let queue: QueueID
   let receipt: Disposition.Receipt
   let members: IDRuns
+  /// When it was settled, by the held clock.
+  let heldTime: Int64
 
-  init(id: PacketID, queue: QueueID, receipt: Disposition.Receipt, members: IDRuns) {
-    (self.id, self.queue, self.receipt, self.members) = (id, queue, receipt, members)
+  init(id: PacketID, queue: QueueID, receipt: Disposition.Receipt, members: IDRuns, heldTime: Int64) {
+    (self.id, self.queue, self.receipt, self.members, self.heldTime) = (id, queue, receipt, members, heldTime)
   }
 
   /// nil if a value can't be.
@@ -31,7 +34,7 @@ struct DeliveryRecord: SQLiteRecord, Sendable {
     else { return nil }
     let receipt = Disposition.Receipt(
       unixMilliseconds: time, attempts: Int(attempts), wasDuplicate: wasDuplicate != 0)
-    self.init(id: id, queue: queue, receipt: receipt, members: members)
+    self.init(id: id, queue: queue, receipt: receipt, members: members, heldTime: row.integer(.heldTime) ?? time)
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
@@ -42,5 +45,6 @@ struct DeliveryRecord: SQLiteRecord, Sendable {
     insert.bind(.attempts, receipt.attempts)
     insert.bind(.wasDuplicate, receipt.wasDuplicate)
     insert.bind(.members, members.text)
+    insert.bind(.heldTime, heldTime)
   }
 }

@@ -20,10 +20,9 @@ struct LedgerRecord: SQLiteRecord, Sendable {
   var bytes = 0
   /// The last number that a row of this queue was given.
   var lastSequence: Int64 = 0
-  /// The newest `created_time` of each priority.
-  var newestCreated = PriorityValues { _ in .min }
   var lastAccepted: PacketID?
   var segments = RowSegments()
+  private var formerNumbers: [Int64] = [0, 0, 0]
 
   init(queue: QueueID) { self.queue = queue }
 
@@ -31,9 +30,8 @@ struct LedgerRecord: SQLiteRecord, Sendable {
     (.waiting, .waiting), (.claimed, .claimed), (.delivered, .delivered), (.expired, .expired), (.evicted, .evicted),
     (.cleared, .cleared), (.dead, .dead), (.removed, .removed), (.corrupt, .corrupt),
   ]
-  private static let newest: [(priority: Priority, column: Column)] = [
-    (.crash, .newestCrash), (.realtime, .newestRealtime), (.rest, .newestRest),
-  ]
+  /// Had the newest `created_time` of each priority before version 7.
+  private static let formerColumns: [Column] = [.newestCrash, .newestRealtime, .newestRest]
   /// More can't be added up.
   private static let countMax: Int64 = 1 << 48
 
@@ -53,10 +51,8 @@ struct LedgerRecord: SQLiteRecord, Sendable {
       guard let count = Self.count(row, column) else { return nil }
       ledger[account] = count
     }
-    for (priority, column) in Self.newest {
-      guard let time = row.integer(column) else { return nil }
-      newestCreated[priority] = time
-    }
+    formerNumbers = Self.formerColumns.compactMap { row.integer($0) }
+    guard formerNumbers.count == Self.formerColumns.count else { return nil }
     lastAccepted = row.data(.lastAccepted).flatMap { PacketID(bytes: $0) }
     guard let segments = RowSegments(text: row.string(.segments), spentText: row.string(.spent)) else { return nil }
     self.segments = segments
@@ -74,7 +70,7 @@ struct LedgerRecord: SQLiteRecord, Sendable {
     for (account, column) in Self.accounts { insert.bind(column, ledger[account]) }
     insert.bind(.bytes, bytes)
     insert.bind(.sequence, lastSequence)
-    for (priority, column) in Self.newest { insert.bind(column, newestCreated[priority]) }
+    for (column, number) in zip(Self.formerColumns, formerNumbers) { insert.bind(column, number) }
     insert.bind(.lastAccepted, lastAccepted?.bytes)
     insert.bind(.checksum, checksum)
     insert.bind(.segments, segments.text)
@@ -89,7 +85,7 @@ struct LedgerRecord: SQLiteRecord, Sendable {
     for (account, _) in Self.accounts { numbers.append(Int64(ledger[account])) }
     numbers.append(Int64(bytes))
     numbers.append(lastSequence)
-    for (priority, _) in Self.newest { numbers.append(newestCreated[priority]) }
+    numbers += formerNumbers
     sum.add(numbers)
     if let lastAccepted { sum.add(lastAccepted.bytes) }
     // Databases before version 6 don't have these.

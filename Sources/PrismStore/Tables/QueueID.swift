@@ -45,7 +45,4 @@ struct RowFlags: OptionSet, Sendable {
   static let ownCreateTime = RowFlags(rawValue: 2)
   /// A client gave `report_id`, which is in `client_ids`. Without it a `report_id` is of a run (`KnownRuns`).
   static let clientID = RowFlags(rawValue: 4)
-  /// Its `created_time` is older than that of rows before it, so that expiry must look for it: it is in the small
-  /// partial index. The highest flag: the index's condition is `flags >= 8`.
-  static let late = RowFlags(rawValue: 8)
 }

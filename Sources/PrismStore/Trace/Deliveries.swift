@@ -9,8 +9,8 @@ struct UnwrittenDeliveries {
 
   fileprivate(set) var records: [DeliveryRecord] = []
 
-  func isDue(unixMilliseconds: Int64) -> Bool {
-    records.first.map { $0.receipt.unixMilliseconds < unixMilliseconds - Self.millisecondsMax } ?? false
+  func isDue(heldTime: Int64) -> Bool {
+    records.first.map { $0.heldTime < heldTime - Self.millisecondsMax } ?? false
   }
 }
 
@@ -33,12 +33,10 @@ struct Deliveries {
     transaction.memory.deliveries.records = []
   }
 
-  /// Packet ids begin with the time at which they were made (RFC 9562), so the old ones are first.
+  /// - Parameter cutoff: by the held clock.
   func forget(before cutoff: Int64) throws(SQLiteError) {
-    let bound = PacketID(high: UInt64(max(0, cutoff)) << 16, low: 0)
     var old: [[UInt8]] = []
     let find = try transaction.statement(.packets(.oldDeliveries))
-    find.bind(":bound", bound.bytes)
     find.bind(":cutoff", cutoff)
     try find.forEachRow(of: DeliveryRecord.Column.self) { row in
       if DeliveryRecord(row).map({ isNeeded($0) }) != true { old.append(row.bytes(.id)) }
@@ -50,7 +48,7 @@ struct Deliveries {
     }
   }
 
-  /// While its rows are in their table, a delivery is known twice, on two pages, also if the clock is stepped.
+  /// While its rows are in their table, a delivery is known twice, on two pages.
   private func isNeeded(_ record: DeliveryRecord) -> Bool {
     guard transaction.names.namespaces[record.queue.namespace] != nil else { return false }
     return transaction.state[record.queue].segments.list.contains { $0.spent.overlaps(record.members) }

@@ -12,6 +12,10 @@ final class StoreMemory {
   var enrichments = EnrichmentCache()
   var salvage = SalvageWork()
   var clock: StoreClock
+  var held: HeldClock
+  /// Rows of a namespace whose expiry is not complete yet.
+  var expiring: [NamespaceName: Retention.Dropped] = [:]
+  var expiries: [NamespaceName: Expiry] = [:]
   /// A body together with its context, while it is being bound; kept so that it is allocated once.
   var scratch: [UInt8] = []
   /// Gets the changes of each commit that changed records, whichever side made them.
@@ -26,6 +30,8 @@ final class StoreMemory {
   init(_ opened: DatabaseOpening.Opened, _ options: StoreOptions) {
     (epoch, state, log) = (opened.epoch, opened.state, options.log)
     clock = StoreClock(time: options.time, bootID: options.bootID, book: opened.clocks)
+    held = opened.held
+    held.note(state.nextSequence, time.uptime)
   }
 
   var time: any TimeSource { clock.time }
@@ -34,11 +40,13 @@ final class StoreMemory {
   func reopened(_ state: StoreState) {
     self.state = state
     clock.book.needsWriting = true
+    held.forgetWritten()
     salvage.forgetFiles()
   }
 
   /// A transaction is committed.
   func announceChanges() {
+    held.note(state.nextSequence, time.uptime)
     let changes = state.records.takeChanges(state.names)
     if !changes.isEmpty { onRecordChange?(changes) }
   }

@@ -44,7 +44,7 @@ enum RowStatement {
   case clear
   /// Of a run of neighbouring ids.
   case readRange, headsInRange, clientIDsInRange, sizeOfRange, deleteRange, sliceEnd
-  case late, largePayloads
+  case largePayloads
   case quarantine, deadLetter, salvage
   case changeBody
 
@@ -74,7 +74,6 @@ enum RowStatement {
       """
     case .sizeOfRange: "SELECT total(size) FROM \(table) WHERE id BETWEEN :first AND :last"
     case .deleteRange: "DELETE FROM \(table) WHERE id BETWEEN :first AND :last"
-    case .late: "SELECT \(heads) FROM \(table) WHERE flags >= 8 AND created_time < :cutoff ORDER BY created_time"
     case .largePayloads: "SELECT \(heads) FROM \(table) WHERE length(payload) > :max ORDER BY id"
     case .quarantine:
       """
@@ -111,9 +110,7 @@ enum PacketStatement {
       """
     case .insertDelivery: DeliveryRecord.insert(into: "settled", "OR REPLACE")
     case .oldDeliveries:
-      """
-      SELECT \(DeliveryRecord.Column.list) FROM settled WHERE id < :bound AND settled_time < :cutoff ORDER BY id LIMIT 1000
-      """
+      "SELECT \(DeliveryRecord.Column.list) FROM settled WHERE held_time < :cutoff ORDER BY held_time LIMIT 1000"
     case .deleteDelivery: "DELETE FROM settled WHERE id = :id"
     case .writeLedger: LedgerRecord.insert(into: "ledger", "OR REPLACE")
     }

@@ -17,6 +17,8 @@ struct StoreTransaction {
   var names: Names { memory.state.names }
   var unixMilliseconds: Int64 { memory.time.unixMilliseconds }
   var uptime: Duration { memory.time.uptime }
+  /// Milliseconds by the held clock: what ages are counted by.
+  var heldTime: Int64 { memory.held.time(uptime) }
 
   func statement(_ name: StoreStatement) throws(SQLiteError) -> SQLiteStatement { try database.statement(name) }
   func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement { try database.connection.prepare(sql) }
@@ -37,12 +39,17 @@ struct StoreTransaction {
     try RecordAccess(self).writeTables()
   }
 
-  /// The clock's settings are written with the first commit after a change.
+  /// The clock's settings are written with the first commit after a change; the held time with a commit now and then.
   func writeClock() throws(SQLiteError) {
     _ = memory.clock.read()
+    if memory.held.isDue(uptime, holdsRows: state.holdsRows) { try writeHeldTime() }
     guard memory.clock.book.needsWriting else { return }
     try database.connection.setFact(ClockBook.factKey, memory.clock.book.text)
     memory.clock.book.needsWriting = false
+  }
+
+  func writeHeldTime() throws(SQLiteError) {
+    try database.connection.setFact(HeldClock.factKey, memory.held.written(uptime))
   }
 
   // MARK: Names

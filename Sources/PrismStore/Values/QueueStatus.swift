@@ -10,7 +10,19 @@ public struct QueueStatus: Sendable, Equatable {
   public var oldestCreatedTime: Int64?
   /// Reports of the namespace that filters kept from becoming rows; of metas only.
   public var filtered = FilterCounts()
+  /// The namespace's last expiry since the start; nil: nothing expired; of metas only.
+  public var expiry: Expiry?
   public init(ledger: Ledger, bytes: Int, oldestCreatedTime: Int64?) {
     (self.ledger, self.bytes, self.oldestCreatedTime) = (ledger, bytes, oldestCreatedTime)
   }
+}
+
+/// The last time that rows of a namespace expired.
+public struct Expiry: Sendable, Equatable {
+  /// Metas and payloads, waiting ones and dead letters.
+  public var rows: Int
+  /// By the wall clock of that time.
+  public var unixMilliseconds: Int64
+  /// How long prism held the oldest of them, in time that passed with power.
+  public var heldHours: Int
 }

@@ -143,11 +143,15 @@ struct StatusTable {
   /// The rows that left without a delivery; empty if there are no such rows.
   private static func losses(_ name: String, _ namespace: NamespaceReport) -> [String] {
     let accounts: [Ledger.Account] = [.expired, .evicted, .cleared, .removed, .corrupt]
-    return RowKind.all.compactMap { kind in
-      let ledger = namespace[kind].ledger
-      let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
-      return counts.isEmpty ? nil : "\(name): \(kind.name) rows not delivered: \(counts.joined(separator: ", "))"
+    let expiry = namespace.lastExpiry.map {
+      "\(name): last expired at \($0.time): \($0.rows) rows, held for up to \($0.heldHours) h"
     }
+    return [expiry].compactMap { $0 }
+      + RowKind.all.compactMap { kind in
+        let ledger = namespace[kind].ledger
+        let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
+        return counts.isEmpty ? nil : "\(name): \(kind.name) rows not delivered: \(counts.joined(separator: ", "))"
+      }
   }
 
   /// Where every row went: the sum of the parts is what was stored.

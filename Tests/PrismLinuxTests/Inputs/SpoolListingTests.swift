@@ -89,15 +89,20 @@ import Testing
     #expect(users.files.count <= 100 && users.isCut, "as many users as there are names")
   }
 
-  @Test("what was not finished is deleted after an hour, a refused report after a week") func ages() {
-    let hour: Int64 = 3_600_000
-    let listing = SpoolListing([
-      Self.file("a.tmp"), Self.file("b.tmp", at: 2 * hour), Self.file("s.t.a.json.refused"), Self.file("s.t.a.json"),
-    ])
-    #expect(listing.expired(unixMilliseconds: hour).isEmpty)
-    #expect(listing.expired(unixMilliseconds: hour + 1).map(\.name) == ["a.tmp"])
-    #expect(
-      listing.expired(unixMilliseconds: 7 * 24 * hour + 1).map(\.name) == ["a.tmp", "s.t.a.json.refused", "b.tmp"])
-    #expect(listing.expired(unixMilliseconds: -hour).isEmpty, "the clock was set back")
+  @Test("what was not finished is deleted after an hour, a refused report after a week, whatever the files' times say")
+  func ages() {
+    let hour = Duration.seconds(3600)
+    func listing(_ modified: Int64) -> SpoolListing {
+      SpoolListing([
+        Self.file("a.tmp"), Self.file("b.tmp", at: modified), Self.file("s.t.a.json.refused"), Self.file("s.t.a.json"),
+      ])
+    }
+    var known = listing(1).leftovers([:], uptime: hour)
+    #expect(SpoolListing.expired(known, uptime: hour * 2).isEmpty)
+    known = listing(.max).leftovers(known, uptime: hour * 2)  // b.tmp is written on
+    #expect(SpoolListing.expired(known, uptime: hour * 2 + .seconds(1)) == ["a.tmp"])
+    known = listing(.max).leftovers(known, uptime: hour * 169)
+    #expect(SpoolListing.expired(known, uptime: hour * 169 + .seconds(1)) == ["a.tmp", "b.tmp", "s.t.a.json.refused"])
+    #expect(SpoolListing([]).leftovers(known, uptime: hour).isEmpty)
   }
 }

@@ -7,7 +7,7 @@ struct ModelStore {
     var id: RowID
     var number: Int
     var type: ReportType
-    var created: Int64
+    var arrived: Int64
     var size: Int
     /// With its user: equal ids of two users are two.
     var clientID: String?
@@ -62,7 +62,7 @@ extension ModelStore {
     var clientID: String?
     var user: UInt32
     var metaBytes: Int
-    var created: Int64
+    var arrived: Int64
   }
 
   enum Answer: Equatable { case stored, duplicate, full }
@@ -92,7 +92,7 @@ extension ModelStore {
   private mutating func put(_ offer: Offer, _ id: RowID, _ size: Int, _ namespace: NamespaceName, _ kind: RowKind) {
     self[namespace, kind].waiting.append(
       Row(
-        id: id, number: offer.number, type: offer.type, created: offer.created, size: size, clientID: offer.clientID,
+        id: id, number: offer.number, type: offer.type, arrived: offer.arrived, size: size, clientID: offer.clientID,
         user: offer.user))
     self[namespace, kind].waiting.sort { $0.id < $1.id }
     self[namespace, kind].ledger.stored += 1
@@ -264,7 +264,7 @@ extension ModelStore {
       case .all: ordered
       case .oldest(let count): Array(ordered.prefix(count))
       case .latest(let count): Array(ordered.suffix(count))
-      case .olderThan(let days): ordered.filter { $0.created < now - Int64(days) * 86_400_000 }
+      case .olderThan(let days): ordered.filter { $0.arrived < now - Int64(days) * 86_400_000 }
       case .report(let id):
         ordered.filter { $0.clientID?.hasSuffix("/\(id)") == true && known[namespace]?[$0.clientID!]?.row == $0.id }
       }
@@ -281,8 +281,8 @@ extension ModelStore {
     for (namespace, days) in expirationDays {
       let cutoff = now - Int64(days) * 86_400_000
       for kind in RowKind.all {
-        forget(self[namespace, kind].dead.filter { $0.created < cutoff }, namespace, kind, to: .expired)
-        drop(self[namespace, kind].waiting.filter { $0.created < cutoff }, namespace, kind, to: .expired)
+        forget(self[namespace, kind].dead.filter { $0.arrived < cutoff }, namespace, kind, to: .expired)
+        drop(self[namespace, kind].waiting.filter { $0.arrived < cutoff }, namespace, kind, to: .expired)
       }
     }
     for namespace in known.keys {

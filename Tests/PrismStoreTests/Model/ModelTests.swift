@@ -85,7 +85,7 @@ final class ModelRun {
     let numbers = next..<next + draw(1...30)
     next = numbers.upperBound
     let ids = chance(30) ? numbers.map { chance(20) ? "c-\(draw(0...next))" : "c-\($0)" } : nil
-    // Some come late; days apart, since expiry may be a minute late on what is a minute late.
+    // No age is told by what a sender says.
     let created = rig.time.unixMilliseconds - (chance(10) ? Int64(draw(1...9)) * 86_400_000 : 0)
     let user = pick(Self.users)
     let quota = StoreQuota(
@@ -101,7 +101,7 @@ final class ModelRun {
       ModelStore.Offer(
         number: number, type: type, priority: priority, payloadBytes: payload?.count,
         clientID: ids.map { "\(user)/\($0[index])" }, user: user, metaBytes: 200,
-        created: created)
+        arrived: rig.time.unixMilliseconds)
     }
     let expected = model.append(
       offers, ids: outcome.ids, to: namespace, quota: quota, appVersion: policies[namespace]?.appVersion)
@@ -174,7 +174,8 @@ final class ModelRun {
   }
 
   private func age() async throws -> String {
-    rig.time.move(days: Int64(draw(0...2)), seconds: Int64(draw(0...5000)))
+    // Rows that come within an hour may be taken for as old as the last of them.
+    rig.time.move(days: Int64(draw(0...2)), seconds: Int64(draw(0...3)) * 7200)
     try await maintain()
     return "time passes"
   }

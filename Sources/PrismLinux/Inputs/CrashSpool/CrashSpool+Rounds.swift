@@ -203,7 +203,8 @@ extension CrashSpool {
   }
 
   private func clean(_ listing: SpoolListing, bytesMax: Int, but served: Set<UInt32>, _ folder: SpoolFolder) {
-    for file in listing.expired(unixMilliseconds: parts.time.unixMilliseconds) { _ = folder.remove(file.name) }
+    leftovers = listing.leftovers(leftovers, uptime: parts.time.uptime)
+    for name in SpoolListing.expired(leftovers, uptime: parts.time.uptime) { _ = folder.remove(name) }
     let excess = listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax, but: served)
     for file in excess where folder.isThere(file) {
       guard folder.remove(file.name) else { continue }

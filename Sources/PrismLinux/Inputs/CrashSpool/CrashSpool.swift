@@ -30,6 +30,7 @@ public actor CrashSpool {
   var refused = FileTally(), removed = FileTally()
   /// By `NAMESPACE.TYPE` that is not configured: the uptime from which its reports are tried again.
   var held: [String: Duration] = [:]
+  var leftovers: [String: SpoolListing.Leftover] = [:]
   private var settings = DaemonConfiguration.CrashSpool()
   private var watches = FolderWatches()
   private var source: (any DispatchSourceRead)?

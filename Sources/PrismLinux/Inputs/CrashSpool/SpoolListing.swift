@@ -84,14 +84,30 @@ struct SpoolListing: Sendable {
     }
   }
 
-  /// Files of no report that are old enough to be deleted: what a dying program did not finish, and refused reports.
-  /// - Parameter unixMilliseconds: now.
-  func expired(unixMilliseconds now: Int64) -> [File] {
-    others.filter { file in
-      let isRefused = file.name.hasSuffix(CrashSpool.refusedSuffix)
-      let age = Duration.milliseconds(now - file.modified)
-      return age > (isRefused ? CrashSpool.refusedAgeMax : CrashSpool.unfinishedAgeMax)
+  /// A file of no report, and since when it lies there unchanged, on the uptime clock: no wall clock says how old it is.
+  struct Leftover: Equatable {
+    var modified: Int64
+    var since: Duration
+  }
+
+  /// The files of no report, those that were known before with their times.
+  func leftovers(_ known: [String: Leftover], uptime now: Duration) -> [String: Leftover] {
+    var found: [String: Leftover] = [:]
+    for file in others.prefix(CrashSpool.userFilesMax) {
+      let before = known[file.name].flatMap { $0.modified == file.modified ? $0 : nil }
+      found[file.name] = before ?? Leftover(modified: file.modified, since: now)
     }
+    return found
+  }
+
+  /// Names of leftovers that lie there for long enough to be deleted: what a dying program did not finish, and refused
+  /// reports.
+  static func expired(_ leftovers: [String: Leftover], uptime now: Duration) -> [String] {
+    leftovers.compactMap { name, leftover in
+      let isRefused = name.hasSuffix(CrashSpool.refusedSuffix)
+      let ageMax = isRefused ? CrashSpool.refusedAgeMax : CrashSpool.unfinishedAgeMax
+      return now - leftover.since > ageMax ? name : nil
+    }.sorted()
   }
 }
 

@@ -18,6 +18,8 @@ public struct NamespaceReport: ControlMessage {
   public var sampled = 0
   /// Reports that were counted on the row of an equal one, ever.
   public var collapsed = 0
+  /// The last time since the start that reports expired; nil: there was no such time.
+  public var lastExpiry: ExpiryReport?
   /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
   /// The tables of records that ever held a record.
@@ -33,8 +35,25 @@ public struct NamespaceReport: ControlMessage {
   public static let fields: [ControlField<NamespaceReport>] = [
     .init("state", \.state), .init("circuit", \.circuit), .init("lastSuccess", \.lastSuccess),
     .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
-    .init("isPlain", \.isPlain), .init("sampled", \.sampled), .init("collapsed", \.collapsed), .init("meta", \.meta),
-    .init("payload", \.payload), .init("records", \.records),
+    .init("isPlain", \.isPlain), .init("sampled", \.sampled), .init("collapsed", \.collapsed),
+    .init("lastExpiry", \.lastExpiry), .init("meta", \.meta), .init("payload", \.payload),
+    .init("records", \.records),
+  ]
+}
+
+/// Reports that expired together.
+public struct ExpiryReport: ControlMessage {
+  /// RFC 3339, by the clock of that time.
+  public var time = ""
+  /// Metas and payloads, waiting ones and dead letters.
+  public var rows = 0
+  /// How long the oldest was held, in time that passed with power.
+  public var heldHours = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<ExpiryReport>] = [
+    .init("time", \.time), .init("rows", \.rows), .init("heldHours", \.heldHours),
   ]
 }
 

@@ -1,0 +1,134 @@
+import PrismBase
+import PrismProtocol
+
+/// The time that passed while the store held its rows, by which they grow old (docs/store.md, "Age").
+///
+/// It begins with the wall clock when the database is made, and then follows the uptime of each boot: no step of a clock
+/// moves it, and time without power is not counted. Marks say how far the sequence of rows was at some times, so that
+/// no row needs a time of its own: a row counts as held since the first mark behind it, which is never too early and at most
+/// an hour too late. Lost with a kill: what is not written yet, ten minutes at most while rows come, an hour else.
+struct HeldClock: Equatable {
+  /// In `facts`.
+  static let factKey = "held"
+  private static let marksMax = 400
+  private static let markMilliseconds: Int64 = 3_600_000
+  private static let writeMilliseconds: Int64 = 600_000
+
+  /// Every row of a lower sequence was there at this time.
+  struct Mark: Equatable {
+    var time: Int64
+    var sequence: Int64
+  }
+
+  private let bootID: String
+  /// What the boots before held, and the time at which the database was made: the time at the uptime 0.
+  private let offset: Int64
+  /// Of rising times and sequences.
+  private(set) var marks: [Mark] = []
+  private var writtenTime: Int64
+  private var writtenMarks: [Mark] = []
+
+  /// - Parameter text: as `text` wrote it; nil, or text of another form: the clock begins.
+  /// - Parameter begin: milliseconds since 1970 for a clock that begins.
+  init(_ text: String?, bootID: String, uptime: Duration, begin: Int64) {
+    self.bootID = bootID
+    let uptime = uptime.wholeMilliseconds
+    writtenTime = .min
+    guard let content = text.flatMap(Content.init) else {
+      offset = begin - uptime
+      return
+    }
+    // With an unknown boot id, the uptime may have been counted before.
+    offset =
+      if bootID.isEmpty { content.last - uptime } else if content.bootID == bootID { content.offset } else {
+        content.last
+      }
+    // A machine that came back from a snapshot has the boot id of before and less uptime.
+    (marks, writtenMarks) = (content.marks.filter { $0.time <= offset + uptime }, content.marks)
+  }
+
+  /// Milliseconds. - Parameter uptime: of this boot.
+  func time(_ uptime: Duration) -> Int64 { offset + uptime.wholeMilliseconds }
+
+  /// Rows below `sequence` are committed.
+  mutating func note(_ sequence: Int64, _ uptime: Duration) {
+    let now = time(uptime)
+    guard sequence > marks.last?.sequence ?? 0 else { return }
+    let isRunning = marks.count > 1 && now - marks[marks.count - 2].time < Self.markMilliseconds
+    if isRunning { marks.removeLast() }
+    marks.append(Mark(time: now, sequence: sequence))
+    if marks.count > Self.marksMax { thin() }
+  }
+
+  /// Of the older half every second mark goes: their rows count as younger.
+  private mutating func thin() {
+    let half = marks.count / 2
+    marks = marks.indices.filter { $0 >= half || !$0.isMultiple(of: 2) }.map { marks[$0] }
+  }
+
+  /// Rows below this sequence are held for `days` at least. - Parameter days: 0 or more.
+  func end(heldFor days: Int, _ uptime: Duration) -> Int64 {
+    let cutoff = time(uptime) - Int64(days) * 86_400_000
+    return marks.last { $0.time < cutoff }?.sequence ?? 0
+  }
+
+  /// Since when a row is held, in milliseconds of `time`; nil: it is younger than the last mark.
+  func heldSince(_ sequence: Int64) -> Int64? { marks.first { $0.sequence > sequence }?.time }
+
+  // MARK: In the database
+
+  /// Whether it is to be written with a commit. - Parameter holdsRows: there are rows that grow old.
+  func isDue(_ uptime: Duration, holdsRows: @autoclosure () -> Bool) -> Bool {
+    if writtenTime == .min { return true }
+    let unwritten = time(uptime) - writtenTime
+    guard unwritten >= Self.writeMilliseconds else { return false }
+    return marks != writtenMarks || unwritten >= Self.markMilliseconds && holdsRows()
+  }
+
+  /// Whether an end in order has something to write.
+  func differs(_ uptime: Duration) -> Bool { marks != writtenMarks || time(uptime) - 60_000 >= writtenTime }
+
+  /// It differs from the database, or may.
+  mutating func forgetWritten() { writtenTime = .min }
+
+  /// The text to be written now.
+  mutating func written(_ uptime: Duration) -> String {
+    (writtenTime, writtenMarks) = (time(uptime), marks)
+    return Content(bootID: bootID, offset: offset, last: writtenTime, marks: marks).text
+  }
+
+  /// `SUM BOOT OFFSET LAST TIME:SEQUENCE…`: a damaged number would make every row old.
+  private struct Content {
+    let bootID: String
+    let offset: Int64
+    let last: Int64
+    let marks: [Mark]
+
+    init(bootID: String, offset: Int64, last: Int64, marks: [Mark]) {
+      (self.bootID, self.offset, self.last, self.marks) = (bootID.isEmpty ? "-" : bootID, offset, last, marks)
+    }
+
+    var text: String { "\(sum) \(body)" }
+
+    private var body: String {
+      ([bootID, String(offset), String(last)] + marks.map { "\($0.time):\($0.sequence)" }).joined(separator: " ")
+    }
+
+    private var sum: Int64 {
+      var sum = RecordChecksum()
+      sum.add(body)
+      return sum.value
+    }
+
+    init?(_ text: String) {
+      let words = text.split(separator: " ")
+      guard words.count >= 4, let offset = Int64(words[2]), let last = Int64(words[3]) else { return nil }
+      let marks = words.dropFirst(4).compactMap { word -> Mark? in
+        let numbers = word.split(separator: ":").compactMap { Int64($0) }
+        return numbers.count == 2 ? Mark(time: numbers[0], sequence: numbers[1]) : nil
+      }
+      self.init(bootID: String(words[1]), offset: offset, last: last, marks: marks)
+      guard self.text == text else { return nil }
+    }
+  }
+}
