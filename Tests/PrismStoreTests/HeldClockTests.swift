@@ -49,7 +49,7 @@ struct HeldClockTests {
     }
   }
 
-  @Test("damaged text begins the clock anew: no row is old", arguments: [0, 12, 30, 60])
+  @Test("damaged text is as good as no text: no row is old", arguments: [0, 12, 30, 60])
   func damaged(place: Int) {
     var held = clock()
     held.note(5, .zero)

@@ -31,6 +31,7 @@ import Testing
     ("PrismProtocol.AnswerLine", "member of an answer"),
     ("PrismProtocol.TraceReport", "member of a traced report"),
     ("PrismProtocol.RemoteReport", "member of the remote status"),
+    ("PrismProtocol.NamespaceReport", "member of a namespace's status"),
     ("PrismProtocol.DeadLetterReport", "member of a dead letter"),
     ("PrismProtocol.RecordTableReport", "member of a table of records"),
     ("PrismStore.DeadLetterRecord", "column of `dead`"),

@@ -44,7 +44,7 @@ extension ControlHandler {
         report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
       }
       for kind in RowKind.all {
-        report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind], now: now)
+        report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])
       }
       report.records = RecordTableReport.all(
         records.tables(of: namespace), declared: engine.hub.current.namespaces[namespace]?.tables ?? [],
@@ -92,12 +92,12 @@ extension RecordTableReport {
 
 extension QueueReport {
   /// - Parameter queue: nil: nothing was ever stored.
-  fileprivate init(_ queue: QueueStatus?, _ counters: EngineCounters, now: Int64) {
+  fileprivate init(_ queue: QueueStatus?, _ counters: EngineCounters) {
     self.init()
-    let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil)
+    let queue = queue ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil)
     (waiting, claimed, dead) = (queue.ledger[.waiting], queue.ledger[.claimed], queue.ledger[.dead])
     (bytes, ledger) = (queue.bytes, queue.ledger)
-    oldestAgeSeconds = queue.oldestCreatedTime.map { Int(max(0, now - $0) / 1000) } ?? 0
+    oldestAgeSeconds = Int(queue.oldestAge?.components.seconds ?? 0)
     packets = NamedValues(EngineCounters.Result.allCases.map { .init($0.rawValue, counters.packets[$0] ?? 0) })
     (bytesRaw, bytesSent) = (counters.bytesRaw, counters.bytesSent)
   }

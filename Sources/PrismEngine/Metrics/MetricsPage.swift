@@ -121,7 +121,7 @@ extension MetricsText {
     sample(store.bytes)
     let queues = store.queues.sorted { $0.key < $1.key }.flatMap { namespace, kinds in
       RowKind.all.map { kind in
-        (namespace.text, kind.name, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestCreatedTime: nil))
+        (namespace.text, kind.name, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil))
       }
     }
     begin("prism_rows", .gauge, "Rows in the store, by their state.")
@@ -156,7 +156,7 @@ extension MetricsText {
       "prism_oldest_waiting_age_seconds", .gauge,
       "Age of the oldest row that waits or is in flight; 0 without such a row.")
     for (namespace, kind, queue) in queues {
-      let age = queue.oldestCreatedTime.map { max(0, Double(now - $0)) / 1000 } ?? 0
+      let age = queue.oldestAge.map { $0 / .seconds(1) } ?? 0
       sample(age, ["namespace": namespace, "kind": kind])
     }
   }

@@ -93,7 +93,7 @@ extension RetryRecord {
   }
 
   /// A damaged note counts as a missing one. The pause continues by the uptime; of the time before this boot nothing is
-  /// known, and no wall clock is asked. An older version's note does not say when it was written: its pause begins anew.
+  /// known, and no wall clock is asked. An older version's note does not say when it was written: its pause begins again.
   init(note: [UInt8], now: Instant, bootID: String = KernelBoot.id ?? "") {
     guard let value = try? JSONValue(parsing: note), let failures = value["failures"]?.int, failures > 0 else { return }
     failuresInRow = failures

@@ -83,6 +83,13 @@ struct StoreClock {
   /// The id of this boot.
   let bootID: String
   var book: ClockBook
+  var held: HeldClock
+
+  /// The database may have other facts than these.
+  mutating func forgetWritten() {
+    book.needsWriting = true
+    held.forgetWritten()
+  }
 
   /// How the clock is set now.
   mutating func read() -> ClockSetting {

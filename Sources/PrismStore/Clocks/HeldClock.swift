@@ -3,10 +3,10 @@ import PrismProtocol
 
 /// The time that passed while the store held its rows, by which they grow old (docs/store.md, "Age").
 ///
-/// It begins with the wall clock when the database is made, and then follows the uptime of each boot: no step of a clock
-/// moves it, and time without power is not counted. Marks say how far the sequence of rows was at some times, so that
-/// no row needs a time of its own: a row counts as held since the first mark behind it, which is never too early and at most
-/// an hour too late. Lost with a kill: what is not written yet, ten minutes at most while rows come, an hour else.
+/// It begins with the wall clock when the database is made, and then follows the uptime of each boot. No step of a clock
+/// moves it, and time without power is not counted. Marks say how far the sequence of rows was at some times, so that no
+/// row needs a time of its own. A row counts as held since the first mark behind it: never too early, and an hour too late
+/// at most. A kill loses the last ten minutes while rows come, else the last hour.
 struct HeldClock: Equatable {
   /// In `facts`.
   static let factKey = "held"
@@ -21,7 +21,7 @@ struct HeldClock: Equatable {
   }
 
   private let bootID: String
-  /// What the boots before held, and the time at which the database was made: the time at the uptime 0.
+  /// The time at the uptime 0: when the database was made, and the uptimes of the boots before.
   private let offset: Int64
   /// Of rising times and sequences.
   private(set) var marks: [Mark] = []
@@ -74,6 +74,14 @@ struct HeldClock: Equatable {
 
   /// Since when a row is held, in milliseconds of `time`; nil: it is younger than the last mark.
   func heldSince(_ sequence: Int64) -> Int64? { marks.first { $0.sequence > sequence }?.time }
+
+  /// How long a row is held: what its created time says, if it came then. - Parameter stated: milliseconds.
+  func age(of sequence: Int64, stated: Int64, _ uptime: Duration) -> Duration {
+    let (now, next) = (time(uptime), marks.firstIndex { $0.sequence > sequence } ?? marks.endIndex)
+    let least = next < marks.endIndex ? now - marks[next].time : 0
+    let most = next > 0 ? now - marks[next - 1].time : least
+    return .milliseconds(min(max(stated, least), max(most, least)))
+  }
 
   // MARK: In the database
 

@@ -132,7 +132,7 @@ final class DatabaseFile {
   /// Closes the database after a checkpoint. Later calls open it again.
   func close() {
     guard open != nil, restore() else { return }
-    do { try writeWhatIsInMemory() } catch {
+    do { try writeDeliveries() } catch {
       options.log.warning(
         "the last deliveries are not written: `trace` will not know them", ["error": error.description])
     }
@@ -188,8 +188,7 @@ extension DatabaseFile {
       return result
     } catch {
       memory.deliveries = deliveries
-      memory.clock.book.needsWriting = true
-      memory.held.forgetWritten()
+      memory.clock.forgetWritten()
       recover(from: error)
       if error.isDiskFull { throw .diskFull }
       // A full disk is noticed before the commit's mark is written; a failed write or sync may leave the mark behind.
@@ -221,18 +220,13 @@ extension DatabaseFile {
     }
   }
 
-  private func writeWhatIsInMemory() throws(StoreError) {
+  /// Writes the deliveries that are not written yet, and the held time with them.
+  func writeDeliveries() throws(StoreError) {
     guard !memory.deliveries.records.isEmpty || memory.held.differs(options.time.uptime) else { return }
     try write { (transaction) throws(SQLiteError) in
       try Deliveries(transaction).write()
       try transaction.writeHeldTime()
     }
-  }
-
-  /// Writes the deliveries that are not written yet.
-  func writeDeliveries() throws(StoreError) {
-    guard !memory.deliveries.records.isEmpty else { return }
-    try write { (transaction) throws(SQLiteError) in try Deliveries(transaction).write() }
   }
 
   /// Reads again what the database says. After anything but a full disk the file is opened again, since the pages that a

@@ -15,10 +15,10 @@ struct QueueReading: StoreOperations {
     var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
     for (number, namespace) in state.names.namespaces {
       for queue in QueueID.all(of: number) {
-        var status = state[queue].status(oldestCreatedTime: try oldestHeld(queue))
+        var status = state[queue].status(oldestAge: try oldestAge(queue))
         if queue.kind == .meta {
           status.filtered = state.filtered[number] ?? FilterCounts()
-          status.expiry = transaction.memory.expiries[namespace]
+          status.expiry = transaction.memory.policies.expiries[namespace]
         }
         result[namespace, default: [:]][queue.kind] = status
       }
@@ -27,13 +27,17 @@ struct QueueReading: StoreOperations {
   }
 
   /// Of the first row of each priority, in flight or not.
-  private func oldestHeld(_ queue: QueueID) throws(SQLiteError) -> Int64? {
+  private func oldestAge(_ queue: QueueID) throws(SQLiteError) -> Duration? {
     guard state[queue].ledger[.waiting] + state[queue].ledger[.claimed] > 0 else { return nil }
-    var oldest: Int64?
+    var oldest: Duration?
     for priority in Priority.allCases {
       var rows = RowWalk<RowHead.Column>(.walkHeads, id: .id, priority, queue, skipsClaimed: false, transaction)
       defer { rows.reset() }
-      if let first = try rows.next()?.int64(.createdTime) { oldest = min(oldest ?? .max, first) }
+      guard let first = try rows.next() else { continue }
+      let stated = transaction.unixMilliseconds.subtractingReportingOverflow(first.int64(.createdTime)).partialValue
+      let age = transaction.memory.held.age(
+        of: RowID(value: first.int64(.id)).sequence, stated: stated, transaction.uptime)
+      oldest = max(oldest ?? .zero, age)
     }
     return oldest
   }
@@ -157,7 +161,7 @@ extension StoreState {
     var result: [NamespaceName: [RowKind: QueueStatus]] = [:]
     for (number, namespace) in names.namespaces {
       for queue in QueueID.all(of: number) {
-        var status = self[queue].status(oldestCreatedTime: nil)
+        var status = self[queue].status(oldestAge: nil)
         if queue.kind == .meta { status.filtered = filtered[number] ?? FilterCounts() }
         result[namespace, default: [:]][queue.kind] = status
       }
@@ -173,7 +177,7 @@ extension PacketInFlight {
 }
 
 extension QueueState {
-  fileprivate func status(oldestCreatedTime: Int64?) -> QueueStatus {
-    QueueStatus(ledger: ledger, bytes: bytes, oldestCreatedTime: oldestCreatedTime)
+  fileprivate func status(oldestAge: Duration?) -> QueueStatus {
+    QueueStatus(ledger: ledger, bytes: bytes, oldestAge: oldestAge)
   }
 }

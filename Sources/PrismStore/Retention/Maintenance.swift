@@ -76,11 +76,10 @@ struct Maintenance {
   private func forget() throws(StoreError) {
     try file.write { (transaction) throws(SQLiteError) in
       let now = transaction.heldTime
-      let cutoff = now - Deliveries.keptMilliseconds
-      try transaction.forgetClientIDs(deliveredBefore: cutoff)
+      try transaction.forgetClientIDs(deliveredBefore: now - Deliveries.keptMilliseconds)
       let deliveries = Deliveries(transaction)
       if memory.deliveries.isDue(heldTime: now) { try deliveries.write() }
-      try deliveries.forget(before: cutoff)
+      try deliveries.forget(now: now)
       try UnusedContexts(transaction).forget()
       try forgetOwnerlessIDs(transaction)
     }

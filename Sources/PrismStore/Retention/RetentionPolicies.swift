@@ -2,6 +2,15 @@ import PrismBase
 import PrismProtocol
 import PrismSQLite
 
+/// The configuration's policies for stored rows, and what they did, by namespace.
+struct PolicyState {
+  var all: [NamespaceName: RetentionPolicy] = [:]
+  /// Expiries that are not complete yet.
+  var expiring: [NamespaceName: Retention.Dropped] = [:]
+  /// The last one that was complete.
+  var expiries: [NamespaceName: Expiry] = [:]
+}
+
 /// Applies the configuration's policies to the namespaces that have rows, each in a transaction of its own.
 struct RetentionPolicies {
   private let file: DatabaseFile
@@ -11,14 +20,14 @@ struct RetentionPolicies {
 
   /// Takes new policies. Namespaces without one are retired: their rows expire as they would have.
   func apply(_ policies: [NamespaceName: RetentionPolicy]) throws(StoreError) {
-    let before = memory.policies
-    memory.policies = policies
+    let before = memory.policies.all
+    memory.policies.all = policies
     for (namespace, policy) in policies.sorted(by: { $0.key < $1.key }) {
       guard let number = memory.state.names.number(of: namespace) else { continue }
       try file.write { (transaction) throws(SQLiteError) in try Retention(transaction).apply(policy, number) }
     }
     for (number, namespace) in memory.state.names.namespaces where policies[namespace] == nil {
-      memory.policies[namespace] = try file.write { (transaction) throws(SQLiteError) in
+      memory.policies.all[namespace] = try file.write { (transaction) throws(SQLiteError) in
         try Retention(transaction).retire(number, before[namespace])
       }
     }
@@ -27,12 +36,12 @@ struct RetentionPolicies {
   /// One slice of every namespace's expiry. - Returns: whether there may be more.
   func expireSlice() throws(StoreError) -> Bool {
     var isMore = false
-    for (namespace, policy) in memory.policies.sorted(by: { $0.key < $1.key }) {
+    for (namespace, policy) in memory.policies.all.sorted(by: { $0.key < $1.key }) {
       guard let number = memory.state.names.number(of: namespace) else { continue }
       let slice = try expireSlice(number, policy)
-      memory.expiring[namespace, default: Retention.Dropped()] += slice.dropped
+      memory.policies.expiring[namespace, default: Retention.Dropped()] += slice.dropped
       isMore = isMore || slice.isMore
-      if !slice.isMore, let dropped = memory.expiring.removeValue(forKey: namespace), dropped.rows > 0 {
+      if !slice.isMore, let dropped = memory.policies.expiring.removeValue(forKey: namespace), dropped.rows > 0 {
         tell(dropped, of: namespace, policy)
       }
     }
@@ -64,7 +73,7 @@ struct RetentionPolicies {
   private func tell(_ dropped: Retention.Dropped, of namespace: NamespaceName, _ policy: RetentionPolicy) {
     let now = memory.held.time(memory.time.uptime)
     let heldHours = (now - (memory.held.heldSince(dropped.oldestSequence) ?? now)) / 3_600_000
-    memory.expiries[namespace] = Expiry(
+    memory.policies.expiries[namespace] = Expiry(
       rows: dropped.rows, unixMilliseconds: memory.time.unixMilliseconds, heldHours: Int(heldHours))
     memory.log.warning(
       "reports expired: they were held for longer than expirationDay says and not delivered",

@@ -41,12 +41,14 @@ enum QueueTables {
     }
   }
 
+  private enum IndexColumn: String, SQLiteColumn { case name }
+
   /// Version 7 finds old rows by their sequence.
   static func dropLateIndexes(_ connection: SQLiteConnection) throws(SQLiteError) {
     var names: [String] = []
     let select = try connection.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'index' AND name GLOB '[mp][0-9]*_late'")
-    try select.forEachRow(of: NameRecord.Column.self) { names.append($0.text(.name)) }
+    try select.forEachRow(of: IndexColumn.self) { names.append($0.text(.name)) }
     for name in names { try connection.execute("DROP INDEX \(name)") }
   }
 

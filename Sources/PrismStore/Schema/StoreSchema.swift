@@ -102,7 +102,6 @@ enum StoreSchema {
   private static let ages = """
     ALTER TABLE settled ADD COLUMN held_time INTEGER;
     UPDATE settled SET held_time = settled_time;
-    CREATE INDEX settled_held ON settled (held_time);
     """
 
   /// Stored rows keep their bytes, so that an upgrade costs the same with any backlog.

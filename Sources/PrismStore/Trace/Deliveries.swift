@@ -8,6 +8,17 @@ struct UnwrittenDeliveries {
   static let millisecondsMax: Int64 = 60_000
 
   fileprivate(set) var records: [DeliveryRecord] = []
+  /// The packet up to which the old ones are forgotten; empty: the walk begins when `nextWalk` has come.
+  private var walked: [UInt8] = []
+  private var nextWalk = Int64.min
+
+  /// - Returns: nil while no walk is due.
+  fileprivate func placeOfWalk(_ now: Int64) -> [UInt8]? { walked.isEmpty && now < nextWalk ? nil : walked }
+
+  fileprivate mutating func walked(to place: [UInt8]?, _ now: Int64) {
+    walked = place ?? []
+    if place == nil { nextWalk = now + 3_600_000 }
+  }
 
   func isDue(heldTime: Int64) -> Bool {
     records.first.map { $0.heldTime < heldTime - Self.millisecondsMax } ?? false
@@ -33,14 +44,19 @@ struct Deliveries {
     transaction.memory.deliveries.records = []
   }
 
-  /// - Parameter cutoff: by the held clock.
-  func forget(before cutoff: Int64) throws(SQLiteError) {
-    var old: [[UInt8]] = []
-    let find = try transaction.statement(.packets(.oldDeliveries))
-    find.bind(":cutoff", cutoff)
+  /// Forgets the old ones among the next thousand. All are looked at once an hour: an index would cost each packet a page.
+  /// - Parameter now: by the held clock.
+  func forget(now: Int64) throws(SQLiteError) {
+    guard let after = transaction.memory.deliveries.placeOfWalk(now) else { return }
+    var (old, last, count): ([[UInt8]], [UInt8], Int) = ([], [], 0)
+    let find = try transaction.statement(.packets(.deliveriesAfter))
+    find.bind(":after", after)
     try find.forEachRow(of: DeliveryRecord.Column.self) { row in
-      if DeliveryRecord(row).map({ isNeeded($0) }) != true { old.append(row.bytes(.id)) }
+      (last, count) = (row.bytes(.id), count + 1)
+      if let record = DeliveryRecord(row), record.heldTime >= now - Self.keptMilliseconds || isNeeded(record) { return }
+      old.append(last)
     }
+    transaction.memory.deliveries.walked(to: count < 1000 ? nil : last, now)
     for id in old {
       let delete = try transaction.statement(.packets(.deleteDelivery))
       delete.bind(":id", id)

@@ -6,16 +6,11 @@ final class StoreMemory {
   let epoch: Epoch
   let log: Logger
   var state: StoreState
-  /// The configuration's policy for stored rows, by namespace.
-  var policies: [NamespaceName: RetentionPolicy] = [:]
+  var policies = PolicyState()
   var deliveries = UnwrittenDeliveries()
   var enrichments = EnrichmentCache()
   var salvage = SalvageWork()
   var clock: StoreClock
-  var held: HeldClock
-  /// Rows of a namespace whose expiry is not complete yet.
-  var expiring: [NamespaceName: Retention.Dropped] = [:]
-  var expiries: [NamespaceName: Expiry] = [:]
   /// A body together with its context, while it is being bound; kept so that it is allocated once.
   var scratch: [UInt8] = []
   /// Gets the changes of each commit that changed records, whichever side made them.
@@ -29,18 +24,20 @@ final class StoreMemory {
 
   init(_ opened: DatabaseOpening.Opened, _ options: StoreOptions) {
     (epoch, state, log) = (opened.epoch, opened.state, options.log)
-    clock = StoreClock(time: options.time, bootID: options.bootID, book: opened.clocks)
-    held = opened.held
+    clock = StoreClock(time: options.time, bootID: options.bootID, book: opened.clocks, held: opened.held)
     held.note(state.nextSequence, time.uptime)
   }
 
   var time: any TimeSource { clock.time }
+  var held: HeldClock {
+    get { clock.held }
+    _modify { yield &clock.held }
+  }
 
   /// The database was opened again: its state counts.
   func reopened(_ state: StoreState) {
     self.state = state
-    clock.book.needsWriting = true
-    held.forgetWritten()
+    clock.forgetWritten()
     salvage.forgetFiles()
   }
 

@@ -95,7 +95,7 @@ enum RowStatement {
 /// Statements on packets in flight and delivered, and on the ledger.
 enum PacketStatement {
   case insert, update, delete, shift
-  case insertDelivery, oldDeliveries, deleteDelivery
+  case insertDelivery, deliveriesAfter, deleteDelivery
   case writeLedger
 
   var sql: String {
@@ -109,8 +109,8 @@ enum PacketStatement {
       WHERE namespace = :namespace AND kind = :kind AND position > :position
       """
     case .insertDelivery: DeliveryRecord.insert(into: "settled", "OR REPLACE")
-    case .oldDeliveries:
-      "SELECT \(DeliveryRecord.Column.list) FROM settled WHERE held_time < :cutoff ORDER BY held_time LIMIT 1000"
+    case .deliveriesAfter:
+      "SELECT \(DeliveryRecord.Column.list) FROM settled WHERE id > :after ORDER BY id LIMIT 1000"
     case .deleteDelivery: "DELETE FROM settled WHERE id = :id"
     case .writeLedger: LedgerRecord.insert(into: "ledger", "OR REPLACE")
     }

@@ -62,7 +62,7 @@ struct StoreTransaction {
     state.add(namespace, number: number)
     memory.hasNewNames = true
     try QueueTables.create(number, among: names.namespaces, database.connection) { state[$0].segments.tableCount }
-    if let policy = memory.policies[namespace] { try Retention(self).note(policy, number) }
+    if let policy = memory.policies.all[namespace] { try Retention(self).note(policy, number) }
     return number
   }
 

@@ -6,14 +6,14 @@ public struct QueueStatus: Sendable, Equatable {
   public var ledger: Ledger
   /// On disk, of waiting, claimed and dead rows.
   public var bytes: Int
-  /// `created_time` of the oldest row that waits or is in flight; nil if there is no such row.
-  public var oldestCreatedTime: Int64?
+  /// How long the oldest row is held that waits or is in flight; nil if there is no such row.
+  public var oldestAge: Duration?
   /// Reports of the namespace that filters kept from becoming rows; of metas only.
   public var filtered = FilterCounts()
   /// The namespace's last expiry since the start; nil: nothing expired; of metas only.
   public var expiry: Expiry?
-  public init(ledger: Ledger, bytes: Int, oldestCreatedTime: Int64?) {
-    (self.ledger, self.bytes, self.oldestCreatedTime) = (ledger, bytes, oldestCreatedTime)
+  public init(ledger: Ledger, bytes: Int, oldestAge: Duration?) {
+    (self.ledger, self.bytes, self.oldestAge) = (ledger, bytes, oldestAge)
   }
 }
 

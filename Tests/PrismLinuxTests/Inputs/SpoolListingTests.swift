@@ -89,7 +89,7 @@ import Testing
     #expect(users.files.count <= 100 && users.isCut, "as many users as there are names")
   }
 
-  @Test("what was not finished is deleted after an hour, a refused report after a week, whatever the files' times say")
+  @Test("what was not finished is deleted after an hour, a refused report after a week; the times of files say nothing")
   func ages() {
     let hour = Duration.seconds(3600)
     func listing(_ modified: Int64) -> SpoolListing {

@@ -85,7 +85,7 @@ final class ModelRun {
     let numbers = next..<next + draw(1...30)
     next = numbers.upperBound
     let ids = chance(30) ? numbers.map { chance(20) ? "c-\(draw(0...next))" : "c-\($0)" } : nil
-    // No age is told by what a sender says.
+    // The time that a sender gives is no age.
     let created = rig.time.unixMilliseconds - (chance(10) ? Int64(draw(1...9)) * 86_400_000 : 0)
     let user = pick(Self.users)
     let quota = StoreQuota(

@@ -181,16 +181,16 @@ extension CrashSpool {
 
   /// Leaves the report, and those of its namespace and type, alone until the folder is looked at without them.
   private func hold(_ report: SpoolListing.Report, _ refusal: Refusal) {
-    if held.count >= Self.heldMax { held = [:] }
-    held["\(report.name.namespace).\(report.name.type)"] = parts.time.uptime + Self.pollInterval
+    if left.held.count >= Self.heldMax { left.held = [:] }
+    left.held["\(report.name.namespace).\(report.name.type)"] = parts.time.uptime + Self.pollInterval
     parts.log.fault(
       Self.heldKey, "reports of the crash spool wait for their namespace or type",
       ["namespace": report.name.namespace.text, "type": report.name.type.text, "cause": refusal.message])
   }
 
   private func isHeld(_ report: SpoolListing.Report) -> Bool {
-    guard !held.isEmpty else { return false }
-    return held["\(report.name.namespace).\(report.name.type)"].map { $0 > parts.time.uptime } ?? false
+    guard !left.held.isEmpty else { return false }
+    return left.held["\(report.name.namespace).\(report.name.type)"].map { $0 > parts.time.uptime } ?? false
   }
 
   /// For good: its files stay for a while under other names.
@@ -203,8 +203,8 @@ extension CrashSpool {
   }
 
   private func clean(_ listing: SpoolListing, bytesMax: Int, but served: Set<UInt32>, _ folder: SpoolFolder) {
-    leftovers = listing.leftovers(leftovers, uptime: parts.time.uptime)
-    for name in SpoolListing.expired(leftovers, uptime: parts.time.uptime) { _ = folder.remove(name) }
+    left.others = listing.leftovers(left.others, uptime: parts.time.uptime)
+    for name in SpoolListing.expired(left.others, uptime: parts.time.uptime) { _ = folder.remove(name) }
     let excess = listing.excess(bytesMax: bytesMax, filesMax: Self.userFilesMax, but: served)
     for file in excess where folder.isThere(file) {
       guard folder.remove(file.name) else { continue }

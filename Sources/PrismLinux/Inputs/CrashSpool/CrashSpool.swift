@@ -28,9 +28,8 @@ public actor CrashSpool {
   let parts: Parts
   /// Files since the last line of the log on them.
   var refused = FileTally(), removed = FileTally()
-  /// By `NAMESPACE.TYPE` that is not configured: the uptime from which its reports are tried again.
-  var held: [String: Duration] = [:]
-  var leftovers: [String: SpoolListing.Leftover] = [:]
+  /// Files that stay in the folder.
+  var left = Left()
   private var settings = DaemonConfiguration.CrashSpool()
   private var watches = FolderWatches()
   private var source: (any DispatchSourceRead)?
@@ -40,6 +39,12 @@ public actor CrashSpool {
   var listingTime = Duration.zero
   /// Something happened that no round has looked at.
   private var isDue = false
+
+  struct Left {
+    /// By `NAMESPACE.TYPE` that is not configured: the uptime from which its reports are tried again.
+    var held: [String: Duration] = [:]
+    var others: [String: SpoolListing.Leftover] = [:]
+  }
 
   /// The sink of reports, and everything that is said about them.
   struct Parts: Sendable {
