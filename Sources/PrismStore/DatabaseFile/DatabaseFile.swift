@@ -147,9 +147,7 @@ final class DatabaseFile {
   }
 
   /// SQLite's check of the file, over a connection of its own. - Parameter max: after as many faults it stops.
-  func check(max: Int) -> IntegrityCheck {
-    IntegrityCheck(path: options.databasePath, vfs: options.vfs, faultsMax: max)
-  }
+  func check(max: Int) -> IntegrityCheck { .init(path: options.databasePath, vfs: options.vfs, faultsMax: max) }
 
   /// A check found the file damaged: it is replaced, unless it just replaced another.
   func isFound(damagedBy fault: String) {
