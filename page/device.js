@@ -21,6 +21,13 @@ function ledgerTable(streams) {
   ], streams);
 }
 
+/** Dead letters wait on the device: an operator sends a command, which only a key that is not here can sign. */
+function deadHints({ device: id, streams }) {
+  const namespaces = [...new Set(streams.filter((stream) => stream.ledger?.dead).map((stream) => stream.namespace))];
+  return namespaces.map((namespace) => h("p", { class: "hint" }, `The dead letters of ${namespace} wait on the device. Once the cause is mended, send them again with `,
+    h("code", null, `prism-collector command send --config collector.yaml --namespace ${namespace} --device ${id} --sign command.pem requeue`), ", or give them up with ", h("code", null, "drop"), " instead of ", h("code", null, "requeue"), "."));
+}
+
 function facts(found) {
   const meta = found.newest?.meta ?? {};
   const enrolled = found.enrolled;
@@ -83,7 +90,7 @@ export async function device({ query, signal }) {
     section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d" }))],
       chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. `, narrow(chart.readSince))),
     section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),
-      h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. Rows that wait, or were delivered after that packet was made, are not in its accounts yet.")]),
+      h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. Rows that wait, or were delivered after that packet was made, are not in its accounts yet."), deadHints(found)]),
     section("Crashes", groups.groups.length === 0 ? h("p", { class: "quiet" }, "This device sent no crash.") : table("Crashes", [
       { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
       { title: "Last on any device", cell: (group) => ago(group.lastTime) }], groups.groups)),

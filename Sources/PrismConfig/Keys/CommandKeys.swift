@@ -6,7 +6,7 @@ enum CommandKeys {
 
   static let keys: [ConfigurationKey<DaemonConfiguration>] = [
     Key(
-      "commands.allow", .set(of: .choice, "a list of flush, doctor, log, collect and run", atLeast: 0),
+      "commands.allow", .set(of: .choice, "a list of flush, doctor, log, collect, run, requeue and drop", atLeast: 0),
       at: \.commands.allow, "the commands that a server may send to this device"),
     Key(
       "commands.files", .list(of: .commandFile, "a list of absolute paths, with * and ? in names"),

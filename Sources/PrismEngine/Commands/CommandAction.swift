@@ -6,6 +6,8 @@ import PrismProtocol
 enum CommandAction: Equatable, Sendable {
   case flush
   case doctor
+  case requeue
+  case drop
   case log(Logger.Level, Duration)
   /// An absolute path that one of `commands.files` means.
   case collect(path: String)
@@ -23,6 +25,12 @@ enum CommandAction: Equatable, Sendable {
     case .doctor:
       try Self.check(request, known: [])
       self = .doctor
+    case .requeue:
+      try Self.check(request, known: [])
+      self = .requeue
+    case .drop:
+      try Self.check(request, known: [])
+      self = .drop
     case .log: self = try Self.log(request)
     case .collect:
       let path = try Self.text("path", of: request)

@@ -223,6 +223,7 @@ public actor CommandDesk {
     switch action {
     case .flush:
       return await engine.flush(origin.namespace) ? .done() : .failed("the namespace is not configured any more")
+    case .requeue, .drop: return await settleDead(isRequeue: action == .requeue, origin.namespace)
     case .doctor: return await tools.doctor(for: origin)
     case .log(let level, let duration):
       engine.parts.log.borrow(level, for: duration)
@@ -230,6 +231,16 @@ public actor CommandDesk {
     case .collect(let path): return await tools.collect(path, for: origin)
     case .run(let unit): return await tools.run(unit, for: origin)
     }
+  }
+
+  private func settleDead(isRequeue: Bool, _ namespace: NamespaceName) async -> CommandEnd {
+    do throws(StoreError) {
+      let store = engine.parts.store
+      if !isRequeue { return .done(.string("dropped \(try await store.drop(.all(namespace)))")) }
+      let count = try await store.requeue(.all(namespace))
+      _ = await engine.flush(namespace)
+      return .done(.string("requeued \(count)"))
+    } catch { return .failed(.string("the store failed: \(error)")) }
   }
 
   /// Tries until it is written: the command has ended, and only this knows how.

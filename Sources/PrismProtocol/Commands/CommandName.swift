@@ -10,6 +10,10 @@ public enum CommandName: String, Sendable, CaseIterable, Comparable {
   case collect
   /// Starts a systemd unit.
   case run
+  /// Lets the namespace's dead letters wait again.
+  case requeue
+  /// Gives the namespace's dead letters up.
+  case drop
 
   public static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
 }

@@ -12,7 +12,7 @@ import Testing
   @Test(
     "each allowed command is carried out once, and its result is in its record",
     arguments: [
-      (.flush, [:], [], nil), (.doctor, [:], ["doctor c1"], "did doctor c1"),
+      (.flush, [:], [], nil), (.requeue, [:], [], "requeued 0"), (.drop, [:], [], "dropped 0"), (.doctor, [:], ["doctor c1"], "did doctor c1"),
       (.log, ["level": .text("debug"), "minutes": .integer(5)], [], "debug for 5 min"),
       (.collect, ["path": .text("/var/log/app.log")], ["collect /var/log/app.log"], "did collect /var/log/app.log"),
       (.run, ["name": .text("restart-till")], ["run restart-till c1"], "did run restart-till c1"),
@@ -26,6 +26,32 @@ import Testing
       #expect(rig.tools.asked == asked)
       #expect(await rig.rig.runs { await desk.counts.ends[CommandRig.shop] == ["done": 1] })
       #expect(await rig.rig.runs { !rig.rig.transport.requests.isEmpty })
+    }
+  }
+
+  @Test("dead letters wait again, or are given up, by a command", arguments: [CommandName.requeue, .drop])
+  func deadLetters(name: CommandName) async throws {
+    let rig = CommandRig()
+    try await rig.run { (engine, desk) async throws in
+      let store = engine.parts.store
+      var batch = ReportBatch(
+        namespace: CommandRig.shop, userID: 1000, context: CommonContext(members: []),
+        quota: StoreQuota(bytesMax: 1 << 30, evictsOldest: false), app: nil)
+      batch.types = [.init(type: ReportType("order")!, priority: .rest, isRealtime: false)]
+      batch.arena = Array(#""n":1"#.utf8)
+      batch.rows = (1...2).map { _ in .init(type: 0, createdTime: 1, body: 0..<5, metaBytes: 200) }
+      _ = await store.append([batch])
+      let claim = Claim(
+        namespace: CommandRig.shop, kind: .meta, types: .all, itemsMax: 2, bytesMax: 1 << 20, metaBytesMax: 1 << 20,
+        packetID: PacketID(high: 1, low: 1), unixMilliseconds: 1)
+      let packet = try #require(try await store.turn(UploadCommit(claims: [claim])).first ?? nil)
+      let cause = Disposition.DeadCause(status: 422, message: "no", unixMilliseconds: 1, attempts: 1)
+      _ = try await store.turn(UploadCommit(dispositions: [.dead(packet.id, cause: cause)]))
+      rig.insert(rig.request("c1", name))
+      #expect(try await rig.reaches(.done, engine))
+      #expect(try await CommandRig.answer(engine)?.result?.string == (name == .requeue ? "requeued 2" : "dropped 2"))
+      let ledger = try await store.status()[CommandRig.shop]?[.meta]?.ledger
+      #expect(ledger?[.dead] == 0 && ledger?[.removed] == (name == .requeue ? 0 : 2))
     }
   }
 
