@@ -12,7 +12,8 @@ import Testing
   @Test(
     "each allowed command is carried out once, and its result is in its record",
     arguments: [
-      (.flush, [:], [], nil), (.requeue, [:], [], "requeued 0"), (.drop, [:], [], "dropped 0"), (.doctor, [:], ["doctor c1"], "did doctor c1"),
+      (.flush, [:], [], nil), (.requeue, [:], [], "requeued 0"), (.drop, [:], [], "dropped 0"),
+      (.doctor, [:], ["doctor c1"], "did doctor c1"),
       (.log, ["level": .text("debug"), "minutes": .integer(5)], [], "debug for 5 min"),
       (.collect, ["path": .text("/var/log/app.log")], ["collect /var/log/app.log"], "did collect /var/log/app.log"),
       (.run, ["name": .text("restart-till")], ["run restart-till c1"], "did run restart-till c1"),
