@@ -115,7 +115,12 @@ actor Reloader: ConfigurationSource {
     await edges.follow(change.new.daemon)
     guard !change.isNothing else { return .inForce(generation: change.new.generation, changes: []) }
     log.info("a new configuration is in force", ["generation": String(change.new.generation)])
-    return .inForce(
-      generation: change.new.generation, changes: SnapshotDiff(from: change.old, to: change.new).lines)
+    let difference = SnapshotDiff(from: change.old, to: change.new)
+    for name in difference.gone {
+      log.warning(
+        "the file of a namespace is gone: it stays as it was until a file says `retired: true`, or prismd starts again",
+        ["namespace": "\(name)"])
+    }
+    return .inForce(generation: change.new.generation, changes: difference.lines)
   }
 }

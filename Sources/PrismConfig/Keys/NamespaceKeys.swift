@@ -25,6 +25,9 @@ package enum NamespaceKeys {
       "url", .collectorURL, optional: \.value.url, remote: .ifListed,
       "the collector's base address, https or loopback (`allowPlain` of prismd.yaml permits plain http to other machines); without it rows are stored and not sent, and status says so"
     ),
+    Key(
+      "retired", .bool, at: \.isRetired, remote: .never,
+      "takes the namespace away: its reports are refused, its rows stay until they expire; a missing file does not"),
     Key("isUpload", .bool, at: \.value.isUpload, remote: .standard, "the upload switch"),
     Key(
       "isGather", .bool, at: \.value.isGather, remote: .standard,

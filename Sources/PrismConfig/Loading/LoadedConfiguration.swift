@@ -17,5 +17,25 @@ public struct LoadedConfiguration: Sendable {
   /// The same from the root.
   public var mainFile: String { FilePath.absolute(path) }
   /// Each namespace by the files alone: the layer below remote configuration.
-  let drafts: [NamespaceName: NamespaceDraft]
+  private(set) var drafts: [NamespaceName: NamespaceDraft]
+  /// Namespaces whose files say `retired: true`.
+  let retired: Set<NamespaceName>
+
+  /// These files, and the namespaces of `before` whose files are gone: absence is no statement, `retired: true` is one.
+  /// A namespace whose key is not configured any more goes.
+  /// - Parameter before: the files until now, without remote configuration.
+  public func keepingGone(of before: LoadedConfiguration) -> LoadedConfiguration {
+    var result = self
+    for (name, draft) in before.drafts where drafts[name] == nil && !retired.contains(name) {
+      guard var kept = before.snapshot.namespaces[name], result.drafts.count < LoadingRun.namespaceFilesMax,
+        kept.keyId == nil || snapshot.daemon.keys.contains(where: { $0.id == kept.keyId })
+      else { continue }
+      kept.isFileGone = true
+      result.snapshot.namespaces[name] = kept
+      result.drafts[name] = draft
+      result.drafts[name]?.value.isFileGone = true
+      result.origins.namespaces[name] = before.origins.namespaces[name]
+    }
+    return result
+  }
 }

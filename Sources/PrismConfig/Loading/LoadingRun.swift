@@ -4,7 +4,7 @@ import PrismProtocol
 /// One pass over all files. A key with a fault keeps its default and the pass continues, so that all faults are found
 /// at once.
 struct LoadingRun {
-  private static let namespaceFilesMax = 10_000
+  static let namespaceFilesMax = 10_000
 
   let path: String
   let environment: [String: String]
@@ -15,6 +15,7 @@ struct LoadingRun {
   var origins = Origins()
   var drafts: [NamespaceName: NamespaceDraft] = [:]
   var namespaces: [NamespaceName: NamespaceConfiguration] = [:]
+  var retired: Set<NamespaceName> = []
   var files: [String] = []
   var faults: [ConfigurationFault] = []
   private var shared: SharedChecks
@@ -31,7 +32,7 @@ struct LoadingRun {
   var result: LoadedConfiguration {
     LoadedConfiguration(
       snapshot: Snapshot(generation: 1, daemon: daemon, namespaces: namespaces), origins: origins, files: files,
-      namespaceFolder: FilePath.absolute(namespaceFolder), path: path, drafts: drafts)
+      namespaceFolder: FilePath.absolute(namespaceFolder), path: path, drafts: drafts, retired: retired)
   }
 
   mutating func loadDaemon() {
@@ -84,9 +85,14 @@ struct LoadingRun {
     var checker = checker(of: file)
     defer { close(checker) }
     var draft = NamespaceDraft(defaultsOf: name)
-    defer { drafts[name] = draft }
+    defer { drafts[name] = draft.isRetired ? nil : draft }
     guard let root = checker.tree(environment) else { return }
     let lines = NamespaceKeys.table.read(root, into: &draft, &checker)
+    if draft.isRetired {
+      retired.insert(name)
+      guard name == .prism else { return }
+      return checker.fault(lines["retired"] ?? 1, "retired", "is true, but prism is always configured; remove the key")
+    }
     draft.origins = lines.mapValues { .file(file, line: $0) }
     origins.namespaces[name] = draft.origins
     // An empty file has no keys, but a first line.

@@ -27,10 +27,14 @@ public struct SnapshotDiff: Sendable, Equatable {
   public let changed: [NamespaceName: [Change]]
   /// Namespaces with a key of the same id and other bytes.
   public let rekeyed: Set<NamespaceName>
+  /// Namespaces whose files are gone now, which stay as they are.
+  public let gone: [NamespaceName]
 
   public init(from old: Snapshot, to new: Snapshot) {
     daemon = DaemonKeys.table.changes(from: old.daemon, to: new.daemon)
     added = new.namespaces.keys.filter { old.namespaces[$0] == nil }.sorted()
+    gone = new.namespaces.values.filter { $0.isFileGone && old.namespaces[$0.name]?.isFileGone == false }.map(\.name)
+      .sorted()
     removed = old.namespaces.keys.filter { new.namespaces[$0] == nil }.sorted()
     var changed: [NamespaceName: [Change]] = [:]
     var rekeyed: Set<NamespaceName> = []
@@ -46,12 +50,13 @@ public struct SnapshotDiff: Sendable, Equatable {
 
   /// Whether nothing differs.
   public var isEmpty: Bool {
-    daemon.isEmpty && added.isEmpty && removed.isEmpty && changed.isEmpty && rekeyed.isEmpty
+    daemon.isEmpty && added.isEmpty && removed.isEmpty && changed.isEmpty && rekeyed.isEmpty && gone.isEmpty
   }
 
   /// For people, one a line: `shop: expirationDay 15 -> 3`.
   public var lines: [String] {
-    daemon.map { "prismd: \($0)" } + added.map { "\($0): added" } + removed.map { "\($0): removed" }
+    gone.map { "\($0): its file is gone: it stays as it was until a file says `retired: true`, or prismd starts again" }
+      + daemon.map { "prismd: \($0)" } + added.map { "\($0): added" } + removed.map { "\($0): removed" }
       + changed.sorted { $0.key < $1.key }.flatMap { name, changes in changes.map { "\(name): \($0)" } }
   }
 

@@ -69,6 +69,8 @@ public struct NamespaceConfiguration: Sendable, Equatable {
   public var records: [RecordTable] = []
   /// A server may send commands: there is the table `prism.command`. Follows `commands.allow` of the daemon's file.
   public var hasCommands = false
+  /// Its file is gone without a word: what it said last stays in force.
+  public var isFileGone = false
   /// The fields of records that are added to reports. Their tables are of `records`, with direction `down`.
   public var enrichments: [RecordEnrichment] = []
   /// The least time between synchronizations of records, 1 to 86,400 s.

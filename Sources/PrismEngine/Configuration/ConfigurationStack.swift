@@ -33,6 +33,7 @@ public actor ConfigurationStack {
   /// Puts what the files say in force, and keeps remote configuration on top. Files count before it: where they don't
   /// bear it any more (a ceiling was lowered, `remote.allow` cut), it is taken off whole.
   public func replace(files: LoadedConfiguration) async -> Outcome {
+    let files = files.keepingGone(of: self.files)
     self.files = files
     let layer = files.snapshot.daemon.remote == nil ? [] : remote
     var dropped: ConfigurationFaults?
@@ -46,7 +47,8 @@ public actor ConfigurationStack {
 
   /// The configuration that `files` would give if they were applied now.
   public func layered(_ files: LoadedConfiguration) -> LoadedConfiguration {
-    (try? files.applying(remote: files.snapshot.daemon.remote == nil ? [] : remote)) ?? files  // as `replace` drops it
+    let files = files.keepingGone(of: self.files)
+    return (try? files.applying(remote: files.snapshot.daemon.remote == nil ? [] : remote)) ?? files  // as `replace` drops it
   }
 
   /// Puts `remote` in place of the remote layer: all of it or, with any fault, nothing.

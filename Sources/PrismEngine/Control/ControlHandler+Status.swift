@@ -39,6 +39,7 @@ extension ControlHandler {
       let status = await pipeline.status
       var report = NamespaceReport(status)
       report.isPlain = engine.hub.current.namespaces[namespace]?.isPlain ?? false
+      report.isFileGone = engine.hub.current.namespaces[namespace]?.isFileGone ?? false
       if let metas = queues[namespace]?[.meta] {
         (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
         report.lastExpiry = metas.expiry.map { ExpiryReport($0) }

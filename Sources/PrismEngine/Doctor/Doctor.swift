@@ -18,7 +18,7 @@ struct Doctor: Sendable {
 
   func findings() async -> [Finding] {
     let (database, collectors) = (await database(), await collectors())
-    return [database, descriptors] + keys + (await held(besides: collectors)) + collectors
+    return [database, descriptors] + keys + gone + (await held(besides: collectors)) + collectors
   }
 
   private func database() async -> Finding {
@@ -50,6 +50,15 @@ struct Doctor: Sendable {
         advice: "raise LimitNOFILE= to \(wanted), or lower ingest.maxConnections")
     }
     return Finding("descriptors", .ok, "\(open) of \(limit) are open")
+  }
+
+  /// Namespaces that a start would not find any more.
+  private var gone: [Finding] {
+    engine.hub.current.namespaces.values.filter(\.isFileGone).map(\.name).sorted().map { name in
+      Finding(
+        "namespace \(name)", .warning, "its file is gone: it stays as it was, and is retired at the next start",
+        advice: "write the file again, or one that says `retired: true`")
+    }
   }
 
   /// The keys that need a successor.

@@ -201,6 +201,7 @@ struct StatusTable {
     var notes: [String] = []
     if namespace.state != "active" { notes.append(namespace.state) }
     if namespace.circuit != "closed" { notes.append("circuit \(namespace.circuit)") }
+    if namespace.isFileGone { notes.append("its file is gone; it stays as it was") }
     if namespace.isPlain { notes.append("sends over plain http (allowPlain)") }
     // A delivery since then ends the worry.
     if let failure = namespace.presentFailure { notes.append("last failure \(failure.time): \(failure.cause)") }

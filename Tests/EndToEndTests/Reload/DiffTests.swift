@@ -40,6 +40,7 @@ import Testing
         try FileManager.default.copyItem(atPath: "\(harness.folder)/\(file)", toPath: "\(copy)/\(file)")
       }
       try new.write(toFile: "\(copy)/namespaces.d/shop.yaml", atomically: true, encoding: .utf8)
+      try "retired: true\n".write(toFile: "\(copy)/namespaces.d/old.yaml", atomically: true, encoding: .utf8)
       let told = try await harness.prismctl("config", "diff", "\(copy)/prismd.yaml")
       #expect(told.exitCode == 0, "\(told.error)")
       #expect(told.lines.contains("old: removed: 1 row stays until it expires, and is sent when it comes back"))

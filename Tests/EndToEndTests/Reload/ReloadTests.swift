@@ -30,7 +30,12 @@ import Testing
       try harness.write(Self.shop(maxItem: 3), namespace: "other")
       try await expect(harness, "added", maxItem: 3, of: "other")
       unlink("\(harness.folder)/namespaces.d/other.yaml")
-      try await expect(harness, "removed", maxItem: nil, of: "other")
+      try await waitUntil("the file is gone, and the namespace is as it was") {
+        try await harness.status()["namespaces"]?["other"]?["isFileGone"] == true
+      }
+      try await expect(harness, "gone", maxItem: 3, of: "other")
+      try harness.write("retired: true\n", namespace: "other")
+      try await expect(harness, "retired", maxItem: nil, of: "other")
       #expect(try await harness.status()["configFaults"] == [])
     }
   }

@@ -14,6 +14,8 @@ public struct NamespaceReport: ControlMessage {
   public var flow = FlowReport()
   /// True if packets leave this machine over plain http.
   public var isPlain = false
+  /// True if its file is gone: it stays as it was until a file says `retired: true`, or prismd starts again.
+  public var isFileGone = false
   /// Reports that the `sample` of their type left out, ever.
   public var sampled = 0
   /// Reports that were counted on the row of an equal one, ever.
@@ -35,7 +37,8 @@ public struct NamespaceReport: ControlMessage {
   public static let fields: [ControlField<NamespaceReport>] = [
     .init("state", \.state), .init("circuit", \.circuit), .init("lastSuccess", \.lastSuccess),
     .init("lastFailure", \.lastFailure), .init("nextTryInSeconds", \.nextTryInSeconds), .init("flow", \.flow),
-    .init("isPlain", \.isPlain), .init("sampled", \.sampled), .init("collapsed", \.collapsed),
+    .init("isPlain", \.isPlain), .init("isFileGone", \.isFileGone), .init("sampled", \.sampled),
+    .init("collapsed", \.collapsed),
     .init("lastExpiry", \.lastExpiry), .init("meta", \.meta), .init("payload", \.payload),
     .init("records", \.records),
   ]
