@@ -37,9 +37,7 @@ extension ControlHandler {
     var reports: [NamedValues<NamespaceReport>.Element] = []
     for (namespace, pipeline) in await engine.pipelines.sorted(by: { $0.key < $1.key }) {
       let status = await pipeline.status
-      var report = NamespaceReport(status)
-      report.isPlain = engine.hub.current.namespaces[namespace]?.isPlain ?? false
-      report.isFileGone = engine.hub.current.namespaces[namespace]?.isFileGone ?? false
+      var report = NamespaceReport(status, engine.hub.current.namespaces[namespace])
       if let metas = queues[namespace]?[.meta] {
         (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
         report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
@@ -57,8 +55,10 @@ extension ControlHandler {
 }
 
 extension NamespaceReport {
-  fileprivate init(_ status: PipelineStatus) {
+  /// - Parameter configuration: nil for a retired one.
+  fileprivate init(_ status: PipelineStatus, _ configuration: NamespaceConfiguration?) {
     self.init()
+    (isPlain, isFileGone) = (configuration?.isPlain ?? false, configuration?.isFileGone ?? false)
     state = status.isRetired ? "retired" : status.isHeld ? "held" : "active"
     circuit = status.circuitIsOpen ? "open" : "closed"
     lastSuccess = status.lastSuccess.map { RFC3339.text(unixMilliseconds: $0) }
