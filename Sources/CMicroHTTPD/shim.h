@@ -7,11 +7,15 @@
 
 // Swift can't call variadic C functions: these are the calls that PrismHTTP makes, with their types written out.
 
-// MHD_start_daemon is variadic. `options` ends with MHD_OPTION_END; `context` is passed to all three callbacks.
+// Called with the target of each request before it is decoded; what it returns is put into the request's slot.
+typedef void *(*prism_http_target_callback)(void *context, const char *target, struct MHD_Connection *connection);
+
+// MHD_start_daemon is variadic. `options` ends with MHD_OPTION_END; `context` is passed to all four callbacks.
 static inline struct MHD_Daemon *prism_http_start(
     unsigned int flags, void *context, MHD_AccessHandlerCallback answer, MHD_RequestCompletedCallback completed,
-    MHD_NotifyConnectionCallback connection, const struct MHD_OptionItem *options) {
+    MHD_NotifyConnectionCallback connection, prism_http_target_callback target, const struct MHD_OptionItem *options) {
   return MHD_start_daemon(flags, 0, NULL, NULL, answer, context,
+                          MHD_OPTION_URI_LOG_CALLBACK, target, context,
                           MHD_OPTION_NOTIFY_COMPLETED, completed, context,
                           MHD_OPTION_NOTIFY_CONNECTION, connection, context,
                           MHD_OPTION_ARRAY, options, MHD_OPTION_END);
@@ -27,6 +31,12 @@ static inline const struct sockaddr *prism_http_peer(struct MHD_Connection *conn
 static inline int prism_http_socket(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   return info == NULL ? -1 : info->connect_fd;
+}
+
+// As above. The bytes of the request's head; 0 when libmicrohttpd doesn't know.
+static inline size_t prism_http_head_bytes(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  return info == NULL ? 0 : info->header_size;
 }
 
 // As above, and GnuTLS's verification takes its arguments in arrays of unions. libmicrohttpd asks for a client's

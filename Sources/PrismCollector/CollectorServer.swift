@@ -27,6 +27,7 @@ public struct CollectorServer: Sendable {
     if collector.access.needsReaderToken || options.servesLocalReaders {
       var limits = HTTPServerOptions()
       limits.bodyBytesMax = Self.changesBytesMax
+      limits.listParameters = ["meta"]
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
         await collector.answerReader($0, isOwner: false)
@@ -72,7 +73,7 @@ extension Collector {
     let path = options.state + "/reader.sock"
     do throws(HTTPServerError) {
       var limits = HTTPServerOptions()
-      limits.bodyBytesMax = max(limits.bodyBytesMax, options.bodyBytesMax + CarriedPacket.headBytesMax)
+      (limits.bodyBytesMax, limits.listParameters) = (options.bodyBytesMax + CarriedPacket.headBytesMax, ["meta"])
       return try HTTPServer(listener: ListeningSocket(unixPath: path), options: limits) { [self] in
         await answerReader($0, isOwner: true)
       }

@@ -10,6 +10,8 @@ public struct HTTPServerOptions: Sendable {
   /// The most bytes of bodies from one address, so that one peer can't exclude the others; 503 over it. Connections
   /// over a Unix socket have no address.
   public var bodiesBytesPerAddressMax = 24 * 1024 * 1024
+  /// Query parameters that may be given several times; any other one is answered with 400 then.
+  public var listParameters: Set<String> = []
   /// The memory of libmicrohttpd for one connection: limits the head of a request.
   public var headBytesMax = 32 * 1024
   /// The most connections at a time.

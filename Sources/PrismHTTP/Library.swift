@@ -12,7 +12,7 @@ func startLibrary(for server: HTTPServer, listener: ListeningSocket?) -> Library
   let context = Unmanaged.passRetained(server)
   let settings = LibrarySettings(server.options, listener: listener)
   let daemon = settings.withOptions { options in
-    prism_http_start(settings.flags, context.toOpaque(), answer, completed, connectionChanged, options)
+    prism_http_start(settings.flags, context.toOpaque(), answer, completed, connectionChanged, noteTarget, options)
   }
   guard let daemon else {
     context.release()
@@ -38,6 +38,13 @@ func addToLibrary(_ socket: Int32, _ daemon: LibraryPointer) -> Bool {
   }
 }
 
+/// MHD_OPTION_URI_LOG_CALLBACK: called when the request line was read, before `answer`.
+private func noteTarget(
+  _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ connection: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+  target.flatMap { RequestTarget($0).slot }
+}
+
 /// libmicrohttpd's MHD_AccessHandlerCallback. It is called once with the head of a request, then with each piece of its
 /// body. Then, and after each resume, it is called without data.
 private func answer(
@@ -45,11 +52,17 @@ private func answer(
   _ method: UnsafePointer<CChar>?, _ version: UnsafePointer<CChar>?, _ data: UnsafePointer<CChar>?,
   _ dataBytes: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
-  guard let context, let connection, let path, let method, let dataBytes, let slot else { return .NO }
-  guard let known = slot.pointee else {
+  guard let context, let connection, let path, let method, let version, let dataBytes, let slot else { return .NO }
+  guard let known = slot.pointee else { return .NO }
+  if let target = RequestTarget(slot: known) {
+    slot.pointee = nil
+    let raw = RawHead(method: method, path: path, version: version, byteCount: prism_http_head_bytes(connection))
     let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
-    var head = RequestHead(connection, method: String(cString: method), path: String(cString: path))
+    var head = RequestHead(connection, raw)
     head.request.headTime = server.time.uptime
+    if let fault = raw.fault(of: connection, target) ?? head.fault {
+      return HTTPResponse.refusal(400, fault, headers: [("Connection", "close")]).queue(on: LibraryPointer(connection))
+    }
     return server.begin(head, on: LibraryPointer(connection), slot: slot)
   }
   let exchange = Unmanaged<Exchange>.fromOpaque(known).takeUnretainedValue()
@@ -65,6 +78,7 @@ private func completed(
 ) {
   guard let context, let connection, let slot, let known = slot.pointee else { return }
   slot.pointee = nil
+  guard RequestTarget(slot: known) == nil else { return }  // its head did not come whole
   Unmanaged<Exchange>.fromOpaque(known).release()
   let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
   server.watch.expect(LibraryPointer(connection), within: server.options.headTimeout)
@@ -114,6 +128,9 @@ extension HTTPServer {
     }
     if options.tls?.clientAuthorities != nil, prism_http_client_is_certified(connection.pointer) == 0 {
       return .refuse(.refusal(401, "a client certificate of a known authority is required"))
+    }
+    if let name = head.repeatedParameter(but: options.listParameters) {
+      return .refuse(.refusal(400, "the parameter `\(name.prefix(64))` is there twice"))
     }
     if let bytes = head.bodyBytes, bytes > options.bodyBytesMax {
       return .refuse(.refusal(413, "the body is over \(options.bodyBytesMax) bytes"))

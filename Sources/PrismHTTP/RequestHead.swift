@@ -4,8 +4,11 @@ import CMicroHTTPD
 struct RequestHead {
   var request: HTTPRequest
   var isMethodKnown: Bool
+  private let isHTTP11: Bool
 
-  init(_ connection: OpaquePointer, method: String, path: String) {
+  init(_ connection: OpaquePointer, _ raw: RawHead) {
+    let (method, path) = (String(cString: raw.method), String(cString: raw.path))
+    isHTTP11 = String(cString: raw.version) == "HTTP/1.1"
     let known = HTTPRequest.Method(rawValue: method == "HEAD" ? "GET" : method)
     isMethodKnown = known != nil
     request = HTTPRequest(
@@ -18,6 +21,27 @@ struct RequestHead {
   /// nil for a chunked body, whose length is known at its end. An invalid number counts as the largest.
   var bodyBytes: Int? {
     request.header("content-length").map { Int($0) ?? .max }
+  }
+
+  /// Why another server may read the request differently (RFC 9112, 6.3 and 11.2); nil: it can't.
+  var fault: String? {
+    if let name = Self.singles.first(where: { request.headers($0).count > 1 }) {
+      return "the header \(name) is there twice"
+    }
+    guard let coding = request.header("transfer-encoding") else { return nil }
+    if request.header("content-length") != nil { return "give Content-Length or Transfer-Encoding, not both" }
+    return isHTTP11 && coding.lowercased() == "chunked" ? nil : "the only Transfer-Encoding is chunked, with HTTP/1.1"
+  }
+
+  /// Headers of which one server may believe the first, and another one the last.
+  private static let singles = [
+    "host", "content-length", "transfer-encoding", "content-type", "content-encoding", "authorization", "expect",
+  ]
+
+  /// The first parameter that is there twice and is not in `lists`; nil if there is no such parameter.
+  func repeatedParameter(but lists: Set<String>) -> String? {
+    var known: Set<String> = []
+    return request.query.first { !known.insert($0.name).inserted && !lists.contains($0.name) }?.name
   }
 
   var expectsContinue: Bool {

@@ -149,6 +149,7 @@ struct IngestHTTPTests {
       ("GET  /v1/limits HTTP/1.1\r\nHost: p\r\n\r\n", 400), ("GET /v1/limits HTTP/1.1\r\nHost : p\r\n\r\n", 400),
       ("GET /v1/limits HTTP/1.1\r\n Host: p\r\n\r\n", 400), ("GET /v1/limits HTTP/1.1\r\nHost: p\rx\r\n\r\n", 400),
       ("POST /v1/reports HTTP/1.1\r\nHost: p\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+      ("POST /v1/reports HTTP/1.1\r\nHost: p\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", 400),
       ("POST /v1/reports HTTP/1.1\r\nHost: p\r\nContent-Length: +1\r\n\r\n", 400),
       ("POST /v1/reports HTTP/1.1\r\nHost: p\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
       ("POST /v1/reports HTTP/1.1\r\nHost: p\r\nTransfer-Encoding: gzip\r\n\r\n", 501),

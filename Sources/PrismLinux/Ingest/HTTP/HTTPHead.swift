@@ -1,3 +1,5 @@
+import PrismBase
+
 /// The head of one HTTP/1.1 request, strictly read (RFC 9112): what could be understood in two ways is refused.
 struct HTTPHead: Equatable {
   enum Body: Equatable {
@@ -46,7 +48,7 @@ struct HTTPHead: Equatable {
   init(_ text: ArraySlice<UInt8>) throws(Fault) {
     var lines = try Self.lines(text)
     let words = lines.removeFirst().split(separator: " ", omittingEmptySubsequences: false)
-    guard words.count == 3, !words[0].isEmpty, words[0].utf8.allSatisfy(\.isToken), !words[1].isEmpty else {
+    guard words.count == 3, !words[0].isEmpty, words[0].utf8.allSatisfy(\.isHTTPToken), !words[1].isEmpty else {
       throw Fault(400, "the request line must be METHOD TARGET HTTP/1.1")
     }
     guard words[2] == "HTTP/1.1" || words[2] == "HTTP/1.0" else { throw Fault(505, "only HTTP/1.1 is spoken here") }
@@ -93,8 +95,8 @@ struct HTTPHead: Equatable {
       switch name {
       case "host": (hosts, host) = (hosts + 1, value)
       case "content-length":
-        guard let bytes = Self.length(value), length == nil || length == bytes else {
-          throw Fault(400, "Content-Length must be one whole number")
+        guard let bytes = Self.length(value), length == nil else {
+          throw Fault(400, "there must be one Content-Length, a whole number")
         }
         length = bytes
       case "transfer-encoding":
@@ -125,7 +127,7 @@ struct HTTPHead: Equatable {
 
   private static func field(_ line: String) throws(Fault) -> (name: String, value: String) {
     guard let colon = line.firstIndex(of: ":"), colon > line.startIndex,
-      line[..<colon].utf8.allSatisfy(\.isToken)
+      line[..<colon].utf8.allSatisfy(\.isHTTPToken)
     else { throw Fault(400, "a header must be NAME: VALUE") }
     let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
     let value = line[line.index(after: colon)...].drop(while: isBlank)
@@ -135,12 +137,5 @@ struct HTTPHead: Equatable {
   private static func length(_ value: String) -> Int? {
     guard !value.isEmpty, value.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return nil }
     return Int(value) ?? .max
-  }
-}
-
-extension UInt8 {
-  /// RFC 9110, 5.6.2.
-  fileprivate var isToken: Bool {
-    UInt8(ascii: "0")...UInt8(ascii: "9") ~= self || isASCIILetter || "!#$%&'*+-.^_`|~".utf8.contains(self)
   }
 }
