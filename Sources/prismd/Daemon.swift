@@ -105,10 +105,11 @@ final class Daemon: Sendable {
     let (server, reloader) = (inputs.server, reloader)
     let handler = ControlHandler(
       engine: engine, version: version, configuration: reloader, remote: remote,
-      refusals: {
+      counts: {
         let counters = await server.counters
         let foreign = counters.foreignProtocols.map { ("foreign \($0.key.rawValue)", $0.value) }
-        return Dictionary(uniqueKeysWithValues: counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign)
+        let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign
+        return (Dictionary(uniqueKeysWithValues: refused), counters.tally.repeated)
       }, process: { .current() })
     await metrics.show(StatusPages(handler))
     await control.start { handler.handle($0, from: $1) }

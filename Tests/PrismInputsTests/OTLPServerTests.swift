@@ -68,8 +68,8 @@ import Testing
         #expect(answer.status == 200)
         #expect(answer.json == .object([]))
       }
-      // The second request is the first one again.
-      #expect(rig.sink.stored.map(\.type) == ["otel.log", "otel.log"])
+      // The second request has equal records: the first one was answered.
+      #expect(rig.sink.stored.map(\.type) == Array(repeating: "otel.log", count: 4))
       let first = try #require(rig.sink.stored.first)
       #expect(first.namespace == "otel")
       #expect(first.meta["body"]?["stringValue"]?.string == "n 1")
@@ -83,7 +83,8 @@ import Testing
   }
 
   @Test(
-    "every vector of protobuf is stored, gzip or not, and an identical retry is stored once", arguments: [false, true])
+    "every vector of protobuf is stored, gzip or not, each time that it is sent after an answer",
+    arguments: [false, true])
   func vectors(isGzip: Bool) async throws {
     for vector in OTLPVectorTests.vectors {
       let records = try OTLPRequest(protobuf: vector.protobuf, vector.signal)
@@ -104,9 +105,7 @@ import Testing
           #expect(answer.status == 200)
           #expect(answer.body.isEmpty == all.allSatisfy { !$0.members.isEmpty }, "an empty record is refused")
         }
-        // A record without a time and a span's id can't be recognized.
-        #expect(rig.sink.stored.filter { $0.reportID != nil }.count == stored.filter(\.isIdentified).count)
-        #expect(rig.sink.stored.filter { $0.reportID == nil }.count == 2 * stored.filter { !$0.isIdentified }.count)
+        #expect(Set(rig.sink.stored.compactMap(\.reportID)).count == 2 * stored.count)
       }
     }
   }
@@ -135,7 +134,7 @@ import Testing
       #expect(refused.status == 503)
       #expect(refused.head.contains("retry-after: 3\r\n"))
       rig.sink.fail(nil)
-      for _ in 0..<3 { #expect(try await Self.exchange(request, .tcp(port)).status == 200) }
+      #expect(try await Self.exchange(request, .tcp(port)).status == 200)
       #expect(rig.sink.stored.count == 1)
     }
   }

@@ -53,7 +53,6 @@ import Testing
       #expect(Self.tree(one.scope) == Self.tree(other.scope))
       for (one, other) in zip(one.records, other.records) {
         #expect(one.time == other.time)
-        #expect(one.isIdentified == other.isIdentified)
         #expect(one.eventName == other.eventName)
         #expect(one.exception == other.exception)
       }
@@ -71,7 +70,6 @@ import Testing
     #expect(Self.tree(group.scope)?["schemaUrl"]?.string == "https://example.org/scope")
     #expect(group.records.map(\.eventName) == ["order.paid", nil, nil])
     #expect(group.records.map(\.time) == [1_732_154_081_123, 1_732_154_081_123, nil])
-    #expect(group.records.map(\.isIdentified) == [true, true, false])
     #expect(group.records[1].exception.type == "KeyError")
     #expect(group.records[1].exception.stacktrace?.hasPrefix("Traceback") == true)
     #expect(group.records[0].exception.isEmpty)

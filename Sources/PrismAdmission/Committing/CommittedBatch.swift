@@ -67,6 +67,9 @@ public struct CommittedBatch: Sendable {
     return exceptions.compactMap { if case .refused(let refusal) = $0.what { refusal } else { nil } }
   }
 
+  /// Rows whose ids were known.
+  var repeatedCount: Int { exceptions.count { $0.what == .duplicate } }
+
   /// Rows that were counted and not stored.
   var sampledCount: Int { batch.marks.isEmpty ? 0 : exceptions.count { $0.what == .sampledOut } }
 

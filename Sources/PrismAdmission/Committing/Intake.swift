@@ -172,6 +172,7 @@ extension Intake {
     let refusals = settled.refusals
     tally.count(refusals)
     tally.sampled += settled.sampledCount
+    tally.repeated += settled.repeatedCount
     tally.stored += batch.rows.count - refusals.count - settled.sampledCount
     return settled
   }

@@ -6,6 +6,8 @@ public struct IngestTally: Sendable, Equatable {
   public var received = 0
   /// Reports answered `stored`, duplicates included.
   public var stored = 0
+  /// Reports whose id was known: they came again, and are stored once.
+  public var repeated = 0
   /// Reports that the `sample` of their type left out.
   public var sampled = 0
   /// Reports that were taken without their payload, which was too large (`onLargePayload`).
@@ -20,6 +22,7 @@ public struct IngestTally: Sendable, Equatable {
   public mutating func add(_ other: IngestTally) {
     received += other.received
     stored += other.stored
+    repeated += other.repeated
     sampled += other.sampled
     leftOutPayloads += other.leftOutPayloads
     if !other.refused.isEmpty { refused.merge(other.refused, uniquingKeysWith: +) }

@@ -11,6 +11,8 @@ public struct InputRequest: Sendable {
   public var body: [UInt8]
   /// Bytes of memory that are reserved for all that the request becomes until it is answered.
   public var reservedBytes: Int
+  /// Whether the sender has the answer.
+  public var receipt = AnswerReceipt()
 
   /// A request with these parts.
   public init(path: String = "", contentType: String = "", isGzip: Bool = false, body: [UInt8], reservedBytes: Int) {

@@ -61,6 +61,9 @@ public struct Submission: Sendable {
     (self.source, self.text, self.payload, self.createdTime) = (source, text, payload, createdTime)
   }
 
+  /// It has an id.
+  public var isIdentified: Bool { idEnd > typeEnd }
+
   /// The members of its meta, without the braces around them.
   public var members: ArraySlice<UInt8> { text[(idEnd + 1)..<(text.count - 1)] }
 

@@ -11,6 +11,9 @@ public struct SubmissionGroup: Sendable {
     /// At most `BatchNote.valueBytesMax` bytes.
     public var value: [UInt8]
 
+    /// It is written only together with a report.
+    public var needsReports = false
+
     /// - Parameter namespace: any one that the input reports to.
     /// - Parameter key: of a small, fixed number of keys, at most `BatchNote.keyBytesMax` bytes; begin it with the
     ///   input's name.

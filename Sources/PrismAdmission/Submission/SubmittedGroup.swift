@@ -66,7 +66,7 @@ public struct SubmittedGroup: Sendable {
     let batches = named(intake.takeBatches())
     // A refusal that may pass leaves the place where it was.
     let isDue = !refusals.contains { $0?.retryMilliseconds != nil }
-    let due = isDue ? note : nil
+    let due = isDue && (note?.needsReports == false || !batches.isEmpty) ? note : nil
     return batches.isEmpty && due == nil ? nil : (batches, due)
   }
 

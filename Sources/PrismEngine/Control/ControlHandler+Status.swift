@@ -13,9 +13,10 @@ extension ControlHandler {
     report.network = network(hasReason: false)
     (report.memory.residentBytes, report.memory.virtualBytes) = (process.residentBytes, process.virtualBytes)
     report.remote = await remote?.status
-    report.storeBytes = await parts.store.storeBytes()
+    let counts = await counts()
+    (report.repeated, report.storeBytes) = (counts.repeated, await parts.store.storeBytes())
     report.store = StoreReport(engine.storeHealth)
-    let refused = await refusals().filter { $0.value > 0 }.sorted { $0.key < $1.key }
+    let refused = counts.refused.filter { $0.value > 0 }.sorted { $0.key < $1.key }
     report.refused = NamedValues(refused.map { .init($0.key, $0.value) })
     report.keys = NamedValues(engine.keyReports.map { .init($0.key.id, $0.report) })
     report.namespaces = await namespaces()

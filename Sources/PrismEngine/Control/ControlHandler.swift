@@ -10,17 +10,17 @@ public struct ControlHandler: Sendable {
   let configuration: any ConfigurationSource
   let remote: RemoteConfigurationClient?
   let process: @Sendable () -> ProcessFigures
-  let refusals: @Sendable () async -> [String: Int]
+  let counts: @Sendable () async -> (refused: [String: Int], repeated: Int)
 
-  /// - Parameter refusals: reports that were refused since the start, by the code that was answered.
+  /// - Parameter counts: reports since the start that were refused, by the code that was answered, or came again.
   /// - Parameter process: what the daemon takes of the machine at present.
   public init(
     engine: Engine, version: String, configuration: any ConfigurationSource, remote: RemoteConfigurationClient? = nil,
-    refusals: @escaping @Sendable () async -> [String: Int] = { [:] },
+    counts: @escaping @Sendable () async -> (refused: [String: Int], repeated: Int) = { ([:], 0) },
     process: @escaping @Sendable () -> ProcessFigures
   ) {
     (self.engine, self.version, self.configuration, self.remote) = (engine, version, configuration, remote)
-    (self.refusals, self.process) = (refusals, process)
+    (self.counts, self.process) = (counts, process)
   }
 
   /// - Parameter caller: decides what is answered, and is named in the log with what changes something.

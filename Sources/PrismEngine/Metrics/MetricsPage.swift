@@ -81,6 +81,8 @@ extension MetricsText {
     sample(ingest.tally.received)
     begin("prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.")
     sample(ingest.tally.stored)
+    begin("prism_reports_repeated_total", .counter, "Reports that came again under a known id, and are stored once.")
+    sample(ingest.tally.repeated)
     begin("prism_payloads_left_out_total", .counter, "Payloads that were too large and left out.")
     sample(ingest.tally.leftOutPayloads)
     begin("prism_reports_refused_total", .counter, "Reports that were refused, by the code that was answered.")

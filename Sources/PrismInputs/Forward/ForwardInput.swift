@@ -22,6 +22,7 @@ public actor ForwardInput: StreamInput {
   private let snapshot: @Sendable () -> Snapshot
   private let time: any TimeSource
   private let large = OneAtATime()
+  private var sent = SentRequests("forward")
 
   /// - Parameter snapshot: the configuration in force, asked for each connection and message.
   public init(time: any TimeSource = SystemTime(), snapshot: @escaping @Sendable () -> Snapshot) {
@@ -42,18 +43,27 @@ public actor ForwardInput: StreamInput {
     _ request: InputRequest, from peer: ReportingPeer, to sink: any SubmissionSink
   ) async -> InputAnswer {
     var messages: [ForwardReports] = []
+    if !sent.isLoaded {
+      let note = await sent.stored(by: sink, in: snapshot().daemon.forward.namespaceText)
+      sent.load(note, now: time.uptime)
+    }
     do throws(ForwardMessage.Fault) {
-      try read(request.body, peer) { messages.append($0) }
+      try read(request, peer) { messages.append($0) }
     } catch { return InputAnswer(status: error == .tooLarge ? 413 : 400, body: [], mustClose: true) }
     let bytes = messages.reduce(0) { $0 + $1.memoryBytes }
-    guard bytes > max(request.reservedBytes, Self.smallBytes) else { return await submit(messages, peer, sink) }
     let taken = messages
-    return await large.run { await self.submit(taken, peer, sink) }
+    let answer =
+      if bytes > max(request.reservedBytes, Self.smallBytes) {
+        await large.run { await self.submit(taken, peer, sink) }
+      } else { await submit(messages, peer, sink) }
+    if answer.status == 503 { request.receipt.settle(.lost) }
+    return answer
   }
 
-  private func read(_ body: [UInt8], _ peer: ReportingPeer, _ take: (ForwardReports) -> Void) throws(ForwardMessage
-    .Fault)
-  {
+  private func read(
+    _ request: InputRequest, _ peer: ReportingPeer, _ take: (ForwardReports) -> Void
+  ) throws(ForwardMessage.Fault) {
+    let body = request.body
     var start = 0
     while start < body.count {
       var framer = MsgPackFramer(from: start)
@@ -61,7 +71,11 @@ public actor ForwardInput: StreamInput {
       let message = try ForwardMessage(start..<framer.position, of: body.span) { bytes, bytesMax in
         try? gunzip(bytes[...], bytesMax: bytesMax, takesSeveral: true)
       }
-      take(ForwardReports(message, snapshot().daemon.forward, peer: peer))
+      let content = start == 0 && framer.position == body.count ? body : Array(body[start..<framer.position])
+      let idPrefix = message.chunk.flatMap { _ in
+        sent.prefix(of: content, "f", from: peer.accountID, request.receipt, now: time.uptime)
+      }
+      take(ForwardReports(message, snapshot().daemon.forward, peer: peer, idPrefix: idPrefix))
       start = framer.position
     }
   }
@@ -83,9 +97,10 @@ public actor ForwardInput: StreamInput {
   /// - Returns: events that are refused for good; nil if some are not stored, and the daemon stops or has tried often.
   private func submit(_ part: InputPart, _ peer: ReportingPeer, _ sink: any SubmissionSink) async -> Int? {
     var (rest, refusedCount) = (part.reports, 0)
+    let note = part.isIdentified ? sent.note(in: snapshot().daemon.forward.namespaceText, now: time.uptime) : nil
     for _ in 0..<Self.attemptsMax {
       var (passing, wait): ([InputReport], Int) = ([], 0)
-      await sink.submit(rest, run: part.run, userID: peer.accountID) { report, answer in
+      await sink.submit(rest, run: part.run, note, userID: peer.accountID) { report, answer in
         guard let refusal = answer.refusal else { return }
         guard let milliseconds = refusal.retryMilliseconds, refusal != .stopping else {
           refusedCount += 1

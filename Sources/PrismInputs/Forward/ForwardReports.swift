@@ -1,8 +1,12 @@
 import PrismAdmission
 import PrismBase
 import PrismConfig
-import PrismPacket
 import PrismProtocol
+
+extension DaemonConfiguration.Forward {
+  /// The namespace of the events.
+  var namespaceText: String { namespace ?? Self.namespaceDefault }
+}
 
 /// Makes reports of the events of one message (docs/forward.md, "What becomes of an event"). Pure.
 struct ForwardReports {
@@ -17,18 +21,18 @@ struct ForwardReports {
   /// The beginning of all report ids; nil: the message has no chunk, and its events are stored as often as it comes.
   private let idPrefix: ReportID?
 
-  init(_ message: ForwardMessage, _ configuration: DaemonConfiguration.Forward, peer: ReportingPeer) {
-    self.message = message
+  /// - Parameter idPrefix: of the message; nil without a chunk.
+  init(
+    _ message: ForwardMessage, _ configuration: DaemonConfiguration.Forward, peer: ReportingPeer, idPrefix: ReportID?
+  ) {
+    (self.message, self.idPrefix) = (message, idPrefix)
     // A longer tag is no type's name, and matches no pattern.
     let tag = message.tag.utf8.count > 256 ? "" : message.tag
     type = configuration.types.first { Glob.matches($0.glob, tag) }?.type.text ?? tag
-    namespace = configuration.namespace ?? DaemonConfiguration.Forward.namespaceDefault
+    namespace = configuration.namespaceText
     let members = tag == type ? [] : [CommonMember(Self.tagKey, .string(String(tag.prefix(256))))]
     commonBytes = members.isEmpty ? 0 : 300
     source = SubmissionSource(peer: peer, members: members, sessionID: "forward")
-    idPrefix = message.chunk.flatMap { chunk in
-      (try? Hashing.sha256(chunk)).flatMap { ReportID("f" + Hex.encode($0.prefix(16)) + "-") }
-    }
   }
 
   /// Events that can't become reports.

@@ -1,6 +1,6 @@
 import Dispatch
 public import PrismAdmission
-import PrismBase
+public import PrismBase
 public import PrismConfig
 import PrismPacket
 import PrismProtocol
@@ -14,10 +14,14 @@ public actor OTLPInput: HTTPInput {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let snapshot: @Sendable () -> Snapshot
+  private let time: any TimeSource
   private let large = OneAtATime()
+  private var sent = SentRequests("otlp")
 
   /// - Parameter snapshot: the configuration in force, asked for each request.
-  public init(snapshot: @escaping @Sendable () -> Snapshot) { self.snapshot = snapshot }
+  public init(time: any TimeSource = SystemTime(), snapshot: @escaping @Sendable () -> Snapshot) {
+    (self.time, self.snapshot) = (time, snapshot)
+  }
 
   /// As `HTTPInput` says.
   public nonisolated var paths: [String] { OTLPSignal.allCases.map(\.path) }
@@ -56,10 +60,18 @@ public actor OTLPInput: HTTPInput {
     }
     do throws(OTLPFault) {
       let body = try Self.unpacked(request)
-      if body.count * 4 > max(request.reservedBytes, OTLPLimits.smallBytes) {
-        return await large.run { await self.take(body, signal, encoding, peer, sink) }
+      if !sent.isLoaded {
+        let note = await sent.stored(by: sink, in: snapshot().daemon.otlp.namespaceText)
+        sent.load(note, now: time.uptime)
       }
-      return await take(body, signal, encoding, peer, sink)
+      let letter = signal.type.dropFirst("otel.".count).first ?? "o"
+      let prefix = sent.prefix(of: body, letter, from: peer.accountID, request.receipt, now: time.uptime)
+      let answer =
+        if body.count * 4 > max(request.reservedBytes, OTLPLimits.smallBytes) {
+          await large.run { await self.take(body, signal, encoding, prefix, peer, sink) }
+        } else { await take(body, signal, encoding, prefix, peer, sink) }
+      if answer.retrySeconds != nil { request.receipt.settle(.lost) }
+      return answer
     } catch {
       return InputAnswer(OTLPAnswer(fault: error, encoding))
     }
@@ -76,18 +88,19 @@ public actor OTLPInput: HTTPInput {
   }
 
   private func take(
-    _ body: [UInt8], _ signal: OTLPSignal, _ encoding: OTLPEncoding, _ peer: ReportingPeer, _ sink: any SubmissionSink
+    _ body: [UInt8], _ signal: OTLPSignal, _ encoding: OTLPEncoding, _ idPrefix: ReportID?, _ peer: ReportingPeer,
+    _ sink: any SubmissionSink
   ) async -> InputAnswer {
     do throws(OTLPFault) {
       let request = try Self.decoded(body, signal, encoding)
-      guard let hash = try? Hashing.sha256(body) else { throw OTLPFault(503, "the request's hash can't be made") }
-      let reports = OTLPReports(signal, snapshot(), requestHash: hash, peer: peer)
+      let reports = OTLPReports(signal, snapshot(), idPrefix: idPrefix, peer: peer)
       var outcome = OTLPOutcome(signal)
       for (reason, count) in request.unusable.sorted(by: { $0.key < $1.key }) {
         outcome.refuse(Refusal(.badRequest, "a record is \(reason)"), count: count)
       }
       for part in reports.parts(of: request) {
-        await sink.submit(part.reports, run: part.run, userID: peer.accountID) { outcome.take($0, $1) }
+        let note = sent.note(in: snapshot().daemon.otlp.namespaceText, now: time.uptime)
+        await sink.submit(part.reports, run: part.run, note, userID: peer.accountID) { outcome.take($0, $1) }
       }
       return InputAnswer(OTLPAnswer(signal, encoding, taken: outcome.taken, refused: outcome.refused))
     } catch { return InputAnswer(OTLPAnswer(fault: error, encoding)) }

@@ -4,6 +4,11 @@ import PrismConfig
 import PrismPacket
 import PrismProtocol
 
+extension DaemonConfiguration.OTLP {
+  /// The namespace of records whose resource names no other one.
+  var namespaceText: String { namespace ?? Self.namespaceDefault }
+}
+
 /// Makes reports of the records of one request (docs/otlp.md, "What becomes of a record"). Pure.
 struct OTLPReports {
   /// The largest resource and scope; a larger one is cut like a record.
@@ -15,30 +20,26 @@ struct OTLPReports {
   private let idPrefix: ReportID?
   private let peer: ReportingPeer
 
-  /// - Parameter requestHash: SHA-256 of the request's body, unpacked.
-  init(_ signal: OTLPSignal, _ snapshot: Snapshot, requestHash: [UInt8], peer: ReportingPeer) {
-    (self.signal, self.snapshot, self.peer) = (signal, snapshot, peer)
-    let letter = signal.type.dropFirst("otel.".count).prefix(1)
-    idPrefix = ReportID(letter + Hex.encode(requestHash.prefix(16)) + "-")
+  init(_ signal: OTLPSignal, _ snapshot: Snapshot, idPrefix: ReportID?, peer: ReportingPeer) {
+    (self.signal, self.snapshot, self.idPrefix, self.peer) = (signal, snapshot, idPrefix, peer)
   }
 
   /// In the order of the records; each part is small enough for one commit.
   func parts(of request: OTLPRequest) -> [InputPart] {
-    var (parts, part, isIdentified): ([InputPart], InputPart, Bool) = ([], InputPart(), true)
+    var (parts, part): ([InputPart], InputPart) = ([], InputPart())
     var (index, first) = (0, 0)
     func end() {
       // A crash beside its record has an id that is not of the run.
-      let isRun = isIdentified && index - first >= InputPart.runMin && part.reports.count == index - first
+      let isRun = index - first >= InputPart.runMin && part.reports.count == index - first
       part.run = isRun ? idPrefix.flatMap { ReportIDRun($0, first: first, count: index - first) } : nil
       parts.append(part)
-      (part, isIdentified, first) = (InputPart(), true, index)
+      (part, first) = (InputPart(), index)
     }
     for group in request.groups where !group.records.isEmpty {
       let place = Place(group, snapshot, peer)
       for record in group.records {
         part.append(report(record, index, place), bytes: record.members.count)
         for crash in crash(record, index, place) { part.append(crash, bytes: record.members.count) }
-        isIdentified = isIdentified && record.isIdentified
         index += 1
         if part.isFull { end() }
       }
@@ -57,7 +58,7 @@ struct OTLPReports {
 
     init(_ group: OTLPRequest.Group, _ snapshot: Snapshot, _ peer: ReportingPeer) {
       let origin = group.origin
-      namespace = origin.namespace ?? snapshot.daemon.otlp.namespace ?? DaemonConfiguration.OTLP.namespaceDefault
+      namespace = origin.namespace ?? snapshot.daemon.otlp.namespaceText
       let list = NamespaceName(namespace).flatMap { snapshot.namespaces[$0]?.monitorList } ?? []
       self.list = list
       var members: [CommonMember] = []
@@ -90,10 +91,9 @@ struct OTLPReports {
   private func report(_ record: OTLPRecord, _ index: Int, _ place: Place) -> InputReport {
     let eventType = record.eventName.flatMap { place.lists($0) ? $0 : nil }
     let type = signal == .logs ? eventType ?? signal.type : signal.type
-    let id = record.isIdentified ? idPrefix?.numbered(index) : nil
     let submission = Submission(
-      type, in: place.namespace, members: record.members.span, createdTime: record.time, reportID: id,
-      from: place.source)
+      type, in: place.namespace, members: record.members.span, createdTime: record.time,
+      reportID: idPrefix?.numbered(index), from: place.source)
     return InputReport(submission: submission, commonBytes: place.commonBytes)
   }
 
@@ -106,11 +106,10 @@ struct OTLPReports {
     if let type = exception.type { meta.append(.init("exception.type", .string(type))) }
     if let message = exception.message { meta.append(.init("exception.message", .string(message))) }
     if meta.isEmpty { meta.append(.init("exception.type", .string("unknown"))) }
-    let id = record.isIdentified ? idPrefix?.numbered(index) : nil
     let submission = Submission(
       ReportType.appCrash.text, in: place.namespace, meta: JSONValue.object(meta).bytes,
       payload: exception.stacktrace.map { Array($0.utf8) }, createdTime: record.time,
-      reportID: id.flatMap { ReportID("\($0)-crash") }, from: place.source)
+      reportID: idPrefix?.numbered(index).flatMap { ReportID("\($0)-crash") }, from: place.source)
     return [InputReport(submission: submission, commonBytes: place.commonBytes, isBesideRecord: true)]
   }
 }

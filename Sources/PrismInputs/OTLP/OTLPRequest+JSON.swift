@@ -44,16 +44,13 @@ extension OTLPRecord {
     case .logs:
       for key in ["timeUnixNano", "observedTimeUnixNano"] { take(time: record[key]) }
       if let severity = record["severityNumber"]?.int { isError = 17...24 ~= severity }
-      isIdentified = isIdentified || record["spanId"]?.string?.isEmpty == false
       if let name = record["eventName"]?.string, !name.isEmpty { eventName = name }
       record.forEachText { key, value in
         if isError { exception.take(attribute: key, value) }
         if key == "event.name", eventName == nil { eventName = value }
       }
-    case .traces:
-      for key in ["endTimeUnixNano", "startTimeUnixNano"] { take(time: record[key]) }
-      isIdentified = isIdentified || record["spanId"]?.string?.isEmpty == false
-    case .metrics: isIdentified = true
+    case .traces: for key in ["endTimeUnixNano", "startTimeUnixNano"] { take(time: record[key]) }
+    case .metrics: break
     }
   }
 

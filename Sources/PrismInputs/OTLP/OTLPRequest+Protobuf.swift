@@ -101,7 +101,7 @@ extension OTLPProtobufDecoder {
     switch signal {
     case .logs: try logFacts(range, input)
     case .traces: try spanFacts(range, input)
-    case .metrics: OTLPRecord(isIdentified: true)
+    case .metrics: OTLPRecord()
     }
   }
 
@@ -114,7 +114,6 @@ extension OTLPProtobufDecoder {
       case (1, .fixed64(let time)): record.take(unixNanoseconds: time)
       case (11, .fixed64(let time)): observed = time
       case (2, .varint(let severity)): record.isError = severity >= 17 && severity <= 24
-      case (10, .bytes(let id)): record.isIdentified = record.isIdentified || !id.isEmpty
       case (12, .bytes(let name)): if !name.isEmpty { record.eventName = input.text(name) }
       default: break
       }
@@ -142,7 +141,6 @@ extension OTLPProtobufDecoder {
       switch (field.number, field.value) {
       case (8, .fixed64(let time)): record.take(unixNanoseconds: time)
       case (7, .fixed64(let time)): begin = time
-      case (2, .bytes(let id)): record.isIdentified = record.isIdentified || !id.isEmpty
       default: break
       }
     }

@@ -42,18 +42,14 @@ struct OTLPRecord: Sendable, Equatable {
   var members: [UInt8] = []
   /// Milliseconds since 1970; nil: it carries no time.
   var time: Int64?
-  /// It carries a time or a span's id: sent again, it is the same record.
-  var isIdentified = false
   var eventName: String?
   /// SEVERITY_NUMBER_ERROR (17) or above.
   var isError = false
   /// Only of errors.
   var exception = OTLPException()
 
-  /// A time that no report may have identifies the record all the same.
+  /// The first time that a report may have counts.
   mutating func take(unixNanoseconds: UInt64) {
-    guard unixNanoseconds > 0 else { return }
-    isIdentified = true
     let milliseconds = Int64(unixNanoseconds / 1_000_000)
     if time == nil, CreatedTime.least...CreatedTime.greatest ~= milliseconds { time = milliseconds }
   }

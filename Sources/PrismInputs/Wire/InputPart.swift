@@ -1,3 +1,4 @@
+import PrismAdmission
 import PrismProtocol
 
 /// Reports of another input that one commit takes.
@@ -11,6 +12,9 @@ struct InputPart {
   /// nil: each report is known by its own id, or is not known.
   var run: ReportIDRun?
   private var bytes = 0
+
+  /// Some report has an id.
+  var isIdentified: Bool { run != nil || reports.contains { $0.submission.isIdentified } }
 
   var isFull: Bool { reports.count >= Self.reportsMax || bytes >= Self.bytesMax }
 

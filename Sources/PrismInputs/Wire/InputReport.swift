@@ -29,11 +29,12 @@ extension SubmissionSink {
   /// - Parameter take: called once for each report, with its answer.
   /// - Parameter run: that of the reports' ids, also if some of them were handed over before; nil: they have ids of their own.
   func submit(
-    _ reports: [InputReport], run: ReportIDRun?, userID: UInt32, take: (InputReport, SubmissionAnswer) -> Void
+    _ reports: [InputReport], run: ReportIDRun?, _ note: SubmissionGroup.Note? = nil, userID: UInt32,
+    take: (InputReport, SubmissionAnswer) -> Void
   ) async {
     var (reports, attempt) = (reports, 0)
     while !reports.isEmpty {
-      let answers = await submit(SubmissionGroup(reports.map(\.submission), run: run, userID: userID))
+      let answers = await submit(SubmissionGroup(reports.map(\.submission), note: note, run: run, userID: userID))
       var cut: [InputReport] = []
       for (report, answer) in zip(reports, answers) {
         if answer.refusal?.code == .metaTooLarge, let shorter = report.cut(attempt: attempt) {

@@ -26,10 +26,9 @@ final class IngestConnection {
   /// nil: the line protocol, or not decided yet.
   var http: InPlace<HTTPExchange>?
   /// Another input's protocol; nil: lines or HTTP.
-  private var stream: InPlace<any MessageStream>?
-  /// Bytes of memory for a message that another input has.
-  private var handedBytes: Int?
-  private var isStreamEnded = false, hasSpoken = false
+  private(set) var stream: InPlace<any MessageStream>?
+  private(set) var owed = OwedAnswers()
+  private(set) var isStreamEnded = false, hasSpoken = false
   /// The client's protocol, if it is not taken here: nothing more is read of it.
   private(set) var foreign: ForeignProtocol?
   /// It was counted, and shown to those who follow.
@@ -38,7 +37,7 @@ final class IngestConnection {
   var routes = HTTPRoutes()
   private var isProtocolKnown = false
   /// The first line as far as it came, while it may still be HTTP's.
-  private var opening: [UInt8] = []
+  private(set) var opening: [UInt8] = []
   /// Bytes that were read and not processed yet, from `heldStart` on.
   private var held: [UInt8] = []
   private var heldStart = 0
@@ -83,6 +82,8 @@ final class IngestConnection {
   var wantsToWrite: Bool { watch?.writes == true }
 
   func close() {
+    let isTaken = !isHanded && unsentBytes == 0 && !peerClosedRead && !descriptor.isLost(isAnswered: true)
+    owed.end(isTaken ? .received : .lost)
     isGone = true
     watch?.end()
     watch = nil
@@ -186,6 +187,9 @@ extension IngestConnection {
     if used < chunk.count { held.append(copying: chunk, used..<chunk.count) }
   }
 
+  /// The client sent something, or reset the connection.
+  func hear(isReset: Bool) { if isReset { owed.end(.lost) } else { owed.hear() } }
+
   /// Goes on with what was read before.
   func consumeHeld(within turn: inout WorkTurn, unixMilliseconds now: Int64) {
     var input: [UInt8] = []
@@ -265,7 +269,7 @@ extension IngestConnection {
   private func takeMessages(
     _ stream: InPlace<any MessageStream>, _ chunk: Span<UInt8>, from start: Int, _ turn: inout WorkTurn
   ) -> Int {
-    guard handedBytes == nil else { return start }
+    guard owed.handedBytes == nil else { return start }
     if isStreamEnded { return chunk.count }
     let end = stream.value.consume(chunk, from: start)
     turn.spend(2 * (end - start) + WorkTurn.Cost.line)
@@ -280,21 +284,28 @@ extension IngestConnection {
 
   /// Takes the request that another input is to answer.
   func takeRequest(_ rules: AdmissionRules) -> InputRequest? {
-    guard handedBytes == nil, let message = stream?.value.takeMessage() else { return http?.value.takeRequest() }
+    guard owed.handedBytes == nil, let message = stream?.value.takeMessage() else {
+      var request = http?.value.takeRequest()
+      if request != nil { request?.receipt = owed.begin(descriptor) }
+      return request
+    }
     var request = InputRequest(body: message, reservedBytes: 0)
     request.reservedBytes = HTTPRoutes.memoryBytes(message.count, isPacked: false, rules)
-    handedBytes = request.reservedBytes
+    request.receipt = owed.begin(descriptor)
+    owed.handedBytes = request.reservedBytes
     updateExchange()
     return request
   }
 
   /// Another input has a request of the connection.
-  var isHanded: Bool { handedBytes != nil || http?.value.isHanded == true }
+  var isHanded: Bool { owed.handedBytes != nil || http?.value.isHanded == true }
 
   /// The answer of another input is here.
   func finish(_ answer: InputAnswer) {
-    if handedBytes != nil {
-      handedBytes = nil
+    let hasMore = heldStart < held.count || stream?.value.heldBytes ?? 0 > 0
+    owed.answer(hasInput: hasMore || SharedDescriptor.peek(descriptor.number) != nil)
+    if owed.handedBytes != nil {
+      owed.handedBytes = nil
       outbound += answer.body
       isStreamEnded = isStreamEnded || answer.mustClose
     }
@@ -306,7 +317,7 @@ extension IngestConnection {
   var refusedRequest: IngestCounters.InputResult? { http?.value.refusedRequest }
 
   private func updateExchange() {
-    let isAwaiting = handedBytes != nil || http?.value.isAwaitingAnswers == true
+    let isAwaiting = owed.handedBytes != nil || http?.value.isAwaitingAnswers == true
     if isAwaiting != pauses.contains(.exchange) { pauses.formSymmetricDifference(.exchange) }
   }
 
@@ -314,7 +325,7 @@ extension IngestConnection {
   var heldBytes: Int {
     let text =
       opening.count + held.count + outbound.count + (http?.value.heldBytes ?? 0)
-      + (stream?.value.heldBytes ?? 0) + (handedBytes ?? 0)
+      + (stream?.value.heldBytes ?? 0) + (owed.handedBytes ?? 0)
     return text + (conversation?.value.memoryBytes ?? 0)
   }
 
@@ -326,25 +337,9 @@ extension IngestConnection {
   }
 
   private func requestBytes(_ stream: some MessageStream, _ rules: AdmissionRules) -> Int {
-    if let handedBytes { return handedBytes }
+    if let handedBytes = owed.handedBytes { return handedBytes }
     guard !stream.hasMessage, stream.heldBytes > 0 else { return 0 }
     if let bytes = stream.messageBytes { return HTTPRoutes.memoryBytes(bytes, isPacked: false, rules) }
     return stream.heldBytes > Limits.lineBytesMax ? rules.requestBytesMax : 0
-  }
-
-  var isWithinRequest: Bool {
-    if foreign != nil { return false }
-    if let stream { return stream.value.heldBytes > 0 && !stream.value.hasMessage && handedBytes == nil }
-    return !opening.isEmpty || http?.value.isWithinRequest ?? conversation?.value.isWithinRequest ?? false
-  }
-  var mustClose: Bool {
-    if foreign != nil { return true }
-    if let stream { return (stream.value.mustClose || isStreamEnded) && handedBytes == nil && !stream.value.hasMessage }
-    return conversation?.value.mustClose == true || http?.value.mustClose == true
-  }
-  /// Nothing is owed to the client, and nothing of it is on its way.
-  var isSettled: Bool {
-    let isIdle = !isHanded && stream?.value.hasMessage != true && http?.value.isAwaitingAnswers != true
-    return isIdle && (mustClose || !hasInput) && conversation?.value.isSettled != false && unsentBytes == 0
   }
 }

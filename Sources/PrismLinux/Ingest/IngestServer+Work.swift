@@ -57,6 +57,7 @@ extension IngestServer {
     }
     let count = connection.descriptor.read(into: &buffer)
     if count < 0 && errno == EAGAIN { return false }
+    if count != 0 { connection.hear(isReset: count < 0) }
     guard count > 0 else {
       connection.endInput(unixMilliseconds: now)
       return false

@@ -33,6 +33,13 @@ final class SharedDescriptor: Sendable {
 extension SharedDescriptor {
   func shutWriting() { shutdown(number, Int32(SHUT_WR)) }
 
+  /// Whether the other end has closed the connection before it took an answer. - Parameter isAnswered: the answer was sent.
+  func isLost(isAnswered: Bool) -> Bool {
+    let hangup = Int16(POLLERR) | (isAnswered ? 0 : Int16(POLLHUP) | 0x2000)  // POLLRDHUP
+    var entry = pollfd(fd: number, events: Int16(POLLIN) | 0x2000, revents: 0)
+    return poll(&entry, 1, 0) > 0 && entry.revents & hangup != 0
+  }
+
   /// The first unread byte; nil if there is no unread byte.
   static func peek(_ descriptor: Int32) -> UInt8? {
     var byte: UInt8 = 0

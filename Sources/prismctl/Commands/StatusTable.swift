@@ -25,7 +25,7 @@ struct StatusTable {
     let faults: [(String, Paint.Colour?)] =
       status.configFaults.map { ("configuration: \($0)", .red) } + Self.storeNotes(status.store).map { ($0, .red) }
       + status.keys.compactMap { $0.value.note(id: $0.name) }.map { ($0, .yellow) }
-      + Self.refusedNotes(status.refused).map { ($0, .yellow) }
+      + Self.countNotes(status).map { ($0, .yellow) }
       + namespaces.flatMap { Self.notes($0.name, $0.value) }.map { ($0, .yellow) }
       + Self.deadNotes(status.namespaces).map { ($0, .yellow) } + Self.remoteNotes(status.remote)
     let ledgers = namespaces.flatMap {
@@ -58,11 +58,12 @@ struct StatusTable {
     return lines.map { $0.joined(separator: ", ") }
   }
 
-  /// The refusals since the start; empty if every report was taken.
-  static func refusedNotes(_ refused: NamedValues<Int>) -> [String] {
-    guard !refused.isEmpty else { return [] }
-    let counts = refused.map { "\($0.value) \($0.name)" }.joined(separator: ", ")
-    return ["reports refused since the start: \(counts); `prismctl tail --refused` shows new ones"]
+  /// The refusals and repetitions since the start; empty if every report was taken, and came once.
+  private static func countNotes(_ status: StatusReport) -> [String] {
+    let counts = status.refused.map { "\($0.value) \($0.name)" }.joined(separator: ", ")
+    let refused = "reports refused since the start: \(counts); `prismctl tail --refused` shows new ones"
+    let repeated = "reports that came again since the start, and are stored once: \(status.repeated)"
+    return (counts.isEmpty ? [] : [refused]) + (status.repeated > 0 ? [repeated] : [])
   }
 
   /// One line of all dead letters; empty if there are no such rows.

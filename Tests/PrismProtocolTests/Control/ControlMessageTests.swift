@@ -37,7 +37,7 @@ struct ControlMessageTests {
     "store": [
       "state": "working", "since": "T", "takesReports": true, "cause": .null, "faults": 1, "setAside": 2,
       "salvagedRows": 3, "lostRows": 4, "leftBehind": ["prism.db.corrupt-1"], "awaited": ["shop": ["meta": 5]],
-    ], "refused": ["unknown_type": 1], "keys": ["main": ["blocks": 1, "blocksMax": 2]],
+    ], "refused": ["unknown_type": 1], "repeated": 3, "keys": ["main": ["blocks": 1, "blocksMax": 2]],
     "namespaces": ["pay": namespace, "shop": namespace],
   ]
   private static let dead: JSONValue = [

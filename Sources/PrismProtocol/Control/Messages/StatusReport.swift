@@ -20,6 +20,8 @@ public struct StatusReport: ControlMessage {
   public var store = StoreReport()
   /// Reports that were refused since the start, by code; a code without any is left out.
   public var refused = NamedValues<Int>()
+  /// Reports that came again since the start under a known id, and are stored once.
+  public var repeated = 0
   /// The configured keys, by their ids.
   public var keys = NamedValues<KeyReport>()
   /// Each namespace that is configured or has rows.
@@ -31,6 +33,7 @@ public struct StatusReport: ControlMessage {
     .init("version", \.version), .init("uptimeSeconds", \.uptimeSeconds), .init("generation", \.generation),
     .init("configFaults", \.configFaults), .init("network", \.network), .init("memory", \.memory),
     .init("remote", \.remote), .init("storeBytes", \.storeBytes), .init("store", \.store),
-    .init("refused", \.refused), .init("keys", \.keys), .init("namespaces", \.namespaces),
+    .init("refused", \.refused), .init("repeated", \.repeated), .init("keys", \.keys),
+    .init("namespaces", \.namespaces),
   ]
 }
