@@ -30,6 +30,7 @@ import Testing
     ("PrismCollector.CollectorOptions", "checked setting of the collector"),
     ("PrismProtocol.AnswerLine", "member of an answer"),
     ("PrismProtocol.TraceReport", "member of a traced report"),
+    ("PrismProtocol.StatusReport", "member of the status"),
     ("PrismProtocol.RemoteReport", "member of the remote status"),
     ("PrismProtocol.NamespaceReport", "member of a namespace's status"),
     ("PrismProtocol.DeadLetterReport", "member of a dead letter"),
