@@ -56,7 +56,7 @@ final class Daemon: Sendable {
         listener: try inherited.listener(daemon.ingest.socket, mode: daemon.ingest.mode, group: daemon.ingest.group),
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
-        streamInput: ForwardInput { hub.current }, filters: filters,
+        streamInput: ForwardInput(log: log) { hub.current }, filters: filters,
         connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, engine: engine, configPath: configPath, log: log)
       let sources = MetricsServer.Sources(
@@ -108,7 +108,10 @@ final class Daemon: Sendable {
       counts: {
         let counters = await server.counters
         let foreign = counters.foreignProtocols.map { ("foreign \($0.key.rawValue)", $0.value) }
-        let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign
+        let large = counters.inputRequests.filter { $0.key.status == 413 }.map {
+          ("too large \($0.key.input)", $0.value)
+        }
+        let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign + large
         return (Dictionary(uniqueKeysWithValues: refused), counters.tally.repeated)
       }, process: { .current() })
     await metrics.show(StatusPages(handler))

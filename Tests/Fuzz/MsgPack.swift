@@ -41,14 +41,13 @@ enum MsgPackHarness {
   }
 
   private static func read(_ message: [UInt8]) {
-    let result = try? ForwardMessage(0..<message.count, of: message.span) { bytes, bytesMax in
-      try? gunzip(bytes[...], bytesMax: min(bytesMax, 1 << 20), takesSeveral: true)
-    }
-    for event in result?.events.prefix(50) ?? [] where !event.members.isEmpty {
-      let members = result?.text[event.members] ?? []
-      precondition(
-        (try? JSONValue(parsing: [0x7B] + members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
-        "a record is no JSON object")
+    if let result = try? ForwardMessage(from: 0, of: message.span) {
+      var events = ForwardEvents(result, message)
+      for _ in 0..<50 where events.next() != nil && !events.members.isEmpty {
+        precondition(
+          (try? JSONValue(parsing: [0x7B] + events.members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
+          "a record is no JSON object")
+      }
     }
     _ = SharedKey(text: [1]).answer(toPing: message, nonce: [2])
   }

@@ -25,8 +25,10 @@ enum OTLPHarness {
     guard let request else { return }
     precondition(request.recordCount <= OTLPLimits.recordsMax, "too many records")
     precondition(request.groups.count <= OTLPLimits.groupsMax, "too many groups")
+    var reader = OTLPRecordReader(signal, mode & 4 == 0 ? .protobuf : .json)
     for group in request.groups.prefix(20) {
-      for record in group.records.prefix(20) {
+      for range in group.records.prefix(20) {
+        guard let record = reader.record(range, of: body) else { continue }
         precondition(
           (try? JSONValue(parsing: [0x7B] + record.members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
           "a record is no JSON object")

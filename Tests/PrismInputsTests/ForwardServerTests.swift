@@ -136,14 +136,105 @@ import Testing
 
   @Test("what is refused for good does not hold up its sender: it is counted, and the chunk is acknowledged")
   func refusedForGood() async throws {
-    try await withForward { rig, place in
-      var frame = try Self.frames(.packed, chunk: "c")[0]
-      frame.replaceSubrange(2..<5, with: "abc".utf8)
+    try await withForward {
+      $0.namespaces[NamespaceName("logs")!]?.isGather = false
+    } _: { rig, place in
       let client = try InputClient(place)
-      try await client.send(frame)
+      try await client.send(try Self.frames(.packed, chunk: "c")[0])
       #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
-      #expect(await rig.server.counters.tally.refused == [.unknownType: 3])
+      #expect(await rig.server.counters.tally.refused == [.gatherOff: 3])
       #expect(await rig.server.counters.inputRequests == [.init(input: "forward", status: 422): 1])
+    }
+  }
+
+  @Test(
+    "events wait, and are not acknowledged, while their namespace's file or their type is missing",
+    arguments: [RefusalCode.unknownNamespace, .unknownType])
+  func missing(code: RefusalCode) async throws {
+    try await withForward {
+      if code == .unknownNamespace { $0.namespaces[NamespaceName("logs")!] = nil }
+      if code == .unknownType { $0.namespaces[NamespaceName("logs")!]?.monitorList.removeFirst() }
+    } _: { rig, place in
+      let client = try InputClient(place)
+      try await client.send(try Self.frames(.packed, chunk: "c")[0])
+      #expect(await IngestProbe.eventually { await rig.server.counters.tally.refused[code] ?? 0 >= 6 })
+      #expect(rig.sink.stored.isEmpty)
+      var snapshot = InputRig.snapshot()
+      snapshot.daemon = rig.engine.hub.current.daemon
+      await rig.engine.publish(snapshot)
+      #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      #expect(rig.sink.stored.count == 3)
+    }
+  }
+
+  @Test("a tag that is no type, or one too many for a pattern, becomes the type `other` with its tag")
+  func otherTypes() async throws {
+    try await withForward {
+      $0.namespaces[NamespaceName("logs")!]?.monitorList = [MonitoredType(.any)]
+    } _: { rig, place in
+      let client = try InputClient(place)
+      for first in 0..<11 {
+        let tags = (0..<100).map { "tag\(first * 100 + $0)" } + ["ä b/\(first)"]
+        for (index, tag) in tags.enumerated() {
+          var frame: [UInt8] = [index == tags.count - 1 ? 0x94 : 0x93]
+          frame.append(msgpack: tag)
+          try await client.send(frame + Self.entry(1).dropFirst() + (index == tags.count - 1 ? Self.chunk("c") : []))
+        }
+        #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      }
+      #expect(rig.sink.stored.count == 1111)
+      let others = rig.sink.stored.filter { $0.type == "other" }.compactMap { $0.meta["FLUENT_TAG"]?.string }
+      #expect(others.count == 111 && Set(others).count == 111)
+      #expect(others.contains("ä b/3") && others.contains("tag1099") && !others.contains("tag0"))
+      #expect(await rig.server.counters.tally.otherTypes == 111)
+      #expect(await rig.server.counters.tally.refused == [:])
+    }
+  }
+
+  private static func part(_ ordinal: Int, _ text: String, isLast: Bool, chunk name: String? = nil) -> [UInt8] {
+    var frame: [UInt8] = [name == nil ? 0x93 : 0x94]
+    frame.append(msgpack: "app")
+    frame += [0xCE, 0x67, 0x3E, 0x92, 0xE1, 0x86]
+    let fields = [
+      ("container_name", "/web"), ("partial_message", "true"), ("partial_id", "p"), ("partial_ordinal", "\(ordinal)"),
+      ("partial_last", isLast ? "true" : "false"),
+    ]
+    for (key, value) in fields {
+      frame.append(msgpack: key)
+      frame.append(msgpack: value)
+    }
+    frame.append(msgpack: "log")
+    frame += [0xDA, UInt8(text.utf8.count >> 8), UInt8(text.utf8.count & 255)] + text.utf8
+    return frame + chunk(name)
+  }
+
+  @Test("Docker's parts of a line are one report, whose payload is a line that is longer than a meta")
+  func parts() async throws {
+    let line = String((0..<40_000).map { Character(Unicode.Scalar(UInt8(97 + $0 % 26))) })
+    let pieces = stride(from: 0, to: 40_000, by: 16_384).map { String(line.dropFirst($0).prefix(16_384)) }
+    try await withForward {
+      var app = MonitoredType(ReportType("app")!)
+      app.isUploadPayload = true
+      $0.namespaces[NamespaceName("logs")!]?.monitorList = [app]
+    } _: { rig, place in
+      let client = try InputClient(place)
+      for (index, piece) in pieces.enumerated() {
+        try await client.send(Self.part(index + 1, piece, isLast: index == pieces.count - 1))
+      }
+      #expect(await IngestProbe.eventually { rig.sink.stored.count == 1 })
+      let whole = try #require(rig.sink.stored.first)
+      #expect(whole.payload == Array(line.utf8) && whole.meta["PAYLOAD_FIELD"] == "log")
+      #expect(whole.meta["container_name"] == "/web" && whole.meta["partial_message"] == nil)
+      #expect(whole.meta["TRUNCATED"]?.int ?? 0 > 25_000)
+      #expect(await rig.server.counters.tally.refused == [:], "what is cut is not refused")
+      // A part that is acknowledged is stored, also without its rest.
+      try await client.send(Self.part(1, "begin", isLast: false, chunk: "c"))
+      #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      #expect(rig.sink.stored.last?.meta["log"] == "begin")
+      // A rest that does not come is not waited for.
+      try await client.send(Self.part(1, "lonely", isLast: false))
+      #expect(await IngestProbe.eventually { rig.sink.stored.last?.meta["log"] == "lonely" })
+      #expect(rig.sink.stored.last?.meta["partial_last"] == "false")
     }
   }
 
@@ -213,13 +304,66 @@ import Testing
     }
   }
 
-  @Test("a message over 4 MiB ends the connection before it is read") func tooLarge() async throws {
+  @Test("a cut record of a type with a filter has no payload: it would show what the filter hides") func filtered()
+    async throws
+  {
+    try await withForward {
+      var app = MonitoredType(ReportType("app")!)
+      app.isUploadPayload = true
+      app.filters.redact = [.init(FieldPath("card")!, .mask)]
+      $0.namespaces[NamespaceName("logs")!]?.monitorList = [app]
+    } _: { rig, place in
+      var frame: [UInt8] = [0x94]
+      frame.append(msgpack: "app")
+      frame += [0xCE, 0x67, 0x3E, 0x92, 0xE1, 0x82]
+      frame.append(msgpack: "card")
+      frame.append(msgpack: "4000")
+      frame.append(msgpack: "log")
+      frame += [0xDA, 0x50, 0x00] + [UInt8](repeating: 0x78, count: 0x5000)
+      let client = try InputClient(place)
+      try await client.send(frame + Self.chunk("c"))
+      #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      let stored = try #require(rig.sink.stored.first)
+      #expect(stored.meta["card"] == "***" && stored.payload == nil && stored.meta["TRUNCATED"]?.int ?? 0 > 8000)
+    }
+  }
+
+  @Test("Fluentd's chunk of 8 MiB is taken, with memory for a part of its events at a time") func chunkOfFluentd()
+    async throws
+  {
+    try await withForward { rig, place in
+      var entries: [UInt8] = []
+      entries.reserveCapacity(8 << 20)
+      var one: [UInt8] = [0x92, 0xCE, 0x67, 0x3E, 0x92, 0xE1, 0x81]
+      one.append(msgpack: "text")
+      one += [0xDA, 0x20, 0] + [UInt8](repeating: 0x78, count: 0x2000)
+      while entries.count + one.count <= 8 << 20 { entries += one }
+      var frame: [UInt8] = [0x93]
+      frame.append(msgpack: "app")
+      frame.append(0xC6)
+      frame += (0..<4).map { UInt8(truncatingIfNeeded: entries.count >> (24 - 8 * $0)) }
+      let client = try InputClient(place)
+      try await client.send(frame + entries + Self.chunk("c"))
+      #expect(try await client.bytes(Self.acknowledgement("c").count) == Self.acknowledgement("c"))
+      #expect(rig.sink.stored.count == entries.count / one.count)
+    }
+  }
+
+  @Test("a message over 12 MiB ends the connection before it is read, and is counted as too large") func tooLarge()
+    async throws
+  {
     try await withForward { rig, place in
       let client = try InputClient(place)
       var head: [UInt8] = [0x92]
       head.append(msgpack: "app")
-      try await client.send(head + [0xC6, 0, 0x40, 0, 1] + [UInt8](repeating: 0, count: 100))
+      try await client.send(head + [0xC6, 1, 0, 0, 0] + [UInt8](repeating: 0, count: 100))
       #expect(try await client.rest() == [])
+      client.finishSending()
+      #expect(
+        await IngestProbe.eventually {
+          await rig.server.counters.inputRequests == [.init(input: "forward", status: 413): 1]
+        })
+      #expect(await rig.server.counters.foreignProtocols == [:])
     }
   }
 

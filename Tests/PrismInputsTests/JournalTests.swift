@@ -46,10 +46,59 @@ import Testing
     #expect(one.name.reportID == same.name.reportID && one.name.reportID != other.name.reportID)
   }
 
-  @Test("an entry that is too large for a meta is cut at its longest strings") func cut() throws {
-    let report = try Self.report(Self.entry(["MESSAGE": String(repeating: "x", count: 60_000), "PRIORITY": "3"]))
-    #expect(report.meta.bytes.count <= Limits.metaBytesMax - 4096 + 2)
-    #expect(report.meta["TRUNCATED"]?.int ?? 0 > 50_000 && report.meta["PRIORITY"] == "3")
+  @Test("replaced bytes and cut fields are named in MENDED") func mended() throws {
+    var entry = Self.entry(["PRIORITY": "3"])
+    #expect(try Self.report(entry).meta["MENDED"] == nil)
+    entry.fields.append(.init(name: "MESSAGE", value: [0x61, 0xFF, 0x62]))
+    var meta = try Self.report(entry).meta
+    #expect(meta["MESSAGE"] == "a\u{FFFD}b" && meta["MENDED"] == "utf8")
+    entry.isCut = true
+    meta = try Self.report(entry).meta
+    #expect(meta["MENDED"] == "utf8, cut")
+  }
+
+  private static func part(_ ordinal: Int, _ text: String, isLast: Bool = false, id: String = "a") -> JournalEntry {
+    entry(
+      [
+        "MESSAGE": text, "CONTAINER_NAME": "web", "CONTAINER_PARTIAL_MESSAGE": "true", "CONTAINER_PARTIAL_ID": id,
+        "CONTAINER_PARTIAL_ORDINAL": String(ordinal), "CONTAINER_PARTIAL_LAST": isLast ? "true" : "false",
+      ], cursor: "s=1;i=\(ordinal)")
+  }
+
+  @Test("a container's line that came in parts is one report, as soon as it is whole") func lines() throws {
+    var reports = JournalReports(namespace: "logs")
+    let parts = [
+      (Self.part(1, "ab"), 0), (Self.part(1, "x", id: "b"), 1), (Self.part(2, "cd"), 1),
+      (Self.part(3, "ef", isLast: true), 1),
+    ]
+    let taken = parts.map { reports.take($0.0, now: .seconds($0.1)) }
+    #expect(taken.dropLast().allSatisfy { $0 == nil })
+    let whole = try #require(taken[3])
+    let text = String(decoding: whole.members, as: UTF8.self)
+    #expect(text.hasPrefix(#""MESSAGE":"abcdef","CONTAINER_NAME":"web","CONTAINER_PARTIAL_ID":"a""#))
+    #expect(try Self.report(Self.part(1, "ab")).name.reportID == whole.name.reportID)
+    #expect(!reports.isWhole && reports.takeOld(before: .seconds(1)).isEmpty)
+    let rest = reports.takeOld(before: .seconds(2))
+    #expect(rest.count == 1 && reports.isWhole)
+    #expect(String(decoding: rest[0].members, as: UTF8.self).contains(#""CONTAINER_PARTIAL_LAST":"false""#))
+    // The part behind a line that ended early stays a part.
+    let late = reports.take(Self.part(2, "y", id: "b"), now: .seconds(3))
+    #expect(late != nil)
+  }
+
+  @Test(
+    "behind a cursor are later numbers of its writer, later times, and the boot that runs, also if its clock begins earlier",
+    arguments: [
+      ("s=a;i=10;b=1;m=1;t=500;x=0", "s=a;i=11;b=1;m=2;t=400;x=0", true),
+      ("s=a;i=10;b=1;m=1;t=500;x=0", "s=a;i=f;b=2;m=2;t=900;x=0", false),
+      ("s=a;i=10;b=1;m=1;t=500;x=0", "s=b;i=1;b=2;m=2;t=5;x=0", true),
+      ("s=a;i=10;b=1;m=1;t=500;x=0", "s=b;i=1;b=3;m=2;t=5;x=0", false),
+      ("s=a;i=10;b=2;m=1;t=500;x=0", "s=b;i=1;b=2;m=2;t=5;x=0", false),
+    ]) func cursors(last: String, here: String, isBehind: Bool) throws
+  {
+    let (last, here) = (try #require(JournalCursor(last)), try #require(JournalCursor(here)))
+    #expect(here.isBehind(last, currentBoot: "2") == isBehind)
+    #expect(JournalCursor("x") == nil)
   }
 
   private static let stack = """

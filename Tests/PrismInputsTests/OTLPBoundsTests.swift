@@ -1,3 +1,4 @@
+import PrismProtocol
 import PrismTestSupport
 import Testing
 
@@ -13,24 +14,24 @@ import Testing
       [0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F],
     ] as [[UInt8]]) func malformed(body: [UInt8])
   {
-    let fault = #expect(throws: OTLPFault.self) { try OTLPRequest(protobuf: body, .logs) }
+    let fault = #expect(throws: OTLPFault.self) { try DecodedOTLP(protobuf: body, .logs) }
     #expect(fault?.status == 400)
   }
 
   @Test(
     "a body that is not a JSON request is refused with 400",
     arguments: [
-      "", "[]", "{", #"{"resourceLogs":{}}"#, #"{"resourceLogs":[1]}"#,
-      #"{"resourceLogs":[{"scopeLogs":[{"logRecords":[7]}]}]}"#,
+      "", "[]", "{", #"{"resourceLogs":{}}"#, #"{"resourceLogs":[1]}"#, #"{"resourceLogs":[}"#, #"{"a"}"#, "{]", "{}x",
+      #"{"resourceLogs":[{"scopeLogs":[{"logRecords":[7 8]}]}]}"#,
     ]) func malformedJSON(body: String)
   {
-    let fault = #expect(throws: OTLPFault.self) { try OTLPRequest(json: Array(body.utf8), .logs) }
+    let fault = #expect(throws: OTLPFault.self) { try DecodedOTLP(json: Array(body.utf8), .logs) }
     #expect(fault?.status == 400)
   }
 
   @Test("a request without records is taken", arguments: OTLPSignal.allCases) func empty(signal: OTLPSignal) throws {
-    #expect(try OTLPRequest(protobuf: [], signal).recordCount == 0)
-    #expect(try OTLPRequest(json: Array("{}".utf8), signal).recordCount == 0)
+    #expect(try DecodedOTLP(protobuf: [], signal).recordCount == 0)
+    #expect(try DecodedOTLP(json: Array("{}".utf8), signal).recordCount == 0)
   }
 
   @Test("a record of too many levels is left out, the others are taken") func deepRecord() throws {
@@ -46,7 +47,7 @@ import Testing
     deep.append(field: 5, bytes: value)
     var plain: [UInt8] = []
     plain.append(field: 3, bytes: Array("INFO".utf8))
-    let request = try OTLPRequest(protobuf: Self.logs([plain, deep, plain]), .logs)
+    let request = try DecodedOTLP(protobuf: Self.logs([plain, deep, plain]), .logs)
     #expect(request.recordCount == 2)
     #expect(request.unusable == ["over 60 levels deep": 1])
   }
@@ -61,12 +62,12 @@ import Testing
     }
     var record: [UInt8] = []
     record.append(field: 5, bytes: body)
-    #expect(try OTLPRequest(protobuf: Self.logs([record]), .logs).unusable.values.reduce(0, +) == 1)
+    #expect(try DecodedOTLP(protobuf: Self.logs([record]), .logs).unusable.values.reduce(0, +) == 1)
   }
 
-  @Test("over 10,000 records are refused with 413") func tooMany() {
+  @Test("over 200,000 records are refused with 413") func tooMany() {
     let records = [[UInt8]](repeating: [], count: OTLPLimits.recordsMax + 1)
-    let fault = #expect(throws: OTLPFault.self) { try OTLPRequest(protobuf: Self.logs(records), .logs) }
+    let fault = #expect(throws: OTLPFault.self) { try DecodedOTLP(protobuf: Self.logs(records), .logs) }
     #expect(fault?.status == 413)
   }
 
@@ -81,11 +82,107 @@ import Testing
     body.append(field: 2, varint: 1)
     record.append(field: 5, bytes: body)
     let members = try #require(
-      try OTLPRequest(protobuf: Self.logs([record]), .logs).groups.first?.records.first?.members)
+      try DecodedOTLP(protobuf: Self.logs([record]), .logs).groups.first?.records.first?.members)
     let pair = #"{"key":"a","value":{"stringValue":"1"}}"#
     #expect(
       String(decoding: members, as: UTF8.self)
         == #""severityText":"INFO","body":{"boolValue":true},"attributes":[\#(pair),\#(pair)]"#)
+  }
+
+  private static func one(_ record: String, _ signal: OTLPSignal = .logs) throws -> JSONValue {
+    let names = signal.names
+    let body = #"{"\#(names.resources)":[{"\#(names.scopes)":[{"\#(names.records)":[\#(record)]}]}]}"#
+    let members = try #require(try DecodedOTLP(json: Array(body.utf8), signal).groups.first?.records.first?.members)
+    return try JSONCheck.parse(members)
+  }
+
+  @Test(
+    "protobuf's JSON mapping is read in each of its forms, and stored as OTLP has it",
+    arguments: [
+      (
+        #"{"time_unix_nano":5,"severity_text":"a","body":{"kvlist_value":{"values":[{"key":"k","value":null}]}}}"#,
+        #"{"timeUnixNano":"5","severityText":"a","body":{"kvlistValue":{"values":[{"key":"k"}]}}}"#
+      ),
+      (
+        #"{"severityNumber":"SEVERITY_NUMBER_ERROR2","body":null,"attributes":[null]}"#,
+        #"{"severityNumber":18,"attributes":[]}"#
+      ),
+      (
+        #"{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"gMEgDJS+EXg=","x":{"a_b":null}}"#,
+        #"{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"80c1200c94be1178","x":{"a_b":null}}"#
+      ),
+      (
+        #"{"timeUnixNano":1.5e18,"traceId":"odd","flags":1}"#,
+        #"{"timeUnixNano":"1500000000000000000","traceId":"odd","flags":1}"#
+      ),
+    ]) func mapping(came: String, stored: String) throws
+  { #expect(try Self.one(came).text == stored) }
+
+  @Test("names of enumerations and both names of a field decide as numbers and JSON's names do") func facts() throws {
+    let record =
+      #"{"observed_time_unix_nano":1732154081000000000,"severity_number":"SEVERITY_NUMBER_FATAL","attributes":["#
+      + #"{"key":"exception.type","value":{"string_value":"E"}},{"key":"event.name","value":{"stringValue":"n"}}]}"#
+    let body =
+      #"{"resource_logs":[{"resource":{"attributes":[{"key":"service.name","value":{"string_value":"till"}}]},"#
+      + #""schema_url":"u","scope_logs":[{"scope":{"name":"s"},"log_records":[\#(record)]}]}]}"#
+    let group = try #require(try DecodedOTLP(json: Array(body.utf8), .logs).groups.first)
+    #expect(group.origin.serviceName == "till" && group.scope == Array(#"{"name":"s"}"#.utf8))
+    let found = try #require(group.records.first)
+    #expect(found.time == 1_732_154_081_000 && found.isError && found.exception.type == "E" && found.eventName == "n")
+  }
+
+  @Test(
+    "one bad record costs that record, and a cut emoji not even that",
+    arguments: [
+      (#"{"severityText":"\ud83d"}"#, nil), ("7", "a record must be an object"), ("null", "a record must be an object"),
+      (#"{"a":NaN}"#, "a value is expected"), (#"{"a":tru}"#, "a value is expected"),
+      (String(repeating: #"{"a":"#, count: 70) + "1" + String(repeating: "}", count: 70), "over 60 levels deep"),
+    ]) func oneBad(record: String, reason: String?) throws
+  {
+    let body =
+      #"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityText":"a"},\#(record),{"severityText":"b"}]}]}]}"#
+    let decoded = try DecodedOTLP(json: Array(body.utf8), .logs)
+    #expect(decoded.unusable == (reason.map { [$0: 1] } ?? [:]))
+    #expect(decoded.recordCount == (reason == nil ? 3 : 2))
+    if reason == nil { #expect(decoded.groups[0].records[1].members == Array("\"severityText\":\"\u{FFFD}\"".utf8)) }
+  }
+
+  @Test("a record in protobuf that is no record of its signal costs that record") func otherSignal() throws {
+    var bad: [UInt8] = []
+    bad.append(field: 1, varint: 3)  // a time is of 8 bytes
+    var good: [UInt8] = []
+    good.append(field: 3, bytes: Array("INFO".utf8))
+    let decoded = try DecodedOTLP(protobuf: Self.logs([good, bad, [0x1A, 0x7F], good]), .logs)
+    #expect(decoded.recordCount == 2)
+    #expect(decoded.unusable == ["not the protobuf of a record of this signal": 2])
+  }
+
+  @Test(
+    "content that is not known is refused and named, and the known beside it is taken",
+    arguments: [
+      (#"{"resourceLog":[{}]}"#, 0, 1), (#"{"resourceSpans":[{"scopeSpans":[]}]}"#, 0, 1),
+      (#"{"x":[],"y":null}"#, 0, 0),
+      (#"{"resourceLogs":[{"instrumentationLibraryLogs":[{}]},{"scopeLogs":[{"logRecords":[{"flags":1}]}]}]}"#, 1, 1),
+      (#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"flags":1}],"later":[1]}],"new":{"a":1}}],"z":[1]}"#, 1, 0),
+      (#"{"resourceLogs":[{"scopeLogs":null}]}"#, 0, 0),
+    ]) func unknown(body: String, records: Int, refused: Int) throws
+  {
+    let decoded = try DecodedOTLP(json: Array(body.utf8), .logs)
+    #expect(decoded.recordCount == records)
+    #expect(decoded.unusable.values.reduce(0, +) == refused)
+  }
+
+  @Test("a metric of many points becomes several that fit, with every point once, in order") func points() throws {
+    let points = (0..<300).map { #"{"attributes":[{"key":"i","value":{"stringValue":"\#($0)"}}],"asInt":"\#($0)"}"# }
+    let metric = #""name":"m","sum":{"isMonotonic":true,"dataPoints":[\#(points.joined(separator: ","))]},"unit":"1""#
+    let parts = MetricParts.parts(of: Array(metric.utf8), bytesMax: 2000)
+    #expect(parts.count > 5 && parts.allSatisfy { $0.count <= 2000 })
+    let trees = try parts.map { try JSONCheck.parse($0) }
+    #expect(trees.allSatisfy { $0["name"] == "m" && $0["unit"] == "1" && $0["sum"]?["isMonotonic"] == true })
+    let found = trees.flatMap { $0["sum"]?["dataPoints"]?.array ?? [] }.map { $0["asInt"]?.string }
+    #expect(found == (0..<300).map { String($0) })
+    #expect(MetricParts.parts(of: Array(metric.utf8), bytesMax: 1 << 20).count == 1)
+    #expect(MetricParts.parts(of: Array(metric.utf8), bytesMax: 10).count == 300)
   }
 
   @Test("bytes that are not UTF-8 become replacement characters; control characters are escaped") func badText() throws
@@ -93,7 +190,7 @@ import Testing
     var record: [UInt8] = []
     record.append(field: 3, bytes: [0x41, 0xFF, 0x01])
     let members = try #require(
-      try OTLPRequest(protobuf: Self.logs([record]), .logs).groups.first?.records.first?.members)
+      try DecodedOTLP(protobuf: Self.logs([record]), .logs).groups.first?.records.first?.members)
     #expect(String(decoding: members, as: UTF8.self) == "\"severityText\":\"A\u{FFFD}\\u0001\"")
   }
 
@@ -106,11 +203,18 @@ import Testing
         body[Int.random(in: 0..<body.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
       }
       if Bool.random(using: &random) { body.removeLast(Int.random(in: 0..<body.count, using: &random)) }
-      guard let request = try? OTLPRequest(protobuf: body, vector.signal) else { continue }
+      guard let request = try? DecodedOTLP(protobuf: body, vector.signal) else { continue }
       for record in request.groups.flatMap(\.records) {
         #expect(throws: Never.self) { try JSONCheck.parse(record.members) }
       }
     }
+  }
+
+  /// A record with a text of one character.
+  static func text(_ byte: UInt8, _ count: Int) -> [UInt8] {
+    var record: [UInt8] = []
+    record.append(field: 3, bytes: [UInt8](repeating: byte, count: count))
+    return record
   }
 
   static func attribute(_ key: String, _ text: String) -> [UInt8] {

@@ -87,7 +87,7 @@ import Testing
     arguments: [false, true])
   func vectors(isGzip: Bool) async throws {
     for vector in OTLPVectorTests.vectors {
-      let records = try OTLPRequest(protobuf: vector.protobuf, vector.signal)
+      let records = try DecodedOTLP(protobuf: vector.protobuf, vector.signal)
       let all = records.groups.flatMap(\.records)
       let stored = all.filter { !$0.members.isEmpty }
       try await withInputRig { snapshot in
@@ -164,12 +164,76 @@ import Testing
       let port = try await rig.port(.otlp)
       var head = Self.request([], headers: ["X: y"])
       head = Array(
-        String(decoding: head, as: UTF8.self).replacing("Content-Length: 0", with: "Content-Length: 4194305").utf8)
+        String(decoding: head, as: UTF8.self).replacing("Content-Length: 0", with: "Content-Length: 20971521").utf8)
       #expect(try await Self.exchange(head, .tcp(port)).status == 413)
       let bomb = try gzip([UInt8](repeating: 0x20, count: OTLPLimits.bodyBytesMax + 1))
       let answer = try await Self.exchange(Self.request(bomb, headers: ["Content-Encoding: gzip"]), .tcp(port))
       #expect(answer.status == 413)
       #expect(rig.sink.stored.isEmpty)
+    }
+  }
+
+  @Test("a request of 20 MiB is taken, packed or not, with 8,192 records, and so is a record that does not fit a meta")
+  func large() async throws {
+    try await withInputRig { snapshot in
+      let types = ["otel.log", "otel.metric"].map { name in
+        var type = MonitoredType(ReportType(name)!)
+        type.isUploadPayload = true
+        return type
+      }
+      snapshot.namespaces[NamespaceName("otel")!]?.monitorList = types
+    } _: { rig in
+      let port = try await rig.port(.otlp)
+      let record =
+        #"{"timeUnixNano":"1732154081000000000","body":{"stringValue":"\#(String(repeating: "x", count: 2300))"}}"#
+      let body = Self.logs(Array(repeating: record, count: 8192))
+      #expect(body.count > 18_000_000)
+      for isGzip in [false, true] {
+        let request = Self.request(isGzip ? try gzip(body) : body, headers: isGzip ? ["Content-Encoding: gzip"] : [])
+        #expect(try await Self.exchange(request, .tcp(port)).status == 200)
+      }
+      #expect(rig.sink.stored.count == 2 * 8192)
+      let wide = (0..<300).map { Self.text("key\($0)", "a value of some length") }.joined(separator: ",")
+      let answer = try await Self.exchange(
+        Self.request(
+          Self.logs([
+            Self.log(1),
+            #"{"severityText":"W","attributes":[\#(wide)],"traceId":"\#(String(repeating: "0a", count: 16))"}"#,
+          ])),
+        .tcp(port))
+      #expect(answer.status == 200 && answer.json == .object([]))
+      let cut = try #require(rig.sink.stored.last)
+      #expect(cut.meta["severityText"] == "W" && cut.meta["traceId"]?.string?.count == 32)
+      #expect((cut.meta["attributes"]?.array?.count ?? 0) > 50 && (cut.meta["TRUNCATED"]?.int ?? 0) > 1000)
+      let whole = try JSONValue(parsing: try #require(cut.payload))
+      #expect(whole["attributes"]?.array?.count == 300)
+      let points = (0..<200).map {
+        #"{"asInt":"\#($0)","attributes":[\#(Self.text("k", String(repeating: "v", count: 200)))]}"#
+      }
+      let metric = #"{"name":"m","gauge":{"dataPoints":[\#(points.joined(separator: ","))]}}"#
+      let metrics = #"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[\#(metric)]}]}]}"#
+      let taken = try await Self.exchange(Self.request(Array(metrics.utf8), to: "/v1/metrics"), .tcp(port))
+      #expect(taken.status == 200 && taken.json == .object([]))
+      let stored = rig.sink.stored.filter { $0.type == "otel.metric" }
+      #expect(stored.flatMap { $0.meta["gauge"]?["dataPoints"]?.array ?? [] }.count == 200)
+      #expect(await rig.server.counters.tally.refused == [:])
+      #expect(await IngestProbe.eventually { await rig.server.counters.memoryBytes < 1 << 20 })
+    }
+  }
+
+  @Test("while the namespace's file is missing the exporter is asked to try again, and then its records are stored")
+  func missingNamespace() async throws {
+    try await withInputRig {
+      $0.namespaces[NamespaceName("otel")!] = nil
+    } _: { rig in
+      let (port, request) = (try await rig.port(.otlp), Self.request(Self.logs([Self.log(1)])))
+      let refused = try await Self.exchange(request, .tcp(port))
+      #expect(refused.status == 503 && refused.head.contains("retry-after: "))
+      var snapshot = InputRig.snapshot()
+      snapshot.daemon = rig.engine.hub.current.daemon
+      await rig.engine.publish(snapshot)
+      #expect(try await Self.exchange(request, .tcp(port)).status == 200)
+      #expect(rig.sink.stored.count == 1)
     }
   }
 

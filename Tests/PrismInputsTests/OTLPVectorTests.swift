@@ -33,7 +33,7 @@ import Testing
 
   @Test("a record's meta is the JSON that protobuf's own library writes", arguments: vectors)
   func protobufBecomesJSON(vector: Vector) throws {
-    let request = try OTLPRequest(protobuf: vector.protobuf, vector.signal)
+    let request = try DecodedOTLP(protobuf: vector.protobuf, vector.signal)
     let expected = Self.records(vector)
     let found = try request.groups.flatMap(\.records).map { try JSONValue(parsing: [0x7B] + $0.members + [0x7D]) }
     #expect(found.count == expected.count)
@@ -42,8 +42,8 @@ import Testing
 
   @Test("both encodings of a request make the same reports", arguments: vectors)
   func encodingsAgree(vector: Vector) throws {
-    let fromProtobuf = try OTLPRequest(protobuf: vector.protobuf, vector.signal)
-    let fromJSON = try OTLPRequest(json: vector.request.bytes, vector.signal)
+    let fromProtobuf = try DecodedOTLP(protobuf: vector.protobuf, vector.signal)
+    let fromJSON = try DecodedOTLP(json: vector.request.bytes, vector.signal)
     #expect(fromProtobuf.groups.count == fromJSON.groups.count)
     for (one, other) in zip(fromProtobuf.groups, fromJSON.groups) {
       #expect(one.origin.namespace == other.origin.namespace)
@@ -61,7 +61,7 @@ import Testing
 
   @Test("resource, scope, times and exceptions are found") func factsAreFound() throws {
     let vector = try #require(Self.vectors.first)
-    let request = try OTLPRequest(protobuf: vector.protobuf, .logs)
+    let request = try DecodedOTLP(protobuf: vector.protobuf, .logs)
     let group = try #require(request.groups.first)
     #expect(group.origin.namespace == "shop")
     #expect(group.origin.serviceName == "shop")

@@ -28,6 +28,12 @@ struct DoctorTests {
     }
   }
 
+  @Test("requests over a limit are named with their input") func limits() {
+    let status: JSONValue = ["refused": ["busy": 4, "too large forward": 2], "namespaces": [:]]
+    let found = Self.examine(status, status).first
+    #expect(found?.result == .warning && found?.text == "2 requests of forward were larger than is taken")
+  }
+
   @Test("a queue that is emptied is well, one that is old is a warning, one that only grows or is held a fault")
   func queues() {
     let idle = Self.status(waiting: 3, oldest: 5)

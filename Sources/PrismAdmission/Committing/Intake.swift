@@ -123,6 +123,9 @@ extension Intake {
     tally.refuse(refusal)
   }
 
+  /// Counts a report that was taken under another type than its own.
+  mutating func countOtherType() { tally.otherTypes += 1 }
+
   private mutating func countRow() {
     tally.received += 1
     if open[0].isFull { seal() }

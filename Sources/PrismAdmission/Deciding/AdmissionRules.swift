@@ -69,8 +69,16 @@ public final class AdmissionRules: Sendable {
       return MetaSplicing.monitorType(rowType(type).type, in: name).utf8.count
     }
 
-    func filter(of type: Int) -> TypeFilter? {
-      types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0].filter
+    func filter(of type: Int) -> TypeFilter? { entry(of: type).filter }
+
+    private func entry(of type: Int) -> ListedType {
+      types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0]
+    }
+
+    /// The largest record that becomes a payload beside its cut meta. A filter may hide what the payload would show.
+    func wholeBytesMax(of type: Int) -> Int {
+      let entry = entry(of: type)
+      return entry.uploadsPayloads && entry.filter == nil ? payloads.bytesMax : 0
     }
 
     /// - Returns: nil if neither a name nor a pattern of the monitor list means it, or too many types came by patterns.

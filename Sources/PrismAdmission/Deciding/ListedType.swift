@@ -10,11 +10,13 @@ struct ListedType: Sendable {
   let monitorTypeBytes: Int
   /// nil if it has no filter.
   let filter: TypeFilter?
+  let uploadsPayloads: Bool
 
   init(_ entry: MonitoredType, in namespace: NamespaceName, _ tools: FilterTools) {
     rowType = ReportBatch.RowType(entry.type, isRealtime: entry.isRealtime)
     bytes = entry.type.isPattern ? [0xFF] : Array(entry.type.text.utf8)
     monitorTypeBytes = MetaSplicing.monitorType(entry.type, in: namespace).utf8.count
+    uploadsPayloads = entry.isUploadPayload
     filter = TypeFilter(entry.filters, of: entry.type.text, in: namespace, tools)
   }
 }

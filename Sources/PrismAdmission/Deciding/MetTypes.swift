@@ -16,7 +16,7 @@ final class MetTypes: Sendable {
     var indexByType: [String: Int] = [:]
   }
 
-  /// A client can make up types: each is remembered here, and in the database for good.
+  /// A client can make up types: each is remembered here, and in the database for good. `other` is taken beside them.
   static let typesMax = 1000
 
   private let list: [MonitoredType]
@@ -40,7 +40,8 @@ final class MetTypes: Sendable {
     else { return nil }
     return state.withLock { state in
       if let known = state.indexByType[text] { return known }
-      guard state.types.count < Self.typesMax else { return nil }
+      let others = state.indexByType[ReportType.other.text] == nil ? 0 : 1
+      guard type == .other || state.types.count - others < Self.typesMax else { return nil }
       state.types.append(Met(rowType: ReportBatch.RowType(type, isRealtime: entry.isRealtime), entry: place))
       state.indexByType[text] = state.types.count - 1
       return state.types.count - 1

@@ -12,6 +12,8 @@ public struct IngestTally: Sendable, Equatable {
   public var sampled = 0
   /// Reports that were taken without their payload, which was too large (`onLargePayload`).
   public var leftOutPayloads = 0
+  /// Reports that became the type `other`, because their own is no name, or one too many.
+  public var otherTypes = 0
   /// Refused reports by code.
   public var refused: [RefusalCode: Int] = [:]
 
@@ -25,6 +27,7 @@ public struct IngestTally: Sendable, Equatable {
     repeated += other.repeated
     sampled += other.sampled
     leftOutPayloads += other.leftOutPayloads
+    otherTypes += other.otherTypes
     if !other.refused.isEmpty { refused.merge(other.refused, uniquingKeysWith: +) }
   }
 

@@ -92,7 +92,8 @@ public struct PendingBudget: Sendable {
     var holding = before
     (holding.bytes, holding.batchBytes) = (held, batchBytes)
     let wanted = max(holding.bytes, requestBytes) + Self.turnBytes
-    holding.reserved = requestBytes > 0 && before.reserved >= wanted ? wanted : 0
+    // One that went past what was reserved keeps its place until it is whole.
+    holding.reserved = requestBytes > 0 && before.isLarge ? min(max(before.reserved, held), wanted) : 0
     holding.isLarge = holding.reserved > 0
     holdings.values[place] = holding
     if holding.isLarge != before.isLarge { users.values[owner].largeRequests += holding.isLarge ? 1 : -1 }

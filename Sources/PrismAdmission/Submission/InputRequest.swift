@@ -11,6 +11,9 @@ public struct InputRequest: Sendable {
   public var body: [UInt8]
   /// Bytes of memory that are reserved for all that the request becomes until it is answered.
   public var reservedBytes: Int
+  /// The largest body, unpacked, that the reserved memory is enough for. Small ones become eight times as large; the reports of
+  /// large ones are made in parts of some 2 MiB.
+  public var roomBytes: Int { max(reservedBytes / 8, reservedBytes - 2 * 1024 * 1024) }
   /// Whether the sender has the answer.
   public var receipt = AnswerReceipt()
 

@@ -48,6 +48,9 @@ public struct MendedMeta: Sendable, Equatable {
     meta = [UInt8(ascii: "{")] + Self.members(of: object) + mark
   }
 
+  /// The text with each fault replaced that has a replacement (docs/crash-spool.md, "What is mended").
+  public static func sound(_ text: [UInt8]) -> [UInt8] { mended(text).text }
+
   private static func isObject(_ text: [UInt8]) -> Bool {
     guard case .object(let members)? = try? JSONValue(parsing: text, allowsDuplicateKeys: true) else { return false }
     return !members.isEmpty

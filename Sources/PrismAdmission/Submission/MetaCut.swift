@@ -23,6 +23,16 @@ public enum MetaCut {
     return result.count <= bytesMax ? result : nil
   }
 
+  /// The object's members of at most `bytesMax` bytes, with `TRUNCATED`: short ones first, then the long ones share the rest.
+  /// Of a list the first elements stay.
+  static func shortened(_ object: JSONValue, bytesMax: Int) -> [UInt8] {
+    let whole = object.bytes.count
+    let kept = object.shortened(to: bytesMax - markerBytes, levels: 8) ?? .object([])
+    let members = kept.object ?? []
+    let marked = JSONValue.object(members + [.init(marker, .int(max(0, whole - kept.bytes.count)))])
+    return Array(marked.bytes.dropFirst().dropLast())
+  }
+
   /// The bytes that strings are cut to, so that `excess` are saved; the longest first, no further than needed.
   private static func limit(_ lengths: [Int], excess: Int) -> Int? {
     var (sum, count) = (0, 0)
@@ -38,6 +48,47 @@ public enum MetaCut {
 }
 
 extension JSONValue {
+  private static let shortBytes = 128
+
+  /// - Parameter levels: that are looked into. - Returns: nil if nothing of it fits.
+  fileprivate func shortened(to bytesMax: Int, levels: Int) -> JSONValue? {
+    switch self {
+    case _ where bytes.count <= bytesMax: return self
+    case .string(let text) where bytesMax >= 2 + MetaCut.keptBytesMin:
+      return .string(text.prefix(escapedBytesMax: bytesMax - 2))
+    case .array(let elements) where levels > 0:
+      let kept = Self.shortened(elements.map { ("", $0) }, to: bytesMax - 2, levels: levels)
+      return kept.isEmpty ? nil : .array(kept.map(\.1))
+    case .object(let members) where levels > 0:
+      let kept = Self.shortened(members.map { ($0.key, $0.value) }, to: bytesMax - 2, levels: levels)
+      return kept.isEmpty ? nil : .object(kept.map { Member($0.0, $0.1) })
+    default: return nil
+    }
+  }
+
+  /// The parts of a container that fit, in their order.
+  private static func shortened(
+    _ parts: [(String, JSONValue)], to bytesMax: Int, levels: Int
+  ) -> [(String, JSONValue)] {
+    let sizes = parts.map { ($0.0.isEmpty ? 1 : $0.0.escapedBytes + 4) + $0.1.bytes.count }
+    var (rest, kept) = (bytesMax, [(String, JSONValue)?](repeating: nil, count: parts.count))
+    for index in parts.indices where sizes[index] <= shortBytes && sizes[index] <= rest {
+      kept[index] = parts[index]
+      rest -= sizes[index]
+    }
+    var longCount = sizes.count { $0 > shortBytes }
+    for index in parts.indices where sizes[index] > shortBytes {
+      let keyBytes = sizes[index] - parts[index].1.bytes.count
+      // Elements of a list come in their order; members share.
+      let room = parts[index].0.isEmpty ? rest : rest / longCount
+      longCount -= 1
+      guard let part = parts[index].1.shortened(to: min(room, rest) - keyBytes, levels: levels - 1) else { continue }
+      kept[index] = (parts[index].0, part)
+      rest -= keyBytes + part.bytes.count
+    }
+    return kept.compactMap { $0 }
+  }
+
   /// Of every string that is a value, with its escapes.
   fileprivate var stringBytes: [Int] {
     switch self {

@@ -24,6 +24,8 @@ public protocol MessageStream: Sendable {
   var heldBytes: Int { get }
   /// Bytes of the message that comes, as far as they are known; nil: its length is open.
   var messageBytes: Int? { get }
+  /// A message is larger than is taken: the connection ends.
+  var isTooLarge: Bool { get }
   /// The input makes no sense: the connection ends.
   var mustClose: Bool { get }
 }

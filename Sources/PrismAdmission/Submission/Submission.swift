@@ -10,9 +10,9 @@ public struct Submission: Sendable {
   /// Namespace, type, report id and meta, one after the other.
   private(set) var text: [UInt8]
   private let namespaceEnd: Int
-  private let typeEnd: Int
-  private let idEnd: Int
-  let payload: [UInt8]?
+  private var typeEnd: Int
+  private var idEnd: Int
+  private(set) var payload: [UInt8]?
   let createdTime: Int64?
 
   /// - Parameter type: must be in the monitor list of `namespace`.
@@ -67,10 +67,21 @@ public struct Submission: Sendable {
   /// The members of its meta, without the braces around them.
   public var members: ArraySlice<UInt8> { text[(idEnd + 1)..<(text.count - 1)] }
 
-  /// The same report with other members.
-  public func replacing(members: [UInt8]) -> Submission {
+  /// The same report with other members. - Parameter payload: nil: its payload stays.
+  func replacing(members: [UInt8], payload: [UInt8]?) -> Submission {
     var result = self
     result.text.replaceSubrange((idEnd + 1)..<(text.count - 1), with: members)
+    result.payload = payload ?? self.payload
+    return result
+  }
+
+  /// The same report of another type. - Parameter members: that its meta gets.
+  func replacing(type: ReportType, adding members: [UInt8]) -> Submission {
+    var result = self
+    if !members.isEmpty { result.text.insert(contentsOf: [UInt8(ascii: ",")] + members, at: text.count - 1) }
+    result.text.replaceSubrange(namespaceEnd..<typeEnd, with: type.text.utf8)
+    let growth = type.text.utf8.count - (typeEnd - namespaceEnd)
+    (result.typeEnd, result.idEnd) = (typeEnd + growth, idEnd + growth)
     return result
   }
 

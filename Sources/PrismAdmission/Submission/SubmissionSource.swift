@@ -6,6 +6,8 @@ import Synchronization
 public final class SubmissionSource: Sendable {
   /// The sender, as the kernel says.
   public let peer: ReportingPeer
+  /// The changes by which its reports are taken.
+  let mending: Mending
   private let app: [String: String]
   private let members: [CommonMember]
   private let sessionID: String
@@ -16,13 +18,15 @@ public final class SubmissionSource: Sendable {
   ///   cut at `Limits.commonValueBytesMax` bytes.
   /// - Parameter members: further common information of this input, as JSON values. They count towards the size of each
   ///   merged meta, and win over a member of a meta with the same key.
+  /// - Parameter mending: the changes by which its reports are taken.
   /// - Parameter sessionID: `APP_SESSION_ID`, unless `app` has one.
   public init(
-    peer: ReportingPeer, app: [String: String] = [:], members: [CommonMember] = [], sessionID: String
+    peer: ReportingPeer, app: [String: String] = [:], members: [CommonMember] = [], mending: Mending = Mending(),
+    sessionID: String
   ) {
     self.app = app.filter { CommonInformation.appKeys.contains($0.key) }
       .mapValues { $0.cut(toBytes: Limits.commonValueBytesMax) }
-    (self.peer, self.members, self.sessionID) = (peer, members, sessionID)
+    (self.peer, self.members, self.mending, self.sessionID) = (peer, members, mending, sessionID)
   }
 
   /// Lets `body` use the session that is in force, made for `rules` where it is older.

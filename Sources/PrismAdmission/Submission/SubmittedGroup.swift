@@ -49,14 +49,14 @@ public struct SubmittedGroup: Sendable {
     defer { swap(&intake, &self.intake) }
     do throws(Refusal) {
       let rewrittenBytes = try submission.source.withSession(rules, host: host) { (session) throws(Refusal) in
-        try intake.take(submission, session: &session, unixMilliseconds: now)
+        try intake.take(mending: submission, session: &session, unixMilliseconds: now)
       }
       if rewrittenBytes > 0 { turn.spend(WorkTurn.Cost.question + rewrittenBytes) }
       refusals.append(nil)
     } catch {
       turn.spend(WorkTurn.Cost.refusal)
       intake.refuse(error)
-      refusals.append(error)
+      refusals.append(submission.source.mending.waits.contains(error.code) ? error.untilConfigured : error)
       if isFollowed { refused.append((submission.name, error.code)) }
     }
   }
@@ -104,7 +104,42 @@ public struct SubmittedGroup: Sendable {
   }
 }
 
+extension Refusal {
+  private static let configuringMilliseconds = 2000
+
+  /// The same as one that passes.
+  fileprivate var untilConfigured: Refusal {
+    Refusal(code, message, retryMilliseconds: Self.configuringMilliseconds)
+  }
+}
+
 extension Intake {
+  /// Admits a report, changed if it is not taken as it is. - Returns: bytes of a meta that had to be written again.
+  /// - Throws: the first refusal; then nothing is taken.
+  fileprivate mutating func take(
+    mending submission: Submission, session: inout Session, unixMilliseconds now: Int64
+  ) throws(Refusal) -> Int {
+    do throws(Refusal) {
+      return try take(submission, session: &session, unixMilliseconds: now)
+    } catch {
+      let mending = submission.source.mending
+      var (whole, last, cuts) = (submission, error, 0)
+      while let next = mending.mended(
+        whole, after: last, attempt: cuts, session.rules, contextBytes: session.context.members.count)
+      {
+        do throws(Refusal) {
+          let bytes = try take(next, session: &session, unixMilliseconds: now)
+          if next.name.type != submission.name.type { countOtherType() }
+          return bytes + submission.bytes
+        } catch {
+          if last.code == .metaTooLarge { cuts += 1 } else { whole = next }
+          last = error
+        }
+      }
+      throw error
+    }
+  }
+
   /// Admits a report of another input than the ingest socket. - Returns: bytes of a meta that had to be written again.
   /// - Throws: the refusal; then nothing is taken.
   fileprivate mutating func take(

@@ -7,12 +7,11 @@ extension ControlHandler {
   func status() async -> StatusReport {
     let (parts, process) = (engine.parts, process())
     var report = StatusReport()
-    report.version = version
+    (report.version, report.remote) = (version, await remote?.status)
     report.uptimeSeconds = Int((parts.time.uptime - engine.startedAt).components.seconds)
     (report.generation, report.configFaults) = (engine.hub.generation, engine.hub.faults)
     report.network = network(hasReason: false)
     (report.memory.residentBytes, report.memory.virtualBytes) = (process.residentBytes, process.virtualBytes)
-    report.remote = await remote?.status
     let counts = await counts()
     (report.repeated, report.storeBytes) = (counts.repeated, await parts.store.storeBytes())
     report.store = StoreReport(engine.storeHealth)

@@ -85,6 +85,8 @@ extension MetricsText {
     sample(ingest.tally.repeated)
     begin("prism_payloads_left_out_total", .counter, "Payloads that were too large and left out.")
     sample(ingest.tally.leftOutPayloads)
+    begin("prism_reports_other_type_total", .counter, "Reports that became the type other, as their own is not taken.")
+    sample(ingest.tally.otherTypes)
     begin("prism_reports_refused_total", .counter, "Reports that were refused, by the code that was answered.")
     for code in RefusalCode.allCases { sample(ingest.tally.refused[code] ?? 0, ["code": code.rawValue]) }
   }

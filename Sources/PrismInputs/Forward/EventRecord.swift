@@ -1,35 +1,40 @@
+import PrismAdmission
 import PrismProtocol
 
 /// Writes a record of the forward protocol as a report has it.
 enum EventRecord {
-  /// Names the field that became the payload.
-  static let payloadKey = "PAYLOAD_FIELD"
+  /// The most that a record takes as JSON before it is cut.
+  static let textBytesMax = 6 * 1024 * 1024
 
   /// Reads a map from `reader`, and appends its members as JSON, without braces.
-  /// - Returns: the first top-level field with a binary value.
-  /// - Throws: `tooDeep`, `incomplete`, `malformed`; then `output` ends somewhere within the record.
+  /// - Returns: the first top-level field with a binary value, and whether the record is a part of a line.
+  /// - Throws: `tooDeep`, `tooLarge`, `incomplete`, `malformed`; then `output` ends somewhere within the record.
   static func append(
     _ reader: inout MsgPackReader, _ input: Span<UInt8>, to output: inout [UInt8]
-  ) throws(MsgPackReader.Fault) -> [UInt8]? {
+  ) throws(MsgPackReader.Fault) -> (payload: [UInt8]?, isPartial: Bool) {
     guard case .map(let count) = try reader.next(input) else { throw .malformed(offset: reader.position) }
-    var payload: [UInt8]?
+    var (payload, isPartial): ([UInt8]?, Bool) = (nil, false)
+    let limit = output.count + textBytesMax
     for index in 0..<count {
       if index > 0 { output.append(.comma) }
       let start = output.count
       try output.append(key: &reader, input)
+      isPartial = isPartial || output.count - start == partialKey.count && output[start...].elementsEqual(partialKey)
       let value = try reader.next(input)
       if case .binary(let range) = value, payload == nil {
         payload = [UInt8](copying: input.extracting(range))
         var named: [UInt8] = []
-        JSONValue.append(quoted: payloadKey, to: &named)
+        JSONValue.append(quoted: Mending.payloadKey, to: &named)
         output.insert(contentsOf: named + [.colon], at: start)
       } else {
         output.append(.colon)
-        try output.append(value, &reader, input, depth: 1)
+        try output.append(value, &reader, input, depth: 1, limit)
       }
     }
-    return payload
+    return (payload, isPartial)
   }
+
+  private static let partialKey = Array(#""partial_message""#.utf8)
 }
 
 // Writes msgpack values as JSON.
@@ -44,23 +49,26 @@ extension [UInt8] {
     case .map, .array: throw .malformed(offset: reader.position)
     case let token:
       var text: [UInt8] = []
-      try text.append(token, &reader, input, depth: 1)
+      try text.append(token, &reader, input, depth: 1, 1024)
       appendQuoted(text.span)
     }
   }
 
-  /// - Parameter depth: containers around the value.
+  /// - Parameter depth: containers around the value. - Parameter limit: of all bytes.
   fileprivate mutating func append(
-    _ token: MsgPackReader.Token, _ reader: inout MsgPackReader, _ input: Span<UInt8>, depth: Int
+    _ token: MsgPackReader.Token, _ reader: inout MsgPackReader, _ input: Span<UInt8>, depth: Int, _ limit: Int
   ) throws(MsgPackReader.Fault) {
     guard depth < MsgPackReader.depthMax else { throw .tooDeep }
+    guard count <= limit else { throw .tooLarge }
     switch token {
     case .null: append(word: "null")
     case .bool(let value): append(word: value ? "true" : "false")
     case .signed(let number): appendDecimal(number)
     case .unsigned(let number): appendDecimal(number)
     case .double(let number): appendNumber(number)
-    case .string(let range): appendQuoted(input.extracting(range))
+    case .string(let range):
+      guard count + range.count <= limit else { throw .tooLarge }
+      appendQuoted(input.extracting(range))
     case .binary(let range): append(base64: input.extracting(range))
     case .other(let type, let range):
       if let time = EventTime(type: type, input.extracting(range)) {
@@ -72,7 +80,7 @@ extension [UInt8] {
       append(.openBracket)
       for index in 0..<count {
         if index > 0 { append(.comma) }
-        try append(try reader.next(input), &reader, input, depth: depth + 1)
+        try append(try reader.next(input), &reader, input, depth: depth + 1, limit)
       }
       append(.closeBracket)
     case .map(let count):
@@ -81,14 +89,15 @@ extension [UInt8] {
         if index > 0 { append(.comma) }
         try append(key: &reader, input)
         append(.colon)
-        try append(try reader.next(input), &reader, input, depth: depth + 1)
+        try append(try reader.next(input), &reader, input, depth: depth + 1, limit)
       }
       append(.closeBrace)
     }
   }
 }
 
-/// The time of an event: ext type 0, or whole seconds (Forward Protocol Specification v1.5, "EventTime Ext Format").
+/// The time of an event: ext type 0 (Forward Protocol Specification v1.5, "EventTime Ext Format"), msgpack's own timestamp
+/// (ext type -1), or seconds.
 struct EventTime: Equatable {
   var seconds: Int64
   var nanoseconds: Int64
@@ -97,9 +106,17 @@ struct EventTime: Equatable {
 
   /// nil for another ext type or length.
   init?(type: Int8, _ content: Span<UInt8>) {
-    guard type == 0, content.count == 8 else { return nil }
-    func number(_ range: Range<Int>) -> Int64 { range.reduce(0) { $0 << 8 | Int64(content[$1]) } }
-    (seconds, nanoseconds) = (number(0..<4), number(4..<8))
+    func number(_ range: Range<Int>) -> UInt64 { range.reduce(0) { $0 << 8 | UInt64(content[$1]) } }
+    let (time, fraction): (UInt64, UInt64)
+    switch (type, content.count) {
+    case (0, 8): (time, fraction) = (number(0..<4), number(4..<8))
+    case (-1, 4): (time, fraction) = (number(0..<4), 0)
+    case (-1, 8): (time, fraction) = (number(0..<8) & (1 << 34 - 1), number(0..<8) >> 34)
+    case (-1, 12): (time, fraction) = (number(4..<12), number(0..<4))
+    default: return nil
+    }
+    guard time <= Int64.max else { return nil }
+    (seconds, nanoseconds) = (Int64(time), Int64(min(fraction, 999_999_999)))
   }
 
   /// nil for a value that is no time.

@@ -13,20 +13,24 @@ public actor ForwardInput: StreamInput {
   /// The queue that decodes.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+  /// How long the next part of a line is waited for.
+  private static let lineTime: Duration = .seconds(2)
   /// How often events that may be taken later are tried before the connection ends without their acknowledgement.
   static let attemptsMax = 10
   private static let retryMillisecondsMax = 2000
-  /// Of messages that need no reserved memory.
-  private static let smallBytes = 256 * 1024
+  /// The same of a message that others wait for.
+  static let largeAttemptsMax = 2
 
   private let snapshot: @Sendable () -> Snapshot
   private let time: any TimeSource
-  private let large = OneAtATime()
+  private let log: Logger
   private var sent = SentRequests("forward")
+  private let lines = ForwardParts.Lines()
+  private var isWatchingLines = false
 
   /// - Parameter snapshot: the configuration in force, asked for each connection and message.
-  public init(time: any TimeSource = SystemTime(), snapshot: @escaping @Sendable () -> Snapshot) {
-    (self.time, self.snapshot) = (time, snapshot)
+  public init(time: any TimeSource = SystemTime(), log: Logger, snapshot: @escaping @Sendable () -> Snapshot) {
+    (self.time, self.log, self.snapshot) = (time, log, snapshot)
   }
 
   /// As `StreamInput` says.
@@ -49,58 +53,111 @@ public actor ForwardInput: StreamInput {
     }
     do throws(ForwardMessage.Fault) {
       try read(request, peer) { messages.append($0) }
-    } catch { return InputAnswer(status: error == .tooLarge ? 413 : 400, body: [], mustClose: true) }
-    let bytes = messages.reduce(0) { $0 + $1.memoryBytes }
+    } catch {
+      if error == .compression { refused("option.compressed must be gzip or text") }
+      return InputAnswer(status: 400, body: [], mustClose: true)
+    }
     let taken = messages
     let answer =
-      if bytes > max(request.reservedBytes, Self.smallBytes) {
-        await large.run { await self.submit(taken, peer, sink) }
-      } else { await submit(messages, peer, sink) }
-    if answer.status == 503 { request.receipt.settle(.lost) }
+      if isSmall(request, taken) {
+        await submit(taken, attemptsMax: Self.attemptsMax, peer, sink)
+      } else {
+        await LargeTurns.shared.run(for: peer.accountID) {
+          await self.submit(taken, attemptsMax: Self.largeAttemptsMax, peer, sink)
+        }
+      }
+    if answer.mustClose { request.receipt.settle(.lost) }
     return answer
+  }
+
+  /// Whether the memory that is reserved for the request is enough for its messages.
+  private func isSmall(_ request: InputRequest, _ messages: [ForwardReports]) -> Bool {
+    guard request.body.count <= request.roomBytes else { return false }
+    return messages.allSatisfy { message in
+      guard message.message.form == .gzip else { return true }
+      do throws(PacketError) {
+        _ = try gunzip(request.body[message.message.events], bytesMax: request.roomBytes, takesSeveral: true)
+      } catch { return error != .tooLarge }
+      return true
+    }
   }
 
   private func read(
     _ request: InputRequest, _ peer: ReportingPeer, _ take: (ForwardReports) -> Void
   ) throws(ForwardMessage.Fault) {
-    let body = request.body
+    let (body, configuration) = (request.body, snapshot().daemon.forward)
     var start = 0
     while start < body.count {
-      var framer = MsgPackFramer(from: start)
-      guard let isWhole = try? framer.advance(body.span), isWhole else { throw .notForward }
-      let message = try ForwardMessage(start..<framer.position, of: body.span) { bytes, bytesMax in
-        try? gunzip(bytes[...], bytesMax: bytesMax, takesSeveral: true)
-      }
-      let content = start == 0 && framer.position == body.count ? body : Array(body[start..<framer.position])
+      let message = try ForwardMessage(from: start, of: body.span)
+      let content = start == 0 && message.end == body.count ? body : Array(body[start..<message.end])
       let idPrefix = message.chunk.flatMap { _ in
         sent.prefix(of: content, "f", from: peer.accountID, request.receipt, now: time.uptime)
       }
-      take(ForwardReports(message, snapshot().daemon.forward, peer: peer, idPrefix: idPrefix))
-      start = framer.position
+      take(ForwardReports(message, of: body, configuration, peer: peer, idPrefix: idPrefix))
+      start = message.end
     }
+  }
+
+  private nonisolated func refused(_ cause: String) {
+    log.fault("forward.message", "a message of the forward protocol is not acknowledged", ["cause": cause])
   }
 
   /// Waits until every event is stored, or is refused for good. The messages' acknowledgements come together.
   private func submit(
-    _ messages: [ForwardReports], _ peer: ReportingPeer, _ sink: any SubmissionSink
+    _ messages: [ForwardReports], attemptsMax: Int, _ peer: ReportingPeer, _ sink: any SubmissionSink
   ) async -> InputAnswer {
-    var refusedCount = messages.reduce(0) { $0 + $1.unusableCount }
-    for part in ForwardParts(messages) {
-      guard let refused = await submit(part, peer, sink) else {
+    var (parts, refusedCount) = (ForwardParts(messages, lines, now: time.uptime), 0)
+    while let part = parts.next() {
+      guard let refused = await submit(part, attemptsMax: attemptsMax, peer.accountID, sink) else {
         return InputAnswer(status: 503, body: [], mustClose: true)
       }
       refusedCount += refused
     }
-    return InputAnswer(status: refusedCount == 0 ? 200 : 422, body: messages.flatMap(\.acknowledgement))
+    if let fault = parts.fault {
+      refused(fault)
+      return InputAnswer(status: 400, body: [], mustClose: true)
+    }
+    watchLines(sink)
+    log.faultEnded("forward.message", "messages of the forward protocol are acknowledged again")
+    refusedCount += parts.unusableCount
+    let acknowledgements = messages.compactMap(\.message.chunk).flatMap { Self.acknowledgement(of: $0) }
+    return InputAnswer(status: refusedCount == 0 ? 200 : 422, body: acknowledgements)
+  }
+
+  /// Reports lines whose rest does not come.
+  private func watchLines(_ sink: any SubmissionSink) {
+    guard !lines.isEmpty, !isWatchingLines else { return }
+    isWatchingLines = true
+    Task {
+      while !lines.isEmpty {
+        try? await time.sleep(for: Self.lineTime)  // cancelled: then at once
+        for line in lines.takeOld(before: time.uptime - Self.lineTime / 2) {
+          var part = InputPart()
+          let (message, event) = line.origin
+          part.append(message.report(event, line.members(isWhole: false), 0), bytes: 0)
+          _ = await submit(part, attemptsMax: Self.attemptsMax, message.accountID, sink)
+        }
+      }
+      isWatchingLines = false
+    }
+  }
+
+  /// `{"ack": chunk}`.
+  private static func acknowledgement(of chunk: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = [0x81]
+    result.append(msgpack: "ack")
+    return result + chunk
   }
 
   /// - Returns: events that are refused for good; nil if some are not stored, and the daemon stops or has tried often.
-  private func submit(_ part: InputPart, _ peer: ReportingPeer, _ sink: any SubmissionSink) async -> Int? {
+  private func submit(
+    _ part: InputPart, attemptsMax: Int, _ userID: UInt32, _ sink: any SubmissionSink
+  ) async -> Int? {
     var (rest, refusedCount) = (part.reports, 0)
     let note = part.isIdentified ? sent.note(in: snapshot().daemon.forward.namespaceText, now: time.uptime) : nil
-    for _ in 0..<Self.attemptsMax {
+    for _ in 0..<attemptsMax {
       var (passing, wait): ([InputReport], Int) = ([], 0)
-      await sink.submit(rest, run: part.run, note, userID: peer.accountID) { report, answer in
+      await sink.submit(rest, run: part.run, note, userID: userID) { report, answer in
         guard let refusal = answer.refusal else { return }
         guard let milliseconds = refusal.retryMilliseconds, refusal != .stopping else {
           refusedCount += 1

@@ -9,67 +9,60 @@ extension DaemonConfiguration.Forward {
 }
 
 /// Makes reports of the events of one message (docs/forward.md, "What becomes of an event"). Pure.
-struct ForwardReports {
+struct ForwardReports: Sendable {
   /// The member that names the tag where the type is another text.
   static let tagKey = "FLUENT_TAG"
+  /// The events of a larger message share no part with others, so that a part is a run of ids.
+  private static let smallBytes = 2048
 
-  private let message: ForwardMessage
+  let message: ForwardMessage
+  /// That the message was read of.
+  private(set) var body: [UInt8]
   private let type: String
   private let namespace: String
   private let source: SubmissionSource
-  private let commonBytes: Int
   /// The beginning of all report ids; nil: the message has no chunk, and its events are stored as often as it comes.
   private let idPrefix: ReportID?
 
   /// - Parameter idPrefix: of the message; nil without a chunk.
   init(
-    _ message: ForwardMessage, _ configuration: DaemonConfiguration.Forward, peer: ReportingPeer, idPrefix: ReportID?
+    _ message: ForwardMessage, of body: [UInt8], _ configuration: DaemonConfiguration.Forward, peer: ReportingPeer,
+    idPrefix: ReportID?
   ) {
-    (self.message, self.idPrefix) = (message, idPrefix)
+    (self.message, self.body, self.idPrefix) = (message, body, idPrefix)
     // A longer tag is no type's name, and matches no pattern.
     let tag = message.tag.utf8.count > 256 ? "" : message.tag
     type = configuration.types.first { Glob.matches($0.glob, tag) }?.type.text ?? tag
     namespace = configuration.namespaceText
-    let members = tag == type ? [] : [CommonMember(Self.tagKey, .string(String(tag.prefix(256))))]
-    commonBytes = members.isEmpty ? 0 : 300
-    source = SubmissionSource(peer: peer, members: members, sessionID: "forward")
+    let named = CommonMember(Self.tagKey, .string(String(message.tag.prefix(256))))
+    var mending = Mending()
+    (mending.otherType, mending.cuts, mending.waits) = (.other, true, [.unknownNamespace, .unknownType])
+    if tag == type { mending.otherMembers = Array("\"\(named.key)\":".utf8) + named.json }
+    source = SubmissionSource(peer: peer, members: tag == type ? [] : [named], mending: mending, sessionID: "forward")
   }
-
-  /// Events that can't become reports.
-  var unusableCount: Int { message.unusableCount }
 
   /// The ids of `count` events from `first` on; nil: the message has no chunk.
   func run(_ first: Int, count: Int) -> ReportIDRun? {
     idPrefix.flatMap { ReportIDRun($0, first: first, count: count) }
   }
 
-  var eventCount: Int { message.events.count }
-
-  /// Bytes of memory that the reports need until all are stored.
-  var memoryBytes: Int { message.events.indices.reduce(0) { $0 + bytes(of: $1) } }
-
-  /// Bytes of an event.
-  func bytes(of index: Int) -> Int {
-    let event = message.events[index]
-    return MemoryLayout<ForwardMessage.Event>.stride + event.members.count + (event.payload?.count ?? 0)
-  }
-
-  /// `{"ack": chunk}`; empty if the sender wants no answer.
-  var acknowledgement: [UInt8] {
-    guard let chunk = message.chunk else { return [] }
-    var result: [UInt8] = [0x81]
-    result.append(msgpack: "ack")
-    result.append(msgpack: String(decoding: chunk, as: UTF8.self))
+  /// The same for events that were read before.
+  var withoutBody: ForwardReports {
+    var result = self
+    result.body = []
     return result
   }
 
-  /// nil behind the last one.
-  func report(_ index: Int) -> InputReport? {
-    guard index < message.events.count else { return nil }
-    let event = message.events[index]
+  /// The senders of lines in parts.
+  var lineKey: String { "\(source.peer.accountID) \(message.tag)" }
+  var accountID: UInt32 { source.peer.accountID }
+
+  var isLarge: Bool { message.events.count > Self.smallBytes }
+
+  func report(_ event: ForwardEvents.Event, _ members: [UInt8], _ index: Int) -> InputReport {
     let submission = Submission(
-      type, in: namespace, members: message.text.span.extracting(event.members), payload: event.payload,
-      createdTime: event.time, reportID: idPrefix?.numbered(index), from: source)
-    return InputReport(submission: submission, commonBytes: commonBytes)
+      type, in: namespace, members: members.span, payload: event.payload, createdTime: event.time,
+      reportID: idPrefix?.numbered(index), from: source)
+    return InputReport(submission: submission)
   }
 }

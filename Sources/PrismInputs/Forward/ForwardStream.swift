@@ -21,6 +21,7 @@ struct ForwardStream: MessageStream {
   private var wholeEnd = 0
   private var framer = MsgPackFramer(from: 0)
   private var output: [UInt8] = []
+  private(set) var isTooLarge = false
 
   /// - Parameter key: the other end must know it; nil: no handshake.
   init(key: SharedKey?) {
@@ -49,13 +50,14 @@ struct ForwardStream: MessageStream {
 
   mutating func takeMessage() -> [UInt8]? {
     guard hasMessage else { return nil }
-    let whole = Array(held[..<wholeEnd])
+    var whole: [UInt8] = []
+    if wholeEnd == held.count { swap(&whole, &held) } else { whole = Array(held[..<wholeEnd]) }
     forgetWhole()
     return whole
   }
 
   private mutating func forgetWhole() {
-    held.removeFirst(wholeEnd)
+    held.removeFirst(min(wholeEnd, held.count))
     (wholeEnd, framer) = (0, MsgPackFramer(from: 0))
   }
 
@@ -86,7 +88,9 @@ struct ForwardStream: MessageStream {
       self.framer = MsgPackFramer(from: wholeEnd)
       if case .handshake(let key, let nonce) = state { greet(key, nonce) }
     }
-    return framer.neededBytes - wholeEnd <= ForwardMessage.bytesMax
+    isTooLarge = framer.neededBytes - wholeEnd > ForwardMessage.bytesMax
+    if let messageBytes, !isTooLarge { held.reserveCapacity(wholeEnd + messageBytes) }
+    return !isTooLarge
   }
 
   /// A message is an array of 2 to 4 elements, a PING one of 6.

@@ -11,6 +11,8 @@ struct JournalEntry: Sendable, Equatable {
   /// Milliseconds since 1970.
   var time: Int64
   var fields: [Field]
+  /// A field was cut or left out, because it was too long.
+  var isCut = false
 
   /// The first value of a field.
   subscript(name: String) -> String? {
@@ -38,4 +40,29 @@ struct JournalEntry: Sendable, Equatable {
   }
 
   static let coredumpMessage = "fc2e22bc6ee647b6b90729ab34a250b1"
+}
+
+/// The parts of an entry's cursor (systemd.io/JOURNAL_EXPORT_FORMATS). Pure.
+struct JournalCursor: Equatable {
+  private let source: Substring, boot: Substring
+  private let number: UInt64, time: UInt64
+
+  /// nil for a text that is no cursor.
+  init?(_ text: String) {
+    var parts: [Substring: Substring] = [:]
+    for part in text.split(separator: ";") where part.dropFirst().first == "=" {
+      parts[part.prefix(1)] = part.dropFirst(2)
+    }
+    guard let source = parts["s"], let boot = parts["b"], let number = parts["i"].flatMap({ UInt64($0, radix: 16) }),
+      let time = parts["t"].flatMap({ UInt64($0, radix: 16) })
+    else { return nil }
+    (self.source, self.boot, self.number, self.time) = (source, boot, number, time)
+  }
+
+  /// Whether the entry came after `other`: by the number that its writer gave it, or because it is of the boot that runs. The
+  /// clock of that may begin earlier. An entry of another writer and boot is behind only if its time is.
+  func isBehind(_ other: JournalCursor, currentBoot: String?) -> Bool {
+    if source == other.source { return number > other.number }
+    return time > other.time || boot != other.boot && currentBoot.map { boot == $0 } == true
+  }
 }

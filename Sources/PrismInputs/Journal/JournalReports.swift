@@ -9,8 +9,6 @@ struct JournalReports {
   static let type = "journal"
   private static let sourcesMax = 256
   private static let fieldsMax = 64
-  /// The rest is for the common information of the sender and the host.
-  private static let membersBytesMax = Limits.metaBytesMax - 4096
   private static let framesMax = 16
   /// A machine's id is never sent, and these are in the common information, or of no use elsewhere.
   private static let omitted: Set<String> = [
@@ -18,9 +16,18 @@ struct JournalReports {
     "_SYSTEMD_SLICE", "_SYSTEMD_CGROUP", "_CAP_EFFECTIVE", "_SELINUX_CONTEXT", "_TRANSPORT", "_RUNTIME_SCOPE",
   ]
 
+  /// An entry can't be sent again, and a coredump is an entry if its own type is not listed.
+  private static let mending: Mending = {
+    var mending = Mending()
+    (mending.otherType, mending.cuts, mending.marks) = (ReportType(type), true, true)
+    mending.waits = [.unknownNamespace, .unknownType]
+    return mending
+  }()
+
   private let namespace: String
   /// By sender, so that their common information is stored once.
   private var sources: [String: SubmissionSource] = [:]
+  private let lines = PartialLines<(SubmissionSource, JournalEntry)>()
 
   init(namespace: String) { self.namespace = namespace }
 
@@ -30,26 +37,49 @@ struct JournalReports {
     return submission(Self.type, members(entry), entry, source)
   }
 
+  /// The report of an entry, or of the line that it ends; nil if more of its line is to come.
+  mutating func take(_ entry: JournalEntry, now: Duration) -> Submission? {
+    guard entry["CONTAINER_PARTIAL_MESSAGE"] == "true" else { return report(entry) }
+    let origin = (source(of: entry), JournalEntry(cursor: entry.cursor, time: entry.time, fields: []))
+    switch lines.take(members(entry), .journal, of: entry["CONTAINER_ID_FULL"] ?? "", origin, now: now) {
+    case .no: return report(entry)
+    case .held: return nil
+    case .whole(let line): return report(line, isWhole: true)
+    }
+  }
+
+  /// No line of a container waits for its rest.
+  var isWhole: Bool { lines.isEmpty }
+
+  /// Lines whose rest did not come, that began before `time`.
+  func takeOld(before time: Duration) -> [Submission] {
+    lines.takeOld(before: time).map { report($0, isWhole: false) }
+  }
+
+  private func report(_ line: PartialLines<(SubmissionSource, JournalEntry)>.Line, isWhole: Bool) -> Submission {
+    submission(Self.type, line.members(isWhole: isWhole), line.origin.1, line.origin.0)
+  }
+
   private func submission(
     _ type: String, _ members: [UInt8], _ entry: JournalEntry, _ source: SubmissionSource, payload: [UInt8]? = nil
   ) -> Submission {
     let hash = (try? Hashing.sha256(Array(entry.cursor.utf8))) ?? []
-    let isShort = members.count <= Self.membersBytesMax
-    let kept = isShort ? members : MetaCut.cut(members, bytesMax: Self.membersBytesMax) ?? members
     return Submission(
-      type, in: namespace, members: kept.span, payload: payload, createdTime: entry.time,
+      type, in: namespace, members: members.span, payload: payload, createdTime: entry.time,
       reportID: ReportID("j" + Hex.encode(hash.prefix(16))), from: source)
   }
 
   /// The fields by their names. One that comes several times is a list.
   private func members(_ entry: JournalEntry) -> [UInt8] {
     var (names, values): ([String], [String: [[UInt8]]]) = ([], [:])
+    var marks = entry.isCut ? ["cut"] : []
     for field in entry.fields where !Self.omitted.contains(field.name) {
       if values[field.name] == nil {
         guard names.count < Self.fieldsMax else { continue }
         names.append(field.name)
       }
       values[field.name, default: []].append(field.value)
+      if !marks.contains("utf8"), String(validating: field.value, as: UTF8.self) == nil { marks.insert("utf8", at: 0) }
     }
     var result: [UInt8] = []
     for name in names {
@@ -58,7 +88,9 @@ struct JournalReports {
       result.append(.colon)
       result.append(journal: values[name] ?? [])
     }
-    return result.isEmpty ? Array(#""MESSAGE":"""#.utf8) : result
+    if result.isEmpty { result = Array(#""MESSAGE":"""#.utf8) }
+    if !marks.isEmpty { result += ",\"\(MendedMeta.marker)\":\"\(marks.joined(separator: ", "))\"".utf8 }
+    return result
   }
 
   // MARK: Coredumps
@@ -100,7 +132,7 @@ struct JournalReports {
     let peer = ReportingPeer(
       userID: userID, groupIDs: Set(group.flatMap { UInt32($0) }.map { [$0] } ?? []),
       processID: process.flatMap { Int32($0) } ?? 0, processName: name, executable: executable, unit: unit)
-    let source = SubmissionSource(peer: peer, sessionID: "journal")
+    let source = SubmissionSource(peer: peer, mending: Self.mending, sessionID: "journal")
     if sources.count >= Self.sourcesMax { sources = [:] }
     sources[key] = source
     return source

@@ -10,12 +10,15 @@ import Synchronization
 /// The thread that reads the journal: libsystemd blocks, and its journals belong to one thread.
 final class JournalThread: Sendable {
   static let noteKey = "journal.cursor"
-  private static let faultKey = "journal", refusedKey = "journal.refused"
+  private static let faultKey = "journal", refusedKey = "journal.refused", waitingKey = "journal.waiting"
   private static let entriesMax = 256
   private static let batchBytesMax = 512 * 1024
   /// Between two attempts to open the journal.
   private static let openPauseMilliseconds: Int32 = 30_000
   private static let retryMillisecondsMax = 5000
+  /// How long the next part of a container's line is waited for.
+  private static let lineTime: Duration = .seconds(2)
+  private static let linePauseMilliseconds: Int32 = 1000
 
   private let settings: DaemonConfiguration.Journal
   private let namespace: NamespaceName
@@ -88,26 +91,34 @@ final class JournalThread: Sendable {
   }
 
   private func report(_ journal: SystemJournal) throws(SystemJournal.Fault) {
-    var reports = JournalReports(namespace: namespace.text)
+    var (reports, cursor, last) = (JournalReports(namespace: namespace.text), "", "")
     while !isStopped.load(ordering: .acquiring) {
-      var (batch, bytes, cursor): ([Submission], Int, String) = ([], 0, "")
+      var (batch, bytes, isRead): ([Submission], Int, Bool) = ([], 0, false)
       while batch.count < Self.entriesMax, bytes < Self.batchBytesMax, let entry = try journal.next() {
+        (isRead, last) = (true, entry.cursor)
         if entry.isDebugLine(of: executable) { continue }
-        let report = reports.report(entry)
-        batch.append(report)
-        (bytes, cursor) = (bytes + report.bytes, entry.cursor)
+        if let report = reports.take(entry, now: time.uptime) {
+          batch.append(report)
+          bytes += report.bytes
+        }
+        // The parts of a line are read again after a crash, as long as the line is not whole.
+        if reports.isWhole { cursor = last }
       }
-      if batch.isEmpty {
-        try journal.wait(milliseconds: Self.openPauseMilliseconds, or: wake)
-      } else {
+      batch += reports.takeOld(before: time.uptime - Self.lineTime)
+      if reports.isWhole { cursor = last }
+      if !batch.isEmpty {
         submit(batch, cursor)
+      } else if !isRead {
+        try journal.wait(
+          milliseconds: reports.isWhole ? Self.openPauseMilliseconds : Self.linePauseMilliseconds, or: wake)
       }
     }
   }
 
   /// Until every entry is stored, or is refused for good.
   private func submit(_ batch: [Submission], _ cursor: String) {
-    let note = SubmissionGroup.Note(namespace: namespace, key: Self.noteKey, value: Array(cursor.utf8))
+    let place = SubmissionGroup.Note(namespace: namespace, key: Self.noteKey, value: Array(cursor.utf8))
+    let note = cursor.isEmpty ? nil : place
     let group = SubmissionGroup(batch, note: note, userID: geteuid())
     while !isStopped.load(ordering: .acquiring) {
       let sink = sink
@@ -117,6 +128,14 @@ final class JournalThread: Sendable {
         log.fault(
           Self.refusedKey, "entries of the journal are refused",
           ["namespace": namespace.text, "cause": final.message])
+      }
+      let waiting = refusals.first { $0.code == .unknownNamespace || $0.code == .unknownType }
+      if let waiting, waiting.retryMilliseconds != nil {
+        log.fault(
+          Self.waitingKey, "entries of the journal wait until their namespace and type are configured",
+          ["namespace": namespace.text, "cause": waiting.message])
+      } else {
+        log.faultEnded(Self.waitingKey, "entries of the journal are taken again")
       }
       guard let retry = refusals.compactMap(\.retryMilliseconds).max() else { return }
       pause(Int32(min(retry, Self.retryMillisecondsMax)))

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import PrismBase
 import PrismConfig
 
 /// systemd's journal, opened for reading by libsystemd. Made, used and let go on one thread (sd-journal(3), "Notes").
@@ -41,43 +42,53 @@ final class SystemJournal {
 
   private static func text(_ code: Int32) -> String { String(cString: strerror(-code)) }
 
-  /// Goes behind the entry at `cursor`, or before the first one that is left of those after it.
+  /// Goes behind the entry at `cursor`, or before the first one that was not read before it.
   func goBehind(_ cursor: String) throws(Fault) {
     try check(calls.seek_cursor!(journal, cursor))
     // The next call gives the entry itself, unless it is gone by now.
-    guard try check(calls.next!(journal)) > 0 else { return }
-    if calls.test_cursor!(journal, cursor) <= 0 { isBeforeEntry = true }
+    if try check(calls.next!(journal)) > 0, calls.test_cursor!(journal, cursor) > 0 { return }
+    // Time alone does not say which entries were read: the clock of another boot may begin earlier.
+    passed = JournalCursor(cursor)
+    try goTo(0)
   }
 
   /// Goes before the first entry that is not older. - Parameter time: milliseconds since 1970.
   func goTo(_ time: Int64) throws(Fault) { try check(calls.seek_realtime_usec!(journal, UInt64(max(0, time)) * 1000)) }
 
-  /// The entry that `goBehind` found is not read yet.
-  private var isBeforeEntry = false
+  /// Entries that were read before it are passed over; nil: all are new.
+  private var passed: JournalCursor?
 
   /// - Returns: nil at the end.
   func next() throws(Fault) -> JournalEntry? {
-    if isBeforeEntry {
-      isBeforeEntry = false
-    } else if try check(calls.next!(journal)) == 0 {
-      return nil
+    while try check(calls.next!(journal)) > 0 {
+      var text: UnsafeMutablePointer<CChar>?
+      try check(calls.get_cursor!(journal, &text))
+      defer { free(text) }
+      let cursor = text.map { String(cString: $0) } ?? ""
+      if let passed, let here = JournalCursor(cursor), !here.isBehind(passed, currentBoot: KernelBoot.id) { continue }
+      return try entry(at: cursor)
     }
-    var (text, time): (UnsafeMutablePointer<CChar>?, UInt64) = (nil, 0)
-    try check(calls.get_cursor!(journal, &text))
-    defer { free(text) }
+    passed = nil
+    return nil
+  }
+
+  private func entry(at cursor: String) throws(Fault) -> JournalEntry {
+    var time: UInt64 = 0
     try check(calls.get_realtime_usec!(journal, &time))
-    return JournalEntry(cursor: text.map { String(cString: $0) } ?? "", time: Int64(time / 1000), fields: try fields())
+    var entry = JournalEntry(cursor: cursor, time: Int64(time / 1000), fields: [])
+    (entry.fields, entry.isCut) = try fields()
+    return entry
   }
 
   /// The leading fields are read by name: no other field of the entry takes their room, or hides one of them.
-  private func fields() throws(Fault) -> [JournalEntry.Field] {
+  private func fields() throws(Fault) -> (fields: [JournalEntry.Field], isCut: Bool) {
     var fields = JournalEntry.leadingFields.compactMap(field)
     if fields.contains(where: { $0.name == "MESSAGE_ID" && $0.value.elementsEqual(JournalEntry.coredumpMessage.utf8) })
     {
       fields += JournalEntry.leadingDumpFields.compactMap(field)
     }
     let leading = fields
-    var left = Self.entryBytesMax
+    var (left, isCut) = (Self.entryBytesMax, fields.contains { $0.value.count >= Self.fieldBytesMax - 128 })
     calls.restart_data!(journal)
     var (data, count): (UnsafeRawPointer?, Int) = (nil, 0)
     while try check(calls.enumerate_available_data!(journal, &data, &count)) > 0 {
@@ -88,11 +99,14 @@ final class SystemJournal {
       // The files and maps of a coredump are longer than all the rest.
       if name.hasPrefix("COREDUMP_") && value.count > Self.dumpFieldBytesMax { continue }
       let field = JournalEntry.Field(name: name, value: Array(value))
-      guard left >= value.count, !leading.contains(field) else { continue }
+      if leading.contains(field) { continue }
+      // The library gives no more bytes of a field than these, its name included.
+      isCut = isCut || count >= Self.fieldBytesMax || left < value.count
+      guard left >= value.count else { continue }
       left -= value.count
       fields.append(field)
     }
-    return fields
+    return (fields, isCut)
   }
 
   /// - Returns: nil if the entry has no such field, or it can't be read.

@@ -15,7 +15,6 @@ public actor OTLPInput: HTTPInput {
 
   private let snapshot: @Sendable () -> Snapshot
   private let time: any TimeSource
-  private let large = OneAtATime()
   private var sent = SentRequests("otlp")
 
   /// - Parameter snapshot: the configuration in force, asked for each request.
@@ -59,17 +58,20 @@ public actor OTLPInput: HTTPInput {
       return InputAnswer(OTLPAnswer(fault: OTLPFault(404, "there is no such path"), encoding))
     }
     do throws(OTLPFault) {
-      let body = try Self.unpacked(request)
       if !sent.isLoaded {
         let note = await sent.stored(by: sink, in: snapshot().daemon.otlp.namespaceText)
         sent.load(note, now: time.uptime)
       }
-      let letter = signal.type.dropFirst("otel.".count).first ?? "o"
-      let prefix = sent.prefix(of: body, letter, from: peer.accountID, request.receipt, now: time.uptime)
+      // A body that unpacks to more than was reserved for it is unpacked, and read, while no other one is.
+      let small = try Self.unpacked(request, bytesMax: request.roomBytes)
       let answer =
-        if body.count * 4 > max(request.reservedBytes, OTLPLimits.smallBytes) {
-          await large.run { await self.take(body, signal, encoding, prefix, peer, sink) }
-        } else { await take(body, signal, encoding, prefix, peer, sink) }
+        if let small {
+          await take(small, request, signal, encoding, peer, sink)
+        } else {
+          await LargeTurns.shared.run(for: peer.accountID) {
+            await self.takeLarge(request, signal, encoding, peer, sink)
+          }
+        }
       if answer.retrySeconds != nil { request.receipt.settle(.lost) }
       return answer
     } catch {
@@ -77,30 +79,42 @@ public actor OTLPInput: HTTPInput {
     }
   }
 
-  private static func unpacked(_ request: InputRequest) throws(OTLPFault) -> [UInt8] {
-    guard request.isGzip else { return request.body }
+  /// - Returns: nil if it has more than `bytesMax` bytes.
+  private static func unpacked(_ request: InputRequest, bytesMax: Int) throws(OTLPFault) -> [UInt8]? {
+    guard request.isGzip else { return request.body.count <= bytesMax ? request.body : nil }
     do throws(PacketError) {
-      return try gunzip(request.body[...], bytesMax: OTLPLimits.bodyBytesMax, takesSeveral: true)
+      return try gunzip(request.body[...], bytesMax: bytesMax, takesSeveral: true)
     } catch .tooLarge {
-      throw OTLPFault(
-        413, "the body unpacks to more than \(OTLPLimits.bodyBytesMax) bytes; lower the exporter's batch size")
+      return nil
     } catch { throw OTLPFault(400, "the body is not gzip, as Content-Encoding says") }
   }
 
-  private func take(
-    _ body: [UInt8], _ signal: OTLPSignal, _ encoding: OTLPEncoding, _ idPrefix: ReportID?, _ peer: ReportingPeer,
+  private func takeLarge(
+    _ request: InputRequest, _ signal: OTLPSignal, _ encoding: OTLPEncoding, _ peer: ReportingPeer,
     _ sink: any SubmissionSink
   ) async -> InputAnswer {
     do throws(OTLPFault) {
-      let request = try Self.decoded(body, signal, encoding)
-      let reports = OTLPReports(signal, snapshot(), idPrefix: idPrefix, peer: peer)
-      var outcome = OTLPOutcome(signal)
-      for (reason, count) in request.unusable.sorted(by: { $0.key < $1.key }) {
-        outcome.refuse(Refusal(.badRequest, "a record is \(reason)"), count: count)
-      }
-      for part in reports.parts(of: request) {
+      guard let body = try Self.unpacked(request, bytesMax: OTLPLimits.bodyBytesMax) else { throw .tooManyBytes }
+      return await take(body, request, signal, encoding, peer, sink)
+    } catch { return InputAnswer(OTLPAnswer(fault: error, encoding)) }
+  }
+
+  private func take(
+    _ body: [UInt8], _ request: InputRequest, _ signal: OTLPSignal, _ encoding: OTLPEncoding, _ peer: ReportingPeer,
+    _ sink: any SubmissionSink
+  ) async -> InputAnswer {
+    do throws(OTLPFault) {
+      let found = try Self.decoded(body, signal, encoding)
+      let letter = signal.type.dropFirst("otel.".count).first ?? "o"
+      let prefix = sent.prefix(of: body, letter, from: peer.accountID, request.receipt, now: time.uptime)
+      let reports = OTLPReports(signal, snapshot(), idPrefix: prefix, peer: peer)
+      var (outcome, parts) = (OTLPOutcome(signal), OTLPParts(reports, found, body, OTLPRecordReader(signal, encoding)))
+      while let part = parts.next() {
         let note = sent.note(in: snapshot().daemon.otlp.namespaceText, now: time.uptime)
         await sink.submit(part.reports, run: part.run, note, userID: peer.accountID) { outcome.take($0, $1) }
+      }
+      for (reason, count) in parts.unusable.sorted(by: { $0.key < $1.key }) {
+        outcome.refuse(Refusal(.badRequest, "a record is left out: \(reason)"), count: count)
       }
       return InputAnswer(OTLPAnswer(signal, encoding, taken: outcome.taken, refused: outcome.refused))
     } catch { return InputAnswer(OTLPAnswer(fault: error, encoding)) }

@@ -13,6 +13,8 @@ extension DaemonConfiguration.OTLP {
 struct OTLPReports {
   /// The largest resource and scope; a larger one is cut like a record.
   private static let resourceBytesMax = 4096, scopeBytesMax = 1024
+  /// For the common information of the host and the sender.
+  private static let reservedBytes = 2048
 
   private let signal: OTLPSignal
   private let snapshot: Snapshot
@@ -24,35 +26,12 @@ struct OTLPReports {
     (self.signal, self.snapshot, self.idPrefix, self.peer) = (signal, snapshot, idPrefix, peer)
   }
 
-  /// In the order of the records; each part is small enough for one commit.
-  func parts(of request: OTLPRequest) -> [InputPart] {
-    var (parts, part): ([InputPart], InputPart) = ([], InputPart())
-    var (index, first) = (0, 0)
-    func end() {
-      // A crash beside its record has an id that is not of the run.
-      let isRun = index - first >= InputPart.runMin && part.reports.count == index - first
-      part.run = isRun ? idPrefix.flatMap { ReportIDRun($0, first: first, count: index - first) } : nil
-      parts.append(part)
-      (part, first) = (InputPart(), index)
-    }
-    for group in request.groups where !group.records.isEmpty {
-      let place = Place(group, snapshot, peer)
-      for record in group.records {
-        part.append(report(record, index, place), bytes: record.members.count)
-        for crash in crash(record, index, place) { part.append(crash, bytes: record.members.count) }
-        index += 1
-        if part.isFull { end() }
-      }
-    }
-    if !part.reports.isEmpty { end() }
-    return parts
-  }
-
   /// The common part of a scope's records.
-  private struct Place {
+  struct Place {
     let namespace: String
     let source: SubmissionSource
-    let commonBytes: Int
+    /// The members of one report, beside the common part.
+    let bytesMax: Int
     /// Of the namespace.
     private let list: [MonitoredType]
 
@@ -66,11 +45,16 @@ struct OTLPReports {
       let scope = OTLPReports.cut(group.scope, OTLPReports.scopeBytesMax)
       if !resource.isEmpty { members.append(CommonMember("OTEL_RESOURCE", json: resource)) }
       if !scope.isEmpty { members.append(CommonMember("OTEL_SCOPE", json: scope)) }
-      commonBytes = resource.count + scope.count
+      bytesMax = Limits.metaBytesMax - resource.count - scope.count - OTLPReports.reservedBytes
       var app: [String: String] = [:]
       (app["APP_NAME"], app["APP_VERSION"]) = (origin.serviceName, origin.serviceVersion)
       let hash = (try? Hashing.sha256(origin.resource)) ?? []
-      source = SubmissionSource(peer: peer, app: app, members: members, sessionID: Hex.encode(hash.prefix(8)))
+      var mending = Mending()
+      mending.cuts = true
+      // The sender's own word for a namespace is no file that is missing for a moment.
+      if origin.namespace == nil { mending.waits = [.unknownNamespace] }
+      source = SubmissionSource(
+        peer: peer, app: app, members: members, mending: mending, sessionID: Hex.encode(hash.prefix(8)))
     }
 
     /// Whether an entry other than `*` means the type.
@@ -88,13 +72,35 @@ struct OTLPReports {
     return [.openBrace] + members + [.closeBrace]
   }
 
+  func place(of group: OTLPRequest.Group) -> Place { Place(group, snapshot, peer) }
+
+  /// The reports of a record: a metric of many points is several.
+  /// - Parameter index: of the next report in the request.
+  func reports(_ record: OTLPRecord, _ index: inout Int, _ place: Place) -> [InputReport] {
+    var result: [InputReport] = []
+    for part in signal == .metrics ? MetricParts.parts(of: record.members, bytesMax: place.bytesMax) : [record.members]
+    {
+      var record = record
+      record.members = part
+      result.append(report(record, index, place))
+      result += crash(record, index, place)
+      index += 1
+    }
+    return result
+  }
+
+  /// The ids of `count` reports from `first` on.
+  func run(_ first: Int, count: Int) -> ReportIDRun? {
+    idPrefix.flatMap { ReportIDRun($0, first: first, count: count) }
+  }
+
   private func report(_ record: OTLPRecord, _ index: Int, _ place: Place) -> InputReport {
     let eventType = record.eventName.flatMap { place.lists($0) ? $0 : nil }
     let type = signal == .logs ? eventType ?? signal.type : signal.type
     let submission = Submission(
       type, in: place.namespace, members: record.members.span, createdTime: record.time,
       reportID: idPrefix?.numbered(index), from: place.source)
-    return InputReport(submission: submission, commonBytes: place.commonBytes)
+    return InputReport(submission: submission)
   }
 
   private func crash(_ record: OTLPRecord, _ index: Int, _ place: Place) -> [InputReport] {
@@ -110,6 +116,47 @@ struct OTLPReports {
       ReportType.appCrash.text, in: place.namespace, meta: JSONValue.object(meta).bytes,
       payload: exception.stacktrace.map { Array($0.utf8) }, createdTime: record.time,
       reportID: idPrefix?.numbered(index).flatMap { ReportID("\($0)-crash") }, from: place.source)
-    return [InputReport(submission: submission, commonBytes: place.commonBytes, isBesideRecord: true)]
+    return [InputReport(submission: submission, isBesideRecord: true)]
+  }
+}
+
+/// The reports of a request in parts that are small enough for one commit. A part is made when it is asked for: only one of
+/// them needs memory.
+struct OTLPParts {
+  private let reports: OTLPReports
+  private let request: OTLPRequest
+  private let body: [UInt8]
+  private var reader: OTLPRecordReader
+  private var place: OTLPReports.Place?
+  /// Of the next record, and of the next report.
+  private var group = 0, record = 0, index = 0
+
+  init(_ reports: OTLPReports, _ request: OTLPRequest, _ body: [UInt8], _ reader: OTLPRecordReader) {
+    (self.reports, self.request, self.body, self.reader) = (reports, request, body, reader)
+  }
+
+  /// Records that cannot become reports, by reason, as far as they were read.
+  var unusable: [String: Int] { request.unusable.merging(reader.unusable, uniquingKeysWith: +) }
+
+  mutating func next() -> InputPart? {
+    var part = InputPart()
+    let first = index
+    while !part.isFull, group < request.groups.count {
+      let records = request.groups[group].records
+      guard record < records.count else {
+        (group, record, place) = (group + 1, 0, nil)
+        continue
+      }
+      record += 1
+      guard let read = reader.record(records[record - 1], of: body) else { continue }
+      let place = self.place ?? reports.place(of: request.groups[group])
+      self.place = place
+      for report in reports.reports(read, &index, place) { part.append(report, bytes: report.submission.members.count) }
+    }
+    if part.reports.isEmpty { return nil }
+    // A crash beside its record has an id that is not of the run.
+    let isRun = index - first >= InputPart.runMin && part.reports.count == index - first
+    part.run = isRun ? reports.run(first, count: index - first) : nil
+    return part
   }
 }

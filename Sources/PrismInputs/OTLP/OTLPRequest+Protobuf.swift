@@ -1,3 +1,5 @@
+import PrismProtocol
+
 extension OTLPRequest {
   /// Reads `ExportLogsServiceRequest` and its kin: resources in field 1, whose scopes are in field 2, whose records are
   /// in field 2.
@@ -8,11 +10,45 @@ extension OTLPRequest {
   }
 }
 
+/// Reads the records of a request one by one.
+struct OTLPRecordReader {
+  private let encoding: OTLPEncoding
+  private let signal: OTLPSignal
+  private var decoder: OTLPProtobufDecoder
+  /// Records that cannot become reports under any configuration, by reason.
+  private(set) var unusable: [String: Int] = [:]
+
+  init(_ signal: OTLPSignal, _ encoding: OTLPEncoding) {
+    (self.signal, self.encoding, decoder) = (signal, encoding, OTLPProtobufDecoder(signal: signal))
+  }
+
+  /// - Returns: nil if the record can't become a report.
+  mutating func record(_ range: Range<Int>, of body: [UInt8]) -> OTLPRecord? {
+    let reason: String
+    if range.count > OTLPLimits.recordBytesMax {
+      reason = "over \(OTLPLimits.recordBytesMax) bytes"
+    } else if encoding == .json {
+      do throws(JSONError) { return try OTLPRecord(json: Array(body[range]), signal) } catch { reason = error.reason }
+    } else {
+      do throws(ProtobufTranscoder.Fault) { return try decoder.record(range, body.span) } catch {
+        switch error {
+        case .malformed: reason = "not the protobuf of a record of this signal"
+        case .tooDeep: reason = "over \(ProtobufTranscoder.depthMax) levels deep"
+        case .tooLarge: reason = "over \(OTLPLimits.recordTextBytesMax) bytes as JSON"
+        case .tooManyFields: reason = "over \(ProtobufTranscoder.fieldsMax) fields"
+        }
+      }
+    }
+    unusable[reason, default: 0] += 1
+    return nil
+  }
+}
+
 private struct OTLPProtobufDecoder {
   let signal: OTLPSignal
   var transcoder = ProtobufTranscoder()
   var result = OTLPRequest()
-  var recordCount = 0, recordBytes = 0
+  var recordCount = 0, originBytes = 0
 
   init(signal: OTLPSignal) { self.signal = signal }
 
@@ -51,7 +87,7 @@ private struct OTLPProtobufDecoder {
       guard case .bytes(let part) = field.value else { continue }
       switch field.number {
       case 1: group.scope = try object(.scope, part, input)
-      case 2: try take(part, into: &group, input)
+      case 2: try take(part, into: &group)
       case 3: schema = part
       default: break
       }
@@ -62,34 +98,34 @@ private struct OTLPProtobufDecoder {
 
   private typealias Group = OTLPRequest.Group
 
-  private mutating func take(_ range: Range<Int>, into group: inout Group, _ input: Span<UInt8>) throws(OTLPFault) {
+  private mutating func take(_ range: Range<Int>, into group: inout Group) throws(OTLPFault) {
     recordCount += 1
     guard recordCount <= OTLPLimits.recordsMax else { throw .tooManyRecords }
-    var record = try facts(range, input)
+    group.records.append(range)
+  }
+
+  /// - Throws: the record can't become a report.
+  mutating func record(_ range: Range<Int>, _ input: Span<UInt8>) throws(ProtobufTranscoder.Fault) -> OTLPRecord {
+    var record: OTLPRecord
+    do throws(OTLPFault) { record = try facts(range, input) } catch { throw .malformed(offset: range.lowerBound) }
     record.members.reserveCapacity(range.count)
-    do throws(ProtobufTranscoder.Fault) {
-      try transcoder.append(signal.recordMessage, range, of: input, to: &record.members)
-    } catch {
-      switch error {
-      case .malformed(let offset): throw .malformed(offset)
-      case .tooDeep: result.unusable["over \(ProtobufTranscoder.depthMax) levels deep", default: 0] += 1
-      case .tooManyFields: result.unusable["over \(ProtobufTranscoder.fieldsMax) fields", default: 0] += 1
-      }
-      return
-    }
-    recordBytes += record.members.count
-    guard recordBytes <= OTLPLimits.recordBytesMax else { throw .tooManyBytes }
-    group.records.append(record)
+    transcoder.outputBytesMax = OTLPLimits.recordTextBytesMax
+    try transcoder.append(signal.recordMessage, range, of: input, to: &record.members)
+    return record
   }
 
   private mutating func object(
     _ message: OTLPMessage, _ range: Range<Int>, _ input: Span<UInt8>
   ) throws(OTLPFault) -> [UInt8] {
     var result: [UInt8] = [.openBrace]
+    transcoder.outputBytesMax = OTLPLimits.originBytesMax - originBytes
     do throws(ProtobufTranscoder.Fault) {
       try transcoder.append(message, range, of: input, to: &result)
-    } catch { throw OTLPFault(400, "a resource or scope is malformed, or too deep") }
+    } catch .tooLarge { throw .tooManyOriginBytes } catch {
+      throw OTLPFault(400, "a resource or scope is malformed, or too deep")
+    }
     result.append(.closeBrace)
+    originBytes += result.count
     return result
   }
 }
@@ -199,8 +235,6 @@ extension OTLPFault {
   fileprivate static func malformed(_ offset: Int) -> OTLPFault {
     OTLPFault(400, "the body is not the protobuf of an OTLP request (at byte \(offset))")
   }
-  static let tooManyBytes = OTLPFault(
-    413, "the records have more than \(OTLPLimits.recordBytesMax) bytes as JSON; lower the exporter's batch size")
   static let tooManyGroups = OTLPFault(
     413, "the request has more than \(OTLPLimits.groupsMax) resources and scopes; send it in parts")
 }

@@ -1,17 +1,18 @@
 import PrismProtocol
 
-/// An OTLP export request as reports see it.
+/// An OTLP export request as far as its records, which `OTLPRecordReader` reads one by one.
 struct OTLPRequest: Sendable, Equatable {
   /// The records of one scope of one resource.
   struct Group: Sendable, Equatable {
     var origin = OTLPOrigin()
     /// The scope as a JSON object, its schema's URL in it; empty: not given.
     var scope: [UInt8] = []
-    var records: [OTLPRecord] = []
+    /// In the body.
+    var records: [Range<Int>] = []
   }
 
   var groups: [Group] = []
-  /// Records that cannot become reports under any configuration, by reason: too deep, or too many fields.
+  /// Records that cannot become reports under any configuration, by reason.
   var unusable: [String: Int] = [:]
 
   var recordCount: Int { groups.reduce(0) { $0 + $1.records.count } }
@@ -77,21 +78,23 @@ struct OTLPFault: Error, Equatable, Sendable {
   let message: String
   init(_ status: Int, _ message: String) { (self.status, self.message) = (status, message) }
 
+  static let tooManyBytes = OTLPFault(
+    413, "the body unpacks to more than \(OTLPLimits.bodyBytesMax) bytes; lower the exporter's batch size")
+  static let tooManyOriginBytes = OTLPFault(
+    413, "the resources and scopes have more than \(OTLPLimits.originBytesMax) bytes; send the request in parts")
   static let tooManyRecords = OTLPFault(
     413, "the request has more than \(OTLPLimits.recordsMax) records; lower the exporter's batch size")
 }
 
 /// The size of one request.
 enum OTLPLimits {
-  /// As it came, and unpacked.
-  static let bodyBytesMax = 4 * 1024 * 1024
-  /// Of a body that needs no reserved memory.
-  static let smallBytes = 16 * 1024
-  /// Of all records as JSON: escapes may make them larger than the body.
-  static let recordBytesMax = 16 * 1024 * 1024
-  static let recordsMax = 10_000
+  /// As it came, and unpacked: that of OpenTelemetry's collector.
+  static let bodyBytesMax = 20 * 1024 * 1024
+  /// Of one record as it came, and as JSON: escapes may make it larger.
+  static let recordBytesMax = 4 * 1024 * 1024, recordTextBytesMax = 8 * 1024 * 1024
+  /// Of all resources and scopes as JSON.
+  static let originBytesMax = 8 * 1024 * 1024
+  static let recordsMax = 200_000
   /// Resources and scopes of one request.
   static let groupsMax = 1_000
-  /// Values of a JSON request.
-  static let valuesMax = 400_000
 }

@@ -9,6 +9,8 @@ struct ProtobufTranscoder {
     case tooDeep
     /// The message has more than `fieldsMax` fields, those of its parts included.
     case tooManyFields
+    /// The JSON would be over `outputBytesMax`.
+    case tooLarge
   }
 
   /// Below what a meta may have (docs/ingest-protocol.md), with room for the object around a record.
@@ -24,6 +26,8 @@ struct ProtobufTranscoder {
   /// The fields of all messages that are open, the innermost last.
   private var parts: [Part] = []
   private var fieldCount = 0
+  /// The most that `output` may have.
+  var outputBytesMax = Int.max
 
   /// Appends the members of a message, without braces.
   /// - Throws: a fault; then `output` ends somewhere within the message.
@@ -55,6 +59,7 @@ struct ProtobufTranscoder {
     var isFirst = true
     while index < end {
       guard let field = fields[parts[index].field] else { break }
+      guard output.count <= outputBytesMax else { throw .tooLarge }
       let next = (index..<end).first { parts[$0].field != field.number } ?? end
       if !isFirst { output.append(.comma) }
       isFirst = false
@@ -79,6 +84,7 @@ struct ProtobufTranscoder {
     do throws(ProtobufReader.Malformed) {
       while let found = try reader.next(input) {
         fieldCount += 1
+        guard fieldCount <= Self.fieldsMax else { break }
         guard found.number < fields.count, let field = fields[found.number] else { continue }
         let part = Part(field: found.number, value: found.value)
         if field.isChoice, let choice {
@@ -109,6 +115,7 @@ struct ProtobufTranscoder {
     var isFirst = true
     for index in indices {
       let part = parts[index].value
+      guard output.count <= outputBytesMax else { throw .tooLarge }
       if case .bytes(let range) = part, field.isNumber {
         try packed(field, range, input, &output, &isFirst)
         continue
@@ -134,11 +141,11 @@ struct ProtobufTranscoder {
         }
       } catch { throw .malformed(offset: error.offset) }
       fieldCount += 1
+      guard fieldCount <= Self.fieldsMax else { throw .tooManyFields }
       if !isFirst { output.append(.comma) }
       isFirst = false
       try value(field, number, input, &output, depth: 0)
     }
-    guard fieldCount <= Self.fieldsMax else { throw .tooManyFields }
   }
 
   private mutating func value(

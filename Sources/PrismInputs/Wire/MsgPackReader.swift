@@ -22,6 +22,8 @@ struct MsgPackReader {
     /// Byte 0xC1, which msgpack never uses.
     case malformed(offset: Int)
     case tooDeep
+    /// The JSON of a record would be over `EventRecord.textBytesMax`.
+    case tooLarge
   }
 
   /// Of a record, as `Limits.jsonDepthMax` with room for the object around it.

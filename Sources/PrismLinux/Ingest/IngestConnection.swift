@@ -273,7 +273,7 @@ extension IngestConnection {
     if isStreamEnded { return chunk.count }
     let end = stream.value.consume(chunk, from: start)
     turn.spend(2 * (end - start) + WorkTurn.Cost.line)
-    if stream.value.mustClose, !hasSpoken {
+    if stream.value.mustClose, !hasSpoken, !stream.value.isTooLarge {
       var opening: [UInt8] = []
       opening.append(copying: chunk, start..<min(chunk.count, start + ForeignProtocol.openingBytesMax))
       refuse(ForeignProtocol(opening[...]).flatMap { $0 == .msgpack ? nil : $0 } ?? .other)
@@ -290,7 +290,7 @@ extension IngestConnection {
       return request
     }
     var request = InputRequest(body: message, reservedBytes: 0)
-    request.reservedBytes = HTTPRoutes.memoryBytes(message.count, isPacked: false, rules)
+    request.reservedBytes = HTTPRoutes.heldBytes(message, isPacked: false, rules)
     request.receipt = owed.begin(descriptor)
     owed.handedBytes = request.reservedBytes
     updateExchange()
@@ -314,7 +314,9 @@ extension IngestConnection {
   }
 
   /// A request of another input that was refused before it was whole; the connection ends with it.
-  var refusedRequest: IngestCounters.InputResult? { http?.value.refusedRequest }
+  var refusedRequest: IngestCounters.InputResult? {
+    stream?.value.isTooLarge == true ? .init(input: "forward", status: 413) : http?.value.refusedRequest
+  }
 
   private func updateExchange() {
     let isAwaiting = owed.handedBytes != nil || http?.value.isAwaitingAnswers == true
@@ -339,7 +341,7 @@ extension IngestConnection {
   private func requestBytes(_ stream: some MessageStream, _ rules: AdmissionRules) -> Int {
     if let handedBytes = owed.handedBytes { return handedBytes }
     guard !stream.hasMessage, stream.heldBytes > 0 else { return 0 }
-    if let bytes = stream.messageBytes { return HTTPRoutes.memoryBytes(bytes, isPacked: false, rules) }
+    if let bytes = stream.messageBytes { return HTTPRoutes.requestBytes(bytes, isPacked: false, rules) }
     return stream.heldBytes > Limits.lineBytesMax ? rules.requestBytesMax : 0
   }
 }

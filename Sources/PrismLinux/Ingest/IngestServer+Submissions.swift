@@ -149,7 +149,7 @@ extension IngestServer {
 
   private func finishAdmitting(_ id: Int, _ pending: PendingGroup) {
     var pending = pending
-    counts.tally.add(pending.group.takeTally())
+    counts.tally.add(log.told(pending.group.takeTally()))
     guard let commit = pending.group.takeCommit() else { return answer(id, pending, [], nil) }
     let bytes = pending.isCharged ? pending.group.bytes : 0
     budget.set(id, bytes: bytes, batchBytes: pending.isCharged ? pending.group.batchBytes : 0)

@@ -177,7 +177,7 @@ extension IngestServer {
   }
 
   private func remove(_ connection: IngestConnection) {
-    if let refused = connection.refusedRequest { counts.inputRequests[refused, default: 0] += 1 }
+    if let refused = connection.refusedRequest { count(refused) }
     connection.close()
     budget.close(connection.id)
     work.remove(connection.id, user: connection.userID)

@@ -13,6 +13,9 @@ public func gunzip(
   defer { inflateEnd(&stream) }
   var input = Array(bytes)
   var result: [UInt8] = []
+  // The last member says its length (RFC 1952, 2.3.1). An array that grows step by step is held twice.
+  let said = bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+  result.reserveCapacity(min(said, bytesMax))
   var chunk = [UInt8](repeating: 0, count: min(max(bytes.count * 8, 1024), 256 * 1024))
   var code = Z_OK
   input.withUnsafeMutableBufferPointer { input in

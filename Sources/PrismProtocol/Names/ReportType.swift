@@ -10,6 +10,9 @@ public struct ReportType: Hashable, Sendable, Comparable, CustomStringConvertibl
   /// it is of an earlier run.
   public static let appCrash = ReportType(unchecked: "appCrash")
 
+  /// The type of events whose own one is no name, or one too many (docs/forward.md).
+  public static let other = ReportType(unchecked: "other")
+
   /// nil when `text` is no type's name.
   public init?(_ text: String) {
     guard text.isName(bytesMax: 128, punctuation: "_.:-") else { return nil }

@@ -23,8 +23,19 @@ enum QueueCheck {
         + RecordCheck.findings(
           entry.name, entry.value, isExplained: explained.contains(entry.name), refused: refusedRecords)
     }
-    return [configuration].compactMap { $0 } + network(now)
+    return [configuration].compactMap { $0 } + network(now) + limits(now)
       + (found.isEmpty ? [Finding("queues", .ok, "nothing waits too long")] : found)
+  }
+
+  /// Requests of other inputs that met their limit.
+  private static func limits(_ now: StatusReport) -> [Finding] {
+    let prefix = "too large "
+    return now.refused.filter { $0.name.hasPrefix(prefix) }.map { refused in
+      let input = refused.name.dropFirst(prefix.count)
+      return Finding(
+        "limit \(input)", .warning, "\("request".counted(refused.value)) of \(input) were larger than is taken",
+        advice: "let its sender send smaller chunks or batches; the page of each input says its limits")
+    }
   }
 
   /// A machine that is offline at times, or whose rows stay on it, has no fault without a network.

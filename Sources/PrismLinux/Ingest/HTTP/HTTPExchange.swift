@@ -73,7 +73,7 @@ struct HTTPExchange {
     switch state {
     case .body(let head):
       guard case .length(let length) = head.body else { return 0 }
-      if let inputRequest { return HTTPRoutes.memoryBytes(length, isPacked: inputRequest.isGzip, rules) }
+      if let inputRequest { return HTTPRoutes.requestBytes(length, isPacked: inputRequest.isGzip, rules) }
       bytes = length / 4 * 7
     case .chunks:
       guard body.count > Limits.lineBytesMax else { return 0 }
@@ -192,7 +192,8 @@ struct HTTPExchange {
 
   private func bytesMax(_ rules: AdmissionRules) -> Int {
     if record != nil { return RecordRoute.bodyBytesMax }
-    return min(Self.bytesMax(rules), inputRequest == nil ? .max : routes.input?.bodyBytesMax ?? .max)
+    if inputRequest != nil { return routes.input?.bodyBytesMax ?? .max }
+    return Self.bytesMax(rules)
   }
 
   private func tooLarge(_ conversation: IngestConversation) -> HTTPHead.Fault {
@@ -237,7 +238,7 @@ extension HTTPExchange {
 
   private mutating func hand(_ request: InputRequest, _ head: HTTPHead, _ rules: AdmissionRules) {
     var request = request
-    request.reservedBytes = HTTPRoutes.memoryBytes(body.count, isPacked: request.isGzip, rules)
+    request.reservedBytes = HTTPRoutes.heldBytes(body, isPacked: request.isGzip, rules)
     swap(&request.body, &body)
     (state, handed) = (.handed(head, bytes: request.reservedBytes), request)
   }

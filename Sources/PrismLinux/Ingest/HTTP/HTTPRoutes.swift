@@ -9,15 +9,29 @@ struct HTTPRoutes {
   /// Only the other input's paths are there: the connection came over TCP.
   var isAlone = false
 
-  /// A record in JSON and its report take about as much again as it does in protobuf, each.
-  private static let growth = 4
-  /// The usual growth of compressed bodies; past it, they are taken one at a time (`InputRequest.reservedBytes`).
+  /// A small body, its records as JSON, and the memory of each of them. A body that needs more is taken one at a
+  /// time (`LargeTurns`).
+  private static let growth = 8
+  /// The reports of a large body are made in parts (`InputPart`).
+  private static let partBytes = 2 * 1024 * 1024
+  /// The usual growth of compressed bodies.
   private static let unpackedGrowth = 8
 
-  /// Bytes of memory that a request of another input needs in all. - Parameter isPacked: its body is compressed.
+  /// Bytes of memory that are reserved for a request of another input in all. - Parameter isPacked: its body is compressed.
   static func memoryBytes(_ bodyBytes: Int, isPacked: Bool, _ rules: AdmissionRules) -> Int {
-    let bytes = bodyBytes * growth * (isPacked ? unpackedGrowth : 1)
-    return bytes > Limits.lineBytesMax ? min(bytes + Limits.lineBytesMax, rules.requestBytesMax) : 0
+    let bytes = min(bodyBytes * growth, bodyBytes + partBytes) * (isPacked ? unpackedGrowth : 1)
+    return min(bytes + Limits.lineBytesMax, rules.requestBytesMax)
+  }
+
+  /// The same where it must be asked for before the body is read: a turn's room is enough for less.
+  static func requestBytes(_ bodyBytes: Int, isPacked: Bool, _ rules: AdmissionRules) -> Int {
+    let bytes = memoryBytes(bodyBytes, isPacked: isPacked, rules)
+    return bytes > PendingBudget.turnBytes / 2 ? bytes : 0
+  }
+
+  /// The same of a body that is here. One that went past its user's share holds more (`PendingBudget`).
+  static func heldBytes(_ body: [UInt8], isPacked: Bool, _ rules: AdmissionRules) -> Int {
+    max(memoryBytes(body.count, isPacked: isPacked, rules), body.count)
   }
 
   /// - Returns: the request without its body; nil if it is not for another input.

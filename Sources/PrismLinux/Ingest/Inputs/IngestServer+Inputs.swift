@@ -63,7 +63,7 @@ extension IngestServer {
 
 extension IngestServer {
   /// Counts a request of an input that has no connection here.
-  public func count(_ result: IngestCounters.InputResult) { counts.inputRequests[result, default: 0] += 1 }
+  public func count(_ result: IngestCounters.InputResult) { counts.inputRequests[log.told(result), default: 0] += 1 }
 
   /// Has another input answer a request; the connection waits for it.
   func hand(_ request: InputRequest, of connection: IngestConnection) {
@@ -92,11 +92,29 @@ extension IngestServer {
   }
 
   private func answered(_ id: Int, _ answer: InputAnswer, input: String) {
-    counts.inputRequests[.init(input: input, status: answer.status), default: 0] += 1
+    count(.init(input: input, status: answer.status))
     guard let connection = connections[id] else { return }
     connection.finish(answer)
     advance(connection)
     endRound()
+  }
+}
+
+extension Logger {
+  /// Names a limit that a request met.
+  fileprivate func told(_ result: IngestCounters.InputResult) -> IngestCounters.InputResult {
+    if result.status == 413 {
+      fault("ingest.limit.\(result.input)", "requests are larger than is taken", ["input": result.input])
+    }
+    return result
+  }
+
+  /// Names types that were not taken.
+  func told(_ tally: IngestTally) -> IngestTally {
+    if tally.otherTypes > 0 {
+      fault("ingest.types", "reports become the type `other`: their own is no name, or one more than a pattern takes")
+    }
+    return tally
   }
 }
 

@@ -1,0 +1,81 @@
+public import PrismProtocol
+
+/// The changes by which admission takes reports of a sender that can send neither another type nor a smaller meta.
+public struct Mending: Sendable {
+  /// The type of a report whose own type is not taken: it is no name, or one too many. nil: it is refused.
+  public var otherType: ReportType?
+  /// The members that its meta gets then, as JSON.
+  public var otherMembers: [UInt8] = []
+  /// A meta over the limit is cut. The whole record is its payload, if the type uploads payloads and has no filter.
+  public var cuts = false
+  /// A cut is named in `MENDED`, as other changes of a report whose sender can't send it again.
+  public var marks = false
+  /// Refusals that end when a file of the configuration is there: the report waits, and is handed over again.
+  public var waits: Set<RefusalCode> = []
+
+  /// Changes nothing.
+  public init() {}
+
+  /// Bytes that are left for the common information of the row, by attempt.
+  private static let reservedBytes = [512, 2048, 5120]
+  /// A longer meta is not read as JSON: its tree takes many times its bytes.
+  private static let readBytesMax = 256 * 1024
+
+  /// The same report as it can be taken. - Parameter attempt: the number of cuts before.
+  /// - Returns: nil if the refusal stays.
+  func mended(
+    _ submission: Submission, after refusal: Refusal, attempt: Int, _ rules: AdmissionRules, contextBytes: Int
+  ) -> Submission? {
+    switch refusal.code {
+    case .unknownType:
+      guard let otherType, submission.name.type != otherType.text else { return nil }
+      return submission.replacing(type: otherType, adding: otherMembers)
+    case .metaTooLarge where cuts && attempt < Self.reservedBytes.count:
+      let bytesMax = Limits.metaBytesMax - contextBytes - Self.reservedBytes[attempt]
+      return cut(submission, bytesMax: max(64, bytesMax), payloadBytesMax: payloadBytesMax(submission, rules))
+    default: return nil
+    }
+  }
+
+  private func payloadBytesMax(_ submission: Submission, _ rules: AdmissionRules) -> Int {
+    let name = submission.name
+    guard submission.payload == nil, let namespace = name.namespace.flatMap({ rules.namespace($0) }) else { return 0 }
+    return name.type.flatMap { namespace.index(ofType: $0) }.map { namespace.wholeBytesMax(of: $0) } ?? 0
+  }
+
+  private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {
+    let members = Array(submission.members)
+    let whole = [UInt8(ascii: "{")] + members + [UInt8(ascii: "}")]
+    let payload = whole.count <= payloadBytesMax ? whole : nil
+    guard members.count <= Self.readBytesMax else {
+      let meta = MendedMeta(whole, bytesMax: bytesMax).meta
+      return submission.replacing(members: Array(meta.dropFirst().dropLast()), payload: payload)
+    }
+    guard let came = try? JSONValue(parsing: whole, allowsDuplicateKeys: true) else { return nil }
+    let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
+    // The whole of one long text is the payload as it is.
+    let text = payload == nil ? nil : tree.longestText.flatMap { 2 * $0.value.utf8.count > members.count ? $0 : nil }
+    let named = text.map {
+      "\(JSONValue.object([.init(Self.payloadKey, .string($0.key))]).text.dropFirst().dropLast()),"
+    }
+    let before = came[MendedMeta.marker]?.string.map { "\($0), " } ?? ""
+    let mark = marks ? ",\"\(MendedMeta.marker)\":\"\(before)cut\"" : ""
+    let room = bytesMax - (named ?? "").utf8.count - mark.utf8.count
+    let shorter =
+      MetaCut.cut(Array(tree.bytes.dropFirst().dropLast()), bytesMax: room) ?? MetaCut.shortened(tree, bytesMax: room)
+    return submission.replacing(
+      members: Array((named ?? "").utf8) + shorter + mark.utf8, payload: text.map { Array($0.value.utf8) } ?? payload)
+  }
+
+  /// Names the field that became the payload.
+  public static let payloadKey = "PAYLOAD_FIELD"
+}
+
+extension JSONValue {
+  /// The longest text of the top level.
+  fileprivate var longestText: (key: String, value: String)? {
+    let texts = (object ?? []).filter { $0.key.utf8.count <= 256 }
+      .compactMap { member in member.value.string.map { (key: member.key, value: $0) } }
+    return texts.max { $0.value.utf8.count < $1.value.utf8.count }
+  }
+}
