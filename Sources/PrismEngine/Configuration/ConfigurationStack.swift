@@ -48,7 +48,8 @@ public actor ConfigurationStack {
   /// The configuration that `files` would give if they were applied now.
   public func layered(_ files: LoadedConfiguration) -> LoadedConfiguration {
     let files = files.keepingGone(of: self.files)
-    return (try? files.applying(remote: files.snapshot.daemon.remote == nil ? [] : remote)) ?? files  // as `replace` drops it
+    // As `replace` drops it.
+    return (try? files.applying(remote: files.snapshot.daemon.remote == nil ? [] : remote)) ?? files
   }
 
   /// Puts `remote` in place of the remote layer: all of it or, with any fault, nothing.
