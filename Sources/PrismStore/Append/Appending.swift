@@ -63,7 +63,7 @@ struct Appending {
       let batch = batches[outcomes.count]
       if let record = batch.record {
         var outcome = BatchOutcome(ids: [], epoch: transaction.memory.epoch.text)
-        outcome.record = try RecordChanges(transaction).carryOut(record)
+        outcome.record = try RecordChanges(transaction, for: RowOwner(userID: batch.userID)).carryOut(record)
         outcomes.append(outcome)
       } else if let run = batch.run {
         outcomes += try store(run, batches[outcomes.count...].prefix(run.batchCount))

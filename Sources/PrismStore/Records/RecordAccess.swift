@@ -56,6 +56,15 @@ struct RecordAccess: StoreOperations {
     return record
   }
 
+  /// How many records of the table a user put first, as far as `limit`.
+  func count(of owner: RowOwner, in table: Int, limit: Int) throws(SQLiteError) -> Int {
+    let count = try transaction.statement(.records(.owned))
+    count.bind(":tab", table)
+    count.bind(":owner", owner.number)
+    count.bind(":limit", limit)
+    return Int(try count.firstInt() ?? 0)
+  }
+
   // MARK: Writing
 
   /// The table's number; the first change gives it one.

@@ -5,9 +5,11 @@ import PrismSQLite
 struct RecordChanges: StoreOperations {
   let transaction: StoreTransaction
   private let access: RecordAccess
+  /// The user who asks; nil: the daemon itself.
+  private let owner: RowOwner?
 
-  init(_ transaction: StoreTransaction) {
-    (self.transaction, access) = (transaction, RecordAccess(transaction))
+  init(_ transaction: StoreTransaction, for owner: RowOwner? = nil) {
+    (self.transaction, access, self.owner) = (transaction, RecordAccess(transaction), owner)
   }
 
   /// The answer counts once the transaction is committed.
@@ -39,15 +41,23 @@ struct RecordChanges: StoreOperations {
       return RecordOutcome(.refused(Self.tooLarge(bytes.count)))
     }
     if let refusal = try refusal(of: after, request) { return RecordOutcome(.refused(refusal)) }
-    let held = known.map { state.records[reading: $0].records } ?? 0
-    guard stored != nil || held < request.table.maxRecord else {
+    if stored == nil, let known, try !hasRoom(known, request.table) {
       return RecordOutcome(.refused(Self.full(request.table)))
     }
     let table = try access.number(of: request.table.name, in: request.namespace)
-    var record = stored ?? RecordRow(table: table, id: id, fields: [])
+    var record = stored ?? RecordRow(table: table, id: id, fields: [], owner: owner)
     record.fields = bytes
     try apply(to: &record) { $0.put() }
     return RecordOutcome(.stored(version: record.version), hasChanged: true)
+  }
+
+  /// One user may fill a table. Others still have a sixteenth of it each then, and a quarter together.
+  private func hasRoom(_ number: Int, _ table: RecordTable) throws(SQLiteError) -> Bool {
+    let held = state.records[reading: number].records
+    if held < table.maxRecord { return true }
+    let share = (table.maxRecord + 15) / 16
+    guard let owner, held < table.maxRecord + (table.maxRecord + 3) / 4 else { return false }
+    return try access.count(of: owner, in: number, limit: share) < share
   }
 
   private func delete(_ id: RecordID, _ request: RecordRequest) throws(SQLiteError) -> RecordOutcome {

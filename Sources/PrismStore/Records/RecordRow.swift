@@ -9,7 +9,7 @@ struct RecordRow: SQLiteRecord, Sendable {
     case serverID = "server_id"
     case state, sent, flags, next, version
     case changedTime = "changed_time"
-    case position, refusal, fields, checksum, base
+    case position, refusal, fields, checksum, base, owner
   }
 
   private static let (changedFlag, knownFlag): (Int64, Int64) = (1, 2)
@@ -33,9 +33,11 @@ struct RecordRow: SQLiteRecord, Sendable {
   var fields: [UInt8]
   /// Of the fields that the server has (`DownMerging.base`); nil: not known, or the table is `up`.
   var base: Int64?
+  /// The user who put it first; nil: not known.
+  let owner: RowOwner?
 
-  init(table: Int, id: RecordID, fields: [UInt8]) {
-    (self.table, self.id, self.fields) = (table, id, fields)
+  init(table: Int, id: RecordID, fields: [UInt8], owner: RowOwner? = nil) {
+    (self.table, self.id, self.fields, self.owner) = (table, id, fields, owner)
     (standing, version, changedTime, position) = (RecordStanding(), 0, 0, 0)
   }
 
@@ -51,6 +53,7 @@ struct RecordRow: SQLiteRecord, Sendable {
     serverID = row.string(.serverID).flatMap { RecordID($0) }
     refusal = row.string(.refusal)
     base = row.integer(.base)
+    owner = row.integer(.owner).map { RowOwner(stored: $0) }
     guard row.integer(.checksum) == checksum else { return nil }
   }
 
@@ -86,9 +89,10 @@ struct RecordRow: SQLiteRecord, Sendable {
     insert.bind(.fields, fields)
     insert.bind(.checksum, checksum)
     insert.bind(.base, base)
+    insert.bind(.owner, owner?.number)
   }
 
-  /// Of every other column. Rows that were written before `base` came have the same.
+  /// Of every other column. Rows that were written before `base` and `owner` came have the same.
   var checksum: Int64 {
     var sum = RecordChecksum(
       number, Int64(table), Int64(standing.state.rawValue), Int64(standing.sent?.rawValue ?? 0), flags, version,
@@ -98,6 +102,7 @@ struct RecordRow: SQLiteRecord, Sendable {
     sum.add(refusal ?? "")
     sum.add(fields)
     if let base { sum.add([base]) }
+    if let owner { sum.add([0, owner.number]) }
     return sum.value
   }
 

@@ -44,4 +44,10 @@ enum RecordSchema {
       content INTEGER NOT NULL, target TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (content, target, id)) WITHOUT ROWID;
     ALTER TABLE records ADD COLUMN base INTEGER;
     """
+
+  /// `owner` of a record: the user who put it first (`RowOwner`). NULL: the server did, or a version before 8.
+  static let ownerSQL = """
+    ALTER TABLE records ADD COLUMN owner INTEGER;
+    CREATE INDEX records_owner ON records (tab, owner) WHERE owner IS NOT NULL;
+    """
 }

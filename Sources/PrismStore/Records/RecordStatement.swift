@@ -5,7 +5,7 @@ import PrismSQLite
 enum RecordStatement {
   case writeTable
   case insert, replace, remove
-  case find, findServerID, byNumber, page, waiting, refused
+  case find, findServerID, byNumber, page, waiting, refused, owned
   case insertPacket, deletePacket, shiftPackets
   case insertOperation, operations, deleteOperations
 
@@ -27,6 +27,8 @@ enum RecordStatement {
       SELECT \(records) FROM records
       WHERE tab = :tab AND id > :after AND state <> \(RecordState.delete.rawValue) ORDER BY id
       """
+    case .owned:
+      "SELECT count(*) FROM (SELECT 1 FROM records WHERE tab = :tab AND owner = :owner LIMIT :limit)"
     case .waiting:
       """
       SELECT \(Head.list) FROM records

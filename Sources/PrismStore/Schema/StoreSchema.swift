@@ -30,6 +30,9 @@ enum StoreSchema {
       try connection.execute(ages)
       try QueueTables.dropLateIndexes(connection)
     },
+    SQLiteMigration(version: 8, name: "whose record a row is") { (connection) throws(SQLiteError) in
+      try connection.execute(RecordSchema.ownerSQL)
+    },
   ]
 
   static var newestVersion: Int { migrations.last?.version ?? 0 }

@@ -47,6 +47,31 @@ import Testing
     #expect(heard.take() == [Self.change(4, ["b"])])
   }
 
+  @Test("one user fills a table, and others have places in it all the same, each a sixteenth and a quarter together")
+  func shares() async throws {
+    var rig = try await RecordRig()
+    let table = RecordTable(Self.part.name, maxRecord: 48)
+    func put(_ count: Int, by user: UInt32, _ name: String) async -> Int {
+      var stored = 0
+      for number in 0..<count {
+        var batch = rig.rig.batch([], from: user)
+        batch.record = RecordRequest(
+          namespace: Rig.shop, table: table, action: .put(RecordID("\(name)\(number)")!, ["n": 1]), bytes: 100)
+        guard case .committed(let outcomes) = await rig.store.append([batch]) else { return -1 }
+        if case .stored? = outcomes.first?.record?.answer { stored += 1 }
+      }
+      return stored
+    }
+    #expect(await put(60, by: 1, "a") == 48)
+    #expect(await put(10, by: 2, "b") == 3)
+    try await rig.restart()
+    #expect(await put(10, by: 2, "b") == 3, "those are there")
+    #expect(await put(10, by: 2, "c") == 0)
+    for user in 3...5 { #expect(await put(10, by: user, "d\(user)") == 3) }
+    #expect(await put(10, by: 6, "e") == 0, "a quarter is taken")
+    #expect(await rig.record(table, "d50")?.version == 1)
+  }
+
   @Test("nothing is announced for a put that changes nothing, a refused one, a question, a report or a claim")
   func nothing() async throws {
     let rig = try await RecordRig()
