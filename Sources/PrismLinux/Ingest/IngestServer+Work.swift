@@ -160,7 +160,7 @@ extension IngestServer {
   private func closeIfDone(_ connection: IngestConnection) {
     guard connection.isGone || connection.isSettled else { return }
     let isOver = connection.pauses.contains(.ended) || state == .stopping
-    if connection.isHanded { return }  // its memory is in use
+    if connection.isHanded, !(connection.isGone && state == .stopping) { return }  // its memory is in use
     if connection.isGone ? connection.conversation?.value.isSettled != false : isOver { return remove(connection) }
     if connection.mustClose && !connection.isWriteShut {
       connection.shutWriting()  // and what still comes is read away, or closing would take the answer from the client
