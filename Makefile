@@ -164,9 +164,9 @@ test: bootstrap lint ## everything that CI runs
 	scripts/run-suites 4 --filter PrismLinuxTests
 	# Apart: they start many programs, and a child holds all that its parent has open until its exec. Three at a time: of
 	# thirty, none would get a core for minutes.
-	scripts/run-suites 3 --filter EndToEndTests --skip AdversaryTests
+	scripts/run-suites 3 --filter EndToEndTests --skip 'AdversaryTests|RoomTests'
 	# Apart: an attack takes all that it gets.
-	scripts/run-suites 1 --filter EndToEndTests.AdversaryTests
+	scripts/run-suites 1 --filter 'EndToEndTests.(AdversaryTests|RoomTests)'
 	$(MAKE) --no-print-directory test-clients
 	scripts/walks .build/debug
 	# What reads bytes from outside, for 20 s each.
@@ -226,7 +226,7 @@ soak-fuzz: bootstrap ## an hour of libFuzzer for each harness of Tests/Fuzz
 	scripts/fuzz 3600
 soak-adversary: soak-build build ## every attack on release programs, with 1,000 answers each; on a machine that does nothing else
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) PRISM_SOAK=2 SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=1 \
-	  swift test --skip-build --filter 'AdversaryTests|StrangerTests|CollectorBombTests'
+	  swift test --skip-build --filter 'AdversaryTests|RoomTests|StrangerTests|CollectorBombTests'
 soak-life: bootstrap ## 500 simulated lives of two days each, on optimized tests
 	scripts/soak-lives 500
 

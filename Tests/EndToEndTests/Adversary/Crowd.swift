@@ -50,10 +50,18 @@ enum Crowd {
 
   /// Starts an attack; it ends by itself.
   static func attack(
-    _ kind: String, by user: UInt32, on harness: Harness, seconds: Int, connections: Int
+    _ kind: String, by user: UInt32, on harness: Harness, port: String? = nil, seconds: Int, connections: Int
   ) throws -> Child {
-    let words = [python, try copy(in: harness.folder), kind, harness.ingest, "\(seconds)", "\(connections)"]
+    let place = port ?? harness.ingest
+    let words = [python, try copy(in: harness.folder), kind, place, "\(seconds)", "\(connections)"]
     return try Child("/usr/bin/env", prefix(user) + words, log: "\(harness.folder)/attack-\(user).log")
+  }
+
+  /// Puts records of 10 KB into the table `part` of `shop`.
+  static func fill(_ harness: Harness, count: Int) async throws {
+    let words = [python, try copy(in: harness.folder), "fill", harness.ingest, "\(count)"]
+    let ran = try await Programs.run("env", prefix(goodUser) + words)
+    guard ran.exitCode == 0 else { throw Failed("the records were not taken: \(ran.error)") }
   }
 
   struct Service: Decodable {

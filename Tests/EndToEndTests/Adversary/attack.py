@@ -1,16 +1,21 @@
 """One hostile local user of the ingest socket, or a good one. Standard library only.
 
 usage: attack.py KIND SOCKET SECONDS [CONNECTIONS]
+       attack.py KIND PORT SECONDS CONNECTIONS   of `BOMBS`, over TCP
+       attack.py fill SOCKET COUNT       puts COUNT records of 10 KB into the table part of shop
        attack.py good SOCKET COUNT       prints {"answers", "refused", "p50Ms", "p99Ms", "maxMs"} as JSON
        attack.py send SOCKET COUNT TYPE  reports TYPE-0 to TYPE-(COUNT-1), prints {"stored", "duplicate", ...} as JSON
 
 An attacker ends by itself after SECONDS, or with the socket; whatever the daemon does to its connections, it opens new ones.
 """
 
+import encodings.idna  # loaded while its file can still be read
+import gzip
 import json
 import os
 import selectors
 import socket
+import struct
 import sys
 import time
 
@@ -19,6 +24,15 @@ CRASH = b'{"type":"appCrash","meta":{"reason":"SIGSEGV"}}\n'
 SHOP_CRASH = b'{"type":"appCrash","namespace":"shop","meta":{"reason":"SIGSEGV","text":"%s"}}\n' % (b"x" * 200)
 GET = b"GET /v1/common HTTP/1.1\r\nHost: prism\r\n\r\n"
 GREETING = b'{"hello":{"app":{"APP_NAME":"%d"}}}\n'
+LIST = b'{"list":{"namespace":"shop","table":"part","limit":1000}}\n'
+RECORD = b'{"get":{"namespace":"shop","table":"part","id":"y1"}}\n'
+PATCH = b'{"patch":{"namespace":"shop","table":"part","id":"x","fields":{"a":[%s0]}}}\n' % (b"0," * 4000)
+LIST_PATH = b"GET /v1/records/part?namespace=shop&limit=1000 HTTP/1.1\r\nHost: prism\r\n\r\n"
+
+
+def body(line, count):
+    return b"POST /v1/reports HTTP/1.1\r\nHost: p\r\nContent-Length: %d\r\n\r\n" % (len(line) * count) + line * count
+
 
 # What a connection begins with, and what it then sends for ever; whether it reads its answers.
 FLOODS = {
@@ -35,7 +49,68 @@ FLOODS = {
     "realtime": (b"", CRASH * 500, True),
     "shopCrashes": (b"", SHOP_CRASH * 200, True),
     "greetings": (b"", b"".join(GREETING % n + REPORT for n in range(500)), True),
+    "lists": (b"", LIST * 500, True),
+    "listsUnread": (b"", LIST * 500, False),
+    "listsInBodies": (b"", body(LIST, 2000), False),
+    "listsOverHTTP": (b"", LIST_PATH * 500, False),
+    "records": (b"", RECORD * 500, True),
+    "recordsUnread": (b"", RECORD * 500, False),
+    "patchesUnread": (b"", PATCH * 50, False),
+    "commonInBodies": (b"", body(b'{"common":{}}\n', 9000), False),
     "longMetas": (b"", b'{"type":"net","meta":{' + b'"a":1,' * 500_000 + b'"b":2}}\n', True),
+}
+
+
+
+def varint(number):
+    text = b""
+    while number > 127:
+        text, number = text + bytes([number & 127 | 128]), number >> 7
+    return text + bytes([number])
+
+
+def field(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def record(text=b"x", more=b""):
+    return b"\x09" + struct.pack("<Q", 1795677748711000000) + field(5, field(1, text)) + more
+
+
+def otlp(content, kind="x-protobuf"):
+    head = b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/%s\r\n" % kind.encode()
+    content = gzip.compress(content)
+    return head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(content) + content
+
+
+def logs(records):
+    return otlp(field(1, field(2, b"".join(field(2, one) for one in records))))
+
+
+def long(first, text):
+    return first + struct.pack(">I", len(text)) + text
+
+
+def event(value):
+    return b"\x92\xce" + struct.pack(">I", int(time.time())) + b"\x81\xa1a" + value
+
+
+def forward(events):
+    return b"\x93\xa3app" + long(b"\xc6", gzip.compress(events)) + b"\x82\xaacompressed\xa4gzip\xa5chunk\xa2c1"
+
+
+# What each connection sends once over TCP: few KiB that become much more.
+BOMBS = {
+    "otlpControls": lambda: logs([record(b"\x01" * 4_000_000)]),
+    "otlpAttributes": lambda: logs([record(more=field(6, b"") * 1_900_000)]),
+    "otlpRecords": lambda: logs([record(b"\x01" * 200)] * 9_000),
+    "otlpEmpty": lambda: logs([b""] * 9_999),
+    "otlpJSON": lambda: otlp(
+        b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":[%s0]}]}]}]}' % (b"0," * 390_000), "json"),
+    "forwardDoubles": lambda: forward(
+        event(b"\xdd" + struct.pack(">I", 1_700_000) + b"\xcb\x00\x10\x00\x00\x00\x00\x00\x00" * 1_700_000)),
+    "forwardControls": lambda: forward(event(long(b"\xdb", b"\x01" * 15_000_000))),
+    "forwardEvents": lambda: forward(event(b"\xbf" + b"\x01" * 31) * 190_000),
 }
 
 # What a connection sends before it falls silent.
@@ -98,6 +173,36 @@ def flood(kind, path, end, count):
             selector.unregister(client.socket)
             client.socket.close()
             clients.discard(client)
+
+
+def bombs(kind, port, end, count):
+    data, opened = BOMBS[kind](), []
+    while time.monotonic() < end:
+        while len(opened) < count:
+            client = socket.create_connection(("127.0.0.1", port))
+            client.sendall(data)
+            client.setblocking(False)
+            opened.append(client)
+        time.sleep(0.1)
+        for client in list(opened):
+            try:
+                if client.recv(1):
+                    client.close()  # answered: once more
+                opened.remove(client)
+            except BlockingIOError:
+                pass
+            except OSError:
+                opened.remove(client)
+
+
+def fill(path, count):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.connect(path)
+    answers = client.makefile("rb")
+    for number in range(count):
+        put = {"namespace": "shop", "table": "part", "id": f"y{number}", "fields": {"a": "x" * 10_000}}
+        client.sendall(json.dumps({"put": put}).encode() + b"\n")
+        assert b"stored" in answers.readline()
 
 
 def connects(path, end):
@@ -166,6 +271,10 @@ def main():
         good(path, int(number))
     elif kind == "send":
         send(path, int(number), sys.argv[4])
+    elif kind == "fill":
+        fill(path, int(number))
+    elif kind in BOMBS:
+        bombs(kind, int(path), end, int(sys.argv[4]))
     elif kind == "connects":
         connects(path, end)
     else:
