@@ -114,7 +114,7 @@ public final class Collector: Sendable {
       var packet = try await openers.open(delivery, body: request.body, sender)
       isProven = true
       packet.records = try RecordPacket(packet)
-      let (isDuplicate, applied) = try await store(packet)
+      let (isDuplicate, isBroken, applied) = try await store(packet)
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
         reports: isDuplicate || applied != nil ? 0 : packet.rows.count, bytes: request.body.count)
@@ -122,7 +122,8 @@ public final class Collector: Sendable {
       if !isDuplicate, let print = options.print {
         for index in packet.rows.indices { print(packet.printedLine(index)) }
       }
-      let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + (applied?.receipt.members ?? []))
+      let members = (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
+      let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + members)
       return HTTPResponse(
         status: 200, contentType: "application/json",
         headers: [
@@ -146,14 +147,14 @@ public final class Collector: Sendable {
     }
   }
 
-  /// - Returns: whether it was stored before, and the result of operations on records.
+  /// - Returns: whether it was stored before, whether the one before it is missing, and the result of operations on records.
   private func store(
     _ packet: OpenedPacket
-  ) async throws(CollectorRefusal) -> (isDuplicate: Bool, applied: RecordApplied?) {
+  ) async throws(CollectorRefusal) -> (isDuplicate: Bool, isBroken: Bool, applied: RecordApplied?) {
     switch try await queue.take(packet).get() {
-    case .stored: return (false, nil)
-    case .duplicate: return (true, nil)
-    case .applied(let applied): return (applied.wasDuplicate, applied)
+    case .stored(let isBroken): return (false, isBroken, nil)
+    case .duplicate: return (true, false, nil)
+    case .applied(let applied): return (applied.wasDuplicate, applied.isChainBroken, applied)
     case .tooOld:
       throw CollectorRefusal(
         410, "packets as old as this one are forgotten, so it may have been stored; its predecessor is not known")

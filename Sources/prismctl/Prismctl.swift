@@ -4,7 +4,8 @@ import PrismProtocol
 /// Every command, in the order of `--help`.
 let commands: [Command] = [
   .send, .run, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow,
-  .deadRequeue, .deadDrop, .remove, .export, .carry, .configCheck, .configShow, .configDiff, .keysNew, .enroll, .decode,
+  .deadRequeue, .deadDrop, .acceptStore, .remove, .export, .carry, .configCheck, .configShow, .configDiff, .keysNew,
+  .enroll, .decode,
   .unseal, .recordPut, .recordPatch, .recordGet, .recordList, .recordDelete,
   .recordWatch, .commandList,
   .completion,

@@ -9,14 +9,14 @@ struct PostgreSQLRecordNews {
     (self.connection, self.deadline) = (connection, deadline)
   }
 
-  /// - Parameter after: as `RecordStore.news`.
-  func news(
+  /// - Parameter after: as `RecordStore.reply`.
+  func reply(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) throws(PostgreSQLError) -> RecordNews {
+  ) throws(PostgreSQLError) -> RecordReply {
     // The fleet's row sorts first.
     let found = try connection.query(
       """
-      SELECT s.seq, t.device, t.seq, t.floor, b.seq FROM (SELECT 1) one
+      SELECT s.seq, t.device, t.seq, t.floor, b.seq, one.id, one.life FROM store_mark one
       LEFT JOIN record_sequences b ON b.namespace = ''
       LEFT JOIN record_sequences s ON s.namespace = $1
       LEFT JOIN record_tables t ON t.namespace = $1 AND t.tab = $2 AND t.device IN ('', $3) ORDER BY t.device LIMIT 1
@@ -26,11 +26,16 @@ struct PostgreSQLRecordNews {
     let base = found.int(0, 4)
     let (newest, floor) = (max(found.int(0, 0), base), max(found.int(0, 3), base))
     let known = found.isNull(0, 1) ? nil : found.int(0, 2)
-    guard let after, after <= newest, after >= floor else { return .all(place, sequence: known ?? newest) }
-    guard let known, known > after else { return .operations([], sequence: newest) }
+    let store = StoreMark(id: found.int(0, 5), life: found.int(0, 6))
+    guard let after, after <= newest, after >= floor else {
+      return RecordReply(news: .all(place, sequence: known ?? newest), store: store)
+    }
+    guard let known, known > after else { return RecordReply(news: .operations([], sequence: newest), store: store) }
     let operations = try operations(of: place, after: after)
-    guard operations.count <= RecordLog.operationsMax else { return .all(place, sequence: known) }
-    return .operations(operations, sequence: newest)
+    guard operations.count <= RecordLog.operationsMax else {
+      return RecordReply(news: .all(place, sequence: known), store: store)
+    }
+    return RecordReply(news: .operations(operations, sequence: newest), store: store)
   }
 
   /// One more than an answer may have, if there are more.
@@ -64,14 +69,17 @@ struct PostgreSQLRecordNews {
       """
       SELECT coalesce((SELECT seq FROM record_tables WHERE \(scope)),
           (SELECT max(seq) FROM record_sequences WHERE namespace IN ('', $1)), 0),
-        (SELECT count(*) FROM records WHERE \(scope))
+        (SELECT count(*) FROM records WHERE \(scope)), (SELECT count(*) FROM record_tables WHERE \(scope)), s.id, s.life
+      FROM store_mark s
       """, values, by: deadline)
     _ = try connection.query(
       """
       DECLARE prism_all NO SCROLL CURSOR FOR
         SELECT server_id, is_named, id, fields, changed_time FROM records WHERE \(scope) ORDER BY id
       """, values, by: deadline)
-    return DownHead(isFull: true, sequence: head.int(0, 0), count: Int(head.int(0, 1)))
+    return DownHead(
+      isFull: true, sequence: head.int(0, 0), count: Int(head.int(0, 1)),
+      store: StoreMark(id: head.int(0, 3), life: head.int(0, 4)), isUnheard: head.int(0, 1) + head.int(0, 2) == 0)
   }
 
   /// - Returns: the next records; empty behind the last.

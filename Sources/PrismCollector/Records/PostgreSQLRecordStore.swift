@@ -95,11 +95,11 @@ struct PostgreSQLRecordStore: RecordStore {
     }
   }
 
-  func news(
+  func reply(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) async throws(StoreFailure) -> RecordNews {
+  ) async throws(StoreFailure) -> RecordReply {
     try await read { (connection, by) throws(PostgreSQLError) in
-      try PostgreSQLRecordNews(connection, by).news(of: table, in: namespace, for: device, after: after)
+      try PostgreSQLRecordNews(connection, by).reply(of: table, in: namespace, for: device, after: after)
     }
   }
 

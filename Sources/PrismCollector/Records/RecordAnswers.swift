@@ -36,20 +36,20 @@ struct RecordAnswers {
     guard let store = collector.store.recordStore else {
       throw CollectorRefusal(404, "this collector keeps no records")
     }
-    let news = try await collector.access.page.asking.run { () throws(CollectorRefusal) in
+    let reply = try await collector.access.page.asking.run { () throws(CollectorRefusal) in
       do throws(StoreFailure) {
-        return try await store.news(
+        return try await store.reply(
           of: question.table, in: question.namespace, for: question.deviceID, after: question.after)
       } catch { throw CollectorRefusal.unreadable }
     }
-    switch news {
+    switch reply.news {
     case .operations(let operations, let sequence):
       collector.counts.countRecordQuestion(operations.isEmpty ? "nothing" : "operations")
-      let head = DownHead(isFull: false, sequence: sequence, count: operations.count)
+      let head = DownHead(isFull: false, sequence: sequence, count: operations.count, store: reply.store)
       let packed = try Self.packed([.head(head)] + operations.map { .operation($0) }, encoding)
       return try response(question, packed, lineCount: operations.count + 1, sequence, encoding)
     case .all(let place, let sequence):
-      let snapshot = try await snapshot(of: place, sequence, encoding, store)
+      let snapshot = try await snapshot(of: place, sequence, reply.store, encoding, store)
       collector.counts.countRecordQuestion("all")
       return try response(question, snapshot.file, lineCount: snapshot.lineCount, snapshot.sequence, encoding)
     }
@@ -65,10 +65,11 @@ struct RecordAnswers {
   }
 
   private func snapshot(
-    of place: RecordPlace, _ sequence: Int64, _ encoding: PacketEncoding, _ store: any RecordStore
+    of place: RecordPlace, _ sequence: Int64, _ mark: StoreMark, _ encoding: PacketEncoding, _ store: any RecordStore
   ) async throws(CollectorRefusal) -> RecordSnapshot {
     do {
-      return try await collector.access.page.snapshots.snapshot(of: place, sequence: sequence, encoding, from: store)
+      return try await collector.access.page.snapshots.snapshot(
+        of: place, sequence: sequence, in: mark, encoding, from: store)
     } catch {
       switch error {
       case RecordSnapshotFault.busy:

@@ -7,6 +7,8 @@ struct RecordApplied: Sendable, Equatable {
   var receipt = RecordReceipt()
   /// The packet came before, and changed nothing now.
   var wasDuplicate = false
+  /// The packet before it never came.
+  var isChainBroken = false
   /// Operations that lost against a newer change of the server's.
   var lost = 0
   /// The number of the server's newest change that the device has to learn; 0: there is no such change.

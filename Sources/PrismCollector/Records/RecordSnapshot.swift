@@ -9,6 +9,7 @@ struct RecordSnapshot: Sendable {
   let lineCount: Int
   /// The number in its head.
   let sequence: Int64
+  let mark: StoreMark?
 }
 
 /// Why there is no snapshot.
@@ -30,7 +31,7 @@ final class RecordSnapshotWriter {
   private let bytesMax: Int
   private var piece: [UInt8] = []
   private var byteCount = 0
-  private var sequence: Int64 = 0
+  private var (sequence, mark): (Int64, StoreMark?) = (0, nil)
 
   init(folder: String, encoding: PacketEncoding, bytesMax: Int) throws {
     packer = try DownPacker(encoding: encoding)
@@ -48,7 +49,7 @@ final class RecordSnapshotWriter {
   deinit { if descriptor >= 0 { close(descriptor) } }
 
   func add(_ line: DownLine) throws {
-    if case .head(let head) = line { sequence = head.sequence }
+    if case .head(let head) = line { (sequence, mark) = (head.sequence, head.store) }
     piece += try packer.add(line.bytes)
     if piece.count >= Self.pieceBytes { try flush() }
   }
@@ -57,7 +58,7 @@ final class RecordSnapshotWriter {
     piece += try packer.finish()
     try flush()
     let file = try PieceFile(taking: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), of: path)
-    return RecordSnapshot(file: file, lineCount: packer.lineCount, sequence: sequence)
+    return RecordSnapshot(file: file, lineCount: packer.lineCount, sequence: sequence, mark: mark)
   }
 
   private func flush() throws {

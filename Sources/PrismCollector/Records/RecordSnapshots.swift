@@ -18,6 +18,7 @@ actor RecordSnapshots {
   private struct Key: Hashable {
     let place: RecordPlace
     let sequence: Int64
+    let mark: StoreMark?
     let encoding: PacketEncoding
   }
 
@@ -35,10 +36,10 @@ actor RecordSnapshots {
   /// - Parameter sequence: the table's newest number.
   /// - Throws: `RecordSnapshotFault`, `StoreFailure`, `PacketError`.
   func snapshot(
-    of place: RecordPlace, sequence: Int64, _ encoding: PacketEncoding, from store: any RecordStore
+    of place: RecordPlace, sequence: Int64, in mark: StoreMark?, _ encoding: PacketEncoding, from store: any RecordStore
   ) async throws -> RecordSnapshot {
     guard place.device == nil else { return try await build(place, encoding, store) }
-    let key = Key(place: place, sequence: sequence, encoding: encoding)
+    let key = Key(place: place, sequence: sequence, mark: mark, encoding: encoding)
     if let index = kept.firstIndex(where: { $0.key == key }) {
       let found = kept.remove(at: index)
       kept.append(found)
@@ -50,7 +51,8 @@ actor RecordSnapshots {
     defer { builds[key] = nil }
     let snapshot = try await build.value
     // It may be newer than it was asked for.
-    keep(snapshot, as: Key(place: place, sequence: snapshot.sequence, encoding: encoding))
+    keep(
+      snapshot, as: Key(place: place, sequence: snapshot.sequence, mark: snapshot.mark, encoding: encoding))
     return snapshot
   }
 

@@ -19,9 +19,9 @@ protocol RecordStore: Sendable {
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace]
 
   /// The answer to a device that knows all changes up to `after`; nil: it knows no records of the table.
-  func news(
+  func reply(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) async throws(StoreFailure) -> RecordNews
+  ) async throws(StoreFailure) -> RecordReply
 
   /// Reads all records of `place` in one state of the database.
   /// - Parameter take: gets the head, then each record; its error ends the reading.
@@ -36,6 +36,12 @@ enum RecordNews: Sendable, Equatable {
   case operations([DownOperation], sequence: Int64)
   /// All records have to be read. - Parameter sequence: the table's newest number.
   case all(RecordPlace, sequence: Int64)
+}
+
+/// The answer to a device's question, with the store that it is of.
+struct RecordReply: Sendable, Equatable {
+  var news: RecordNews
+  var store: StoreMark
 }
 
 /// The limits of the log.

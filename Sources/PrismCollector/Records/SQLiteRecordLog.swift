@@ -6,6 +6,28 @@ struct SQLiteRecordLog {
   /// Numbers up to this one were given by a database that is gone, or by this one.
   static let baseFact = "record_base"
 
+  /// The facts of `StoreMark`.
+  static let (idFact, lifeFact) = ("store_id", "store_life")
+
+  /// Gives the store an identity, if that is missing.
+  static func makeStore(in connection: SQLiteConnection) throws(SQLiteError) {
+    guard try connection.firstInt("SELECT value FROM facts WHERE name = '\(idFact)'") == nil else { return }
+    try connection.execute("INSERT INTO facts VALUES ('\(idFact)', random() & \(Int64.max)), ('\(lifeFact)', 0)")
+  }
+
+  /// Takes the identity of a damaged store, of which some may be missing here: it is another life.
+  static func adopt(_ store: StoreMark, in connection: SQLiteConnection) throws(SQLiteError) {
+    try connection.execute(
+      "REPLACE INTO facts VALUES ('\(idFact)', \(store.id)), ('\(lifeFact)', \(store.life + 1))")
+  }
+
+  static func store(in connection: SQLiteConnection) throws(SQLiteError) -> StoreMark {
+    func fact(_ name: String) throws(SQLiteError) -> Int64 {
+      try connection.firstInt("SELECT value FROM facts WHERE name = '\(name)'") ?? 0
+    }
+    return StoreMark(id: try fact(idFact), life: try fact(lifeFact))
+  }
+
   private let statements: SQLiteStatements
   private let namespace: NamespaceName
 

@@ -74,7 +74,12 @@ struct SQLiteRecordNews {
     let scope = "namespace = :namespace AND tab = :tab AND device = :device"
     let count = try connection.prepare("SELECT count(*) FROM records WHERE \(scope)")
     bind(count, place)
-    try take(.head(DownHead(isFull: true, sequence: sequence, count: Int(try count.firstInt() ?? 0))))
+    let rows = Int(try count.firstInt() ?? 0)
+    try take(
+      .head(
+        DownHead(
+          isFull: true, sequence: sequence, count: rows, store: try SQLiteRecordLog.store(in: connection),
+          isUnheard: known == nil && rows == 0)))
     let select = try connection.prepare("SELECT \(Column.list) FROM records WHERE \(scope) ORDER BY id")
     bind(select, place)
     defer { select.reset() }

@@ -17,11 +17,13 @@ actor SQLiteRecordReader {
   nonisolated func closeLater() { Task { await close() } }
   private func close() { connection = nil }
 
-  func news(
+  func reply(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) throws(SQLiteError) -> RecordNews {
+  ) throws(SQLiteError) -> RecordReply {
     try read { connection throws(SQLiteError) in
-      try SQLiteRecordNews(connection).news(of: table, in: namespace, for: device, after: after)
+      RecordReply(
+        news: try SQLiteRecordNews(connection).news(of: table, in: namespace, for: device, after: after),
+        store: try SQLiteRecordLog.store(in: connection))
     }
   }
 

@@ -45,9 +45,11 @@ extension ControlHandler {
       for kind in RowKind.all {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])
       }
+      let known = records.store(of: namespace)
+      report.store = known.map { RecordStoreReport($0) }
       report.records = RecordTableReport.all(
         records.tables(of: namespace), declared: engine.hub.current.namespaces[namespace]?.tables ?? [],
-        faults: status.pulls.faults, now: now)
+        faults: status.pulls.faults, kept: known?.kept ?? [:], now: now)
       reports.append(.init(namespace.text, report))
     }
     return NamedValues(reports)
@@ -69,13 +71,22 @@ extension NamespaceReport {
   }
 }
 
+extension RecordStoreReport {
+  fileprivate init(_ known: MetStore) {
+    self.init()
+    (id, trusted) = (known.met.description, known.isTrusted ? nil : known.trusted.description)
+  }
+}
+
 extension RecordTableReport {
   fileprivate static func all(
-    _ tables: [RecordTableStatus], declared: [RecordTable], faults: [RecordTableName: String], now: Int64
+    _ tables: [RecordTableStatus], declared: [RecordTable], faults: [RecordTableName: String],
+    kept: [RecordTableName: Int], now: Int64
   ) -> NamedValues<RecordTableReport> {
     NamedValues(
       tables.map { table in
         var report = RecordTableReport(table, fault: faults[table.name], now: now)
+        report.kept = kept[table.name] ?? 0
         report.isDeclared = declared.contains { $0.name == table.name }
         return .init(table.name.text, report)
       })

@@ -88,6 +88,7 @@ public struct ControlHandler: Sendable {
     case .deadList: return try await listDead(request)
     case .deadShow: return try await showDead(request)
     case .deadRequeue, .deadDrop: return try await settleDead(request)
+    case .acceptStore: return try await AcceptStoreCommand(self).run(request)
     case .doctor: return await doctor()
     case .tail: throw unknown(try namespace(request))
     case .carrySettle: return try await CarryCommands(self).settle(request)

@@ -52,6 +52,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
   public var configurationVersion: Int64?
   /// The number of the newest operation on records that the receiver has; nil if it names no number.
   public var recordsVersion: Int64?
+  /// The store that took the packet, as a proven receipt tells it; nil: no receipt was proven.
+  public var store: StoreReceipt?
   /// The receiver's answer to operations on records; nil for reports.
   public var records: RecordReceipt?
 

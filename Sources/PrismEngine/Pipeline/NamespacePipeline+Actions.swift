@@ -158,6 +158,7 @@ extension NamespacePipeline {
 
   private func accepted(_ packet: PacketID, _ outcome: DeliveryOutcome) {
     proof.accepted(packet)
+    if let receipt = outcome.store { PipelineStores.accepted(self, receipt) }
     if let version = outcome.configurationVersion { parts.announcements.yield(version) }
     if let sequence = outcome.recordsVersion, records.pulls.announce(sequence, now: now) { arm() }
   }

@@ -37,11 +37,12 @@ enum PipelinePulls {
 
   private static func run(_ pipeline: isolated NamespacePipeline) async {
     await keepTables(pipeline)
+    await PipelineStores.mark(pipeline)
     let (tables, skipped) = await tablesToAsk(pipeline)
     var round = PullRound(
       tables.map(\.name), through: await through(pipeline, tables), skipped: await through(pipeline, skipped))
-    var failure: PullFailure?
-    while failure == nil, !pipeline.isStopping, !Task.isCancelled, let (name, othersThrough) = round.next() {
+    var (failure, isMet): (PullFailure?, Bool) = (nil, false)
+    while failure == nil, !isMet, !pipeline.isStopping, !Task.isCancelled, let (name, othersThrough) = round.next() {
       guard let table = tables.first(where: { $0.name == name }) else { continue }
       let seenBefore = round.seenBefore
       let result = await ask(pipeline, for: table, othersThrough: othersThrough)
@@ -49,6 +50,9 @@ enum PipelinePulls {
       case .applied(let outcome, let sequence):
         round.applied(outcome, sequence: sequence, to: name, seenBefore: seenBefore)
         applied(pipeline, outcome, to: name)
+      case .met(let change):
+        await PipelineStores.met(pipeline, change)
+        isMet = true
       case .failed(let fault):
         await failed(pipeline, fault, table)
         if fault.reach != .table { failure = fault }
@@ -108,6 +112,7 @@ enum PipelinePulls {
     let result = await pipeline.parts.puller.pull(
       TablePull(
         settings: pipeline.settings, table: table, after: standing?.after,
+        holdsRecords: reading.tables(of: pipeline.namespace).first { $0.name == table.name }?.records ?? 0 > 0,
         settledBefore: reading.settled(table.name, in: pipeline.namespace), othersThrough: othersThrough,
         bytesMax: gates.flowRestBytes ?? .max))
     if gates.isMetered { _ = pipeline.book(result.bytes) }
@@ -130,6 +135,11 @@ enum PipelinePulls {
           "namespace": pipeline.namespace.text, "table": table.text, "records": String(outcome.clashes.count),
           "first": first.id.text, "held": first.keptLocal ? "here" : "server",
         ])
+    }
+    if outcome.kept > 0 {
+      pipeline.parts.log.warning(
+        "the server's answer lacks records; they are kept here",
+        ["namespace": pipeline.namespace.text, "table": table.text, "records": String(outcome.kept)])
     }
     switch outcome.end {
     case .done:

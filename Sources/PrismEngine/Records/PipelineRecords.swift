@@ -14,6 +14,7 @@ enum PipelineRecords {
   static func begin(_ pipeline: isolated NamespacePipeline) {
     pipeline.records.schedule.begin(now: pipeline.now)
     pipeline.begin { pipeline in
+      await PipelineStores.mark(pipeline)
       let reading = await pipeline.parts.store.records
       pipeline.records.bound = reading.bound
       let both = (pipeline.settings.configuration?.tables ?? []).filter { $0.direction == .both }

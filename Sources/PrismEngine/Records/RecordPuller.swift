@@ -53,8 +53,7 @@ actor RecordPuller {
     var result = PullResult(verdict: .failed(PullFailure(cause: "", reach: .all)), bytes: answer.bytesOnWire)
     do throws(PullFailure) {
       let opened = try open(answer, to: question, key: key.secret, pull)
-      let (outcome, sequence, isWhole) = try await apply(opened, pull)
-      (result.verdict, result.isWholeTable) = (.applied(outcome, sequence: sequence), isWhole)
+      (result.verdict, result.isWholeTable) = try await apply(opened, pull)
       clocks.tellOfFirst(pull.settings.namespace)
     } catch { result.verdict = .failed(error) }
     return result
@@ -98,17 +97,21 @@ actor RecordPuller {
 
   private func apply(
     _ opened: Opened, _ pull: TablePull
-  ) async throws(PullFailure) -> (outcome: DownOutcome, sequence: Int64, isWhole: Bool) {
+  ) async throws(PullFailure) -> (verdict: PullResult.Verdict, isWhole: Bool) {
     var opened = opened
     opened.target.settledBefore = pull.settledBefore
     var reading = DownReading(table: pull.table.name, after: pull.after)
     var operations: [DownOperation] = []
     while let line = try Self.next(opened.lines, &reading) {
       switch line {
-      case .head(let head) where head.isFull:
-        return (try await applyWhole(head, opened, reading, pull), head.sequence, true)
+      case .head(let head):
+        let change = try await meet(head, pull)
+        guard change == .same else { return (.met(change), false) }
+        (opened.target.store, opened.target.isUnheard) = (head.store, head.isUnheard)
+        guard head.isFull else { break }
+        return (.applied(try await applyWhole(head, opened, reading, pull), sequence: head.sequence), true)
       case .operation(let operation): operations.append(operation)
-      case .head, .record: break
+      case .record: break
       }
     }
     let sequence: Int64
@@ -116,7 +119,17 @@ actor RecordPuller {
     let page = DownPage(
       operations: operations, after: pull.after ?? 0, sequence: sequence, othersThrough: pull.othersThrough)
     do {
-      return (try await store.apply(page, to: opened.target), sequence, false)
+      return (.applied(try await store.apply(page, to: opened.target), sequence: sequence), false)
+    } catch { throw PullFailure(error) }
+  }
+
+  /// A store that answers with all records of a table of which it sent newer numbers, or that does not know the table any
+  /// more, knows less than it did.
+  private func meet(_ head: DownHead, _ pull: TablePull) async throws(PullFailure) -> MetStore.Change {
+    guard let mark = head.store else { return .same }
+    let knowsLess = pull.after.map { head.isFull && (head.sequence < $0 || head.isUnheard && pull.holdsRecords) }
+    do {
+      return try await store.meet(mark, knowsLess: knowsLess ?? false, in: pull.settings.namespace)
     } catch { throw PullFailure(error) }
   }
 

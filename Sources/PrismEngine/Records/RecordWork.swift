@@ -16,6 +16,10 @@ struct RecordWork: Sendable {
   /// Why a table could not be brought up to date; each is logged once.
   var faults: [RecordTableName: String] = [:]
   var counters = PullCounters()
+  /// The last receipt that named a store.
+  var receipt: StoreReceipt?
+  /// Stores that were met since the start, the first one not counted.
+  var meetings = 0
 }
 
 /// Counts questions for the server's changes since the daemon started.
@@ -41,6 +45,7 @@ struct PullCounters: Sendable, Equatable {
 
   mutating func add(_ result: PullResult) {
     bytes += result.bytes
+    if case .met = result.verdict { return count(.left) }
     guard case .applied(let outcome, _) = result.verdict else { return count(.failed) }
     executed += outcome.executed
     if outcome.end != .done { return count(.left) }

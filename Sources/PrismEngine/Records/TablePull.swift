@@ -7,6 +7,8 @@ struct TablePull: Sendable {
   var table: RecordTable
   /// As the store knows it; nil: all records are asked for.
   var after: Int64?
+  /// Records of the table are here.
+  var holdsRecords = false
   /// This device's operations on the table that have had their answer.
   var settledBefore = 0
   /// All other tables have executed what the server did up to this number.
@@ -20,6 +22,8 @@ struct PullResult: Sendable {
   enum Verdict: Sendable, Equatable {
     /// The answer was executed as far as it could be. - Parameter sequence: the newest number in it.
     case applied(DownOutcome, sequence: Int64)
+    /// The store is not the one that was met before, or knows less: the table is to be asked for again.
+    case met(MetStore.Change)
     case failed(PullFailure)
   }
 

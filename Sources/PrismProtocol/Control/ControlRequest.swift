@@ -11,6 +11,7 @@ public struct ControlRequest: Sendable, Equatable {
     case deadShow = "dead-show"
     case deadRequeue = "dead-requeue"
     case deadDrop = "dead-drop"
+    case acceptStore = "accept-store"
     case configShow = "config-show"
     case configDiff = "config-diff"
     case doctor, carry

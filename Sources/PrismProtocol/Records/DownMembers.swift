@@ -3,7 +3,7 @@ import PrismBase
 /// The members of a line that comes down, found in their place: a full answer may have a million lines, so no tree is built.
 struct DownMembers {
   enum Key: Int, CaseIterable {
-    case full, seq, count, op, table, id, localId, type, fields, dependsOn, time
+    case full, seq, count, op, table, id, localId, type, fields, dependsOn, time, store, unheard
   }
 
   private static let names = Key.allCases.map { Array("\($0)".utf8) }

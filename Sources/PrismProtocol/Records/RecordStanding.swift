@@ -76,6 +76,16 @@ public struct RecordStanding: Equatable, Sendable {
     return false
   }
 
+  /// The server may not have it: it is sent as a new one. A change in flight may have gone to another store: it is sent again.
+  public mutating func forget() {
+    isRefused = false
+    switch sent {
+    case nil: if state != .delete { (state, isKnown) = (.insert, false) }
+    case .insert, .update: isChangedSinceSent = true
+    case .delete: break
+    }
+  }
+
   // MARK: Its operation
 
   /// Its operation becomes part of a packet.

@@ -14,7 +14,9 @@ struct RecordPackets: StoreOperations {
 
   /// - Returns: nil if no change may leave now.
   func take(_ claim: Claim) throws(SQLiteError) -> ClaimedPacket? {
-    guard let records = claim.records, let namespace = state.names.number(of: claim.namespace) else { return nil }
+    guard let records = claim.records, let namespace = state.names.number(of: claim.namespace),
+      state.records.stores[namespace]?.isMarking != true
+    else { return nil }
     var selection = RecordSelection(claim, records, access)
     try selection.choose()
     guard !selection.choices.isEmpty else { return nil }
@@ -163,7 +165,10 @@ struct RecordPackets: StoreOperations {
 
   /// The server took an insert for a record that came down under another name here. One that is in flight stays.
   private func removeOther(_ id: RecordID, in table: Int) throws(SQLiteError) {
-    guard let other = try access.record(serverID: id, in: table), other.standing.sent == nil else { return }
+    guard let other = try access.record(serverID: id, in: table), other.standing.sent == nil, other.standing.isKnown
+    else {
+      return
+    }
     if other.standing.isWaiting { state.records[table].ledger.move(1, from: .waiting, to: .removed) }
     state.records.change(other.id, in: table)
     try access.remove(other)

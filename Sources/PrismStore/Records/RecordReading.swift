@@ -18,6 +18,9 @@ public struct RecordReading: Sendable {
     }
   }
 
+  /// The server's stores that answered the namespace; nil: no store gave its identity.
+  public func store(of namespace: NamespaceName) -> MetStore? { records.store(of: namespace, names) }
+
   /// How far a table is in step with the server; nil: it was never asked.
   public func standing(of table: RecordTableName, in namespace: NamespaceName) -> DownStanding? {
     guard let number = names.number(of: namespace).flatMap({ records.number(table, namespace: $0) }) else { return nil }
@@ -50,9 +53,10 @@ public struct RecordReading: Sendable {
     tables(of: namespace).contains { $0.ledger[.waiting] > 0 }
   }
 
-  /// Whether a change waits, or an operation has no answer yet.
+  /// Whether a change waits, an operation has no answer yet, or records are to be sent again.
   public func hasWork(_ namespace: NamespaceName) -> Bool {
-    tables(of: namespace).contains { $0.ledger[.waiting] + $0.ledger[.claimed] > 0 }
+    store(of: namespace)?.isMarking == true
+      || tables(of: namespace).contains { $0.ledger[.waiting] + $0.ledger[.claimed] > 0 }
   }
 
   /// A synchronization that begins now takes the changes up to this number.

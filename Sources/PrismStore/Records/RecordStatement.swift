@@ -5,7 +5,7 @@ import PrismSQLite
 enum RecordStatement {
   case writeTable
   case insert, replace, remove
-  case find, findServerID, byNumber, page, waiting, refused, owned
+  case find, findServerID, byNumber, range, page, waiting, refused, owned
   case insertPacket, deletePacket, shiftPackets
   case insertOperation, operations, deleteOperations
 
@@ -20,7 +20,11 @@ enum RecordStatement {
     case .replace: RecordRow.insert(into: "records", "OR REPLACE")
     case .remove: "DELETE FROM records WHERE number = :number"
     case .find: "SELECT \(records) FROM records WHERE tab = :tab AND id = :id"
-    case .findServerID: "SELECT \(records) FROM records WHERE tab = :tab AND server_id = :id LIMIT 1"
+    // A record that the server may not have keeps the id of another store until it has a new one.
+    case .findServerID:
+      "SELECT \(records) FROM records WHERE tab = :tab AND server_id = :id ORDER BY flags & 2 DESC LIMIT 1"
+    case .range:
+      "SELECT \(records) FROM records WHERE number > :after AND number <= :through ORDER BY number LIMIT :limit"
     case .byNumber: "SELECT \(records) FROM records WHERE number = :number"
     case .page:
       """

@@ -16,6 +16,8 @@ struct RecordsState {
   var packets: [Int: [RecordPacketRow]] = [:]
   /// The last number that a waiting change was given.
   private(set) var position: Int64 = 0
+  /// The server's stores, by namespace.
+  var stores: [Int: MetStore] = [:]
   /// Tables that come down.
   var down = DownState()
   /// Tables that the open transaction changed.
@@ -28,6 +30,11 @@ struct RecordsState {
   /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     down = try DownState(connection)
+    let notes = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key")
+    notes.bind(":key", MetStore.key)
+    try notes.forEachRow(of: NoteRecord.Column.self) { row in
+      stores[row.int(.namespace)] = MetStore(note: row.bytes(.value))
+    }
     let tables = try connection.prepare("SELECT \(RecordTableRow.Column.list) FROM record_tables")
     try tables.forEachRow(of: RecordTableRow.Column.self) { (row) throws(SQLiteError) in
       guard let table = RecordTableRow(row) else { throw .invalidContent }
@@ -45,6 +52,11 @@ struct RecordsState {
   mutating func add(_ table: RecordTableRow) {
     tables[table.number] = table
     numbers[Key(namespace: table.namespace, name: table.name)] = table.number
+  }
+
+  /// nil: no store gave its identity.
+  func store(of namespace: NamespaceName, _ names: Names) -> MetStore? {
+    names.number(of: namespace).flatMap { stores[$0] }
   }
 
   /// nil if nothing was ever stored in the table.
@@ -116,6 +128,18 @@ struct RecordsState {
   /// The server answered an operation on the table since it was asked for its changes.
   func isOvertaken(_ target: DownTarget, table: Int) -> Bool {
     target.table.direction == .both && target.settledBefore.map { $0 != settled(table) } ?? false
+  }
+
+  /// The answer is of the store that was met last, and no record is to be marked for it.
+  func isMet(_ target: DownTarget, _ names: Names) -> Bool {
+    guard let known = store(of: target.namespace, names) else { return true }
+    return target.store.map { $0 == known.met } ?? true && !known.isMarking
+  }
+
+  /// A record that a whole answer lacks may be deleted: the store that answers is trusted, and knows all that it ever sent.
+  func takesAbsence(_ target: DownTarget, _ names: Names) -> Bool {
+    guard let known = store(of: target.namespace, names) else { return !target.isUnheard }
+    return target.store != nil && !target.isUnheard && known.isTrusted && known.kept[target.table.name] == nil
   }
 
   /// All changes of a namespace.

@@ -13,6 +13,10 @@ public struct DownTarget: Sendable {
   /// This device's operations on the table that had their answer when the question was asked (`RecordReading.settled`): of
   /// a later one the answer may know nothing, and is not executed. nil: it is.
   public var settledBefore: Int?
+  /// The store that answers; nil: it tells no identity.
+  public var store: StoreMark?
+  /// The store never had the table.
+  public var isUnheard = false
 
   public init(
     _ table: RecordTable, of namespace: NamespaceName, tables: [RecordTable], clockAheadMilliseconds: Int64 = 0
@@ -66,6 +70,8 @@ public struct DownOutcome: Sendable, Equatable {
   public var end: End
   /// Operations that were executed.
   public var executed = 0
+  /// Records that a whole answer lacks, and that are here still: the absence is not believed.
+  public var kept = 0
   /// Conflicts, the first ones.
   public var clashes: [RecordClash] = []
   /// Tables that were changed, with those of records that were deleted because they referred to others.

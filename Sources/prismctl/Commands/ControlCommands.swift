@@ -125,6 +125,15 @@ extension Command {
     example: "prismctl dead drop --all --namespace shop"
   ) { invocation throws(Failure) in try ask(.deadDrop, try idOrAll(invocation), invocation) }
 
+  static let acceptStore = Command(
+    words: ["accept-store"], summary: "take deletions of records from the store that answers now",
+    operands: ["NAMESPACE"], options: [json], example: "prismctl accept-store shop"
+  ) { invocation throws(Failure) in
+    try ask(.acceptStore, [.init("namespace", .string(invocation.operands[0]))], invocation) {
+      $0.line.text.map(broken)
+    }
+  }
+
   static let export = Command(
     words: ["export"], summary: "write stored rows as NDJSON, while the daemon runs",
     options: [namespace, since, Option("--kind", "meta|payload", "of this kind only")],

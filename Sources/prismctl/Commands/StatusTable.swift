@@ -161,7 +161,8 @@ struct StatusTable {
       let parts = table.value.parts.map { "\($0.count) \($0.word)" }.joined(separator: " + ")
       let age = table.value.ageSeconds.map { ", in step with the server \($0) s ago" } ?? ""
       let changes = table.value.put == 0 ? "" : "; changes: \(table.value.put) put = \(parts)"
-      let fault = table.value.fault.map { "; \($0)" } ?? ""
+      let kept = table.value.kept == 0 ? "" : "; \(table.value.kept) kept that the server's store lacks"
+      let fault = kept + (table.value.fault.map { "; \($0)" } ?? "")
       return "\(name): records \(table.name): \(table.value.records) held\(age)\(changes)\(fault)"
     }
     return rowLedgers(name, namespace) + records

@@ -24,6 +24,7 @@ enum RecordCheck {
           : Finding(
             "records \(name)", .fault, text + why, advice: "`prismctl explain \(name)` tells what keeps them"))
     }
+    findings += store(name, now)
     if tables.contains(where: { $0.report.refused > 0 }), let first = refused(name).first {
       findings.append(
         Finding(
@@ -32,5 +33,24 @@ enum RecordCheck {
           advice: "`prismctl dead list --namespace \(name)` lists all; a change of the record is sent again"))
     }
     return findings
+  }
+
+  /// Records that are here, and that the store at the server lacks or deleted.
+  private static func store(_ name: String, _ now: NamespaceReport) -> [Finding] {
+    guard let store = now.store, store.trusted != nil || now.records.contains(where: { $0.value.kept > 0 }) else {
+      return []
+    }
+    let kept = now.records.filter { $0.value.kept > 0 }.map { "\($0.value.kept) of \($0.name)" }
+    let what =
+      kept.isEmpty ? "no record is missing there" : "records that it lacks are kept: " + kept.joined(separator: ", ")
+    let who =
+      store.trusted.map { "the store \(store.id) answers instead of \($0), and its deletions are not taken" }
+      ?? "the store \(store.id) knows less than before"
+    return [
+      Finding(
+        "store \(name)", .warning, "\(who); \(what)",
+        advice: "if this is the server's store now, `prismctl accept-store \(name)`: then what it lacks is deleted here"
+      )
+    ]
   }
 }

@@ -134,7 +134,8 @@ import Testing
 extension DownLine {
   var text: String {
     switch self {
-    case .head(let head): String(decoding: head.line, as: UTF8.self)
+    case .head(let head):
+      String(decoding: DownHead(isFull: head.isFull, sequence: head.sequence, count: head.count).line, as: UTF8.self)
     case .operation(let operation): "\(operation.sequence)"
     case .record(let record):
       "\(record.id) \(record.localID?.text ?? "-") \((try? JSONValue(parsing: record.fields))?["n"]?.int ?? -1)"

@@ -120,3 +120,12 @@ extension CollectedRecord {
 extension DownOperation {
   var n: Int { (try? JSONValue(parsing: fields))?["n"]?.int ?? -1 }
 }
+
+extension RecordStore {
+  /// The answer to a device, without its store.
+  func news(
+    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
+  ) async throws(StoreFailure) -> RecordNews {
+    try await reply(of: table, in: namespace, for: device, after: after).news
+  }
+}

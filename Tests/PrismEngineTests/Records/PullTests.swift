@@ -22,11 +22,14 @@ import Testing
     }
   }
 
-  private static func whole(_ sequence: Int64, _ ids: [String], _ fields: String = "{}") -> ScriptedDownloads.Answer {
+  private static func whole(
+    _ sequence: Int64, _ ids: [String], _ fields: String = "{}", store: Int64? = nil
+  ) -> ScriptedDownloads.Answer {
     let records = ids.map {
       DownLine.record(DownRecord(id: RecordID($0)!, fields: Array(fields.utf8), time: 1))
     }
-    return .lines([.head(DownHead(isFull: true, sequence: sequence, count: ids.count))] + records)
+    let mark = store.map { StoreMark(id: $0) }
+    return .lines([.head(DownHead(isFull: true, sequence: sequence, count: ids.count, store: mark))] + records)
   }
 
   private static func nothing(_ sequence: Int64) -> ScriptedDownloads.Answer {
@@ -209,8 +212,55 @@ import Testing
     let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
     #expect(await rig.runs { await Self.ids(engine, table) == ["a", "b"] })
     downloads.set { $0.after == nil ? Self.whole(2, ["old"]) : Self.nothing(2) }
-    #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["old"] })
+    #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["a", "b", "old"] })
     await engine.stop()
+  }
+
+  @Test("another store deletes nothing until an operator accepts it") func otherStore() async throws {
+    let rig = DeliveryRig()
+    let downloads = rig.downloads { $0.after.map { Self.nothing($0) } ?? Self.whole(7, ["a", "b"], store: 1) }
+    let table = RecordTable(Self.price, direction: .down)
+    let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
+    #expect(await rig.runs { await Self.ids(engine, table) == ["a", "b"] })
+    downloads.set { _ in Self.whole(3, ["c"], store: 2) }
+    #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["a", "b", "c"] })
+    let known = await engine.parts.store.records.store(of: Self.shop)
+    #expect(known?.trusted == StoreMark(id: 1) && known?.met == StoreMark(id: 2) && known?.kept == [Self.price: 2])
+    let pipeline = try #require(await engine.pipelines[Self.shop])
+    #expect(try await PipelineStores.accept(pipeline))
+    #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["c"] })
+    #expect(try await PipelineStores.accept(pipeline) == false)
+    await engine.stop()
+  }
+
+  @Test("records that one store has are sent again when a receipt names another one") func sentAgain() async throws {
+    let rig = DeliveryRig()
+    let table = RecordTable(Self.setting)
+    let downloads = rig.downloads { _ in .status(404) }
+    let engine = try await rig.engine(Self.snapshot([table]), downloads: downloads)
+    rig.transport.set { Self.accept($0, "0000000000000001.0") }
+    await Self.put(engine, table, "a", ["n": 1])
+    #expect(await rig.runs { await Self.ledger(engine) == [1, 1] })
+    rig.transport.set { Self.accept($0, "0000000000000002.0") }
+    await Self.put(engine, table, "b", ["n": 2])
+    #expect(await rig.runs(step: .seconds(5)) { await Self.ledger(engine) == [4, 4] }, "a and b, once more")
+    let posted = rig.transport.requests.count
+    rig.time.advance(by: .seconds(3600))
+    #expect(rig.transport.requests.count == posted, "and no more")
+    await engine.stop()
+  }
+
+  /// A receipt that names a store.
+  private static func accept(_ request: PostRequest, _ store: String) -> PostAnswer {
+    let body = #"{"duplicate":false,"store":"\#(store)"}"#
+    return ScriptedTransport.answer(
+      200, ScriptedTransport.receipt(for: request, body: body), body: body, to: request)
+  }
+
+  /// Changes that were put, and those that were confirmed.
+  private static func ledger(_ engine: Engine) async -> [Int] {
+    let ledger = await engine.parts.store.records.tables(of: shop).first?.ledger ?? Ledger()
+    return [ledger.stored, ledger[.delivered]]
   }
 
   @Test("on metered networks an answer has the rest of the budget, its bytes count, and onlyWifi waits") func metered()

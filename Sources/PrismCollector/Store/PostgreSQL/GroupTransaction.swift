@@ -3,7 +3,9 @@ import PrismProtocol
 /// Takes one group of packets in one transaction (docs/collector.md, "PostgreSQL").
 struct GroupTransaction {
   private static let take =
-    "SELECT outcome, sids, blocks, received FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+    """
+    SELECT outcome, sids, blocks, received, s.id, s.life FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8, $9), store_mark s
+    """
   private static let copy = """
     COPY reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)
     FROM STDIN (FORMAT binary)
@@ -26,6 +28,8 @@ struct GroupTransaction {
   let deadline: Deadline
   /// Those of the replica; after a failure the caller drops what this group noted.
   var noted: PostgreSQLNoted
+  /// Of the database that decided.
+  private(set) var mark: StoreMark?
 
   /// - Returns: an outcome a packet, once all is at rest.
   mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
@@ -44,7 +48,8 @@ struct GroupTransaction {
     for (index, submission) in group.enumerated() where outcomes[index].isStored {
       guard let operations = submission.packet.records else { continue }
       let context = submission.packet.delivery.context
-      let applied = try table.apply(operations, from: StreamID(context))
+      var applied = try table.apply(operations, from: StreamID(context))
+      applied.isChainBroken = outcomes[index] == .stored(chainIsBroken: true)
       outcomes[index] = .applied(applied)
       answers.append((decision.streams[index], context.packetID, applied.receipt))
     }
@@ -68,7 +73,7 @@ struct GroupTransaction {
     }
   }
 
-  private func decide() throws(PostgreSQLError) -> Decision {
+  private mutating func decide() throws(PostgreSQLError) -> Decision {
     let deliveries = group.map(\.packet.delivery)
     let contexts = deliveries.map(\.context)
     let result = try connection.query(
@@ -83,6 +88,7 @@ struct GroupTransaction {
         PostgreSQLArray.text(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
         PostgreSQLArray.text(group.map { $0.needsPredecessor ? "t" : "f" }),
       ], by: deadline)
+    mark = StoreMark(id: result.int(0, 4), life: result.int(0, 5))
     let letters = Array(result.bytes(0, 0))
     let decision = Decision(
       letters: letters, streams: PostgreSQLArray.numbers(result.bytes(0, 1)),

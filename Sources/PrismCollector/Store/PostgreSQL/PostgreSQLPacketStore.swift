@@ -99,6 +99,7 @@ actor PostgreSQLPacketStore: PacketStore {
           connection: connection, group: group, deadline: deadline, noted: noted)
         let outcomes = try transaction.run()
         noted = transaction.noted
+        counts.withLock { $0.mark = transaction.mark }
         return outcomes
       } catch {
         // The database may be another one now: a standby that does not have them.

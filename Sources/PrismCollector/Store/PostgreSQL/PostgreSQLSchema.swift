@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 15
+  static let version = 16
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -22,7 +22,16 @@ enum PostgreSQLSchema {
     wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
     PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs, correction,
     PostgreSQLDeviceStore.publicKeys, PostgreSQLDeviceStore.generations,
+    storeMark,
   ]
+
+  /// One row: who this store is (`StoreMark`).
+  private static let storeMark = """
+    CREATE TABLE store_mark (id bigint NOT NULL, life bigint NOT NULL);
+    INSERT INTO store_mark
+      SELECT ('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint & \(Int64.max), 0;
+
+    """
 
   private static let tables = """
     CREATE TABLE prism_schema (version integer NOT NULL);

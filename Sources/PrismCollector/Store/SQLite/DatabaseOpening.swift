@@ -192,6 +192,7 @@ struct DatabaseOpening {
     }
     if let failure { throw failure }
     try database.records.skipIDs(now: now)
+    if let store = source.store { try SQLiteRecordLog.adopt(store, in: database.connection) }
     try database.connection.execute(
       """
       UPDATE streams SET packets = max(packets, (SELECT count(*) FROM packets WHERE stream = streams.id))

@@ -56,6 +56,12 @@ final class DatabaseSource {
   /// For how long it was served; 0 where that can't be read.
   var servedSeconds: Int64 { isVersion1 ? 0 : (try? fact("served_seconds")) ?? 0 }
 
+  /// nil: it has no identity that can be read.
+  var store: StoreMark? {
+    let id = isVersion1 ? 0 : (try? fact(SQLiteRecordLog.idFact)) ?? 0
+    return id > 0 ? StoreMark(id: id, life: max(0, (try? fact(SQLiteRecordLog.lifeFact)) ?? 0)) : nil
+  }
+
   private func fact(_ name: String) throws(SQLiteError) -> Int64 {
     try connection.firstInt("SELECT value FROM facts WHERE name = '\(name)'") ?? 0
   }

@@ -47,8 +47,9 @@ extension PacketDatabase {
     try streams.add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
     try streams.note(packet.delivery, of: stream.id, receivedTime: receivedTime)
     if let operations = packet.records {
-      let applied = try records.apply(
+      var applied = try records.apply(
         operations, from: StreamID(context), number: stream.id, context.packetID, receivedTime: receivedTime)
+      applied.isChainBroken = chainIsBroken
       return .applied(applied)
     }
     let head = ReportHead(

@@ -26,6 +26,7 @@ final class PacketDatabase {
     let migrations = [PacketSchema.contextMigration, PacketSchema.correctionMigration]
     try connection.migrate(migrations) { (_) throws(SQLiteError) in }
     try SQLiteRecordTable.make(in: connection)
+    try SQLiteRecordLog.makeStore(in: connection)
     records = SQLiteRecordTable(connection: connection)
     (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))
     reports = try ReportInserter(connection)

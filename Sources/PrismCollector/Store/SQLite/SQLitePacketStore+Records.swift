@@ -42,11 +42,11 @@ extension SQLitePacketStore: RecordStore {
     } catch { throw failed(reading: error) }
   }
 
-  func news(
+  func reply(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) async throws(StoreFailure) -> RecordNews {
+  ) async throws(StoreFailure) -> RecordReply {
     do throws(SQLiteError) {
-      return try await readers.records.news(of: table, in: namespace, for: device, after: after)
+      return try await readers.records.reply(of: table, in: namespace, for: device, after: after)
     } catch { throw failed(reading: error) }
   }
 

@@ -99,6 +99,8 @@ actor SQLitePacketStore: PacketStore {
         for submission in group {
           outcomes.append(try database.take(submission, receivedTime: now, day: day, idsSince: idsSince))
         }
+        let mark = try SQLiteRecordLog.store(in: database.connection)
+        counts.withLock { $0.mark = mark }
         return outcomes
       }
       self.database.noteNewest(of: database)

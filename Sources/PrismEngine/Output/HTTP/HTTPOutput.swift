@@ -48,7 +48,9 @@ extension DeliveryOutcome {
       ResponseClass.verdict(answer, to: check, now: now), mayHaveLeft: answer.mayHaveLeft,
       bytesSent: answer.bytesSent, bytesReceived: answer.bytesReceived, duration: answer.duration)
     guard case .accepted = verdict, case .response(_, let headers, let body) = answer.outcome else { return }
-    if check.headers.kind == .records { records = (try? JSONValue(parsing: body)).map { RecordReceipt($0) } }
+    let said = try? JSONValue(parsing: body)
+    if check.headers.kind == .records { records = said.map { RecordReceipt($0) } }
+    if let said, check.check(headers["prism-receipt"], answer: body) == .proven { store = StoreReceipt(said) }
     (receiver, line) = (ReceiverFeatures(headers), answer.line)
     recordsVersion = headers[DownHeaders.versionName.lowercased()].flatMap { Int64($0) }
     configurationVersion = headers["prism-config-version"].flatMap { Int64($0) }

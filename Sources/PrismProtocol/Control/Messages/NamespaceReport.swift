@@ -24,6 +24,8 @@ public struct NamespaceReport: ControlMessage {
   public var lastExpiry: ExpiryReport?
   /// The two queues.
   public var meta = QueueReport(), payload = QueueReport()
+  /// The store at the server; nil: no store gave its identity.
+  public var store: RecordStoreReport?
   /// The tables of records that ever held a record.
   public var records = NamedValues<RecordTableReport>()
 
@@ -40,8 +42,20 @@ public struct NamespaceReport: ControlMessage {
     .init("isPlain", \.isPlain), .init("isFileGone", \.isFileGone), .init("sampled", \.sampled),
     .init("collapsed", \.collapsed),
     .init("lastExpiry", \.lastExpiry), .init("meta", \.meta), .init("payload", \.payload),
-    .init("records", \.records),
+    .init("store", \.store), .init("records", \.records),
   ]
+}
+
+/// The store at the server that answered last.
+public struct RecordStoreReport: ControlMessage {
+  /// Its identity.
+  public var id = ""
+  /// The store whose deletions of records are taken, if it is another one.
+  public var trusted: String?
+
+  public init() {}
+
+  public static let fields: [ControlField<RecordStoreReport>] = [.init("id", \.id), .init("trusted", \.trusted)]
 }
 
 /// Reports that expired together.

@@ -22,6 +22,9 @@ public struct RecordTableReport: ControlMessage {
   public var ageSeconds: Int?
   /// Records that both sides changed: how often the change made here held, and how often the server's.
   public var keptLocal = 0, keptRemote = 0
+  /// Records that are here although the server's store lacks them or deleted them, as of its last whole answer: it is another
+  /// store, or it knows less than before.
+  public var kept = 0
   /// Why the server's changes can't be brought here; nil: they can, or were not asked for yet.
   public var fault: String?
 
@@ -31,7 +34,8 @@ public struct RecordTableReport: ControlMessage {
     .init("records", \.records), .init("put", \.put), .init("confirmed", \.confirmed), .init("merged", \.merged),
     .init("waiting", \.waiting), .init("inFlight", \.inFlight), .init("refused", \.refused),
     .init("corrupt", \.corrupt), .init("isDeclared", \.isDeclared), .init("ageSeconds", \.ageSeconds),
-    .init("keptLocal", \.keptLocal), .init("keptRemote", \.keptRemote), .init("fault", \.fault),
+    .init("keptLocal", \.keptLocal), .init("keptRemote", \.keptRemote), .init("kept", \.kept),
+    .init("fault", \.fault),
   ]
 }
 

@@ -20,6 +20,9 @@ struct DownApplying: StoreOperations {
       standing.shape == DownTableRow.shape(of: target.table)
     else { return DownOutcome(.outdated) }
     guard !state.records.isOvertaken(target, table: number) else { return DownOutcome(.overtaken) }
+    guard state.records.isMet(target, state.names) else { return DownOutcome(.outdated) }
+    let takesDeletions =
+      target.store == nil || state.records.store(of: target.namespace, state.names)?.isTrusted != false
     var (outcome, sequence) = (DownOutcome(.done), page.after)
     var merging = DownMerging(transaction, target, table: number)
     var cascade = DownCascade(transaction, target)
@@ -29,6 +32,12 @@ struct DownApplying: StoreOperations {
       if let needed = operation.dependsOn, !executed.contains(needed), page.othersThrough < operation.sequence - 1 {
         outcome.end = .waits(before: operation.sequence)
         break
+      }
+      if operation.kind == .delete, !takesDeletions {
+        try StoreMeeting(transaction, target.namespace).refuseDeletion(of: target.table.name)
+        executed.insert(operation.op)
+        sequence = operation.sequence
+        continue
       }
       let comesBack = operation.sequence < lastPuts[operation.id] ?? 0
       let result =

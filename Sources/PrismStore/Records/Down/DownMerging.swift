@@ -25,9 +25,13 @@ struct DownMerging: StoreOperations {
 
   /// The one of this id, or the one of that name that the server has not named yet.
   private func find(_ id: RecordID, _ localID: RecordID?) throws(SQLiteError) -> RecordRow? {
-    if let record = try access.record(serverID: id, in: table) { return record }
+    if let record = try access.record(serverID: id, in: table), record.standing.isKnown || localID == nil {
+      return record
+    }
     for name in [localID, id].compactMap(\.self) {
-      if let record = try access.record(name, in: table), record.serverID == nil { return record }
+      if let record = try access.record(name, in: table), record.serverID == nil || !record.standing.isKnown {
+        return record
+      }
     }
     return nil
   }
@@ -40,7 +44,11 @@ struct DownMerging: StoreOperations {
     let base = Self.base(fields)
     guard var record = try find(change.id, change.localID) else { return try insert(change, fields, base, isSnapshot) }
     guard record.standing.sent == nil else { return .stopped(.inFlight) }
-    if isSnapshot, record.serverID == change.id, record.base == base, record.standing.state != .clean { return .done }
+    if isSnapshot, record.serverID == change.id, record.base == base, record.standing.isKnown,
+      record.standing.state != .clean
+    {
+      return .done
+    }
     let before = record
     let meeting = record.standing.meet(
       .update, isSame: try isSame(before, fields), keepsLocal: keepsLocal(before, change.time))
@@ -122,6 +130,12 @@ struct DownMerging: StoreOperations {
   /// A deletion of which the server does not tell the time loses against a change, unless the server's changes always win.
   private func keepsLocal(_ record: RecordRow, _ time: Int64?) -> Bool {
     let here = record.changedTime - target.clockAheadMilliseconds
+    // As a server had it: the store that answers may have an older one, and neither is a change that was made here.
+    if record.standing.state == .insert, let base = record.base, let fields = try? JSONValue(parsing: record.fields),
+      base == Self.base(fields)
+    {
+      return here > time ?? .min
+    }
     return target.table.onConflict.keepsLocal(changedHere: here, changedThere: time ?? .min)
   }
 

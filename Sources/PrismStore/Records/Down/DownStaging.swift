@@ -54,6 +54,7 @@ struct DownStaging: StoreOperations {
     if stage.isBroken { outcome.end = .unreadable }
     if target.table.direction == .both, state.records[reading: table].ledger[.claimed] > 0 { outcome.end = .inFlight }
     if state.records.isOvertaken(target, table: table) { outcome.end = .overtaken }
+    if !state.records.isMet(target, state.names) { outcome.end = .outdated }
     guard outcome.end == .done else {
       state.records.down.garbage.append(content)
       return outcome
@@ -64,7 +65,12 @@ struct DownStaging: StoreOperations {
     let isRead = target.table.direction == .down
     (row.content, row.rows) = isRead ? (content, stage.rows) : (0, 0)
     state.records.down[table] = row
-    if isRead { try swap(before, content, target, &outcome) } else { try merge(table, content, target, &outcome) }
+    if isRead {
+      try swap(before, table, content, target, &outcome)
+    } else {
+      try merge(table, content, target, &outcome)
+    }
+    try StoreMeeting(transaction, target.namespace).keep(outcome.kept, of: target.table.name)
     for old in [isRead ? nil : content, before?.content] {
       if let old, old > 0 { state.records.down.garbage.append(old) }
     }
@@ -73,12 +79,24 @@ struct DownStaging: StoreOperations {
     return outcome
   }
 
-  /// A record that the new table does not have was deleted.
+  /// A store that tells no identity is not believed that a whole table is gone.
+  /// - Parameter lacking: records that the answer lacks. - Parameter held: records that the server had.
+  private func takesAbsence(_ target: DownTarget, lacking: Int, of held: Int) -> Bool {
+    state.records.takesAbsence(target, state.names) && (target.store != nil || lacking < held)
+  }
+
+  /// A record that the new table does not have was deleted, if its absence is believed; else it is taken along.
   private func swap(
-    _ before: DownTableRow?, _ content: Int64, _ target: DownTarget, _ outcome: inout DownOutcome
+    _ before: DownTableRow?, _ table: Int, _ content: Int64, _ target: DownTarget, _ outcome: inout DownOutcome
   ) throws(SQLiteError) {
     var cascade = DownCascade(transaction, target)
-    guard let old = before?.content, old > 0, cascade.isReferredTo(target.table.name) else { return }
+    guard let before, before.content > 0 else { return }
+    let old = before.content
+    let lacking = try transaction.statement(.down(.missingCount))
+    lacking.bind(":old", old)
+    lacking.bind(":new", content)
+    let isTaken = takesAbsence(target, lacking: Int(try lacking.firstInt() ?? 0), of: before.rows)
+    guard !isTaken || cascade.isReferredTo(target.table.name) else { return }
     var after = ""
     while true {
       let missing = try transaction.statement(.down(.missing))
@@ -91,9 +109,23 @@ struct DownStaging: StoreOperations {
       }
       guard let last = gone.last else { break }
       after = last.text
-      for id in gone { try cascade.follow([id], of: target.table.name) }
+      for id in gone {
+        if isTaken {
+          try cascade.follow([id], of: target.table.name)
+        } else {
+          try keep(id, of: old, in: content, target)
+        }
+      }
+      if !isTaken { outcome.kept += gone.count }
     }
+    state.records.down[table]?.rows += outcome.kept
     outcome.changed.formUnion(cascade.changed)
+  }
+
+  private func keep(_ id: RecordID, of old: Int64, in content: Int64, _ target: DownTarget) throws(SQLiteError) {
+    guard let row = try rows.find(id, in: old) else { throw .invalidContent }
+    let kept = DownRecordRow(row.record, content: content, version: row.version)
+    guard try rows.insert(kept, of: target.table) else { throw .invalidContent }
   }
 
   /// Brings the records of a `both` table in step with the content.
@@ -112,8 +144,15 @@ struct DownStaging: StoreOperations {
         if case .stopped = try merging.put(change, isSnapshot: true) { throw .invalidContent }
       }
     }
+    let lacking = try transaction.statement(.down(.unknownCount))
+    lacking.bind(":tab", table)
+    lacking.bind(":content", content)
+    let (lacked, held) =
+      try lacking.first(of: DownStatement.Counts.self) { ($0.int(.lacking), $0.int(.held)) } ?? (0, 0)
+    let isTaken = takesAbsence(target, lacking: lacked, of: held)
+    if !isTaken { outcome.kept = lacked }
     var number: Int64 = 0
-    while true {
+    while isTaken {
       let unknown = try unknownThere(table, content, after: number)
       guard let last = unknown.last else { break }
       number = last

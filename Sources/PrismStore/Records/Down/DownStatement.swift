@@ -6,11 +6,24 @@ enum DownStatement {
   case insert, replace, remove, find, page
   case insertLink, removeLink, links
   case indexed
-  case missing, differing, unknownThere, referring
+  case missing, missingCount, differing, unknownThere, unknownCount, referring
   case sweepRecords, sweepLinks
 
   /// The column that statements on numbers or ids read.
   enum Key: String, SQLiteColumn { case number, id }
+
+  /// Of records that the server had, and of those that its answer lacks.
+  enum Counts: String, SQLiteColumn { case held, lacking }
+
+  /// The server had it, and no operation on it is in flight.
+  private static let isKnown = "flags & 2 AND sent IS NULL"
+  private static let isMissing =
+    "NOT EXISTS (SELECT 1 FROM down_records n WHERE n.content = :new AND n.id = o.id)"
+  private static let unknownCount = """
+    SELECT count(*) AS held, coalesce(sum(\(isLacked)), 0) AS lacking FROM records r WHERE tab = :tab AND \(isKnown)
+    """
+  private static let isLacked =
+    "NOT EXISTS (SELECT 1 FROM down_records WHERE content = :content AND id = coalesce(r.server_id, r.id))"
 
   var sql: String {
     let rows = DownRecordRow.Column.list
@@ -34,8 +47,9 @@ enum DownStatement {
     case .missing:
       """
       SELECT 0 AS number, id FROM down_records o WHERE content = :old AND id > :after
-      AND NOT EXISTS (SELECT 1 FROM down_records n WHERE n.content = :new AND n.id = o.id) ORDER BY id LIMIT 500
+      AND \(Self.isMissing) ORDER BY id LIMIT 500
       """
+    case .missingCount: "SELECT count(*) FROM down_records o WHERE content = :old AND \(Self.isMissing)"
     case .differing:
       """
       SELECT \(DownRecordRow.Column.list(of: "s")) FROM down_records s
@@ -46,10 +60,10 @@ enum DownStatement {
     // The server was asked for all that it has, and did not name them.
     case .unknownThere:
       """
-      SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND flags & 2 AND sent IS NULL
-      AND NOT EXISTS (SELECT 1 FROM down_records WHERE content = :content AND id = coalesce(r.server_id, r.id))
+      SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND \(Self.isKnown) AND \(Self.isLacked)
       ORDER BY number LIMIT 500
       """
+    case .unknownCount: Self.unknownCount
     case .referring:
       """
       SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND state <> 3

@@ -48,4 +48,27 @@ extension ReportStore {
       DownStaging(transaction).forgetSequence(of: table, in: namespace)
     }
   }
+
+  // MARK: Stores
+
+  /// Meets the store that answered. One that is another one, or that knows less than before, gets all records of this device
+  /// again (`markRecords`), and nothing is deleted because it lacks it.
+  public func meet(
+    _ store: StoreMark, knowsLess: Bool, in namespace: NamespaceName
+  ) throws(StoreError) -> MetStore.Change {
+    try write { (transaction) throws(SQLiteError) in
+      try StoreMeeting(transaction, namespace).meet(store, knowsLess: knowsLess)
+    }
+  }
+
+  /// Marks some records to be sent again. - Parameter tables: as they are declared now. - Returns: whether more are to be marked.
+  public func markRecords(_ tables: [RecordTable], of namespace: NamespaceName) throws(StoreError) -> Bool {
+    try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).mark(tables) }
+  }
+
+  /// Takes the deletions of the store that answered last from now on: an operator says so.
+  /// - Returns: whether they were not taken before.
+  public func acceptStore(of namespace: NamespaceName) throws(StoreError) -> Bool {
+    try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).accept() }
+  }
 }

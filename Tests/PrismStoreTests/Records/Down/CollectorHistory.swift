@@ -109,8 +109,8 @@ struct CollectorHistory: HistoryServer {
   // MARK: The device
 
   func answer(_ table: RecordTableName, after: Int64?, isWhole: Bool) async throws -> [DownLine] {
-    let news = try await store.news(of: table, in: Rig.shop, for: Self.device, after: isWhole ? nil : after)
-    switch news {
+    let reply = try await store.reply(of: table, in: Rig.shop, for: Self.device, after: isWhole ? nil : after)
+    switch reply.news {
     case .operations(let operations, let sequence):
       return [.head(DownHead(isFull: false, sequence: sequence, count: operations.count))]
         + operations.map { .operation($0) }

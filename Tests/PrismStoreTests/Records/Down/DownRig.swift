@@ -16,6 +16,8 @@ struct DownRig {
   var clockAhead: Int64 = 0
   /// Operations that had their answer before the question; nil: it does not matter.
   var settled: Int?
+  /// The store that answers; nil: it tells no identity.
+  var mark: StoreMark? = StoreMark(id: 1)
 
   var store: ReportStore { records.store }
 
@@ -29,7 +31,7 @@ struct DownRig {
 
   func target(_ name: String) -> DownTarget {
     var target = DownTarget(self[name], of: Rig.shop, tables: tables, clockAheadMilliseconds: clockAhead)
-    target.settledBefore = settled
+    (target.settledBefore, target.store) = (settled, mark)
     return target
   }
 
@@ -39,14 +41,18 @@ struct DownRig {
 
   /// Takes a whole table of records.
   @discardableResult
-  func take(_ name: String, _ records: [DownRecord], sequence: Int64, step: Int = 100) async throws -> DownOutcome {
+  func take(
+    _ name: String, _ records: [DownRecord], sequence: Int64, step: Int = 100, isUnheard: Bool = false
+  ) async throws -> DownOutcome {
     let content = try await store.beginTable(target(name))
     for start in stride(from: 0, to: records.count, by: step) {
       guard try await store.add(Array(records[start...].prefix(step)), sequence: sequence, to: content) else {
         return DownOutcome(.outdated)
       }
     }
-    return try await store.finishTable(content, target(name), sequence: sequence)
+    var target = target(name)
+    target.isUnheard = isUnheard
+    return try await store.finishTable(content, target, sequence: sequence)
   }
 
   /// Executes operations that follow what is there.

@@ -1,0 +1,129 @@
+import PrismProtocol
+import PrismSQLite
+
+/// Meets the server's stores: absence in a store that is another one, or that knows less than before, is no deletion.
+struct StoreMeeting: StoreOperations {
+  /// Of one transaction.
+  private static let recordsPerSlice = 500
+
+  let transaction: StoreTransaction
+  private let access: RecordAccess
+  private let namespace: NamespaceName
+
+  init(_ transaction: StoreTransaction, _ namespace: NamespaceName) {
+    (self.transaction, self.namespace) = (transaction, namespace)
+    access = RecordAccess(transaction)
+  }
+
+  /// - Parameter knowsLess: it sent something before that it does not know now.
+  func meet(_ store: StoreMark, knowsLess: Bool) throws(SQLiteError) -> MetStore.Change {
+    guard var known = state.records.store(of: namespace, state.names) else {
+      try write(MetStore(store))
+      return .same
+    }
+    guard known.met != store || knowsLess else { return .same }
+    let change: MetStore.Change =
+      store.id != known.trusted.id ? .other : store.id == known.met.id ? .knowsLess : .back
+    known.met = store
+    (known.marksAfter, known.marksThrough) = (0, state.records.position)
+    try askForAll { known.kept[$0] = known.kept[$0] ?? 0 }
+    try write(known)
+    return change
+  }
+
+  /// Takes the deletions of the store that answered last, also those that its whole answers tell. - Returns: whether something
+  /// changed.
+  func accept() throws(SQLiteError) -> Bool {
+    guard var known = state.records.store(of: namespace, state.names) else { return false }
+    guard known.trusted != known.met || !known.kept.isEmpty else { return false }
+    (known.trusted, known.kept) = (known.met, [:])
+    try askForAll { _ in }
+    try write(known)
+    return true
+  }
+
+  private func askForAll(_ note: (RecordTableName) -> Void) throws(SQLiteError) {
+    for table in state.records.tables(of: try transaction.number(of: namespace)) {
+      guard let down = state.records.down[table.number] else { continue }
+      if down.sequence != nil { state.records.down[table.number]?.sequence = nil }
+      note(table.name)
+    }
+  }
+
+  /// Notes that a whole answer lacked `count` records of a table, which are kept.
+  func keep(_ count: Int, of table: RecordTableName) throws(SQLiteError) {
+    guard var known = state.records.store(of: namespace, state.names) else { return }
+    known.kept[table] = count == 0 && known.isTrusted ? nil : count
+    try write(known)
+  }
+
+  /// Counts a deletion that is not taken.
+  func refuseDeletion(of table: RecordTableName) throws(SQLiteError) {
+    guard var known = state.records.store(of: namespace, state.names) else { return }
+    known.kept[table, default: 0] += 1
+    try write(known)
+  }
+
+  private func write(_ known: MetStore) throws(SQLiteError) {
+    state.records.stores[try transaction.number(of: namespace)] = known
+    try transaction.write(Note(namespace: namespace, key: MetStore.key, value: known.note))
+  }
+
+  // MARK: Sending again
+
+  /// Marks some records as ones that the server does not have. - Returns: whether more are to be marked.
+  /// - Parameter tables: as they are declared now.
+  func mark(_ tables: [RecordTable]) throws(SQLiteError) -> Bool {
+    guard var known = state.records.store(of: namespace, state.names), known.isMarking else { return false }
+    let declared = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    let own = Set(state.records.tables(of: try transaction.number(of: namespace)).map(\.number))
+    let select = try transaction.statement(.records(.range))
+    select.bind(":after", known.marksAfter)
+    select.bind(":through", known.marksThrough)
+    select.bind(":limit", Self.recordsPerSlice)
+    var found: [RecordRow] = []
+    try select.forEachRow(of: RecordRow.Column.self) { (row) throws(SQLiteError) in
+      guard let record = RecordRow(row) else { throw .invalidContent }
+      found.append(record)
+    }
+    for record in found where own.contains(record.table) {
+      try mark(record, declared[state.records[reading: record.table].name])
+    }
+    known.marksAfter = found.last?.number ?? known.marksThrough
+    if !known.isMarking { (known.marksAfter, known.marksThrough) = (0, 0) }
+    try write(known)
+    return known.isMarking
+  }
+
+  private func mark(_ before: RecordRow, _ table: RecordTable?) throws(SQLiteError) {
+    var record = before
+    record.standing.forget()
+    try renameReferences(of: &record, table)
+    guard record.standing != before.standing || record.fields != before.fields else { return }
+    if record.standing.isWaiting, !before.standing.isWaiting {
+      record.position = state.records.nextPosition()
+      state.records[record.table].ledger.stored += 1
+      state.records[record.table].ledger[.waiting] += 1
+    }
+    if !record.standing.isRefused { record.refusal = nil }
+    try access.write(&record)
+  }
+
+  /// A reference by an id that the other store gave names the record by its id here.
+  private func renameReferences(of record: inout RecordRow, _ table: RecordTable?) throws(SQLiteError) {
+    guard let table, !table.references.isEmpty, record.isThere,
+      let members = (try? JSONValue(parsing: record.fields))?.object
+    else { return }
+    let renamed = try members.map { (member) throws(SQLiteError) -> JSONValue.Member in
+      guard let name = table.references[member.key], let id = member.value.string.flatMap({ RecordID($0) }),
+        let number = access.table(name, of: namespace), let target = try access.record(named: id, in: number),
+        target.id != id
+      else { return member }
+      return .init(member.key, .string(target.id.text))
+    }
+    guard renamed != members else { return }
+    let fields = JSONValue.object(renamed)
+    if record.base != nil { record.base = DownMerging.base(fields) }
+    record.fields = fields.bytes
+  }
+}

@@ -1,0 +1,56 @@
+public import PrismProtocol
+
+/// The server's stores that answered a namespace (docs/records.md, "Another store"). It is a note, so that it outlasts restarts.
+public struct MetStore: Sendable, Equatable {
+  /// The relation of a store that answered to the one before it.
+  public enum Change: Sendable, Equatable {
+    /// It is the same, or the first one.
+    case same
+    /// It is another one: its deletions are not taken.
+    case other
+    /// The trusted one answers again after another one.
+    case back
+    /// It is the same, and does not have all that it had.
+    case knowsLess
+  }
+
+  static let key = "records.store"
+
+  /// The store whose deletions are taken: the first one, or the one that an operator accepted.
+  public var trusted: StoreMark
+  /// The one that answered last.
+  public var met: StoreMark
+  /// Tables of which nothing is deleted because a whole answer lacks it, with the number of records that are kept so.
+  public var kept: [RecordTableName: Int] = [:]
+  /// Records with a number above it, up to `marksThrough`, are to be marked as ones that the store does not have.
+  var marksAfter: Int64 = 0
+  var marksThrough: Int64 = 0
+
+  init(_ store: StoreMark) { (trusted, met) = (store, store) }
+
+  /// The deletions of the one that answered last are taken.
+  public var isTrusted: Bool { met.id == trusted.id }
+  /// Records are still to be marked.
+  public var isMarking: Bool { marksAfter < marksThrough }
+
+  /// nil if it is damaged: then the next store counts as the first one.
+  init?(note: [UInt8]) {
+    guard let value = try? JSONValue(parsing: note), let trusted = value["trusted"]?.string.flatMap({ StoreMark($0) }),
+      let met = value["met"]?.string.flatMap({ StoreMark($0) })
+    else { return nil }
+    (self.trusted, self.met) = (trusted, met)
+    for member in value["kept"]?.object ?? [] {
+      if let table = RecordTableName(member.key) { kept[table] = member.value.int ?? 0 }
+    }
+    (marksAfter, marksThrough) = (Int64(value["after"]?.int ?? 0), Int64(value["through"]?.int ?? 0))
+  }
+
+  var note: [UInt8] {
+    let kept = kept.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key.text, .int($0.value)) }
+    let value: JSONValue = [
+      "trusted": .string(trusted.description), "met": .string(met.description), "kept": .object(kept),
+      "after": .int(Int(marksAfter)), "through": .int(Int(marksThrough)),
+    ]
+    return value.bytes
+  }
+}
