@@ -11,7 +11,8 @@ func runCommand(_ arguments: Arguments) throws(Flags.Fault) {
   case ("check", 1):
     _ = try Flags(arguments)
     print("the configuration has no fault")
-  case ("migrate", 1): try migrate(Flags(arguments))
+  case ("migrate", 1):
+    try migrate(Flags(arguments), from: arguments.given.last { $0.name == "--from" }?.value)
   case ("check", _), ("migrate", _):
     throw Flags.Fault(exitCode: 64, message: "\(ArgumentFault.unexpectedWord(words[1]))\n\(Flags.usage)")
   default: throw Flags.Fault(exitCode: 64, message: unknownCommand(words[0]))
@@ -24,13 +25,18 @@ private func unknownCommand(_ word: String) -> String {
   return "there is no command `\(word)`\(hint) (`prism-collector --help` lists them)"
 }
 
-private func migrate(_ flags: Flags) throws(Flags.Fault) {
+/// - Parameter from: a state folder or `postgresql://…` whose store is carried into the flags' one; nil: only the tables are made.
+private func migrate(_ flags: Flags, from: String?) throws(Flags.Fault) {
   guard let target = flags.options.store else {
     throw Flags.Fault(exitCode: 64, message: "migrate is for store: postgresql://…; SQLite needs no such step")
   }
   do throws(PostgreSQLSetup.Refusal) {
     print("the schema has version \(try PostgreSQLSetup.migrate(target))")
   } catch { throw Flags.Fault(exitCode: 69, message: error.description) }
+  guard let from else { return }
+  do { try StoreMigration(from: from, to: target).run { print($0) } } catch {
+    throw Flags.Fault(exitCode: 69, message: "\(error)")
+  }
 }
 
 /// The key is what the device's file holds; its first half is the key of a cipher with 16 bytes.

@@ -40,6 +40,7 @@ struct Flags {
   static let usage = """
     usage: prism-collector [--config PATH] [--listen ADDR:PORT] [--key ID=FILE …] [--state DIR] [--print]
            prism-collector check | migrate | device-key ID DEVICE  with the same flags
+           prism-collector migrate --from STATE                    with the same flags
            prism-collector import DIR                              with the same flags
            prism-collector device COMMAND                          devices and their enrollment (device --help)
            prism-collector query OPTIONS                           prints stored reports (query --help)
@@ -47,7 +48,8 @@ struct Flags {
            prism-collector command send | list                     commands for devices (command --help)
 
       check                says every fault of the configuration, and starts nothing
-      migrate              makes the tables in PostgreSQL, or brings them to this program's version
+      migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
+                           another store's streams, packet ids, records, devices and states of crashes
       import DIR           takes the packets that `prismctl carry` wrote into DIR, and writes their receipts into it
       device-key ID DEVICE prints the key that DEVICE has under the master key ID (64 hexadecimal digits)
 

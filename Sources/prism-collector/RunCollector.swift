@@ -44,7 +44,10 @@ func runCollector(_ arguments: Arguments, _ notifier: ServiceNotifier) async -> 
 }
 
 private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
-  let own = ["query": QueryCommand.options, "record": RecordCommand.options, "command": CommandCommand.options]
+  let own = [
+    "query": QueryCommand.options, "record": RecordCommand.options, "command": CommandCommand.options,
+    "migrate": [ArgumentOption("--from", "STATE", "a state folder, or postgresql://…")],
+  ]
   let options = Flags.options + (words.first.flatMap { own[$0] } ?? [])
   do throws(ArgumentFault) { return try Arguments(words, options: options, last: "--help") } catch {
     throw Flags.Fault(exitCode: 64, message: "\(error.description)\n\(Flags.usage)")

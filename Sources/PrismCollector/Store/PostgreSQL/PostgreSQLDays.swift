@@ -28,6 +28,18 @@ struct PostgreSQLDays {
     }
   }
 
+  /// Makes the partitions of reports that were received on a day in the past. - Parameter day: YYYY-MM-DD.
+  func add(day: String, by deadline: Deadline) throws(PostgreSQLError) {
+    for parent in ["reports", "contexts"] {
+      let name = "\(parent)_\(day.filter { $0 != "-" })"
+      let found = try connection.query(
+        "SELECT to_regclass($1) IS NULL, ($2::date + 1)::text", [name, day], by: deadline)
+      guard found.bool(0, 0) else { continue }
+      try connection.execute("CREATE TABLE \(name) (LIKE \(parent) INCLUDING ALL)", by: deadline)
+      try connection.execute(Self.filling(parent, name, day, found.text(0, 1)), by: deadline)
+    }
+  }
+
   private static func filling(_ parent: String, _ name: String, _ first: String, _ next: String) -> String {
     switch parent {
     case "packets":

@@ -1,0 +1,182 @@
+/// A table that `prism-collector migrate --from` carries: how its rows are read of either store, and how they are written.
+/// All values are texts, and columns have the names `c0` and on.
+struct CarriedTable: Sendable {
+  /// Of the command's progress.
+  let name: String
+  /// The file in the state folder that has it.
+  let file: String
+  let sqlite: String
+  let postgresql: String
+  let columns: Int
+  /// Reads the rows as the table `u`; rows that are there already stay.
+  let insert: String
+
+  private init(
+    _ name: String, in file: String = "collector.db", columns: Int, sqlite: String, postgresql: String, insert: String
+  ) {
+    (self.name, self.file, self.columns, self.insert) = (name, file, columns, insert)
+    (self.sqlite, self.postgresql) = (sqlite, postgresql)
+  }
+
+  /// A table whose columns are the same in both stores. - Parameter types: of PostgreSQL, by column.
+  private init(
+    same name: String, in file: String = "collector.db", sqliteName: String? = nil,
+    _ types: KeyValuePairs<String, String>, more: String = "", overriding: String = ""
+  ) {
+    let names = types.map(\.key)
+    let values = types.enumerated().map { "c\($0.offset)::\($0.element.value)" }
+    self.init(
+      name, in: file, columns: types.count,
+      sqlite: "SELECT \(names.joined(separator: ", ")) FROM \(sqliteName ?? name) \(more)",
+      postgresql: "SELECT \(names.map { "\($0)::text" }.joined(separator: ", ")) FROM \(name)",
+      insert: """
+        INSERT INTO \(name) (\(names.joined(separator: ", "))) \(overriding)
+        SELECT \(values.joined(separator: ", ")) FROM u ON CONFLICT DO NOTHING
+        """)
+  }
+
+  /// The letter of a stream's kind on PostgreSQL.
+  private static let kind = "CASE s.kind WHEN 'meta' THEN 'm' WHEN 'payload' THEN 'p' ELSE '-' END"
+  private static let ofStream = "s.device = c0 AND s.namespace = c1 AND s.kind = c2::\"char\""
+  private static func milliseconds(_ column: String) -> String {
+    "(extract(epoch FROM \(column)) * 1000)::bigint::text"
+  }
+  private static func time(_ column: String) -> String { "to_timestamp(\(column)::float8 / 1000)" }
+
+  /// In the order in which they are written: streams come before what belongs to them.
+  static let all = [
+    streams, packets, records, deletions, tables, sequences, answers, tokens, devices, crashes, outputs,
+  ]
+
+  private static let streams = CarriedTable(
+    "streams", columns: 9,
+    sqlite: """
+      SELECT device, namespace, \(kind), lower(hex(last_packet)), packets, ledger, received_time,
+        (SELECT lower(hex(max(packet))) FROM packets p WHERE p.stream = s.id),
+        printf('%012x', forgotten_time) || 'ffffffffffffffffffff' FROM streams s
+      """,
+    postgresql: """
+      SELECT device, namespace, kind::text, last_packet::text, packets::text, ledger, \(milliseconds("received")),
+        newest::text, greatest(forgotten, (SELECT max(packet::text)::uuid FROM forgotten))::text FROM streams
+      """,
+    insert: """
+      INSERT INTO streams (device, namespace, kind, last_packet, packets, ledger, received, newest, forgotten)
+      SELECT c0, c1, c2::"char", nullif(c3, '')::uuid, c4::bigint, c5, \(time("c6")), nullif(c7, '')::uuid, c8::uuid
+      FROM u ON CONFLICT DO NOTHING
+      """)
+
+  private static let packets = CarriedTable(
+    "packets", columns: 4,
+    sqlite: """
+      SELECT s.device, s.namespace, \(kind), lower(hex(p.packet)) FROM packets p JOIN streams s ON s.id = p.stream
+      """,
+    postgresql: """
+      SELECT s.device, s.namespace, s.kind::text, p.packet::text FROM packets p JOIN streams s ON s.id = p.stream
+      """,
+    insert: "INSERT INTO packets SELECT c3::uuid, s.id FROM u JOIN streams s ON \(ofStream) ON CONFLICT DO NOTHING")
+
+  private static let records = CarriedTable(
+    "records", columns: 12,
+    sqlite: """
+      SELECT server_id, namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq
+      FROM records
+      """,
+    postgresql: """
+      SELECT server_id::text, namespace, tab, device, id, fields, version::text, changed_time::text,
+        \(milliseconds("received")), is_named::int::text, seq::text, insert_seq::text FROM records
+      """,
+    insert: """
+      INSERT INTO records (server_id, namespace, tab, device, id, fields, version, changed_time, received, is_named, seq,
+        insert_seq) OVERRIDING SYSTEM VALUE
+      SELECT c0::bigint, c1, c2, c3, c4, c5, c6::bigint, c7::bigint, \(time("c8")), c9::int::boolean, c10::bigint,
+        c11::bigint FROM u ON CONFLICT DO NOTHING
+      """)
+
+  private static let deletions = CarriedTable(
+    same: "deleted_records",
+    [
+      "namespace": "text", "tab": "text", "device": "text", "id": "text", "server_id": "bigint", "is_named": "boolean",
+      "changed_time": "bigint", "seq": "bigint",
+    ])
+
+  private static let tables = CarriedTable(
+    same: "record_tables",
+    ["namespace": "text", "device": "text", "tab": "text", "seq": "bigint", "floor": "bigint"])
+
+  private static let sequences = CarriedTable(
+    same: "record_sequences", ["namespace": "text", "seq": "bigint"],
+    more: "UNION ALL SELECT '', value FROM facts WHERE name = '\(SQLiteRecordLog.baseFact)'")
+
+  private static let answers = CarriedTable(
+    "answers to packets of records", columns: 5,
+    sqlite: """
+      SELECT s.device, s.namespace, \(kind), lower(hex(a.packet)), a.answer
+      FROM record_answers a JOIN streams s ON s.id = a.stream
+      """,
+    postgresql: """
+      SELECT s.device, s.namespace, s.kind::text, a.packet::text, a.answer
+      FROM record_answers a JOIN streams s ON s.id = a.stream
+      """,
+    insert: """
+      INSERT INTO record_answers SELECT s.id, c3::uuid, c4, now() FROM u JOIN streams s ON \(ofStream)
+      ON CONFLICT DO NOTHING
+      """)
+
+  /// Outputs go on where they were.
+  private static let outputs = CarriedTable(
+    "outputs", columns: 2,
+    sqlite: "SELECT substr(name, 8), value FROM facts WHERE substr(name, 1, 7) = 'output_'",
+    postgresql: "SELECT output, cursor::text FROM outputs",
+    insert: "INSERT INTO outputs SELECT c0, c1::bigint, now() FROM u ON CONFLICT DO NOTHING")
+
+  /// Reports keep their ids. - Parameter id: of the last one that is carried.
+  static func reports(after id: Int64) -> CarriedTable {
+    CarriedTable(
+      "reports", columns: 12,
+      sqlite: """
+        SELECT id, received_time, created_time, device, namespace, \(kind), packet, chain_broken, type, report_id, meta,
+          hex(payload) FROM report s WHERE id > \(id) ORDER BY id
+        """,
+      postgresql: """
+        SELECT r.id::text, \(milliseconds("r.received")), r.created_time::text, s.device, s.namespace, s.kind::text,
+          r.packet::text, r.chain_broken::int::text, r.type, r.report_id, r.meta, encode(r.payload, 'hex')
+        FROM whole_reports r JOIN streams s ON s.id = r.stream WHERE r.id > \(id) ORDER BY r.id
+        """,
+      insert: """
+        INSERT INTO reports (received, created_time, stream, packet, id, chain_broken, type, report_id, meta, payload)
+        SELECT \(time("c1")), c2::bigint, s.id, c6::uuid, c0::bigint, c7::int::boolean, c8, c9, c10,
+          CASE WHEN s.kind = 'p' THEN decode(coalesce(c11, ''), 'hex') END
+        FROM u JOIN streams s ON s.device = c3 AND s.namespace = c4 AND s.kind = c5::"char" ORDER BY c0::bigint
+        """)
+  }
+
+  private static let tokens = CarriedTable(
+    "enrollment tokens", in: "enrollment.db", columns: 6,
+    sqlite: "SELECT hash, key_id, devices_max, devices, expire_time, device FROM tokens",
+    postgresql: """
+      SELECT hash, key_id, devices_max::text, devices::text, \(milliseconds("expires")), device FROM enrollment_tokens
+      """,
+    insert: """
+      INSERT INTO enrollment_tokens (hash, key_id, devices_max, devices, expires, device)
+      SELECT c0, c1, c2::bigint, c3::bigint, \(time("c4")), c5 FROM u ON CONFLICT DO NOTHING
+      """)
+
+  private static let devices = CarriedTable(
+    "devices", in: "enrollment.db", columns: 8,
+    sqlite: "SELECT device, key_id, enrolled_time, token, info, revoked_time, public_key, generation FROM enrolled",
+    postgresql: """
+      SELECT device, key_id, \(milliseconds("enrolled")), token, info, \(milliseconds("revoked")), public_key,
+        generation::text FROM enrolled_devices
+      """,
+    insert: """
+      INSERT INTO enrolled_devices (device, key_id, enrolled, token, info, revoked, public_key, generation)
+      SELECT c0, c1, \(time("c2")), c3, c4, \(time("c5")), c6, c7::bigint FROM u ON CONFLICT DO NOTHING
+      """)
+
+  private static let crashes = CarriedTable(
+    same: "crash_states", in: "page.db",
+    [
+      "fingerprint": "text", "state": "text", "who": "text", "changed_time": "bigint", "report": "bigint",
+      "build": "text", "builds": "text", "regressed_time": "bigint",
+    ])
+}

@@ -1,0 +1,131 @@
+import PrismBase
+import PrismProtocol
+
+/// Carries a store over into a PostgreSQL database, with its identity: devices notice nothing (docs/scale.md, "Three replicas behind haproxy").
+///
+/// Each step adds what is missing, so an interrupted run is run again. The identity moves last.
+public struct StoreMigration {
+  /// Why nothing is carried. `description` says what to do.
+  public struct Fault: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  private static let deadline: Duration = .seconds(3600)
+
+  private let source: CarriedSource
+  private let target: PostgreSQLConnection
+
+  /// - Parameter from: a state folder, or `postgresql://…`.
+  /// - Throws: `Fault`.
+  public init(from: String, to target: PostgreSQLTarget) throws {
+    do {
+      source =
+        from.contains("://") ? try CarriedSource(try PostgreSQLTarget(uri: from)) : try CarriedSource(folder: from)
+    } catch { throw Fault(description: "\(from) can't be read: \(error)") }
+    self.target = try PostgreSQLSetup(target: target, deadline: .seconds(60)).connect()
+  }
+
+  /// - Parameter say: gets lines of progress.
+  public func run(_ say: (String) -> Void) throws {
+    let store = try source.store
+    guard try begin(store) else { return say("the store \(store) is carried already: nothing was done") }
+    for table in CarriedTable.all { try carry(table, say) }
+    let last = try target.query("SELECT coalesce(max(id), 0) FROM reports", by: Deadline(Self.deadline)).int(0, 0)
+    try carry(.reports(after: last), say) { try addDays(of: $0) }
+    try finish(store)
+    say("the store \(store) is carried: start its collectors with this database")
+  }
+
+  // MARK: Steps
+
+  /// - Returns: false: all is there already. - Throws: `Fault` if the target is another store's.
+  private func begin(_ store: StoreMark) throws -> Bool {
+    let by = Deadline(Self.deadline)
+    try target.execute(
+      """
+      SET statement_timeout = 0; SET lock_timeout = 0;
+      CREATE TABLE IF NOT EXISTS store_migration (source bigint NOT NULL)
+      """, by: by)
+    let found = try target.query(
+      """
+      SELECT s.id, (SELECT max(source) FROM store_migration), EXISTS (SELECT FROM streams) OR EXISTS (SELECT FROM records)
+        OR EXISTS (SELECT FROM record_tables) OR EXISTS (SELECT FROM enrolled_devices) FROM store_mark s
+      """, by: by)
+    if found.int(0, 0) == store.id { return false }
+    let begun = found.isNull(0, 1) ? nil : found.int(0, 1)
+    if begun == store.id { return true }
+    if begun != nil || found.bool(0, 2) {
+      let other = StoreMark(id: begun ?? found.int(0, 0))
+      throw Fault(
+        description: "the target has data of the store \(other), and \(store) is to be carried: give an empty database")
+    }
+    _ = try target.query("INSERT INTO store_migration VALUES ($1)", [String(store.id)], by: by)
+    return true
+  }
+
+  private func carry(
+    _ table: CarriedTable, _ say: (String) -> Void, prepare: ([[String?]]) throws -> Void = { _ in }
+  ) throws {
+    var (read, added) = (0, 0)
+    try source.read(table) { columns in
+      try prepare(columns)
+      added += try write(columns, to: table)
+      read += columns[0].count
+      if read % 100_000 == 0 { say("\(table.name): \(read)") }
+    }
+    say("\(table.name): \(read), \(added) of them new")
+  }
+
+  /// Makes the partitions of the days on which reports were received, and notes the days and types.
+  private func addDays(of reports: [[String?]]) throws {
+    let by = Deadline(Self.deadline)
+    try target.transaction(by: by) { () throws(PostgreSQLError) in
+      let days = try target.query(
+        """
+        SELECT (to_timestamp(t::float8 / 1000) AT TIME ZONE 'UTC')::date::text d, min(i)::text
+        FROM unnest($1::bigint[], $2::bigint[]) u (i, t) GROUP BY d ORDER BY d
+        """, [PostgreSQLArray.text(reports[0]), PostgreSQLArray.text(reports[1])], by: by)
+      for row in 0..<days.count {
+        try PostgreSQLDays(target).add(day: days.text(row, 0), by: by)
+        _ = try target.query(
+          "INSERT INTO days (day, first_report) VALUES ($1::date, $2) ON CONFLICT DO NOTHING",
+          [days.text(row, 0), days.text(row, 1)], by: by)
+      }
+      _ = try target.query(
+        """
+        INSERT INTO types SELECT n, t, max((to_timestamp(m::float8 / 1000) AT TIME ZONE 'UTC')::date)
+        FROM unnest($1::text[], $2::text[], $3::bigint[]) u (n, t, m) WHERE length(t) <= 256 GROUP BY n, t ORDER BY n, t
+        ON CONFLICT (namespace, type) DO UPDATE SET seen = greatest(types.seen, excluded.seen)
+        """, [reports[4], reports[8], reports[1]].map { PostgreSQLArray.text($0) }, by: by)
+    }
+  }
+
+  /// - Returns: how many rows were not there.
+  private func write(_ columns: [[String?]], to table: CarriedTable) throws -> Int {
+    let names = columns.indices.map { "c\($0)" }.joined(separator: ", ")
+    let arrays = columns.indices.map { "$\($0 + 1)::text[]" }.joined(separator: ", ")
+    let written = try target.query(
+      """
+      WITH u (\(names)) AS (SELECT * FROM unnest(\(arrays))), w AS (\(table.insert) RETURNING 1) SELECT count(*) FROM w
+      """, columns.map { PostgreSQLArray.text($0) }, by: Deadline(Self.deadline))
+    return Int(written.int(0, 0))
+  }
+
+  private func finish(_ store: StoreMark) throws {
+    let by = Deadline(Self.deadline)
+    let newest = try source.newestRecord
+    try target.transaction(by: by) { () throws(PostgreSQLError) in
+      _ = try target.query(
+        "SELECT setval(pg_get_serial_sequence('records', 'server_id'), greatest($1::bigint, 1))", [String(newest)],
+        by: by)
+      // Later reports get ids behind those that are carried.
+      _ = try target.query(
+        """
+        SELECT setval('report_blocks', greatest((SELECT last_value FROM report_blocks),
+          (SELECT coalesce(max(id), 0) >> \(PostgreSQLSchema.blockBits) FROM reports) + 1))
+        """, by: by)
+      _ = try target.query(
+        "UPDATE store_mark SET id = $1, life = $2", [String(store.id), String(store.life)], by: by)
+    }
+  }
+}

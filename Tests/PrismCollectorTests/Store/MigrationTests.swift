@@ -1,0 +1,103 @@
+import PrismBase
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismCollector
+
+@Suite("A store is carried to PostgreSQL") struct MigrationTests {
+  /// A state folder with everything in it, whose collector is stopped. - Returns: the packet of operations that it took last.
+  private static func fill(_ folder: StoreRig) async throws -> (mark: StoreMark, last: OpenedPacket) {
+    let store = try folder.sqlite()
+    let rig = try RecordRig(store, folder)
+    let first = try StoreRig.packet([1, 2])
+    for packet in [first, try StoreRig.packet([3], payload: [1, 2, 255], after: nil)] {
+      _ = try await store.take(packet)
+    }
+    _ = try await store.take(StoreRig.packet([4], after: first.id))
+    let last = try RecordRig.packet([RecordRig.operation(.insert, "mine", 1), RecordRig.operation(.insert, "x", 2)])
+    _ = try await store.take(last)
+    try await rig.change(RecordRig.put("a", 1), RecordRig.put("b", 2))
+    try await rig.change(RecordRig.delete("b"))
+    try await store.note(cursor: 2, of: "kafka")
+    let mark = try #require(store.mark)
+    await store.close()
+    let devices = try SQLiteDeviceStore(folder: folder.path)
+    try await devices.setRevoked("lost", at: 1_700_000_000_000)
+    try await devices.add(
+      EnrollmentToken(hash: "h", keyID: "main", devicesMax: 3, expireTime: 1_800_000_000_000, device: nil))
+    return (mark, last)
+  }
+
+  @Test("streams, ids, records, devices, outputs and reports go, the identity with them, and once more is nothing")
+  func carries() async throws {
+    let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
+    let (mark, last) = try await Self.fill(folder)
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    let lines = LogLines()
+    try StoreMigration(from: folder.path, to: target).run { lines.add($0) }
+    #expect(lines.all.contains("records: 3, 3 of them new") && lines.all.contains("reports: 4, 4 of them new"))
+    let store = try rig.store()
+    let records = try RecordRig(store)
+    #expect(
+      try await store.take(last) == .applied(RecordApplied(receipt: Self.receipt, wasDuplicate: true, version: 3)))
+    #expect(store.mark == mark)
+    #expect(try await records.list() == ["a=a 1", "mine=1 1", "x=2 2"])
+    #expect(try await records.operations(after: 0) == ["1 insert a - 1", "3 delete b - -1"])
+    #expect(try await records.operations(after: 2) == ["3 delete b - -1"])
+    #expect(try await store.numbers() == [1, 2, 3, 4])
+    #expect(try await store.report(3)?.payload == [1, 2, 255])
+    let known = try #require(
+      try await store.state(of: StreamID(device: "d", namespace: .prism, kind: .meta))?.lastPacket)
+    #expect(try await store.take(StoreRig.packet([5], after: known)) == .stored(chainIsBroken: false))
+    #expect(try await store.numbers() == [1, 2, 3, 4, 5])
+    #expect(try await rig.value("SELECT cursor FROM outputs WHERE output = 'kafka'") == "2")
+    let devices = PostgreSQLDeviceStore(target)
+    #expect(try await devices.device("lost")?.revokedTime == 1_700_000_000_000)
+    #expect(try await devices.tokens().map(\.keyID) == ["main"])
+    try StoreMigration(from: folder.path, to: target).run { lines.add($0) }
+    #expect(lines.all.last == "the store \(mark) is carried already: nothing was done")
+    await store.close()
+  }
+
+  private static let receipt = RecordReceipt(ids: [
+    RecordRig.part: [RecordID("mine")!: RecordID("1")!, RecordID("x")!: RecordID("2")!]
+  ])
+
+  @Test("a database goes to another one, and an interrupted run is run again") func databases() async throws {
+    let (folder, first, second) = (StoreRig(), try await PostgreSQLRig(), try await PostgreSQLRig())
+    let mark = try await Self.fill(folder).mark
+    let targets = try [first, second].map { try PostgreSQLTarget(uri: $0.server.uri($0.database)) }
+    try StoreMigration(from: folder.path, to: targets[0]).run { _ in }
+    let uri = first.server.uri(first.database)
+    try StoreMigration(from: uri, to: targets[1]).run { _ in }
+    // As it was left by a run that ended within the last table.
+    _ = try await second.sql(
+      "UPDATE store_mark SET id = 7; DELETE FROM reports WHERE id > 2; DELETE FROM records WHERE id = 'a'")
+    let lines = LogLines()
+    try StoreMigration(from: uri, to: targets[1]).run { lines.add($0) }
+    #expect(lines.all.contains("records: 3, 1 of them new") && lines.all.contains("reports: 2, 2 of them new"))
+    let store = try second.store()
+    #expect(try await store.numbers() == [1, 2, 3, 4])
+    #expect(try await RecordRig(store).list() == ["a=a 1", "mine=1 1", "x=2 2"])
+    #expect(try await second.value("SELECT id FROM store_mark") == "\(mark.id)")
+    await store.close()
+  }
+
+  @Test("a database with data of another store is refused, and so is a folder in use") func refuses() async throws {
+    let (folder, rig) = (StoreRig(), try await PostgreSQLRig())
+    _ = try await Self.fill(folder)
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    let store = try rig.store()
+    _ = try await store.take(StoreRig.packet([1], device: "other"))
+    await store.close()
+    let fault = #expect(throws: StoreMigration.Fault.self) {
+      try StoreMigration(from: folder.path, to: target).run { _ in }
+    }
+    #expect(fault?.description.contains("give an empty database") == true)
+    #expect(try await rig.value("SELECT count(*) FROM records") == "0")
+    let running = try folder.sqlite()
+    #expect(throws: StoreMigration.Fault.self) { try StoreMigration(from: folder.path, to: target) }
+    await running.close()
+  }
+}
