@@ -21,8 +21,12 @@ extension RemoteConfigurationStore {
     guard (try? Folder.names(in: next)) != nil else { return ([], []) }  // a folder that is missing has no files
     do throws(ConfigurationFaults) {
       let served = servedEntries()
-      return (try RemoteFolder.read(next).filter { served[$0.name] != $0 }, [])
+      return (try RemoteFolder.read(next).filter { !Self.has($0, served) }, [])
     } catch { return ([], error.faults.map(\.description)) }
+  }
+
+  private static func has(_ entry: RemoteNamespace, _ served: [NamespaceName: RemoteNamespace]) -> Bool {
+    entry.isRemoved ? served[entry.name] == nil : served[entry.name] == entry
   }
 
   private func servedEntries() -> [NamespaceName: RemoteNamespace] {
@@ -95,7 +99,7 @@ extension RemoteConfigurationStore {
   func finishRollout() throws(SQLiteError) {
     guard let active = rollouts.active else { return }
     let served = servedEntries()
-    guard active.entries.allSatisfy({ served[$0.name] == $0 }) else { return }
+    guard active.entries.allSatisfy({ Self.has($0, served) }) else { return }
     var event = active.event
     (event.state, event.who) = (.done, "")
     try add(event, nil)

@@ -67,10 +67,12 @@ actor RemoteConfigurationStore {
     _ = watch.hasChanged(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds)
     let known = try connection.firstInt("SELECT value FROM facts WHERE key = 'update_time'")
     forgottenTime = try connection.firstInt("SELECT value FROM facts WHERE key = 'forgotten_time'") ?? 0
-    let (changed, removed) = try Self.difference(try RemoteFolder.read(options.folder), connection)
+    let files = try RemoteFolder.read(options.folder)
+    let (changed, removed) = try Self.difference(files, connection)
     updateTime = known ?? 0
     let knownNumber = try connection.firstInt("SELECT value FROM facts WHERE key = 'version'")
     number = knownNumber ?? time.unixMilliseconds / 60_000
+    Self.noteEmptiness(of: files, options.folder, connection, log)
     guard !changed.isEmpty || !removed.isEmpty || known == nil || knownNumber == nil else { return }
     (updateTime, number) = (Self.count(after: updateTime, now: time.unixMilliseconds), number + 1)
     try Self.write(changed, removed, at: updateTime, number: number, to: connection)
@@ -206,7 +208,8 @@ actor RemoteConfigurationStore {
   }
 
   private func takeOver() throws {
-    let (changed, removed) = try Self.difference(try RemoteFolder.read(watch.folder), connection)
+    let files = try RemoteFolder.read(watch.folder)
+    let (changed, removed) = try Self.difference(files, connection)
     try forget()
     if !changed.isEmpty || !removed.isEmpty {
       try take(changed, removed)
@@ -218,7 +221,22 @@ actor RemoteConfigurationStore {
         ])
     }
     faults = 0
+    Self.noteEmptiness(of: files, watch.folder, connection, log)
     log.faultEnded("collector.remote", "the folder of remote configuration is sound again")
+  }
+
+  /// A folder without a file was unmounted, or emptied by mistake: what it had is served on.
+  private static func noteEmptiness(
+    of files: [RemoteNamespace], _ folder: String, _ connection: SQLiteConnection, _ log: Logger
+  ) {
+    let count = "SELECT count(*) FROM entries WHERE is_removed = 0"
+    guard files.isEmpty, let served = try? connection.firstInt(count), served > 0 else {
+      return log.faultEnded("collector.remote.empty", "the folder of remote configuration has files again")
+    }
+    log.fault(
+      "collector.remote.empty",
+      "the folder of remote configuration is empty, and no namespace is taken away: a file with `retired: true` does that",
+      ["folder": folder, "namespaces": String(served)])
   }
 
   private func take(_ changed: [RemoteNamespace], _ removed: [RemoteNamespace]) throws(SQLiteError) {
@@ -228,16 +246,18 @@ actor RemoteConfigurationStore {
     rollouts.mayBeDone = true
   }
 
-  /// The differences between the files and the database.
+  /// The differences between the files and the database. A folder without a file takes nothing away.
   private static func difference(
     _ files: [RemoteNamespace], _ connection: SQLiteConnection
   ) throws -> (changed: [RemoteNamespace], removed: [RemoteNamespace]) {
     let served = Dictionary(
       uniqueKeysWithValues: try entries("WHERE is_removed = 0", connection).map { ($0.name, $0) })
-    let names = Set(files.map(\.name))
-    let removed = served.keys.filter { !names.contains($0) }
-      .map { RemoteNamespace(name: $0, isRemoved: true, keys: []) }
-    return (files.filter { served[$0.name] != $0 }, removed)
+    let names = Set(files.filter { !$0.isRemoved }.map(\.name))
+    let removed = files.isEmpty ? [] : served.keys.filter { !names.contains($0) }
+    return (
+      files.filter { !$0.isRemoved && served[$0.name] != $0 },
+      removed.map { RemoteNamespace(name: $0, isRemoved: true, keys: []) }
+    )
   }
 
   static func write(

@@ -2,7 +2,7 @@ import PrismBase
 import PrismProtocol
 
 /// A folder of namespace files that a server of remote configuration serves: `NAME.yaml`, with the keys of a namespace's
-/// file that may be set remotely (docs/remote-configuration.md).
+/// file that may be set remotely (docs/remote-configuration.md), or with `retired: true` alone.
 public enum RemoteFolder {
   /// The configurations of the files, by name. They are checked without the devices' own files: a device's
   /// `remote.allow` and `limits` may refuse more. Blocks on the disk.
@@ -22,7 +22,8 @@ public enum RemoteFolder {
         files[namespace] = file
         var checker = Checker(
           file: file, search: FileSearch(credentials: nil, folders: []), ceilings: .furthest, keyRing: KeyRing())
-        result.append(RemoteNamespace(name: namespace, keys: keys(of: file, &checker)))
+        let (isRetired, keys) = keys(of: file, &checker)
+        result.append(RemoteNamespace(name: namespace, isRemoved: isRetired, keys: keys))
         faults += checker.faults
       } else {
         let message =
@@ -47,18 +48,28 @@ public enum RemoteFolder {
     throw ConfigurationFaults([ConfigurationFault(file: folder, line: 1, key: "file", message: problem)])
   }
 
-  private static func keys(of file: String, _ checker: inout Checker) -> [JSONValue.Member] {
+  private static func keys(
+    of file: String, _ checker: inout Checker
+  ) -> (isRetired: Bool, keys: [JSONValue.Member]) {
     let bytes: [UInt8]
     do throws(FileFault) {
       bytes = try FileReading.read(file, bytesMax: YAMLParser.fileBytesMax).bytes
     } catch {
       checker.fault(1, "file", "cannot be read: \(error.reason)")
-      return []
+      return (false, [])
     }
     let (root, faults) = YAMLParser.parse(bytes)
     for fault in faults { checker.fault(fault.line, "YAML", fault.message) }
-    guard let root, !root.isNull else { return [] }
-    guard let entries = checker.entries(root, "file", mustBe: "a map of keys") else { return [] }
+    guard let root, !root.isNull else { return (false, []) }
+    guard let entries = checker.entries(root, "file", mustBe: "a map of keys") else { return (false, []) }
+    if let retired = entries.first(where: { $0.key == "retired" }) {
+      guard entries.count == 1, retired.node.json == .bool(true) else {
+        checker.fault(
+          retired.line, "retired", "must be true, and the only key: the namespace is taken away from all devices")
+        return (false, [])
+      }
+      return (true, [])
+    }
     let granted = entries.filter { entry in
       guard let fault = LoadedConfiguration.fault(in: entry.key, allowed: NamespaceKeys.remoteListable) else {
         return true
@@ -68,7 +79,7 @@ public enum RemoteFolder {
     }
     var draft = NamespaceDraft(defaultsOf: .prism)
     _ = NamespaceKeys.table.read(YAMLNode(line: root.line, .mapping(granted)), into: &draft, &checker)
-    return granted.map { JSONValue.Member($0.key, $0.node.json) }
+    return (false, granted.map { JSONValue.Member($0.key, $0.node.json) })
   }
 }
 

@@ -95,6 +95,24 @@ struct RemoteConfigurationStoreTests {
     #expect(await unchanged.version() == version + 2, "a restart alone is no change")
   }
 
+  @Test("a folder that became empty takes no namespace away; `retired: true` does", arguments: [false, true])
+  func emptied(isRestarted: Bool) async throws {
+    let folder = try Folder(["shop": "maxItem: 5", "pay": "isUpload: false"])
+    var store = try folder.store()
+    let first = try await folder.ask(store, since: nil)
+    for name in ["shop", "pay"] { try folder.write(name, nil) }
+    if isRestarted { store = try folder.store() }
+    let emptied = try await folder.ask(store, since: first.updateTime)
+    #expect(emptied.namespaces.isEmpty && emptied.version == first.version)
+    #expect(try await folder.ask(store, since: nil).namespaces.count == 2)
+    try folder.write("shop", "retired: true")
+    try folder.write("pay", "isUpload: false")
+    #expect(texts(try await folder.ask(store, since: first.updateTime)) == [#"{"name":"shop","delFlag":1}"#])
+    #expect(texts(try await folder.ask(store, since: nil)) == [#"{"name":"pay","delFlag":0,"isUpload":false}"#])
+    try folder.write("pay", "retired: true\nmaxItem: 5")
+    #expect(texts(try await folder.ask(store, since: nil)).count == 1, "a fault: nothing changes")
+  }
+
   @Test("a time that it never gave, or over a thousand changes, is answered with `full`: ask for everything")
   func askAgain() async throws {
     let folder = try Folder([:])
