@@ -31,6 +31,17 @@ struct FolderWatch: Sendable {
     return marks != found
   }
 
+  /// A folder without a file was unmounted, or emptied by mistake. - Parameter isEmpty: and there is something to be served.
+  func note(isEmpty: Bool, to log: Logger) {
+    guard isEmpty else {
+      return log.faultEnded("collector.remote.empty", "the folder of remote configuration has files again")
+    }
+    log.fault(
+      "collector.remote.empty",
+      "the folder of remote configuration is empty, and no namespace is taken away: a file with `retired: true` does that",
+      ["folder": folder])
+  }
+
   private func look() -> [Mark] {
     var marks: [Mark] = []
     for name in (try? Folder.names(in: folder)) ?? [] {  // a folder that is missing has no files

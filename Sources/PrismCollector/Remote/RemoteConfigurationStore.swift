@@ -72,7 +72,7 @@ actor RemoteConfigurationStore {
     updateTime = known ?? 0
     let knownNumber = try connection.firstInt("SELECT value FROM facts WHERE key = 'version'")
     number = knownNumber ?? time.unixMilliseconds / 60_000
-    Self.noteEmptiness(of: files, options.folder, connection, log)
+    watch.note(isEmpty: try files.isEmpty && Self.serves(connection), to: log)
     guard !changed.isEmpty || !removed.isEmpty || known == nil || knownNumber == nil else { return }
     (updateTime, number) = (Self.count(after: updateTime, now: time.unixMilliseconds), number + 1)
     try Self.write(changed, removed, at: updateTime, number: number, to: connection)
@@ -221,22 +221,8 @@ actor RemoteConfigurationStore {
         ])
     }
     faults = 0
-    Self.noteEmptiness(of: files, watch.folder, connection, log)
+    watch.note(isEmpty: try files.isEmpty && Self.serves(connection), to: log)
     log.faultEnded("collector.remote", "the folder of remote configuration is sound again")
-  }
-
-  /// A folder without a file was unmounted, or emptied by mistake: what it had is served on.
-  private static func noteEmptiness(
-    of files: [RemoteNamespace], _ folder: String, _ connection: SQLiteConnection, _ log: Logger
-  ) {
-    let count = "SELECT count(*) FROM entries WHERE is_removed = 0"
-    guard files.isEmpty, let served = try? connection.firstInt(count), served > 0 else {
-      return log.faultEnded("collector.remote.empty", "the folder of remote configuration has files again")
-    }
-    log.fault(
-      "collector.remote.empty",
-      "the folder of remote configuration is empty, and no namespace is taken away: a file with `retired: true` does that",
-      ["folder": folder, "namespaces": String(served)])
   }
 
   private func take(_ changed: [RemoteNamespace], _ removed: [RemoteNamespace]) throws(SQLiteError) {
@@ -258,6 +244,10 @@ actor RemoteConfigurationStore {
       files.filter { !$0.isRemoved && served[$0.name] != $0 },
       removed.map { RemoteNamespace(name: $0, isRemoved: true, keys: []) }
     )
+  }
+
+  private static func serves(_ connection: SQLiteConnection) throws(SQLiteError) -> Bool {
+    try connection.firstInt("SELECT count(*) FROM entries WHERE is_removed = 0") ?? 0 > 0
   }
 
   static func write(

@@ -2,7 +2,7 @@ import PrismBase
 import PrismProtocol
 
 /// A folder of namespace files that a server of remote configuration serves: `NAME.yaml`, with the keys of a namespace's
-/// file that may be set remotely (docs/remote-configuration.md), or with `retired: true` alone.
+/// file that may be set remotely (docs/remote-configuration.md). `retired: true` alone takes the namespace away.
 public enum RemoteFolder {
   /// The configurations of the files, by name. They are checked without the devices' own files: a device's
   /// `remote.allow` and `limits` may refuse more. Blocks on the disk.

@@ -55,6 +55,9 @@ struct DownServer: HistoryServer {
 
   func rows(of table: RecordTableName) -> [RecordID: JSONValue] { (rows[table] ?? [:]).mapValues(\.fields) }
   mutating func advance() { now += 1000 }
+  /// Whether it took the packet, and whether it took any.
+  func hasTaken(_ packet: PacketID) -> Bool { answers[packet] != nil }
+  var hasTakenAny: Bool { !answers.isEmpty }
   /// Its state survives.
   mutating func restart() {}
   func close() {}
@@ -106,7 +109,7 @@ struct DownServer: HistoryServer {
 
   mutating func answer(_ table: RecordTableName, after: Int64?, isWhole: Bool) -> [DownLine] {
     asked[table] = after ?? -1
-    guard let after, after >= logStart, !isWhole else {
+    guard let after, after >= logStart, after <= sequence, !isWhole else {
       let records = (rows[table] ?? [:]).sorted { $0.key < $1.key }.map { id, row in
         DownLine.record(DownRecord(id: id, localID: row.localID, fields: row.fields.bytes, time: row.time))
       }
@@ -132,7 +135,8 @@ struct DownServer: HistoryServer {
   }
 
   private mutating func id(of operation: RecordOperation) -> RecordID {
-    if let known = operation.serverID { return known }
+    // The id of a new record that another store gave says nothing here.
+    if let known = operation.serverID, operation.kind != .insert || names.contains(known) { return known }
     let rows = rows[operation.table] ?? [:]
     if let known = rows.first(where: { $0.value.localID == operation.id })?.key { return known }
     if rows[operation.id] != nil { return operation.id }
