@@ -72,7 +72,8 @@ actor RemoteConfigurationStore {
     updateTime = known ?? 0
     let knownNumber = try connection.firstInt("SELECT value FROM facts WHERE key = 'version'")
     number = knownNumber ?? time.unixMilliseconds / 60_000
-    watch.note(isEmpty: try files.isEmpty && Self.serves(connection), to: log)
+    let serves = try Self.serves(connection)
+    watch.note(isEmpty: files.isEmpty && serves, to: log)
     guard !changed.isEmpty || !removed.isEmpty || known == nil || knownNumber == nil else { return }
     (updateTime, number) = (Self.count(after: updateTime, now: time.unixMilliseconds), number + 1)
     try Self.write(changed, removed, at: updateTime, number: number, to: connection)
@@ -221,7 +222,8 @@ actor RemoteConfigurationStore {
         ])
     }
     faults = 0
-    watch.note(isEmpty: try files.isEmpty && Self.serves(connection), to: log)
+    let serves = try Self.serves(connection)
+    watch.note(isEmpty: files.isEmpty && serves, to: log)
     log.faultEnded("collector.remote", "the folder of remote configuration is sound again")
   }
 

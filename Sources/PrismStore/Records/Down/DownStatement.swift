@@ -19,7 +19,7 @@ enum DownStatement {
   private static let isKnown = "flags & 2 AND sent IS NULL"
   private static let isMissing =
     "NOT EXISTS (SELECT 1 FROM down_records n WHERE n.content = :new AND n.id = o.id)"
-  private static let unknownCount = """
+  private static let counts = """
     SELECT count(*) AS held, coalesce(sum(\(isLacked)), 0) AS lacking FROM records r WHERE tab = :tab AND \(isKnown)
     """
   private static let isLacked =
@@ -63,7 +63,7 @@ enum DownStatement {
       SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND \(Self.isKnown) AND \(Self.isLacked)
       ORDER BY number LIMIT 500
       """
-    case .unknownCount: Self.unknownCount
+    case .unknownCount: Self.counts
     case .referring:
       """
       SELECT number, id FROM records r WHERE tab = :tab AND number > :after AND state <> 3
