@@ -42,7 +42,7 @@ public final class Collector: Sendable {
     refusals = RefusalLog(time: time, log: log)
     remote = try options.remote.map {
       (
-        try RemoteConfigurationStore($0, state: options.state, time: time, log: log),
+        try RemoteConfigurationStore($0, state: options.state, sharedBy: options.store, time: time, log: log),
         try DeviceRegister(state: options.state, time: time, log: log)
       )
     }

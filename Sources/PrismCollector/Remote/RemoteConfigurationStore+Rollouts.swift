@@ -117,6 +117,7 @@ extension RemoteConfigurationStore {
       return forgotten
     }
     (rollouts, updateTime, number) = (table, event.time, number + 1)
+    shared?.mustClaim = true
     if let forgotten { forgottenTime = max(forgottenTime, forgotten + 1) }
   }
 }

@@ -55,9 +55,15 @@ actor RemoteConfigurationStore {
   var rollouts: RolloutTable
   /// Of the folder as it is now; what was sound before is served.
   private(set) var faults = 0
+  /// Of all replicas; nil: this is the only collector.
+  var shared: RemoteVersions?
 
+  /// - Parameter target: the database of all replicas; nil: this is the only collector.
   /// - Throws: `ConfigurationFaults` of the files, `SQLiteError`.
-  init(_ options: CollectorOptions.Remote, state: String, time: any TimeSource, log: Logger) throws {
+  init(
+    _ options: CollectorOptions.Remote, state: String, sharedBy target: PostgreSQLTarget? = nil, time: any TimeSource,
+    log: Logger
+  ) throws {
     (key, self.time, self.log) = (options.key, time, log)
     connection = try SQLiteConnection(.init(path: state + "/remote.db"))
     try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
@@ -71,11 +77,16 @@ actor RemoteConfigurationStore {
     let (changed, removed) = try Self.difference(files, connection)
     updateTime = known ?? 0
     let knownNumber = try connection.firstInt("SELECT value FROM facts WHERE key = 'version'")
-    number = knownNumber ?? time.unixMilliseconds / 60_000
+    shared = target.map { RemoteVersions($0) }
+    // A new replica has no version of its own, if there are others. Without the database it begins one.
+    let others = knownNumber == nil ? (try? shared?.newest()) : nil
+    let isNew = others != nil
+    number = knownNumber ?? (isNew ? -1 : time.unixMilliseconds / 60_000)
     let serves = try Self.serves(connection)
     watch.note(isEmpty: files.isEmpty && serves, to: log)
     guard !changed.isEmpty || !removed.isEmpty || known == nil || knownNumber == nil else { return }
-    (updateTime, number) = (Self.count(after: updateTime, now: time.unixMilliseconds), number + 1)
+    shared?.mustClaim = !isNew
+    (updateTime, number) = (Self.count(after: updateTime, now: isNew ? 0 : time.unixMilliseconds), number + 1)
     try Self.write(changed, removed, at: updateTime, number: number, to: connection)
   }
 
@@ -92,6 +103,11 @@ actor RemoteConfigurationStore {
   /// - Throws: 500 when there is more than an answer may hold, 503 when the database can't be read.
   func answer(to device: String, since: Int64?) throws(CollectorRefusal) -> Answer {
     refresh()
+    guard shared?.isBehind != true else {
+      throw CollectorRefusal(
+        503, "another collector serves newer remote configuration; the folder of this one is behind",
+        retryAfterSeconds: 5)
+    }
     let held = since.flatMap { rollouts.held(at: $0) }
     let wanted = rollouts.active.flatMap { $0.isFor(device, holds: held?.id == $0.id) ? $0 : nil }
     let time = updateTime + (wanted == nil ? 0 : 1)
@@ -190,6 +206,7 @@ actor RemoteConfigurationStore {
 
   /// Takes over what changed in the folder: all of it or, with any fault, nothing.
   func refresh() {
+    defer { shareVersion() }
     let hasChanged = watch.hasChanged(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds)
     guard hasChanged || rollouts.mayBeDone else { return }
     do {
@@ -232,6 +249,45 @@ actor RemoteConfigurationStore {
     try Self.write(changed, removed, at: next, number: number + 1, to: connection)
     (updateTime, number) = (next, number + 1)
     rollouts.mayBeDone = true
+    shared?.mustClaim = true
+  }
+
+  // MARK: Replicas
+
+  /// Takes over the version that all replicas have of the configuration.
+  private func shareVersion() {
+    guard shared?.isDue(now: time.uptime) == true else { return }
+    do {
+      let mine = RemoteVersions.Version(number: number, time: updateTime, digest: try digest())
+      guard let version = try shared?.reconcile(mine, now: time.uptime) else {
+        return log.fault(
+          "collector.remote.behind", "another collector serves newer remote configuration: bring the same files here",
+          ["folder": watch.folder])
+      }
+      log.faultEnded("collector.remote.behind", "this collector serves the newest remote configuration")
+      guard version.number != number || version.time != updateTime else { return }
+      // A new replica does not know which entry changed when: a device with an older time asks for everything.
+      let forgotten = number > 0 ? forgottenTime : version.time
+      try connection.transaction { () throws(SQLiteError) in
+        try connection.execute(
+          "UPDATE entries SET update_time = \(version.time) WHERE update_time > \(version.time)")
+        try Self.note(
+          ["update_time": version.time, "version": version.number, "forgotten_time": forgotten], to: connection)
+      }
+      (updateTime, number, forgottenTime) = (version.time, version.number, forgotten)
+      whole = [:]
+    } catch {
+      log.fault(
+        "collector.remote.shared", "the version of remote configuration can't be shared; tried again",
+        ["cause": "\(error)"])
+    }
+  }
+
+  /// Of the namespaces and of the rollout that is under way.
+  private func digest() throws -> String {
+    let served = try Self.entries("WHERE is_removed = 0 ORDER BY namespace", connection).map(\.json.text)
+    let rollout = rollouts.active.map { ["\($0.event)"] + $0.entries.map(\.json.text) } ?? []
+    return Hex.encode(try Hashing.sha256(Array((served + rollout).joined(separator: "\n").utf8)))
   }
 
   /// The differences between the files and the database. A folder without a file takes nothing away.

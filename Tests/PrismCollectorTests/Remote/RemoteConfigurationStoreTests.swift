@@ -39,10 +39,11 @@ struct RemoteConfigurationStoreTests {
       try text.write(toFile: file, atomically: true, encoding: .utf8)
     }
 
-    func store(signed: Bool = false) throws -> RemoteConfigurationStore {
+    func store(signed: Bool = false, sharedBy target: PostgreSQLTarget? = nil) throws -> RemoteConfigurationStore {
       let key = signed ? Secret(Array(RemoteConfigurationStoreTests.pem.utf8)) : nil
       let options = try #require(CollectorOptions.Remote(folder: files, signingKey: key))
-      return try RemoteConfigurationStore(options, state: path, time: time, log: Logger(write: { _ in }))
+      return try RemoteConfigurationStore(
+        options, state: path, sharedBy: target, time: time, log: Logger(write: { _ in }))
     }
 
     func collector(tokenFile: String? = nil) throws -> Collector {
@@ -111,6 +112,28 @@ struct RemoteConfigurationStoreTests {
     #expect(texts(try await folder.ask(store, since: nil)) == [#"{"name":"pay","delFlag":0,"isUpload":false}"#])
     try folder.write("pay", "retired: true\nmaxItem: 5")
     #expect(texts(try await folder.ask(store, since: nil)).count == 1, "a fault: nothing changes")
+  }
+
+  @Test("replicas with the same files have the same version, and one that is behind answers no device")
+  func replicas() async throws {
+    let rig = try await PostgreSQLRig()
+    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+    let folders = try [Folder(["shop": "maxItem: 5"]), Folder(["shop": "maxItem: 5"])]
+    var stores = [try folders[0].store(sharedBy: target)]
+    let first = try await folders[0].ask(stores[0], since: nil)
+    stores.append(try folders[1].store(sharedBy: target))
+    let second = try await folders[1].ask(stores[1], since: nil)
+    #expect(second.version == first.version && second.updateTime == first.updateTime)
+    try folders[0].write("shop", "maxItem: 6")
+    let newer = try await folders[0].ask(stores[0], since: first.updateTime)
+    #expect(newer.version == first.version.map { $0 + 1 })
+    await #expect(throws: CollectorRefusal.self) { try await folders[1].ask(stores[1], since: first.updateTime) }
+    try folders[1].write("shop", "maxItem: 6")
+    let same = try await folders[1].ask(stores[1], since: newer.updateTime)
+    #expect(same.version == newer.version && same.updateTime == newer.updateTime && !same.isFull)
+    // A restart changes nothing.
+    stores[1] = try folders[1].store(sharedBy: target)
+    #expect(try await folders[1].ask(stores[1], since: newer.updateTime).version == newer.version)
   }
 
   @Test("a time that it never gave, or over a thousand changes, is answered with `full`: ask for everything")

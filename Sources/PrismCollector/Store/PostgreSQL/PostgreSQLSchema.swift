@@ -4,7 +4,7 @@
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 16
+  static let version = 17
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -22,7 +22,7 @@ enum PostgreSQLSchema {
     wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
     PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs, correction,
     PostgreSQLDeviceStore.publicKeys, PostgreSQLDeviceStore.generations,
-    storeMark,
+    storeMark, RemoteVersions.schema,
   ]
 
   /// One row: who this store is (`StoreMark`).
