@@ -90,8 +90,8 @@ public final class Collector: Sendable {
       case (_, "/reports"), (_, "/devices"), (_, "/records"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
       default:
-        let paths = RowKind.delivered.map(\.path).joined(separator: ", ")
-        throw CollectorRefusal(404, "there is nothing at this path; packets go to \(paths)")
+        throw CollectorRefusal(
+          404, "there is nothing at this path; packets go to /prism/meta, /prism/payload and /prism/records")
       }
     } catch {
       return error.response
@@ -113,6 +113,7 @@ public final class Collector: Sendable {
       if !isCarried { try devices.check(sender.device) }
       var packet = try await openers.open(delivery, body: request.body, sender)
       isProven = true
+      request.prove()
       packet.records = try RecordPacket(packet)
       let (isDuplicate, isBroken, applied) = try await store(packet)
       counts.count(

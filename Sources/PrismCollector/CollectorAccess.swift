@@ -11,7 +11,8 @@ struct CollectorAccess: Sendable {
   private let readers: TokenAuthenticator?
   private let operators: TokenAuthenticator?
   private let hosts: HostCheck
-  private let signIns: SignInLimit
+  /// Wrong tokens of senders, and of readers.
+  private let wrongTokens: SignInLimit, signIns: SignInLimit
   /// The state that all readers share.
   let page: PageState
   private let time: any TimeSource
@@ -22,14 +23,37 @@ struct CollectorAccess: Sendable {
     (senders, readers) = (tokens(options.tokenFile), tokens(options.readerTokenFile))
     operators = tokens(options.operatorTokenFile)
     hosts = HostCheck(names: options.readerHosts)
-    (signIns, self.time) = (SignInLimit(time: time), time)
+    (wrongTokens, signIns, self.time) = (SignInLimit(time: time), SignInLimit(time: time), time)
   }
 
-  /// - Throws: 401 without a good token.
+  /// - Throws: 401 without a good token, 429 after too many wrong ones of the address.
   func checkSender(_ request: HTTPRequest) async throws(CollectorRefusal) {
     guard let senders, await !senders.accepts(request.header("authorization")) else { return }
-    throw CollectorRefusal(401, code: .token, "the bearer token is missing or wrong")
+    throw wrongToken(request, wrongTokens, "the bearer token is missing or wrong")
   }
+
+  /// The same at once, by the head.
+  /// - Returns: whether a token proves the sender; false too if the file of tokens has to be read first.
+  func checkSenderNow(_ request: HTTPRequest) throws(CollectorRefusal) -> Bool {
+    guard let senders else { return false }
+    let isRight = senders.acceptsNow(request.header("authorization"))
+    if isRight == false { throw wrongToken(request, wrongTokens, "the bearer token is missing or wrong") }
+    return isRight ?? false
+  }
+
+  /// Whether the head's token proves the sender.
+  func provesNow(_ request: HTTPRequest) -> Bool { senders?.acceptsNow(request.header("authorization")) ?? false }
+
+  /// A right token is taken however many wrong ones its address sent: a stranger behind the same address locks no device out.
+  private func wrongToken(_ request: HTTPRequest, _ limit: SignInLimit, _ message: String) -> CollectorRefusal {
+    guard request.header("authorization") != nil else { return CollectorRefusal(401, code: .token, message) }
+    guard limit.allows(request.peer.address) else { return Self.tooManyTokens }
+    limit.failed(request.peer.address)
+    return CollectorRefusal(401, code: .token, message)
+  }
+
+  private static let tooManyTokens = CollectorRefusal(
+    429, code: .token, "too many tokens were wrong; try again in a minute", retryAfterSeconds: 60)
 
   /// The verdict of a probe on a sender's token.
   func verdict(on request: HTTPRequest) async -> ProbeAnswer.Verdict {
@@ -60,13 +84,14 @@ struct CollectorAccess: Sendable {
       }
     } else if let session = ReaderSession(request),
       let tokens = roles.first(where: { $0.role == session.role })?.tokens,
-      let hash = await session.tokenHash(of: tokens, now: time.unixMilliseconds)
+      let hash = await session.tokenHash(of: tokens, now: time.unixMilliseconds),
+      try await !page.endedSessions.contains(session)
     {
       return ReaderIdentity(role: session.role, hash: hash, session: session)
     } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
       return .local
     }
-    throw CollectorRefusal(401, code: .token, "the reader's bearer token is missing or wrong")
+    throw wrongToken(request, signIns, "the reader's bearer token is missing or wrong")
   }
 
   private var roles: [(role: ReaderIdentity.Role, tokens: TokenAuthenticator)] {
@@ -79,7 +104,7 @@ struct CollectorAccess: Sendable {
   /// Begins a session for a token. - Throws: 401 for a wrong token, 429 after too many.
   func signIn(_ token: String, from peer: HTTPPeer) async throws(CollectorRefusal) -> ReaderIdentity {
     guard signIns.allows(peer.address) else {
-      throw CollectorRefusal(429, "too many tokens were wrong; try again in a minute", retryAfterSeconds: 60)
+      throw Self.tooManyTokens
     }
     for (role, tokens) in roles {
       if let session = await ReaderSession.begin(role, token: token, of: tokens, now: time.unixMilliseconds) {

@@ -1,3 +1,4 @@
+import PrismHTTP
 import PrismProtocol
 import Synchronization
 
@@ -16,6 +17,8 @@ final class CollectorCounts: Sendable {
     var dictionaries: [String: Int] = [:]
     var records = RecordCounts()
     var gauges = Gauges()
+    /// Of senders.
+    var connections: (@Sendable () -> ConnectionFigures?)?
   }
 
   /// The last state of what is not counted.
@@ -81,6 +84,9 @@ final class CollectorCounts: Sendable {
     state.withLock { $0.records.changes[result, default: 0] += count }
   }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
+  func watch(_ connections: @escaping @Sendable () -> ConnectionFigures?) {
+    state.withLock { $0.connections = connections }
+  }
   func set(_ gauges: CrashGauges) { state.withLock { $0.gauges.crashes = gauges } }
   func set(_ gauges: RemoteGauges) { state.withLock { $0.gauges.remote = gauges } }
   func set(_ gauges: ServiceGauges) { state.withLock { $0.gauges.service = gauges } }
@@ -110,6 +116,7 @@ final class CollectorCounts: Sendable {
     }
     page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
     page.sample(state.bytes)
+    if let connections = state.connections?() { Self.add(connections, to: &page) }
     if let service = state.gauges.service { Self.add(service, to: &page) }
     Self.add(state.probes, "prism_collector_probes_total", "Probes of `prismctl doctor`, by outcome.", to: &page)
     Self.add(
@@ -131,6 +138,16 @@ final class CollectorCounts: Sendable {
     if outcomes.isEmpty { return }
     page.begin(name, .counter, meaning)
     for (outcome, count) in outcomes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+  }
+
+  private static func add(_ connections: ConnectionFigures, to page: inout MetricsText) {
+    page.begin("prism_collector_connections", .gauge, "Connections of senders, by whether one proved itself on it.")
+    page.sample(connections.proven, ["sender": "proven"])
+    page.sample(connections.unproven, ["sender": "unproven"])
+    page.begin(
+      "prism_collector_connections_refused_total", .counter,
+      "Connections closed for others at connectionMax, or for a slow body.")
+    for reason in CrowdedReason.allCases { page.sample(connections.closed[reason] ?? 0, ["reason": reason.rawValue]) }
   }
 
   private static func add(_ records: RecordCounts, to page: inout MetricsText) {

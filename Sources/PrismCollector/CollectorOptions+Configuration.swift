@@ -48,6 +48,7 @@ extension CollectorOptions {
   private mutating func takeLimits(_ configuration: CollectorConfiguration) {
     retentionDays = configuration.retentionDays
     memoryBytesMax = configuration.memoryBytes
+    (connectionsMax, trustedProxies) = (configuration.connectionsMax, Set(configuration.trustedProxies))
     outputs = configuration.outputs.map { OutputSettings($0) }
     outputLagBytes = configuration.outputLagBytes
     onLag = configuration.onLag == .skip ? .skip : .refuse

@@ -49,6 +49,10 @@ public struct CollectorOptions: Sendable {
   public var print: (@Sendable (String) -> Void)?
   /// nil: remote configuration is not served.
   public var remote: Remote?
+  /// Of senders, at a time.
+  public var connectionsMax = 10_000
+  /// Proxies whose `X-Forwarded-For` is believed.
+  public var trustedProxies: Set<String> = []
   /// A packet's body.
   public var bodyBytesMax = 8 * 1_048_576
   /// Of all packets, from their decryption until they are stored; also the most that one packet may take.

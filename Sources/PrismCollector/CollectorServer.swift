@@ -6,6 +6,8 @@ import PrismPacket
 public struct CollectorServer: Sendable {
   /// Of a request that changes many records.
   private static let changesBytesMax = 8 * 1_048_576
+  /// Connections of readers at a time.
+  public static let readersMax = 256
 
   private let collector: Collector
   private let senders: HTTPServer
@@ -26,8 +28,8 @@ public struct CollectorServer: Sendable {
     var network: HTTPServer?
     if collector.access.needsReaderToken || options.servesLocalReaders {
       var limits = HTTPServerOptions()
-      limits.bodyBytesMax = Self.changesBytesMax
-      limits.listParameters = ["meta"]
+      (limits.bodyBytesMax, limits.listParameters) = (Self.changesBytesMax, ["meta"])
+      (limits.connectionsMax, limits.trustedProxies) = (Self.readersMax, options.trustedProxies)
       limits.tls = options.tls.map { HTTPServerTLS(certificate: $0.certificate, key: $0.key) }
       network = try HTTPServer(listener: ListeningSocket(address: options.readerListen), options: limits) {
         await collector.answerReader($0, isOwner: false)
@@ -38,12 +40,16 @@ public struct CollectorServer: Sendable {
     var limits = HTTPServerOptions()
     limits.bodyBytesMax = options.bodyBytesMax
     limits.bodiesBytesMax = max(32 * 1_048_576, options.bodyBytesMax)
-    limits.bodiesBytesPerAddressMax = max(16 * 1_048_576, options.bodyBytesMax)
+    (limits.connectionsMax, limits.trustedProxies) = (options.connectionsMax, options.trustedProxies)
+    limits.headBytesMax = 16 * 1024  // each of ten thousand connections keeps as much
+    limits.onCrowded = { [refusals = collector.refusals] in refusals.add($0, from: $1) }
     limits.tls = options.tls
     let address = try ListeningSocket(address: options.listen)
-    senders = try HTTPServer(listener: address, options: limits, time: collector.time) {
-      await collector.answer($0)
-    }
+    let senders = try HTTPServer(
+      listener: address, options: limits, time: collector.time, gate: HeadCheck(collector: collector).admit
+    ) { await collector.answer($0) }
+    self.senders = senders
+    collector.counts.watch { [weak senders] in senders?.connections }
     upkeep = Task { await collector.keepUp() }
     crashWatch = Task { await CrashWatch(collector).run() }
     Task { await collector.beginAdmission() }

@@ -2,6 +2,7 @@ import PrismBase
 import PrismConfig
 import PrismPacket
 import PrismProtocol
+import Synchronization
 
 /// Knows the bearer tokens of one role by their SHA-256. They come from a file (`TokenList`), which is read again when 2 s have
 /// passed: a new token is good within 5. A file that can't be read, is over 64 KiB, or is no list of tokens changes nothing.
@@ -15,16 +16,28 @@ actor TokenAuthenticator {
   private let path: String
   private let time: any TimeSource
   private let log: Logger
-  /// SHA-256 of each, in hexadecimal digits.
-  private var hashes: [[UInt8]] = []
-  private var readAt: Duration?
+  private struct State {
+    /// SHA-256 of each, in hexadecimal digits.
+    var hashes: [[UInt8]] = []
+    var readAt: Duration?
+  }
+  private nonisolated let state = Mutex(State())
 
   init(path: String, time: any TimeSource, log: Logger) { (self.path, self.time, self.log) = (path, time, log) }
 
   /// - Parameter authorization: the request's header.
   func accepts(_ authorization: String?) -> Bool {
-    let given = authorization ?? ""
-    return given.hasPrefix("Bearer ") && hash(of: given.dropFirst("Bearer ".count)) != nil
+    refresh()
+    return Self.hash(ofBearer: authorization).map { Self.isAmong(hashes, $0) } ?? false
+  }
+
+  /// Never waits. - Returns: nil if the file has to be read for the answer, which is begun.
+  nonisolated func acceptsNow(_ authorization: String?) -> Bool? {
+    let known = state.withLock { $0 }
+    if let given = Self.hash(ofBearer: authorization), Self.isAmong(known.hashes, given) { return true }
+    if isFresh(known) { return false }
+    Task { await refresh() }
+    return nil
   }
 
   /// Signs a text with a token, for a session that ends when the token is taken out of the file.
@@ -45,7 +58,22 @@ actor TokenAuthenticator {
   private func hash(of token: Substring) -> [UInt8]? {
     refresh()
     guard let given = Self.hash(of: Array(token.utf8)) else { return nil }
-    return hashes.reduce(false) { Self.areEqual(given, $1) || $0 } ? given : nil
+    return Self.isAmong(hashes, given) ? given : nil
+  }
+
+  private static func hash(ofBearer authorization: String?) -> [UInt8]? {
+    let given = authorization ?? ""
+    return given.hasPrefix("Bearer ") ? hash(of: Array(given.dropFirst("Bearer ".count).utf8)) : nil
+  }
+
+  private static func isAmong(_ hashes: [[UInt8]], _ given: [UInt8]) -> Bool {
+    hashes.reduce(false) { areEqual(given, $1) || $0 }
+  }
+
+  private nonisolated var hashes: [[UInt8]] { state.withLock { $0.hashes } }
+
+  private nonisolated func isFresh(_ state: State) -> Bool {
+    state.readAt.map { time.uptime - $0 < .seconds(2) } ?? false
   }
 
   /// Hexadecimal digits; nil only where the library fails.
@@ -64,17 +92,17 @@ actor TokenAuthenticator {
   }
 
   private func refresh() {
-    let now = time.uptime
-    if let readAt, now - readAt < .seconds(2) { return }
-    readAt = now
+    if state.withLock({ isFresh($0) }) { return }
+    defer { state.withLock { $0.readAt = time.uptime } }
     do throws(FileFault) {
       let list = try TokenList(try FileReading.read(path, bytesMax: Self.fileBytesMax).bytes)
-      hashes = list.entries.compactMap { entry in
+      let hashes = list.entries.compactMap { entry in
         switch entry {
         case .token(let bytes): Self.hash(of: bytes)
         case .hash(let digits): Array(digits.utf8)
         }
       }
+      state.withLock { $0.hashes = hashes }
     } catch {
       return log.fault(
         "collector.tokens", "the token file can't be used, so the tokens that were read last stay",

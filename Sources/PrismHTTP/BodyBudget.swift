@@ -1,38 +1,41 @@
 import Synchronization
 
-/// The memory that all bodies share.
+/// The memory that all bodies share. Those of unproven senders have a part of it.
 final class BodyBudget: Sendable {
-  private struct State {
-    var usedBytes = 0
-    /// By address; peers without an address share one entry.
-    var usedBytesByAddress: [String: Int] = [:]
+  /// The bytes of one body.
+  struct Charge: Sendable {
+    fileprivate var bytes = 0, unprovenBytes = 0
   }
 
   private let bytesMax: Int
-  private let bytesPerAddressMax: Int
-  private let state = Mutex(State())
+  private let unprovenBytesMax: Int
+  private let used = Mutex(Charge())
 
-  init(bytesMax: Int, bytesPerAddressMax: Int) {
-    (self.bytesMax, self.bytesPerAddressMax) = (bytesMax, bytesPerAddressMax)
+  /// A quarter is for unproven senders, and at least as much as one body may have.
+  init(bytesMax: Int, bodyBytesMax: Int) {
+    (self.bytesMax, unprovenBytesMax) = (bytesMax, max(bytesMax / 4, min(bytesMax, bodyBytesMax)))
   }
 
-  /// false, and nothing taken, when there is not as much left, of all or of the address's share.
-  func take(_ bytes: Int, of address: String) -> Bool {
-    state.withLock { state in
-      let used = address.isEmpty ? 0 : state.usedBytesByAddress[address] ?? 0
-      guard bytes <= bytesMax - state.usedBytes, bytes <= bytesPerAddressMax - used else { return false }
-      state.usedBytes += bytes
-      if !address.isEmpty { state.usedBytesByAddress[address] = used + bytes }
+  /// - Returns: false, and nothing taken, when there is not as much left, of all or of the unproven senders' part.
+  func take(_ bytes: Int, isProven: Bool, into charge: inout Charge) -> Bool {
+    let isTaken = used.withLock { used in
+      guard bytes <= bytesMax - used.bytes, isProven || bytes <= unprovenBytesMax - used.unprovenBytes else {
+        return false
+      }
+      used.bytes += bytes
+      if !isProven { used.unprovenBytes += bytes }
       return true
     }
+    guard isTaken else { return false }
+    charge.bytes += bytes
+    if !isProven { charge.unprovenBytes += bytes }
+    return true
   }
 
-  func give(back bytes: Int, of address: String) {
-    guard bytes > 0 else { return }
-    state.withLock { state in
-      state.usedBytes -= bytes
-      guard let used = state.usedBytesByAddress[address] else { return }
-      state.usedBytesByAddress[address] = used > bytes ? used - bytes : nil
+  func give(back charge: Charge) {
+    used.withLock { used in
+      used.bytes -= charge.bytes
+      used.unprovenBytes -= charge.unprovenBytes
     }
   }
 }

@@ -9,33 +9,38 @@ final class Exchange: Sendable {
   private let server: HTTPServer
   private let connection: LibraryPointer
   private let request: HTTPRequest
-  private let permit: (any AnyObject & Sendable)?
   private let state: Mutex<ExchangeState>
   /// The part of `bodiesBytesMax` that this request's body uses.
-  private let chargedBytes = Mutex(0)
+  private let charge = Mutex(BodyBudget.Charge())
+  private let isProven: Bool
 
   init(
-    server: HTTPServer, connection: LibraryPointer, request: HTTPRequest, admission: HTTPAdmission
+    server: HTTPServer, connection: LibraryPointer, request: HTTPRequest, refusal: HTTPResponse?, isProven: Bool
   ) {
-    (self.server, self.connection, self.request) = (server, connection, request)
-    let refusal: HTTPResponse?
-    switch admission {
-    case .take(let permit): (self.permit, refusal) = (permit, nil)
-    case .refuse(let response): (permit, refusal) = (nil, response)
-    }
+    (self.server, self.connection, self.request, self.isProven) = (server, connection, request, isProven)
     state = Mutex(
       ExchangeState(
         bodyBytesMax: server.options.bodyBytesMax, skippedBytesMax: server.options.skippedBytesMax, refusal: refusal))
   }
 
-  deinit {
-    server.bodies.give(back: chargedBytes.withLock { $0 }, of: request.peer.address)
-  }
+  deinit { server.bodies.give(back: charge.withLock { $0 }) }
 
   func receive(_ bytes: UnsafeRawBufferPointer) -> MHD_Result {
-    let isAffordable = server.bodies.take(bytes.count, of: request.peer.address)
-    if isAffordable { chargedBytes.withLock { $0 += bytes.count } }
+    server.watch.received(connection, bytes.count)
+    let isSkipping = state.withLock { $0.isSkipping }
+    let isAffordable = isSkipping || affords(bytes.count)
     return perform(state.withLock { $0.handle(.received(bytes, isAffordable: isAffordable)) })
+  }
+
+  /// The slowest body of an unproven sender gives way to another sender's. Its memory comes back in a moment, so this body
+  /// takes it of the rest. So does the largest of those that fill their part at once: otherwise all of them would fail.
+  private func affords(_ bytes: Int) -> Bool {
+    let take = { [self] (isProven: Bool) in
+      charge.withLock { server.bodies.take(bytes, isProven: isProven, into: &$0) }
+    }
+    if take(isProven) { return true }
+    return !isProven && (server.watch.endSlowestBody(but: connection) || server.watch.hasLargestBody(connection))
+      && take(true)
   }
 
   func ready() -> MHD_Result {
@@ -46,7 +51,8 @@ final class Exchange: Sendable {
     switch action {
     case .goOn: return .YES
     case .close: return .NO
-    case .respond(let response):
+    case .respond(let answer):
+      let response = server.answers.streamed(answer)
       server.watch.expect(connection, within: server.options.answerTime(of: response))
       return response.queue(on: connection)
     case .callHandler:

@@ -56,6 +56,11 @@ struct ExchangeState: Sendable {
     }
   }
 
+  /// Each part of the body that comes is thrown away.
+  var isSkipping: Bool {
+    if case .skipping = phase { true } else { false }
+  }
+
   /// The body leaves the state for its handler.
   mutating func takeBody() -> [UInt8] {
     defer { body = [] }

@@ -1,8 +1,9 @@
 /// The decision about a request whose head has been read, before its body.
 public enum HTTPAdmission: Sendable {
-  /// Read the body, then call the handler. `permit` lives until the request is answered or its connection is gone. Its
-  /// `deinit` returns what it represents: a share of memory, a place in a queue.
-  case take(permit: (any AnyObject & Sendable)? = nil)
-  /// The handler is not called; the body is skipped as far as that is cheap.
+  /// Read the body, then call the handler.
+  /// - Parameter isProven: the head proves its sender, so its connection and its body do not give way to others.
+  case take(isProven: Bool = false)
+  /// The handler is not called. A body that is short is skipped, and the connection goes on. Otherwise the answer goes out at
+  /// once, and the connection is closed.
   case refuse(HTTPResponse)
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PrismBase
 
 /// The other end of a connection.
 public struct HTTPPeer: Sendable, Equatable {
@@ -32,7 +33,15 @@ public struct HTTPPeer: Sendable, Equatable {
 
   private init(ipv6: in6_addr) {
     let text = Self.text(AF_INET6, ipv6)
-    self.init(address: text, isLocal: text == "::1" || text.hasPrefix("::ffff:127."))
+    // An IPv4 peer of an IPv6 socket.
+    let address = text.hasPrefix("::ffff:") && text.contains(".") ? String(text.dropFirst("::ffff:".count)) : text
+    self.init(address: address, isLocal: text == "::1" || address != text && address.hasPrefix("127."))
+  }
+
+  /// - Parameter text: an address in numbers. - Returns: nil for any other text.
+  init?(text: String) {
+    guard HostAndPort.isIPv4(text) || HostAndPort.isIPv6(text) else { return nil }
+    self.init(address: text, isLocal: HostAndPort.isLoopback(text))
   }
 
   private static func text<Address>(_ family: Int32, _ address: Address) -> String {

@@ -28,6 +28,12 @@ public struct HTTPRequest: Sendable {
   /// When its head had come, by the server's `uptime` clock: the body may have taken minutes. nil if a test made it.
   public var headTime: Duration?
 
+  /// Called when the request proved its sender: its connection does not give way to strangers' any more.
+  var onProof: (@Sendable () -> Void)?
+
+  /// The request proved its sender, by a token or by a packet of a known key.
+  public func prove() { onProof?() }
+
   /// For tests of handlers; the server makes its own.
   public init(
     method: Method, path: String, query: [(name: String, value: String)] = [],

@@ -27,6 +27,7 @@ public final class HTTPServer: Sendable {
   let gate: Gate
   let handler: Handler
   let bodies: BodyBudget
+  let answers: AnswerBudget
   let watch: ConnectionWatch
   let time: any TimeSource
   private let listener: ListeningSocket?
@@ -41,15 +42,18 @@ public final class HTTPServer: Sendable {
   ) throws(HTTPServerError) {
     (self.listener, self.options, self.time, self.gate, self.handler) = (listener, options, time, gate, handler)
     port = listener?.port ?? 0
-    bodies = BodyBudget(bytesMax: options.bodiesBytesMax, bytesPerAddressMax: options.bodiesBytesPerAddressMax)
-    let shortest = min(options.headTimeout, options.bodyTimeout, options.stopTimeout)
-    watch = ConnectionWatch(time: time, precision: max(.milliseconds(10), min(.seconds(1), shortest / 4)))
+    bodies = BodyBudget(bytesMax: options.bodiesBytesMax, bodyBytesMax: options.bodyBytesMax)
+    answers = AnswerBudget(bytesMax: options.answersBytesMax)
+    watch = ConnectionWatch(options, time: time)
     guard let daemon = startLibrary(for: self, listener: listener) else {
       listener.map { _ = close($0.descriptor) }
       throw .cannotStart(withTLS: options.tls != nil)
     }
     state.withLock { $0.daemon = daemon }
   }
+
+  /// Its connections, now.
+  public var connections: ConnectionFigures { watch.figures }
 
   /// Serves a connection that was accepted elsewhere; the socket is the server's from here on.
   /// - Returns: false when the server is stopping or full; the socket is closed then.

@@ -4,20 +4,21 @@ public struct HTTPServerOptions: Sendable {
   public var bodyBytesMax = 1024 * 1024
   /// How much of a refused body is read and thrown away, so that its sender reads the answer instead of a reset
   /// connection. A longer one is answered at once and the connection closed.
-  public var skippedBytesMax = 16 * 1024 * 1024
-  /// All bodies that are held at one time; a request past it is answered with 503.
+  var skippedBytesMax: Int { 2 * bodyBytesMax + 64 * 1024 }
+  /// All bodies that are held at one time; a request past it is answered with 503. Those of unproven senders have a quarter.
   public var bodiesBytesMax = 64 * 1024 * 1024
-  /// The most bytes of bodies from one address, so that one peer can't exclude the others; 503 over it. Connections
-  /// over a Unix socket have no address.
-  public var bodiesBytesPerAddressMax = 24 * 1024 * 1024
+  /// All answers over 256 KiB that are not read yet, but for streams; an answer past it is 503.
+  public var answersBytesMax = 16 * 1024 * 1024
   /// Query parameters that may be given several times; any other one is answered with 400 then.
   public var listParameters: Set<String> = []
   /// The memory of libmicrohttpd for one connection: limits the head of a request.
   public var headBytesMax = 32 * 1024
-  /// The most connections at a time.
+  /// The most connections at a time. Past it idle and unproven ones give way.
   public var connectionsMax = 1024
-  /// The most connections of one address. Connections over a Unix socket have no address and are not counted.
-  public var connectionsPerAddressMax = 256
+  /// Addresses of proxies: a request of theirs has the last address of `X-Forwarded-For` that is no such proxy.
+  public var trustedProxies: Set<String> = []
+  /// Called, on any thread, when a connection is closed for others or for its slow body, with an address that caused it.
+  public var onCrowded: (@Sendable (CrowdedReason, String) -> Void)?
   /// From a connection's begin, or the answer before, to the end of the next request's head.
   public var headTimeout: Duration = .seconds(30)
   /// From the end of the head to the end of the body, and from the answer to its last byte: beside a second for each 8 KiB.

@@ -60,6 +60,7 @@ private func answer(
     let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
     var head = RequestHead(connection, raw)
     head.request.headTime = server.time.uptime
+    head.resolvePeer(trusted: server.options.trustedProxies)
     if let fault = raw.fault(of: connection, target) ?? head.fault {
       return HTTPResponse.refusal(400, fault, headers: [("Connection", "close")]).queue(on: LibraryPointer(connection))
     }
@@ -81,7 +82,7 @@ private func completed(
   guard RequestTarget(slot: known) == nil else { return }  // its head did not come whole
   Unmanaged<Exchange>.fromOpaque(known).release()
   let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
-  server.watch.expect(LibraryPointer(connection), within: server.options.headTimeout)
+  server.watch.answered(LibraryPointer(connection))
   server.endRequest()
 }
 
@@ -94,11 +95,15 @@ private func connectionChanged(
   let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
   if how == .CONNECTION_NOTIFY_STARTED {
     server.watch.opened(
-      LibraryPointer(connection), socket: prism_http_socket(connection), within: server.options.headTimeout)
+      LibraryPointer(connection), socket: prism_http_socket(connection),
+      from: HTTPPeer(prism_http_peer(connection)).address)
   } else {
     server.watch.closed(LibraryPointer(connection))
   }
 }
+
+/// A refused body of at most as many bytes is skipped, so that its connection goes on.
+private let skippedBodyBytesMax = 65_536
 
 extension HTTPServer {
   /// Decides by its head what becomes of a request.
@@ -108,14 +113,28 @@ extension HTTPServer {
     guard beginRequest() else {
       return HTTPResponse.refusal(503, "stopping", headers: [("Connection", "close")]).queue(on: connection)
     }
-    watch.expect(connection, within: options.bodyTime(bytes: head.bodyBytes))
-    let admission = admit(head, on: connection)
-    let exchange = Exchange(server: self, connection: connection, request: head.request, admission: admission)
+    let isKnown = watch.began(
+      connection, of: head.request.peer.address, bodyTime: options.bodyTime(bytes: head.bodyBytes))
+    let (refusal, isProven): (HTTPResponse?, Bool)
+    switch admit(head, on: connection) {
+    case .take(let isProvenNow):
+      // Its certificate was checked.
+      (refusal, isProven) = (nil, isProvenNow || isKnown || options.tls?.clientAuthorities != nil)
+    case .refuse(let response): (refusal, isProven) = (response, isKnown)
+    }
+    var request = head.request
+    let prove: @Sendable () -> Void = { [watch, address = request.peer.address] in watch.prove(connection, of: address)
+    }
+    request.onProof = prove
+    if isProven { prove() }
+    let exchange = Exchange(
+      server: self, connection: connection, request: request, refusal: refusal, isProven: isProven)
     slot.pointee = Unmanaged.passRetained(exchange).toOpaque()
     // Where the sender waits for a word before it sends the body, or the body is too long to be read in vain.
-    if case .refuse(let response) = admission,
-      head.expectsContinue || (head.bodyBytes ?? 0) > options.skippedBytesMax
-    {
+    if var response = refusal, head.expectsContinue || head.isChunked || (head.bodyBytes ?? 0) > skippedBodyBytesMax {
+      response.headers.append(("Connection", "close"))
+      watch.expect(connection, within: options.bodyTimeout)
+      watch.linger(connection)
       return response.queue(on: connection)
     }
     return .YES

@@ -27,8 +27,8 @@ struct LibrarySettings {
 
   private var numbers: [MHD_OptionItem] {
     var numbers: [(MHD_OPTION, Int)] = [
-      (.CONNECTION_LIMIT, options.connectionsMax),
-      (.PER_IP_CONNECTION_LIMIT, options.connectionsPerAddressMax),
+      // Those that give way are closed a moment later.
+      (.CONNECTION_LIMIT, options.connectionsMax + 256),
       (.CONNECTION_MEMORY_LIMIT, options.headBytesMax),
       (.CONNECTION_TIMEOUT, max(1, Int(options.headTimeout.components.seconds))),
       (.STRICT_FOR_CLIENT, 1),

@@ -23,6 +23,18 @@ struct RequestHead {
     request.header("content-length").map { Int($0) ?? .max }
   }
 
+  /// Behind a proxy of `trusted` the peer is the last address of `X-Forwarded-For` that is not trusted.
+  mutating func resolvePeer(trusted: Set<String>) {
+    let hops = request.headers("x-forwarded-for").flatMap { $0.split(separator: ",") }
+    for hop in hops.reversed() where trusted.contains(request.peer.address) {
+      guard let peer = HTTPPeer(text: hop.filter { $0 != " " && $0 != "\t" }) else { return }
+      request.peer = peer
+    }
+  }
+
+  /// It has a body, and its length is not known.
+  var isChunked: Bool { request.header("transfer-encoding") != nil }
+
   /// Why another server may read the request differently (RFC 9112, 6.3 and 11.2); nil: it can't.
   var fault: String? {
     if let name = Self.singles.first(where: { request.headers($0).count > 1 }) {

@@ -54,11 +54,24 @@ private func arguments(_ words: [String]) throws(Flags.Fault) -> Arguments {
   }
 }
 
+/// The options with as many connections as the limit of open files has room for.
+private func withConnections(_ options: CollectorOptions, _ log: Logger) -> CollectorOptions {
+  let limit = DescriptorLimit.raise()
+  let room = max(16, DescriptorLimit.connectionsMax(of: limit) - CollectorServer.readersMax)
+  guard room < options.connectionsMax else { return options }
+  log.warning(
+    "the limit of open files leaves fewer connections than connectionMax; raise it (systemd: LimitNOFILE=)",
+    ["openFiles": "\(limit)", "connections": "\(room)"])
+  var options = options
+  options.connectionsMax = room
+  return options
+}
+
 private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ log: Logger) async -> Int32 {
   let (stops, continuation) = AsyncStream.makeStream(of: Void.self)
   let queue = DispatchQueue(label: "prism.collector.signals")
   do {
-    let collector = try Collector(options, log: log)
+    let collector = try Collector(withConnections(options, log), log: log)
     let sources = [SIGTERM, SIGINT, SIGUSR1].map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)

@@ -1,4 +1,5 @@
 import Foundation
+import PrismHTTP
 import PrismProtocol
 import Testing
 
@@ -11,6 +12,7 @@ struct CollectorMetricsTests {
     let counts = CollectorCounts()
     counts.count(.prism, outcome: "refused_400", cause: "token", bytes: 1)
     counts.countProbe("ok")
+    counts.watch { ConnectionFigures() }
     counts.countEnrollment("ok")
     counts.countSealed("opened")
     counts.countDictionary("served")

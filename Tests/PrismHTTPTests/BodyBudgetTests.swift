@@ -4,20 +4,27 @@ import Testing
 
 @Suite("The memory of bodies")
 struct BodyBudgetTests {
-  @Test("is given until it is used up, and given again when it came back") func bounded() {
-    let budget = BodyBudget(bytesMax: 100, bytesPerAddressMax: 100)
-    #expect(budget.take(60, of: "a") && budget.take(40, of: "b") && !budget.take(1, of: "c"))
-    budget.give(back: 40, of: "b")
-    #expect(!budget.take(41, of: "c") && budget.take(40, of: "c"))
+  private static func take(_ bytes: Int, _ budget: BodyBudget, isProven: Bool) -> BodyBudget.Charge? {
+    var charge = BodyBudget.Charge()
+    return budget.take(bytes, isProven: isProven, into: &charge) ? charge : nil
   }
 
-  @Test("one address has its share and no more; peers without one share a share") func shares() {
-    let budget = BodyBudget(bytesMax: 100, bytesPerAddressMax: 30)
-    #expect(budget.take(30, of: "a") && !budget.take(1, of: "a"))
-    #expect(budget.take(30, of: "b"))
-    for _ in 0..<40 { #expect(budget.take(1, of: "")) }
-    #expect(!budget.take(1, of: ""))
-    budget.give(back: 30, of: "a")
-    #expect(budget.take(30, of: "a"))
+  @Test("is given until it is used up, and given again when it came back") func bounded() throws {
+    let budget = BodyBudget(bytesMax: 80, bodyBytesMax: 10)
+    let first = try #require(Self.take(60, budget, isProven: true))
+    #expect(Self.take(20, budget, isProven: true) != nil && Self.take(1, budget, isProven: true) == nil)
+    budget.give(back: first)
+    #expect(Self.take(61, budget, isProven: true) == nil && Self.take(60, budget, isProven: true) != nil)
+  }
+
+  @Test("unproven senders have a quarter, and room for one body; proven ones have the rest", arguments: [10, 30])
+  func shares(bodyBytesMax: Int) throws {
+    let budget = BodyBudget(bytesMax: 80, bodyBytesMax: bodyBytesMax)
+    let share = max(20, bodyBytesMax)
+    let first = try #require(Self.take(share, budget, isProven: false))
+    #expect(Self.take(1, budget, isProven: false) == nil)
+    #expect(Self.take(80 - share, budget, isProven: true) != nil)
+    budget.give(back: first)
+    #expect(Self.take(share, budget, isProven: false) != nil)
   }
 }

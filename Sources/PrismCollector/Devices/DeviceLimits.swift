@@ -2,7 +2,7 @@
 public struct DeviceLimits: Sendable, Equatable {
   /// Packets a minute of one device, with bursts of as many; nil: any number.
   public var packetsPerMinute: Int?
-  /// Bytes of bodies within 24 hours of one device; nil: any number.
+  /// Unpacked bytes within 24 hours of one device, with 128 for each row; nil: any number.
   public var bytesPerDay: Int?
   /// Packets a minute of all devices, with bursts of as many; nil: any number.
   public var allPacketsPerMinute: Int?

@@ -14,22 +14,24 @@ extension PageAPI {
     let limit = try request.number("limit", in: 1...10_000) ?? 10_000
     var wanted = try filter(request)
     wanted.isNewestFirst = true
-    var (body, count, next) = (format.head, 0, Int64?.none)
-    let started = collector.time.uptime
-    while count < limit, body.count < Self.exportBytesMax, collector.time.uptime - started < Self.exportBudget {
-      wanted.limit = min(1000, limit - count)
-      let page = try await page(wanted)
-      for report in page.reports { body += format.line(report) }
-      count += page.reports.count
-      next = page.next
-      guard let next else { break }
-      wanted.before = next
+    let (question, started) = (wanted, collector.time.uptime)
+    return try await collector.access.page.exports.make { (file: inout ExportFile) async throws(CollectorRefusal) in
+      var (wanted, count, next) = (question, 0, Int64?.none)
+      try file.append(format.head)
+      while count < limit, file.byteCount < Self.exportBytesMax, collector.time.uptime - started < Self.exportBudget {
+        wanted.limit = min(1000, limit - count)
+        let page = try await page(wanted)
+        for report in page.reports { try file.append(format.line(report)) }
+        count += page.reports.count
+        next = page.next
+        guard let next else { break }
+        wanted.before = next
+      }
+      let headers = [
+        (name: "Content-Type", value: format.contentType),
+        (name: "Content-Disposition", value: "attachment; filename=\"reports.\(format.rawValue)\""),
+      ]
+      return headers + (next.map { [(name: "Prism-Next", value: String($0))] } ?? [])
     }
-    var headers = [
-      (name: "Content-Type", value: format.contentType),
-      (name: "Content-Disposition", value: "attachment; filename=\"reports.\(format.rawValue)\""),
-    ]
-    if let next { headers.append((name: "Prism-Next", value: String(next))) }
-    return HTTPResponse(status: 200, headers: headers, body: body)
   }
 }

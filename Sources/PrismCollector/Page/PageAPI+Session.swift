@@ -37,9 +37,12 @@ extension PageAPI {
     return Self.json(Self.described(reader, needsToken: true), headers: [cookie].compactMap { $0 })
   }
 
-  /// `POST /session/end`: the browser forgets the session.
+  /// `POST /session/end`: the session ends, here and at all replicas, and the browser forgets it.
   func signOut(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    if let reader = request.reader { try Self.checkChange(request.http, reader) }
+    if let reader = request.reader {
+      try Self.checkChange(request.http, reader)
+      if let session = reader.session { try await collector.access.page.endedSessions.end(session) }
+    }
     let cookie = ReaderSession.endingHeader(isSecure: collector.options.tls != nil)
     return Self.json(Self.described(nil, needsToken: collector.access.needsReaderToken), headers: [cookie])
   }

@@ -11,19 +11,23 @@ final class PageState: Sendable {
   /// Questions of devices for records.
   let asking = ReadGate()
   let snapshots: RecordSnapshots
+  let exports: Exports
   let crashes = CrashIndex()
   let tails: TailLooks
   let crashStates: any CrashStateStore
+  let endedSessions: EndedSessions
   private let state = Mutex((tails: 0, isClosed: false))
 
   init(_ options: CollectorOptions, time: any TimeSource) throws(SQLiteError) {
     tails = TailLooks(time: time)
-    snapshots = RecordSnapshots(folder: options.state)
+    (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
+    let store: any CrashStateStore & EndedSessionStore
     if let target = options.store {
-      crashStates = PostgreSQLCrashStateStore(target)
+      store = PostgreSQLCrashStateStore(target)
     } else {
-      crashStates = try SQLiteCrashStateStore(folder: options.state)
+      store = try SQLiteCrashStateStore(folder: options.state)
     }
+    (crashStates, endedSessions) = (store, EndedSessions(store, time: time))
   }
 
   /// The collector stops: tails end.

@@ -2,8 +2,8 @@ import PrismBase
 import PrismHTTP
 import PrismPacket
 
-/// A session of the page: a cookie that a reader's token signed. Nothing of it is kept here, so every replica knows it,
-/// a restart ends no session, and it ends with its token.
+/// A session of the page: a cookie that a reader's token signed. Nothing of it is kept here until it is signed out
+/// (`EndedSessions`), so every replica knows it, a restart ends no session, and it ends with its token.
 struct ReaderSession: Sendable, Equatable {
   static let cookieName = "prism_session"
   static let lifetimeSeconds: Int64 = 12 * 3600

@@ -36,7 +36,8 @@ actor PacketOpener {
       packed = try reader(opening).decrypt(opening.delivery.headers, body: body, mac: opening.delivery.mac)
     } catch { throw CollectorRefusal(error) }
     do throws(CollectorRefusal) {
-      guard try opening.sender?.begin() ?? true, let lease = opening.memory.takeAtOnce(try opening.bytes(of: packed))
+      guard try opening.sender?.begin(packed, rows: opening.delivery.itemCount) ?? true,
+        let lease = opening.memory.takeAtOnce(try opening.bytes(of: packed))
       else { return .decrypted(packed) }
       return .opened(try unpack(packed, opening, lease))
     } catch {

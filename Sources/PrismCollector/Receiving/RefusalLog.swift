@@ -1,15 +1,22 @@
 import PrismBase
+import PrismHTTP
 import PrismProtocol
 import Synchronization
 
-/// One log line a minute for each cause for which packets are refused, with how many there were. Causes are this program's
+/// One log line a minute for each cause for which packets are refused or connections closed, with how many there were. Causes are this program's
 /// own words, so no sender makes lines of its choosing.
 final class RefusalLog: Sendable {
   private struct Cause {
     var loggedAt: Duration?
     /// Since the last line.
     var count = 0
-    var last: Refused
+    var last: Event
+  }
+
+  private enum Event {
+    case packet(Refused)
+    /// A connection was closed for others; with an address that caused it.
+    case connection(from: String)
   }
 
   /// The fields of a log line about one refused packet.
@@ -29,12 +36,18 @@ final class RefusalLog: Sendable {
 
   init(time: any TimeSource, log: Logger) { (self.time, self.log) = (time, log) }
 
-  func add(_ refused: Refused) {
-    let name = refused.refusal.cause
+  func add(_ refused: Refused) { add(refused.refusal.cause, .packet(refused)) }
+
+  /// A connection was closed.
+  func add(_ reason: CrowdedReason, from address: String) {
+    add("crowded " + reason.rawValue, .connection(from: address))
+  }
+
+  private func add(_ name: String, _ event: Event) {
     let line = causes.withLock { causes in
-      var cause = causes[name] ?? Cause(last: refused)
+      var cause = causes[name] ?? Cause(last: event)
       cause.count += 1
-      cause.last = refused
+      cause.last = event
       let line = take(&cause)
       causes[name] = cause
       return line
@@ -52,17 +65,25 @@ final class RefusalLog: Sendable {
     for (name, line) in lines { write(name, line) }
   }
 
-  private func take(_ cause: inout Cause) -> (count: Int, last: Refused)? {
+  private func take(_ cause: inout Cause) -> (count: Int, last: Event)? {
     let now = time.uptime
     if let at = cause.loggedAt, now - at < Self.interval { return nil }
     defer { (cause.loggedAt, cause.count) = (now, 0) }
     return (cause.count, cause.last)
   }
 
-  private func write(_ cause: String, _ line: (count: Int, last: Refused)) {
-    let (refusal, from) = (line.last.refusal, line.last.from)
+  private func write(_ cause: String, _ line: (count: Int, last: Event)) {
+    let refused: Refused
+    switch line.last {
+    case .packet(let packet): refused = packet
+    case .connection(let from):
+      return log.warning(
+        "connections are closed for others; see connectionMax",
+        ["cause": cause, "count": String(line.count), "last_from": from])
+    }
+    let (refusal, from) = (refused.refusal, refused.from)
     let (count, status) = (String(line.count), String(refusal.status))
-    guard let sender = line.last.sender else {
+    guard let sender = refused.sender else {
       return log.warning("packets refused", ["cause": cause, "status": status, "count": count, "last_from": from])
     }
     log.warning(

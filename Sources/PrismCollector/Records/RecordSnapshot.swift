@@ -1,4 +1,3 @@
-import Glibc
 import PrismBase
 import PrismPacket
 import PrismProtocol
@@ -18,7 +17,6 @@ enum RecordSnapshotFault: Error {
   case busy
   /// Packed it has more bytes than this.
   case tooLarge(bytes: Int)
-  case file(String)
 }
 
 /// Writes a snapshot. Its file has no name, so it is gone with its last reader, after a kill, too.
@@ -26,27 +24,16 @@ final class RecordSnapshotWriter {
   private static let pieceBytes = 256 * 1024
 
   private let packer: DownPacker
-  private let descriptor: Int32
-  private let path: String
+  private let file: UnnamedFile
   private let bytesMax: Int
   private var piece: [UInt8] = []
-  private var byteCount = 0
   private var (sequence, mark): (Int64, StoreMark?) = (0, nil)
 
   init(folder: String, encoding: PacketEncoding, bytesMax: Int) throws {
     packer = try DownPacker(encoding: encoding)
-    var template = Array("\(folder)/records-XXXXXX".utf8CString)
-    descriptor = mkstemp(&template)
-    path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    file = try UnnamedFile(in: folder, name: "records")
     self.bytesMax = bytesMax
-    guard descriptor >= 0 else {
-      throw RecordSnapshotFault.file("\(path) can't be made: \(String(cString: strerror(errno)))")
-    }
-    unlink(path)
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
-
-  deinit { if descriptor >= 0 { close(descriptor) } }
 
   func add(_ line: DownLine) throws {
     if case .head(let head) = line { (sequence, mark) = (head.sequence, head.store) }
@@ -57,21 +44,12 @@ final class RecordSnapshotWriter {
   func finish() throws -> RecordSnapshot {
     piece += try packer.finish()
     try flush()
-    let file = try PieceFile(taking: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), of: path)
-    return RecordSnapshot(file: file, lineCount: packer.lineCount, sequence: sequence, mark: mark)
+    return RecordSnapshot(file: try file.finish(), lineCount: packer.lineCount, sequence: sequence, mark: mark)
   }
 
   private func flush() throws {
-    byteCount += piece.count
-    guard byteCount <= bytesMax else { throw RecordSnapshotFault.tooLarge(bytes: bytesMax) }
-    var written = 0
-    while written < piece.count {
-      let count = piece.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, $0.count - written) }
-      guard count > 0 || errno == EINTR else {
-        throw RecordSnapshotFault.file("\(path) can't be written: \(String(cString: strerror(errno)))")
-      }
-      written += max(0, count)
-    }
+    guard file.byteCount + piece.count <= bytesMax else { throw RecordSnapshotFault.tooLarge(bytes: bytesMax) }
+    try file.append(piece)
     piece.removeAll(keepingCapacity: true)
   }
 }

@@ -48,6 +48,13 @@ package enum CollectorKeys {
     Key(
       "memoryMByte", .mebibytes(16...4096), at: \.memoryBytes, isLive: false,
       "the memory of packets from their decryption until they are stored; also the most that one packet may take"),
+    Key(
+      "connectionMax", .integer(16...1_000_000, unit: "connections"), at: \.connectionsMax, isLive: false,
+      "connections of senders at a time; past it, idle ones and those of unproven senders are closed for others"),
+    Key(
+      "proxy.trusted", .list(of: .numericAddress, "a list of addresses"), at: \.trustedProxies, default: "none",
+      isLive: false,
+      "proxies in front of the collector: the sender is the last other address of their `X-Forwarded-For`"),
   ]
 
   private static let readers: [Key] = [
@@ -75,8 +82,8 @@ package enum CollectorKeys {
       "devicePacketPerMinute", .integer(1...1_000_000, unit: "packets"), optional: \.limits.devicePacketsPerMinute,
       isLive: false, "packets of one device in a minute, with bursts of as many; each replica counts for itself"),
     Key(
-      "deviceMBytePerDay", .mebibytes(1...1_048_576), optional: \.limits.deviceBytesPerDay, isLive: false,
-      "bodies of one device in 24 hours; each replica counts for itself"),
+      "deviceMBytePerDay", .mebibytes(1...1_048_576), at: \.limits.deviceBytesPerDay, isLive: false,
+      "rows and unpacked bytes of one device in 24 hours; each replica counts for itself"),
     Key(
       "packetPerMinute", .integer(1...1_000_000_000, unit: "packets"), optional: \.limits.packetsPerMinute,
       isLive: false, "packets of all devices in a minute, with bursts of as many; each replica counts for itself"),
@@ -133,6 +140,11 @@ extension ValueForm where Value == String {
       guard let (host, port) = HostAndPort.split(text), let port, UInt16(port) != nil else { return false }
       return !host.isEmpty && text.isVisibleASCII && text.hasPrefix("[") == host.contains(":")
     }
+  }
+
+  /// As a connection shows its peer.
+  fileprivate static var numericAddress: Self {
+    string("an IPv4 or IPv6 address in numbers") { HostAndPort.isIPv4($0) || HostAndPort.isIPv6($0) }
   }
 
   /// A folder from the root after `sqlite:`, or a connection URI. Faults don't show it: it may hold a password.

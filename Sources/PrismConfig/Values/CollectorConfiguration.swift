@@ -46,6 +46,10 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var outputLagBytes = 10_240 * 1_048_576
   /// `onLag`.
   public var onLag = LagPolicy.skip
+  /// Of senders, at a time.
+  public var connectionsMax = 10_000
+  /// `proxy.trusted`: addresses in numbers.
+  public var trustedProxies: [String] = []
   /// A folder of namespace files that are served.
   public var remoteConfig: String?
   /// Signs them, PEM.
@@ -79,8 +83,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public struct Limits: Sendable, Equatable {
     /// Of one device.
     public var devicePacketsPerMinute: Int?
-    /// Of one device's bodies.
-    public var deviceBytesPerDay: Int?
+    /// Of one device's rows and unpacked bytes.
+    public var deviceBytesPerDay = 16_384 * 1_048_576
     /// Of all devices.
     public var packetsPerMinute: Int?
     /// Devices that are let in a second after a start.

@@ -76,8 +76,8 @@ public actor MetricsServer {
 
   private func started(_ address: String) throws(HTTPServerError) -> HTTPServer {
     var options = HTTPServerOptions()
-    (options.bodyBytesMax, options.skippedBytesMax, options.bodiesBytesMax) = (1024, 64 * 1024, 64 * 1024)
-    (options.headBytesMax, options.connectionsMax, options.connectionsPerAddressMax) = (8 * 1024, 64, 64)
+    (options.bodyBytesMax, options.bodiesBytesMax) = (1024, 64 * 1024)
+    (options.headBytesMax, options.connectionsMax) = (8 * 1024, 64)
     (options.headTimeout, options.bodyTimeout, options.stopTimeout) = (.seconds(60), .seconds(10), .seconds(1))
     return try HTTPServer(listener: try ListeningSocket(address: address), options: options) { [weak self] request in
       await self?.answer(request) ?? .refusal(503, "stopping")

@@ -82,13 +82,24 @@ struct PageAPITests {
     let rig = try PageRig()
     _ = try await rig.collector.store.take(StoreRig.packet(Array(1...1500)))
     let whole = await rig.ask("/export")
-    #expect(whole.body.count { $0 == UInt8(ascii: "\n") } == 1500)
+    #expect(whole.wholeBody.count { $0 == UInt8(ascii: "\n") } == 1500)
     let part = await rig.ask("/export", [("limit", "1200"), ("format", "csv")])
-    #expect(part.body.count { $0 == UInt8(ascii: "\n") } == 1201)
+    #expect(part.wholeBody.count { $0 == UInt8(ascii: "\n") } == 1201)
     let next = try #require(part.headers.first { $0.name == "Prism-Next" }?.value)
     let rest = await rig.ask("/export", [("before", next)])
-    #expect(rest.body.count { $0 == UInt8(ascii: "\n") } == 300)
+    #expect(rest.wholeBody.count { $0 == UInt8(ascii: "\n") } == 300)
     #expect(!rest.headers.contains { $0.name == "Prism-Next" })
+  }
+
+  @Test("exports that are not read are bounded, and hold no memory") func unreadExports() async throws {
+    let rig = try PageRig()
+    _ = try await rig.collector.store.take(StoreRig.packet(Array(1...1500)))
+    var held: [HTTPResponse] = []
+    for _ in 0..<Exports.openMax { held.append(await rig.ask("/export")) }
+    #expect(held.allSatisfy { $0.status == 200 && $0.body.isEmpty && ($0.stream?.byteCount ?? 0) > 256 * 1024 })
+    #expect(await rig.ask("/export").status == 503)
+    held.removeLast()
+    #expect(await rig.ask("/export").status == 200)
   }
 
   @Test("an export that takes long ends in time, and the next one goes on behind it")
@@ -100,7 +111,7 @@ struct PageAPITests {
     var (ids, parts, before) = ([Substring](), 0, "")
     repeat {
       let answer = await rig.ask("/export", [("before", before), ("format", "csv")])
-      ids += String(decoding: answer.body, as: UTF8.self).split(separator: "\r\n").dropFirst().compactMap {
+      ids += String(decoding: answer.wholeBody, as: UTF8.self).split(separator: "\r\n").dropFirst().compactMap {
         $0.split(separator: ",").first
       }
       before = answer.headers.first { $0.name == "Prism-Next" }?.value ?? ""

@@ -11,13 +11,14 @@ struct PageAccessTests {
   @Test("every path of the API but those of the session needs a reader's token; a sender's token is no reader's")
   func tokens() async throws {
     let rig = try PageRig()
-    for route in PageRoutes.all where route.access != .everybody {
+    for (place, route) in PageRoutes.all.enumerated() where route.access != .everybody {
       let path = "/api/v1" + route.path.replacing("{id}", with: "1").replacing("{fingerprint}", with: "f")
       for headers in [
         [], [(name: "authorization", value: "Bearer sender-token-of-tests")],
         [("authorization", "viewer-token-of-tests")],
       ] {
-        let answer = await rig.answer(PageRig.request(path, method: route.method, headers: headers))
+        let answer = await rig.answer(
+          PageRig.request(path, method: route.method, headers: headers, address: "192.0.2.\(place)"))
         #expect(answer.status == 401, "\(path)")
         #expect(answer.headers.contains { $0 == ("Content-Type", "application/problem+json") })
       }

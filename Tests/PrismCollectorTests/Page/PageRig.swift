@@ -5,6 +5,16 @@ import PrismProtocol
 
 @testable import PrismCollector
 
+extension HTTPResponse {
+  /// The body, also where it is a stream.
+  var wholeBody: [UInt8] {
+    guard let stream else { return body }
+    var (whole, piece) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+    while let count = piece.withUnsafeMutableBytes({ stream.read($0) }) { whole += piece.prefix(count) }
+    return whole
+  }
+}
+
 /// A collector with tokens of each role, asked without a network.
 struct PageRig {
   let rig = StoreRig()

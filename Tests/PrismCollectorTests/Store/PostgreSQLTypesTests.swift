@@ -71,7 +71,11 @@ struct PostgreSQLTypesTests {
     let old = try rig.store()
     _ = try await old.take(StoreRig.packet([1], namespace: "shop", type: "x"))
     await old.close()
-    _ = try await rig.sql("DROP TABLE types, store_mark, remote_versions; UPDATE prism_schema SET version = 9")
+    _ = try await rig.sql(
+      """
+      DROP TABLE types, store_mark, remote_versions, ended_sessions, output_dead, facts; DROP FUNCTION prism_id_start;
+      ALTER TABLE outputs DROP epoch, DROP beat, DROP is_free; UPDATE prism_schema SET version = 9
+      """)
     let new = try rig.store()
     #expect(try await Self.types(new) == ["shop x"])
     #expect(try await rig.value("SELECT version FROM prism_schema") == "\(PostgreSQLSchema.version)")

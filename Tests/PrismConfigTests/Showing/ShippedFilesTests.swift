@@ -178,7 +178,7 @@ struct ShippedFilesTests {
       "storePasswordFile": "keys/pgpass", "commitDeadlineMs": "10000", "keys": "[{id: main, file: keys/main.key}]",
       "sealKeys": "[keys/seal.pem]", "tokenFile": "keys/collector.tokens", "tls.certFile": "keys/collector.pem",
       "tls.keyFile": "keys/collector.key", "tls.clientCAFile": "keys/senders.pem", "reader.listen": "127.0.0.1:8081",
-      "reader.hosts": "[prism.example]", "readerTokenFile": "keys/reader.tokens",
+      "proxy.trusted": "[192.0.2.1]", "reader.hosts": "[prism.example]", "readerTokenFile": "keys/reader.tokens",
       "operatorTokenFile": "keys/operator.tokens", "retentionDay": "90", "devicePacketPerMinute": "600",
       "deviceMBytePerDay": "1024", "packetPerMinute": "60000",
       "outputs": "[{ndjson: /var/lib/prism-collector/out, rotateMByte: 256}]", "remoteConfig": "remote.d",

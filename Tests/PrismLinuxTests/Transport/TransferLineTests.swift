@@ -1,3 +1,4 @@
+import PrismBase
 import PrismEngine
 import Testing
 

@@ -1,11 +1,16 @@
 import PrismBase
 
-/// States of crashes in PostgreSQL, for all replicas.
-actor PostgreSQLCrashStateStore: CrashStateStore {
+/// States of crashes, and sessions that were signed out, in PostgreSQL, for all replicas.
+actor PostgreSQLCrashStateStore: CrashStateStore, EndedSessionStore {
   static let schema = """
     CREATE TABLE crash_states (fingerprint text COLLATE "C" PRIMARY KEY, state text NOT NULL, who text NOT NULL,
       changed_time bigint NOT NULL, report bigint NOT NULL, build text, builds text NOT NULL, regressed_time bigint);
     CREATE INDEX crash_states_changed ON crash_states (changed_time);
+
+    """
+  static let sessions = """
+    CREATE TABLE ended_sessions (nonce text PRIMARY KEY, expires bigint NOT NULL);
+    CREATE INDEX ended_sessions_expires ON ended_sessions (expires);
 
     """
   private static let columns = "fingerprint, state, who, changed_time, report, build, builds, regressed_time"
@@ -61,6 +66,26 @@ actor PostgreSQLCrashStateStore: CrashStateStore {
         WHERE fingerprint = $2 AND state = 'resolved' AND changed_time = $3 RETURNING 1
         """, [String(time), state.fingerprint, String(state.changedTime)], by: by
       ).count > 0
+    }
+  }
+
+  func endSession(_ nonce: String, expires: Int64, now: Int64) throws(StoreFailure) {
+    try perform { (connection, by) throws(PostgreSQLError) in
+      _ = try connection.query(
+        "INSERT INTO ended_sessions VALUES ($1, $2) ON CONFLICT DO NOTHING", [nonce, String(expires)], by: by)
+      _ = try connection.query("DELETE FROM ended_sessions WHERE expires < $1", [String(now)], by: by)
+      _ = try connection.query(
+        """
+        DELETE FROM ended_sessions WHERE nonce IN (SELECT nonce FROM ended_sessions
+          ORDER BY expires DESC, nonce OFFSET \(EndedSessionRule.countMax))
+        """, by: by)
+    }
+  }
+
+  func endedSessions() throws(StoreFailure) -> Set<String> {
+    try perform { (connection, by) throws(PostgreSQLError) in
+      let rows = try connection.query("SELECT nonce FROM ended_sessions", by: by)
+      return Set((0..<rows.count).map { rows.text($0, 0) })
     }
   }
 

@@ -1,13 +1,15 @@
 import PrismBase
 import PrismSQLite
 
-/// States of crashes in `page.db`, beside the collector's database: they are few, and outlive its damage.
-actor SQLiteCrashStateStore: CrashStateStore {
+/// States of crashes, and sessions that were signed out, in `page.db`, beside the collector's database: they are few, and outlive its damage.
+actor SQLiteCrashStateStore: CrashStateStore, EndedSessionStore {
   private static let schema = """
     CREATE TABLE IF NOT EXISTS crash_states (
       fingerprint TEXT PRIMARY KEY, state TEXT NOT NULL, who TEXT NOT NULL, changed_time INTEGER NOT NULL,
       report INTEGER NOT NULL, build TEXT, builds TEXT NOT NULL, regressed_time INTEGER) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS crash_states_changed ON crash_states (changed_time);
+    CREATE TABLE IF NOT EXISTS ended_sessions (nonce TEXT PRIMARY KEY, expires INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS ended_sessions_expires ON ended_sessions (expires);
     """
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.page")
@@ -85,6 +87,32 @@ actor SQLiteCrashStateStore: CrashStateStore {
       statement.bind(":changed", state.changedTime)
       try statement.run()
       return connection.changes > 0
+    }
+  }
+
+  private enum SessionColumn: String, SQLiteColumn { case nonce, expires }
+
+  func endSession(_ nonce: String, expires: Int64, now: Int64) throws(StoreFailure) {
+    try perform { () throws(SQLiteError) in
+      let insert = try connection.prepare("INSERT OR IGNORE INTO ended_sessions VALUES (:nonce, :expires)")
+      insert.bind(":nonce", nonce)
+      insert.bind(":expires", expires)
+      try insert.run()
+      try connection.execute(
+        """
+        DELETE FROM ended_sessions WHERE expires < \(now);
+        DELETE FROM ended_sessions WHERE nonce IN (SELECT nonce FROM ended_sessions
+          ORDER BY expires DESC, nonce LIMIT -1 OFFSET \(EndedSessionRule.countMax))
+        """)
+    }
+  }
+
+  func endedSessions() throws(StoreFailure) -> Set<String> {
+    try perform { () throws(SQLiteError) in
+      var nonces: Set<String> = []
+      try connection.prepare("SELECT \(SessionColumn.list) FROM ended_sessions")
+        .forEachRow(of: SessionColumn.self) { nonces.insert($0.text(.nonce)) }
+      return nonces
     }
   }
 

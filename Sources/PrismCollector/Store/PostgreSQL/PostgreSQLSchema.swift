@@ -1,10 +1,12 @@
+import PrismProtocol
+
 /// The tables of a database on PostgreSQL (docs/collector.md, "PostgreSQL").
 ///
 /// A group takes its reports' ids in blocks of 1,024 from a sequence, and marks with an advisory lock the lowest block that
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 17
+  static let version = 20
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -22,7 +24,7 @@ enum PostgreSQLSchema {
     wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
     PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs, correction,
     PostgreSQLDeviceStore.publicKeys, PostgreSQLDeviceStore.generations,
-    storeMark, RemoteVersions.schema,
+    storeMark, RemoteVersions.schema, PostgreSQLCrashStateStore.sessions, outputs, facts + oldIDs,
   ]
 
   /// One row: who this store is (`StoreMark`).
@@ -63,6 +65,26 @@ enum PostgreSQLSchema {
 
     """
 
+  /// Of the database's service, as in the store on SQLite (`ServiceFacts`).
+  private static let facts = """
+    CREATE TABLE facts (name text PRIMARY KEY, value bigint NOT NULL);
+    CREATE FUNCTION prism_id_start(milliseconds bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
+      SELECT (lpad(to_hex(greatest(0, milliseconds)), 12, '0') || repeat('0', 20))::uuid
+    $$;
+
+    """
+  /// The first id of a clock that was set.
+  private static let firstSetID = PacketID(high: UInt64(PacketID.firstSetTime) << 16, low: 0).description
+
+  /// The leader's row, and dead letters (`PostgreSQLOutputSource`).
+  private static let outputs = """
+    ALTER TABLE outputs ADD epoch bigint NOT NULL DEFAULT 0, ADD beat bigint NOT NULL DEFAULT 0,
+      ADD is_free boolean NOT NULL DEFAULT false;
+    CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, noted timestamptz NOT NULL,
+      is_requeued boolean NOT NULL DEFAULT false, PRIMARY KEY (output, report));
+
+    """
+
   /// It catches errors. A plan with several processes forbids that in every function that it calls.
   private static let notParallel = "ALTER FUNCTION prism_json(text) PARALLEL UNSAFE"
 
@@ -99,12 +121,13 @@ enum PostgreSQLSchema {
   private static let pendingPredecessors = takeGroup(
     more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])")
 
-  /// An id from before those that are kept is too old also while no id is forgotten, if its stream has a later one.
+  /// An id from before those that are kept is too old also while no id is forgotten, if its stream has one of 30 days later.
   private static let oldIDs = takeGroup(
     or: "OR REPLACE ", more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])",
     old: """
-      p[i] < (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - \(PostgreSQLDays.idDays) * 86400000::bigint), 12, '0')
-        || repeat('0', 20))::uuid AND left(p[i]::text, 13) COLLATE "C" < left(top::text, 13)
+      p[i] < prism_id_start((extract(epoch FROM now()) * 1000)::bigint - \(PacketID.knownMilliseconds))
+        AND p[i] < prism_id_start(('x' || lpad(left(replace(top::text, '-', ''), 12), 16, '0'))::bit(64)::bigint
+          - \(PacketID.knownMilliseconds))
       """)
 
   /// - Parameters:
@@ -135,8 +158,8 @@ enum PostgreSQLSchema {
           AND (dep[i] = last OR EXISTS (SELECT FROM packets x WHERE x.packet = dep[i] AND x.stream = sid));
         IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
         ELSIF known THEN r := 's';
-        ELSIF num > 0 AND p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) THEN r := 'o';
-        ELSIF num > 0 AND \(old) THEN r := 'o';
+        ELSIF num > 0 AND CASE WHEN p[i] < '\(firstSetID)' THEN p[i] <= gone AND gone < '\(firstSetID)'
+          ELSE p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) OR \(old) END THEN r := 'o';
         ELSIF dep[i] IS NULL THEN r := 's';
         ELSIF \(broken) THEN r := 'b';
         ELSE r := 'w';
