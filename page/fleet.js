@@ -68,7 +68,7 @@ function collectorSection(fleet) {
   const outputs = fleet.outputs.length === 0
     ? h("p", { class: "quiet" }, "No outputs. `outputs` of the collector’s configuration hands reports on.")
     : table("Outputs", [{ title: "Output", wide: true, cell: (one) => one.name }, { title: "Delivered", number: true, cell: (one) => count(one.delivered) },
-      { title: "Refused", number: true, cell: (one) => count(one.refused) }, { title: "Failures", number: true, cell: (one) => count(one.failures) },
+      { title: "Dead letters", number: true, cell: (one) => count(one.dead) }, { title: "Waits for", cell: (one) => one.holds || "" }, { title: "Failures", number: true, cell: (one) => count(one.failures) },
       { title: "Lag", number: true, cell: (one) => (one.leading ? span(one.lagSeconds) : "another collector") }], fleet.outputs);
   const configuration = fleet.configuration;
   return [section("Refused packets", refused), section("Outputs", outputs), section("Collector", definition([

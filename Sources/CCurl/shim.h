@@ -141,6 +141,12 @@ static inline long prism_curl_status(CURL *easy) {
   return curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK ? status : 0;
 }
 
+/// The answer's Content-Type as it came, valid until the handle's next transfer; NULL: it has no such header.
+static inline const char *prism_curl_content_type(CURL *easy) {
+  char *type = NULL;
+  return curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type) == CURLE_OK ? type : NULL;
+}
+
 /// A certificate that another side gave: of whom it is, who signed it, and when it is valid.
 typedef struct {
   uint64_t transfer;

@@ -61,12 +61,11 @@ public final class Collector: Sendable {
   }
 
   private func refreshService() async {
-    var figures: [(name: String, figures: OutputRunner.Figures)] = []
-    for output in outputs { figures.append((output.name, await output.figures)) }
     counts.set(
       .init(
         store: store.figures, storeFails: store.failure != nil, heldPackets: await queue.heldCount,
-        memoryBytes: openers.memory.usedBytes, outputs: figures, now: time.unixMilliseconds))
+        memoryBytes: openers.memory.usedBytes, outputs: await OutputRunner.figures(of: outputs),
+        now: time.unixMilliseconds))
   }
 
   /// Answers a request at the senders' address.
@@ -80,7 +79,7 @@ public final class Collector: Sendable {
       case (.get, DownQuestion.path): return try await RecordAnswers(collector: self).answer(request)
       case (.post, ProbeQuestion.path): return try await probe(request)
       case (.post, Self.enrollPath): return try await enroll(request)
-      case (.get, "/healthz"), (.get, "/readyz"): return health(request)
+      case (.get, "/healthz"), (.get, "/readyz"): return await health(request)
       case (.get, "/metrics"):
         try access.checkLocal(request)
         return await metricsPage()
@@ -167,10 +166,11 @@ public final class Collector: Sendable {
 
   // MARK: How it is
 
-  /// 200 while packets can be stored; 503 with the reason after a failure, until the next success.
-  func health(_ request: HTTPRequest) -> HTTPResponse {
-    guard let failure = store.failure else { return HTTPResponse(status: 200, contentType: "text/plain", text: "ok\n") }
-    return HTTPResponse(status: 503, contentType: "text/plain", text: failure + "\n")
+  /// 200 while packets can be stored, with what an operator must mend besides; 503 with the reason after a failure.
+  func health(_ request: HTTPRequest) async -> HTTPResponse {
+    let holding = await OutputRunner.figures(of: outputs).compactMap { $0.figures.warning($0.name) }
+    let (status, lines) = store.failure.map { (503, [$0]) } ?? (200, ["ok"] + store.warnings + holding)
+    return HTTPResponse(status: status, contentType: "text/plain", text: lines.map { $0 + "\n" }.joined())
   }
 
   func metricsPage() async -> HTTPResponse {

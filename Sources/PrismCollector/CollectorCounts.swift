@@ -190,6 +190,11 @@ final class CollectorCounts: Sendable {
       )
       for (name, _) in service.outputs { page.sample(skipped[name] ?? 0, ["output": name]) }
     }
+    page.begin("prism_collector_output_dead_reports", .gauge, "Dead letters of an output.")
+    for (name, figures) in service.outputs where figures.isLeading { page.sample(figures.dead, ["output": name]) }
+    page.begin(
+      "prism_collector_output_holds", .gauge, "1: the output takes no reports now; the log and /readyz say why.")
+    for (name, figures) in service.outputs { page.sample(figures.holds == nil ? 0 : 1, ["output": name]) }
     page.begin("prism_collector_output_failures_total", .counter, "Tries of an output that failed.")
     for (name, figures) in service.outputs { page.sample(figures.failures, ["output": name]) }
     page.begin("prism_collector_output_leading", .gauge, "1: this replica feeds the output.")

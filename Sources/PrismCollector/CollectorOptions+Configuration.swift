@@ -51,7 +51,7 @@ extension CollectorOptions {
     (connectionsMax, trustedProxies) = (configuration.connectionsMax, Set(configuration.trustedProxies))
     outputs = configuration.outputs.map { OutputSettings($0) }
     outputLagBytes = configuration.outputLagBytes
-    onLag = configuration.onLag == .skip ? .skip : .refuse
+    onLag = LagPolicy(rawValue: configuration.onLag.rawValue) ?? .hold
     deviceLimits.packetsPerMinute = configuration.limits.devicePacketsPerMinute
     deviceLimits.bytesPerDay = configuration.limits.deviceBytesPerDay
     deviceLimits.allPacketsPerMinute = configuration.limits.packetsPerMinute

@@ -39,10 +39,10 @@ public struct CollectorOptions: Sendable {
   public var retentionDays: Int?
   /// Where reports are handed on to.
   public var outputs: [OutputSettings] = []
-  /// Reports past `retentionDays` that an output has not taken stay, up to as many bytes.
+  /// Reports past `retentionDays` that an output has not taken stay; with more bytes `onLag` decides.
   public var outputLagBytes = 10_240 * 1_048_576
   /// The rule for more than `outputLagBytes`.
-  public var onLag = LagPolicy.skip
+  public var onLag = LagPolicy.hold
   /// nil: plain HTTP.
   public var tls: HTTPServerTLS?
   /// Takes each new report as one line of JSON.

@@ -188,7 +188,7 @@ struct CollectorFileTests {
         "retentionDay: 0\nmemoryMByte: x\n\(needed)",
         ["c.yaml:1: retentionDay: is 0, must be 1...36500", "c.yaml:2: memoryMByte: is x, must be a whole"]
       ),
-      ("\(needed)onLag: drop", ["c.yaml:3: onLag: is drop, must be skip or refuse"]),
+      ("\(needed)onLag: drop", ["c.yaml:3: onLag: is drop, must be hold, skip or refuse"]),
       ("\(needed)store: postgresql://u:hush@h/d", ["c.yaml:3: store: holds a password; put it into a file"]),
       ("keys: [{id: main, file: main.key}]\nstore: postgresql://u@h/d", ["c.yaml:1: state: is missing"]),
       ("\(needed)store: mysql://u:hush@h/d", ["c.yaml:3: store: must be sqlite:FOLDER or postgresql://"]),

@@ -38,7 +38,7 @@ package final class RunningCollector {
   /// Asks a path of the API. - Throws: if it does not answer.
   func ask(
     _ method: String, _ path: String, headers: [String], body: [UInt8]
-  ) throws(OutputFailure) -> (status: Int, body: [UInt8]) {
+  ) throws(OutputFailure) -> CurlHandle.Answer {
     try handle.post(
       body, to: "http://localhost\(PageAPI.prefix)\(path)", headers: headers, timeout: Self.timeout, method: method,
       unixSocket: socket, answerBytesMax: Self.pageBytesMax)

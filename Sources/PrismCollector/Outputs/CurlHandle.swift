@@ -5,6 +5,14 @@ final class CurlHandle {
   /// The answer to a partial success has a few hundred bytes.
   static let answerBytesMax = 65_536
 
+  struct Answer: Equatable {
+    var status: Int
+    /// In lower case, without parameters; empty: the answer has no type.
+    var mediaType = ""
+    /// Its beginning.
+    var body: [UInt8] = []
+  }
+
   private let easy: UnsafeMutableRawPointer
 
   init() throws(OutputFailure) {
@@ -18,11 +26,10 @@ final class CurlHandle {
   /// - Parameters:
   ///   - method: nil: POST.
   ///   - unixSocket: the path of the socket that it goes through; nil: over TCP.
-  /// - Returns: the status, and the beginning of the body.
   func post(
     _ body: [UInt8], to url: String, headers: [String], timeout: Duration, method: String? = nil,
     unixSocket: String? = nil, answerBytesMax: Int = answerBytesMax
-  ) throws(OutputFailure) -> (status: Int, body: [UInt8]) {
+  ) throws(OutputFailure) -> Answer {
     var list: UnsafeMutablePointer<curl_slist>?
     for header in headers + ["Expect:"] { list = curl_slist_append(list, header) }
     defer { curl_slist_free_all(list) }
@@ -51,6 +58,8 @@ final class CurlHandle {
     guard code == CURLE_OK else {
       throw OutputFailure("\(url): \(String(cString: curl_easy_strerror(code)))")
     }
-    return (prism_curl_status(easy), answer)
+    let type = prism_curl_content_type(easy).map { String(cString: $0) } ?? ""
+    let mediaType = type.prefix { $0 != ";" && $0 != " " }.lowercased()
+    return Answer(status: prism_curl_status(easy), mediaType: mediaType, body: answer)
   }
 }

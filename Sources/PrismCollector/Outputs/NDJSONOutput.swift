@@ -14,14 +14,14 @@ actor NDJSONOutput: ReportOutput {
     file = options.map { RotatingFile($0, name: name, time: time) }
   }
 
-  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> Int {
+  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {
     var text: [UInt8] = []
     for report in reports {
       text += report.jsonLine
       text.append(UInt8(ascii: "\n"))
     }
     if file != nil { try file?.append(text) } else { try Self.print(text) }
-    return 0
+    return []
   }
 
   func close() { file?.close() }

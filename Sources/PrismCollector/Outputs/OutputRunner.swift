@@ -7,10 +7,17 @@ actor OutputRunner {
     var delivered = 0
     /// Refused by the other side for good.
     var refused = 0
+    /// Dead letters that the store has.
+    var dead = 0
     var failures = 0
+    /// Why it takes nothing now; nil: it takes reports.
+    var holds: String?
     /// When the oldest report was received that is not handed on yet, milliseconds since 1970; nil if every report is.
     var waitingSince: Int64?
     var isLeading = false
+
+    /// For `/readyz`; nil: there is nothing to mend.
+    func warning(_ name: String) -> String? { holds.map { "the output \(name) takes no reports: \($0)" } }
   }
 
   private enum Round {
@@ -19,6 +26,12 @@ actor OutputRunner {
   }
 
   private static let pageReports = 1000
+  /// With as many dead letters it holds, so that no report is skipped that could not be kept as one.
+  static let deadMax = 100_000
+  /// How often it looks for dead letters that an operator hands on again.
+  private static let requeuedEvery: Duration = .seconds(5)
+  /// How often it tells other replicas that it leads while the other side works.
+  private static let beatEvery: Duration = .seconds(3)
   private static let pauses: (idle: Duration, follows: Duration, longest: Duration) = (
     .milliseconds(250), .seconds(2), .seconds(30)
   )
@@ -31,11 +44,19 @@ actor OutputRunner {
   private(set) var figures = Figures()
   /// nil: it is read before the next page.
   private var cursor: Int64?
+  /// In uptime; nil: not yet.
+  private var lookedForRequeued: Duration?
 
   init(
     _ name: String, from source: any OutputSource, to output: any ReportOutput, time: any TimeSource, log: Logger
   ) {
     (self.name, self.source, self.output, self.time, self.log) = (name, source, output, time, log)
+  }
+
+  static func figures(of runners: [OutputRunner]) async -> [(name: String, figures: Figures)] {
+    var figures: [(name: String, figures: Figures)] = []
+    for runner in runners { figures.append((runner.name, await runner.figures)) }
+    return figures
   }
 
   /// Runs until its task is cancelled.
@@ -51,7 +72,8 @@ actor OutputRunner {
       case .follows: wait = Self.pauses.follows
       case .failed(let cause):
         figures.failures += 1
-        log.fault("collector.output.\(name)", "an output takes no reports", ["output": name, "cause": cause])
+        if figures.holds != cause { log.warning("an output takes no reports", ["output": name, "cause": cause]) }
+        figures.holds = cause
         wait = pause
         pause = min(Self.pauses.longest, pause * 2)
       }
@@ -68,17 +90,24 @@ actor OutputRunner {
         (cursor, figures.waitingSince) = (nil, nil)
         return .follows
       }
+      try await handOnRequeued()
+      guard figures.dead < Self.deadMax else { return .failed(Self.tooManyDead) }
       let from = if let cursor { cursor } else { try await source.cursor() }
       cursor = from
       let page = try await source.next(after: from, limit: Self.pageReports)
       figures.waitingSince = page.first?.receivedTime
-      guard let last = page.last else { return .idle }
-      do throws(OutputFailure) { try await deliver(page) } catch {
-        try await noteTaken(error, of: page)
+      guard !page.isEmpty else {
+        takesReports()
+        return .idle
+      }
+      let refused: [RefusedReport]
+      do throws(OutputFailure) { refused = try await deliver(page) } catch {
+        // Reports that were taken before a failure do not come again, not after a stop either.
+        try await note(page[..<error.taken], refused: error.refused)
         return .failed(error.description)
       }
-      try await source.note(cursor: last.id)
-      cursor = last.id
+      try await note(page[...], refused: refused)
+      takesReports()
       return .delivered
     } catch {
       cursor = nil
@@ -86,20 +115,60 @@ actor OutputRunner {
     }
   }
 
-  /// Notes the reports that were taken before a failure, so that they do not come again, not after a stop either.
-  private func noteTaken(_ failure: OutputFailure, of page: [StoredReport]) async throws(StoreFailure) {
-    figures.refused += failure.refused
-    guard failure.taken > 0 else { return }
-    let last = page[failure.taken - 1].id
-    figures.delivered += failure.taken - failure.refused
-    try await source.note(cursor: last)
-    cursor = last
+  private static let tooManyDead =
+    "it has \(deadMax) dead letters, the most that are kept; hand them on again or drop them (docs/collector.md, Outputs)"
+
+  private func takesReports() {
+    guard figures.holds != nil else { return }
+    figures.holds = nil
+    log.info("an output takes reports again", ["output": name])
   }
 
-  private func deliver(_ page: [StoredReport]) async throws(OutputFailure) {
-    let refused = try await output.deliver(page)
-    figures.refused += refused
-    figures.delivered += page.count - refused
-    log.faultEnded("collector.output.\(name)", "an output takes reports again", ["output": name])
+  private func note(_ taken: ArraySlice<StoredReport>, refused: [RefusedReport]) async throws(StoreFailure) {
+    guard let last = taken.last else { return }
+    try await source.note(cursor: last.id, refused: refused)
+    cursor = last.id
+    figures.delivered += taken.count - refused.count
+    noteDead(refused)
+  }
+
+  private func noteDead(_ refused: [RefusedReport]) {
+    guard let first = refused.first else { return }
+    figures.refused += refused.count
+    figures.dead += refused.count
+    log.warning(
+      "an output refuses reports for good: they are kept as its dead letters",
+      ["output": name, "reports": String(refused.count), "first": String(first.id), "cause": first.cause])
+  }
+
+  private func deliver(_ page: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {
+    let beating = Task { [source, time] in
+      while !Task.isCancelled {
+        do { try await time.sleep(for: Self.beatEvery) } catch { return }  // the page is over
+        _ = try? await source.lead()  // the page's own commit says if it fails
+      }
+    }
+    defer { beating.cancel() }
+    return try await output.deliver(page)
+  }
+
+  /// Hands on the dead letters that an operator gave back. One whose report is deleted is dropped.
+  private func handOnRequeued() async throws(StoreFailure) {
+    if let lookedForRequeued, time.uptime - lookedForRequeued < Self.requeuedEvery { return }
+    lookedForRequeued = time.uptime
+    figures.dead = try await source.deadCount()
+    for dead in try await source.dead(after: 0, limit: Self.pageReports, onlyRequeued: true) {
+      if let report = try await source.next(after: dead.id - 1, limit: 1).first(where: { $0.id == dead.id }) {
+        let refused: [RefusedReport]
+        do throws(OutputFailure) { refused = try await deliver([report]) } catch { return }  // its next page says why
+        try await source.note(cursor: 0, refused: refused)
+        figures.refused += refused.count
+        figures.delivered += 1 - refused.count
+        if !refused.isEmpty { continue }
+      } else {
+        log.warning("a dead letter's report is deleted", ["output": name, "report": String(dead.id)])
+      }
+      figures.dead -= try await source.change(dead: dead.id...dead.id, .drop)
+    }
   }
 }

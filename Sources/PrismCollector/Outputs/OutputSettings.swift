@@ -14,6 +14,16 @@ public struct OutputSettings: Sendable, Equatable {
   let name: String
   let kind: Kind
 
+  func output(_ time: any TimeSource) -> any ReportOutput {
+    switch kind {
+    case .ndjson(let options): NDJSONOutput(options, name: name, time: time)
+    case .otlp(let options): OTLPOutput(options)
+    case .kafka(let options): KafkaOutput(options, time: time)
+    }
+  }
+}
+
+extension OutputSettings {
   /// Takes what was checked with the file.
   public init(_ output: CollectorConfiguration.Output) {
     name = output.name
@@ -25,14 +35,6 @@ public struct OutputSettings: Sendable, Equatable {
       kind = .otlp(.init(url: url, headers: headers, timeout: timeout))
     case .kafka(let brokers, let topic, let propertiesFile, let timeout):
       kind = .kafka(.init(brokers: brokers, topic: topic, propertiesFile: propertiesFile, timeout: timeout))
-    }
-  }
-
-  func output(_ time: any TimeSource) -> any ReportOutput {
-    switch kind {
-    case .ndjson(let options): NDJSONOutput(options, name: name, time: time)
-    case .otlp(let options): OTLPOutput(options)
-    case .kafka(let options): KafkaOutput(options, time: time)
     }
   }
 }

@@ -17,6 +17,12 @@ enum PageRoutes {
     PageRoute(.get, "/device", .viewer, ["id"]) { api, request throws(CollectorRefusal) in
       try await api.device(request)
     },
+    PageRoute(.get, "/outputs/{name}/dead", .viewer, ["after", "limit"]) { api, request throws(CollectorRefusal) in
+      try await api.deadLetters(request)
+    },
+    PageRoute(.post, "/outputs/{name}/dead", .operator) { api, request throws(CollectorRefusal) in
+      try await api.changeDeadLetters(request)
+    },
     PageRoute(.get, "/types") { api, request throws(CollectorRefusal) in try await api.types(request) },
     PageRoute(.get, "/reports", .viewer, filter + ["after", "before", "order", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.reports(request)

@@ -16,7 +16,7 @@ extension Collector {
       case "/devices": return try await devices(request)
       case "/records": return try await records(request)
       case "/metrics": return await metricsPage()
-      case "/healthz", "/readyz": return health(request)
+      case "/healthz", "/readyz": return await health(request)
       case let path where path.hasPrefix("/reports/"): return try await report(path.dropFirst("/reports/".count))
       default: throw Self.nothingThere
       }

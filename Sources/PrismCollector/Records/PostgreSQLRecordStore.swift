@@ -108,8 +108,8 @@ struct PostgreSQLRecordStore: RecordStore {
     let setup = setup
     try await OwnedQueue.run("prism.collector.snapshot") {
       let (connection, by) = (try setup.connect(), Deadline(Self.readingDeadline))
-      try connection.execute("SET statement_timeout = 0", by: by)
-      try connection.execute(Self.beginReading, by: by)
+      try connection.begin(Self.readingMode, by: by)
+      try connection.execute("SET LOCAL statement_timeout = 0", by: by)
       let news = PostgreSQLRecordNews(connection, by)
       try take(.head(try news.beginReadingAll(of: place)))
       while case let records = try news.nextRecords(Self.fetchMax), !records.isEmpty {
@@ -118,7 +118,7 @@ struct PostgreSQLRecordStore: RecordStore {
     }
   }
 
-  private static let beginReading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+  private static let readingMode = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
   /// In one transaction, so that all is of one state.
   private func read<Result: Sendable>(
@@ -127,7 +127,7 @@ struct PostgreSQLRecordStore: RecordStore {
     do throws(PostgreSQLSetup.Refusal) {
       return try await reading.run { (connection, by) throws(PostgreSQLError) in
         try connection.transaction(by: by) { () throws(PostgreSQLError) in
-          try connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", by: by)
+          try connection.execute("SET TRANSACTION \(Self.readingMode)", by: by)
           return try body(connection, by)
         }
       }

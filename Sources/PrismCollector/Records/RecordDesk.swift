@@ -97,7 +97,7 @@ package final class RecordDesk {
   ) async throws(Fault) -> String {
     let headers = headers + (type.map { [(name: "Content-Type", value: $0)] } ?? [])
     let query = [self.query, more].filter { !$0.isEmpty }.joined(separator: "&")
-    let answer: (status: Int, body: [UInt8])
+    let answer: CurlHandle.Answer
     switch way {
     case .running(let collector):
       do throws(OutputFailure) {
@@ -114,14 +114,14 @@ package final class RecordDesk {
         }, headers: headers.map { ($0.name.lowercased(), $0.value) }, body: body,
         peer: HTTPPeer(address: "", isLocal: true))
       let response = await collector.answerReader(request, isOwner: true)
-      answer = (response.status, response.body)
+      answer = CurlHandle.Answer(status: response.status, body: response.body)
     }
     guard 200..<300 ~= answer.status else { throw Self.fault(answer) }
     return String(
       decoding: answer.body.last == UInt8(ascii: "\n") ? answer.body.dropLast() : answer.body[...], as: UTF8.self)
   }
 
-  private static func fault(_ answer: (status: Int, body: [UInt8])) -> Fault {
+  private static func fault(_ answer: CurlHandle.Answer) -> Fault {
     let detail = (try? JSONValue(parsing: answer.body))?["detail"]?.string
     return Fault(
       message: detail ?? "the collector answers \(answer.status); are both of one version of prism-collector?",

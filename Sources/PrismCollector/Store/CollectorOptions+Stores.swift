@@ -8,7 +8,7 @@ extension CollectorOptions {
       if let warning = target.tlsWarning { log.warning(warning) }
       var store = PostgreSQLPacketStore.Options(target: target, log: log)
       (store.retentionDays, store.commitDeadline, store.time) = (retentionDays, commitDeadline, time)
-      (store.outputLagBytes, store.onLag) = (Int64(outputLagBytes), onLag)
+      (store.outputs, store.outputLagBytes, store.onLag) = (outputs.map(\.name), Int64(outputLagBytes), onLag)
       return try PostgreSQLPacketStore(store)
     }
     var store = SQLitePacketStore.Options(folder: state, log: log)

@@ -4,6 +4,8 @@ import PrismProtocol
 protocol PacketStore: Sendable {
   /// Why the last call failed; nil: it did not. Never waits.
   var failure: String? { get }
+  /// Faults that an operator must mend while packets are taken, one line each. Never waits.
+  var warnings: [String] { get }
   /// Counts since its start.
   var figures: StoreCounts { get }
   /// How often a packet whose predecessor is missing is offered again, because another process may have stored that one;

@@ -101,10 +101,11 @@ package enum CollectorKeys {
       "where reports are handed on to: a list of `ndjson`, `otlp` and `kafka`, each with its own keys"),
     Key(
       "outputLagMByte", .mebibytes(1...1_048_576), at: \.outputLagBytes, isLive: false,
-      "reports past `retentionDay` that an output has not taken stay, up to as many bytes"),
+      "reports past `retentionDay` that an output has not taken stay; with more bytes `onLag` decides"),
     Key(
       "onLag", .choice, at: \.onLag, isLive: false,
-      "`skip` deletes the oldest past `outputLagMByte`; `refuse` answers new packets with 503"),
+      "the rule past `outputLagMByte`: `hold` keeps them; `skip` deletes the oldest; `refuse` answers new packets with 503"
+    ),
   ]
 
   private static let remote: [Key] = [

@@ -4,6 +4,8 @@ public import PrismProtocol
 public struct CollectorConfiguration: Sendable, Equatable {
   /// The rule for reports past `retentionDay` that outputs have not taken, once they have more than `outputLagMByte`.
   public enum LagPolicy: String, Sendable, CaseIterable {
+    /// They stay, without a limit.
+    case hold
     /// The oldest are deleted, and counted.
     case skip
     /// New packets get 503 until the outputs took enough.
@@ -45,7 +47,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
   /// How far outputs may be behind before `onLag` decides.
   public var outputLagBytes = 10_240 * 1_048_576
   /// `onLag`.
-  public var onLag = LagPolicy.skip
+  public var onLag = LagPolicy.hold
   /// Of senders, at a time.
   public var connectionsMax = 10_000
   /// `proxy.trusted`: addresses in numbers.

@@ -76,7 +76,7 @@ struct OTLPOutputTests {
     var some = ["otel.metric", "otel.log", "otel.span"].map { Self.report($0, #""name":"a""#) }
     for index in some.indices { some[index].id = Int64(index + 1) }
     await #expect(throws: OutputFailure.self) { try await output.deliver(some) }
-    #expect(try await output.deliver(some) == 0)
+    #expect(try await output.deliver(some) == [])
     #expect(requests.withLock { $0 } == ["/v1/logs", "/v1/traces", "/v1/traces", "/v1/metrics"])
     await output.close()
     await server.stop()
@@ -114,8 +114,14 @@ struct OTLPOutputTests {
     }
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
     let some = ["otel.metric", "otel.log", "otel.span", "otel.log"].map { Self.report($0, #""name":"a""#) }
-    #expect(try await output.deliver(some) == 3)
+    var numbered = some
+    for index in numbered.indices { numbered[index].id = Int64(index + 1) }
+    let refused = try await output.deliver(numbered)
+    #expect(refused.map(\.id) == [2, 4, 3, 1], "which log record it is the answer does not say")
+    #expect(refused.first?.cause == "1 of the 2 reports of its request: too old" && refused.last?.cause == "too old")
     #expect(paths.withLock { $0 } == ["/v1/logs", "/v1/traces", "/v1/metrics"])
+    _ = try await output.deliver(numbered)
+    #expect(paths.withLock { $0.count } == 3 + 4, "the next requests have one report")
     await output.close()
     await server.stop()
   }
@@ -131,17 +137,18 @@ struct OTLPOutputTests {
       let isPoison = String(decoding: request.body, as: UTF8.self).contains(#""intValue":"13""#)
       let code = isPoison ? 400 : status.withLock { $0 }
       if code == 200 { bodies.withLock { $0.append(body) } }
-      return HTTPResponse(status: code)
+      guard isPoison else { return HTTPResponse(status: code) }
+      return HTTPResponse(status: code, contentType: "application/json", text: #"{"code":3,"message":"no 13"}"#)
     }
     let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
     status.withLock { $0 = 503 }
     let some = try await Self.reports([1, 2])
-    await #expect(throws: OutputFailure("http://127.0.0.1:\(server.port) answers 503")) {
+    await #expect(throws: OutputFailure("/v1/logs answers 503: it is tried again")) {
       try await output.deliver(some)
     }
     status.withLock { $0 = 200 }
-    #expect(try await output.deliver(some) == 0)
-    #expect(try await output.deliver(try await Self.reports([12, 13, 14])) == 1)
+    #expect(try await output.deliver(some) == [])
+    #expect(try await output.deliver(try await Self.reports([12, 13, 14])).map(\.cause).count == 1)
     let records = bodies.withLock { $0 }.flatMap { $0["resourceLogs"]?.array ?? [] }
       .flatMap { $0["scopeLogs"]?.array ?? [] }.flatMap { $0["logRecords"]?.array ?? [] }
     #expect(records.count == 4)

@@ -20,7 +20,7 @@ struct OutputTests {
     var calls: Int { state.withLock { $0.calls } }
     func fail(_ times: Int) { state.withLock { $0.failures = times } }
 
-    func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> Int {
+    func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {
       let fails = state.withLock { state in
         state.calls += 1
         guard state.failures == 0 else {
@@ -31,7 +31,7 @@ struct OutputTests {
         return false
       }
       if fails { throw OutputFailure("as asked") }
-      return 0
+      return []
     }
     func close() async {}
   }
@@ -72,11 +72,11 @@ struct OutputTests {
     #expect(try await !other.lead())
     _ = try await store.take(StoreRig.packet([1, 2]))
     let last = try #require(try await one.next(after: 0, limit: 10).last)
-    try await one.note(cursor: last.id)
+    try await one.note(cursor: last.id, refused: [])
     await one.close()
     while try await !other.lead() {}
     #expect(try await other.cursor() == last.id)
-    try await other.note(cursor: 1)
+    try await other.note(cursor: 1, refused: [])
     #expect(try await other.cursor() == last.id, "it only goes forward")
     await store.close()
   }
@@ -96,10 +96,10 @@ struct OutputTests {
   }
 
   @Test(
-    "past retentionDay what an output has not taken stays up to outputLagMByte; then it is skipped and counted, or packets wait",
+    "past retentionDay what an output has not taken stays, also past outputLagMByte, unless onLag says skip or refuse",
     arguments: [
       (Int64.max, LagPolicy.skip, [1, 2], 0, true), (.max, .refuse, [1, 2], 0, true), (0, .skip, [], 2, true),
-      (0, .refuse, [1, 2], 0, false),
+      (0, .refuse, [1, 2], 0, false), (0, .hold, [1, 2], 0, true),
     ])
   func retention(bytes: Int64, policy: LagPolicy, left: [Int], skipped: Int, takes: Bool) async throws {
     let rig = StoreRig()
@@ -109,15 +109,18 @@ struct OutputTests {
     _ = try await store.take(StoreRig.packet([0]))
     let source = store.outputSource("test")
     let taken = try #require(try await source.next(after: 0, limit: 10).last)
-    try await source.note(cursor: taken.id)
+    try await source.note(cursor: taken.id, refused: [])
     _ = try await store.take(StoreRig.packet([1, 2]))
     rig.time.advance(by: .seconds(30 * 86_400))
     while try await store.maintain() {}
     #expect(try await store.numbers() == left)
     #expect(store.figures.skipped["test", default: 0] == skipped)
     #expect((store.failure == nil) == takes)
+    #expect(store.warnings == (policy == .hold ? [LagPolicy.warning] : []))
     try await Self.judge(store, takes: takes)
-    if let last = try await source.next(after: 0, limit: 10).last { try await source.note(cursor: last.id) }
+    if let last = try await source.next(after: 0, limit: 10).last {
+      try await source.note(cursor: last.id, refused: [])
+    }
     while try await store.maintain() {}
     try await Self.judge(store, takes: true)
     #expect(store.failure == nil)

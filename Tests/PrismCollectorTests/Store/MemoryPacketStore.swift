@@ -5,6 +5,7 @@ import PrismProtocol
 /// The second implementation of `PacketStore`: what it promises, in arrays.
 actor MemoryPacketStore: PacketStore {
   nonisolated let failure: String? = nil
+  nonisolated let warnings: [String] = []
   nonisolated let recheckInterval: Duration? = nil
   nonisolated let figures = StoreCounts()
   nonisolated let queries: (any ReportQueries)? = nil
@@ -90,12 +91,30 @@ actor MemoryPacketStore: PacketStore {
 actor MemoryOutputSource: OutputSource {
   private let store: MemoryPacketStore
   private var last: Int64 = 0
+  private var letters: [DeadReport] = []
 
   init(store: MemoryPacketStore) { self.store = store }
 
   func lead() -> Bool { true }
   func cursor() -> Int64 { last }
-  func note(cursor id: Int64) { last = id }
+  func note(cursor id: Int64, refused: [RefusedReport]) {
+    last = max(last, id)
+    for one in refused {
+      letters.removeAll { $0.id == one.id }
+      letters.append(DeadReport(id: one.id, cause: one.cause, time: 0, isRequeued: false))
+    }
+  }
+  func deadCount() -> Int { letters.count }
+  func dead(after id: Int64, limit: Int, onlyRequeued: Bool) -> [DeadReport] {
+    let found = letters.filter { $0.id > id && ($0.isRequeued || !onlyRequeued) }.sorted { $0.id < $1.id }
+    return Array(found.prefix(limit))
+  }
+  func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) -> Int {
+    let count = letters.count { ids.contains($0.id) }
+    if change == .drop { letters.removeAll { ids.contains($0.id) } }
+    for index in letters.indices where ids.contains(letters[index].id) { letters[index].isRequeued = true }
+    return count
+  }
   func close() {}
 
   func next(after id: Int64, limit: Int) async throws(StoreFailure) -> [StoredReport] {

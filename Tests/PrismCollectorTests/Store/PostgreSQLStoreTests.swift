@@ -153,9 +153,10 @@ struct PostgreSQLStoreTests {
   }
 
   @Test(
-    "a day that an output has not taken stays up to outputLagMByte; then it is dropped and counted, or packets are refused",
+    "a day that an output has not taken stays, also past outputLagMByte, unless onLag says skip or refuse",
     arguments: [
       (Int64.max, LagPolicy.skip, [20, 1], 0, true), (0, .skip, [1], 1, true), (0, .refuse, [20, 1], 0, false),
+      (0, .hold, [20, 1], 0, true),
     ])
   func lag(bytes: Int64, policy: LagPolicy, left: [Int], skipped: Int, takes: Bool) async throws {
     let rig = try await PostgreSQLRig()
@@ -174,7 +175,7 @@ struct PostgreSQLStoreTests {
     if !takes {
       let packet = try StoreRig.packet([9])
       await #expect(throws: StoreFailure.unavailable(LagPolicy.cause)) { try await store.take(packet) }
-      try await source.note(cursor: 1_000_000)
+      try await source.note(cursor: 1_000_000, refused: [])
       try await Self.maintain(store)
     }
     #expect(try await store.take(StoreRig.packet([9])) == .stored(chainIsBroken: false))

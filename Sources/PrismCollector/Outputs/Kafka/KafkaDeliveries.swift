@@ -3,6 +3,8 @@ struct KafkaDeliveries {
   private enum Place { case open, delivered, refused }
 
   private var places: [Place]
+  /// Why no broker takes a report, by its place.
+  private(set) var causes: [Int: String] = [:]
   /// Delivered or refused.
   private(set) var answered = 0
   /// The first message that this producer can't deliver, and why; nil: all may be.
@@ -10,21 +12,22 @@ struct KafkaDeliveries {
 
   init(count: Int) { places = [Place](repeating: .open, count: count) }
 
-  /// The reports from the first one on that need not come again, and how many of them no broker takes.
-  var taken: (count: Int, refused: Int) {
-    let taken = places.prefix { $0 != .open }
-    return (taken.count, taken.count { $0 == .refused })
-  }
+  /// How many reports from the first one on need not come again.
+  var taken: Int { places.prefix { $0 != .open }.count }
 
-  mutating func deliver(_ place: Int) { answer(place, .delivered) }
+  mutating func deliver(_ place: Int) { _ = answer(place, .delivered) }
 
   /// No broker takes this report, now or later.
-  mutating func refuse(_ place: Int) { answer(place, .refused) }
+  mutating func refuse(_ place: Int, _ cause: String) {
+    if answer(place, .refused) { causes[place] = cause }
+  }
 
-  private mutating func answer(_ place: Int, _ answer: Place) {
-    guard places.indices.contains(place), places[place] == .open else { return }
+  /// - Returns: false: it had an answer before.
+  private mutating func answer(_ place: Int, _ answer: Place) -> Bool {
+    guard places.indices.contains(place), places[place] == .open else { return false }
     places[place] = answer
     answered += 1
+    return true
   }
 
   /// - Parameter isOfMessage: the cause is the message itself, or one of those that were sent with it.
@@ -36,7 +39,7 @@ struct KafkaDeliveries {
   mutating func refuseFailed() -> Bool {
     guard let failed = failure, failed.isOfMessage else { return false }
     failure = nil
-    refuse(failed.place)
+    refuse(failed.place, failed.cause)
     return true
   }
 }

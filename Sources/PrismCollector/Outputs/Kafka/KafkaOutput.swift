@@ -32,15 +32,23 @@ actor KafkaOutput: ReportOutput {
 
   func close() { producer = nil }
 
-  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> Int {
+  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {
     let producer = if let producer { producer } else { try KafkaProducer(Self.properties(options)) }
     self.producer = producer
     producer.deliveries = KafkaDeliveries(count: reports.count)
     do throws(OutputFailure) { try send(reports, with: producer) } catch {
       self.producer = nil
-      throw error
+      let taken = producer.deliveries.taken
+      throw OutputFailure(
+        error.description, taken: taken, refused: Self.refused(of: reports[..<taken], producer.deliveries))
     }
-    return producer.deliveries.taken.refused
+    return Self.refused(of: reports[...], producer.deliveries)
+  }
+
+  private static func refused(of reports: ArraySlice<StoredReport>, _ deliveries: KafkaDeliveries) -> [RefusedReport] {
+    reports.indices.compactMap { place in
+      deliveries.causes[place].map { RefusedReport(id: reports[place].id, cause: $0) }
+    }
   }
 
   /// - Throws: a file that can't be read or has a fault.
@@ -57,7 +65,7 @@ actor KafkaOutput: ReportOutput {
       for place in next..<end {
         switch producer.queue(reports[place], to: options.topic, place: place) {
         case .queued: break
-        case .tooLarge: producer.deliveries.refuse(place)
+        case .tooLarge: producer.deliveries.refuse(place, "it is larger than message.max.bytes of this output")
         case .failed(let cause): producer.deliveries.fail(place, cause, isOfMessage: false)
         }
       }
@@ -86,22 +94,17 @@ actor KafkaOutput: ReportOutput {
       if let failure = producer.deliveries.failure {
         if isSearching, producer.deliveries.refuseFailed() { continue }
         isSearching = failure.isOfMessage
-        throw Self.failure(failure.cause, producer.deliveries)
+        throw OutputFailure(failure.cause)
       }
       let count = producer.deliveries.answered
       if count > answered.count { answered = (count, time.uptime) }
-      if Task.isCancelled { throw Self.failure("the collector stops", producer.deliveries) }
+      if Task.isCancelled { throw OutputFailure("the collector stops") }
       guard time.uptime - answered.at < options.timeout else {
         let cause = producer.trouble ?? "no answer"
-        throw Self.failure(
-          "the brokers took no message for \(options.timeout.components.seconds) s: \(cause)", producer.deliveries)
+        throw OutputFailure(
+          "the brokers took no message for \(options.timeout.components.seconds) s: \(cause)")
       }
     }
-  }
-
-  private static func failure(_ cause: String, _ deliveries: KafkaDeliveries) -> OutputFailure {
-    let taken = deliveries.taken
-    return OutputFailure(cause, taken: taken.count, refused: taken.refused)
   }
 }
 

@@ -64,10 +64,9 @@ final class KafkaProducer {
     }
   }
 
-  /// A broker's verdicts on messages, not on their sender.
+  /// A broker's verdicts on messages, not on their sender. A failed checksum (INVALID_MSG) is no verdict.
   private static let messageErrors = [
-    RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG, RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
-    RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
+    RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
   ].map(\.rawValue)
 
   var deliveries: KafkaDeliveries {

@@ -12,15 +12,20 @@ actor OTLPOutput: ReportOutput {
     var timeout: Duration = .seconds(30)
   }
 
-  private static let requestBytesMax = 4 * 1_048_576
+  private static let reportsMax = 1000
 
   private let executor = DispatchQueueExecutor(label: "prism.collector.otlp")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let options: Options
   private var handle: CurlHandle?
-  /// Of reports that come again because others failed: those that the other side answered for, and how many it refused.
-  private var answered: (ids: Set<Int64>, refused: Int) = ([], 0)
+  /// Of metas and payloads in a request; less once something on the way took no request of this size.
+  private var requestBytesMax = 4 * 1_048_576
+  /// Reports in a request: one after a request that was refused in part, since its answer does not say which. Each page
+  /// without refusals doubles it.
+  private var requestReportsMax = reportsMax
+  /// Of reports that come again because others failed: those that the other side answered for, and its refusals.
+  private var answered: (ids: Set<Int64>, refused: [RefusedReport]) = ([], [])
 
   init(_ options: Options) { self.options = options }
 
@@ -28,62 +33,78 @@ actor OTLPOutput: ReportOutput {
 
   /// Sends requests of at most 4 MiB of metas and payloads, one after the other, each signal in the order of its reports.
   /// After a failure the reports come again: those that the other side took are not sent again.
-  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> Int {
-    for part in Self.parts(of: reports.filter { !answered.ids.contains($0.id) }) {
-      do throws(OutputFailure) { answered.refused += try send(part.records, as: part.signal) } catch {
-        throw OutputFailure(error.description, taken: reports.prefix { answered.ids.contains($0.id) }.count)
+  func deliver(_ reports: [StoredReport]) throws(OutputFailure) -> [RefusedReport] {
+    for part in parts(of: reports.filter { !answered.ids.contains($0.id) }) {
+      do throws(OutputFailure) { try send(part) } catch {
+        let taken = reports.prefix { answered.ids.contains($0.id) }
+        throw OutputFailure(error.description, taken: taken.count, refused: refused(of: taken))
       }
-      answered.ids.formUnion(part.ids)
     }
-    defer { answered = ([], 0) }
-    return answered.refused
+    defer { answered = ([], []) }
+    let refused = refused(of: reports[...])
+    if refused.isEmpty { requestReportsMax = min(Self.reportsMax, requestReportsMax * 2) }
+    return refused
   }
 
-  private typealias Part = (signal: OTLPSignal, records: [OTLPRecord], ids: [Int64])
+  private func refused(of reports: ArraySlice<StoredReport>) -> [RefusedReport] {
+    answered.refused.filter { one in reports.contains { $0.id == one.id } }
+  }
 
-  /// The reports of one request each.
-  private static func parts(of reports: [StoredReport]) -> [Part] {
+  /// The reports of one request.
+  private struct Part {
+    let signal: OTLPSignal
+    var records: [(record: OTLPRecord, id: Int64, bytes: Int)] = []
+    var bytes: Int { records.reduce(0) { $0 + $1.bytes } }
+  }
+
+  private func parts(of reports: [StoredReport]) -> [Part] {
     let all = reports.map { (record: OTLPRecord($0), id: $0.id, bytes: $0.meta.count + ($0.payload?.count ?? 0)) }
     var parts: [Part] = []
     for signal in OTLPSignal.allCases {
-      var (part, bytes): (Part, Int) = ((signal, [], []), 0)
+      var (part, bytes) = (Part(signal: signal), 0)
       for one in all where one.record.signal == signal {
-        if bytes + one.bytes > requestBytesMax, !part.ids.isEmpty {
+        let isFull = bytes + one.bytes > requestBytesMax || part.records.count == requestReportsMax
+        if isFull, !part.records.isEmpty {
           parts.append(part)
-          (part, bytes) = ((signal, [], []), 0)
+          (part, bytes) = (Part(signal: signal), 0)
         }
-        part.records.append(one.record)
-        part.ids.append(one.id)
+        part.records.append(one)
         bytes += one.bytes
       }
-      if !part.ids.isEmpty { parts.append(part) }
+      if !part.records.isEmpty { parts.append(part) }
     }
     return parts
   }
 
-  /// - Returns: how many reports the answer refuses for good. A refused request of several is sent again one by one, so
-  ///   that one report costs no other.
-  private func send(_ records: [OTLPRecord], as signal: OTLPSignal) throws(OutputFailure) -> Int {
+  /// Sends a part until the backend answered for each of its records. A part that is refused or too large is sent in
+  /// halves, so that one report costs no other.
+  private func send(_ part: Part) throws(OutputFailure) {
     let handle = if let handle { handle } else { try CurlHandle() }
     self.handle = handle
     let answer = try handle.post(
-      OTLPRequest(signal, records).text, to: options.url + signal.path,
+      OTLPRequest(part.signal, part.records.map(\.record)).text, to: options.url + part.signal.path,
       headers: ["Content-Type: application/json"] + options.headers, timeout: options.timeout)
-    switch answer.status {
-    case 200..<300: return min(Self.refusedCount(answer.body, signal), records.count)
-    // Retryable by the specification, or mended by an operator.
-    case 429, 500..<600, 401, 403, 404: throw OutputFailure("\(options.url) answers \(answer.status)")
-    default:
-      if records.count == 1 { return 1 }
-      var refused = 0
-      for record in records { refused += try send([record], as: signal) }
-      return refused
+    let (verdict, isOne) = (OTLPVerdict(answer, part.signal), part.records.count == 1)
+    switch verdict {
+    case .taken(let count, let cause):
+      let refused = count == 0 ? [] : part.records
+      if count > 0 { requestReportsMax = 1 }
+      let all = isOne ? cause : "\(count) of the \(part.records.count) reports of its request: \(cause)"
+      note(part, refused: refused.map { RefusedReport(id: $0.id, cause: all) })
+    case .refused(let cause) where isOne: note(part, refused: [RefusedReport(id: part.records[0].id, cause: cause)])
+    case .held(let cause): throw OutputFailure("\(part.signal.path) \(cause)")
+    case .tooLarge(let cause) where isOne:
+      throw OutputFailure("\(part.signal.path) \(cause): one report has \(part.bytes) bytes")
+    case .refused, .tooLarge:
+      if case .tooLarge = verdict { requestBytesMax = max(1, part.bytes / 2) }
+      let middle = part.records.count / 2
+      try send(Part(signal: part.signal, records: Array(part.records[..<middle])))
+      try send(Part(signal: part.signal, records: Array(part.records[middle...])))
     }
   }
 
-  /// The records that a 2xx refuses (`partial_success`): they may not be sent again.
-  private static func refusedCount(_ body: [UInt8], _ signal: OTLPSignal) -> Int {
-    let count = (try? JSONValue(parsing: body))?["partialSuccess"]?[signal.refused]
-    return max(0, count?.int ?? count?.string.flatMap { Int($0) } ?? 0)
+  private func note(_ part: Part, refused: [RefusedReport]) {
+    answered.ids.formUnion(part.records.map(\.id))
+    answered.refused += refused
   }
 }

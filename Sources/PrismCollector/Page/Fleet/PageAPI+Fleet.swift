@@ -49,20 +49,6 @@ extension PageAPI {
       })
   }
 
-  private func outputs(_ now: Int64) async -> JSONValue {
-    var outputs: [JSONValue] = []
-    for output in collector.outputs {
-      let figures = await output.figures
-      let lag = figures.waitingSince.map { max(0, now - $0) / 1000 }
-      outputs.append([
-        "name": .string(output.name), "leading": .bool(figures.isLeading), "delivered": .int(figures.delivered),
-        "refused": .int(figures.refused), "failures": .int(figures.failures),
-        "lagSeconds": figures.isLeading ? .int(lag ?? 0) : .null,
-      ])
-    }
-    return .array(outputs)
-  }
-
   /// `GET /devices`
   func devices(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let limit = try request.number("limit", in: 1...1000) ?? 100

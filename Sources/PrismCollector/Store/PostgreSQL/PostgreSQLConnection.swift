@@ -13,6 +13,11 @@ final class PostgreSQLConnection {
 
   private let handle: OpaquePointer
   private let notices = Notices()
+  /// Statements that begin each transaction: a pool of connections in between may give each to another session.
+  var transactionSettings = ""
+
+  /// Of the session that libpq began. It differs from `pg_backend_pid()` behind a pool.
+  var backendID: Int64 { Int64(PQbackendPID(handle)) }
 
   /// - Throws: `lost`, `late`, or what the server refuses (a wrong password, a database that is not there).
   init(_ target: PostgreSQLTarget, by deadline: Deadline) throws(PostgreSQLError) {
@@ -87,11 +92,15 @@ final class PostgreSQLConnection {
     }
   }
 
+  func begin(_ mode: String = "", by deadline: Deadline) throws(PostgreSQLError) {
+    try execute("BEGIN \(mode);\(transactionSettings)", by: deadline)
+  }
+
   /// Runs `body` in a transaction. A failure rolls back; the connection can be used again unless the error ends it.
   func transaction<Result>(
     by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLError) -> Result {
-    try execute("BEGIN", by: deadline)
+    try begin(by: deadline)
     do throws(PostgreSQLError) {
       let result = try body()
       try commit(by: deadline)

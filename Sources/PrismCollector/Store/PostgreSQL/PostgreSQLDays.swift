@@ -95,15 +95,23 @@ struct PostgreSQLDays {
     case detached(skipped: [String: Int])
   }
 
+  /// The rule for days that outputs have not taken.
+  struct Lag {
+    /// Of this replica's configuration.
+    var outputs: [String]
+    var bytesMax: Int64
+    var policy: LagPolicy
+  }
+
   /// Takes the oldest day out that is over `days` days old, of reports and contexts. A day of which an output has not taken
-  /// all stays, until such days have more than `heldBytesMax` bytes; with `refuse` it stays then, too.
+  /// all stays; with `skip` only until such days have too many bytes.
   func detachReports(
-    olderThan days: Int, heldBytesMax: Int64, onLag: LagPolicy, by deadline: Deadline
+    olderThan days: Int, _ lag: Lag, by deadline: Deadline
   ) throws(PostgreSQLError) -> Detaching {
     guard let day = try oldest("reports", olderThan: days, by: deadline) else { return .nothingIsDue }
-    let waits = try waits(for: day, olderThan: days, by: deadline)
-    let isOverLag = waits.bytes > heldBytesMax
-    if !waits.outputs.isEmpty, onLag == .refuse || !isOverLag { return .held(isOverLag: isOverLag) }
+    let waits = try waits(for: day, olderThan: days, lag.outputs, by: deadline)
+    let isOverLag = waits.bytes > lag.bytesMax
+    if !waits.outputs.isEmpty, lag.policy != .skip || !isOverLag { return .held(isOverLag: isOverLag) }
     var skipped: [String: Int] = [:]
     for output in waits.outputs {
       let count = try connection.query(
@@ -118,16 +126,18 @@ struct PostgreSQLDays {
     return .detached(skipped: skipped)
   }
 
-  /// The outputs that have not taken all of a day, and the bytes of all days that are due. An output that no replica fed
-  /// for a week waits for nothing.
+  /// The outputs that have not taken all of a day, and the bytes of all days that are due. An output that is not in this
+  /// replica's configuration waits for nothing once no replica fed it for a week.
   private func waits(
-    for day: String, olderThan days: Int, by deadline: Deadline
+    for day: String, olderThan days: Int, _ names: [String], by deadline: Deadline
   ) throws(PostgreSQLError) -> (outputs: [(name: String, cursor: Int64)], bytes: Int64) {
     let outputs = try connection.query(
       """
-      SELECT output, cursor FROM outputs WHERE seen > now() - interval '7 days'
-        AND cursor < (SELECT max(id) FROM reports_\(day)) ORDER BY 1
-      """, by: deadline)
+      SELECT output, cursor FROM (
+        SELECT output, cursor FROM outputs WHERE output = ANY ($1) OR seen > now() - interval '7 days'
+        UNION SELECT name, 0 FROM unnest($1::text[]) n (name) WHERE name NOT IN (SELECT output FROM outputs)) o
+      WHERE cursor < (SELECT max(id) FROM reports_\(day)) ORDER BY 1
+      """, [PostgreSQLArray.text(names)], by: deadline)
     let bytes = try connection.query(
       """
       SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint FROM pg_inherits i

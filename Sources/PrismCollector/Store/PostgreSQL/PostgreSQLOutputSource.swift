@@ -1,33 +1,97 @@
 import PrismBase
 
-/// Reads for one output, on a connection and a queue of its own. The replica whose connection has the output's advisory
-/// lock reads; the lock ends with the connection.
+/// Reads for one output, on a connection and a queue of its own. The replica that holds the output's row of `outputs` reads.
+///
+/// A replica takes the row with a new epoch. Each commit of the leader is for its epoch only, and adds to the row's beat. Others
+/// take the row once its beat has rested for `restMax` of their own uptime. No clock and no session decides, because the
+/// connection may be one of a pool.
 actor PostgreSQLOutputSource: OutputSource {
+  /// Of a leader's beat, in uptime of the replica that looks.
+  static let restMax: Duration = .seconds(10)
+
   private let executor = DispatchQueueExecutor(label: "prism.collector.output")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private let setup: PostgreSQLSetup
   private let name: String
+  private let time: any TimeSource
   private var connection: PostgreSQLConnection?
-  private var isLeading = false
+  /// nil: this replica does not lead.
+  private var epoch: Int64?
+  /// Of the replica that leads: its epoch and beat, and since when they are the same.
+  private var seen: (epoch: Int64, beat: Int64, since: Duration)?
   private var day = WrittenDay()
 
-  init(_ setup: PostgreSQLSetup, name: String) { (self.setup, self.name) = (setup, name) }
+  init(_ setup: PostgreSQLSetup, name: String, time: any TimeSource) {
+    (self.setup, self.name, self.time) = (setup, name, time)
+  }
 
-  func close() { connection = nil }
+  /// Lets another replica lead at once.
+  func close() {
+    if let epoch, connection != nil {
+      // If it fails, the others wait until the beat has rested.
+      try? ask { (connection, by) throws(PostgreSQLError) in
+        _ = try connection.query(
+          "UPDATE outputs SET is_free = true WHERE output = $1 AND epoch = $2", [name, String(epoch)], by: by)
+      }
+    }
+    (connection, epoch) = (nil, nil)
+  }
+
+  // MARK: Leading
 
   func lead() throws(StoreFailure) -> Bool {
-    if isLeading, connection != nil { return true }
-    isLeading = try ask { (connection, by) throws(PostgreSQLError) in
-      let locked = try connection.query(
-        "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass + 1), hashtext($1))", [name], by: by)
-      guard locked.bool(0, 0) else { return false }
-      _ = try connection.query(
-        "INSERT INTO outputs VALUES ($1, 0, now()) ON CONFLICT (output) DO UPDATE SET seen = now()", [name], by: by)
-      return true
+    if let epoch {
+      let isHeld = try change("beat = beat + 1, seen = now()", of: epoch)
+      if !isHeld { self.epoch = nil }
+      return isHeld
     }
-    return isLeading
+    guard let seen, time.uptime - seen.since < Self.restMax else { return try take() }
+    let now = try ask { (connection, by) throws(PostgreSQLError) in
+      try connection.query("SELECT epoch, beat, is_free FROM outputs WHERE output = $1", [name], by: by)
+    }
+    guard now.count == 1, !now.bool(0, 2) else { return try take() }
+    if (now.int(0, 0), now.int(0, 1)) != (seen.epoch, seen.beat) {
+      self.seen = (now.int(0, 0), now.int(0, 1), time.uptime)
+    }
+    return false
   }
+
+  /// Takes the row if it is new or free, or if it is still as it was seen.
+  private func take() throws(StoreFailure) -> Bool {
+    let (name, seen, now) = (name, seen, time.uptime)
+    let row = try ask { (connection, by) throws(PostgreSQLError) in
+      let taken = try connection.query(
+        """
+        INSERT INTO outputs (output, cursor, seen, epoch) VALUES ($1, 0, now(), 1) ON CONFLICT (output) DO UPDATE
+          SET epoch = outputs.epoch + 1, beat = outputs.beat + 1, seen = now(), is_free = false
+          WHERE outputs.is_free OR (outputs.epoch, outputs.beat) = ($2, $3) RETURNING epoch
+        """, [name, String(seen?.epoch ?? -1), String(seen?.beat ?? -1)], by: by)
+      if taken.count == 1 { return (epoch: taken.int(0, 0), beat: Int64?.none) }
+      let found = try connection.query("SELECT epoch, beat FROM outputs WHERE output = $1", [name], by: by)
+      return (found.count == 1 ? found.int(0, 0) : 0, found.count == 1 ? found.int(0, 1) : 0)
+    }
+    if let beat = row.beat { self.seen = (row.epoch, beat, now) } else { (epoch, self.seen) = (row.epoch, nil) }
+    return epoch != nil
+  }
+
+  /// Changes the row in one commit, with what `more` does, if this replica still leads. - Returns: false: another one does.
+  private func change(
+    _ columns: String, of epoch: Int64,
+    _ more: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Void = { (_, _) in }
+  ) throws(StoreFailure) -> Bool {
+    try ask { (connection, by) throws(PostgreSQLError) in
+      try connection.transaction(by: by) { () throws(PostgreSQLError) in
+        let found = try connection.query(
+          "UPDATE outputs SET \(columns) WHERE output = $1 AND epoch = $2 RETURNING 1", [name, String(epoch)], by: by)
+        guard found.count == 1 else { return false }
+        try more(connection, by)
+        return true
+      }
+    }
+  }
+
+  // MARK: Reading and noting
 
   func cursor() throws(StoreFailure) -> Int64 {
     try ask { (connection, by) throws(PostgreSQLError) in
@@ -44,11 +108,55 @@ actor PostgreSQLOutputSource: OutputSource {
     }
   }
 
-  /// Only forward: who led before may still be writing.
-  func note(cursor id: Int64) throws(StoreFailure) {
-    try ask { (connection, by) throws(PostgreSQLError) in
+  /// Only forward, and only while this replica leads.
+  func note(cursor id: Int64, refused: [RefusedReport]) throws(StoreFailure) {
+    let place = "cursor = greatest(cursor, \(id)), beat = beat + 1, seen = now()"
+    let isHeld = try change(place, of: epoch ?? -1) { (connection, by) throws(PostgreSQLError) in
+      guard !refused.isEmpty else { return }
       _ = try connection.query(
-        "UPDATE outputs SET cursor = greatest(cursor, $2), seen = now() WHERE output = $1", [name, String(id)], by: by)
+        """
+        INSERT INTO output_dead SELECT $1, r, c, now() FROM unnest($2::bigint[], $3::text[]) x (r, c)
+        ON CONFLICT (output, report) DO UPDATE SET cause = excluded.cause, noted = now(), is_requeued = false
+        """,
+        [name, PostgreSQLArray.text(refused.map { String($0.id) }), PostgreSQLArray.text(refused.map(\.cause))],
+        by: by)
+    }
+    guard isHeld else {
+      epoch = nil
+      throw .unavailable("another collector feeds this output now")
+    }
+  }
+
+  // MARK: Dead letters
+
+  func deadCount() throws(StoreFailure) -> Int {
+    try ask { (connection, by) throws(PostgreSQLError) in
+      Int(try connection.query("SELECT count(*) FROM output_dead WHERE output = $1", [name], by: by).int(0, 0))
+    }
+  }
+
+  func dead(after id: Int64, limit: Int, onlyRequeued: Bool) throws(StoreFailure) -> [DeadReport] {
+    let found = try ask { (connection, by) throws(PostgreSQLError) in
+      try connection.query(
+        """
+        SELECT report, cause, (extract(epoch FROM noted) * 1000)::bigint, is_requeued FROM output_dead
+        WHERE output = $1 AND report > $2 \(onlyRequeued ? "AND is_requeued" : "") ORDER BY report LIMIT \(limit)
+        """, [name, String(id)], by: by)
+    }
+    return (0..<found.count).map { row in
+      DeadReport(
+        id: found.int(row, 0), cause: found.text(row, 1), time: found.int(row, 2), isRequeued: found.bool(row, 3))
+    }
+  }
+
+  func change(dead ids: ClosedRange<Int64>, _ change: DeadChange) throws(StoreFailure) -> Int {
+    try ask { (connection, by) throws(PostgreSQLError) in
+      let statement = change == .drop ? "DELETE FROM output_dead" : "UPDATE output_dead SET is_requeued = true"
+      let changed = try connection.query(
+        """
+        WITH changed AS (\(statement) WHERE output = $1 AND report BETWEEN $2 AND $3 RETURNING 1) SELECT count(*) FROM changed
+        """, [name, String(ids.lowerBound), String(ids.upperBound)], by: by)
+      return Int(changed.int(0, 0))
     }
   }
 
@@ -56,7 +164,6 @@ actor PostgreSQLOutputSource: OutputSource {
     _ body: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Result
   ) throws(StoreFailure) -> Result {
     do throws(PostgreSQLSetup.Refusal) {
-      if connection == nil { isLeading = false }
       let connection = if let connection { connection } else { try setup.connect() }
       self.connection = connection
       do throws(PostgreSQLError) { return try body(connection, Deadline(setup.deadline)) } catch {

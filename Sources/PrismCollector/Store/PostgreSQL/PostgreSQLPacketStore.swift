@@ -13,9 +13,11 @@ actor PostgreSQLPacketStore: PacketStore {
     var target: PostgreSQLTarget
     /// Reports are deleted after as many days; nil: they are kept.
     var retentionDays: Int?
-    /// Of days past `retentionDays` that wait for an output; past it the oldest are dropped.
+    /// Days past `retentionDays` are not dropped before these outputs took them.
+    var outputs: [String] = []
+    /// Of days past `retentionDays` that wait for an output; with more `onLag` decides.
     var outputLagBytes: Int64 = 10_240 * 1_048_576
-    var onLag = LagPolicy.skip
+    var onLag = LagPolicy.hold
     /// Of one group, from its begin to its commit.
     var commitDeadline: Duration = .seconds(10)
     var time: any TimeSource = SystemTime()
@@ -31,7 +33,7 @@ actor PostgreSQLPacketStore: PacketStore {
   private let setup: PostgreSQLSetup
   private let readers: PostgreSQLReaders
   private let upkeep: PostgreSQLUpkeep
-  private let failureNow = Mutex<String?>(nil)
+  private let health = Mutex<(failure: String?, warnings: [String])>((nil, []))
   private let counts = Mutex(StoreCounts())
   private var connection: PostgreSQLConnection?
   private var noted = PostgreSQLNoted()
@@ -39,7 +41,8 @@ actor PostgreSQLPacketStore: PacketStore {
   private var isClosed = false
   private var isOverLag = false
 
-  nonisolated var failure: String? { failureNow.withLock { $0 } }
+  nonisolated var failure: String? { health.withLock { $0.failure } }
+  nonisolated var warnings: [String] { health.withLock { $0.warnings } }
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
   nonisolated var queries: (any ReportQueries)? { readers.page }
   nonisolated var recordStore: (any RecordStore)? { readers.records }
@@ -55,7 +58,7 @@ actor PostgreSQLPacketStore: PacketStore {
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
     do throws(PostgreSQLSetup.Refusal) { connection = try setup.connect() } catch {
       guard error.isTemporary else { throw error }
-      failureNow.withLock { $0 = error.description }
+      health.withLock { $0.failure = error.description }
       options.log.fault("collector.store", "the database is not reached", ["cause": error.description], level: .error)
       Task { await recover() }
     }
@@ -176,7 +179,7 @@ actor PostgreSQLPacketStore: PacketStore {
   }
 
   nonisolated func outputSource(_ name: String) -> any OutputSource {
-    PostgreSQLOutputSource(setup.byIndex, name: name)
+    PostgreSQLOutputSource(setup.byIndex, name: name, time: options.time)
   }
 
   func maintain() async throws(StoreFailure) -> Bool {
@@ -185,7 +188,9 @@ actor PostgreSQLPacketStore: PacketStore {
       let isMoreDue = try await upkeep.slice()
       let skipped = await upkeep.skipped
       counts.withLock { $0.skipped = skipped }
-      note(isOverLag: await upkeep.isOverLag)
+      let isLate = await upkeep.isOverLag
+      health.withLock { $0.warnings = isLate && options.onLag == .hold ? [LagPolicy.warning] : [] }
+      note(isOverLag: isLate && options.onLag == .refuse)
       options.log.faultEnded("collector.upkeep", "days are made and dropped again")
       return isMoreDue
     } catch {
@@ -198,7 +203,7 @@ actor PostgreSQLPacketStore: PacketStore {
     let before = isOverLag
     isOverLag = now
     if now {
-      failureNow.withLock { $0 = LagPolicy.cause }
+      health.withLock { $0.failure = LagPolicy.cause }
       options.log.fault("collector.store", "packets are refused", ["cause": LagPolicy.cause], level: .error)
     } else if before {
       succeeded()
@@ -209,13 +214,13 @@ actor PostgreSQLPacketStore: PacketStore {
 
   private func succeeded() {
     guard failure != nil else { return }
-    failureNow.withLock { $0 = nil }
+    health.withLock { $0.failure = nil }
     options.log.faultEnded("collector.store", "packets are stored again")
   }
 
   private func failed(_ refusal: PostgreSQLSetup.Refusal) -> StoreFailure {
     if case .failed(let error) = refusal, error.isRejection { return .rejected(error.description) }
-    failureNow.withLock { $0 = refusal.description }
+    health.withLock { $0.failure = refusal.description }
     options.log.fault("collector.store", "packets can't be stored", ["cause": refusal.description], level: .error)
     // With a connection the next group is a try; without one, one task tries for all.
     if connection == nil, recovery == nil, !isClosed { recover() }
@@ -237,7 +242,7 @@ actor PostgreSQLPacketStore: PacketStore {
     }
   }
 
-  private func note(_ cause: String) { failureNow.withLock { $0 = cause } }
+  private func note(_ cause: String) { health.withLock { $0.failure = cause } }
 
   private func recovered() {
     recovery = nil

@@ -23,7 +23,7 @@ actor PostgreSQLProbe {
       let connection = try setup.connect()
       do throws(PostgreSQLError) {
         let by = Deadline(setup.deadline)
-        try connection.execute("BEGIN", by: by)
+        try connection.begin(by: by)
         _ = try connection.query(
           "INSERT INTO replicas VALUES ($1, now()) ON CONFLICT (replica) DO UPDATE SET seen = now()", [name], by: by)
         try connection.commit(by: Deadline(.seconds(60)))

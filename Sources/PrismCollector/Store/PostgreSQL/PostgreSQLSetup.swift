@@ -63,20 +63,26 @@ public struct PostgreSQLSetup: Sendable {
   private func open() throws(PostgreSQLError) -> (PostgreSQLConnection, Int64) {
     let by = Deadline(deadline)
     let connection = try PostgreSQLConnection(target, by: by)
-    try connection.execute(session, by: by)
+    let session = try connection.query(
+      "SELECT pg_backend_pid(), current_setting('synchronous_commit') IN ('off', 'local')", by: by)
+    let settings = settings(commitsEarly: session.bool(0, 1))
+    if session.int(0, 0) == connection.backendID {
+      try connection.execute(settings.map { "SET \($0)" }.joined(separator: ";"), by: by)
+    } else {
+      connection.transactionSettings = settings.map { "SET LOCAL \($0)" }.joined(separator: ";")
+    }
     return (connection, try Self.version(connection, by))
   }
 
   /// A waiting statement ends before the caller's deadline, so that the connection can be kept. A replica that was frozen
   /// within a transaction holds its streams for as long at most. Settings that answer before the disk are overruled.
-  private var session: String {
+  private func settings(commitsEarly: Bool) -> [String] {
     let milliseconds = max(100, deadline.components.seconds * 1000 - 500)
-    let plans = isByIndex ? "SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off;" : ""
-    return """
-      SET client_min_messages = warning; SET TimeZone = 'UTC'; SET lock_timeout = \(milliseconds);
-      SET statement_timeout = \(milliseconds); SET idle_in_transaction_session_timeout = \(milliseconds * 2); \(plans)
-      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')
-      """
+    return [
+      "client_min_messages = warning", "TimeZone = 'UTC'", "lock_timeout = \(milliseconds)",
+      "statement_timeout = \(milliseconds)", "idle_in_transaction_session_timeout = \(milliseconds * 2)",
+    ] + (isByIndex ? ["enable_seqscan = off", "max_parallel_workers_per_gather = 0", "jit = off"] : [])
+      + (commitsEarly ? ["synchronous_commit = on"] : [])
   }
 
   /// 0: there are no tables.

@@ -10,19 +10,19 @@ actor PostgreSQLUpkeep {
 
   private let setup: PostgreSQLSetup
   private let retentionDays: Int?
-  private let outputLagBytes: Int64
-  private let onLag: LagPolicy
+  private let lag: PostgreSQLDays.Lag
   private let time: any TimeSource
   private var connection: PostgreSQLConnection?
   private var prunedAt: Duration?
-  /// New packets are refused: days that are due wait for an output, and have too many bytes.
+  /// Days that are due wait for an output, and have too many bytes.
   private(set) var isOverLag = false
   /// Reports that were dropped though an output had not taken them.
   private(set) var skipped: [String: Int] = [:]
 
   init(_ setup: PostgreSQLSetup, _ options: PostgreSQLPacketStore.Options, time: any TimeSource) {
     (self.setup, self.time) = (setup, time)
-    (retentionDays, outputLagBytes, onLag) = (options.retentionDays, options.outputLagBytes, options.onLag)
+    retentionDays = options.retentionDays
+    lag = .init(outputs: options.outputs, bytesMax: options.outputLagBytes, policy: options.onLag)
   }
 
   func close() { connection = nil }
@@ -52,8 +52,7 @@ actor PostgreSQLUpkeep {
   private func detachReports(_ days: PostgreSQLDays, olderThan retentionDays: Int) throws(PostgreSQLError) -> Bool {
     var detaching: PostgreSQLDays.Detaching?
     try step { (by) throws(PostgreSQLError) in
-      detaching = try days.detachReports(
-        olderThan: retentionDays, heldBytesMax: outputLagBytes, onLag: onLag, by: by)
+      detaching = try days.detachReports(olderThan: retentionDays, lag, by: by)
       return false
     }
     switch detaching {

@@ -27,6 +27,7 @@ final class PacketDatabase {
     try connection.migrate(migrations) { (_) throws(SQLiteError) in }
     try SQLiteRecordTable.make(in: connection)
     try SQLiteRecordLog.makeStore(in: connection)
+    try connection.execute(SQLiteOutputSource.schema)
     records = SQLiteRecordTable(connection: connection)
     (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))
     reports = try ReportInserter(connection)

@@ -12,10 +12,10 @@ struct SQLiteMaintenance {
     var idsKept: Int64
     /// Reports of earlier days are deleted; nil: no reports are deleted.
     var reportsBefore: Int64?
-    /// Reports that these outputs have not taken stay, up to as many bytes.
+    /// Reports that these outputs have not taken stay; with more bytes `onLag` decides.
     var outputs: [String] = []
     var outputLagBytes: Int64 = .max
-    var onLag = LagPolicy.skip
+    var onLag = LagPolicy.hold
   }
 
   private static let idsMax = 1000
@@ -25,7 +25,7 @@ struct SQLiteMaintenance {
   /// Packet ids up to here were looked at on this pass.
   private var cursor: Int64 = 0
   private var lastPass: Int64 = -1
-  /// New packets are refused: reports past their days wait for an output, and have too many bytes.
+  /// Reports past their days wait for an output, and have too many bytes.
   private(set) var isOverLag = false
   /// Reports that were deleted though an output had not taken them.
   private(set) var skipped: [String: Int] = [:]
@@ -132,7 +132,7 @@ struct SQLiteMaintenance {
     let due = first ?? database.nextReport
     let waiting = try Self.waiting(in: database, policy, before: due)
     let isTooMuch = waiting.map { $0.bytes > policy.outputLagBytes } ?? false
-    isOverLag = isTooMuch && policy.onLag == .refuse
+    isOverLag = isTooMuch && policy.onLag != .skip
     let held = isTooMuch && policy.onLag == .skip ? nil : waiting?.first
     let end = held ?? due
     if isTooMuch, held == nil { try countSkipped(in: database, policy, before: end) }

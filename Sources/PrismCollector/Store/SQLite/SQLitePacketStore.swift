@@ -18,9 +18,9 @@ actor SQLitePacketStore: PacketStore {
     var idsKept: Int64 = 1024
     /// Their reports are not deleted before these outputs took them.
     var outputs: [String] = []
-    /// Of reports past `retentionDays` that wait for an output; past it the oldest are deleted.
+    /// Of reports past `retentionDays` that wait for an output; with more `onLag` decides.
     var outputLagBytes: Int64 = 10_240 * 1_048_576
-    var onLag = LagPolicy.skip
+    var onLag = LagPolicy.hold
     /// A larger database is checked after an unclean end while packets are taken, a smaller one before.
     var checkedAtOnceBytesMax = 256 * 1_048_576
     /// A VFS that was registered under this name; nil: the system's.
@@ -38,6 +38,7 @@ actor SQLitePacketStore: PacketStore {
   private let files: DatabaseFiles
   let readers: SQLiteReaders
   private let failureNow = Mutex<String?>(nil)
+  private let warningsNow = Mutex<[String]>([])
   private let counts = Mutex(StoreCounts())
   private var database: CollectorDatabase
   private var isClosed = false
@@ -45,6 +46,7 @@ actor SQLitePacketStore: PacketStore {
   private let laterCheck = Mutex<Task<Void, Never>?>(nil)
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
+  nonisolated var warnings: [String] { warningsNow.withLock { $0 } }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
   nonisolated var queries: (any ReportQueries)? { readers.page }
@@ -89,7 +91,7 @@ actor SQLitePacketStore: PacketStore {
 
   func take(_ group: [PacketSubmission]) async throws(StoreFailure) -> [PacketOutcome] {
     let started = options.time.uptime
-    guard !maintenance.isOverLag else { throw .unavailable(LagPolicy.cause) }
+    guard !refusesPackets else { throw .unavailable(LagPolicy.cause) }
     return try perform("packets can't be stored", "packets are stored again") { database throws(SQLiteError) in
       let (day, now) = (self.database.servedSeconds / 86_400, options.time.unixMilliseconds)
       let idsSince = now - options.idDays * 86_400_000
@@ -162,16 +164,13 @@ actor SQLitePacketStore: PacketStore {
 
   nonisolated func outputSource(_ name: String) -> any OutputSource { SQLiteOutputSource(store: self, name: name) }
 
-  func cursor(of output: String) async throws(StoreFailure) -> Int64 {
-    try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
-      try database.fact("output_\(output)") ?? 0
-    }
-  }
-
-  func note(cursor id: Int64, of output: String) async throws(StoreFailure) {
-    try perform("the place of an output can't be noted", "the place of an output is noted again") {
+  /// Runs a transaction about the state of an output.
+  func askForOutput<Result: Sendable>(
+    _ body: @Sendable (PacketDatabase) throws(SQLiteError) -> Result
+  ) async throws(StoreFailure) -> Result {
+    try perform("the state of an output is not kept", "the state of an output is kept again") {
       database throws(SQLiteError) in
-      try database.connection.transaction { () throws(SQLiteError) in try database.set("output_\(output)", id) }
+      try database.connection.transaction { () throws(SQLiteError) in try body(database) }
     }
   }
 
@@ -189,9 +188,12 @@ actor SQLitePacketStore: PacketStore {
       return try maintenance.slice(of: database, policy, files, options)
     }
     counts.withLock { $0.skipped = maintenance.skipped }
-    if maintenance.isOverLag { note(failure: LagPolicy.cause, "packets are refused") }
+    warningsNow.withLock { $0 = maintenance.isOverLag && !refusesPackets ? [LagPolicy.warning] : [] }
+    if refusesPackets { note(failure: LagPolicy.cause, "packets are refused") }
     return isMoreDue
   }
+
+  private var refusesPackets: Bool { maintenance.isOverLag && options.onLag == .refuse }
 
   /// SQLite's check of a file that is too large to be checked before the start.
   private func checkLater() async {
@@ -217,7 +219,7 @@ actor SQLitePacketStore: PacketStore {
     guard !isClosed else { throw .unavailable("the collector stops") }
     do throws(SQLiteError) {
       let result = try body(try database.opened())
-      if failure != nil, !maintenance.isOverLag {
+      if failure != nil, !refusesPackets {
         failureNow.withLock { $0 = nil }
         options.log.faultEnded("collector.store", end)
       }

@@ -1,0 +1,115 @@
+import PrismBase
+import PrismHTTP
+import PrismProtocol
+import PrismTestSupport
+import Synchronization
+import Testing
+
+@testable import PrismCollector
+
+/// Reports that an output's other side refuses for good.
+@Suite("Dead letters of outputs", .timeLimit(.minutes(2)))
+struct DeadReportTests {
+  /// Refuses what a test asks.
+  private final class Refusing: ReportOutput {
+    private let state = Mutex((refused: Set<Int>(), taken: [Int]()))
+    var taken: [Int] { state.withLock { $0.taken } }
+    func refuse(_ numbers: Set<Int>) { state.withLock { $0.refused = numbers } }
+
+    func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport] {
+      state.withLock { state in
+        reports.compactMap { report in
+          let number = StoreRig.number(report) ?? 0
+          guard state.refused.contains(number) else {
+            state.taken.append(number)
+            return nil
+          }
+          return RefusedReport(id: report.id, cause: "number \(number)")
+        }
+      }
+    }
+    func close() async {}
+  }
+
+  @Test(
+    "a refused report is kept, listed, handed on again in the operator's word, and dropped",
+    arguments: StoreRig.Kind.allCases)
+  func life(kind: StoreRig.Kind) async throws {
+    let (rig, output, time) = (StoreRig(), Refusing(), ManualTime())
+    let store = try await rig.store(kind)
+    _ = try await store.take(StoreRig.packet([1, 2, 3, 4]))
+    let source = store.outputSource("x")
+    output.refuse([2, 4])
+    let runner = OutputRunner("x", from: source, to: output, time: time, log: rig.log)
+    let running = Task { await runner.run() }
+    while await runner.figures.refused < 2 { await Task.yield() }
+    #expect(output.taken == [1, 3])
+    let dead = try await source.dead(after: 0, limit: 10, onlyRequeued: false)
+    #expect(dead.map(\.cause) == ["number 2", "number 4"] && dead.allSatisfy { !$0.isRequeued })
+    #expect(try await source.dead(after: dead[0].id, limit: 10, onlyRequeued: false).count == 1)
+    #expect(rig.logged.count { $0.contains("an output refuses reports for good") && $0.contains("reports=2") } == 1)
+    // The second one is refused again.
+    output.refuse([4])
+    #expect(try await source.change(dead: 0...Int64.max, .requeue) == 2)
+    while await runner.figures.refused < 3 {
+      time.advance(by: .seconds(6))
+      await Task.yield()
+    }
+    #expect(output.taken == [1, 3, 2])
+    #expect(try await source.dead(after: 0, limit: 10, onlyRequeued: false).map(\.id) == [dead[1].id])
+    #expect(try await source.dead(after: 0, limit: 10, onlyRequeued: true) == [])
+    #expect(await runner.figures.dead == 1)
+    #expect(try await source.change(dead: dead[1].id...dead[1].id, .drop) == 1)
+    #expect(try await source.deadCount() == 0)
+    running.cancel()
+    await running.value
+    await store.close()
+  }
+
+  @Test("the API lists dead letters of an output, and an operator hands them on again or drops them")
+  func api() async throws {
+    let rig = StoreRig()
+    var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
+    options.outputs = [OutputSettings(name: "files", kind: .ndjson(.init(folder: rig.path)))]
+    let collector = try Collector(options, time: rig.time, log: rig.log)
+    _ = try await collector.store.take(StoreRig.packet([1, 2]))
+    let source = collector.store.outputSource("files")
+    try await source.note(cursor: 2, refused: [1, 2].map { RefusedReport(id: $0, cause: "as asked") })
+    let ask = { (path: String, body: String?) in
+      let answer = await collector.answerReader(
+        PageRig.request(
+          "/api/v1/outputs/\(path)/dead", method: body == nil ? .get : .post,
+          headers: [("content-type", "application/json")], body: body ?? ""), isOwner: true)
+      return (answer.status, try JSONValue(parsing: answer.body))
+    }
+    let (status, list) = try await ask("files", nil)
+    #expect(status == 200 && list["dead"]?.array?.compactMap { $0["id"]?.int } == [1, 2])
+    #expect(list["dead"]?.array?.first?["cause"] == "as asked" && list["next"] == .null)
+    #expect(try await ask("files", #"{"action":"requeue","last":1}"#).1["changed"] == 1)
+    #expect(try await source.dead(after: 0, limit: 9, onlyRequeued: true).map(\.id) == [1])
+    #expect(try await ask("files", #"{"action":"drop"}"#).1["changed"] == 2)
+    #expect(try await ask("pigeon", nil).0 == 404)
+    for body in [#"{"action":"burn"}"#, #"{"action":"drop","first":2,"last":1}"#] {
+      #expect(try await ask("files", body).0 == 400)
+    }
+    await collector.close()
+  }
+
+  @Test("/readyz stays 200, and names an output that holds and why")
+  func readiness() async throws {
+    let rig = StoreRig()
+    var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
+    options.outputs = [OutputSettings(name: "files", kind: .ndjson(.init(folder: rig.path + "/missing")))]
+    let collector = try Collector(options, time: rig.time, log: rig.log)
+    _ = try await collector.store.take(StoreRig.packet([1]))
+    let running = Task { await collector.outputs[0].run() }
+    while await collector.outputs[0].figures.holds == nil { await Task.yield() }
+    let answer = await collector.answer(PageRig.request("/readyz"))
+    let text = String(decoding: answer.body, as: UTF8.self)
+    #expect(answer.status == 200 && text.hasPrefix("ok\nthe output files takes no reports: "), "\(text)")
+    #expect(await collector.metrics.contains("prism_collector_output_holds{output=\"files\"} 1"))
+    running.cancel()
+    await running.value
+    await collector.close()
+  }
+}
