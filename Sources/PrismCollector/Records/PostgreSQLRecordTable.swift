@@ -17,7 +17,11 @@ struct PostgreSQLRecordTable {
   static let deviceIndex = "CREATE INDEX records_device ON records (device);"
 
   /// Answers stay longer than the ids of their packets.
-  static let forgetAnswers = "DELETE FROM record_answers WHERE received < now() - interval '32 days'"
+  /// With the ids of their packets, whose days are dropped by the time of service.
+  static let forgetAnswers = """
+    DELETE FROM record_answers a WHERE a.received < now() - interval '32 days'
+      AND NOT EXISTS (SELECT FROM packets p WHERE p.packet = a.packet AND p.stream = a.stream)
+    """
 
   private static let columns =
     "server_id, device, id, fields, version, changed_time, namespace, tab, is_named, seq"

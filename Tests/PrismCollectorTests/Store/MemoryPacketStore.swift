@@ -31,7 +31,8 @@ actor MemoryPacketStore: PacketStore {
       let isKnown = delivery.dependsOn.map { stream.ids.contains($0) } ?? false
       let time = delivery.context.packetID.unixMilliseconds
       let newest = stream.ids.map(\.unixMilliseconds).max() ?? 0
-      if !isKnown, time < newest, time < Self.now - 30 * 86_400_000 { return .tooOld }
+      let isOld = time < min(newest, Self.now) - 30 * 86_400_000 && time >= PacketID.firstSetTime
+      if !isKnown, isOld { return .tooOld }
       let isBroken = delivery.dependsOn.map { !stream.ids.contains($0) } ?? false
       let isAwaited = submission.needsPredecessor || stream.state.packets > 0 && !submission.isLate
       if isBroken && isAwaited { return .predecessorMissing }

@@ -185,7 +185,7 @@ struct PostgreSQLStoreTests {
   }
 
   /// A day as it was when it was written, with one report whose number is the day's.
-  private static func addDay(_ connection: PostgreSQLConnection, ago days: Int) throws {
+  static func addDay(_ connection: PostgreSQLConnection, ago days: Int) throws {
     try connection.execute(
       """
       DO $$ DECLARE d date := (now() AT TIME ZONE 'UTC')::date - \(days); n text := 'reports_' || to_char(d, 'YYYYMMDD');

@@ -92,7 +92,7 @@ struct PostgreSQLDays {
     /// An output has not taken all of it.
     case held(isOverLag: Bool)
     /// - Parameter skipped: how many reports each output had not taken.
-    case detached(skipped: [String: Int])
+    case detached(day: String, rows: Int64, skipped: [String: Int])
   }
 
   /// The rule for days that outputs have not taken.
@@ -106,9 +106,9 @@ struct PostgreSQLDays {
   /// Takes the oldest day out that is over `days` days old, of reports and contexts. A day of which an output has not taken
   /// all stays; with `skip` only until such days have too many bytes.
   func detachReports(
-    olderThan days: Int, _ lag: Lag, by deadline: Deadline
+    olderThan days: Int, _ lag: Lag, _ facts: inout ServiceFacts, by deadline: Deadline
   ) throws(PostgreSQLError) -> Detaching {
-    guard let day = try oldest("reports", olderThan: days, by: deadline) else { return .nothingIsDue }
+    guard let day = try due("reports", olderThan: days, &facts, by: deadline) else { return .nothingIsDue }
     let waits = try waits(for: day, olderThan: days, lag.outputs, by: deadline)
     let isOverLag = waits.bytes > lag.bytesMax
     if !waits.outputs.isEmpty, lag.policy != .skip || !isOverLag { return .held(isOverLag: isOverLag) }
@@ -118,12 +118,13 @@ struct PostgreSQLDays {
         "SELECT count(*) FROM reports_\(day) WHERE id > \(output.cursor)", by: deadline)
       skipped[output.name] = Int(count.int(0, 0))
     }
+    let rows = try connection.query("SELECT count(*) FROM reports_\(day)", by: deadline).int(0, 0)
     try connection.execute("ALTER TABLE reports DETACH PARTITION reports_\(day)", by: deadline)
     if try isAttached("contexts_\(day)", by: deadline) {
       try connection.execute("ALTER TABLE contexts DETACH PARTITION contexts_\(day)", by: deadline)
     }
     try connection.execute("DELETE FROM days WHERE to_char(day, 'YYYYMMDD') = '\(day)'", by: deadline)
-    return .detached(skipped: skipped)
+    return .detached(day: day, rows: rows, skipped: skipped)
   }
 
   /// The outputs that have not taken all of a day, and the bytes of all days that are due. An output that is not in this
@@ -148,8 +149,8 @@ struct PostgreSQLDays {
   }
 
   /// Takes the oldest day of packet ids out, and notes that ids up to its end are forgotten.
-  func detachPackets(by deadline: Deadline) throws(PostgreSQLError) -> Bool {
-    guard let day = try oldest("packets", olderThan: Self.idDays, by: deadline) else { return false }
+  func detachPackets(_ facts: inout ServiceFacts, by deadline: Deadline) throws(PostgreSQLError) -> Bool {
+    guard let day = try due("packets", olderThan: Self.idDays, &facts, by: deadline) else { return false }
     try connection.execute(
       """
       UPDATE forgotten SET packet = greatest(packet, prism_day_start(to_date('\(day)', 'YYYYMMDD') + 1));
@@ -185,15 +186,19 @@ struct PostgreSQLDays {
       """, by: deadline)
   }
 
-  /// - Returns: `YYYYMMDD`.
-  private func oldest(_ parent: String, olderThan days: Int, by deadline: Deadline) throws(PostgreSQLError) -> String? {
+  /// The oldest day that may be dropped, as `YYYYMMDD`.
+  private func due(
+    _ parent: String, olderThan days: Int, _ facts: inout ServiceFacts, by deadline: Deadline
+  ) throws(PostgreSQLError) -> String? {
     let found = try connection.query(
       """
-      SELECT right(c.relname::text, 8) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      SELECT right(c.relname::text, 8)::bigint FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
       WHERE i.inhparent = '\(parent)'::regclass AND c.relname ~ '_[0-9]{8}$'
-        AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD') ORDER BY 1 LIMIT 1
+        AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD') ORDER BY 1
       """, by: deadline)
-    return found.count == 1 ? found.text(0, 0) : nil
+    let over = (0..<found.count).map { found.int($0, 0) }
+    let due = try facts.due(parent, of: over, keptDays: days)
+    return over.first { $0 <= due }.map { String($0) }
   }
 
   private func isAttached(_ table: String, by deadline: Deadline) throws(PostgreSQLError) -> Bool {

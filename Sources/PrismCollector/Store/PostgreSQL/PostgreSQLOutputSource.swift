@@ -18,6 +18,8 @@ actor PostgreSQLOutputSource: OutputSource {
   private var connection: PostgreSQLConnection?
   /// nil: this replica does not lead.
   private var epoch: Int64?
+  /// When its last commit began, in uptime.
+  private var beatAt: Duration = .zero
   /// Of the replica that leads: its epoch and beat, and since when they are the same.
   private var seen: (epoch: Int64, beat: Int64, since: Duration)?
   private var day = WrittenDay()
@@ -42,6 +44,7 @@ actor PostgreSQLOutputSource: OutputSource {
 
   func lead() throws(StoreFailure) -> Bool {
     if let epoch {
+      guard time.uptime - beatAt >= Self.restMax / 4 else { return true }
       let isHeld = try change("beat = beat + 1, seen = now()", of: epoch)
       if !isHeld { self.epoch = nil }
       return isHeld
@@ -60,6 +63,7 @@ actor PostgreSQLOutputSource: OutputSource {
   /// Takes the row if it is new or free, or if it is still as it was seen.
   private func take() throws(StoreFailure) -> Bool {
     let (name, seen, now) = (name, seen, time.uptime)
+    beatAt = now
     let row = try ask { (connection, by) throws(PostgreSQLError) in
       let taken = try connection.query(
         """
@@ -80,7 +84,8 @@ actor PostgreSQLOutputSource: OutputSource {
     _ columns: String, of epoch: Int64,
     _ more: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Void = { (_, _) in }
   ) throws(StoreFailure) -> Bool {
-    try ask { (connection, by) throws(PostgreSQLError) in
+    beatAt = time.uptime
+    return try ask { (connection, by) throws(PostgreSQLError) in
       try connection.transaction(by: by) { () throws(PostgreSQLError) in
         let found = try connection.query(
           "UPDATE outputs SET \(columns) WHERE output = $1 AND epoch = $2 RETURNING 1", [name, String(epoch)], by: by)

@@ -188,8 +188,15 @@ actor PostgreSQLPacketStore: PacketStore {
       let isMoreDue = try await upkeep.slice()
       let skipped = await upkeep.skipped
       counts.withLock { $0.skipped = skipped }
-      let isLate = await upkeep.isOverLag
-      health.withLock { $0.warnings = isLate && options.onLag == .hold ? [LagPolicy.warning] : [] }
+      let (isLate, clock) = (await upkeep.isOverLag, await upkeep.clockWarning)
+      health.withLock {
+        $0.warnings = (clock.map { [$0] } ?? []) + (isLate && options.onLag == .hold ? [LagPolicy.warning] : [])
+      }
+      if let clock {
+        options.log.fault("collector.clock", "no day is dropped", ["cause": clock], level: .error)
+      } else {
+        options.log.faultEnded("collector.clock", "days are dropped again")
+      }
       note(isOverLag: isLate && options.onLag == .refuse)
       options.log.faultEnded("collector.upkeep", "days are made and dropped again")
       return isMoreDue

@@ -12,6 +12,11 @@ actor PostgreSQLUpkeep {
   private let retentionDays: Int?
   private let lag: PostgreSQLDays.Lag
   private let time: any TimeSource
+  private let log: Logger
+  /// Up to here, in uptime, this replica's service is noted.
+  private var servedUntil: Duration
+  /// Why nothing is dropped: the two clocks; nil: they agree.
+  private(set) var clockWarning: String?
   private var connection: PostgreSQLConnection?
   private var prunedAt: Duration?
   /// Days that are due wait for an output, and have too many bytes.
@@ -20,7 +25,7 @@ actor PostgreSQLUpkeep {
   private(set) var skipped: [String: Int] = [:]
 
   init(_ setup: PostgreSQLSetup, _ options: PostgreSQLPacketStore.Options, time: any TimeSource) {
-    (self.setup, self.time) = (setup, time)
+    (self.setup, self.time, log, servedUntil) = (setup, time, options.log, time.uptime)
     retentionDays = options.retentionDays
     lag = .init(outputs: options.outputs, bytesMax: options.outputLagBytes, policy: options.onLag)
   }
@@ -39,8 +44,14 @@ actor PostgreSQLUpkeep {
       }
       if try step({ (by) throws(PostgreSQLError) in try days.dropDetached(by: by) }) { return true }
       if try step({ (by) throws(PostgreSQLError) in try days.close(by: by) }) { return true }
-      if try step({ (by) throws(PostgreSQLError) in try days.detachPackets(by: by) }) { return true }
-      if let retentionDays, try detachReports(days, olderThan: retentionDays) { return true }
+      guard try noteService(), clockWarning == nil else { return false }
+      if try step({ (by) throws(PostgreSQLError) in
+        var facts = try ServiceFacts(connection, by: by)
+        return try days.detachPackets(&facts, by: by)
+      }) {
+        return true
+      }
+      if let retentionDays, try detachReports(connection, days, olderThan: retentionDays) { return true }
       try prune(days)
       return false
     } catch {
@@ -49,19 +60,43 @@ actor PostgreSQLUpkeep {
     }
   }
 
-  private func detachReports(_ days: PostgreSQLDays, olderThan retentionDays: Int) throws(PostgreSQLError) -> Bool {
+  /// - Returns: false: another replica does the upkeep.
+  private func noteService() throws(PostgreSQLError) -> Bool {
+    guard let connection else { return false }
+    return try step { (by) throws(PostgreSQLError) in
+      let own = time.unixMilliseconds / 1000
+      var facts = try ServiceFacts(connection, by: by)
+      let seconds = (time.uptime - servedUntil).components.seconds
+      try facts.note(ownSeconds: seconds)
+      servedUntil += .seconds(seconds)
+      let difference = facts.databaseSeconds - own
+      let isTooMuch = abs(difference) > ServiceFacts.differenceMax
+      clockWarning =
+        isTooMuch
+        ? "the database's clock differs from this machine's by \(difference) s: no day is dropped until they agree within "
+          + "\(ServiceFacts.differenceMax) s" : nil
+      return true
+    }
+  }
+
+  private func detachReports(_ connection: PostgreSQLConnection, _ days: PostgreSQLDays, olderThan retentionDays: Int)
+    throws(PostgreSQLError) -> Bool
+  {
     var detaching: PostgreSQLDays.Detaching?
     try step { (by) throws(PostgreSQLError) in
-      detaching = try days.detachReports(olderThan: retentionDays, lag, by: by)
+      var facts = try ServiceFacts(connection, by: by)
+      detaching = try days.detachReports(olderThan: retentionDays, lag, &facts, by: by)
       return false
     }
     switch detaching {
     case nil: return false  // another replica does it
     case .nothingIsDue: isOverLag = false
     case .held(let isOverLag): self.isOverLag = isOverLag
-    case .detached(let dropped):
+    case .detached(let day, let rows, let dropped):
       isOverLag = false
+      log.info("a day past retentionDay is dropped", ["day": day, "rows": String(rows)])
       skipped.merge(dropped, uniquingKeysWith: +)
+      for (output, count) in dropped { log.error(LagPolicy.skipped, ["output": output, "reports": String(count)]) }
       return true
     }
     return false

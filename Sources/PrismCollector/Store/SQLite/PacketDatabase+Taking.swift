@@ -30,13 +30,19 @@ extension PacketDatabase {
     return try store(submission.packet, found, chainIsBroken: false, receivedTime: receivedTime, day: day)
   }
 
-  /// Whether the id, which is not known, may be of a packet that was stored.
+  /// The newest id of a stream that was forgotten of those that were made before the device's clock was set.
+  static func unsetFact(of stream: Int64) -> String { "unset_\(stream)" }
+
+  /// Whether the id, which is not known, may be of a packet that was stored. No clock alone decides: not the collector's, which
+  /// may be ahead, not that of a device, whose ids may be ahead of the clock.
   private func mayBeForgotten(
     _ id: PacketID, of stream: StreamTable.Stream, idsSince: Int64
   ) throws(SQLiteError) -> Bool {
-    if let forgotten = stream.forgottenTime, id.unixMilliseconds <= forgotten { return true }
-    guard id.unixMilliseconds < idsSince, let newest = try streams.newestTime(of: stream.id) else { return false }
-    return newest > id.unixMilliseconds
+    let time = id.unixMilliseconds
+    guard time >= PacketID.firstSetTime else { return time <= (try fact(Self.unsetFact(of: stream.id)) ?? -1) }
+    if let forgotten = stream.forgottenTime, time <= forgotten { return true }
+    guard time < idsSince, let newest = try streams.newestTime(of: stream.id) else { return false }
+    return newest - PacketID.knownMilliseconds > time
   }
 
   private func store(

@@ -10,8 +10,9 @@ struct SQLiteMaintenance {
     /// Ids of packets of earlier days are forgotten, but for the last `idsKept` of a stream.
     var idsBefore: Int64
     var idsKept: Int64
-    /// Reports of earlier days are deleted; nil: no reports are deleted.
-    var reportsBefore: Int64?
+    /// Days of reports that are kept; nil: no reports are deleted.
+    var reportDays: Int64?
+    var servedSeconds: Int64
     /// Reports that these outputs have not taken stay; with more bytes `onLag` decides.
     var outputs: [String] = []
     var outputLagBytes: Int64 = .max
@@ -27,6 +28,8 @@ struct SQLiteMaintenance {
   private var lastPass: Int64 = -1
   /// Reports past their days wait for an output, and have too many bytes.
   private(set) var isOverLag = false
+  /// Of the days that are being deleted: when the first report was received, and how many are deleted.
+  private var deleted: (since: Int64?, reports: Int) = (nil, 0)
   /// Reports that were deleted though an output had not taken them.
   private(set) var skipped: [String: Int] = [:]
 
@@ -36,8 +39,8 @@ struct SQLiteMaintenance {
   ) throws(SQLiteError) -> Bool {
     if try importSlice(into: database, files, options) { return true }
     if try forgetIDs(in: database, policy) { return true }
-    guard let before = policy.reportsBefore else { return false }
-    return try deleteReports(in: database, before: before, policy)
+    guard let days = policy.reportDays else { return false }
+    return try deleteReports(in: database, before: try Self.due(in: database, days, policy) + 1, policy, options.log)
   }
 
   // MARK: Packet ids
@@ -61,6 +64,11 @@ struct SQLiteMaintenance {
         try forgetAnswer.run()
         forget.bind(":id", known.id)
         try forget.run()
+        guard known.time >= PacketID.firstSetTime else {
+          let fact = PacketDatabase.unsetFact(of: known.stream)
+          try database.set(fact, max(known.time, try database.fact(fact) ?? 0))
+          continue
+        }
         note.bind(":id", known.stream)
         note.bind(":time", known.time)
         try note.run()
@@ -122,8 +130,34 @@ struct SQLiteMaintenance {
     return (first, bytes ?? 0)
   }
 
+  /// The last day that may be deleted.
+  private static func due(
+    in database: PacketDatabase, _ keptDays: Int64, _ policy: Policy
+  ) throws(SQLiteError) -> Int64 {
+    var days: [Int64] = []
+    let select = "SELECT day FROM days WHERE day < \(policy.today - keptDays) ORDER BY day"
+    try database.connection.prepare(select).forEachRow(of: DayColumn.self) { days.append($0.int64(.day)) }
+    let before = try DayAllowance("reports") { (name) throws(SQLiteError) in try database.fact(name) }
+    var allowance = before
+    allowance.advance(over: days, keptDays: keptDays, served: policy.servedSeconds)
+    if allowance != before {
+      try database.connection.transaction { () throws(SQLiteError) in
+        for fact in allowance.facts("reports") { try database.set(fact.name, fact.value) }
+      }
+    }
+    return allowance.due
+  }
+
+  private mutating func logDeleted(_ log: Logger) {
+    let since = deleted.since.map { String(RFC3339.text(unixMilliseconds: $0).prefix(10)) } ?? "-"
+    log.info("a day past retentionDay is dropped", ["day": since, "rows": String(deleted.reports)])
+    deleted = (nil, 0)
+  }
+
+  private enum DayColumn: String, SQLiteColumn { case day }
+
   private mutating func deleteReports(
-    in database: PacketDatabase, before day: Int64, _ policy: Policy
+    in database: PacketDatabase, before day: Int64, _ policy: Policy, _ log: Logger
   ) throws(SQLiteError) -> Bool {
     isOverLag = false
     guard try database.connection.firstInt("SELECT 1 FROM days WHERE day < \(day)") != nil else { return false }
@@ -135,11 +169,19 @@ struct SQLiteMaintenance {
     isOverLag = isTooMuch && policy.onLag != .skip
     let held = isTooMuch && policy.onLag == .skip ? nil : waiting?.first
     let end = held ?? due
-    if isTooMuch, held == nil { try countSkipped(in: database, policy, before: end) }
-    return try database.connection.transaction { () throws(SQLiteError) in
+    if isTooMuch, held == nil {
+      if skipped.isEmpty { log.error(LagPolicy.skipped, ["before_id": String(end)]) }
+      try countSkipped(in: database, policy, before: end)
+    }
+    if deleted.reports == 0 {
+      deleted.since = try database.connection.firstInt("SELECT received_time FROM reports ORDER BY id LIMIT 1")
+    }
+    var isOver = false
+    let isMoreDue = try database.connection.transaction { () throws(SQLiteError) in
       try database.connection.execute(
         "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
       )
+      deleted.reports += database.connection.changes
       if database.connection.changes == Self.reportsMax { return true }
       if held != nil { return false }  // the rest of these days waits
       try database.skipReports(upTo: end - 1)
@@ -155,8 +197,11 @@ struct SQLiteMaintenance {
         DELETE FROM stream_blocks WHERE block < \(block);
         DELETE FROM days WHERE day < \(day);
         """)
+      isOver = true
       return false
     }
+    if isOver { logDeleted(log) }
+    return isMoreDue
   }
 
   /// Of the reports that are deleted next.

@@ -180,7 +180,8 @@ actor SQLitePacketStore: PacketStore {
     let today = database.servedSeconds / 86_400
     let policy = SQLiteMaintenance.Policy(
       today: today, idsBefore: today - options.idDays, idsKept: options.idsKept,
-      reportsBefore: options.retentionDays.map { today - Int64($0) }, outputs: options.outputs,
+      reportDays: options.retentionDays.map { Int64($0) }, servedSeconds: database.servedSeconds,
+      outputs: options.outputs,
       outputLagBytes: options.outputLagBytes, onLag: options.onLag)
     let isMoreDue = try perform("old reports can't be deleted", "old reports are deleted again") {
       database throws(SQLiteError) in
