@@ -67,7 +67,7 @@ import Testing
     try await rig.restart()
     #expect(await put(10, by: 2, "b") == 3, "those are there")
     #expect(await put(10, by: 2, "c") == 0)
-    for user in 3...5 { #expect(await put(10, by: user, "d\(user)") == 3) }
+    for user: UInt32 in 3...5 { #expect(await put(10, by: user, "d\(user)") == 3) }
     #expect(await put(10, by: 6, "e") == 0, "a quarter is taken")
     #expect(await rig.record(table, "d50")?.version == 1)
   }
