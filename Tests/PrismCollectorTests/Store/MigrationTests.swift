@@ -20,7 +20,7 @@ import Testing
     try await rig.change(RecordRig.put("a", 1), RecordRig.put("b", 2))
     try await rig.change(RecordRig.delete("b"))
     try await store.note(cursor: 2, of: "kafka")
-    let mark = try #require(store.mark)
+    let mark = try #require(store.figures.mark)
     await store.close()
     let devices = try SQLiteDeviceStore(folder: folder.path)
     try await devices.setRevoked("lost", at: 1_700_000_000_000)
@@ -41,7 +41,7 @@ import Testing
     let records = try RecordRig(store)
     #expect(
       try await store.take(last) == .applied(RecordApplied(receipt: Self.receipt, wasDuplicate: true, version: 3)))
-    #expect(store.mark == mark)
+    #expect(store.figures.mark == mark)
     #expect(try await records.list() == ["a=a 1", "mine=1 1", "x=2 2"])
     #expect(try await records.operations(after: 0) == ["1 insert a - 1", "3 delete b - -1"])
     #expect(try await records.operations(after: 2) == ["3 delete b - -1"])
