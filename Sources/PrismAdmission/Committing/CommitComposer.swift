@@ -25,10 +25,10 @@ public struct CommitComposer: Sendable {
 
     fileprivate init(connection: Int, batches: [ReportBatch], note: SubmissionGroup.Note?, isGroup: Bool) {
       (self.connection, self.batches, self.note, self.isGroup) = (connection, batches, note, isGroup)
-      // A batch costs the store about as much as three rows, beside its own, and a KiB of an answer as one.
+      // A batch costs the store about as much as three rows, beside its own, and a KiB of fields or of an answer as one.
       var (rows, bytes) = (0, 0)
       for batch in batches {
-        rows += batch.rows.count + 3 + (batch.record?.answerBytesMax ?? 0) / 1024
+        rows += batch.rows.count + 3 + (batch.record.map { $0.answerBytesMax + $0.memoryBytes } ?? 0) / 1024
         bytes += BatchWriter.bytes(of: batch)
       }
       (self.rows, self.bytes) = (rows, bytes)
