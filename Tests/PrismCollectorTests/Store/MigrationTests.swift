@@ -19,7 +19,7 @@ import Testing
     _ = try await store.take(last)
     try await rig.change(RecordRig.put("a", 1), RecordRig.put("b", 2))
     try await rig.change(RecordRig.delete("b"))
-    try await store.note(cursor: 2, of: "kafka")
+    try await store.outputSource("kafka").note(cursor: 2, refused: [])
     let mark = try #require(store.figures.mark)
     await store.close()
     let devices = try SQLiteDeviceStore(folder: folder.path)
