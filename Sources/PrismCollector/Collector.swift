@@ -122,7 +122,8 @@ public final class Collector: Sendable {
       if !isDuplicate, let print = options.print {
         for index in packet.rows.indices { print(packet.printedLine(index)) }
       }
-      let members = (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
+      let members =
+        (applied?.receipt.members ?? []) + StoreReceipt(store: store.figures.mark, isChainBroken: isBroken).members
       let body = JSONValue.object([.init("duplicate", .bool(isDuplicate))] + members)
       return HTTPResponse(
         status: 200, contentType: "application/json",

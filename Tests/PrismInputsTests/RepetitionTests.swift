@@ -129,8 +129,10 @@ import Testing
         let before = rig.sink.stored.count
         let taken = await rig.server.counters.tally.stored
         for round in 1...2 {
-          try await InputClient(place).send(request)
+          var clients = [try InputClient(place)]
+          try await clients[0].send(request)
           #expect(await IngestProbe.eventually { await rig.server.counters.tally.stored == taken + round })
+          clients = []  // closed, with an answer that was not read
           #expect(await Self.isOver(rig))
         }
         #expect(rig.sink.stored.count == before + 1)

@@ -17,7 +17,8 @@ import Testing
     ("PrismEngine.ControlHandler", 0, 446, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
     (
-      "PrismCollector.RemoteConfigurationStore", 13, 470, "the folder, its database, the rollouts and the shared version"
+      "PrismCollector.RemoteConfigurationStore", 13, 470,
+      "the folder, its database, the rollouts and the shared version"
     ),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),
     ("PrismStore.StoreOptions", 13, 0, "options of one call; seven are seams for tests"),
