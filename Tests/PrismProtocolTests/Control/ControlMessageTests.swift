@@ -16,7 +16,8 @@ struct ControlMessageTests {
   private static let namespace: JSONValue = [
     "state": "held", "circuit": "open", "lastSuccess": .null, "lastFailure": failure, "nextTryInSeconds": .null,
     "flow": ["usedBytes": 1, "allowedBytes": 2, "windowEndsInSeconds": 3], "isPlain": true,
-    "isFileGone": false, "sampled": 4, "collapsed": 5, "lastExpiry": .null, "meta": queue, "payload": queue, "store": .null,
+    "isFileGone": false, "sampled": 4, "collapsed": 5, "lastExpiry": .null, "meta": queue, "payload": queue,
+    "store": .null,
     "records": [
       "printer": [
         "records": 1, "put": 27, "confirmed": 2, "merged": 3, "waiting": 4, "inFlight": 5, "refused": 6, "corrupt": 7,

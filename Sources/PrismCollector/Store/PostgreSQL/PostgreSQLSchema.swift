@@ -159,8 +159,7 @@ enum PostgreSQLSchema {
         IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
         ELSIF known THEN r := 's';
         ELSIF num > 0 AND p[i] < '\(firstSetID)' AND p[i] <= gone AND gone < '\(firstSetID)' THEN r := 'o';
-        ELSIF num > 0 AND p[i] >= '\(firstSetID)' AND p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) THEN r := 'o';
-        ELSIF num > 0 AND p[i] >= '\(firstSetID)' AND \(old) THEN r := 'o';
+        ELSIF num > 0 AND p[i] >= '\(firstSetID)' AND (p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) OR \(old)) THEN r := 'o';
         ELSIF dep[i] IS NULL THEN r := 's';
         ELSIF \(broken) THEN r := 'b';
         ELSE r := 'w';
