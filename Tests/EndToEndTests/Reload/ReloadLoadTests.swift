@@ -104,8 +104,7 @@ import Testing
       try await harness.reload()
       #expect(try await harness.status()["configFaults"] == [])
     case .away:
-      let file = "\(harness.folder)/namespaces.d/then.yaml"
-      try FileManager.default.removeItem(atPath: file)
+      try harness.write("retired: true\n", namespace: "then")
       try await harness.reload()
       #expect(try await harness.status()["namespaces"]?["then"]?["state"] == "retired")
       try harness.write(namespace("then", maxItem: maxItem), namespace: "then")

@@ -134,7 +134,7 @@ import Testing
         ("prismd.yaml", daemonFile.replacing("\(harness.folder)/state", with: "/elsewhere") + "log: {level: debug}\n"),
         ("main.key", try String(contentsOfFile: "\(harness.folder)/main.key", encoding: .utf8)),
         ("namespaces.d/shop.yaml", Self.shop + "appVersion: 2\nmaxItem: 7\n"), ("namespaces.d/added.yaml", Self.shop),
-        ("namespaces.d/other.yaml", Self.shop),
+        ("namespaces.d/other.yaml", Self.shop), ("namespaces.d/gone.yaml", "retired: true\n"),
       ] { try text.write(toFile: "\(new)/\(path)", atomically: true, encoding: .utf8) }
       chmod("\(new)/main.key", 0o600)
       let ran = try await harness.prismctl("config", "diff", "\(new)/prismd.yaml")
