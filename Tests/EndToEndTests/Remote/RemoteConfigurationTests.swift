@@ -89,7 +89,8 @@ struct RemoteConfigurationTests {
       #expect(try await harness.inForce("maxItem", of: "pay") == 7)
       _ = try await harness.client().report(Sample.report(3, in: "pay"))
 
-      try FileManager.default.removeItem(atPath: "\(harness.folder)/remote.d/pay.yaml")
+      try "retired: true\n".write(
+        toFile: "\(harness.folder)/remote.d/pay.yaml", atomically: true, encoding: .utf8)
       try await harness.startCollector([
         "--remote-config", "\(harness.folder)/remote.d", "--signing-key", "\(harness.folder)/signing.pem",
       ])
