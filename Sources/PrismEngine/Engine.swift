@@ -163,6 +163,17 @@ public actor Engine {
     return true
   }
 
+  /// Sends dead letters once more, at once, or drops them.
+  /// - Returns: how many.
+  func settle(
+    _ letters: DeadLetterSelection, isRequeue: Bool, of namespace: NamespaceName?
+  ) async throws(StoreError) -> Int {
+    guard isRequeue else { return try await parts.store.drop(letters) }
+    let count = try await parts.store.requeue(letters)
+    _ = await flush(namespace)
+    return count
+  }
+
   /// Every namespace that is configured, or has ever stored something.
   private func refreshPipelines(changed: Set<NamespaceName> = []) async {
     let snapshot = hub.current

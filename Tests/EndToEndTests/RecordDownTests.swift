@@ -66,4 +66,41 @@ import Testing
       try await Self.becomes(harness, "product", "sku-1", nil)
     }
   }
+
+  @Test("a collector that is restored from a backup gets the records that it had lost, without a new change")
+  func restored() async throws {
+    try await withHarness(namespaces: ["shop": Self.shop]) { harness in
+      func put(_ id: String) async throws {
+        let put = ["record", "put", "--namespace", "shop", "--table", "setting", id, #"{"n":1}"#]
+        #expect(try await harness.prismctl(put).exitCode == 0)
+      }
+      func hasRecords(_ ids: [String]) async throws {
+        try await waitUntil("the collector has \(ids)") {
+          try await harness.query("SELECT id FROM records WHERE tab = 'setting' ORDER BY id") == ids.map { [$0] }
+        }
+      }
+      try await harness.startCollector()
+      try await harness.startDaemon()
+      try await put("a")
+      try await hasRecords(["a"])
+      try await harness.endCollector(SIGTERM)
+      let (state, backup) = (harness.collectorState, harness.folder + "/backup")
+      try FileManager.default.createDirectory(atPath: backup, withIntermediateDirectories: false)
+      func copy(from: String, to: String) throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: from) where name.contains(".db") {
+          try? FileManager.default.removeItem(atPath: "\(to)/\(name)")
+          try FileManager.default.copyItem(atPath: "\(from)/\(name)", toPath: "\(to)/\(name)")
+        }
+      }
+      try copy(from: state, to: backup)
+      try await harness.startCollector()
+      for id in ["b", "c"] { try await put(id) }
+      try await hasRecords(["a", "b", "c"])
+      try await harness.endCollector(SIGTERM)
+      try copy(from: backup, to: state)
+      try await harness.startCollector()
+      try await hasRecords(["a", "b", "c"])
+      for id in ["a", "b", "c"] { try await Self.becomes(harness, "setting", id, #"{"n":1}"#) }
+    }
+  }
 }

@@ -74,8 +74,10 @@ import Testing
   func lostAcknowledgement() async throws {
     try await withForward { rig, place in
       for round in 1...3 {
-        try await InputClient(place).send(Self.frame("app"))  // closed without reading
+        var clients = [try InputClient(place)]
+        try await clients[0].send(Self.frame("app"))
         #expect(await IngestProbe.eventually { await rig.server.counters.tally.stored == round })
+        clients = []  // closed without reading
         #expect(await Self.isOver(rig))
       }
       #expect(rig.sink.stored.count == 1)

@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// The server's changes that a device has to learn, within one transaction of one snapshot.
@@ -9,33 +10,42 @@ struct PostgreSQLRecordNews {
     (self.connection, self.deadline) = (connection, deadline)
   }
 
-  /// - Parameter after: as `RecordStore.reply`.
-  func reply(
-    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) throws(PostgreSQLError) -> RecordReply {
+  func reply(to question: DownQuestion) throws(PostgreSQLError) -> RecordReply {
     // The fleet's row sorts first.
     let found = try connection.query(
       """
-      SELECT s.seq, t.device, t.seq, t.floor, b.seq, one.id, one.life FROM store_mark one
+      SELECT s.seq, t.device, t.seq, t.floor, b.seq, one.id, one.life,
+        $4::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM streams n WHERE n.device = $3 AND n.namespace = $1
+          AND n.kind = $5::"char" AND (n.last_packet = $4::uuid
+            OR EXISTS (SELECT FROM packets p WHERE p.packet = $4::uuid AND p.stream = n.id)))
+      FROM store_mark one
       LEFT JOIN record_sequences b ON b.namespace = ''
       LEFT JOIN record_sequences s ON s.namespace = $1
       LEFT JOIN record_tables t ON t.namespace = $1 AND t.tab = $2 AND t.device IN ('', $3) ORDER BY t.device LIMIT 1
-      """, [namespace.text, table.text, device], by: deadline)
+      """,
+      [
+        question.namespace.text, question.table.text, question.deviceID, question.lastPacket?.description,
+        RowKind.records.tablePrefix,
+      ], by: deadline)
     let isOfFleet = !found.isNull(0, 1) && found.text(0, 1).isEmpty
-    let place = RecordPlace(namespace: namespace, table: table, device: isOfFleet ? nil : device)
+    let place = RecordPlace(
+      namespace: question.namespace, table: question.table, device: isOfFleet ? nil : question.deviceID)
     let base = found.int(0, 4)
     let (newest, floor) = (max(found.int(0, 0), base), max(found.int(0, 3), base))
     let known = found.isNull(0, 1) ? nil : found.int(0, 2)
-    let store = StoreMark(id: found.int(0, 5), life: found.int(0, 6))
-    guard let after, after <= newest, after >= floor else {
-      return RecordReply(news: .all(place, sequence: known ?? newest), store: store)
+    var reply = RecordReply(
+      news: .operations([], sequence: newest), store: StoreMark(id: found.int(0, 5), life: found.int(0, 6)),
+      isChainBroken: found.bool(0, 7))
+    guard let after = question.after, after <= newest, after >= floor else {
+      reply.news = .all(place, sequence: known ?? newest)
+      return reply
     }
-    guard let known, known > after else { return RecordReply(news: .operations([], sequence: newest), store: store) }
+    guard let known, known > after else { return reply }
     let operations = try operations(of: place, after: after)
-    guard operations.count <= RecordLog.operationsMax else {
-      return RecordReply(news: .all(place, sequence: known), store: store)
-    }
-    return RecordReply(news: .operations(operations, sequence: newest), store: store)
+    reply.news =
+      operations.count <= RecordLog.operationsMax
+      ? .operations(operations, sequence: newest) : .all(place, sequence: known)
+    return reply
   }
 
   /// One more than an answer may have, if there are more.

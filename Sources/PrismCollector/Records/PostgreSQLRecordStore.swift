@@ -1,4 +1,5 @@
 import PrismBase
+import PrismPacket
 import PrismProtocol
 
 /// Changes records, and answers devices' questions for them. Writers and questions have a connection each, so that no question
@@ -95,11 +96,9 @@ struct PostgreSQLRecordStore: RecordStore {
     }
   }
 
-  func reply(
-    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) async throws(StoreFailure) -> RecordReply {
+  func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply {
     try await read { (connection, by) throws(PostgreSQLError) in
-      try PostgreSQLRecordNews(connection, by).reply(of: table, in: namespace, for: device, after: after)
+      try PostgreSQLRecordNews(connection, by).reply(to: question)
     }
   }
 

@@ -38,8 +38,7 @@ struct RecordAnswers {
     }
     let reply = try await collector.access.page.asking.run { () throws(CollectorRefusal) in
       do throws(StoreFailure) {
-        return try await store.reply(
-          of: question.table, in: question.namespace, for: question.deviceID, after: question.after)
+        return try await store.reply(to: question)
       } catch { throw CollectorRefusal.unreadable }
     }
     switch reply.news {
@@ -47,11 +46,15 @@ struct RecordAnswers {
       collector.counts.countRecordQuestion(operations.isEmpty ? "nothing" : "operations")
       let head = DownHead(isFull: false, sequence: sequence, count: operations.count, store: reply.store)
       let packed = try Self.packed([.head(head)] + operations.map { .operation($0) }, encoding)
-      return try response(question, packed, lineCount: operations.count + 1, sequence, encoding)
+      var headers = headers(question, reply, encoding)
+      headers.lineCount = operations.count + 1
+      return try response(headers, packed, sequence)
     case .all(let place, let sequence):
       let snapshot = try await snapshot(of: place, sequence, reply.store, encoding, store)
       collector.counts.countRecordQuestion("all")
-      return try response(question, snapshot.file, lineCount: snapshot.lineCount, snapshot.sequence, encoding)
+      var headers = headers(question, reply, encoding)
+      headers.lineCount = snapshot.lineCount
+      return try response(headers, snapshot.file, snapshot.sequence)
     }
   }
 
@@ -82,12 +85,16 @@ struct RecordAnswers {
     }
   }
 
+  /// Of one line.
+  private func headers(_ question: DownQuestion, _ reply: RecordReply, _ encoding: PacketEncoding) -> DownHeaders {
+    DownHeaders(
+      to: question, lineCount: 1, sentTime: collector.time.unixMilliseconds, isChainBroken: reply.isChainBroken,
+      encoding: encoding)
+  }
+
   private func response(
-    _ question: DownQuestion, _ packed: any PieceSource & Sendable, lineCount: Int, _ sequence: Int64,
-    _ encoding: PacketEncoding
+    _ headers: DownHeaders, _ packed: any PieceSource & Sendable, _ sequence: Int64
   ) throws(CollectorRefusal) -> HTTPResponse {
-    let headers = DownHeaders(
-      to: question, lineCount: lineCount, sentTime: collector.time.unixMilliseconds, encoding: encoding)
     let body = try collector.openers.body(headers, packed: packed)
     let mac = body.mac.map { [(name: "Prism-Mac", value: $0)] } ?? []
     let byteCount = body.byteCount

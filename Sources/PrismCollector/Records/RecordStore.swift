@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// The server's side of records: its changes, and what devices have to learn of them (docs/records.md).
@@ -18,10 +19,8 @@ protocol RecordStore: Sendable {
   /// Commands that did not change since, by namespace. - Parameter time: milliseconds since 1970.
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace]
 
-  /// The answer to a device that knows all changes up to `after`; nil: it knows no records of the table.
-  func reply(
-    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) async throws(StoreFailure) -> RecordReply
+  /// The answer to a device.
+  func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply
 
   /// Reads all records of `place` in one state of the database.
   /// - Parameter take: gets the head, then each record; its error ends the reading.
@@ -42,6 +41,8 @@ enum RecordNews: Sendable, Equatable {
 struct RecordReply: Sendable, Equatable {
   var news: RecordNews
   var store: StoreMark
+  /// The device's last packet is not in the store.
+  var isChainBroken = false
 }
 
 /// The limits of the log.

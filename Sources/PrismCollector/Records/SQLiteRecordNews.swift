@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 import PrismSQLite
 
@@ -7,19 +8,16 @@ struct SQLiteRecordNews {
 
   init(_ connection: SQLiteConnection) { self.connection = connection }
 
-  /// - Parameter after: as `RecordStore.news`.
-  func news(
-    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) throws(SQLiteError) -> RecordNews {
-    let log = SQLiteRecordLog(connection, namespace)
-    var place = RecordPlace(namespace: namespace, table: table, device: nil)
+  func news(to question: DownQuestion) throws(SQLiteError) -> RecordNews {
+    let log = SQLiteRecordLog(connection, question.namespace)
+    var place = RecordPlace(namespace: question.namespace, table: question.table, device: nil)
     var known = try log.table(place)
     if known == nil {
-      place.device = device
+      place.device = question.deviceID
       known = try log.table(place)
     }
     let newest = try log.newest()
-    guard let after, after <= newest, after >= max(known?.floor ?? 0, try log.base()) else {
+    guard let after = question.after, after <= newest, after >= max(known?.floor ?? 0, try log.base()) else {
       return .all(place, sequence: known?.sequence ?? newest)
     }
     guard let known, known.sequence > after else { return .operations([], sequence: newest) }

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismPacket
 import PrismProtocol
 import PrismSQLite
 
@@ -17,13 +18,13 @@ actor SQLiteRecordReader {
   nonisolated func closeLater() { Task { await close() } }
   private func close() { connection = nil }
 
-  func reply(
-    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) throws(SQLiteError) -> RecordReply {
+  func reply(to question: DownQuestion) throws(SQLiteError) -> RecordReply {
     try read { connection throws(SQLiteError) in
       RecordReply(
-        news: try SQLiteRecordNews(connection).news(of: table, in: namespace, for: device, after: after),
-        store: try SQLiteRecordLog.store(in: connection))
+        news: try SQLiteRecordNews(connection).news(to: question), store: try SQLiteRecordLog.store(in: connection),
+        isChainBroken: try question.lastPacket.map { (packet) throws(SQLiteError) in
+          try !StreamTable.has(packet, of: StreamID(question), in: connection)
+        } ?? false)
     }
   }
 

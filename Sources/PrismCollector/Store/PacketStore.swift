@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// Where packets and their reports rest. Every implementation passes one conformance suite.
@@ -62,6 +63,11 @@ struct StreamID: Hashable, Sendable, Comparable {
   }
   init(_ context: PacketContext) {
     (device, namespace, kind) = (context.deviceID, context.namespace, context.kind)
+  }
+
+  /// The packets of records of the device that asks.
+  init(_ question: DownQuestion) {
+    (device, namespace, kind) = (question.deviceID, question.namespace, .records)
   }
 
   static func < (a: Self, b: Self) -> Bool {

@@ -19,18 +19,10 @@ enum CommandAction: Equatable, Sendable {
   init(_ request: CommandRequest, _ rules: DaemonConfiguration.Commands) throws(CommandRefusal) {
     guard rules.allow.contains(request.name) else { throw .notAllowed(request.name) }
     switch request.name {
-    case .flush:
-      try Self.check(request, known: [])
-      self = .flush
-    case .doctor:
-      try Self.check(request, known: [])
-      self = .doctor
-    case .requeue:
-      try Self.check(request, known: [])
-      self = .requeue
-    case .drop:
-      try Self.check(request, known: [])
-      self = .drop
+    case .flush: self = try Self.plain(.flush, request)
+    case .doctor: self = try Self.plain(.doctor, request)
+    case .requeue: self = try Self.plain(.requeue, request)
+    case .drop: self = try Self.plain(.drop, request)
     case .log: self = try Self.log(request)
     case .collect:
       let path = try Self.text("path", of: request)
@@ -45,6 +37,14 @@ enum CommandAction: Equatable, Sendable {
       }
       self = .run(unit: unit)
     }
+  }
+
+  /// It takes no argument.
+  private static func plain(
+    _ action: CommandAction, _ request: CommandRequest
+  ) throws(CommandRefusal) -> CommandAction {
+    try check(request, known: [])
+    return action
   }
 
   private static func log(_ request: CommandRequest) throws(CommandRefusal) -> CommandAction {

@@ -235,11 +235,8 @@ public actor CommandDesk {
 
   private func settleDead(isRequeue: Bool, _ namespace: NamespaceName) async -> CommandEnd {
     do throws(StoreError) {
-      let store = engine.parts.store
-      if !isRequeue { return .done(.string("dropped \(try await store.drop(.all(namespace)))")) }
-      let count = try await store.requeue(.all(namespace))
-      _ = await engine.flush(namespace)
-      return .done(.string("requeued \(count)"))
+      let count = try await engine.settle(.all(namespace), isRequeue: isRequeue, of: namespace)
+      return .done(.string("\(isRequeue ? "requeued" : "dropped") \(count)"))
     } catch { return .failed(.string("the store failed: \(error)")) }
   }
 

@@ -37,12 +37,11 @@ extension ControlHandler {
     } else {
       throw Refused(64, "either an `id` of `prismctl dead list`, or `all`")
     }
-    let isRequeue = request.command == .deadRequeue
+    let (isRequeue, namespace) = (request.command == .deadRequeue, try namespace(request))
     let count = try await asking { () async throws(StoreError) in
-      isRequeue ? try await store.requeue(selection) : try await store.drop(selection)
+      try await engine.settle(selection, isRequeue: isRequeue, of: namespace)
     }
     if case .number(let number) = selection, count == 0 { throw Refused(1, "there is no dead letter \(number)") }
-    if isRequeue { _ = await engine.flush(try namespace(request)) }
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
   }
 

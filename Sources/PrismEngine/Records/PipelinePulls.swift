@@ -112,6 +112,7 @@ enum PipelinePulls {
     let result = await pipeline.parts.puller.pull(
       TablePull(
         settings: pipeline.settings, table: table, after: standing?.after,
+        lastPacket: try? await pipeline.parts.store.lastAccepted(pipeline.namespace, .records),
         holdsRecords: reading.tables(of: pipeline.namespace).first { $0.name == table.name }?.records ?? 0 > 0,
         settledBefore: reading.settled(table.name, in: pipeline.namespace), othersThrough: othersThrough,
         bytesMax: gates.flowRestBytes ?? .max))

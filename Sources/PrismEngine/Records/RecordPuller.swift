@@ -39,8 +39,8 @@ actor RecordPuller {
     }
     let question = DownQuestion(
       deviceID: pull.settings.deviceID, namespace: pull.settings.namespace, table: pull.table.name, after: pull.after,
-      packetID: PacketID(unixMilliseconds: time.unixMilliseconds, using: &random), cipher: configuration.cipher,
-      keyID: key.id)
+      lastPacket: pull.lastPacket, packetID: PacketID(unixMilliseconds: time.unixMilliseconds, using: &random),
+      cipher: configuration.cipher, keyID: key.id)
     var headers = question.fields
     if let token = configuration.token {
       headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
@@ -64,6 +64,8 @@ actor RecordPuller {
   private struct Opened {
     var lines: DownLines
     var target: DownTarget
+    /// The store lacks the last packet of records.
+    var isChainBroken: Bool
   }
 
   private func open(
@@ -89,7 +91,7 @@ actor RecordPuller {
       let lines = try reader.open(read, body: body, mac: headers["prism-mac"])
       clocks.note(
         ServerClock(unixMilliseconds: read.sentTime, uptime: time.uptime), of: pull.settings.namespace)
-      return Opened(lines: lines, target: target)
+      return Opened(lines: lines, target: target, isChainBroken: read.isChainBroken)
     } catch { throw PullFailure(error) }
   }
 
@@ -105,7 +107,7 @@ actor RecordPuller {
     while let line = try Self.next(opened.lines, &reading) {
       switch line {
       case .head(let head):
-        let change = try await meet(head, pull)
+        let change = try await meet(head, pull, missing: opened.isChainBroken ? pull.lastPacket : nil)
         guard change == .same else { return (.met(change), false) }
         (opened.target.store, opened.target.isUnheard) = (head.store, head.isUnheard)
         guard head.isFull else { break }
@@ -125,11 +127,14 @@ actor RecordPuller {
 
   /// A store that answers with all records of a table of which it sent newer numbers, or that does not know the table any
   /// more, knows less than it did.
-  private func meet(_ head: DownHead, _ pull: TablePull) async throws(PullFailure) -> MetStore.Change {
+  private func meet(
+    _ head: DownHead, _ pull: TablePull, missing: PacketID?
+  ) async throws(PullFailure) -> MetStore.Change {
     guard let mark = head.store else { return .same }
     let knowsLess = pull.after.map { head.isFull && (head.sequence < $0 || head.isUnheard && pull.holdsRecords) }
     do {
-      return try await store.meet(mark, knowsLess: knowsLess ?? false, in: pull.settings.namespace)
+      return try await store.meet(
+        mark, knowsLess: knowsLess ?? false, missing: missing, in: pull.settings.namespace)
     } catch { throw PullFailure(error) }
   }
 

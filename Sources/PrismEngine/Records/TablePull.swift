@@ -7,6 +7,8 @@ struct TablePull: Sendable {
   var table: RecordTable
   /// As the store knows it; nil: all records are asked for.
   var after: Int64?
+  /// The last packet of records that was accepted.
+  var lastPacket: PacketID?
   /// Records of the table are here.
   var holdsRecords = false
   /// This device's operations on the table that have had their answer.

@@ -24,22 +24,28 @@ public struct DownHeaders: Sendable, Equatable {
   public var lineCount: Int
   /// When the answer began by the collector's clock: milliseconds since 1970.
   public var sentTime: Int64
+  /// The store lacks the last packet that the question names.
+  public var isChainBroken: Bool
   /// Cipher, key and compression of the block; without a dictionary.
   public var format: BlockFormat
 
   /// The answer to `question`.
   /// - Parameter lineCount: 1 or more.
-  public init(to question: DownQuestion, lineCount: Int, sentTime: Int64, encoding: PacketEncoding) {
+  public init(
+    to question: DownQuestion, lineCount: Int, sentTime: Int64, isChainBroken: Bool = false, encoding: PacketEncoding
+  ) {
     (deviceID, namespace, packetID) = (question.deviceID, question.namespace, question.packetID)
     (table, self.lineCount, self.sentTime) = (question.table, lineCount, sentTime)
+    self.isChainBroken = isChainBroken
     format = BlockFormat(cipher: question.cipher, keyID: question.keyID, encoding: encoding)
   }
 
   /// The context that binds the block to the question: a line each, with the table in the place of `Prism-Depends-On`, and
-  /// an empty one for the ledger.
+  /// the value of `Prism-Chain` in that of the ledger.
   public var context: [UInt8] {
     let lines = [
-      "prism2", deviceID, namespace.text, packetID.description, Self.kindName, table.text, String(lineCount), "",
+      "prism2", deviceID, namespace.text, packetID.description, Self.kindName, table.text, String(lineCount),
+      isChainBroken ? Self.broken : "",
       String(sentTime),
     ]
     return Array(lines.map { $0 + "\n" }.joined().utf8)
@@ -53,8 +59,10 @@ public struct DownHeaders: Sendable, Equatable {
       ("Prism-Item-Count", String(lineCount)), ("Prism-Sent-Time", String(sentTime)),
       ("Prism-Cipher", format.cipher.rawValue), ("Prism-Key-Id", format.keyID),
       ("Prism-Encoding", format.encoding.rawValue),
-    ]
+    ] + (isChainBroken ? [(Self.chainName, Self.broken)] : [])
   }
+
+  private static let (chainName, broken) = ("Prism-Chain", "broken")
 
   /// Reads the headers of the answer to `question`.
   /// - Parameter values: all values of the header with this name, which is in lower case.
@@ -71,6 +79,7 @@ public struct DownHeaders: Sendable, Equatable {
     self.init(
       to: question, lineCount: try reader.required("prism-item-count") { FieldReader.number($0) { $0 > 0 } },
       sentTime: try reader.required("prism-sent-time") { FieldReader.number($0) { $0 >= 0 } },
+      isChainBroken: try reader.optional(Self.chainName.lowercased()) { $0 == Self.broken ? true : nil } ?? false,
       encoding: try reader.required("prism-encoding") { PacketEncoding(rawValue: $0) })
   }
 

@@ -13,6 +13,8 @@ public struct DownQuestion: Sendable, Equatable {
   public var table: RecordTableName
   /// Operations behind this one are asked for; nil: all records.
   public var after: Int64?
+  /// The device's last packet of records that was accepted. A store that lacks it knows less than it did, and says so.
+  public var lastPacket: PacketID?
   /// A new one for each question: the answer is bound to it.
   public var packetID: PacketID
   /// The cipher and the id of the key that the answer must have.
@@ -20,16 +22,18 @@ public struct DownQuestion: Sendable, Equatable {
   public var keyID: String
 
   public init(
-    deviceID: String, namespace: NamespaceName, table: RecordTableName, after: Int64?, packetID: PacketID,
-    cipher: Cipher, keyID: String
+    deviceID: String, namespace: NamespaceName, table: RecordTableName, after: Int64?,
+    lastPacket: PacketID? = nil, packetID: PacketID, cipher: Cipher, keyID: String
   ) {
-    (self.deviceID, self.namespace, self.table, self.after) = (deviceID, namespace, table, after)
+    (self.deviceID, self.namespace, self.table) = (deviceID, namespace, table)
+    (self.after, self.lastPacket) = (after, lastPacket)
     (self.packetID, self.cipher, self.keyID) = (packetID, cipher, keyID)
   }
 
   /// Path and query, to follow the receiver's address.
   public var target: String {
     "\(Self.path)?namespace=\(namespace)&table=\(table)" + (after.map { "&after=\($0)" } ?? "")
+      + (lastPacket.map { "&last=\($0)" } ?? "")
   }
 
   /// Every header but `Authorization`.
@@ -56,6 +60,7 @@ public struct DownQuestion: Sendable, Equatable {
       namespace: try parameters.required("namespace") { NamespaceName($0) },
       table: try parameters.required("table") { RecordTableName($0) },
       after: try parameters.optional("after") { FieldReader.number($0) { $0 >= 0 } },
+      lastPacket: try parameters.optional("last", FieldReader.packetID),
       packetID: try reader.required("prism-packet-id", FieldReader.packetID),
       cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
       keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 })

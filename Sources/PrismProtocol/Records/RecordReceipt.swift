@@ -14,14 +14,19 @@ public struct RecordReceipt: Equatable, Sendable {
   public var ids: [RecordTableName: [RecordID: RecordID]]
   /// The others were carried out.
   public var refused: [Refused]
+  /// The store that took the packet.
+  public var store: StoreReceipt
 
-  public init(ids: [RecordTableName: [RecordID: RecordID]] = [:], refused: [Refused] = []) {
-    (self.ids, self.refused) = (ids, refused)
+  public init(
+    ids: [RecordTableName: [RecordID: RecordID]] = [:], refused: [Refused] = [],
+    store: StoreReceipt = StoreReceipt(store: nil, isChainBroken: false)
+  ) {
+    (self.ids, self.refused, self.store) = (ids, refused, store)
   }
 
   /// Reads the body of an answer. A member of another kind is ignored: the receipt alone settles the packet.
   public init(_ body: JSONValue) {
-    self.init()
+    self.init(store: StoreReceipt(body))
     for table in body["ids"]?.object ?? [] {
       guard let name = RecordTableName(table.key) else { continue }
       for member in table.value.object ?? [] {
@@ -35,7 +40,8 @@ public struct RecordReceipt: Equatable, Sendable {
     }
   }
 
-  /// The members of the answer's body, in a fixed order: a packet that comes again gets the same bytes.
+  /// The ids and the refusals as members of the answer's body, in a fixed order: a packet that comes again gets the same
+  /// bytes.
   public var members: [JSONValue.Member] {
     let tables = ids.sorted { $0.key < $1.key }.map { table in
       JSONValue.Member(

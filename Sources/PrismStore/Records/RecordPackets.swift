@@ -156,16 +156,24 @@ struct RecordPackets: StoreOperations {
     if kind == .delete {
       record.serverID = nil
     } else if let given = receipt.ids[state.records[reading: record.table].name]?[record.id] {
-      try removeOther(given, in: record.table)
+      // The id of another store names another record here.
+      if isOfMetStore(receipt.store, record.table) { try removeOther(given, in: record.table) }
       record.serverID = given
     }
     if state.records.down[record.table] != nil { record.base = Self.base(of: operation) }
     try access.write(&record)
   }
 
+  /// The store that took the packet is the one that the device's records are of.
+  private func isOfMetStore(_ receipt: StoreReceipt, _ table: Int) -> Bool {
+    guard let known = state.records.stores[state.records[reading: table].namespace] else { return true }
+    return (receipt.store ?? known.met) == known.met && !receipt.isChainBroken && !known.isMarking
+  }
+
   /// The server took an insert for a record that came down under another name here. One that is in flight stays.
   private func removeOther(_ id: RecordID, in table: Int) throws(SQLiteError) {
-    guard let other = try access.record(serverID: id, in: table), other.standing.sent == nil, other.standing.isKnown
+    guard let other = try access.record(serverID: id, in: table), other.standing.sent == nil, other.standing.isKnown,
+      DownMerging.isNamedByServer(other)
     else {
       return
     }

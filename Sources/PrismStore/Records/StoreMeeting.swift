@@ -16,12 +16,16 @@ struct StoreMeeting: StoreOperations {
   }
 
   /// - Parameter knowsLess: it sent something before that it does not know now.
-  func meet(_ store: StoreMark, knowsLess: Bool) throws(SQLiteError) -> MetStore.Change {
-    guard var known = state.records.store(of: namespace, state.names) else {
-      try write(MetStore(store))
+  /// - Parameter missing: a packet that was accepted, and that it does not have.
+  func meet(_ store: StoreMark, knowsLess: Bool, missing: PacketID?) throws(SQLiteError) -> MetStore.Change {
+    let before = state.records.store(of: namespace, state.names)
+    var known = before ?? MetStore(store)
+    let isLost = missing != nil && missing != known.missingPacket
+    if isLost { known.missingPacket = missing }
+    guard known.met != store || knowsLess || isLost else {
+      if before == nil { try write(known) }
       return .same
     }
-    guard known.met != store || knowsLess else { return .same }
     let change: MetStore.Change =
       store.id != known.trusted.id ? .other : store.id == known.met.id ? .knowsLess : .back
     known.met = store

@@ -22,6 +22,8 @@ public struct MetStore: Sendable, Equatable {
   public var met: StoreMark
   /// Tables of which nothing is deleted because a whole answer lacks it, with the number of records that are kept so.
   public var kept: [RecordTableName: Int] = [:]
+  /// The last packet of this device that the store lacked: it is news once.
+  var missingPacket: PacketID?
   /// Records with a number above it, up to `marksThrough`, are to be marked as ones that the store does not have.
   var marksAfter: Int64 = 0
   var marksThrough: Int64 = 0
@@ -42,6 +44,7 @@ public struct MetStore: Sendable, Equatable {
     for member in value["kept"]?.object ?? [] {
       if let table = RecordTableName(member.key) { kept[table] = member.value.int ?? 0 }
     }
+    missingPacket = value["missing"]?.string.flatMap { PacketID($0) }
     (marksAfter, marksThrough) = (Int64(value["after"]?.int ?? 0), Int64(value["through"]?.int ?? 0))
   }
 
@@ -49,7 +52,8 @@ public struct MetStore: Sendable, Equatable {
     let kept = kept.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key.text, .int($0.value)) }
     let value: JSONValue = [
       "trusted": .string(trusted.description), "met": .string(met.description), "kept": .object(kept),
-      "after": .int(Int(marksAfter)), "through": .int(Int(marksThrough)),
+      "missing": .string(missingPacket?.description ?? ""), "after": .int(Int(marksAfter)),
+      "through": .int(Int(marksThrough)),
     ]
     return value.bytes
   }

@@ -98,6 +98,23 @@ import Testing
     await rig.store.close()
   }
 
+  @Test("a device learns that the store lacks its last packet", arguments: RecordRig.kinds)
+  func lacksPacket(kind: StoreRig.Kind) async throws {
+    let rig = try await RecordRig(kind)
+    let packets = try ["a", "b"].map { try RecordRig.packet([RecordRig.operation(.insert, $0)]) }
+    for packet in packets { _ = try await rig.store.take(packet, isLate: true) }
+    let ids = packets.map(\.delivery.context.packetID)
+    let unknown = try RecordRig.packet([RecordRig.operation(.insert, "c")]).delivery.context.packetID
+    for (device, last, isBroken) in [
+      ("d", ids[0], false), ("d", ids[1], false), ("d", nil, false), ("d", unknown, true), ("e", ids[0], true),
+      ("e", nil, false),
+    ] {
+      let question = RecordRig.question(for: device, after: 0, lastPacket: last)
+      #expect(try await rig.records.reply(to: question).isChainBroken == isBroken, "\(question)")
+    }
+    await rig.store.close()
+  }
+
   @Test("every device learns the fleet's records", arguments: RecordRig.kinds)
   func fleet(kind: StoreRig.Kind) async throws {
     let rig = try await RecordRig(kind)

@@ -87,6 +87,16 @@ struct RecordRig {
     return applied
   }
 
+  static func question(
+    of table: RecordTableName = part, in namespace: NamespaceName = shop, for device: String = "d", after: Int64?,
+    lastPacket: PacketID? = nil
+  ) -> DownQuestion {
+    var random = SystemRandomNumberGenerator()
+    return DownQuestion(
+      deviceID: device, namespace: namespace, table: table, after: after, lastPacket: lastPacket,
+      packetID: PacketID(unixMilliseconds: 1_700_000_000_000, using: &random), cipher: .aes128GCM, keyID: "main")
+  }
+
   func news(after: Int64?, device: String = "d") async throws -> RecordNews {
     try await records.news(of: Self.part, in: Self.shop, for: device, after: after)
   }
@@ -126,6 +136,6 @@ extension RecordStore {
   func news(
     of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
   ) async throws(StoreFailure) -> RecordNews {
-    try await reply(of: table, in: namespace, for: device, after: after).news
+    try await reply(to: RecordRig.question(of: table, in: namespace, for: device, after: after)).news
   }
 }

@@ -136,6 +136,21 @@ import Testing
         try DownQuestion(query: { $0 == name ? wrong : query[$0] }, { asked[$0].map { [$0] } ?? [] })
       }
     }
+    var last = question
+    last.lastPacket = question.packetID
+    #expect(last.target == question.target + "&last=\(question.packetID)")
+    let lastQuery = query.merging(["last": question.packetID.description]) { $1 }
+    #expect(try DownQuestion(query: { lastQuery[$0] }, { asked[$0].map { [$0] } ?? [] }) == last)
+    var whole = DownHeaders(to: question, lineCount: 3, sentTime: 5, encoding: .zstd)
+    let context = whole.context
+    whole.isChainBroken = true
+    #expect(whole.context != context, "it is authenticated")
+    for (name, given, isBroken) in [("prism-chain", [String](), false), ("", [], true)] {
+      let values = { (asked: String) in
+        asked == name ? given : whole.fields.filter { $0.name.lowercased() == asked }.map(\.value)
+      }
+      #expect(try DownHeaders(answering: question, values).isChainBroken == isBroken)
+    }
     let headers = DownHeaders(to: question, lineCount: 3, sentTime: 5, encoding: .zstd)
     for (name, value) in headers.fields {
       for given in [[value], [], [value + "x"], [value, value]] {

@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 import PrismSQLite
 
@@ -42,11 +43,9 @@ extension SQLitePacketStore: RecordStore {
     } catch { throw failed(reading: error) }
   }
 
-  func reply(
-    of table: RecordTableName, in namespace: NamespaceName, for device: String, after: Int64?
-  ) async throws(StoreFailure) -> RecordReply {
+  func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply {
     do throws(SQLiteError) {
-      return try await readers.records.reply(of: table, in: namespace, for: device, after: after)
+      return try await readers.records.reply(to: question)
     } catch { throw failed(reading: error) }
   }
 

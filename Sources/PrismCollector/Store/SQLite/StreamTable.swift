@@ -47,7 +47,7 @@ struct StreamTable {
 
   /// nil for a sender that is new. - Throws: damage, if the two copies of its name differ.
   func find(_ name: StreamID) throws(SQLiteError) -> Stream? {
-    bind(findStream, name)
+    Self.bind(findStream, name)
     return try findStream.first(of: Column.self) { (row) throws(SQLiteError) in
       guard row.bool(.isWhole) else { throw .differ("streams", row.int64(.id)) }
       return Stream(
@@ -58,12 +58,12 @@ struct StreamTable {
   /// The stream of a sender that is new, or not.
   func findOrAdd(_ name: StreamID, receivedTime: Int64 = 0) throws(SQLiteError) -> Stream {
     if let known = try find(name) { return known }
-    bind(insertStream, name)
+    Self.bind(insertStream, name)
     insertStream.bind(":received_time", receivedTime)
     return Stream(id: try insertStream.firstInt() ?? 0, packets: 0)
   }
 
-  private func bind(_ statement: SQLiteStatement, _ stream: StreamID) {
+  private static func bind(_ statement: SQLiteStatement, _ stream: StreamID) {
     statement.bind(":device", stream.device)
     statement.bind(":namespace", stream.namespace.text)
     statement.bind(":kind", stream.kind.name)
@@ -73,6 +73,20 @@ struct StreamTable {
     findPacket.bind(":stream", stream)
     findPacket.bind(":packet", packet.bytes)
     return try findPacket.hasRow()
+  }
+
+  /// Whether a packet of a sender is known, on any connection.
+  static func has(
+    _ packet: PacketID, of stream: StreamID, in connection: SQLiteConnection
+  ) throws(SQLiteError) -> Bool {
+    let select = try connection.prepare(
+      """
+      SELECT 1 FROM streams s WHERE device = :device AND namespace = :namespace AND kind = :kind
+      AND (last_packet = :packet OR EXISTS (SELECT 1 FROM packets WHERE stream = s.id AND packet = :packet))
+      """)
+    bind(select, stream)
+    select.bind(":packet", packet.bytes)
+    return try select.hasRow()
   }
 
   /// The time of the newest id that is known, in milliseconds since 1970; nil if no id is known.

@@ -95,6 +95,11 @@ struct DownMerging: StoreOperations {
     throw .invalidContent
   }
 
+  /// The record came down, and no program here gave its id.
+  static func isNamedByServer(_ record: RecordRow) -> Bool {
+    record.id == record.serverID || record.id.text.hasPrefix("~")
+  }
+
   // MARK: Deletions
 
   /// - Parameter time: nil if the server does not tell it.

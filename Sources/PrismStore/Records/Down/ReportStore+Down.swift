@@ -54,10 +54,10 @@ extension ReportStore {
   /// Meets the store that answered. One that is another one, or that knows less than before, gets all records of this device
   /// again (`markRecords`), and nothing is deleted because it lacks it.
   public func meet(
-    _ store: StoreMark, knowsLess: Bool, in namespace: NamespaceName
+    _ store: StoreMark, knowsLess: Bool, missing: PacketID? = nil, in namespace: NamespaceName
   ) throws(StoreError) -> MetStore.Change {
     try write { (transaction) throws(SQLiteError) in
-      try StoreMeeting(transaction, namespace).meet(store, knowsLess: knowsLess)
+      try StoreMeeting(transaction, namespace).meet(store, knowsLess: knowsLess, missing: missing)
     }
   }
 

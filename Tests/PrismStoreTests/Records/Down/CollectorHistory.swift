@@ -109,7 +109,10 @@ struct CollectorHistory: HistoryServer {
   // MARK: The device
 
   func answer(_ table: RecordTableName, after: Int64?, isWhole: Bool) async throws -> [DownLine] {
-    let reply = try await store.reply(of: table, in: Rig.shop, for: Self.device, after: isWhole ? nil : after)
+    let question = DownQuestion(
+      deviceID: Self.device, namespace: Rig.shop, table: table, after: isWhole ? nil : after,
+      packetID: PacketID("01900000-0000-7000-8000-000000000001")!, cipher: .aes128GCM, keyID: "main")
+    let reply = try await store.reply(to: question)
     switch reply.news {
     case .operations(let operations, let sequence):
       return [.head(DownHead(isFull: false, sequence: sequence, count: operations.count))]

@@ -55,9 +55,8 @@ struct DownServer: HistoryServer {
 
   func rows(of table: RecordTableName) -> [RecordID: JSONValue] { (rows[table] ?? [:]).mapValues(\.fields) }
   mutating func advance() { now += 1000 }
-  /// Whether it took the packet, and whether it took any.
+  /// Whether it took the packet.
   func hasTaken(_ packet: PacketID) -> Bool { answers[packet] != nil }
-  var hasTakenAny: Bool { !answers.isEmpty }
   /// Its state survives.
   mutating func restart() {}
   func close() {}
@@ -127,7 +126,7 @@ struct DownServer: HistoryServer {
     var receipt = RecordReceipt()
     for operation in packet.operations {
       let id = id(of: operation)
-      if operation.kind == .insert { receipt.ids[operation.table, default: [:]][operation.id] = id }
+      if operation.kind != .delete { receipt.ids[operation.table, default: [:]][operation.id] = id }
       carryOut(operation, id)
     }
     answers[packet.id] = receipt
@@ -135,11 +134,11 @@ struct DownServer: HistoryServer {
   }
 
   private mutating func id(of operation: RecordOperation) -> RecordID {
-    // The id of a new record that another store gave says nothing here.
-    if let known = operation.serverID, operation.kind != .insert || names.contains(known) { return known }
+    // An id that this or another store gave says nothing: the device's own one does.
+    if let known = operation.serverID, names.contains(known) { return known }
     let rows = rows[operation.table] ?? [:]
     if let known = rows.first(where: { $0.value.localID == operation.id })?.key { return known }
-    if rows[operation.id] != nil { return operation.id }
+    if names.contains(operation.id), rows[operation.id] != nil { return operation.id }
     lastID += 1
     return RecordID("S\(lastID)")!
   }

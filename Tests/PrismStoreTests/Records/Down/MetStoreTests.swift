@@ -48,6 +48,32 @@ import Testing
     #expect(await rig.ids(table) == ids)
   }
 
+  @Test("a packet that the store lost is news once, also over a restart, and its ids name no other record's")
+  func lostPacket() async throws {
+    var rig = try await Self.rig()
+    let last = try #require(try await rig.store.lastAccepted(Rig.shop, .records))
+    #expect(try await rig.meet(Self.first, missing: last) == .knowsLess)
+    #expect(try await rig.meet(Self.first, missing: last) == .same)
+    try await rig.records.restart(isKill: true)
+    #expect(try await rig.meet(Self.first, missing: last) == .same)
+    try await rig.markAll()
+    #expect(try await rig.upload().map { "\($0.kind.name) \($0.id)" } == ["insert s", "insert mine"])
+    let next = try #require(try await rig.store.lastAccepted(Rig.shop, .records))
+    #expect(try await rig.meet(Self.first, missing: next) == .knowsLess)
+  }
+
+  @Test(
+    "the id that another store gives to a record is not that of the record which had it before",
+    arguments: [StoreReceipt(store: StoreMark(id: 2), isChainBroken: false), .init(store: first, isChainBroken: true)])
+  func givenIDs(receipt: StoreReceipt) async throws {
+    let rig = try await Self.rig()
+    _ = await rig.put("setting", "new", ["n": 3])
+    let packet = try #require(try await rig.records.claim(tables: rig.tables))
+    let ids = [packet.operations[0].table: [RecordID("new")!: RecordID("Smine")!]]
+    try await rig.records.deliver(packet.id, RecordReceipt(ids: ids, store: receipt))
+    #expect(await rig.ids("setting") == ["mine", "new", "s"])
+  }
+
   @Test("a deletion of a store that is not accepted is counted, and not carried out", arguments: [false, true])
   func deletion(isAccepted: Bool) async throws {
     var rig = try await Self.rig()
@@ -152,8 +178,10 @@ import Testing
 }
 
 extension DownRig {
-  func meet(_ store: StoreMark, knowsLess: Bool = false) async throws -> MetStore.Change {
-    try await self.store.meet(store, knowsLess: knowsLess, in: Rig.shop)
+  func meet(
+    _ store: StoreMark, knowsLess: Bool = false, missing: PacketID? = nil
+  ) async throws -> MetStore.Change {
+    try await self.store.meet(store, knowsLess: knowsLess, missing: missing, in: Rig.shop)
   }
 
   func markAll() async throws { while try await store.markRecords(tables, of: Rig.shop) {} }
