@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <stdio.h>
 #include "CArguments.h"
 
 #include <sys/prctl.h>
@@ -16,3 +18,9 @@ int prism_argument_count(void) { return count; }
 const char *prism_argument(int index) { return index >= 0 && index < count ? words[index] : ""; }
 
 void prism_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+int prism_flush_output(void) {
+  errno = 0;
+  if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
+  return errno ? errno : EIO;
+}

@@ -3,7 +3,8 @@ public import PrismProtocol
 /// The daemon's answer to one report.
 public enum ReportAnswer: Sendable, Equatable {
   /// On disk, as the daemon's `durability` says. `isDuplicate`: it was there already under this id.
-  case stored(reportID: String, isDuplicate: Bool)
+  /// `isPayloadLeftOut`: without its payload, since its type has no `isUploadPayload`, or the payload is too large.
+  case stored(reportID: String, isDuplicate: Bool, isPayloadLeftOut: Bool = false)
   /// Left out by the `sample` of its type: there is nothing to send again.
   case sampled
   /// Not stored; the code says whether sending it again makes sense.
@@ -15,7 +16,8 @@ public enum ReportAnswer: Sendable, Equatable {
       throw .protocolViolation("an answer without a status")
     }
     if status == "stored", let id = value["reportId"]?.string {
-      self = .stored(reportID: id, isDuplicate: value["duplicate"]?.bool ?? false)
+      self = .stored(reportID: id, isDuplicate: value["duplicate"]?.bool ?? false,
+        isPayloadLeftOut: value["payloadLeftOut"]?.bool ?? false)
     } else if status == "sampled" {
       self = .sampled
     } else if let refusal = Refusal(value) {

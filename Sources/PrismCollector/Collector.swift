@@ -71,7 +71,7 @@ public final class Collector: Sendable {
   /// Answers a request at the senders' address.
   func answer(_ request: HTTPRequest) async -> HTTPResponse {
     do throws(CollectorRefusal) {
-      let kind = RowKind.delivered.first { $0.path == request.path }
+      let kind = RowKind.all.first { $0.path == request.path }
       if request.method == .post, let kind { return try await receive(request, kind) }
       switch (request.method, request.path) {
       case (.get, "/prism/config"): return try await configuration(request)

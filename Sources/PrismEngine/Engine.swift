@@ -152,6 +152,13 @@ public actor Engine {
   /// How the store is: what `/readyz` and the metrics tell. Never waits.
   public nonisolated var storeHealth: StoreHealth { parts.store.health }
 
+  /// Rows that wait or are in flight, by namespace, as of the last status.
+  public func unsentRows() async -> [NamespaceName: Int] {
+    await parts.store.lastKnownStatus().mapValues { kinds in
+      kinds.values.reduce(0) { $0 + $1.ledger[.waiting] + $1.ledger[.claimed] }
+    }
+  }
+
   /// - Returns: false for an unknown namespace.
   func flush(_ namespace: NamespaceName?) async -> Bool {
     guard let namespace else {

@@ -53,6 +53,9 @@ public actor ReportStore {
   /// Tells how the store is, at once, also while it is busy.
   public nonisolated var health: StoreHealth { healthState.current }
 
+  /// Shows people no more that databases were set aside. - Returns: whether it did.
+  public nonisolated func acknowledge() -> Bool { healthState.acknowledge() }
+
   /// Marks that the program serves: crashes from now on are not the database's fault. After a run that did not end in
   /// order the file is checked, while the store works. - Returns: a task that ends with the check; nil if no check is
   /// needed.
@@ -147,18 +150,18 @@ public actor ReportStore {
 
   /// Packets whose rows are claimed, in the order of sending: these are sent first after a start.
   public func inFlight(_ namespace: NamespaceName, _ kind: RowKind) throws(StoreError) -> [PacketInFlight] {
-    if kind == .records { return records.inFlight(namespace) }
+    guard kind.isReport else { return records.inFlight(namespace) }
     return state.queue(namespace, kind).map { state[$0].packets.map(PacketInFlight.init) } ?? []
   }
 
   /// Whether a claim may find something.
   public func hasWaiting(_ namespace: NamespaceName, _ kind: RowKind) -> Bool {
-    kind == .records ? records.hasWaiting(namespace) : state.hasWaiting(namespace, kind)
+    kind.isReport ? state.hasWaiting(namespace, kind) : records.hasWaiting(namespace)
   }
 
   /// The last packet of this namespace and kind that was accepted; nil before the first.
   public func lastAccepted(_ namespace: NamespaceName, _ kind: RowKind) throws(StoreError) -> PacketID? {
-    if kind == .records { return try note(namespace, RecordPackets.acceptedKey).flatMap { PacketID(bytes: $0) } }
+    guard kind.isReport else { return try note(namespace, RecordPackets.acceptedKey).flatMap { PacketID(bytes: $0) } }
     return state.queue(namespace, kind).flatMap { state[$0].lastAccepted }
   }
 
@@ -224,9 +227,9 @@ public actor ReportStore {
     try read { (t) throws(SQLiteError) in try RefusedRecords(t).page(of: namespace, after: after, limit: limit) }
   }
 
-  /// One dead letter with its whole meta and its payload; nil if no letter has this number.
-  public func deadLetter(_ number: Int) throws(StoreError) -> DeadLetterContent? {
-    try read { (transaction) throws(SQLiteError) in try DeadLetters(transaction).content(number) }
+  /// The first dead letter of the selection, with its whole meta and its payload; nil if there is no such letter.
+  public func deadLetter(_ selection: DeadLetterSelection) throws(StoreError) -> DeadLetterContent? {
+    try read { (transaction) throws(SQLiteError) in try DeadLetters(transaction).content(selection) }
   }
 
   func read<Result>(_ body: (StoreTransaction) throws(SQLiteError) -> Result) throws(StoreError) -> Result {

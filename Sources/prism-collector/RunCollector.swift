@@ -1,3 +1,4 @@
+import CArguments
 import Dispatch
 import Glibc
 import PrismBase
@@ -23,6 +24,14 @@ func argumentsOrExit(_ words: [String]) -> Arguments {
     }
     exit(0)
   } catch { exit(error.said) }
+}
+
+/// The exit code of a command, or 74 where what it printed could not be written.
+func printed(_ code: Int32) -> Int32 {
+  let fault = prism_flush_output()
+  guard code == 0, fault != 0 else { return code }
+  StandardStreams.say("prism-collector: standard output: \(String(cString: strerror(fault)))\n")
+  return 74
 }
 
 /// Serves until SIGTERM or SIGINT; SIGUSR1 prints what it counted. Answers the exit code.

@@ -1,10 +1,12 @@
+import CArguments
 import Glibc
 import PrismProtocol
 
 /// Every command, in the order of `--help`.
 let commands: [Command] = [
   .send, .run, .status, .top, .tail, .doctor, .flush, .reload, .network, .explain, .trace, .deadList, .deadShow,
-  .deadRequeue, .deadDrop, .acceptStore, .remove, .export, .carry, .configCheck, .configShow, .configDiff, .keysNew,
+  .deadRequeue, .deadDrop, .acceptStore, .ack, .remove, .export, .carry, .configCheck, .configShow, .configDiff,
+  .keysNew,
   .enroll, .decode,
   .unseal, .recordPut, .recordPatch, .recordGet, .recordList, .recordDelete,
   .recordWatch, .commandList,
@@ -22,6 +24,8 @@ func runPrismctl(_ words: [String]) async -> Int32 {
     } else {
       try await invocation.command.run(invocation)
     }
+    let code = prism_flush_output()
+    guard code == 0 else { throw Failure(Failure.output, "standard output: \(String(cString: strerror(code)))") }
     return 0
   } catch {
     // The faults of a configuration name their files themselves, so that an editor finds each line.

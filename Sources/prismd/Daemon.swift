@@ -26,7 +26,7 @@ final class Daemon: Sendable {
   private let notifier = ServiceNotifier.fromEnvironment()
 
   init(
-    _ loaded: LoadedConfiguration, configPath: String, signals: SignalRoute, log: Logger
+    _ loaded: LoadedConfiguration, configPath: String, files: NamespaceFiles, signals: SignalRoute, log: Logger
   ) async throws(StartFailure) {
     let daemon = loaded.snapshot.daemon
     log.set(daemon)
@@ -57,7 +57,7 @@ final class Daemon: Sendable {
         sink: engine.sink, snapshot: { hub.current }, facts: HostFacts.read(deviceID: deviceID),
         version: version, feed: engine.feed, httpInput: OTLPInput { hub.current },
         streamInput: ForwardInput(log: log) { hub.current }, filters: filters,
-        connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
+        files: files, connectionsMax: Self.connectionsMax(of: openFilesMax, daemon, log), log: log)
       inputs = Inputs(ingest, engine: engine, configPath: configPath, log: log)
       let sources = MetricsServer.Sources(
         engine: engine, version: version, ingest: { await ingest.counters },
@@ -117,6 +117,7 @@ final class Daemon: Sendable {
     await metrics.show(StatusPages(handler))
     await control.start { handler.handle($0, from: $1) }
     await reloader.tellReady()
+    await reloader.logNextStep()
     await remote.start()
     log.info("prismd \(version) takes reports", ["ingest": engine.hub.current.daemon.ingest.socket])
     let watchdog = notifier.watchdogInterval.map { interval in Task { await feedWatchdog(every: interval / 2) } }

@@ -81,6 +81,13 @@ actor Reloader: ConfigurationSource {
     return outcome
   }
 
+  /// Logs what keeps reports here.
+  func logNextStep() async {
+    let waiting = await engine.unsentRows()
+    guard let text = NextStep.text(await stack.current, unsent: { waiting[$0] ?? 0 }) else { return }
+    log.warning("reports stay here", ["next": text])
+  }
+
   /// - Parameter faults: of a configuration that was refused just now.
   func tellReady(faults: Int = 0) {
     let refusal = faults == 0 ? "" : "; a newer one was refused for \(faults) fault\(faults == 1 ? "" : "s")"
@@ -115,6 +122,7 @@ actor Reloader: ConfigurationSource {
     await edges.follow(change.new.daemon)
     guard !change.isNothing else { return .inForce(generation: change.new.generation, changes: []) }
     log.info("a new configuration is in force", ["generation": String(change.new.generation)])
+    await logNextStep()
     let difference = SnapshotDiff(from: change.old, to: change.new)
     for name in difference.gone {
       log.warning(

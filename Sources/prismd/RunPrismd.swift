@@ -1,4 +1,5 @@
 import Glibc
+import PrismAdmission
 import PrismBase
 import PrismConfig
 import PrismLinux
@@ -43,11 +44,14 @@ func configurationLoader(_ path: String) -> ConfigurationLoader {
   ConfigurationLoader(path: path, environment: ProcessEnvironment.all, identityCheck: ClientIdentity.fault)
 }
 
-/// - Parameter path: the daemon's file. - Parameter onStart: called once the sockets are there.
-func run(_ path: String, _ signals: SignalRoute, onStart: () -> Void = {}) async -> ExitCode {
+/// - Parameter path: the daemon's file. - Parameter adding: adds a namespace that a report names; nil: it is refused.
+/// - Parameter onStart: called once the sockets are there.
+func run(
+  _ path: String, _ signals: SignalRoute, adding: NamespaceFiles.Adding? = nil, onStart: () -> Void = {}
+) async -> ExitCode {
   let log = Logger()
   do throws(StartFailure) {
-    guard let daemon = try await daemon(path, signals, log) else { return .configuration }
+    guard let daemon = try await daemon(path, adding, signals, log) else { return .configuration }
     onStart()
     await daemon.runUntilStopped()
     return .ok
@@ -58,9 +62,13 @@ func run(_ path: String, _ signals: SignalRoute, onStart: () -> Void = {}) async
 }
 
 /// Nothing but the daemon keeps what the files said: its keys go with the next reload.
-private func daemon(_ path: String, _ signals: SignalRoute, _ log: Logger) async throws(StartFailure) -> Daemon? {
+private func daemon(
+  _ path: String, _ adding: NamespaceFiles.Adding?, _ signals: SignalRoute, _ log: Logger
+) async throws(StartFailure) -> Daemon? {
   guard let loaded = configuration(path) else { return nil }
-  return try await Daemon(loaded, configPath: path, signals: signals, log: log)
+  return try await Daemon(
+    loaded, configPath: path, files: NamespaceFiles(folder: loaded.namespaceFolder, add: adding), signals: signals,
+    log: log)
 }
 
 /// Why the daemon does not start.

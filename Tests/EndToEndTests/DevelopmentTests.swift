@@ -75,6 +75,32 @@ import Testing
     #expect(try await second.end(SIGTERM) == 0)
   }
 
+  @Test("a report of any namespace and type is taken, and arrives; prismctl finds the first of two daemons")
+  func anyNamespace() async throws {
+    let first = try await start()
+    let words = ["send", "--namespace", "shop", "--type", "orderPlaced", "--meta", #"{"total":42}"#]
+    for type in ["orderPlaced", "anything.else"] {
+      let sent = try await Programs.run(
+        Programs.prismctl, words + ["--report-id", type.replacing(".", with: "-"), "--type", type],
+        environment: environment)
+      #expect(sent.exitCode == 0, "\(sent.error)")
+    }
+    #expect(try await prismctl("send", "--type", "of.prism", "--meta", "{\"n\":1}").exitCode == 0)
+    try await waitUntil("all arrive") { try await arrived().count == 3 }
+    #expect(FileManager.default.fileExists(atPath: "\(folder)/namespaces.d/shop.yaml"))
+    let wrong = try await prismctl("send", "--namespace", "no/name", "--type", "a", "--meta", "{\"n\":1}")
+    #expect(wrong.exitCode == 64, "\(wrong.error)")
+    let second = try Child(
+      Programs.prismd, ["--dev", scratch("second")], environment: environment, log: scratch("second.log"))
+    try await waitUntil("the second daemon says how it is asked") {
+      try String(contentsOfFile: scratch("second.log"), encoding: .utf8)
+        .contains("prismctl --control \(scratch("second"))/control.sock status")
+    }
+    #expect(try await prismctl("config", "show").output.contains(folder))
+    #expect(try await second.end(SIGINT) == 0)
+    #expect(try await first.end(SIGINT) == 0)
+  }
+
   @Test("both end when the terminal is closed") func terminal() async throws {
     let child = try await start()
     #expect(try await child.end(SIGHUP) == 0)

@@ -20,7 +20,8 @@ enum AdmissionSupport {
     var prism = NamespaceConfiguration(
       name: .prism,
       monitorList: [
-        MonitoredType(.appCrash, isRealtime: true, isUploadPayload: true), MonitoredType(ReportType("net")!),
+        MonitoredType(.appCrash, isRealtime: true, isUploadPayload: true),
+        MonitoredType(ReportType("net")!, isUploadPayload: true),
       ])
     prism.maxBodyBytes = 1000
     var all = [prism]
@@ -43,7 +44,7 @@ enum AdmissionSupport {
   }
 
   private static func type(_ name: String) -> MonitoredType {
-    MonitoredType(ReportType(name)!, isRealtime: name == "urgent")
+    MonitoredType(ReportType(name)!, isRealtime: name == "urgent", isUploadPayload: true)
   }
 
   static func session(_ snapshot: Snapshot = snapshot(), peer: ReportingPeer = peer) -> Session {

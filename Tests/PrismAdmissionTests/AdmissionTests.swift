@@ -46,6 +46,23 @@ struct AdmissionTests {
   }
 
   @Test(
+    "a payload whose type does not upload payloads is left out, and the answer says so",
+    arguments: [#","payloadBytes":3}"# + "\nabc", #","payload":"YWJj"}"# + "\n", #","payloadBytes":0}"# + "\n"])
+  func keptBackPayload(rest: String) throws {
+    let snapshot = AdmissionSupport.snapshot {
+      $0.namespaces[.prism]?.monitorList = [MonitoredType(ReportType("net")!)]
+    }
+    var conversation = AdmissionSupport.conversation(snapshot)
+    conversation.consume(#"{"type":"net","meta":{"a":1}"# + rest + #"{"type":"net","meta":{"last":true}}"# + "\n")
+    var store = CommittingStore()
+    store.commit(&conversation)
+    #expect(try store.reports.map(\.payload) == [nil, nil])
+    let answers = conversation.answers()
+    #expect(answers.map { $0["payloadLeftOut"]?.bool } == [true, nil])
+    #expect(answers.allSatisfy { $0["status"]?.string == "stored" })
+  }
+
+  @Test(
     "with `onLargePayload: meta` a report is stored without a payload that is too large, and what follows is served",
     arguments: LargePayload.all)
   func largePayload(_ sent: LargePayload) throws {

@@ -12,14 +12,14 @@ import Testing
       ("netErorr", "netError"), ("appLags", "appLag"),
     ])
   func nearest(name: String, expected: String) {
-    let found = NearTypes(Self.types).nearest(to: name)
+    let found = NearTypes(Self.types, path: "").nearest(to: name)
     #expect(found.first == expected)
     #expect(found.count == NearTypes.namedMax)
   }
 
   @Test("equally far ones stay in the order of the list, however long the name is") func order() {
-    #expect(NearTypes(["a", "b"]).nearest(to: "zz") == ["a", "b"])
-    #expect(NearTypes(Self.types).nearest(to: String(repeating: "x", count: 100_000)).count == 3)
-    #expect(NearTypes([]).nearest(to: "x") == [])
+    #expect(NearTypes(["a", "b"], path: "").nearest(to: "zz") == ["a", "b"])
+    #expect(NearTypes(Self.types, path: "").nearest(to: String(repeating: "x", count: 100_000)).count == 3)
+    #expect(NearTypes([], path: "").nearest(to: "x") == [])
   }
 }

@@ -79,7 +79,7 @@ struct InputRig {
   static func snapshot(_ change: (inout Snapshot) -> Void = { _ in }) -> Snapshot {
     var snapshot = DeliveryRig.snapshot()
     for (name, types) in [("otel", ["otel.log", "otel.span", "otel.metric"]), ("logs", ["app", "app.web"])] {
-      let list = types.map { MonitoredType(ReportType($0)!) } + [MonitoredType(.appCrash)]
+      let list = types.map { MonitoredType(ReportType($0)!) } + [MonitoredType(.appCrash, isUploadPayload: true)]
       let namespace = NamespaceConfiguration(name: NamespaceName(name)!, monitorList: list)
       snapshot.namespaces[namespace.name] = namespace
     }

@@ -68,7 +68,7 @@ final class ContextHistory {
   }
 
   private func claim() async throws -> String {
-    let claim = rig.claim(random.pick(Self.namespaces), random.pick(RowKind.all), items: draw(1...60))
+    let claim = rig.claim(random.pick(Self.namespaces), random.pick(RowKind.reports), items: draw(1...60))
     if let packet = try await (try opened).claim(claim) { inFlight.append(packet.id) }
     return "claim"
   }
@@ -130,7 +130,7 @@ final class ContextHistory {
     _ = try await (try opened).requeue(.all(nil))
     for id in inFlight { try await (try opened).settle(.released(id)) }
     for namespace in Self.namespaces {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         while let packet = try await (try opened).claim(rig.claim(namespace, kind, items: 100)) {
           #expect(packet.numbers.count == packet.itemCount)
           try await (try opened).settle(.delivered(packet.id, receipt: rig.receipt))

@@ -158,3 +158,17 @@ public final class MemoryFile: KeptFile {
     return "memory.damaged"
   }
 }
+
+/// The rig's files for a handler of control questions; a reload changes nothing.
+public struct RigFiles: ConfigurationSource {
+  private let rig = RemoteRig()
+
+  public init() {}
+
+  public func reload() async -> ReloadOutcome { .inForce(generation: 1, changes: []) }
+  public func inForce() async -> LoadedConfiguration {
+    guard let loaded = try? rig.load() else { preconditionFailure("the rig's files are sound") }
+    return loaded
+  }
+  public func read(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration { await inForce() }
+}

@@ -60,7 +60,7 @@ extension PostRequest {
 
   /// nil: not those of a packet.
   public var packetHeaders: PacketHeaders? {
-    guard let kind = RowKind.delivered.first(where: { url.hasSuffix($0.path) }) else { return nil }
+    guard let kind = RowKind.all.first(where: { url.hasSuffix($0.path) }) else { return nil }
     return try? PacketHeaders(kind: kind) { name in
       self.headers.filter { $0.name.lowercased() == name }.map(\.value)
     }

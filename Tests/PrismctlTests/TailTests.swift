@@ -20,13 +20,13 @@ struct TailTests {
     let words = { (answer: JSONValue) in
       TailLine(AnswerLine(controlJSON: answer), paint).text?.split(separator: " ").map { String($0) }
     }
-    #expect(words(Self.report()) == ["10:20:30.456", "stored", "shop/order", "250", "o-1"])
+    #expect(words(Self.report()) == ["10:20:30.456Z", "stored", "shop/order", "250", "o-1"])
     #expect(
-      words(Self.report([.init("payloadBytes", 4096)])) == ["10:20:30.456", "stored", "shop/order", "250+4.0k", "o-1"])
+      words(Self.report([.init("payloadBytes", 4096)])) == ["10:20:30.456Z", "stored", "shop/order", "250+4.0k", "o-1"])
     let refused = Self.report([
       .init("outcome", "refused"), .init("code", "unknown_type"), .init("metaBytes", .null), .init("reportId", .null),
     ])
-    #expect(words(refused) == ["10:20:30.456", "unknown_type", "shop/order", "-"])
+    #expect(words(refused) == ["10:20:30.456Z", "unknown_type", "shop/order", "-"])
     #expect(words(["skipped": 12])?.prefix(2) == ["…", "12"])
     #expect(words(["following": true]) == nil)
   }

@@ -7,7 +7,7 @@ import PrismTestSupport
 @testable import PrismStore
 
 extension Life {
-  static let lines = LifeSettings.names.flatMap { name in RowKind.all.map { Line(namespace: name, kind: $0) } }
+  static let lines = LifeSettings.names.flatMap { name in RowKind.reports.map { Line(namespace: name, kind: $0) } }
 
   func queues() throws -> [Line: QueueStatus] {
     let store = incarnation.store
@@ -126,7 +126,7 @@ extension ReportStore {
   fileprivate var ledgers: [SimulatedCollector.Line: Ledger] {
     var ledgers: [SimulatedCollector.Line: Ledger] = [:]
     for (number, name) in state.names.namespaces {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         ledgers[.init(namespace: name, kind: kind)] = state[QueueID(namespace: number, kind: kind)].ledger
       }
     }

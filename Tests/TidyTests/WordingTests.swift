@@ -51,9 +51,19 @@ import Testing
     }
   }
 
-  @Test("every page of docs/ can be reached from the README") func pagesAreLinked() throws {
+  @Test("every page of docs/ is in the list of pages, which the README names") func pagesAreLinked() throws {
+    #expect(try #require(SourceTree.read("README.md")).contains("(docs/README.md)"))
+    let list = try #require(SourceTree.read("docs/README.md"))
+    for page in SourceTree.paths(under: "docs", ending: ".md") where page != "docs/README.md" {
+      #expect(list.contains("(\(page.dropFirst(5)))"), "\(page)")
+    }
+  }
+
+  @Test("the README has three doors of four links") func doors() throws {
     let readme = try #require(SourceTree.read("README.md"))
-    for page in SourceTree.paths(under: "docs", ending: ".md") { #expect(readme.contains("(\(page))"), "\(page)") }
+    let section = try #require(readme.split(separator: "\n## ").first { $0.hasPrefix("Where to go on") })
+    let rows = section.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst(2)
+    #expect(rows.count == 4 && rows.allSatisfy { $0.split(separator: "|").count == 3 })
   }
 
   @Test("every link of a page leads to a file") func linksLeadSomewhere() {

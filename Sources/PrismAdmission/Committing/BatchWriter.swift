@@ -84,6 +84,7 @@ public struct BatchWriter: Sendable {
       row.hasOwnCreateTime = rewritten.hasOwnCreateTime
     }
     row.body = start..<batch.arena.count
+    row.isPayloadLeftOut = admitted.leavesPayloadOut
     if let id = report.reportID {
       id.append(from: line, to: &batch.arena)
       row.clientReportID = row.body.upperBound..<batch.arena.count

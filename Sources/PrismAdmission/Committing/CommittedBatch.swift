@@ -97,6 +97,8 @@ public struct CommittedBatch: Sendable {
   }
 
   private func renderStored(_ row: Int, isDuplicate: Bool, into output: inout [UInt8]) {
-    AnswerText.appendStored(isDuplicate: isDuplicate, to: &output) { append(reportIDOf: row, to: &$0) }
+    AnswerText.appendStored(
+      isDuplicate: isDuplicate, isPayloadLeftOut: batch.rows[row].isPayloadLeftOut, to: &output
+    ) { append(reportIDOf: row, to: &$0) }
   }
 }

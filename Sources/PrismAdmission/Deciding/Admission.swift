@@ -91,7 +91,7 @@ public enum Admission {
       return bytes
     }
     let bytes = try metaBytes(body)
-    guard try leavesOut(report.payload, in: line, namespace) else {
+    guard try leavesOut(report.payload, in: line, accepted) else {
       return Admitted(accepted, body: body, metaBytes: bytes)
     }
     let noted = noting(report.payload.bytes(in: line), on: body, in: line)
@@ -117,13 +117,16 @@ public enum Admission {
     return given
   }
 
-  /// Step 8. - Returns: whether the report is to be stored without its payload, which is too large.
+  /// Step 8. - Returns: whether the report is to be stored without its payload, which is too large, or of a type whose payloads
+  /// are not uploaded: it would wait until it expires.
   static func leavesOut(
-    _ payload: ScannedReport.Payload, in line: Span<UInt8>, _ namespace: AdmissionRules.Namespace
+    _ payload: ScannedReport.Payload, in line: Span<UInt8>, _ accepted: Accepted
   ) throws(Refusal) -> Bool {
-    let max = namespace.payloads.bytesMax
-    guard payload != .none, payload.bytes(in: line) > max else { return false }
-    guard namespace.payloads.leavesLargeOnesOut else { throw payloadTooLarge(max: max) }
+    guard payload != .none else { return false }
+    guard accepted.namespace.uploadsPayloads(of: accepted.type) else { return true }
+    let rules = accepted.namespace.payloads
+    guard payload.bytes(in: line) > rules.bytesMax else { return false }
+    guard rules.leavesLargeOnesOut else { throw payloadTooLarge(max: rules.bytesMax) }
     return true
   }
 

@@ -26,14 +26,16 @@ public final class AdmissionRules: Sendable {
     let records: [String: RecordTable]
 
     /// - Parameter requestBytesMax: what a request may hold in memory.
-    init(_ configuration: NamespaceConfiguration, requestBytesMax: Int, _ tools: FilterTools) {
+    init(
+      _ configuration: NamespaceConfiguration, requestBytesMax: Int, _ tools: FilterTools, _ files: NamespaceFiles
+    ) {
       name = configuration.name
       nameBytes = Array(name.text.utf8)
       (isGather, allow) = (configuration.isGather, configuration.allow)
       types = ListedTypes(configuration, tools)
       hasFilters = types.all.contains { $0.filter != nil }
       metTypes = MetTypes(configuration.monitorList)
-      nearTypes = NearTypes(types.all.map(\.rowType.type.text))
+      nearTypes = NearTypes(types.all.map(\.rowType.type.text), path: files.path(of: name))
       payloads = PayloadRules(
         bytesMax: min(configuration.maxBodyBytes, requestBytesMax - 2 * Limits.lineBytesMax),
         leavesLargeOnesOut: configuration.onLargePayload == .meta, sealKey: configuration.sealKey)
@@ -75,6 +77,8 @@ public final class AdmissionRules: Sendable {
       types.all[type < types.count ? type : metTypes?[type - types.count]?.entry ?? 0]
     }
 
+    func uploadsPayloads(of type: Int) -> Bool { entry(of: type).uploadsPayloads }
+
     /// The largest record that becomes a payload beside its cut meta. A filter may hide what the payload would show.
     func wholeBytesMax(of type: Int) -> Int {
       let entry = entry(of: type)
@@ -88,20 +92,20 @@ public final class AdmissionRules: Sendable {
 
     /// The refusal of a type that is not in the list; it names the known types nearest to it.
     func unknownType(_ type: String) -> Refusal {
-      let known = nearTypes.nearest(to: type).joined(separator: ", ")
-      let more = types.count > NearTypes.namedMax ? ", …" : ""
       if metTypes?.isFull == true {
         return Refusal(
           .unknownType,
           "\(name) took \(MetTypes.typesMax) types by patterns of its monitorList, and takes no further ones")
       }
-      return Refusal(.unknownType, "the type is not in the monitorList of \(name); known are \(known)\(more)")
+      return Refusal(
+        .unknownType, "the type is not in the monitorList of \(name); \(nearTypes.advice(on: type))")
     }
   }
 
   /// The snapshot's number.
   public let generation: Int
   private let namespaces: [String: Namespace]
+  public let files: NamespaceFiles
   /// The state that the filters of types share, for the rules after these.
   public let tools: FilterTools
   /// The keys that a meta may collide with.
@@ -122,15 +126,18 @@ public final class AdmissionRules: Sendable {
   public let requestBytesMax: Int
 
   /// Prepares the rules of `snapshot`. - Parameter tools: the same ones as for the rules before these.
-  public init(_ snapshot: Snapshot, tools: FilterTools = FilterTools()) {
+  /// - Parameter files: the same as for the rules before these.
+  public init(
+    _ snapshot: Snapshot, tools: FilterTools = FilterTools(), files: NamespaceFiles = NamespaceFiles()
+  ) {
     generation = snapshot.generation
-    self.tools = tools
+    (self.tools, self.files) = (tools, files)
     memoryBytesMax = snapshot.daemon.ingest.memoryBytes
     let requestBytesMax = PendingBudget.requestBytesMax(bytesMax: memoryBytesMax)
     self.requestBytesMax = requestBytesMax
     namespaces = Dictionary(
       uniqueKeysWithValues: snapshot.namespaces.values.map {
-        ($0.name.text, Namespace($0, requestBytesMax: requestBytesMax, tools))
+        ($0.name.text, Namespace($0, requestBytesMax: requestBytesMax, tools, files))
       })
     (configured, deviceID) = (snapshot.daemon.common, snapshot.daemon.deviceId)
     reserved = ReservedKeys(CommonInformation.reservedKeys(configured: configured))
@@ -140,6 +147,13 @@ public final class AdmissionRules: Sendable {
     (lineBytesMax, lineMemoryBytes) = (lineBytes, lineBytes / 4 * 7)
   }
 
-  /// The rules of a namespace; nil if it is not configured.
-  public func namespace(_ name: String) -> Namespace? { namespaces[name] }
+  /// The rules of a namespace; nil if it is not configured, and can't be added.
+  public func namespace(_ name: String) -> Namespace? { namespaces[name] ?? addedNamespace(name) }
+
+  /// A new object each time, until the next snapshot has it: a session keeps its own.
+  private func addedNamespace(_ text: String) -> Namespace? {
+    NamespaceName(text).flatMap { files.configuration(adding: $0) }.map {
+      Namespace($0, requestBytesMax: requestBytesMax, tools, files)
+    }
+  }
 }

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// Finds the known types that look most like a name, for the refusal of an unknown type. Its time is linear in the lengths of
 /// the names, because any client can cause it. Pure.
 struct NearTypes {
@@ -7,9 +9,18 @@ struct NearTypes {
   private static let bytesMax = 64
 
   private let types: [(text: String, folded: [UInt8])]
+  /// Of the file that lists the types.
+  private let path: String
 
-  init(_ types: [String]) {
+  init(_ types: [String], path: String) {
+    self.path = path
     self.types = types.prefix(Self.comparedMax).map { ($0, Self.folded($0)) }
+  }
+
+  /// The types that are meant, perhaps, and how to add this one.
+  func advice(on name: String) -> String {
+    let known = nearest(to: name).joined(separator: ", ") + (types.count > Self.namedMax ? ", …" : "")
+    return "known are \(known)" + (ReportType(name).map { "; add {type: \($0)} to it in \(path)" } ?? "")
   }
 
   /// The nearest first.

@@ -88,9 +88,8 @@ public struct Session: Sendable {
       guard recent.isAllowed else { throw forbidden(recent.namespace) }
       return recent.namespace
     }
-    guard let namespace = rules.namespace(name?.string(in: line) ?? NamespaceName.prism.text) else {
-      throw Refusal(.unknownNamespace, "this namespace is not configured; add namespaces.d/NAME.yaml for it")
-    }
+    let text = name?.string(in: line) ?? NamespaceName.prism.text
+    guard let namespace = rules.namespace(text) else { throw rules.files.unknown(text) }
     let isAllowed = namespace.allows(peer)
     (recent, recentType) = ((namespace, isAllowed), 0)
     guard isAllowed else { throw forbidden(namespace) }

@@ -18,7 +18,7 @@ extension Admission {
     if outcome.mark == .sampledOut {
       var admitted = Admitted(accepted, body: .rewritten(Rewritten(members: [])), metaBytes: 0)
       (admitted.mark, admitted.filteredBytes) = (outcome.mark, meta.count)
-      admitted.leavesPayloadOut = try leavesOut(report.payload, in: line, accepted.namespace)
+      admitted.leavesPayloadOut = try leavesOut(report.payload, in: line, accepted)
       return admitted
     }
     let filtered = try ScannedReport.Meta(scanning: outcome.meta.span, from: 0, reserved: session.reserved)

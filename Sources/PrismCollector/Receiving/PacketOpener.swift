@@ -56,7 +56,7 @@ actor PacketOpener {
     let read: ReadPacket
     do throws(PacketError) { read = try reader(opening).unpack(packed) } catch { throw CollectorRefusal(error) }
     let delivery = opening.delivery
-    if delivery.context.kind != .records {
+    if delivery.context.kind.isReport {
       dictionaries?.offer(read.metas, delivery, derivesKeys: keys.derives(delivery.keyID))
     }
     let opened = try OpenedPacket(delivery, read, commons, lease: lease)

@@ -6,7 +6,7 @@ struct RecordPacket: Sendable {
 
   /// nil for a packet of another kind. - Throws: 422 naming the line that is no operation.
   init?(_ packet: OpenedPacket) throws(CollectorRefusal) {
-    guard packet.delivery.context.kind == .records else { return nil }
+    guard !packet.delivery.context.kind.isReport else { return nil }
     var operations: [RecordOperation] = []
     operations.reserveCapacity(packet.rows.count)
     for (index, row) in packet.rows.enumerated() {

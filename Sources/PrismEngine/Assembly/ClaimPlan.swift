@@ -27,8 +27,8 @@ enum ClaimPlan {
   ) -> Claim {
     Claim(
       namespace: configuration.name, kind: kind, types: types,
-      itemsMax: kind == .records
-        ? configuration.maxRecordItem : min(configuration.maxItem, kind.packetRowsMax ?? .max),
+      itemsMax: kind.isReport
+        ? min(configuration.maxItem, kind.packetRowsMax ?? .max) : configuration.maxRecordItem,
       bytesMax: configuration.maxBodyBytes,
       metaBytesMax: kind.hasPayload ? metaPlaintextBytesMax : .max,
       packetID: packetID, unixMilliseconds: now)

@@ -52,9 +52,9 @@ actor PacketBuilder {
     return BuiltPacket(
       context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal, contents: contents,
       clock: packet.clock, wifiOnlyTypes: wifiOnly,
-      hasWifiOnlyRows: packet.kind == .records
-        ? RecordLines.contain(wifiOnly, lines: packet.metas)
-        : MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace))
+      hasWifiOnlyRows: packet.kind.isReport
+        ? MonitorTypes.contain(wifiOnly, metas: packet.metas, namespace: packet.namespace)
+        : RecordLines.contain(wifiOnly, lines: packet.metas))
   }
 
   /// Encrypts a packet for one attempt, and counts its blocks before.

@@ -8,7 +8,7 @@ enum PipelineCarrying {
   /// Takes packets of this kind instead of the collector; nil: they go over the network. Changes of records always do: their
   /// answer is more than a receipt.
   static func carrier(_ pipeline: isolated NamespacePipeline, _ kind: RowKind) -> Carrier? {
-    kind == .records ? nil : pipeline.carrier
+    kind.isReport ? pipeline.carrier : nil
   }
 
   /// Packets go to `carrier` from now on, until `end`.
@@ -20,7 +20,7 @@ enum PipelineCarrying {
       pipeline.carrier = nil
       return gate
     }
-    for kind in RowKind.all {
+    for kind in RowKind.reports {
       pipeline.tell(kind, .carry(.begins))
       drain(pipeline, kind)
     }
@@ -29,7 +29,7 @@ enum PipelineCarrying {
 
   /// Whether all that may leave is in files. An attempt over the network that failed meanwhile is no reason to wait.
   static func hasAll(_ pipeline: isolated NamespacePipeline) -> Bool {
-    for kind in RowKind.all {
+    for kind in RowKind.reports {
       let delivery = pipeline.deliveries[kind]
       let isDone = delivery.drain == nil && delivery.storeWork == nil && delivery.queue.hasCarriedAll
       guard !isDone, case .open = pipeline.gates(kind).verdict else { continue }
@@ -46,13 +46,13 @@ enum PipelineCarrying {
 
   /// More wait than may be out.
   static func isFull(_ pipeline: isolated NamespacePipeline) -> Bool {
-    RowKind.all.contains { pipeline.deliveries[$0].queue.isCarryFull }
+    RowKind.reports.contains { pipeline.deliveries[$0].queue.isCarryFull }
   }
 
   /// Carried packets may be sent again from now on, if there is a network.
   static func end(_ pipeline: isolated NamespacePipeline) {
     pipeline.carrier = nil
-    for kind in RowKind.all {
+    for kind in RowKind.reports {
       pipeline.tell(kind, .carry(.ends))
       // A pause that the collector asked for holds on.
       let delivery = pipeline.deliveries[kind]

@@ -38,7 +38,7 @@ struct PipelineSettings: Sendable, Equatable {
   }
 
   /// Of the packets of this kind.
-  func wifiOnlyTypes(_ kind: RowKind) -> TypeSet { kind == .records ? wifiOnlyTables : wifiOnlyTypes }
+  func wifiOnlyTypes(_ kind: RowKind) -> TypeSet { kind.isReport ? wifiOnlyTypes : wifiOnlyTables }
 
   /// The parameters with which a packet is encoded. If they change, the packet must be encoded again.
   /// - Parameter isMetered: traffic costs, so that bytes are worth more than the processor's time.

@@ -13,7 +13,7 @@ extension ControlHandler {
     var lines: [String] = []
     for type in types {
       if let unknown = unlisted(type, in: namespace) { lines.append(unknown) }
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         let gate = await pipeline.explain(kind, type)
         let count = (kind == .meta ? counts.metas : counts.payloads)[type] ?? 0
         let isEmpty = count == 0 && counts.isComplete

@@ -14,11 +14,13 @@ extension ControlHandler {
     (report.memory.residentBytes, report.memory.virtualBytes) = (process.residentBytes, process.virtualBytes)
     let counts = await counts()
     (report.repeated, report.storeBytes) = (counts.repeated, await parts.store.storeBytes())
-    report.store = StoreReport(engine.storeHealth)
+    report.store = StoreReport(engine.storeHealth, uptime: parts.time.uptime)
     let refused = counts.refused.filter { $0.value > 0 }.sorted { $0.key < $1.key }
     report.refused = NamedValues(refused.map { .init($0.key, $0.value) })
     report.keys = NamedValues(engine.keyReports.map { .init($0.key.id, $0.report) })
     report.namespaces = await namespaces()
+    let waiting = Dictionary(uniqueKeysWithValues: report.namespaces.map { ($0.name, $0.value.unsentRows) })
+    report.nextStep = NextStep.text(await configuration.inForce()) { waiting[$0.text] ?? 0 }
     return report
   }
 
@@ -42,7 +44,7 @@ extension ControlHandler {
         (report.sampled, report.collapsed) = (metas.filtered.sampled, metas.filtered.collapsed)
         report.lastExpiry = metas.expiry.map { ExpiryReport($0) }
       }
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         report[kind] = QueueReport(queues[namespace]?[kind], status.counters[kind])
       }
       let known = records.store(of: namespace)
@@ -131,8 +133,9 @@ extension FailureReport {
 }
 
 extension StoreReport {
-  fileprivate init(_ health: StoreHealth) {
+  fileprivate init(_ health: StoreHealth, uptime: Duration) {
     self.init()
+    isNews = health.newsEnd.map { uptime < $0 } ?? false
     (state, since) = (health.state.rawValue, RFC3339.text(unixMilliseconds: health.since))
     (takesReports, cause, faults) = (health.takesReports, health.cause, health.faults)
     (setAside, salvagedRows, lostRows) = (health.setAside, health.salvagedRows, health.lostRows)
@@ -141,7 +144,7 @@ extension StoreReport {
       health.awaited.sorted { $0.key < $1.key }.map { namespace, kinds in
         .init(
           namespace.text,
-          NamedValues(RowKind.all.compactMap { kind in kinds[kind].map { .init(kind.name, $0) } }))
+          NamedValues(RowKind.reports.compactMap { kind in kinds[kind].map { .init(kind.name, $0) } }))
       })
   }
 }

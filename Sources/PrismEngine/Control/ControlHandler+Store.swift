@@ -18,9 +18,11 @@ extension ControlHandler {
   }
 
   func showDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
-    guard let number = request["id"]?.int else { throw Refused(64, "dead show: which one? See `prismctl dead list`") }
-    let found = try await asking { () async throws(StoreError) in try await store.deadLetter(number) }
-    guard let found else { throw Refused(1, "there is no dead letter \(number)") }
+    guard let selection = DeadLetterSelection(request) else {
+      throw Refused(64, "dead show: which one? See `prismctl dead list`")
+    }
+    let found = try await asking { () async throws(StoreError) in try await store.deadLetter(selection) }
+    guard let found else { throw selection.isEmpty }
     var report = DeadLetterReport(found.letter)
     // A report may have keys that stand twice below its top level; one that is no JSON at all was never stored.
     report.meta = (try? JSONValue(parsing: found.meta, allowsDuplicateKeys: true)) ?? .null
@@ -29,19 +31,15 @@ extension ControlHandler {
   }
 
   func settleDead(_ request: ControlRequest) async throws(Refused) -> [JSONValue.Member] {
-    let selection: DeadLetterSelection
-    if let number = request["id"]?.int {
-      selection = .number(number)
-    } else if request["all"]?.bool == true {
-      selection = .all(try namespace(request))
-    } else {
+    let all = request["all"]?.bool == true ? DeadLetterSelection.all(try namespace(request)) : nil
+    guard let selection = DeadLetterSelection(request) ?? all else {
       throw Refused(64, "either an `id` of `prismctl dead list`, or `all`")
     }
     let (isRequeue, namespace) = (request.command == .deadRequeue, try namespace(request))
     let count = try await asking { () async throws(StoreError) in
       try await engine.settle(selection, isRequeue: isRequeue, of: namespace)
     }
-    if case .number(let number) = selection, count == 0 { throw Refused(1, "there is no dead letter \(number)") }
+    if count == 0, all == nil { throw selection.isEmpty }
     return [.init(isRequeue ? "requeued" : "dropped", .int(count))]
   }
 
@@ -104,7 +102,7 @@ extension ControlHandler {
   func export(_ request: ControlRequest, _ note: ControlLog) -> AsyncStream<JSONValue> {
     let pager = ExportPager(
       store: store, note: note, only: request["namespace"]?.string.flatMap { NamespaceName($0) },
-      kinds: request["kind"]?.string.flatMap(RowKind.init(named:)).map { [$0] } ?? RowKind.all)
+      kinds: request["kind"]?.string.flatMap(RowKind.init(named:)).map { [$0] } ?? RowKind.reports)
     return AsyncStream { await pager.next() }
   }
 }
@@ -229,5 +227,24 @@ extension TraceReport {
       (attempts, duplicate) = (receipt.attempts, receipt.wasDuplicate)
     }
     (packetId, packetTime) = (packet?.description, packet.map { text($0.unixMilliseconds) })
+  }
+}
+
+extension DeadLetterSelection {
+  /// By the number, or by the report's id; nil: the request has neither.
+  fileprivate init?(_ request: ControlRequest) {
+    guard let one = request["id"]?.int.map({ Self.number($0) }) ?? request["id"]?.string.map({ .report($0) }) else {
+      return nil
+    }
+    self = one
+  }
+
+  /// The failure of a selection without a letter.
+  fileprivate var isEmpty: ControlHandler.Refused {
+    switch self {
+    case .number(let number): .init(1, "there is no dead letter \(number)")
+    case .report(let id): .init(1, "no dead letter has the report id \(id)")
+    case .all: .init(1, "there is no dead letter")
+    }
   }
 }

@@ -88,6 +88,9 @@ public struct ControlHandler: Sendable {
     case .deadList: return try await listDead(request)
     case .deadShow: return try await showDead(request)
     case .deadRequeue, .deadDrop: return try await settleDead(request)
+    case .ack:
+      let isNews = engine.parts.store.acknowledge()
+      return [.init("text", .string(isNews ? "status does not show it any more" : "there is nothing to acknowledge"))]
     case .acceptStore: return try await AcceptStoreCommand(self).run(request)
     case .doctor: return await doctor()
     case .tail: throw unknown(try namespace(request))

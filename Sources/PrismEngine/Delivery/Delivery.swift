@@ -99,7 +99,7 @@ struct Delivery: Sendable {
     storeWork = nil
     queue.committed(dispositions)
     queue.add(claimed)
-    if claims > 0 || kind == .records && dispositions > 0 { queue.isExhausted = claimed.count < claims }
+    if claims > 0 || !kind.isReport && dispositions > 0 { queue.isExhausted = claimed.count < claims }
     if drain?.failure != nil { queue.release() }
   }
 

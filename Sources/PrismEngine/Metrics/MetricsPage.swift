@@ -124,7 +124,7 @@ extension MetricsText {
     begin("prism_store_bytes", .gauge, "Size of the database and its log.")
     sample(store.bytes)
     let queues = store.queues.sorted { $0.key < $1.key }.flatMap { namespace, kinds in
-      RowKind.all.map { kind in
+      RowKind.reports.map { kind in
         (namespace.text, kind.name, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil))
       }
     }

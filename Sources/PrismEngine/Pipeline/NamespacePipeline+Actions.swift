@@ -81,7 +81,7 @@ extension NamespacePipeline {
   private func commit(_ turn: UploadCommit, _ kind: RowKind) async throws(StoreError) -> Delivery.Event {
     if !turn.claims.isEmpty { signal.willClaim(kind) }
     var turn = turn
-    if kind == .records {
+    if !kind.isReport {
       for index in turn.claims.indices { turn.claims[index].records = PipelineRecords.claim(self) }
     }
     turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) } + turn.notes

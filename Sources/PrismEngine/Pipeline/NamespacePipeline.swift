@@ -45,12 +45,12 @@ actor NamespacePipeline {
   func start(with remains: NamespaceRemains) {
     let instant = Instant(parts.time)
     if let window = remains.notes[Self.flowKey].flatMap({ FlowWindow(note: $0, now: instant) }) { flow = window }
-    for kind in RowKind.delivered {
+    for kind in RowKind.all {
       guard let note = remains.notes[Self.retryKey(kind)] else { continue }
       tell(kind, .restored(RetryRecord(note: note, now: instant)))
     }
     meetCollector()
-    for kind in RowKind.delivered {
+    for kind in RowKind.all {
       let record = deliveries[kind].retry
       guard record.lastFailure?.isMissingRoute(of: kind) != true else { continue }
       circuit = Circuit(failuresInRow: max(circuit.failuresInRow, record.failuresInRow))
@@ -117,7 +117,7 @@ actor NamespacePipeline {
 
   private func meetCollector() {
     guard let collector = settings.collector else { return }
-    for kind in RowKind.delivered { tell(kind, .collector(collector)) }
+    for kind in RowKind.all { tell(kind, .collector(collector)) }
   }
 
   func reloaded() {
@@ -131,7 +131,7 @@ actor NamespacePipeline {
   }
 
   private func trigger(_ trigger: UploadState.RetryTrigger, tryAt: Duration) {
-    for kind in RowKind.delivered { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
+    for kind in RowKind.all { tell(kind, .upload(.trigger(trigger, tryAt: tryAt))) }
   }
 
   // MARK: The timer
@@ -144,7 +144,7 @@ actor NamespacePipeline {
 
   /// When something is to be done next; nil if no upload is requested.
   var due: Duration? {
-    let pauses = RowKind.delivered.compactMap { kind -> Duration? in
+    let pauses = RowKind.all.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
     return
@@ -177,11 +177,11 @@ actor NamespacePipeline {
     if let due = schedule.due(spacing: spacing), due <= now {
       schedule.begin(now: now)
       signal.willUpload()
-      for kind in RowKind.all { want(kind) }
+      for kind in RowKind.reports { want(kind) }
     }
     if let due = PipelineRecords.due(self), due <= now { PipelineRecords.begin(self) }
     if let due = PipelinePulls.due(self), due <= now { PipelinePulls.begin(self) }
-    for kind in RowKind.delivered {
+    for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
     arm()
@@ -204,15 +204,15 @@ actor NamespacePipeline {
   /// Requests that came while the drain ran counted as part of it. Rows that it didn't see, or left because of a gate
   /// that opened since, must still be sent.
   func drained(_ kind: RowKind) {
-    if kind == .records { PipelineRecords.drained(self) }
+    if !kind.isReport { PipelineRecords.drained(self) }
     let mayWait = signal.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {
-    case .open: if mayWait && kind != .records { requestUpload(.rows) }
+    case .open: if mayWait && kind.isReport { requestUpload(.rows) }
     case .shut(let gate):
       // Other events that open a gate (a reload, the network) are requests of their own.
       if gate.gate == .flow, let opensIn = gate.opensIn { gateOpensAt = now + opensIn }
       // The other kind's probe may fail for ever by a fault of its own packet.
-      if gate.gate == .circuit && mayWait && kind != .records { requestUpload(.rows) }
+      if gate.gate == .circuit && mayWait && kind.isReport { requestUpload(.rows) }
     }
     arm()
   }
@@ -223,7 +223,7 @@ actor NamespacePipeline {
   func stop(deadline: Duration) async {
     isStopping = true
     timer?.task.cancel()
-    for kind in RowKind.delivered { tell(kind, .upload(.stop)) }
+    for kind in RowKind.all { tell(kind, .upload(.stop)) }
     let time = parts.time
     let deadlineTask = Task { [weak self] in
       do { try await time.sleep(until: deadline) } catch { return }  // all ended before
@@ -238,7 +238,7 @@ actor NamespacePipeline {
 
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
-    RowKind.delivered.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
+    RowKind.all.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
       && PipelineRecords.isQuiet(self)
   }
 

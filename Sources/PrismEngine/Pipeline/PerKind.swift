@@ -4,15 +4,13 @@ import PrismProtocol
 struct PerKind<Value> {
   private var values: [Value]
 
-  init(_ value: @autoclosure () -> Value) { values = RowKind.delivered.map { _ in value() } }
-  init(each value: (RowKind) -> Value) { values = RowKind.delivered.map(value) }
+  init(_ value: @autoclosure () -> Value) { values = RowKind.all.map { _ in value() } }
+  init(each value: (RowKind) -> Value) { values = RowKind.all.map(value) }
 
   subscript(kind: RowKind) -> Value {
-    get { values[Self.place(kind)] }
-    _modify { yield &values[Self.place(kind)] }
+    get { values[kind.number] }
+    _modify { yield &values[kind.number] }
   }
-
-  private static func place(_ kind: RowKind) -> Int { kind == .records ? RowKind.all.count : kind.number }
 
   func contains(where predicate: (Value) -> Bool) -> Bool { values.contains(where: predicate) }
 }

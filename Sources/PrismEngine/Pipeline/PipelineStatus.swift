@@ -32,15 +32,15 @@ extension PipelineStatus {
   init(of pipeline: isolated NamespacePipeline) {
     let (deliveries, now) = (pipeline.deliveries, Instant(pipeline.parts.time))
     let keyFailure = Self.keyFailure(of: pipeline, now)
-    let failures = RowKind.delivered.compactMap { deliveries[$0].retry.lastFailure } + (keyFailure.map { [$0] } ?? [])
+    let failures = RowKind.all.compactMap { deliveries[$0].retry.lastFailure } + (keyFailure.map { [$0] } ?? [])
     var window = pipeline.flow
     window.roll(now)
-    let held = RowKind.delivered.first { deliveries[$0].retry.pause?.reason == .held }
+    let held = RowKind.all.first { deliveries[$0].retry.pause?.reason == .held }
     self.init(
       isRetired: pipeline.settings.configuration == nil,
       heldBy: keyFailure ?? held.flatMap { deliveries[$0].retry.lastFailure },
       circuitIsOpen: pipeline.circuit.isOpen,
-      lastSuccess: RowKind.delivered.compactMap { deliveries[$0].lastSuccess }.max(),
+      lastSuccess: RowKind.all.compactMap { deliveries[$0].lastSuccess }.max(),
       lastFailure: failures.max { $0.unixMilliseconds < $1.unixMilliseconds }, provenURL: pipeline.proof.url,
       nextTryIn: pipeline.due.map { max(.zero, $0 - now.uptime) },
       flow: FlowUse(

@@ -16,7 +16,7 @@ struct RetryRecord: Sendable, Equatable {
     var collector: CollectorAddress?
 
     /// A receiver that takes no records, and may take reports: nothing is said of its health.
-    func isMissingRoute(of kind: RowKind) -> Bool { kind == .records && (status == 404 || status == 405) }
+    func isMissingRoute(of kind: RowKind) -> Bool { !kind.isReport && (status == 404 || status == 405) }
   }
 
   /// Of this kind; 0 after a success.

@@ -93,7 +93,7 @@ extension IngestServer {
   func takeRules() {
     let current = snapshot()
     guard current.generation != rules.generation else { return }
-    rules = AdmissionRules(current, tools: rules.tools)
+    rules = AdmissionRules(current, tools: rules.tools, files: rules.files)
     budget.bytesMax = rules.memoryBytesMax
   }
 }

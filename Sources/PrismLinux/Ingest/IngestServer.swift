@@ -68,12 +68,14 @@ public actor IngestServer {
   /// - Parameter httpInput: answers the HTTP paths of another input; nil: there are no such paths.
   /// - Parameter streamInput: speaks the protocol of `forward.socket` and `forward.listen`; nil: they are not opened.
   /// - Parameter filters: what the filters of types share.
+  /// - Parameter files: where namespaces are configured.
   /// - Parameter connectionsMax: what the limit of open files leaves of `ingest.maxConnections`.
   /// - Throws: `system`.
   public init(
     listener: UnixListener, sink: any ReportSink, snapshot: @escaping @Sendable () -> Snapshot, facts: HostFacts,
     version: String, feed: ReportFeed = ReportFeed(), httpInput: (any HTTPInput)? = nil,
-    streamInput: (any StreamInput)? = nil, filters: FilterTools = FilterTools(), connectionsMax: Int = .max,
+    streamInput: (any StreamInput)? = nil, filters: FilterTools = FilterTools(),
+    files: NamespaceFiles = NamespaceFiles(), connectionsMax: Int = .max,
     time: any TimeSource = SystemTime(), log: Logger
   ) throws(SocketError) {
     (self.feed, otherInputs) = (feed, OtherInputs(http: httpInput, stream: streamInput))
@@ -81,7 +83,7 @@ public actor IngestServer {
     accepting = try loop.watch(listener, id: Self.listenerID)
     (self.listener, self.sink, self.snapshot, self.facts) = (listener, sink, snapshot, facts)
     (self.version, self.connectionsMax, self.time, self.log) = (version, connectionsMax, time, log)
-    rules = AdmissionRules(snapshot(), tools: filters)
+    rules = AdmissionRules(snapshot(), tools: filters, files: files)
     budget = PendingBudget(bytesMax: rules.memoryBytesMax)
   }
 

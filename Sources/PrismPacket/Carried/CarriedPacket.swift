@@ -50,7 +50,7 @@ public struct CarriedPacket: Sendable, Equatable {
     let end = Array("\r\n\r\n".utf8)
     guard let head = bytes.prefix(Self.headBytesMax).firstRange(of: end) else { throw .noHead }
     let lines = String(decoding: bytes[..<head.lowerBound], as: UTF8.self).split(separator: "\r\n").map(String.init)
-    guard let kind = RowKind.all.first(where: { lines[0] == "POST \($0.path) HTTP/1.1" }) else { throw .noHead }
+    guard let kind = RowKind.reports.first(where: { lines[0] == "POST \($0.path) HTTP/1.1" }) else { throw .noHead }
     let fields = try lines.dropFirst().map { (line) throws(CarriedPacketFault) in try Self.field(line) }
     let values = { (name: String) in fields.filter { $0.name == name }.map(\.value) }
     do throws(PacketHeaderFault) { headers = try PacketHeaders(kind: kind, values) } catch { throw .header(error) }

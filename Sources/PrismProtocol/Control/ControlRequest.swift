@@ -14,7 +14,7 @@ public struct ControlRequest: Sendable, Equatable {
     case acceptStore = "accept-store"
     case configShow = "config-show"
     case configDiff = "config-diff"
-    case doctor, carry
+    case doctor, carry, ack
     case carrySettle = "carry-settle"
   }
 

@@ -32,7 +32,7 @@ extension ControlRequest.Command {
     switch self {
     case .status, .network, .explain, .trace, .tail, .doctor, .configShow: .reader
     case .flush, .reload, .remove, .export, .deadList, .deadShow, .deadRequeue, .deadDrop, .configDiff, .carry,
-      .carrySettle, .acceptStore:
+      .carrySettle, .acceptStore, .ack:
       .full
     }
   }
@@ -40,7 +40,9 @@ extension ControlRequest.Command {
   /// Each use is one line of the daemon's log: it changes something, or hands out the content of reports.
   public var isLogged: Bool {
     switch self {
-    case .flush, .reload, .remove, .export, .deadShow, .deadRequeue, .deadDrop, .carry, .carrySettle, .acceptStore: true
+    case .flush, .reload, .remove, .export, .deadShow, .deadRequeue, .deadDrop, .carry, .carrySettle, .acceptStore,
+      .ack:
+      true
     case .status, .network, .explain, .trace, .tail, .doctor, .configShow, .deadList, .configDiff: false
     }
   }

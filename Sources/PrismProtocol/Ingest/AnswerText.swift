@@ -1,12 +1,16 @@
 /// The answers of the ingest protocol as bytes, each a line with its line feed (docs/ingest-protocol.md).
 public enum AnswerText {
+  /// - Parameter isPayloadLeftOut: the report came with a payload, which is not stored.
   /// - Parameter appendReportID: appends the report's id.
   public static func appendStored(
-    isDuplicate: Bool, to result: inout [UInt8], appendReportID: (inout [UInt8]) -> Void
+    isDuplicate: Bool, isPayloadLeftOut: Bool, to result: inout [UInt8], appendReportID: (inout [UInt8]) -> Void
   ) {
     result.append(contentsOf: #"{"status":"stored","reportId":""#.utf8)
     appendReportID(&result)
-    result.append(contentsOf: isDuplicate ? "\",\"duplicate\":true}\n".utf8 : "\"}\n".utf8)
+    result.append(UInt8(ascii: "\""))
+    if isDuplicate { result.append(contentsOf: #","duplicate":true"#.utf8) }
+    if isPayloadLeftOut { result.append(contentsOf: #","payloadLeftOut":true"#.utf8) }
+    result.append(contentsOf: "}\n".utf8)
   }
 
   /// The answer to a report that was counted on the row of an equal one. - Parameter appendReportID: of that row.

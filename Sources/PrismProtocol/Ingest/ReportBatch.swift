@@ -27,6 +27,8 @@ public struct ReportBatch: Sendable {
     public var isSelfContained = false
     /// The body has its own `CREATE_TIME` (crashes only).
     public var hasOwnCreateTime = false
+    /// The report had a payload that is not stored.
+    public var isPayloadLeftOut = false
     /// In the arena; nil: no payload. Empty is a payload of zero bytes.
     public var payload: Range<Int>?
     /// In the arena: the id that the client gave; nil: the row's own id makes one.

@@ -115,10 +115,7 @@ struct DatabaseOpening {
   private func setAside(_ kind: SetAside.Cause, _ direction: SetAside.Intent.Direction, cause: String) -> String {
     let name = aside.begin(kind, direction, unixMilliseconds: options.time.unixMilliseconds)
     aside.finish(name)
-    health.note {
-      $0.setAside += 1
-      $0.cause = cause
-    }
+    health.wasSetAside(cause)
     return name
   }
 

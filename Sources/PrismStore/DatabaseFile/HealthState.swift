@@ -30,5 +30,21 @@ final class HealthState: Sendable {
     enter(state)
   }
 
+  /// A database was set aside.
+  func wasSetAside(_ cause: String) {
+    let end = time.uptime + .seconds(86_400)
+    note {
+      $0.setAside += 1
+      ($0.cause, $0.newsEnd) = (cause, end)
+    }
+  }
+
+  func acknowledge() -> Bool {
+    health.withLock { health in
+      defer { health.newsEnd = nil }
+      return health.newsEnd != nil
+    }
+  }
+
   func note(_ change: (inout StoreHealth) -> Void) { health.withLock { change(&$0) } }
 }

@@ -81,11 +81,9 @@ struct DeadLetters: StoreOperations {
     return letters
   }
 
-  /// One of them with its whole meta and its payload; nil if no letter has this number.
-  func content(_ number: Int) throws(SQLiteError) -> DeadLetterContent? {
-    let select = try transaction.prepare("SELECT \(Column.list) FROM dead WHERE number = :number")
-    select.bind(":number", number)
-    return try select.first(of: Column.self) { row in
+  /// The first of them with its whole meta and its payload; nil if there is no such letter.
+  func content(_ selection: DeadLetterSelection) throws(SQLiteError) -> DeadLetterContent? {
+    try select(selection).first(of: Column.self) { row in
       guard let letter = letter(row) else { return nil }
       let flags = RowFlags(rawValue: row.int64(.flags))
       var meta: [UInt8] = []
@@ -185,18 +183,27 @@ struct DeadLetters: StoreOperations {
     return Retention.Dropped(rows: rows, oldestSequence: oldest)
   }
 
-  private func take(_ selection: DeadLetterSelection, _ step: Step) throws(SQLiteError) -> Int {
+  private func select(_ selection: DeadLetterSelection) throws(SQLiteError) -> SQLiteStatement {
+    func prepare(_ condition: String) throws(SQLiteError) -> SQLiteStatement {
+      try transaction.prepare("SELECT \(Column.list) FROM dead WHERE \(condition)")
+    }
     let select: SQLiteStatement
     switch selection {
     case .number(let number):
-      select = try transaction.prepare("SELECT \(Column.list) FROM dead WHERE number = :number")
+      select = try prepare("number = :number")
       select.bind(":number", number)
+    case .report(let id):
+      select = try prepare("report_id = :id")
+      select.bind(":id", id)
     case .all(let namespace):
-      select = try transaction.prepare(
-        "SELECT \(Column.list) FROM dead WHERE :namespace IS NULL OR namespace = :namespace")
+      select = try prepare(":namespace IS NULL OR namespace = :namespace")
       select.bind(":namespace", number(of: namespace))
     }
-    return try take(select, step)
+    return select
+  }
+
+  private func take(_ selection: DeadLetterSelection, _ step: Step) throws(SQLiteError) -> Int {
+    try take(try select(selection), step)
   }
 
   private func take(_ select: SQLiteStatement, _ step: Step) throws(SQLiteError) -> Int {

@@ -14,7 +14,7 @@ struct Settlement: StoreOperations {
     var packets: [ClaimedPacket?] = []
     for claim in commit.claims {
       packets.append(
-        try claim.kind == .records ? RecordPackets(transaction).take(claim) : Claims(transaction).take(claim))
+        try claim.kind.isReport ? Claims(transaction).take(claim) : RecordPackets(transaction).take(claim))
     }
     return packets
   }

@@ -29,7 +29,7 @@ struct StoreState {
 
   mutating func add(_ namespace: NamespaceName, number: Int) {
     names.add(namespace, number: number)
-    let missing = (number + 1) * RowKind.all.count - queues.count
+    let missing = (number + 1) * RowKind.reports.count - queues.count
     if missing > 0 { queues.append(contentsOf: repeatElement(QueueState(), count: missing)) }
   }
 
@@ -63,7 +63,7 @@ struct StoreState {
   /// The queue and the place in it of a packet in flight.
   func find(_ packet: PacketID) -> (queue: QueueID, place: Int)? {
     for number in names.namespaces.keys {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         let queue = QueueID(namespace: number, kind: kind)
         if let place = queues[queue.index].packets.firstIndex(where: { $0.id == packet }) { return (queue, place) }
       }

@@ -126,7 +126,7 @@ struct Eviction: StoreOperations {
       let known = try transaction.owner(row.context, namespace: namespace) ?? .unknown
       let owner = shares.isCounted(row.id, kind) ? known : .uncounted
       if try cut.take(row, of: owner, kind), cut.excess[owner] == nil {
-        for kind in RowKind.all { shares.clear(owner, upTo: row.id - 1, priority, kind) }
+        for kind in RowKind.reports { shares.clear(owner, upTo: row.id - 1, priority, kind) }
       }
       walks[next].row = try walks[next].rows.next()
     }
@@ -147,7 +147,7 @@ private struct EvictionCut {
   /// The bytes that each user still has to give.
   var excess: [RowOwner: Int]
   /// By kind.
-  private var chosen: [(members: IDRuns, bytes: Int)] = RowKind.all.map { _ in (IDRuns(), 0) }
+  private var chosen: [(members: IDRuns, bytes: Int)] = RowKind.reports.map { _ in (IDRuns(), 0) }
 
   init(excess: [RowOwner: Int]) { self.excess = excess }
 

@@ -14,7 +14,7 @@ struct UserShares: Sendable {
   /// By user, kind and priority: no waiting row of the user is at or below it, so that eviction looks at each row once.
   private var cleared: [RowOwner: [PriorityValues]] = [:]
 
-  private static let basesOfKinds = RowKind.all.map { _ in PriorityValues.bases }
+  private static let basesOfKinds = RowKind.reports.map { _ in PriorityValues.bases }
 
   /// - Parameter held: the bytes of the whole namespace.
   func held(by owner: RowOwner, of held: Int) -> Int {

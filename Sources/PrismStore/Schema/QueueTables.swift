@@ -35,7 +35,7 @@ enum QueueTables {
       namespaces[Int(record.number)] = name
     }
     for newest in ReportViews.oneOfEachGroup(namespaces) {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         try connection.execute(ReportViews.adding(newest, to: namespaces, kind: kind))
       }
     }

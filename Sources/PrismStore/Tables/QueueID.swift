@@ -14,24 +14,24 @@ struct QueueID: Hashable, Sendable {
 
   /// From the columns `namespace` and `kind`. nil if they name no queue.
   init?(_ namespace: Int64?, _ kind: Int64?) {
-    guard let namespace, let kind, Self.namespaces.contains(Int(namespace)), RowKind.all.indices.contains(Int(kind))
+    guard let namespace, let kind, Self.namespaces.contains(Int(namespace)), RowKind.reports.indices.contains(Int(kind))
     else { return nil }
-    self.init(namespace: Int(namespace), kind: RowKind.all[Int(kind)])
+    self.init(namespace: Int(namespace), kind: RowKind.reports[Int(kind)])
   }
 
   /// nil if no queue has a table of this name.
   init?(table: String) {
-    guard let kind = RowKind.all.first(where: { table.hasPrefix($0.tablePrefix) }) else { return nil }
+    guard let kind = RowKind.reports.first(where: { table.hasPrefix($0.tablePrefix) }) else { return nil }
     let numbers = table.dropFirst(kind.tablePrefix.count).split(separator: "_", omittingEmptySubsequences: false)
     guard numbers.count <= 2, let number = Int(numbers[0]), numbers.allSatisfy({ Int($0) != nil }) else { return nil }
     self.init(namespace: number, kind: kind)
   }
 
   /// A namespace's queues, one for each kind.
-  static func all(of namespace: Int) -> [QueueID] { RowKind.all.map { QueueID(namespace: namespace, kind: $0) } }
+  static func all(of namespace: Int) -> [QueueID] { RowKind.reports.map { QueueID(namespace: namespace, kind: $0) } }
 
   /// In memory.
-  var index: Int { namespace * RowKind.all.count + kind.number }
+  var index: Int { namespace * RowKind.reports.count + kind.number }
   /// The name of the first one.
   var table: String { kind.tablePrefix + String(namespace) }
 }

@@ -15,7 +15,7 @@ extension StoreOperations {
   /// Bytes of a namespace's rows of all kinds.
   func bytesHeld(_ namespace: Int) -> Int {
     var sum = 0
-    for kind in RowKind.all { sum += state[QueueID(namespace: namespace, kind: kind)].bytes }
+    for kind in RowKind.reports { sum += state[QueueID(namespace: namespace, kind: kind)].bytes }
     return sum
   }
 }

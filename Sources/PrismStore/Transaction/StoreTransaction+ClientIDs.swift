@@ -50,7 +50,7 @@ extension StoreTransaction {
 
   /// Forgets the id, so that another report may have it. Keeps it if the report's row of another kind is still held.
   func freeClientID(_ key: String, of row: Int64, _ queue: QueueID) throws(SQLiteError) {
-    for kind in RowKind.all where kind != queue.kind {
+    for kind in RowKind.reports where kind != queue.kind {
       if try isHeldOrDead(row, QueueID(namespace: queue.namespace, kind: kind)) { return }
     }
     let delete = try statement(.clientIDs(.delete))

@@ -30,6 +30,8 @@ public typealias DeadLetterContent = (letter: DeadLetter, meta: [UInt8], payload
 /// Which dead letters are meant.
 public enum DeadLetterSelection: Sendable, Equatable {
   case number(Int)
+  /// Those of a report id: one, unless several users or namespaces gave the same id.
+  case report(String)
   /// nil: of every namespace.
   case all(NamespaceName?)
 }

@@ -27,6 +27,8 @@ public struct StoreHealth: Sendable, Equatable {
   public var faults = 0
   /// Databases that were set aside.
   public var setAside = 0
+  /// Until then, on the uptime clock, people are shown that a database was set aside; nil: they are not.
+  public var newsEnd: Duration?
   /// Reports that were brought over from those.
   public var salvagedRows = 0
   /// Reports that could not be, as far as their number is known: counted `corrupt`.

@@ -19,7 +19,7 @@ struct CapturedHeaders {
   /// - Throws: 64, naming the header that is missing or wrong.
   func packet() throws(Failure) -> PacketHeaders {
     guard let type = self["content-type"] else { throw .usage("--headers: `content-type` is missing") }
-    guard let kind = RowKind.delivered.first(where: { $0.contentType == type }) else {
+    guard let kind = RowKind.all.first(where: { $0.contentType == type }) else {
       throw .usage("--headers: the value of `content-type` is not one that prism sends")
     }
     do throws(PacketHeaderFault) {

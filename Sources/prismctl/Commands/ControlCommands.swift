@@ -110,9 +110,9 @@ extension Command {
   }
 
   static let deadShow = Command(
-    words: ["dead", "show"], summary: "show one of them, with its meta", operands: ["ID"], options: [json],
+    words: ["dead", "show"], summary: "show one of them, by its number or report id", operands: ["ID"], options: [json],
     example: "prismctl dead show 12"
-  ) { invocation throws(Failure) in try ask(.deadShow, [try id(invocation)], invocation) }
+  ) { invocation throws(Failure) in try ask(.deadShow, [id(invocation)], invocation) }
 
   static let deadRequeue = Command(
     words: ["dead", "requeue"], summary: "send one again, or all", operands: ["[ID]"],
@@ -134,6 +134,11 @@ extension Command {
     }
   }
 
+  static let ack = Command(
+    words: ["ack"], summary: "take out of `status` that a damaged database was set aside", options: [json],
+    example: "prismctl ack"
+  ) { invocation throws(Failure) in try ask(.ack, [], invocation) { $0.line.text.map(broken) } }
+
   static let export = Command(
     words: ["export"], summary: "write stored rows as NDJSON, while the daemon runs",
     options: [namespace, since, Option("--kind", "meta|payload", "of this kind only")],
@@ -141,7 +146,7 @@ extension Command {
   ) { invocation throws(Failure) in
     var arguments = namespaceArgument(invocation)
     if let kind = invocation["--kind"] {
-      guard RowKind.all.contains(where: { $0.name == kind }) else { throw .usage("--kind: meta or payload") }
+      guard RowKind.reports.contains(where: { $0.name == kind }) else { throw .usage("--kind: meta or payload") }
       arguments.append(.init("kind", .string(kind)))
     }
     let since = try Since(invocation)
@@ -180,15 +185,16 @@ extension Command {
     invocation["--namespace"].map { [.init("namespace", .string($0))] } ?? []
   }
 
-  private static func id(_ invocation: Invocation) throws(Failure) -> JSONValue.Member {
-    guard let id = Int(invocation.operands[0]) else { throw .usage("ID: a number of `prismctl dead list`") }
-    return .init("id", .int(id))
+  /// A number of `prismctl dead list`, or a report id.
+  private static func id(_ invocation: Invocation) -> JSONValue.Member {
+    let text = invocation.operands[0]
+    return .init("id", Int(text).map { .int($0) } ?? .string(text))
   }
 
   private static func idOrAll(_ invocation: Invocation) throws(Failure) -> [JSONValue.Member] {
     guard invocation.has("--all") != !invocation.operands.isEmpty else {
       throw .usage("either an ID of `prismctl dead list`, or --all")
     }
-    return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : [try id(invocation)]
+    return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : [id(invocation)]
   }
 }

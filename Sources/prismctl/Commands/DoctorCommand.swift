@@ -49,7 +49,8 @@ private struct Examination {
     let files = ConfigurationCheck(path)
     let isStranger = answer.exitCode == Failure.notPermitted
     let configuration = isStranger && files.loaded == nil ? [unseen] : files.findings
-    var findings = [self.daemon(answer)] + configuration
+    let next = before?.nextStep.map { [Finding("next step", .warning, $0)] } ?? []
+    var findings = next + [self.daemon(answer)] + configuration
     findings +=
       paths(files.loaded?.snapshot.daemon, isRunning: before != nil).map(atPaths) ?? [
         Finding("sockets", .skipped, "where they are is not known: no configuration is readable, and no daemon answers")

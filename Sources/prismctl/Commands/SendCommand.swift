@@ -31,9 +31,16 @@ extension Command {
     let answer: ReportAnswer
     do { answer = try await client.report(report) } catch { throw Failure(Failure.unavailable, error.description) }
     switch answer {
-    case .stored(let id, let isDuplicate):
-      let json: JSONValue = ["status": "stored", "reportId": .string(id), "duplicate": .bool(isDuplicate)]
+    case .stored(let id, let isDuplicate, let isPayloadLeftOut):
+      let json: JSONValue = [
+        "status": "stored", "reportId": .string(id), "duplicate": .bool(isDuplicate),
+        "payloadLeftOut": .bool(isPayloadLeftOut),
+      ]
       print(invocation.has("--json") ? json.text : id)
+      if isPayloadLeftOut {
+        let cause = "set isUploadPayload for \(report.type) in \(report.namespace), or see its maxBodyMByte"
+        Terminal.printError("prismctl: stored without the payload: \(cause)")
+      }
     case .sampled: print(invocation.has("--json") ? (["status": "sampled"] as JSONValue).text : "sampled: not stored")
     case .refused(let refusal):
       let json: JSONValue = [

@@ -35,7 +35,8 @@ struct StatusTable {
     func lines(_ notes: [(String, Paint.Colour?)]) -> [String] {
       notes.isEmpty ? [] : [""] + notes.flatMap { note in note.0.wrapped(columns).map { paint($0, note.1) } }
     }
-    text = (Self.daemonLines(status) + lines(head) + tables + lines(tail)).joined(separator: "\n")
+    let first = status.nextStep.map { $0.wrapped(columns).map { paint($0, .yellow) } + [""] } ?? []
+    text = (first + Self.daemonLines(status) + lines(head) + tables + lines(tail)).joined(separator: "\n")
   }
 
   /// Nothing is to be sent, and nothing needs an operator.
@@ -109,7 +110,7 @@ struct StatusTable {
   }
 
   private static func queues(_ name: String, _ namespace: NamespaceReport, _ width: Int) -> [String] {
-    RowKind.all.map { kind in
+    RowKind.reports.map { kind in
       let queue = namespace[kind]
       let figures = [
         String(queue.waiting), String(queue.claimed), String(queue.dead), bytes(queue.bytes),
@@ -148,7 +149,7 @@ struct StatusTable {
       "\(name): last expired at \($0.time): \($0.rows) rows, held for up to \($0.heldHours) h"
     }
     return [expiry].compactMap { $0 }
-      + RowKind.all.compactMap { kind in
+      + RowKind.reports.compactMap { kind in
         let ledger = namespace[kind].ledger
         let counts = accounts.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
         return counts.isEmpty ? nil : "\(name): \(kind.name) rows not delivered: \(counts.joined(separator: ", "))"
@@ -169,7 +170,7 @@ struct StatusTable {
   }
 
   private static func rowLedgers(_ name: String, _ namespace: NamespaceReport) -> [String] {
-    RowKind.all.compactMap { kind in
+    RowKind.reports.compactMap { kind in
       let ledger = namespace[kind].ledger
       guard ledger.stored > 0 else { return nil }
       let parts = Ledger.Account.allCases.filter { ledger[$0] > 0 }.map { "\(ledger[$0]) \($0.rawValue)" }
@@ -182,8 +183,10 @@ struct StatusTable {
     var notes: [String] = []
     if store.state != "working" { notes.append("\(store.state) since \(store.since)") }
     if !store.takesReports { notes.append("reports are refused") }
-    if store.setAside > 0 {
-      notes.append("\(store.setAside) damaged set aside, \(store.salvagedRows) rows saved, \(store.lostRows) lost")
+    if store.setAside > 0, store.isNews {
+      notes.append(
+        "\(store.setAside) damaged set aside, \(store.salvagedRows) rows saved, \(store.lostRows) lost; `prismctl ack` hides this"
+      )
     }
     for namespace in store.awaited {
       let count = namespace.value.reduce(0) { $0 + $1.value }

@@ -26,7 +26,7 @@ extension Command {
   }
 }
 
-/// One report in a line: when, what became of it, whose it is, its bytes (`+` before its payload's), its id.
+/// One report in a line: when in UTC, what became of it, whose it is, its bytes (`+` before its payload's), its id.
 struct TailLine {
   /// nil for what is not for people.
   let text: String?
@@ -41,11 +41,11 @@ struct TailLine {
   }
 
   /// Of the parts that every line has, and an id that the daemon made.
-  private static let fullWidth = 12 + 17 + 22 + 11 + 37 + 4, narrowWidth = 8 + 17 + 37 + 3
+  private static let fullWidth = 13 + 17 + 22 + 11 + 37 + 4, narrowWidth = 9 + 17 + 37 + 3
 
   private static func line(_ report: TailReport, _ paint: Paint, _ columns: Int?) -> String {
     let isNarrow = columns.map { $0 < fullWidth } ?? false
-    let time = report.time.dropFirst(11).prefix(isNarrow ? 8 : 12)
+    let time = report.time.dropFirst(11).prefix(isNarrow ? 8 : 12) + "Z"
     if let foreign = report.foreign {
       let what = paint("foreign".padded(17), .red)
       return "\(time) \(what) \(foreign) from \(report.peer ?? "an unknown client")"

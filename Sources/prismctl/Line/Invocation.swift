@@ -47,7 +47,11 @@ struct Invocation: Sendable {
   private func checkOperands() throws(Failure) {
     let required = command.operands.filter { !$0.hasPrefix("[") }.count
     let most = command.operands.last?.hasSuffix("...]") == true ? Int.max : max(required, command.operands.count)
-    guard (required...most).contains(operands.count) else { throw .usage("usage: \(command.usage)") }
+    if operands.count < required {
+      throw .usage("`\(command.name)` needs \(command.operands[operands.count]); usage: \(command.usage)")
+    }
+    guard operands.count > most else { return }
+    throw .usage("`\(operands[most])` belongs to no option of `\(command.name)`; as in: \(command.example)")
   }
 
   private func checkShared() throws(Failure) {

@@ -67,6 +67,7 @@ enum Overview {
     (Failure.usage, "the command line"),
     (Failure.noInput, "a file can't be read"), (Failure.unavailable, "the daemon does not answer"),
     (Failure.software, "the answer can't be understood"), (Failure.cannotCreate, "a file can't be made"),
+    (Failure.output, "the output can't be written"),
     (Failure.notPermitted, "this user may not ask for it"),
     (Failure.configuration, "a configuration or a key is faulty"),
   ]

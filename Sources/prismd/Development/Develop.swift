@@ -30,7 +30,7 @@ func develop(in path: String, _ signals: SignalRoute) async -> ExitCode {
 private func serve(_ files: DevelopmentFiles, page: UInt16?, _ signals: SignalRoute) async -> ExitCode {
   let isLinked = link(to: files.folder)
   defer { if isLinked { unlink(DevelopmentFolder.link) } }
-  return await run(files.configuration, signals) {
+  return await run(files.configuration, signals, adding: files.add) {
     StandardStreams.say(guide(files, page: page, isLinked: isLinked) + "\n", to: STDOUT_FILENO)
   }
 }
@@ -68,9 +68,10 @@ private func connects(_ port: UInt16) -> Bool {
   }
 }
 
-/// Makes the link that `prismctl` follows. A link of this user's is replaced, what is another user's is left alone.
-/// - Returns: whether it is there.
+/// Makes the link that `prismctl` follows. That of a daemon that ended is replaced; that of one that runs, and what is another
+/// user's, is left alone. - Returns: whether it leads here.
 private func link(to folder: DevelopmentFolder) -> Bool {
+  if let other = DevelopmentFolder.running { return other == folder }
   var facts = stat()
   let path = DevelopmentFolder.link
   if lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFLNK, facts.st_uid == getuid() { unlink(path) }

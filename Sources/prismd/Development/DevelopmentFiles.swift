@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismConfig
 import PrismLinux
 import PrismProtocol
 
@@ -36,9 +37,26 @@ struct DevelopmentFiles {
     let page = isNew || access(folder.path + "/page-port", F_OK) == 0 ? try self.port("page-port", besides: port) : nil
     try write("main.key", Hex.random(byteCount: 16) + "\n")
     try write("prismd.yaml", daemonText)
-    try write("namespaces.d/prism.yaml", "url: http://127.0.0.1:\(port)\nperiodicTimerSecond: 1\n")
+    let own = ["appCrash, isRealtime: true, isUploadPayload: true", "appLag", "appBoot", "net", "netError"]
+    try write(Self.name(of: .prism), Self.namespaceText(port, types: own))
     try write("collector.yaml", collectorText(port, page))
     return (port, page)
+  }
+
+  private static func name(of namespace: NamespaceName) -> String { "namespaces.d/\(namespace).yaml" }
+
+  /// Types of every name are taken, with payloads.
+  private static func namespaceText(_ port: UInt16, types: [String]) -> String {
+    let list = (types + ["\"*\", isUploadPayload: true"]).map { "  - {type: \($0)}\n" }.joined()
+    return "url: http://127.0.0.1:\(port)\nperiodicTimerSecond: 1\nmonitorList:\n\(list)"
+  }
+
+  /// Adds a namespace that a report names. The daemon takes the file up as it does one that a person saves.
+  @Sendable func add(_ name: NamespaceName) -> NamespaceConfiguration? {
+    guard let port = try? port("port", besides: nil),
+      (try? write(Self.name(of: name), Self.namespaceText(port, types: []))) != nil
+    else { return nil }
+    return (try? configurationLoader(configuration).load())?.snapshot.namespaces[name]
   }
 
   /// Another user could put links into the folder, and the files would be written where they lead.

@@ -95,7 +95,7 @@ final class ChaosRig: Sendable {
       var lines: [String] = []
       for (name, pipeline) in try await engine.pipelines.sorted(by: { $0.key < $1.key }) {
         let status = await pipeline.status
-        for kind in RowKind.all {
+        for kind in RowKind.reports {
           let ledger = try await ledger(name.text, kind)
           lines.append("\(name) \(kind): \(ledger), next try in \(String(describing: status.nextTryIn))")
         }
@@ -108,7 +108,7 @@ final class ChaosRig: Sendable {
   /// Nothing waits and nothing is on its way.
   func isSettled(_ namespaces: some Sequence<String>) async throws -> Bool {
     for namespace in namespaces {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         let ledger = try await ledger(namespace, kind)
         if ledger[.waiting] + ledger[.claimed] > 0 { return false }
       }

@@ -69,7 +69,7 @@ struct MisbehavingCollectorTests {
     try await waitUntil("dead letters are delivered too") { try await rig.isSettled(names) }
     #expect(chaos.violations == [])
     for name in names {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         let (numbers, brokenChains) = try await chaos.applied(name, kind)
         let all = (0..<reportsPerNamespace / 10 * 10).filter { kind == .meta || $0 % 3 == 0 }
         #expect(numbers.sorted() == all, "\(name) \(kind)")
@@ -100,36 +100,6 @@ struct MisbehavingCollectorTests {
       #expect(try await rig.ledger("a", .meta)[.dead] == 1)
       let letters = try await rig.engine.parts.store.deadLetters(of: nil, after: 0, limit: 10)
       #expect(letters.map(\.cause.status) == [422] && letters.map(\.cause.message) == ["not this one"])
-      server.stop()
-    }
-  }
-
-  @Test("a front that answers with each status makes no dead letter; once it is mended, all is delivered once")
-  func front() async throws {
-    try await withChaosRig { rig in
-      let chaos = try ChaosCollector(folder: rig.folder, keys: ["main": DeliveryRig.key], choice: [], seed: 0)
-      let next = Mutex(200)
-      let server = WireServer { wire in
-        guard next.withLock({ $0 <= 599 }) else { return chaos.serve(wire) }
-        guard let head = wire.readHead(), wire.read(head.bodyBytes) != nil else { return }
-        let status = next.withLock {
-          $0 += 1
-          return $0 - 1
-        }
-        wire.send(Misbehaviour.Case.answer(status, "Connection: close\r\n", "<html>no</html>"))
-      }
-      try await rig.start(ChaosRig.snapshot(["a": server.url]))
-      try await rig.delivery.report(0..<5, in: "a", to: rig.engine)
-      try await waitUntil("each status was answered") {
-        for pipeline in try await rig.engine.pipelines.values { await pipeline.flush() }
-        return next.withLock { $0 > 599 }
-      }
-      #expect(try await rig.ledger("a", .meta)[.dead] == 0)
-      for pipeline in try await rig.engine.pipelines.values { await pipeline.flush() }
-      try await waitUntil("all is delivered") { try await rig.isSettled(["a"]) }
-      #expect(try await chaos.applied("a", .meta).numbers == Array(0..<5))
-      let ledger = try await rig.ledger("a", .meta)
-      #expect(ledger.isBalanced && ledger[.delivered] == 5)
       server.stop()
     }
   }

@@ -33,7 +33,7 @@ final class Oracle: Sendable {
     state.withLock { state in
       for (index, answer) in answers.enumerated() {
         switch answer {
-        case .stored(let id, _):
+        case .stored(let id, _, _):
           state.accounts[namespace, default: Account()].stored.insert(id)
           state.storedCount += 1
         case .sampled: continue

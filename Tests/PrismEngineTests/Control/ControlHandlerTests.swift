@@ -106,6 +106,8 @@ struct ControlHandlerTests {
       (.deadRequeue, ["all": true], "command=dead-requeue all=true requeued=0"),
       (.deadDrop, ["all": true, "namespace": "shop"], "command=dead-drop namespace=shop all=true dropped=0"),
       (.deadShow, ["id": 9], #"command=dead-show id=9 failure="there is no dead letter 9""#),
+      (.deadDrop, ["id": "r-1"], #"command=dead-drop id=r-1 failure="no dead letter has the report id r-1""#),
+      (.ack, [:], "command=ack"),
       (.remove, ["namespace": "shop", "reportId": "a\u{1B}[2J\n<3>b"], #"reportId="a\u001b[2J\n<3>b" removed=0"#),
     ]
     for (index, step) in steps.enumerated() {

@@ -14,14 +14,6 @@ import Testing
 struct RecordControlTests {
   private static let (shop, part, node) = (NamespaceName("shop")!, RecordTableName("part")!, RecordTableName("node")!)
 
-  private struct Files: ConfigurationSource {
-    func reload() async -> ReloadOutcome { .inForce(generation: 1, changes: []) }
-    func inForce() async -> LoadedConfiguration { preconditionFailure("it is not asked for") }
-    func read(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration {
-      preconditionFailure("it is not asked for")
-    }
-  }
-
   private struct Rig {
     let delivery: DeliveryRig
     let engine: Engine
@@ -33,7 +25,7 @@ struct RecordControlTests {
     ) async throws {
       delivery = DeliveryRig(transport, network: network)
       engine = try await delivery.engine(RecordControlTests.snapshot { $0.recordInterval = recordInterval })
-      handler = ControlHandler(engine: engine, version: "1", configuration: Files()) { ProcessFigures() }
+      handler = ControlHandler(engine: engine, version: "1", configuration: RigFiles()) { ProcessFigures() }
     }
 
     func put(_ id: String, _ fields: JSONValue = ["n": 1], in table: RecordTable) async {

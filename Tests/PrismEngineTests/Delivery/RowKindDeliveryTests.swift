@@ -10,16 +10,16 @@ import Testing
 /// row kind"). That kind takes the rows with payloads in place of the kind `payload`.
 @Suite struct RowKindDeliveryTests {
   /// The kinds in which a report with a payload has a row.
-  private static let stored: [RowKind] = [RowKind.all[0], RowKind.all[RowKind.all.count - 1]]
+  private static let stored: [RowKind] = [RowKind.reports[0], RowKind.reports[RowKind.reports.count - 1]]
 
   @Test("there are two kinds of rows, and a third one where the patch is active") func kinds() {
     let isExtended = ProcessInfo.processInfo.environment["PRISM_MUTANT"] == "thirdRowKind"
-    #expect(RowKind.all.map(\.name) == ["meta", "payload"] + (isExtended ? ["third"] : []))
-    for (index, kind) in RowKind.all.enumerated() {
+    #expect(RowKind.reports.map(\.name) == ["meta", "payload"] + (isExtended ? ["third"] : []))
+    for (index, kind) in RowKind.reports.enumerated() {
       #expect(kind.number == index && RowKind(numbered: index) == kind && RowKind(named: kind.name) == kind)
     }
-    #expect(Set(RowKind.all.map(\.tablePrefix)).count == RowKind.all.count)
-    #expect(Set(RowKind.all.map(\.path)).count == RowKind.all.count)
+    #expect(Set(RowKind.reports.map(\.tablePrefix)).count == RowKind.reports.count)
+    #expect(Set(RowKind.reports.map(\.path)).count == RowKind.reports.count)
   }
 
   @Test("rows of each kind leave in packets of their own kind, and settle") func delivers() async throws {

@@ -42,7 +42,9 @@ struct DocumentedExamplesTests {
 
   @Test("each answers as the document says", arguments: examples)
   func answersAsDocumented(example: Example) async throws {
-    let withCrashes: (inout Snapshot) -> Void = { $0.namespaces[.prism]?.monitorList.append(MonitoredType(.appCrash)) }
+    let withCrashes: (inout Snapshot) -> Void = {
+      $0.namespaces[.prism]?.monitorList.append(MonitoredType(.appCrash, isUploadPayload: true))
+    }
     try await withIngestRig(withCrashes) { rig in
       let output = try await Self.run(example, socket: rig.path)
       let lines = output.split(separator: "\n").map { String($0) }

@@ -126,7 +126,8 @@ final class IngestRig: Sendable {
   }
 
   static var snapshot: Snapshot {
-    var prism = NamespaceConfiguration(name: .prism, monitorList: [MonitoredType(ReportType("net")!)])
+    var prism = NamespaceConfiguration(
+      name: .prism, monitorList: [MonitoredType(ReportType("net")!, isUploadPayload: true)])
     prism.maxBodyBytes = 1_048_576
     return Snapshot(generation: 1, daemon: DaemonConfiguration(), namespaces: [.prism: prism])
   }

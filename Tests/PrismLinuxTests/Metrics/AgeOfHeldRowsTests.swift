@@ -15,16 +15,6 @@ import Testing
 /// keep their age, for people and for alerts.
 @Suite("The age of rows that are held")
 struct AgeOfHeldRowsTests {
-  private struct Files: ConfigurationSource {
-    let rig = RemoteRig()
-    func reload() async -> ReloadOutcome { .inForce(generation: 1, changes: []) }
-    func inForce() async -> LoadedConfiguration {
-      guard let loaded = try? rig.load() else { preconditionFailure("the rig's files are sound") }
-      return loaded
-    }
-    func read(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration { await inForce() }
-  }
-
   private let rig = DeliveryRig(ScriptedTransport { ScriptedTransport.answer(401, to: $0) })
 
   @Test("while a collector answers 401, status and the metric tell the oldest row's age, and the alerts on them fire")
@@ -33,7 +23,7 @@ struct AgeOfHeldRowsTests {
     let sources = MetricsServer.Sources(
       engine: engine, version: "1", ingest: { IngestCounters() }, remote: { RemoteFigures() })
     let server = MetricsServer(sources, log: Logger(write: { _ in }))
-    let handler = ControlHandler(engine: engine, version: "1", configuration: Files()) { ProcessFigures() }
+    let handler = ControlHandler(engine: engine, version: "1", configuration: RigFiles()) { ProcessFigures() }
     await rig.report(0..<3, to: engine)
     let begin = rig.time.uptime
     #expect(await rig.runs { await Self.samples(server)["prism_namespace_held"] == 1 })

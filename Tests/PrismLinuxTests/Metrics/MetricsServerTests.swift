@@ -61,6 +61,8 @@ struct MetricsServerTests {
       #"prism_rows{namespace="shop",kind="meta",state="waiting"} 0"#,
       #"prism_stored_rows_total{namespace="shop",kind="payload"} 0"#,
       #"prism_oldest_waiting_age_seconds{namespace="shop",kind="meta"} 0.0"#,
+      #"prism_retries_total{namespace="shop",kind="records"} 0"#,
+      #"prism_send_window_packets{namespace="shop",kind="records"} 1"#,
     ] { #expect(text.split(separator: "\n").contains { $0 == line }, "\(line)") }
     await engine.stop()
   }

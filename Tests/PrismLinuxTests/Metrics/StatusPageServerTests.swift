@@ -11,22 +11,12 @@ import Testing
 
 @Suite("The status page at metrics.listen")
 struct StatusPageServerTests {
-  private struct Files: ConfigurationSource {
-    let rig = RemoteRig()
-    func reload() async -> ReloadOutcome { .inForce(generation: 1, changes: []) }
-    func inForce() async -> LoadedConfiguration {
-      guard let loaded = try? rig.load() else { preconditionFailure("the rig's files are sound") }
-      return loaded
-    }
-    func read(_ path: String) async throws(ConfigurationFaults) -> LoadedConfiguration { await inForce() }
-  }
-
   private func server(_ rig: DeliveryRig) async throws -> (MetricsServer, Engine) {
     let engine = try await rig.engine()
     let sources = MetricsServer.Sources(
       engine: engine, version: "1", ingest: { IngestCounters() }, remote: { RemoteFigures() })
     let server = MetricsServer(sources, log: Logger(write: { _ in }))
-    let handler = ControlHandler(engine: engine, version: "1.2.3", configuration: Files()) { ProcessFigures() }
+    let handler = ControlHandler(engine: engine, version: "1.2.3", configuration: RigFiles()) { ProcessFigures() }
     await server.show(StatusPages(handler))
     return (server, engine)
   }

@@ -33,12 +33,12 @@ struct ControlMessageTests {
     "nextAskInSeconds": 9, "namespaces": ["shop"], "probation": ["shop": ["triedSeconds": 60]], "takenBack": ["pay"],
   ]
   private static let status: JSONValue = [
-    "version": "1", "uptimeSeconds": 2, "generation": 3, "configFaults": ["f"],
+    "version": "1", "nextStep": "run it", "uptimeSeconds": 2, "generation": 3, "configFaults": ["f"],
     "network": ["kind": "metered", "interface": .null], "memory": ["residentBytes": 1, "virtualBytes": 2],
     "remote": remote, "storeBytes": 4,
     "store": [
       "state": "working", "since": "T", "takesReports": true, "cause": .null, "faults": 1, "setAside": 2,
-      "salvagedRows": 3, "lostRows": 4, "leftBehind": ["prism.db.corrupt-1"], "awaited": ["shop": ["meta": 5]],
+      "salvagedRows": 3, "lostRows": 4, "isNews": false, "leftBehind": ["prism.db.corrupt-1"], "awaited": ["shop": ["meta": 5]],
     ], "refused": ["unknown_type": 1], "repeated": 3, "keys": ["main": ["blocks": 1, "blocksMax": 2]],
     "namespaces": ["pay": namespace, "shop": namespace],
   ]

@@ -7,8 +7,8 @@ struct IngestTextTests {
   @Test("answers are written as the protocol says")
   func answers() {
     var text: [UInt8] = []
-    AnswerText.appendStored(isDuplicate: false, to: &text) { $0 += Array("r-1".utf8) }
-    AnswerText.appendStored(isDuplicate: true, to: &text) { $0 += Array("r-1".utf8) }
+    AnswerText.appendStored(isDuplicate: false, isPayloadLeftOut: false, to: &text) { $0 += Array("r-1".utf8) }
+    AnswerText.appendStored(isDuplicate: true, isPayloadLeftOut: true, to: &text) { $0 += Array("r-1".utf8) }
     text += AnswerText.refused(Refusal(.unknownType, "no \"x\""))
     text += AnswerText.refused(Refusal(.busy, "later", retryMilliseconds: 1000))
     AnswerText.appendAcked(3, refused: [], to: &text)
@@ -18,7 +18,7 @@ struct IngestTextTests {
     let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map { String($0) }
     #expect(
       lines == [
-        #"{"status":"stored","reportId":"r-1"}"#, #"{"status":"stored","reportId":"r-1","duplicate":true}"#,
+        #"{"status":"stored","reportId":"r-1"}"#, #"{"status":"stored","reportId":"r-1","duplicate":true,"payloadLeftOut":true}"#,
         #"{"status":"refused","code":"unknown_type","message":"no \"x\""}"#,
         #"{"status":"refused","code":"busy","message":"later","retryMs":1000}"#, #"{"acked":3}"#,
         #"{"acked":5,"refused":[{"seq":4,"code":"store_full","message":"a"},{"seq":5,"code":"busy","message":"b"}]}"#,

@@ -47,7 +47,7 @@ struct ModelStore {
   }
 
   func holds(_ row: RowID, _ namespace: NamespaceName) -> Bool {
-    RowKind.all.contains { kind in self[namespace, kind].stored.contains { $0.id == row } }
+    RowKind.reports.contains { kind in self[namespace, kind].stored.contains { $0.id == row } }
   }
 }
 
@@ -101,7 +101,7 @@ extension ModelStore {
 
   private func held(_ namespace: NamespaceName) -> [UInt32: Int] {
     var held: [UInt32: Int] = [:]
-    for row in RowKind.all.flatMap({ self[namespace, $0].held }) { held[row.user, default: 0] += row.size }
+    for row in RowKind.reports.flatMap({ self[namespace, $0].held }) { held[row.user, default: 0] += row.size }
     return held
   }
 
@@ -144,7 +144,7 @@ extension ModelStore {
       owner == user ? max(0, min(level, quota.userBytesMax) - needed) : level
     }
     for priority in priorities {
-      let rows = RowKind.all.flatMap { kind in self[namespace, kind].waiting.map { (kind, $0) } }
+      let rows = RowKind.reports.flatMap { kind in self[namespace, kind].waiting.map { (kind, $0) } }
       for (kind, row) in rows.sorted(by: { ($0.1.id, $0.0 == .meta ? 0 : 1) < ($1.1.id, $1.0 == .meta ? 0 : 1) })
       where row.id.priority == priority && !stuck.contains(row.user) && held(namespace)[row.user]! > limit(row.user) {
         drop([row], namespace, kind, to: .evicted)
@@ -238,7 +238,7 @@ extension ModelStore {
 
   mutating func dropDead(_ namespace: NamespaceName?) {
     for name in queues.keys where namespace == nil || name == namespace {
-      for kind in RowKind.all { forget(self[name, kind].dead, name, kind, to: .removed) }
+      for kind in RowKind.reports { forget(self[name, kind].dead, name, kind, to: .removed) }
     }
   }
 
@@ -253,7 +253,7 @@ extension ModelStore {
 
   private mutating func forEachQueue(of namespace: NamespaceName?, _ change: (inout Queue) -> Void) {
     for name in queues.keys where namespace == nil || name == namespace {
-      for kind in RowKind.all { change(&self[name, kind]) }
+      for kind in RowKind.reports { change(&self[name, kind]) }
     }
   }
 
@@ -280,7 +280,7 @@ extension ModelStore {
   mutating func maintain(expirationDays: [NamespaceName: Int], now: Int64) {
     for (namespace, days) in expirationDays {
       let cutoff = now - Int64(days) * 86_400_000
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         forget(self[namespace, kind].dead.filter { $0.arrived < cutoff }, namespace, kind, to: .expired)
         drop(self[namespace, kind].waiting.filter { $0.arrived < cutoff }, namespace, kind, to: .expired)
       }
@@ -298,6 +298,6 @@ extension ModelStore {
     guard queues[namespace] != nil else { return }
     let before = appVersions.updateValue(appVersion, forKey: namespace)
     guard let before, before != appVersion, isUpdateClear else { return }
-    for kind in RowKind.all { drop(self[namespace, kind].waiting, namespace, kind, to: .cleared) }
+    for kind in RowKind.reports { drop(self[namespace, kind].waiting, namespace, kind, to: .cleared) }
   }
 }

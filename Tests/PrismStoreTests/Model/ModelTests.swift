@@ -63,7 +63,7 @@ final class ModelRun {
   /// - Returns: what was done.
   func step() async throws -> String {
     let namespace = pick(Self.namespaces)
-    let kind = pick(RowKind.all)
+    let kind = pick(RowKind.reports)
     switch draw(1...100) {
     case ...35: return try await append(namespace)
     case ...55: return try await claim(namespace, kind)
@@ -222,7 +222,7 @@ final class ModelRun {
     let store = try opened
     let status = try await store.status()
     for namespace in Self.namespaces {
-      for kind in RowKind.all {
+      for kind in RowKind.reports {
         let expected = model[namespace, kind]
         let found = status[namespace]?[kind]
         let ledger = found?.ledger ?? Ledger()

@@ -107,7 +107,7 @@ actor PostgreSQLQueries: ReportQueries {
       WHERE packets > 0 \(condition) ORDER BY received DESC, device, namespace, kind LIMIT \(limit)
       """, device.map { [$0] } ?? [])
     return (0..<found.count).map { row in
-      let kind = RowKind.all.first { $0.tablePrefix == found.text(row, 2) }?.name ?? found.text(row, 2)
+      let kind = RowKind.reports.first { $0.tablePrefix == found.text(row, 2) }?.name ?? found.text(row, 2)
       return DeviceStream(
         device: found.text(row, 0), namespace: found.text(row, 1), kind: kind, packets: Int(found.int(row, 3)),
         receivedTime: found.int(row, 4), ledger: found.isNull(row, 5) ? nil : found.text(row, 5))

@@ -78,7 +78,7 @@ struct ReportPages {
   }
 
   private static func report(_ row: PostgreSQLResult, _ index: Int) -> StoredReport? {
-    guard let kind = RowKind.all.first(where: { $0.tablePrefix == row.text(index, 3) }) else { return nil }
+    guard let kind = RowKind.reports.first(where: { $0.tablePrefix == row.text(index, 3) }) else { return nil }
     return StoredReport(
       id: row.int(index, 0), device: row.text(index, 1), namespace: row.text(index, 2), kind: kind.name,
       type: row.text(index, 4), reportID: row.text(index, 5),

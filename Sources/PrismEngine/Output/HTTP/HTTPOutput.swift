@@ -25,8 +25,7 @@ struct HTTPOutput: Output {
     var request = PostRequest(
       url: address ?? "", headers: headers(packet), body: body, connectTimeout: connectTimeout,
       timeout: timeout(bodyBytes: body.count))
-    // The ids of many records, which the receipt proves with the rest.
-    if packet.headers.kind == .records { request.answerBytesKept = 1024 * 1024 }
+    request.answerBytesKept = packet.headers.kind.answerBytesMax
     (request.tls, request.needsNewConnection) = (configuration.tls, packet.needsNewConnection)
     return request
   }
@@ -49,7 +48,7 @@ extension DeliveryOutcome {
       bytesSent: answer.bytesSent, bytesReceived: answer.bytesReceived, duration: answer.duration)
     guard case .accepted = verdict, case .response(_, let headers, let body) = answer.outcome else { return }
     let said = try? JSONValue(parsing: body)
-    if check.headers.kind == .records { records = said.map { RecordReceipt($0) } }
+    if !check.headers.kind.isReport { records = said.map { RecordReceipt($0) } }
     if let said, check.check(headers["prism-receipt"], answer: body) == .proven { store = StoreReceipt(said) }
     (receiver, line) = (ReceiverFeatures(headers), answer.line)
     recordsVersion = headers[DownHeaders.versionName.lowercased()].flatMap { Int64($0) }

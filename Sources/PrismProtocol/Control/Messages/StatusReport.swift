@@ -2,6 +2,8 @@
 public struct StatusReport: ControlMessage {
   /// The daemon's version.
   public var version = ""
+  /// The first thing that an operator has to do, with its command; nil: reports can leave.
+  public var nextStep: String?
   /// The time since the start.
   public var uptimeSeconds = 0
   /// Of the configuration that is in force.
@@ -30,7 +32,8 @@ public struct StatusReport: ControlMessage {
   public init() {}
 
   public static let fields: [ControlField<StatusReport>] = [
-    .init("version", \.version), .init("uptimeSeconds", \.uptimeSeconds), .init("generation", \.generation),
+    .init("version", \.version), .init("nextStep", \.nextStep), .init("uptimeSeconds", \.uptimeSeconds),
+    .init("generation", \.generation),
     .init("configFaults", \.configFaults), .init("network", \.network), .init("memory", \.memory),
     .init("remote", \.remote), .init("storeBytes", \.storeBytes), .init("store", \.store),
     .init("refused", \.refused), .init("repeated", \.repeated), .init("keys", \.keys),

@@ -12,6 +12,8 @@ public struct StoreReport: ControlMessage {
   public var faults = 0
   /// Damaged files that were moved out of the way, and the rows that were read from them or lost with them.
   public var setAside = 0, salvagedRows = 0, lostRows = 0
+  /// False once that was a day ago, or `ack` was asked for.
+  public var isNews = true
 
   /// Names of files in the state folder that hold reports which could not be brought over.
   public var leftBehind: [String] = []
@@ -23,6 +25,7 @@ public struct StoreReport: ControlMessage {
   public static let fields: [ControlField<StoreReport>] = [
     .init("state", \.state), .init("since", \.since), .init("takesReports", \.takesReports), .init("cause", \.cause),
     .init("faults", \.faults), .init("setAside", \.setAside), .init("salvagedRows", \.salvagedRows),
-    .init("lostRows", \.lostRows), .init("leftBehind", \.leftBehind), .init("awaited", \.awaited),
+    .init("lostRows", \.lostRows), .init("isNews", \.isNews), .init("leftBehind", \.leftBehind),
+    .init("awaited", \.awaited),
   ]
 }
