@@ -16,7 +16,8 @@ public enum ReportAnswer: Sendable, Equatable {
       throw .protocolViolation("an answer without a status")
     }
     if status == "stored", let id = value["reportId"]?.string {
-      self = .stored(reportID: id, isDuplicate: value["duplicate"]?.bool ?? false,
+      self = .stored(
+        reportID: id, isDuplicate: value["duplicate"]?.bool ?? false,
         isPayloadLeftOut: value["payloadLeftOut"]?.bool ?? false)
     } else if status == "sampled" {
       self = .sampled

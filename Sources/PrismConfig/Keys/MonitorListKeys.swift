@@ -32,7 +32,10 @@ extension MonitoredTypeDraft {
       Key(
         "onlyWifi", .bool, optional: \.onlyWifi, default: "the namespace's", "stays on unmetered networks"),
       Key("isRealtime", .bool, at: \.isRealtime, "is uploaded at once, within a window of 2 seconds"),
-      Key("isUploadPayload", .bool, at: \.isUploadPayload, "its payloads are stored and uploaded; without it a report is stored without its payload, and its answer says so"),
+      Key(
+        "isUploadPayload", .bool, at: \.isUploadPayload,
+        "its payloads are stored and uploaded; without it a report is stored without its payload, and its answer says so"
+      ),
       Key(
         "redact", .redactions, at: \.filters.redact, default: "none",
         "fields of its metas that are removed, masked or hashed before the report is stored"),

@@ -38,7 +38,8 @@ struct ControlMessageTests {
     "remote": remote, "storeBytes": 4,
     "store": [
       "state": "working", "since": "T", "takesReports": true, "cause": .null, "faults": 1, "setAside": 2,
-      "salvagedRows": 3, "lostRows": 4, "isNews": false, "leftBehind": ["prism.db.corrupt-1"], "awaited": ["shop": ["meta": 5]],
+      "salvagedRows": 3, "lostRows": 4, "isNews": false, "leftBehind": ["prism.db.corrupt-1"],
+      "awaited": ["shop": ["meta": 5]],
     ], "refused": ["unknown_type": 1], "repeated": 3, "keys": ["main": ["blocks": 1, "blocksMax": 2]],
     "namespaces": ["pay": namespace, "shop": namespace],
   ]

@@ -18,7 +18,8 @@ struct IngestTextTests {
     let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map { String($0) }
     #expect(
       lines == [
-        #"{"status":"stored","reportId":"r-1"}"#, #"{"status":"stored","reportId":"r-1","duplicate":true,"payloadLeftOut":true}"#,
+        #"{"status":"stored","reportId":"r-1"}"#,
+        #"{"status":"stored","reportId":"r-1","duplicate":true,"payloadLeftOut":true}"#,
         #"{"status":"refused","code":"unknown_type","message":"no \"x\""}"#,
         #"{"status":"refused","code":"busy","message":"later","retryMs":1000}"#, #"{"acked":3}"#,
         #"{"acked":5,"refused":[{"seq":4,"code":"store_full","message":"a"},{"seq":5,"code":"busy","message":"b"}]}"#,
