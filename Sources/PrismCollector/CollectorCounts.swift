@@ -57,6 +57,13 @@ final class CollectorCounts: Sendable {
     var faults: Int, devices: Int, failed: Int
   }
 
+  /// Values of labels that have a counter before their first event: `increase` sees no first one.
+  private enum Known {
+    static let causes =
+      PacketRefusal.allCases.map(\.rawValue) + [403, 404, 405, 409, 425, 429, 500, 503].map { "status\($0)" }
+    static let packets = ["stored", "duplicate", "refused_429", "refused_503"]
+  }
+
   private let state = Mutex(State())
   /// Names come from senders, so only a bounded number of them has counts of its own.
   private static let namespacesMax = 1000
@@ -68,6 +75,9 @@ final class CollectorCounts: Sendable {
       if let cause { state.causes[cause, default: 0] += 1 }
       var name = namespace?.text ?? ""
       if state.reports[name] == nil && state.reports.count >= Self.namespacesMax { name = "other" }
+      if state.reports[name] == nil {
+        for known in Known.packets { state.packets[Key(namespace: name, outcome: known)] = 0 }
+      }
       state.packets[Key(namespace: name, outcome: outcome), default: 0] += 1
       state.reports[name, default: 0] += reports
       state.bytes += bytes
@@ -108,8 +118,9 @@ final class CollectorCounts: Sendable {
     for (key, count) in packets {
       page.sample(count, ["namespace": key.namespace, "outcome": key.outcome])
     }
-    page.begin("prism_collector_refusals_total", .counter, "Packets refused, by cause.")
-    for (cause, count) in state.causes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["cause": cause]) }
+    Self.add(
+      state.causes, "prism_collector_refusals_total", "Packets refused, by cause.", label: "cause",
+      known: Known.causes, to: &page)
     page.begin("prism_collector_reports_total", .counter, "Reports stored.")
     for (namespace, count) in state.reports.sorted(by: { $0.key < $1.key }) {
       page.sample(count, ["namespace": namespace])
@@ -118,26 +129,31 @@ final class CollectorCounts: Sendable {
     page.sample(state.bytes)
     if let connections = state.connections?() { Self.add(connections, to: &page) }
     if let service = state.gauges.service { Self.add(service, to: &page) }
-    Self.add(state.probes, "prism_collector_probes_total", "Probes of `prismctl doctor`, by outcome.", to: &page)
     Self.add(
-      state.enrollments, "prism_collector_enrollments_total", "Devices that asked for their key, by outcome.", to: &page
-    )
+      state.probes, "prism_collector_probes_total", "Probes of `prismctl doctor`, by outcome.",
+      known: ["ok", "would_refuse", "refused_400"], to: &page)
+    Self.add(
+      state.enrollments, "prism_collector_enrollments_total", "Devices that asked for their key, by outcome.",
+      known: ["enrolled", "refused_401", "refused_403", "refused_429"], to: &page)
     Self.add(
       state.sealed, "prism_collector_sealed_payloads_total", "Sealed payloads: opened, or kept for want of their key.",
-      to: &page)
+      known: ["opened", "kept"], to: &page)
     Self.add(
       state.dictionaries, "prism_collector_dictionary_questions_total", "Questions for a dictionary, by outcome.",
-      to: &page)
+      known: ["served", "none"], to: &page)
     Self.add(state.records, to: &page)
     if let crashes = state.gauges.crashes { Self.add(crashes, to: &page) }
     if let gauges = state.gauges.remote { Self.add(gauges, state.questions, to: &page) }
     return page.text
   }
 
-  private static func add(_ outcomes: [String: Int], _ name: String, _ meaning: String, to page: inout MetricsText) {
-    if outcomes.isEmpty { return }
+  /// - Parameter known: values that are there before their first event.
+  private static func add(
+    _ counts: [String: Int], _ name: String, _ meaning: String, label: String = "outcome", known: [String],
+    to page: inout MetricsText
+  ) {
     page.begin(name, .counter, meaning)
-    for (outcome, count) in outcomes.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+    for value in Set(known).union(counts.keys).sorted() { page.sample(counts[value] ?? 0, [label: value]) }
   }
 
   private static func add(_ connections: ConnectionFigures, to page: inout MetricsText) {
@@ -156,12 +172,11 @@ final class CollectorCounts: Sendable {
       "Operations of devices that lost against a newer change of the server's.")
     page.sample(records.lost)
     add(
-      records.changes, "prism_collector_record_changes_total", "Changes of records by the server, by result.", to: &page
-    )
+      records.changes, "prism_collector_record_changes_total", "Changes of records by the server, by result.",
+      known: ["done", "refused"], to: &page)
     add(
       records.questions, "prism_collector_record_questions_total", "Devices' questions for records, by outcome.",
-      to: &page
-    )
+      known: ["nothing", "operations", "all"], to: &page)
   }
 
   private static func add(_ crashes: CrashGauges, to page: inout MetricsText) {
@@ -215,8 +230,9 @@ final class CollectorCounts: Sendable {
   }
 
   private static func add(_ gauges: RemoteGauges, _ questions: [String: Int], to page: inout MetricsText) {
-    page.begin("prism_collector_config_questions_total", .counter, "Questions for remote configuration by outcome.")
-    for (outcome, count) in questions.sorted(by: { $0.key < $1.key }) { page.sample(count, ["outcome": outcome]) }
+    add(
+      questions, "prism_collector_config_questions_total", "Questions for remote configuration by outcome.",
+      known: ["whole", "again"], to: &page)
     page.begin("prism_collector_config_version", .gauge, "Version of the remote configuration that is served.")
     page.sample(Int(gauges.version))
     page.begin("prism_collector_config_faults", .gauge, "Faults of the folder, whose last sound state is served.")

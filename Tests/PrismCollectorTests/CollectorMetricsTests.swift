@@ -7,6 +7,22 @@ import Testing
 
 @Suite("The collector's metrics")
 struct CollectorMetricsTests {
+  @Test("a counter is there before its first event, so that `increase` sees it")
+  func zeroes() {
+    let counts = CollectorCounts()
+    for line in [
+      #"prism_collector_refusals_total{cause="status429"} 0"#, #"prism_collector_refusals_total{cause="token"} 0"#,
+      #"prism_collector_probes_total{outcome="would_refuse"} 0"#,
+      #"prism_collector_enrollments_total{outcome="refused_403"} 0"#,
+      #"prism_collector_record_questions_total{outcome="all"} 0"#,
+    ] { #expect(counts.metrics.contains(line + "\n"), "\(line)") }
+    counts.count(NamespaceName("shop"), outcome: "stored", bytes: 9)
+    for (outcome, count) in [("stored", 1), ("refused_429", 0)] {
+      let line = #"prism_collector_packets_total{namespace="shop",outcome="\#(outcome)"} \#(count)"#
+      #expect(counts.metrics.contains(line + "\n"), "\(line)")
+    }
+  }
+
   @Test("docs/metrics.md has each metric of the collector with its type and its meaning, and no other")
   func documentation() throws {
     let counts = CollectorCounts()

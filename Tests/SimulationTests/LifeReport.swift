@@ -61,7 +61,9 @@ struct ArrivedReport {
     }
     // Behind the daemon's own members, and before the common information.
     guard let end = meta.end(of: ",\(LifeReport.body(Int(number)))"),
-      ["}", #","APP_MONITOR_VERSION""#, #","SYS_CLOCK_STEP""#].contains(where: { meta.continues(with: $0, at: end) })
+      ["}", #","APP_MONITOR_VERSION""#, #","SYS_CLOCK_STEP""#, #","PAYLOAD_LEFT_OUT""#].contains(where: {
+        meta.continues(with: $0, at: end)
+      })
     else { throw broken("damaged") }
     if let payload, payload != LifeReport.payload(Int(number)) {
       throw Broken(description: "the payload of \(number) is not its own")

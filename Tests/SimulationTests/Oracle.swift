@@ -50,16 +50,20 @@ struct Oracle {
 
   private mutating func answered(_ report: LifeReport, _ answer: Reporter.Answer, _ settings: LifeSettings) throws {
     switch answer {
-    case .stored(let id, isDuplicate: true):
+    case .stored(let id, isDuplicate: true, _):
       guard report.clientID == id, ids[report.number] != nil || sent[report.number] != nil else {
         throw Broken(description: "report \(report.number) is no duplicate")
       }
       ids[report.number] = id
-    case .stored(let id, isDuplicate: false):
+    case .stored(let id, isDuplicate: false, let isPayloadLeftOut):
       if let given = report.clientID, given != id { throw Broken(description: "\(given) was stored as \(id)") }
       if report.clientID != nil { repeatable.append(report) }
       ids[report.number] = id
-      count(report)
+      guard !isPayloadLeftOut || report.hasPayload && !settings[report.namespace].uploadsPayloads(of: report.type)
+      else {
+        throw Broken(description: "the payload of report \(report.number) was left out")
+      }
+      count(report, hasPayload: report.hasPayload && !isPayloadLeftOut)
     case .refused(let code):
       let namespace = settings[report.namespace]
       let isDue: Bool =
@@ -75,9 +79,9 @@ struct Oracle {
     }
   }
 
-  private mutating func count(_ report: LifeReport) {
+  private mutating func count(_ report: LifeReport, hasPayload: Bool) {
     stored[Line(namespace: report.namespace, kind: .meta), default: 0] += 1
-    if report.hasPayload { stored[Line(namespace: report.namespace, kind: .payload), default: 0] += 1 }
+    if hasPayload { stored[Line(namespace: report.namespace, kind: .payload), default: 0] += 1 }
   }
 
   /// After a kill the ledger says whether what was not answered was stored. Clients with ids of their own ask again.
@@ -104,5 +108,11 @@ struct Oracle {
     let age = sentTime - report.time
     let isTold = handedIn[report.number, default: []].contains { abs((now - $0).wholeMilliseconds - age) <= 2000 }
     guard isTold else { throw Broken(description: "report \(report.number) is not \(age) ms old") }
+  }
+}
+
+extension NamespaceConfiguration {
+  fileprivate func uploadsPayloads(of type: String) -> Bool {
+    ReportType(type).flatMap { monitorList.entry(for: $0) }?.isUploadPayload ?? false
   }
 }

@@ -8,7 +8,7 @@ import PrismTestSupport
 struct Reporter {
   /// The answer to a report.
   enum Answer: Equatable {
-    case stored(id: String, isDuplicate: Bool)
+    case stored(id: String, isDuplicate: Bool, isPayloadLeftOut: Bool)
     case refused(RefusalCode)
   }
 
@@ -51,7 +51,9 @@ struct Reporter {
   private static func answer(_ line: ArraySlice<UInt8>) throws -> Answer {
     let value = try JSONValue(parsing: Array(line))
     if value["status"]?.string == "stored", let id = value["reportId"]?.string {
-      return .stored(id: id, isDuplicate: value["duplicate"]?.bool ?? false)
+      return .stored(
+        id: id, isDuplicate: value["duplicate"]?.bool ?? false,
+        isPayloadLeftOut: value["payloadLeftOut"]?.bool ?? false)
     }
     guard let code = value["code"]?.string.flatMap(RefusalCode.init(rawValue:)) else {
       throw Broken(description: "an answer that no client understands: \(value.text)")
