@@ -9,10 +9,10 @@ struct SQLiteRecordLog {
   /// The facts of `StoreMark`.
   static let (idFact, lifeFact) = ("store_id", "store_life")
 
-  /// Gives the store an identity, if that is missing.
+  /// Gives the store an identity, if that is missing. A damaged page may have one that is not found: it stays.
   static func makeStore(in connection: SQLiteConnection) throws(SQLiteError) {
-    guard try connection.firstInt("SELECT value FROM facts WHERE name = '\(idFact)'") == nil else { return }
-    try connection.execute("INSERT INTO facts VALUES ('\(idFact)', random() & \(Int64.max)), ('\(lifeFact)', 0)")
+    try connection.execute(
+      "INSERT OR IGNORE INTO facts VALUES ('\(idFact)', random() & \(Int64.max)), ('\(lifeFact)', 0)")
   }
 
   /// Takes the identity of a damaged store, of which some may be missing here: it is another life.
