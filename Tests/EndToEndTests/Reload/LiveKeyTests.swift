@@ -18,7 +18,7 @@ import Testing
     var testDescription: String { key }
   }
 
-  private static let shop = "monitorList: [{type: sample}]"
+  private static let shop = "monitorList: [{type: sample, isUploadPayload: true}]"
 
   static let daemon: [Row] = [
     Row(

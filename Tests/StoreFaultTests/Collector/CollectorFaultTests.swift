@@ -112,6 +112,10 @@ extension StoreFaults {
     @Test("a table that leads back is read to its end", .timeLimit(.minutes(5)))
     func loop() async throws { try await damage(seed: 12_250_964_287_867_807_124, rounds: 12) }
 
+    /// With this seed the names of senders were damaged in their index, and packets were stored twice.
+    @Test("a sender who is not found in the index of names begins no new stream")
+    func damagedName() async throws { try await damage(seed: 1_227_611_653_990_002_584, rounds: 16) }
+
     private func damage(seed: UInt64, rounds: Int) async throws {
       var random = SeededRandom(seed: seed)
       var (lost, forgotten, setAside) = (0, 0, 0)

@@ -39,6 +39,7 @@ struct DatabaseOpening {
       try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
       try adoptAside(into: database)
       try Self.compareNewestIDs(database.connection)
+      try Self.compareStreams(database.connection)
       return (database, isChecked && isLarge)
     } catch {
       // SQLITE_ERROR: the schema does not fit this program's statements.
@@ -124,6 +125,18 @@ struct DatabaseOpening {
       WHERE i.id IS NOT t.id LIMIT 1
       """)
     if let differing { throw .corrupt("the id of packet \(differing) differs from its copy in the index packets_name") }
+  }
+
+  /// Compares the senders with their index: one that is not found in it would begin a new stream, which knows no packet.
+  /// - Throws: damage, if they differ.
+  private static func compareStreams(_ connection: SQLiteConnection) throws(SQLiteError) {
+    let differing = try connection.firstInt(
+      """
+      SELECT t.id FROM streams t NOT INDEXED LEFT JOIN streams i INDEXED BY streams_name
+        ON i.device = t.device AND i.namespace = t.namespace AND i.kind = t.kind
+      WHERE i.id IS NOT t.id LIMIT 1
+      """)
+    if let differing { throw .corrupt("the name of stream \(differing) differs from its copy in the index streams_name") }
   }
 
   private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }
