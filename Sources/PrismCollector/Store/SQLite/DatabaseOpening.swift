@@ -136,7 +136,9 @@ struct DatabaseOpening {
         ON i.device = t.device AND i.namespace = t.namespace AND i.kind = t.kind
       WHERE i.id IS NOT t.id LIMIT 1
       """)
-    if let differing { throw .corrupt("the name of stream \(differing) differs from its copy in the index streams_name") }
+    if let differing {
+      throw .corrupt("the name of stream \(differing) differs from its copy in the index streams_name")
+    }
   }
 
   private var check: IntegrityCheck { IntegrityCheck(path: files.path, vfs: vfs) }
