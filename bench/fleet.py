@@ -103,9 +103,9 @@ class Fleet:
 
 def fill_devices(state, fleet):
     """Of remote configuration."""
-    database = sqlite3.connect(f"{state}/devices.db")
+    database = sqlite3.connect(f"{state}/fleet.db")
     database.executemany(
-        "INSERT OR REPLACE INTO devices (device, asked_time, update_time, version, last_applied, last_failed, reason) VALUES (?,?,?,?,?,?,?)",
+        "INSERT OR REPLACE INTO configured_devices (device, asked_time, update_time, version, last_applied, last_failed, reason) VALUES (?,?,?,?,?,?,?)",
         ((device, fleet.now, fleet.now & ~1, 28 + place % 2, fleet.now, "29" if place % 50 == 0 else None, None)
          for place, device in enumerate(fleet.devices)))
     database.commit()

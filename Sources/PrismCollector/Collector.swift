@@ -20,30 +20,25 @@ public final class Collector: Sendable {
   let time: any TimeSource
   let log: Logger
 
-  /// Opens the store. - Throws: `StateLock.Failure`, `SQLiteError`, `PostgreSQLSetup.Refusal`, `ConfigurationFaults` of the folder
-  /// of remote configuration.
+  /// Opens the store. - Throws: `StateLock.Failure`, `SQLiteError`, `PostgreSQLSetup.Refusal`, `StoreFailure`, `ConfigurationFaults` of
+  /// the folder of remote configuration.
   public convenience init(_ options: CollectorOptions, time: any TimeSource = SystemTime(), log: Logger) throws {
     try self.init(options, store: try options.packetStore(time, log), time: time, log: log)
   }
 
-  /// Where devices are enrolled and revoked: beside the reports.
-  package static func deviceStore(_ options: CollectorOptions) throws(DeviceStoreFailure) -> any DeviceStore {
-    if let target = options.store { return PostgreSQLDeviceStore(target) }
-    return try SQLiteDeviceStore(folder: options.state)
-  }
-
   init(_ options: CollectorOptions, store: any PacketStore, time: any TimeSource, log: Logger) throws {
     (self.options, self.store, self.time, self.log) = (options, store, time, log)
+    try options.fleet.prepare()
     queue = PacketQueue(store: store, time: time, heldBytesMax: options.memoryBytesMax / 2)
-    access = CollectorAccess(options, page: try PageState(options, time: time), time: time, log: log)
-    devices = DeviceGate(try Self.deviceStore(options), options.deviceLimits, time: time, log: log)
-    let dictionaries = Dictionaries(try options.dictionaryStore(), time: time, log: log)
+    access = CollectorAccess(options, page: PageState(options, time: time), time: time, log: log)
+    devices = DeviceGate(DeviceStore(options.fleet), options.deviceLimits, time: time, log: log)
+    let dictionaries = Dictionaries(DictionaryStore(options.fleet), time: time, log: log)
     openers = PacketOpeners(options, devices.standings, counts, dictionaries)
     refusals = RefusalLog(time: time, log: log)
     remote = try options.remote.map {
       (
-        try RemoteConfigurationStore($0, state: options.state, sharedBy: options.store, time: time, log: log),
-        try DeviceRegister(state: options.state, time: time, log: log)
+        try RemoteConfigurationStore($0, state: options.state, in: options.fleet, time: time, log: log),
+        DeviceRegister(in: options.fleet, time: time, log: log)
       )
     }
     outputs = options.outputs.map {

@@ -1,18 +1,9 @@
 import CSQLite
 
-/// A value that a function of `SQLiteConnection.define` returns.
-public enum SQLiteValue: Sendable, Equatable {
-  case null
-  case integer(Int64)
-  case real(Double)
-  /// UTF-8.
-  case text([UInt8])
-}
-
 extension SQLiteConnection {
   /// Defines a function of two whole numbers for the statements of this connection.
   /// - Parameter body: may run other statements on the connection. NULL is 0.
-  public func define(_ name: String, _ body: @escaping (Int64, Int64) -> SQLiteValue) throws(SQLiteError) {
+  public func define(_ name: String, _ body: @escaping (Int64, Int64) -> SQLValue) throws(SQLiteError) {
     let box = Unmanaged.passRetained(FunctionBox(body))
     let code = sqlite3_create_function_v2(
       handle, name, 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, box.toOpaque(),
@@ -20,7 +11,7 @@ extension SQLiteConnection {
         guard let values, let box = sqlite3_user_data(context) else { return }
         let function = Unmanaged<FunctionBox>.fromOpaque(box).takeUnretainedValue()
         switch function.body(sqlite3_value_int64(values[0]), sqlite3_value_int64(values[1])) {
-        case .null: sqlite3_result_null(context)
+        case .null, .blob: sqlite3_result_null(context)
         case .integer(let value): sqlite3_result_int64(context, value)
         case .real(let value): sqlite3_result_double(context, value)
         case .text(let bytes):
@@ -36,6 +27,6 @@ extension SQLiteConnection {
 }
 
 private final class FunctionBox {
-  let body: (Int64, Int64) -> SQLiteValue
-  init(_ body: @escaping (Int64, Int64) -> SQLiteValue) { self.body = body }
+  let body: (Int64, Int64) -> SQLValue
+  init(_ body: @escaping (Int64, Int64) -> SQLValue) { self.body = body }
 }

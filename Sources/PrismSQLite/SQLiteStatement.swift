@@ -99,15 +99,51 @@ extension SQLiteStatement {
 
 // MARK: Values
 extension SQLiteStatement {
-  /// - Returns: the first column of the first row; NULL if there is no row, or the value is a blob.
-  public func firstValue() throws(SQLiteError) -> SQLiteValue {
+  /// - Returns: the first column of the first row; NULL if there is no row.
+  public func firstValue() throws(SQLiteError) -> SQLValue {
     defer { reset() }
-    guard try step() else { return .null }
-    switch sqlite3_column_type(handle, 0) {
-    case SQLITE_INTEGER: return .integer(sqlite3_column_int64(handle, 0))
-    case SQLITE_FLOAT: return .real(sqlite3_column_double(handle, 0))
-    case SQLITE_TEXT: return .text(SQLiteRow<First>(handle).bytes(.first))
-    default: return .null
+    return try step() ? value(0) : .null
+  }
+
+  /// Runs to the end and resets.
+  /// - Parameter values: of the parameters, which have the names `$1` and on.
+  /// - Returns: the rows, each with the values that the statement lists.
+  public func rows(_ values: [any SQLConvertible]) throws(SQLiteError) -> [[SQLValue]] {
+    for place in 1..<sqlite3_bind_parameter_count(handle) + 1 {
+      let name = sqlite3_bind_parameter_name(handle, place).map { String(cString: $0) } ?? ""
+      guard let number = Int(name.dropFirst()), values.indices.contains(number - 1) else {
+        preconditionFailure("the parameter \(name) has no value: \(sql)")
+      }
+      bind(place, values[number - 1].sqlValue)
+    }
+    defer { reset() }
+    var rows: [[SQLValue]] = []
+    while try step() { rows.append((0..<sqlite3_column_count(handle)).map { value($0) }) }
+    return rows
+  }
+
+  private func value(_ column: Int32) -> SQLValue {
+    switch sqlite3_column_type(handle, column) {
+    case SQLITE_INTEGER: .integer(sqlite3_column_int64(handle, column))
+    case SQLITE_FLOAT: .real(sqlite3_column_double(handle, column))
+    case SQLITE_NULL: .null
+    case let type:
+      type == SQLITE_TEXT ? .text(bytes(column)) : .blob(bytes(column))
+    }
+  }
+
+  private func bytes(_ column: Int32) -> [UInt8] {
+    let start = sqlite3_column_blob(handle, column)
+    return [UInt8](UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+  }
+
+  private func bind(_ place: Int32, _ value: SQLValue) {
+    switch value {
+    case .null: bindNull(place)
+    case .integer(let value): bind(place, value)
+    case .real(let value): check(sqlite3_bind_double(handle, place, value))
+    case .text(let bytes): bind(place, String(decoding: bytes, as: UTF8.self))
+    case .blob(let bytes): bind(place, bytes)
     }
   }
 }

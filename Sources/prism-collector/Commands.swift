@@ -50,8 +50,8 @@ func printDeviceKey(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
     throw Flags.Fault(exitCode: 64, message: "there is no key \(id) with `derive: device` in the configuration")
   }
   let generation: Int
-  do throws(DeviceStoreFailure) {
-    generation = try await Collector.deviceStore(flags.options).device(device)?.generation ?? 0
+  do throws(StoreFailure) {
+    generation = try await DeviceStore(flags.options.fleet).device(device)?.generation ?? 0
   } catch { throw Flags.Fault(exitCode: 69, message: error.description) }
   do throws(PacketError) {
     let key = try DeviceKey.derived(

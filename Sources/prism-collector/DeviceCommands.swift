@@ -29,7 +29,7 @@ struct DeviceCommands {
   ]
 
   private let options: CollectorOptions
-  private let store: any DeviceStore
+  private let store: DeviceStore
 
   /// - Parameter arguments: with the operand `device`. - Returns: the exit code.
   static func run(_ arguments: Arguments) async throws(Flags.Fault) -> Int32 {
@@ -53,13 +53,14 @@ struct DeviceCommands {
 
   private init(_ options: CollectorOptions) throws(Flags.Fault) {
     self.options = options
-    do throws(DeviceStoreFailure) { store = try Collector.deviceStore(options) } catch {
+    do throws(StoreFailure) { try options.fleet.prepare() } catch {
       throw Flags.Fault(exitCode: 69, message: error.description)
     }
+    store = DeviceStore(options.fleet)
   }
 
   private func run(_ command: String, _ values: [String], device: String?) async throws(Flags.Fault) -> Int32 {
-    do throws(DeviceStoreFailure) {
+    do throws(StoreFailure) {
       switch command {
       case "list": return try await list()
       case "tokens":
@@ -79,7 +80,7 @@ struct DeviceCommands {
     return isFound ? 0 : 1
   }
 
-  private func list() async throws(DeviceStoreFailure) -> Int32 {
+  private func list() async throws(StoreFailure) -> Int32 {
     var last = ""
     while true {
       let page = try await store.page(after: last, limit: 1000)
@@ -89,19 +90,19 @@ struct DeviceCommands {
     }
   }
 
-  private func show(_ id: String) async throws(DeviceStoreFailure) -> Int32 {
+  private func show(_ id: String) async throws(StoreFailure) -> Int32 {
     guard let device = try await store.device(id) else { return found(false, "\(id) was neither enrolled nor revoked") }
     print(device.json.text)
     return 0
   }
 
-  private func set(_ id: String, isRevoked: Bool) async throws(DeviceStoreFailure) -> Int32 {
+  private func set(_ id: String, isRevoked: Bool) async throws(StoreFailure) -> Int32 {
     if !isRevoked, try await store.device(id)?.revokedTime == nil { return found(false, "\(id) is not revoked") }
     try await store.setRevoked(id, at: isRevoked ? SystemTime().unixMilliseconds : nil)
     return 0
   }
 
-  private func makeToken(_ values: [String], _ device: String?) async throws(DeviceStoreFailure) -> Int32 {
+  private func makeToken(_ values: [String], _ device: String?) async throws(StoreFailure) -> Int32 {
     guard options.keyRules[values[0]]?.derivesForDevice == true else {
       StandardStreams.say("prism-collector: there is no key \(values[0]) with `derive: device` in the configuration\n")
       return 64

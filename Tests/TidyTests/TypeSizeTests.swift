@@ -16,10 +16,6 @@ import Testing
     ("prismctl.Command", 0, tableLines, "a table: a declaration for each command"),
     ("PrismEngine.ControlHandler", 0, 446, "a method for each request of the control protocol"),
     ("PrismConfig.ValueForm", 0, tableLines, "a table: a form for each kind of value"),
-    (
-      "PrismCollector.RemoteConfigurationStore", 13, 470,
-      "the folder, its database, the rollouts and the shared version"
-    ),
     ("PrismCollector.PageAPI", 0, 700, "a method for each path of the API"),
     ("PrismStore.StoreOptions", 13, 0, "options of one call; seven are seams for tests"),
     ("PrismLinux.IngestServer", 30, 790, "one thread's state; a split must be measured with the ingest figures"),

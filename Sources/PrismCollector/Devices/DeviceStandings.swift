@@ -12,12 +12,12 @@ final class DeviceStandings: Sendable {
     var reading: Task<Void, Never>?
   }
 
-  private let store: any DeviceStore
+  private let store: DeviceStore
   private let time: any TimeSource
   private let log: Logger
   private let state = Mutex(State())
 
-  init(_ store: any DeviceStore, time: any TimeSource, log: Logger) {
+  init(_ store: DeviceStore, time: any TimeSource, log: Logger) {
     (self.store, self.time, self.log) = (store, time, log)
   }
 
@@ -65,7 +65,7 @@ final class DeviceStandings: Sendable {
     403, "the device was revoked; `prism-collector device restore` takes that back")
 
   private func read() async {
-    do throws(DeviceStoreFailure) {
+    do throws(StoreFailure) {
       took(try await store.standings())
       log.faultEnded("collector.revoked", "the revoked devices can be read again")
     } catch {

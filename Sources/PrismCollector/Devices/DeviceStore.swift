@@ -1,33 +1,168 @@
-/// Remembers enrolled and revoked devices, and enrollment tokens. A write is at rest when its call returns.
-package protocol DeviceStore: Sendable {
-  func add(_ token: EnrollmentToken) async throws(DeviceStoreFailure)
+import PrismBase
+import PrismPacket
+import PrismSQLite
+
+/// Remembers enrolled and revoked devices, and enrollment tokens. A write is at rest when its call returns. Collectors and
+/// commands use it at the same time.
+package actor DeviceStore {
+  fileprivate enum TokenColumn: String, SQLiteColumn {
+    case hash
+    case keyID = "key_id"
+    case devicesMax = "devices_max"
+    case devices
+    case expireTime = "expire_time"
+    case device
+  }
+
+  fileprivate enum Column: String, SQLiteColumn {
+    case device
+    case keyID = "key_id"
+    case enrolledTime = "enrolled_time"
+    case token
+    case info
+    case revokedTime = "revoked_time"
+    case publicKey = "public_key"
+    case generation
+  }
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.enrollment")
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let session: FleetSession
+
+  package init(_ database: FleetDatabase) { session = FleetSession(database) }
+
+  // MARK: Tokens
+
+  package func add(_ token: EnrollmentToken) throws(StoreFailure) {
+    try session.write {
+      try $0.insert(
+        TokenColumn.self, into: "tokens",
+        [token.hash, token.keyID, token.devicesMax, token.devices, token.expireTime, token.device])
+    }
+  }
+
   /// All tokens, those that expire first before the others.
-  func tokens() async throws(DeviceStoreFailure) -> [EnrollmentToken]
+  package func tokens() throws(StoreFailure) -> [EnrollmentToken] {
+    try session.read {
+      try $0.rows(of: TokenColumn.self, "FROM tokens ORDER BY expire_time, hash").map(EnrollmentToken.init)
+    }
+  }
+
   /// Lets no device enroll with the token any more. - Returns: whether there was one of that name.
-  func removeToken(_ name: String) async throws(DeviceStoreFailure) -> Bool
+  package func removeToken(_ name: String) throws(StoreFailure) -> Bool {
+    try session.write { try $0.run("DELETE FROM tokens WHERE substr(hash, 1, 8) = $1 RETURNING 1", [name]) > 0 }
+  }
 
   /// Decides by what is stored, and stores the device if it is enrolled, in one transaction.
   /// - Parameters:
   ///   - hash: of the token.
   ///   - now: milliseconds since 1970.
-  func enroll(_ request: EnrollmentRequest, tokenHash hash: String, now: Int64) async throws(DeviceStoreFailure)
-    -> EnrollmentDecision
+  func enroll(
+    _ request: EnrollmentRequest, tokenHash hash: String, now: Int64
+  ) throws(StoreFailure) -> EnrollmentDecision {
+    try session.write { statements in
+      // A request without a valid token causes no write. The token's row holds other replicas until the end.
+      let isKnown = try statements.run("UPDATE tokens SET devices = devices WHERE hash = $1 RETURNING 1", [hash]) > 0
+      guard isKnown, let row = try statements.first(of: TokenColumn.self, "FROM tokens WHERE hash = $1", [hash])
+      else { return .refuse(.unknownToken) }
+      let token = EnrollmentToken(row)
+      var device = try Self.find(request.deviceID, statements) ?? EnrolledDevice(id: request.deviceID)
+      let decision = EnrollmentDecision(token: token, device: device, request, now: now)
+      if case .enroll(let keyID, _) = decision {
+        (device.keyID, device.enrolledTime, device.token, device.info) = (keyID, now, token.name, request.info)
+        device.publicKey = request.publicKey.base64
+        try Self.write(device, statements)
+        try statements.run("UPDATE tokens SET devices = devices + 1 WHERE hash = $1", [hash])
+      }
+      return decision
+    }
+  }
+
+  // MARK: Devices
 
   /// Devices in the order of their ids.
-  func page(after id: String, limit: Int) async throws(DeviceStoreFailure) -> [EnrolledDevice]
-  func device(_ id: String) async throws(DeviceStoreFailure) -> EnrolledDevice?
+  package func page(after id: String, limit: Int) throws(StoreFailure) -> [EnrolledDevice] {
+    try session.read {
+      try $0.rows(of: Column.self, "FROM devices WHERE device > $1 ORDER BY device LIMIT $2", [id, limit])
+        .map(EnrolledDevice.init)
+    }
+  }
+
+  package func device(_ id: String) throws(StoreFailure) -> EnrolledDevice? {
+    try session.read { try Self.find(id, $0) }
+  }
+
   /// - Parameter time: milliseconds since 1970; nil restores the device.
-  func setRevoked(_ id: String, at time: Int64?) async throws(DeviceStoreFailure)
+  package func setRevoked(_ id: String, at time: Int64?) throws(StoreFailure) {
+    try session.write { statements in
+      var device = try Self.find(id, statements) ?? EnrolledDevice(id: id)
+      device.revokedTime = time
+      try Self.write(device, statements)
+    }
+  }
+
   /// The device may enroll again, by its name, and gets another key: the one that it had is good no more. A revoked one
   /// stays revoked. - Returns: whether it was enrolled.
-  func forget(_ id: String) async throws(DeviceStoreFailure) -> Bool
+  package func forget(_ id: String) throws(StoreFailure) -> Bool {
+    try session.write { statements in
+      guard let device = try Self.find(id, statements), device.enrolledTime != nil else { return false }
+      var forgotten = EnrolledDevice(id: id)
+      (forgotten.revokedTime, forgotten.generation) = (device.revokedTime, device.generation + 1)
+      try Self.write(forgotten, statements)
+      return true
+    }
+  }
+
   /// By id, of the devices that were revoked or forgotten.
-  func standings() async throws(DeviceStoreFailure) -> [String: DeviceStanding]
+  func standings() throws(StoreFailure) -> [String: DeviceStanding] {
+    try session.read {
+      try $0.rows(of: Column.self, "FROM devices WHERE \(FleetSchema.notable)").reduce(into: [:]) { standings, row in
+        standings[row.text(.device)] = DeviceStanding(
+          isRevoked: row.integer(.revokedTime) != nil, generation: row.int(.generation))
+      }
+    }
+  }
+
+  private static func find(_ id: String, _ statements: FleetSession.Statements) throws -> EnrolledDevice? {
+    try statements.first(of: Column.self, "FROM devices WHERE device = $1", [id]).map(EnrolledDevice.init)
+  }
+
+  /// A device that is neither enrolled nor revoked, and never was forgotten, has no row.
+  private static func write(_ device: EnrolledDevice, _ statements: FleetSession.Statements) throws {
+    guard device.enrolledTime != nil || device.revokedTime != nil || device.generation > 0 else {
+      try statements.run("DELETE FROM devices WHERE device = $1", [device.id])
+      return
+    }
+    try statements.insert(
+      Column.self, into: "devices",
+      [
+        device.id, device.keyID, device.enrolledTime, device.token, device.info, device.revokedTime, device.publicKey,
+        device.generation,
+      ], onConflict: Column.replacing(.device))
+  }
 }
 
 /// The facts about a device that each of its packets is checked by.
-package struct DeviceStanding: Sendable, Equatable {
+struct DeviceStanding: Sendable, Equatable {
   var isRevoked = false
   /// Of its key (`DeviceKey`).
   var generation = 0
+}
+
+extension EnrollmentToken {
+  fileprivate init(_ row: SQLRow<DeviceStore.TokenColumn>) {
+    self.init(
+      hash: row.text(.hash), keyID: row.text(.keyID), devicesMax: row.int(.devicesMax),
+      expireTime: row.int64(.expireTime), device: row.string(.device))
+    devices = row.int(.devices)
+  }
+}
+
+extension EnrolledDevice {
+  fileprivate init(_ row: SQLRow<DeviceStore.Column>) {
+    self.init(id: row.text(.device))
+    (keyID, enrolledTime, token) = (row.string(.keyID), row.integer(.enrolledTime), row.string(.token))
+    (info, revokedTime, publicKey) = (row.string(.info), row.integer(.revokedTime), row.string(.publicKey))
+    generation = row.int(.generation)
+  }
 }

@@ -9,7 +9,7 @@ struct Enrollment {
   private static let infoBytesMax = 1024
 
   private let options: CollectorOptions
-  private let devices: any DeviceStore
+  private let devices: DeviceStore
   private let packets: any PacketStore
   private let time: any TimeSource
   private let log: Logger
@@ -48,20 +48,14 @@ struct Enrollment {
     }
     let hash = EnrollmentToken.hash(of: String(given.dropFirst("Bearer ".count)))
     var asked = asked
-    do throws(DeviceStoreFailure) {
+    do throws(StoreFailure) {
       // A request without a token causes no work of the packets' store.
       guard try await devices.tokens().contains(where: { $0.hash == hash }) else { return .refuse(.unknownToken) }
-      asked.hasSent = try await hasSent(asked.deviceID)
+      asked.hasSent = try await packets.hasPackets(of: asked.deviceID)
       return try await devices.enroll(asked, tokenHash: hash, now: time.unixMilliseconds)
     } catch {
       log.fault("collector.enroll", "devices can't be enrolled", ["cause": error.description])
       throw CollectorRefusal(503, "the collector can't store the device now", retryAfterSeconds: 5)
-    }
-  }
-
-  private func hasSent(_ device: String) async throws(DeviceStoreFailure) -> Bool {
-    do throws(StoreFailure) { return try await packets.hasPackets(of: device) } catch {
-      throw DeviceStoreFailure("\(error)")
     }
   }
 

@@ -37,13 +37,13 @@ final class Dictionaries: Sendable {
     var open: [Place: CompressionDictionary] = [:]
   }
 
-  private let store: any DictionaryStore
+  private let store: DictionaryStore
   private let time: any TimeSource
   private let log: Logger
   private let training = DictionaryTraining()
   private let state = Mutex(State())
 
-  init(_ store: any DictionaryStore, time: any TimeSource, log: Logger) {
+  init(_ store: DictionaryStore, time: any TimeSource, log: Logger) {
     (self.store, self.time, self.log) = (store, time, log)
   }
 

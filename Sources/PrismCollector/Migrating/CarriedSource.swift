@@ -20,8 +20,7 @@ enum CarriedSource {
   init(folder: String) throws {
     let lock = try StateLock(folder: folder)
     _ = try PacketDatabase(path: folder + "/collector.db")
-    _ = try SQLiteDeviceStore(folder: folder)
-    _ = try SQLiteCrashStateStore(folder: folder)
+    try FleetDatabase.folder(folder).prepare()
     self = .folder(folder, lock)
   }
 

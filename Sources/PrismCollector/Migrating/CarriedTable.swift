@@ -35,6 +35,22 @@ struct CarriedTable: Sendable {
         """)
   }
 
+  /// A table of the fleet's. Bytes are carried in hexadecimal digits.
+  private init(_ table: FleetTable) {
+    let names = table.columns.map(\.name).joined(separator: ", ")
+    func list(_ text: (FleetTable.Column) -> String) -> String { table.columns.map(text).joined(separator: ", ") }
+    let values = table.columns.enumerated().map { index, column in
+      column.kind == .bytes ? "decode(c\(index), 'hex')" : "c\(index)::\(column.kind.rawValue)"
+    }
+    self.init(
+      table.name.replacing("_", with: " "), in: FleetDatabase.fileName, columns: table.columns.count,
+      sqlite: "SELECT \(list { $0.kind == .bytes ? "hex(\($0.name))" : $0.name }) FROM \(table.name)",
+      postgresql:
+        "SELECT \(list { $0.kind == .bytes ? "encode(\($0.name), 'hex')" : "\($0.name)::text" }) FROM \(table.name)",
+      insert:
+        "INSERT INTO \(table.name) (\(names)) SELECT \(values.joined(separator: ", ")) FROM u ON CONFLICT DO NOTHING")
+  }
+
   /// The letter of a stream's kind on PostgreSQL.
   private static let kind = "CASE s.kind WHEN 'meta' THEN 'm' WHEN 'payload' THEN 'p' ELSE '-' END"
   private static let ofStream = "s.device = c0 AND s.namespace = c1 AND s.kind = c2::\"char\""
@@ -44,9 +60,9 @@ struct CarriedTable: Sendable {
   private static func time(_ column: String) -> String { "to_timestamp(\(column)::float8 / 1000)" }
 
   /// In the order in which they are written: streams come before what belongs to them.
-  static let all = [
-    streams, packets, records, deletions, tables, sequences, answers, tokens, devices, crashes, outputs,
-  ]
+  static let all =
+    [streams, packets, records, deletions, tables, sequences, answers, outputs]
+    + FleetSchema.tables.map(CarriedTable.init)
 
   private static let streams = CarriedTable(
     "streams", columns: 9,
@@ -149,34 +165,4 @@ struct CarriedTable: Sendable {
         FROM u JOIN streams s ON s.device = c3 AND s.namespace = c4 AND s.kind = c5::"char" ORDER BY c0::bigint
         """)
   }
-
-  private static let tokens = CarriedTable(
-    "enrollment tokens", in: "enrollment.db", columns: 6,
-    sqlite: "SELECT hash, key_id, devices_max, devices, expire_time, device FROM tokens",
-    postgresql: """
-      SELECT hash, key_id, devices_max::text, devices::text, \(milliseconds("expires")), device FROM enrollment_tokens
-      """,
-    insert: """
-      INSERT INTO enrollment_tokens (hash, key_id, devices_max, devices, expires, device)
-      SELECT c0, c1, c2::bigint, c3::bigint, \(time("c4")), c5 FROM u ON CONFLICT DO NOTHING
-      """)
-
-  private static let devices = CarriedTable(
-    "devices", in: "enrollment.db", columns: 8,
-    sqlite: "SELECT device, key_id, enrolled_time, token, info, revoked_time, public_key, generation FROM enrolled",
-    postgresql: """
-      SELECT device, key_id, \(milliseconds("enrolled")), token, info, \(milliseconds("revoked")), public_key,
-        generation::text FROM enrolled_devices
-      """,
-    insert: """
-      INSERT INTO enrolled_devices (device, key_id, enrolled, token, info, revoked, public_key, generation)
-      SELECT c0, c1, \(time("c2")), c3, c4, \(time("c5")), c6, c7::bigint FROM u ON CONFLICT DO NOTHING
-      """)
-
-  private static let crashes = CarriedTable(
-    same: "crash_states", in: "page.db",
-    [
-      "fingerprint": "text", "state": "text", "who": "text", "changed_time": "bigint", "report": "bigint",
-      "build": "text", "builds": "text", "regressed_time": "bigint",
-    ])
 }

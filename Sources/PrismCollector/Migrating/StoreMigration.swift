@@ -49,7 +49,7 @@ public struct StoreMigration {
     let found = try target.query(
       """
       SELECT s.id, (SELECT max(source) FROM store_migration), EXISTS (SELECT FROM streams) OR EXISTS (SELECT FROM records)
-        OR EXISTS (SELECT FROM record_tables) OR EXISTS (SELECT FROM enrolled_devices) FROM store_mark s
+        OR EXISTS (SELECT FROM record_tables) OR EXISTS (SELECT FROM devices) FROM store_mark s
       """, by: by)
     if found.int(0, 0) == store.id { return false }
     let begun = found.isNull(0, 1) ? nil : found.int(0, 1)

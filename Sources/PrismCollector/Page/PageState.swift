@@ -1,5 +1,4 @@
 import PrismBase
-import PrismSQLite
 import Synchronization
 
 /// The state that all readers share: those of the page, and devices that ask for records.
@@ -14,20 +13,14 @@ final class PageState: Sendable {
   let exports: Exports
   let crashes = CrashIndex()
   let tails: TailLooks
-  let crashStates: any CrashStateStore
+  let crashStates: CrashStateStore
   let endedSessions: EndedSessions
   private let state = Mutex((tails: 0, isClosed: false))
 
-  init(_ options: CollectorOptions, time: any TimeSource) throws(SQLiteError) {
+  init(_ options: CollectorOptions, time: any TimeSource) {
     tails = TailLooks(time: time)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
-    let store: any CrashStateStore & EndedSessionStore
-    if let target = options.store {
-      store = PostgreSQLCrashStateStore(target)
-    } else {
-      store = try SQLiteCrashStateStore(folder: options.state)
-    }
-    (crashStates, endedSessions) = (store, EndedSessions(store, time: time))
+    (crashStates, endedSessions) = (CrashStateStore(options.fleet), EndedSessions(options.fleet, time: time))
   }
 
   /// The collector stops: tails end.

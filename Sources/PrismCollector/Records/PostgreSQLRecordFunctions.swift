@@ -1,4 +1,4 @@
-/// Version 8 of the schema: records that the server changes (docs/records.md, "Change records").
+/// Functions for records that the server changes (docs/records.md, "Change records").
 ///
 /// A transaction that changes records of the server's holds the namespace's advisory lock, and packets hold it shared. The
 /// row of the sequence is locked from its first number to the commit. So numbers become visible in their order.
@@ -6,45 +6,17 @@ enum PostgreSQLRecordFunctions {
   /// First number of the advisory locks of namespaces; the second is a hash of the name.
   static let lockClass = PostgreSQLSchema.lockClass + 2
 
-  static let schema = tables + next + apply + change
+  static let schema = next + apply + change
 
-  /// Version 11: the row of `record_sequences` without a namespace has the number that a restored database leaps to
-  /// (docs/backup.md).
-  static let base = """
-    CREATE OR REPLACE FUNCTION prism_next_records(n text, d text, t text, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+  /// The last of `count` new numbers for a table. The row of `record_sequences` without a namespace has the number that a
+  /// restored database leaps to (docs/backup.md).
+  private static let next = """
+    CREATE FUNCTION prism_next_records(n text, d text, t text, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE number bigint;
     BEGIN
       INSERT INTO record_sequences AS s
         VALUES (n, count + coalesce((SELECT b.seq FROM record_sequences b WHERE b.namespace = ''), 0))
         ON CONFLICT (namespace) DO UPDATE SET seq = s.seq + count RETURNING s.seq INTO number;
-      INSERT INTO record_tables VALUES (n, d, t, number, 0)
-        ON CONFLICT (namespace, device, tab) DO UPDATE SET seq = excluded.seq;
-      RETURN number;
-    END $$;
-
-    """
-
-  private static let tables = """
-    ALTER TABLE records ADD COLUMN is_named boolean NOT NULL DEFAULT false, ADD COLUMN seq bigint NOT NULL DEFAULT 0,
-      ADD COLUMN insert_seq bigint NOT NULL DEFAULT 0;
-    CREATE INDEX records_seq ON records (namespace, tab, device, seq) WHERE seq > 0;
-    CREATE TABLE deleted_records (namespace text COLLATE "C", tab text COLLATE "C", device text COLLATE "C",
-      id text COLLATE "C", server_id bigint NOT NULL, is_named boolean NOT NULL, changed_time bigint NOT NULL,
-      seq bigint NOT NULL, PRIMARY KEY (namespace, tab, device, id));
-    CREATE INDEX deleted_records_seq ON deleted_records (namespace, tab, device, seq);
-    CREATE TABLE record_tables (namespace text COLLATE "C", device text COLLATE "C", tab text COLLATE "C",
-      seq bigint NOT NULL, floor bigint NOT NULL, PRIMARY KEY (namespace, device, tab));
-    CREATE TABLE record_sequences (namespace text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
-
-    """
-
-  private static let next = """
-    -- The last of `count` new numbers for a table.
-    CREATE FUNCTION prism_next_records(n text, d text, t text, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-    DECLARE number bigint;
-    BEGIN
-      INSERT INTO record_sequences AS s VALUES (n, count)
-        ON CONFLICT (namespace) DO UPDATE SET seq = s.seq + excluded.seq RETURNING s.seq INTO number;
       INSERT INTO record_tables VALUES (n, d, t, number, 0)
         ON CONFLICT (namespace, device, tab) DO UPDATE SET seq = excluded.seq;
       RETURN number;

@@ -7,14 +7,22 @@ struct PostgreSQLRecordTable {
     CREATE TABLE records (server_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, namespace text COLLATE "C" NOT NULL,
       tab text COLLATE "C" NOT NULL, device text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL,
       fields text COLLATE "C" NOT NULL, version bigint NOT NULL, changed_time bigint NOT NULL,
-      received timestamptz NOT NULL, UNIQUE (namespace, tab, device, id));
+      received timestamptz NOT NULL, is_named boolean NOT NULL DEFAULT false, seq bigint NOT NULL DEFAULT 0,
+      insert_seq bigint NOT NULL DEFAULT 0, UNIQUE (namespace, tab, device, id));
+    CREATE INDEX records_device ON records (device);
+    CREATE INDEX records_seq ON records (namespace, tab, device, seq) WHERE seq > 0;
+    CREATE TABLE deleted_records (namespace text COLLATE "C", tab text COLLATE "C", device text COLLATE "C",
+      id text COLLATE "C", server_id bigint NOT NULL, is_named boolean NOT NULL, changed_time bigint NOT NULL,
+      seq bigint NOT NULL, PRIMARY KEY (namespace, tab, device, id));
+    CREATE INDEX deleted_records_seq ON deleted_records (namespace, tab, device, seq);
+    CREATE TABLE record_tables (namespace text COLLATE "C", device text COLLATE "C", tab text COLLATE "C",
+      seq bigint NOT NULL, floor bigint NOT NULL, PRIMARY KEY (namespace, device, tab));
+    CREATE TABLE record_sequences (namespace text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL);
     CREATE TABLE record_answers (stream bigint, packet uuid, answer text NOT NULL, received timestamptz NOT NULL,
       PRIMARY KEY (stream, packet));
     CREATE INDEX record_answers_received ON record_answers (received);
 
     """
-
-  static let deviceIndex = "CREATE INDEX records_device ON records (device);"
 
   /// Answers stay longer than the ids of their packets.
   /// With the ids of their packets, whose days are dropped by the time of service.

@@ -10,10 +10,8 @@ struct SQLiteRecordLog {
   static let (idFact, lifeFact) = ("store_id", "store_life")
 
   /// Gives the store an identity, if that is missing. A damaged page may have one that is not found: it stays.
-  static func makeStore(in connection: SQLiteConnection) throws(SQLiteError) {
-    try connection.execute(
-      "INSERT OR IGNORE INTO facts VALUES ('\(idFact)', random() & \(Int64.max)), ('\(lifeFact)', 0)")
-  }
+  static let newStore =
+    "INSERT INTO facts VALUES ('\(idFact)', random() & \(Int64.max)), ('\(lifeFact)', 0);"
 
   /// Takes the identity of a damaged store, of which some may be missing here: it is another life.
   static func adopt(_ store: StoreMark, in connection: SQLiteConnection) throws(SQLiteError) {

@@ -5,47 +5,27 @@ import PrismSQLite
 /// answers to packets, for those that come again.
 struct SQLiteRecordTable {
   /// Ids are never used again: a record that is made again after its deletion has another one.
-  private static let tables = """
-    CREATE TABLE IF NOT EXISTS records (
+  static let tables = """
+    CREATE TABLE records (
       server_id INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT NOT NULL, tab TEXT NOT NULL, device TEXT NOT NULL,
       id TEXT NOT NULL, fields TEXT NOT NULL, version INTEGER NOT NULL, changed_time INTEGER NOT NULL,
       received_time INTEGER NOT NULL, is_named INTEGER NOT NULL DEFAULT 0, seq INTEGER NOT NULL DEFAULT 0,
       insert_seq INTEGER NOT NULL DEFAULT 0);
-    CREATE UNIQUE INDEX IF NOT EXISTS records_id ON records (namespace, tab, device, id);
-    CREATE INDEX IF NOT EXISTS records_device ON records (device);
-    CREATE TABLE IF NOT EXISTS record_answers (
+    CREATE UNIQUE INDEX records_id ON records (namespace, tab, device, id);
+    CREATE INDEX records_device ON records (device);
+    CREATE INDEX records_seq ON records (namespace, tab, device, seq) WHERE seq > 0;
+    CREATE TABLE record_answers (
       stream INTEGER NOT NULL, packet BLOB NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (stream, packet)) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS deleted_records (
+    CREATE TABLE deleted_records (
       namespace TEXT, tab TEXT, device TEXT, id TEXT, server_id INTEGER NOT NULL, is_named INTEGER NOT NULL,
       changed_time INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (namespace, tab, device, id)) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS deleted_records_seq ON deleted_records (namespace, tab, device, seq);
-    CREATE TABLE IF NOT EXISTS record_tables (
+    CREATE INDEX deleted_records_seq ON deleted_records (namespace, tab, device, seq);
+    CREATE TABLE record_tables (
       namespace TEXT, device TEXT, tab TEXT, seq INTEGER NOT NULL, floor INTEGER NOT NULL,
       PRIMARY KEY (namespace, device, tab)) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS record_sequences (
+    CREATE TABLE record_sequences (
       namespace TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
     """
-  private static let sequenceIndex =
-    "CREATE INDEX IF NOT EXISTS records_seq ON records (namespace, tab, device, seq) WHERE seq > 0"
-  private static let sequenceColumns = ["is_named", "seq", "insert_seq"]
-
-  /// Makes the tables that are missing, and the columns that an older program's table does not have.
-  static func make(in connection: SQLiteConnection) throws(SQLiteError) {
-    try connection.execute(tables)
-    if !hasSequence(connection) {
-      try connection.transaction { () throws(SQLiteError) in
-        for column in sequenceColumns {
-          try connection.execute("ALTER TABLE records ADD COLUMN \(column) INTEGER NOT NULL DEFAULT 0")
-        }
-      }
-    }
-    try connection.execute(sequenceIndex)
-  }
-
-  /// Whether the table is not an older program's.
-  static func hasSequence(_ connection: SQLiteConnection) -> Bool {
-    (try? connection.prepare("SELECT insert_seq FROM records LIMIT 0")) != nil
-  }
 
   enum Column: String, SQLiteColumn {
     case number = "server_id"
@@ -72,8 +52,7 @@ struct SQLiteRecordTable {
 
   // MARK: Another database's records
 
-  /// - Parameter hasSequence: the row is not an older program's.
-  func adopt(_ row: SQLiteRow<StoredColumn>, hasSequence: Bool) throws(SQLiteError) {
+  func adopt(_ row: SQLiteRow<StoredColumn>) throws(SQLiteError) {
     let insert = try connection.prepare(
       """
       INSERT OR IGNORE INTO records (\(StoredColumn.list)) VALUES (:server_id, :namespace, :tab, :device, :id, :fields,
@@ -88,9 +67,9 @@ struct SQLiteRecordTable {
     insert.bind(":version", row.int64(.version))
     insert.bind(":changed_time", row.int64(.changedTime))
     insert.bind(":received_time", row.int64(.receivedTime))
-    insert.bind(":is_named", hasSequence ? row.int64(.isNamed) : 0)
-    insert.bind(":seq", hasSequence ? row.int64(.seq) : 0)
-    insert.bind(":insert_seq", hasSequence ? row.int64(.insertSeq) : 0)
+    insert.bind(":is_named", row.int64(.isNamed))
+    insert.bind(":seq", row.int64(.seq))
+    insert.bind(":insert_seq", row.int64(.insertSeq))
     try insert.run()
   }
 

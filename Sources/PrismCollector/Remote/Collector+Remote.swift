@@ -36,15 +36,15 @@ extension Collector {
   /// Of packets' answers: the version of the configuration that there is, so that who has an older one asks.
   func versionHeaders() async -> [(name: String, value: String)] {
     guard let remote else { return [] }
-    return [("Prism-Config-Version", String(await remote.store.version()))]
+    return await remote.store.version().map { [("Prism-Config-Version", String($0))] } ?? []
   }
 
   /// Updates the figures of remote configuration, beside the counts.
   func refreshGauges() async {
     guard let remote else { return }
+    // Figures that can't be read stay as they are.
+    guard let version = await remote.store.version(), let known = try? await remote.devices.figures() else { return }
     counts.set(
-      .init(
-        version: await remote.store.version(), faults: await remote.store.faults,
-        devices: await remote.devices.devices, failed: await remote.devices.failed))
+      .init(version: version, faults: await remote.store.faults, devices: known.devices, failed: known.failed))
   }
 }

@@ -1,4 +1,3 @@
-import Dispatch
 import PrismBase
 import PrismHTTP
 import PrismPacket
@@ -6,7 +5,10 @@ import PrismProtocol
 import PrismSQLite
 
 /// The remote configuration that each device reports when it asks for a new one: the one that it has, those that it
-/// refused or took back, and why. Kept in `devices.db` for 30 days.
+/// refused or took back, and why. Kept for 30 days, for all replicas.
+///
+/// Questions are written down together, a second after the first one: those of the last second before a crash come again with
+/// the devices' next questions.
 actor DeviceRegister {
   /// One question, as it came.
   struct Question: Sendable, Equatable {
@@ -19,69 +21,13 @@ actor DeviceRegister {
     var reason: String?
   }
 
-  private static let schema = """
-    CREATE TABLE IF NOT EXISTS devices (
-      device TEXT PRIMARY KEY, asked_time INTEGER NOT NULL, update_time INTEGER, version INTEGER, last_applied INTEGER,
-      last_failed TEXT, reason TEXT, given_time INTEGER) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS devices_time ON devices (asked_time);
-    """
-  private static let kept: Int64 = 30 * 86_400_000
-  /// Names come from senders: a bounded number of them is kept.
-  private static let devicesMax = 100_000
-
-  private let executor = DispatchQueueExecutor(label: "prism.collector.devices")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-
-  private let connection: SQLiteConnection
-  private let find: SQLiteStatement, replace: SQLiteStatement
-  private let time: any TimeSource
-  private let log: Logger
-  private var prunedAt: Int64 = 0
-  private(set) var devices = 0
-  /// Those that refused or took back what they were offered last.
-  private(set) var failed = 0
-
-  init(state: String, time: any TimeSource, log: Logger) throws(SQLiteError) {
-    (self.time, self.log) = (time, log)
-    connection = try SQLiteConnection(.init(path: state + "/devices.db"))
-    // A question that a crash loses is repeated with the device's next question.
-    try connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
-    try connection.execute(Self.schema)
-    // A database of an earlier version.
-    try connection.addMissingColumn("given_time", "INTEGER", to: "devices")
-    find = try connection.prepare("SELECT \(Column.list) FROM devices WHERE device = :device")
-    replace = try connection.prepare(Entry.insert(into: "devices", "OR REPLACE"))
-    devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
-    failed = Int(try connection.firstInt("SELECT count(*) FROM devices WHERE last_failed IS NOT NULL") ?? 0)
+  private struct Noted {
+    var question: Question
+    var askedTime: Int64
+    var givenTime: Int64?
   }
 
-  /// Never fails: a device gets its answer whether it can be written down or not.
-  /// - Parameter given: the `updateTime` of the answer; nil: the device asks again.
-  func asked(_ question: Question, given: Int64?) {
-    do throws(SQLiteError) {
-      try prune()
-      let known = try reasonBefore(question.device)
-      guard known != nil || devices < Self.devicesMax else { return }
-      try write(question, given)
-      if known == nil { devices += 1 }
-      failed += (question.lastFailed == nil ? 0 : 1) - (known?.lastFailed == nil ? 0 : 1)
-      if question.lastFailed != nil, known?.lastFailed != question.lastFailed || known?.reason != question.reason {
-        log.warning(
-          "a device does not take its remote configuration",
-          ["device": question.device, "number": question.lastFailed ?? "", "reason": question.reason ?? ""])
-      }
-      log.faultEnded("collector.devices", "what devices say is written down again")
-    } catch {
-      log.fault("collector.devices", "what devices say can't be written down", ["cause": error.description])
-    }
-  }
-
-  private func reasonBefore(_ device: String) throws(SQLiteError) -> (lastFailed: String?, reason: String?)? {
-    find.bind(":device", device)
-    return try find.first(of: Column.self) { ($0.string(.lastFailed), $0.string(.reason)) }
-  }
-
-  private enum Column: String, SQLiteColumn {
+  fileprivate enum Column: String, SQLiteColumn {
     case device
     case askedTime = "asked_time"
     case updateTime = "update_time"
@@ -92,116 +38,178 @@ actor DeviceRegister {
     case givenTime = "given_time"
   }
 
-  private struct Entry: SQLiteRecord {
-    typealias Column = DeviceRegister.Column
-    let question: Question
-    let askedTime: Int64
-    let givenTime: Int64?
-
-    func bind(to insert: SQLiteInsert<Column>) {
-      insert.bind(.device, question.device)
-      insert.bind(.askedTime, askedTime)
-      insert.bind(.updateTime, question.updateTime)
-      insert.bind(.version, question.version)
-      insert.bind(.lastApplied, question.lastApplied)
-      insert.bind(.lastFailed, question.lastFailed)
-      insert.bind(.reason, question.reason)
-      insert.bind(.givenTime, givenTime)
-    }
-  }
-
-  private func write(_ question: Question, _ given: Int64?) throws(SQLiteError) {
-    try replace.run(
-      inserting: Entry(question: question, askedTime: time.unixMilliseconds, givenTime: given ?? question.updateTime))
-  }
-
-  /// Once an hour.
-  private func prune() throws(SQLiteError) {
-    let now = time.unixMilliseconds
-    guard now - prunedAt > 3_600_000 else { return }
-    prunedAt = now
-    try connection.execute("DELETE FROM devices WHERE asked_time < \(now - Self.kept)")
-    devices = Int(try connection.firstInt("SELECT count(*) FROM devices") ?? 0)
-    failed = Int(try connection.firstInt("SELECT count(*) FROM devices WHERE last_failed IS NOT NULL") ?? 0)
-  }
-
-  /// A page of devices by name. - Throws: 503 when the database can't be read.
-  func page(after: String, failedOnly: Bool, limit: Int) throws(CollectorRefusal) -> [JSONValue] {
-    do throws(SQLiteError) {
-      let condition = failedOnly ? "AND last_failed IS NOT NULL" : ""
-      let statement = try connection.prepare(
-        "SELECT \(Column.list) FROM devices WHERE device > :after \(condition) ORDER BY device LIMIT \(limit)")
-      statement.bind(":after", after)
-      var result: [JSONValue] = []
-      try statement.forEachRow(of: Column.self) { result.append(Self.json($0)) }
-      return result
-    } catch {
-      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
-    }
-  }
-
-  /// nil: the device did not ask. - Throws: 503 when the database can't be read.
-  func entry(of device: String) throws(CollectorRefusal) -> JSONValue? {
-    do throws(SQLiteError) {
-      find.bind(":device", device)
-      return try find.first(of: Column.self) { Self.json($0) }
-    } catch {
-      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
-    }
-  }
-
-  private enum VersionColumn: String, SQLiteColumn {
+  private enum CountColumn: String, SQLiteColumn {
     case version
     case devices = "count(*)"
     case failed = "count(last_failed)"
   }
 
-  /// How many devices have which version, the newest first. - Throws: 503 when the database can't be read.
-  func versions() throws(CollectorRefusal) -> [JSONValue] {
-    do throws(SQLiteError) {
-      let statement = try connection.prepare(
-        "SELECT \(VersionColumn.list) FROM devices GROUP BY version ORDER BY version DESC LIMIT 100")
-      var versions: [JSONValue] = []
-      try statement.forEachRow(of: VersionColumn.self) { row in
-        versions.append([
-          "version": row.integer(.version).map { .int($0) } ?? .null, "devices": .int(row.int64(.devices)),
-          "failed": .int(row.int64(.failed)),
-        ])
-      }
-      return versions
-    } catch {
-      throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
+  private static let kept: Int64 = 30 * 86_400_000
+  /// Names come from senders: a bounded number of them is kept.
+  private static let devicesMax = 100_000
+  /// Questions that are written down at once, and those that wait for it at most.
+  private static let (groupMax, waitingMax) = (200, 10_000)
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.devices")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private let session: FleetSession
+  private let time: any TimeSource
+  private let log: Logger
+  private var waiting: [String: Noted] = [:]
+  private var writing: Task<Void, Never>?
+  private var prunedAt: Int64 = 0
+
+  init(in database: FleetDatabase, time: any TimeSource, log: Logger) {
+    (session, self.time, self.log) = (FleetSession(database), time, log)
+  }
+
+  /// Never fails: a device gets its answer whether it can be written down or not.
+  /// - Parameter given: the `updateTime` of the answer; nil: the device asks again.
+  func asked(_ question: Question, given: Int64?) {
+    guard waiting.count < Self.waitingMax || waiting[question.device] != nil else { return }
+    waiting[question.device] = Noted(
+      question: question, askedTime: time.unixMilliseconds, givenTime: given ?? question.updateTime)
+    guard writing == nil else { return }
+    writing = Task {
+      try? await time.sleep(for: .seconds(1))  // cancelled only with the process
+      writing = nil
+      write()
     }
   }
 
-  private enum RolloutColumn: String, SQLiteColumn {
-    case device
-    case updateTime = "update_time"
-    case givenTime = "given_time"
-    case lastFailed = "last_failed"
+  /// Writes down what was asked; it stays for the next time where it can't be written.
+  private func write() {
+    while !waiting.isEmpty {
+      let group = Array(waiting.values.prefix(Self.groupMax))
+      do throws(StoreFailure) {
+        let known = try session.write { statements in
+          try prune(statements)
+          return try write(group, statements)
+        }
+        for noted in group {
+          waiting[noted.question.device] = nil
+          warn(of: noted.question, before: known[noted.question.device])
+        }
+        log.faultEnded("collector.devices", "what devices say is written down again")
+      } catch {
+        return log.fault("collector.devices", "what devices say can't be written down", ["cause": error.description])
+      }
+    }
+  }
+
+  /// - Returns: what the devices said before.
+  private func write(_ group: [Noted], _ statements: FleetSession.Statements) throws -> [String: Question] {
+    let places = group.indices.map { "$\($0 + 1)" }.joined(separator: ", ")
+    let known = try statements.rows(
+      of: Column.self, "FROM configured_devices WHERE device IN (\(places))", group.map(\.question.device)
+    ).reduce(into: [:]) { $0[$1.text(.device)] = Question($1) }
+    var free = Self.devicesMax - Int(try statements.integer("SELECT count(*) FROM configured_devices") ?? 0)
+    var values: [any SQLConvertible] = []
+    for noted in group {
+      if known[noted.question.device] == nil {
+        guard free > 0 else { continue }
+        free -= 1
+      }
+      let question = noted.question
+      values += [question.device, noted.askedTime, question.updateTime, question.version] as [any SQLConvertible]
+      values += [question.lastApplied, question.lastFailed, question.reason, noted.givenTime] as [any SQLConvertible]
+    }
+    if !values.isEmpty {
+      try statements.insert(
+        Column.self, into: "configured_devices", values, onConflict: Column.replacing(.device))
+    }
+    return known
+  }
+
+  private func warn(of question: Question, before: Question?) {
+    guard question.lastFailed != nil,
+      before?.lastFailed != question.lastFailed || before?.reason != question.reason
+    else { return }
+    log.warning(
+      "a device does not take its remote configuration",
+      ["device": question.device, "number": question.lastFailed ?? "", "reason": question.reason ?? ""])
+  }
+
+  /// Once an hour.
+  private func prune(_ statements: FleetSession.Statements) throws {
+    let now = time.unixMilliseconds
+    guard now - prunedAt > 3_600_000 else { return }
+    try statements.run("DELETE FROM configured_devices WHERE asked_time < $1", [now - Self.kept])
+    prunedAt = now
+  }
+
+  // MARK: Reading
+
+  /// How many devices asked, and how many of them refused or took back what they were offered last.
+  func figures() throws(CollectorRefusal) -> (devices: Int, failed: Int) {
+    try read { statements in
+      let counts = try statements.rows(of: CountColumn.self, "FROM configured_devices GROUP BY version")
+      return (counts.reduce(0) { $0 + $1.int(.devices) }, counts.reduce(0) { $0 + $1.int(.failed) })
+    }
+  }
+
+  /// A page of devices by name. - Throws: 503 when the database can't be read.
+  func page(after: String, failedOnly: Bool, limit: Int) throws(CollectorRefusal) -> [JSONValue] {
+    let condition = failedOnly ? "AND last_failed IS NOT NULL" : ""
+    return try read {
+      try $0.rows(
+        of: Column.self, "FROM configured_devices WHERE device > $1 \(condition) ORDER BY device LIMIT $2",
+        [after, limit]
+      ).map(Self.json)
+    }
+  }
+
+  /// nil: the device did not ask. - Throws: 503 when the database can't be read.
+  func entry(of device: String) throws(CollectorRefusal) -> JSONValue? {
+    try read {
+      try $0.first(of: Column.self, "FROM configured_devices WHERE device = $1", [device]).map(Self.json)
+    }
+  }
+
+  /// How many devices have which version, the newest first. - Throws: 503 when the database can't be read.
+  func versions() throws(CollectorRefusal) -> [JSONValue] {
+    try read { statements in
+      try statements.rows(
+        of: CountColumn.self,
+        "FROM configured_devices GROUP BY version ORDER BY coalesce(version, -1) DESC LIMIT 100"
+      ).map { row in
+        [
+          "version": row.integer(.version).map { .int($0) } ?? .null, "devices": .int(row.int64(.devices)),
+          "failed": .int(row.int64(.failed)),
+        ]
+      }
+    }
   }
 
   /// How many devices a rollout is for, got it, said that they have it, and refused something since they got it.
   /// - Throws: 503 when the database can't be read.
   func counts(of rollout: Rollout) throws(CollectorRefusal) -> (chosen: Int, given: Int, confirmed: Int, failed: Int) {
-    do throws(SQLiteError) {
+    try read { statements in
       var counts = (chosen: 0, given: 0, confirmed: 0, failed: 0)
-      try connection.prepare("SELECT \(RolloutColumn.list) FROM devices").forEachRow(of: RolloutColumn.self) { row in
+      for row in try statements.rows(of: Column.self, "FROM configured_devices") {
         counts.chosen += rollout.event.reach.includes(row.text(.device), of: rollout.id) ? 1 : 0
-        guard rollout.marks(row.integer(.givenTime)) else { return }
+        guard rollout.marks(row.integer(.givenTime)) else { continue }
         counts.given += 1
         counts.confirmed += rollout.marks(row.integer(.updateTime)) ? 1 : 0
-        counts.failed += row.isNull(.lastFailed) ? 0 : 1
+        counts.failed += row.string(.lastFailed) == nil ? 0 : 1
       }
       return counts
-    } catch {
+    }
+  }
+
+  private func read<Result>(
+    _ body: (FleetSession.Statements) throws -> Result
+  ) throws(CollectorRefusal) -> Result {
+    write()
+    do throws(StoreFailure) { return try session.read(body) } catch {
       throw CollectorRefusal(503, "the collector's database can't be read", retryAfterSeconds: 5)
     }
   }
 
-  private static func json(_ row: SQLiteRow<Column>) -> JSONValue {
+  private static func json(_ row: SQLRow<Column>) -> JSONValue {
     func number(_ column: Column) -> JSONValue { row.integer(column).map { .int($0) } ?? .null }
-    func text(_ column: Column) -> JSONValue { row.isNull(column) ? .null : .string(row.text(column)) }
+    func text(_ column: Column) -> JSONValue { row.string(column).map { .string($0) } ?? .null }
     return [
       "device": text(.device), "askedTime": number(.askedTime), "updateTime": number(.updateTime),
       "version": number(.version), "lastApplied": number(.lastApplied), "lastFailed": text(.lastFailed),
@@ -211,6 +219,11 @@ actor DeviceRegister {
 }
 
 extension DeviceRegister.Question {
+  fileprivate init(_ row: SQLRow<DeviceRegister.Column>) {
+    (device, updateTime, version) = (row.text(.device), row.integer(.updateTime), row.integer(.version))
+    (lastApplied, lastFailed, reason) = (row.integer(.lastApplied), row.string(.lastFailed), row.string(.reason))
+  }
+
   /// - Throws: 400 if the request is no question.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
     guard let device = request.parameter("deviceId"), DeviceID.isValid(device)

@@ -1,5 +1,4 @@
 import PrismBase
-import PrismSQLite
 
 // The stores that the settings name: all on PostgreSQL, or all in the state folder.
 extension CollectorOptions {
@@ -18,8 +17,6 @@ extension CollectorOptions {
     return try SQLitePacketStore(store)
   }
 
-  func dictionaryStore() throws(SQLiteError) -> any DictionaryStore {
-    if let store { return PostgreSQLDictionaryStore(store) }
-    return try SQLiteDictionaryStore(folder: state)
-  }
+  /// Facts of the fleet beside its packets.
+  package var fleet: FleetDatabase { store.map { .server($0) } ?? .folder(state) }
 }

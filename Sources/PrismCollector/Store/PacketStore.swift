@@ -115,9 +115,16 @@ struct StreamState: Sendable, Equatable {
 }
 
 /// Why a store did not do as it was asked.
-enum StoreFailure: Error, Equatable {
+package enum StoreFailure: Error, Equatable, CustomStringConvertible {
   /// The next try may succeed. The outcome of a `take` is not known.
   case unavailable(String)
   /// The store can't hold what it was given, now or later: 422.
   case rejected(String)
+
+  /// The database's own words, in one line.
+  package var description: String {
+    switch self {
+    case .unavailable(let cause), .rejected(let cause): cause
+    }
+  }
 }

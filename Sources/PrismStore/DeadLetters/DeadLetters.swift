@@ -211,7 +211,10 @@ struct DeadLetters: StoreOperations {
     var gone: [(key: String, row: Int64, queue: QueueID)] = []
     try select.forEachRow(of: Column.self) { (row) throws(SQLiteError) in
       let queue = QueueID(namespace: row.int(.namespace), kind: RowKind(numbered: row.int(.kind)))
-      guard state.names.namespaces[queue.namespace] != nil else { return }
+      // Its insert had one: what it was counts as corrupt once the file is set aside.
+      guard state.names.namespaces[queue.namespace] != nil else {
+        throw .corrupt("the dead letter \(row.int(.number)) is of no namespace")
+      }
       if try step(row, queue) {
         let key = ClientIDKey.text(row.text(.reportID), RowOwner(stored: row.int64(.user)))
         gone.append((key, row.int64(.row), queue))

@@ -5,22 +5,15 @@ import Testing
 
 @testable import PrismCollector
 
-@Suite("Where devices are remembered: one suite for each store")
+@Suite("Where devices are remembered")
 struct DeviceStoreTests {
-  enum Kind: String, CaseIterable { case sqlite, postgresql }
-
   private static let now: Int64 = 1_700_000_000_123
   private let rig = StoreRig()
 
   /// - Returns: two that share what they store, as a collector and a command do.
-  private func stores(_ kind: Kind) async throws -> [any DeviceStore] {
-    switch kind {
-    case .sqlite: return try [SQLiteDeviceStore(folder: rig.path), SQLiteDeviceStore(folder: rig.path)]
-    case .postgresql:
-      let database = try await PostgreSQLRig()
-      let target = try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: []))
-      return [PostgreSQLDeviceStore(target), PostgreSQLDeviceStore(target)]
-    }
+  private func stores(_ kind: StoreRig.Fleet) async throws -> [DeviceStore] {
+    let database = try await rig.fleet(kind)
+    return [DeviceStore(database), DeviceStore(database)]
   }
 
   private func token(devicesMax: Int = 100) -> (text: String, token: EnrollmentToken) {
@@ -32,15 +25,15 @@ struct DeviceStoreTests {
   }
 
   private func enroll(
-    _ device: String, _ text: String, _ store: any DeviceStore, key: UInt8 = 1
+    _ device: String, _ text: String, _ store: DeviceStore, key: UInt8 = 1
   ) async throws -> EnrollmentDecision {
     try await store.enroll(
       EnrollmentRequest(deviceID: device, publicKey: try Self.key(key), info: "rack 1"),
       tokenHash: EnrollmentToken.hash(of: text), now: Self.now)
   }
 
-  @Test("what one process stores, another reads: tokens, devices, who is revoked", arguments: Kind.allCases)
-  func shared(kind: Kind) async throws {
+  @Test("what one process stores, another reads: tokens, devices, who is revoked", arguments: StoreRig.Fleet.allCases)
+  func shared(kind: StoreRig.Fleet) async throws {
     let stores = try await stores(kind)
     let (text, token) = token()
     try await stores[0].add(token)
@@ -77,8 +70,8 @@ struct DeviceStoreTests {
     #expect(try await stores[1].page(after: "d1", limit: 1).map(\.id) == ["stranger"])
   }
 
-  @Test("a token enrolls no more devices than it may, even if many ask at once", arguments: Kind.allCases)
-  func counted(kind: Kind) async throws {
+  @Test("a token enrolls no more devices than it may, even if many ask at once", arguments: StoreRig.Fleet.allCases)
+  func counted(kind: StoreRig.Fleet) async throws {
     let stores = try await stores(kind)
     let (text, token) = token(devicesMax: 5)
     try await stores[0].add(token)

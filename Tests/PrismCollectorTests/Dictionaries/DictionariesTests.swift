@@ -14,7 +14,7 @@ struct DictionariesTests {
   private let rig = StoreRig()
 
   private func dictionaries() throws -> Dictionaries {
-    Dictionaries(try SQLiteDictionaryStore(folder: rig.path), time: rig.time, log: rig.log)
+    Dictionaries(DictionaryStore(.folder(rig.path)), time: rig.time, log: rig.log)
   }
 
   private static func line(_ number: Int, _ secret: String = "") -> String {
@@ -148,22 +148,10 @@ struct DictionariesTests {
     #expect(names.count { known.isProven($0) } == KnownNamespaces.provenMax)
   }
 
-  enum Kind: String, CaseIterable { case sqlite, postgresql }
-
-  private func stores(_ kind: Kind) async throws -> [any DictionaryStore] {
-    switch kind {
-    case .sqlite: return try [SQLiteDictionaryStore(folder: rig.path), SQLiteDictionaryStore(folder: rig.path)]
-    case .postgresql:
-      let database = try await PostgreSQLRig()
-      let target = try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: []))
-      _ = try PostgreSQLSetup.migrate(target)
-      return [PostgreSQLDictionaryStore(target), PostgreSQLDictionaryStore(target)]
-    }
-  }
-
-  @Test("what one process keeps, another finds; the oldest go", arguments: Kind.allCases)
-  func stores(kind: Kind) async throws {
-    let stores = try await stores(kind)
+  @Test("what one process keeps, another finds; the oldest go", arguments: StoreRig.Fleet.allCases)
+  func stores(kind: StoreRig.Fleet) async throws {
+    let database = try await rig.fleet(kind)
+    let stores = [DictionaryStore(database), DictionaryStore(database)]
     #expect(try await stores[0].newest(of: Self.namespace) == nil)
     var ids: [UInt32] = []
     for number in 0..<Int64(KeptDictionary.countMax + 2) {

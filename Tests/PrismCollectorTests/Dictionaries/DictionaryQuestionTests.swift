@@ -39,7 +39,7 @@ struct DictionaryQuestionTests {
     let collector = try collector()
     let question = Self.question()
     #expect(await collector.answer(Self.request(question)).status == 404)
-    try await SQLiteDictionaryStore(folder: rig.path).keep(
+    try await DictionaryStore(.folder(rig.path)).keep(
       KeptDictionary(dictionary: Self.dictionary, madeTime: 1), of: .prism)
     let first = await collector.answer(
       try CollectorTests.request(CollectorTests.context(.meta), metas: [#"{"MONITOR_TYPE":"net"}"#]))
@@ -74,7 +74,7 @@ struct DictionaryQuestionTests {
   @Test("a packet with a dictionary is taken; one with another is 415, and comes again without")
   func packets() async throws {
     let collector = try collector()
-    try await SQLiteDictionaryStore(folder: rig.path).keep(
+    try await DictionaryStore(.folder(rig.path)).keep(
       KeptDictionary(dictionary: Self.dictionary, madeTime: 1), of: .prism)
     let foreign = try #require(
       CompressionDictionary.trained(

@@ -136,19 +136,12 @@ struct CrashStateTests {
     #expect(group["total"] == 4 && group["totalDevices"] == 3)
   }
 
-  enum Kind: String, CaseIterable { case sqlite, postgresql }
-
-  @Test("states are at rest for every process, and only one of them notes a regression", arguments: Kind.allCases)
-  func stores(kind: Kind) async throws {
+  @Test(
+    "states are at rest for every process, and only one of them notes a regression", arguments: StoreRig.Fleet.allCases)
+  func stores(kind: StoreRig.Fleet) async throws {
     let rig = StoreRig()
-    let stores: [any CrashStateStore]
-    switch kind {
-    case .sqlite: stores = [try SQLiteCrashStateStore(folder: rig.path), try SQLiteCrashStateStore(folder: rig.path)]
-    case .postgresql:
-      let database = try await PostgreSQLRig()
-      let target = try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: []))
-      stores = [PostgreSQLCrashStateStore(target), PostgreSQLCrashStateStore(target)]
-    }
+    let database = try await rig.fleet(kind)
+    let stores = [CrashStateStore(database), CrashStateStore(database)]
     var state = CrashState(
       fingerprint: "f", condition: .resolved, who: "operator é", changedTime: 7, report: 9, build: "shop \"2\"",
       builds: ["a", "b\n"])

@@ -25,47 +25,37 @@ struct EndedSessionTests {
     #expect(await read(other.cookie) == 200)
   }
 
-  @Test("each store remembers them until they would have expired", arguments: [StoreRig.Kind.sqlite, .postgresql])
-  func stores(kind: StoreRig.Kind) async throws {
-    let rig = StoreRig()
-    let store: any EndedSessionStore
-    if kind == .sqlite {
-      store = try SQLiteCrashStateStore(folder: rig.path)
-    } else {
-      let database = try await PostgreSQLRig()
-      let target = try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: []))
-      store = PostgreSQLCrashStateStore(target)
+  @Test(
+    "another replica knows it within 2 s, for as long as the session would last",
+    arguments: StoreRig.Fleet.allCases)
+  func replicas(kind: StoreRig.Fleet) async throws {
+    let rig = try PageRig()
+    var sessions: [ReaderSession] = []
+    for _ in 0..<2 {
+      let pair = try await rig.signIn("viewer-token-of-tests").cookie
+      sessions.append(try #require(ReaderSession(PageRig.request("/", headers: [("cookie", pair)]))))
     }
-    try await store.endSession("a", expires: 100, now: 50)
-    try await store.endSession("b", expires: 200, now: 60)
-    try await store.endSession("b", expires: 200, now: 60)
-    #expect(try await store.endedSessions() == ["a", "b"])
-    try await store.endSession("c", expires: 300, now: 101)
-    #expect(try await store.endedSessions() == ["b", "c"])
+    let (database, time) = (try await rig.rig.fleet(kind), rig.rig.time)
+    let (one, other) = (EndedSessions(database, time: time), EndedSessions(database, time: time))
+    #expect(try await one.contains(sessions[0]) == false)
+    #expect(try await other.contains(sessions[0]) == false)
+    for _ in 0..<2 { try await one.end(sessions[0]) }
+    #expect(try await one.contains(sessions[0]))
+    time.advance(by: .seconds(2))
+    #expect(try await other.contains(sessions[0]))
+    #expect(try await other.contains(sessions[1]) == false)
+    time.stepWallClock(milliseconds: (ReaderSession.lifetimeSeconds + 1) * 1000)
+    try await one.end(sessions[1])
+    time.advance(by: .seconds(2))
+    #expect(try await other.contains(sessions[0]) == false, "it would have expired")
   }
 
-  @Test("another replica knows it within 2 s; while nothing is known, no session is believed")
-  func replicas() async throws {
+  @Test("while nothing is known, no session is believed") func unknown() async throws {
     let rig = try PageRig()
     let pair = try await rig.signIn("viewer-token-of-tests").cookie
     let session = try #require(ReaderSession(PageRig.request("/", headers: [("cookie", pair)])))
-    let store = try SQLiteCrashStateStore(folder: rig.rig.path)
-    let (one, other) = (EndedSessions(store, time: rig.rig.time), EndedSessions(store, time: rig.rig.time))
-    #expect(try await one.contains(session) == false)
-    #expect(try await other.contains(session) == false)
-    try await one.end(session)
-    #expect(try await one.contains(session))
-    rig.rig.time.advance(by: .seconds(2))
-    #expect(try await other.contains(session))
-    let unknown = EndedSessions(Broken(), time: rig.rig.time)
+    let unknown = EndedSessions(.folder(rig.rig.path + "/missing"), time: rig.rig.time)
     await #expect(throws: CollectorRefusal.unreadable) { try await unknown.contains(session) }
     await #expect(throws: CollectorRefusal.unreadable) { try await unknown.end(session) }
-  }
-
-  private struct Broken: EndedSessionStore {
-    func endSession(_ nonce: String, expires: Int64, now: Int64) async throws(StoreFailure) {
-      throw .unavailable("broken")
-    }
-    func endedSessions() async throws(StoreFailure) -> Set<String> { throw .unavailable("broken") }
   }
 }

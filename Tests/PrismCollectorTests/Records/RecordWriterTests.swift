@@ -95,25 +95,6 @@ import Testing
     #expect(lines.all.dropFirst().map(\.text) == ["a - 3", "b - 2"])
     await store.close()
   }
-
-  @Test("a table that an older program made gets its columns, and keeps its records")
-  func older() async throws {
-    let rig = StoreRig()
-    var store = try rig.sqlite()
-    _ = try await store.take(try RecordRig.packet([RecordRig.operation(.insert, "x", 1)]))
-    await store.close()
-    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
-      """
-      DROP INDEX records_seq; ALTER TABLE records DROP COLUMN is_named; ALTER TABLE records DROP COLUMN seq;
-      ALTER TABLE records DROP COLUMN insert_seq; DROP TABLE deleted_records; DROP TABLE record_tables;
-      DROP TABLE record_sequences;
-      """)
-    store = try rig.sqlite()
-    let place = RecordPlace(namespace: RecordRig.shop, table: RecordRig.part, device: "d")
-    _ = try await store.change([RecordRig.put("x", 2)], of: place, if: .matches(nil))
-    #expect(try await store.news(of: RecordRig.part, in: RecordRig.shop, for: "d", after: 0).count == 1)
-    await store.close()
-  }
 }
 
 extension RecordNews {

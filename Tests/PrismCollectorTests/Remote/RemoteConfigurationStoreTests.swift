@@ -39,11 +39,11 @@ struct RemoteConfigurationStoreTests {
       try text.write(toFile: file, atomically: true, encoding: .utf8)
     }
 
-    func store(signed: Bool = false, sharedBy target: PostgreSQLTarget? = nil) throws -> RemoteConfigurationStore {
+    func store(signed: Bool = false, in database: FleetDatabase? = nil) throws -> RemoteConfigurationStore {
       let key = signed ? Secret(Array(RemoteConfigurationStoreTests.pem.utf8)) : nil
       let options = try #require(CollectorOptions.Remote(folder: files, signingKey: key))
       return try RemoteConfigurationStore(
-        options, state: path, sharedBy: target, time: time, log: Logger(write: { _ in }))
+        options, state: path, in: database ?? .folder(path), time: time, log: Logger(write: { _ in }))
     }
 
     func collector(tokenFile: String? = nil) throws -> Collector {
@@ -114,26 +114,87 @@ struct RemoteConfigurationStoreTests {
     #expect(texts(try await folder.ask(store, since: nil)).count == 1, "a fault: nothing changes")
   }
 
-  @Test("replicas with the same files have the same version, and one that is behind answers no device")
-  func replicas() async throws {
-    let rig = try await PostgreSQLRig()
-    let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
+  /// The replicas' folders, of which each has its own clock.
+  private func ask(
+    _ stores: [RemoteConfigurationStore], _ folders: [Folder], since: Int64?
+  ) async throws -> [RemoteDocument] {
+    var documents: [RemoteDocument] = []
+    for (store, folder) in zip(stores, folders) { documents.append(try await folder.ask(store, since: since)) }
+    return documents
+  }
+
+  @Test("replicas answer alike; the folder that changed has the word, an old one never", arguments: [false, true])
+  func replicas(isRestarted: Bool) async throws {
+    let database = try await StoreRig().fleet(.postgresql)
     let folders = try [Folder(["shop": "maxItem: 5"]), Folder(["shop": "maxItem: 5"])]
-    var stores = [try folders[0].store(sharedBy: target)]
-    let first = try await folders[0].ask(stores[0], since: nil)
-    stores.append(try folders[1].store(sharedBy: target))
-    let second = try await folders[1].ask(stores[1], since: nil)
-    #expect(second.version == first.version && second.updateTime == first.updateTime)
+    var stores = try folders.map { try $0.store(in: database) }
+    let first = try await ask(stores, folders, since: nil)
+    #expect(first[0] == first[1])
     try folders[0].write("shop", "maxItem: 6")
-    let newer = try await folders[0].ask(stores[0], since: first.updateTime)
-    #expect(newer.version == first.version.map { $0 + 1 })
-    await #expect(throws: CollectorRefusal.self) { try await folders[1].ask(stores[1], since: first.updateTime) }
+    if isRestarted { stores = try folders.map { try $0.store(in: database) } }
+    let second = try await ask(stores, folders, since: first[0].updateTime)
+    #expect(second[0] == second[1], "the second one's folder is old, and it answers what the first one's has")
+    #expect(texts(second[1]) == [#"{"name":"shop","delFlag":0,"maxItem":6}"#])
+    #expect(second[1].version == first[0].version.map { $0 + 1 })
     try folders[1].write("shop", "maxItem: 6")
-    let same = try await folders[1].ask(stores[1], since: newer.updateTime)
-    #expect(same.version == newer.version && same.updateTime == newer.updateTime && !same.isFull)
-    // A restart changes nothing.
-    stores[1] = try folders[1].store(sharedBy: target)
-    #expect(try await folders[1].ask(stores[1], since: newer.updateTime).version == newer.version)
+    #expect(try await ask(stores, folders, since: second[0].updateTime).allSatisfy { $0.namespaces.isEmpty })
+    // Back to what it was, on purpose.
+    try folders[1].write("shop", "maxItem: 5")
+    _ = try await folders[1].ask(stores[1], since: nil)
+    let third = try await ask(stores, folders, since: second[0].updateTime)
+    #expect(texts(third[0]) == [#"{"name":"shop","delFlag":0,"maxItem":5}"#])
+    #expect(third[0] == third[1] && third[0].version == first[0].version.map { $0 + 2 })
+    // A new replica with other files has no word either, until they change.
+    let newcomer = try Folder(["shop": "maxItem: 9"])
+    let store = try newcomer.store(in: database)
+    #expect(try await newcomer.ask(store, since: nil).version == third[0].version)
+  }
+
+  @Test("replicas share a rollout: each gives it to the same devices, and any of them changes it")
+  func sharedRollout() async throws {
+    let database = try await StoreRig().fleet(.postgresql)
+    let folders = try [Folder(["shop": "maxItem: 5"]), Folder(["shop": "maxItem: 5"])]
+    let stores = try folders.map { try $0.store(in: database) }
+    try FileManager.default.createDirectory(atPath: folders[0].files + "/next", withIntermediateDirectories: false)
+    try folders[0].write("next/shop", "maxItem: 6")
+    let begun = try await stores[0].change(.start(Rollout.Reach(percent: 50)), by: "operator")
+    let chosen = { (value: Int) in
+      var documents: [[String]] = []
+      for (store, folder) in zip(stores, folders) {
+        folder.time.advance(by: .seconds(1))
+        var devices: [String] = []
+        for number in 0..<40 {
+          let body = try await store.answer(to: "till-\(number)", since: nil).body
+          let document = try RemoteDocument(parsing: try RemoteEnvelope.open(body, publicKey: nil))
+          if texts(document).first?.contains(":\(value)}") == true { devices.append("till-\(number)") }
+        }
+        documents.append(devices)
+      }
+      return documents
+    }
+    let half = try await chosen(6)
+    #expect(half[0] == half[1] && (5...35).contains(half[0].count))
+    // The second one did not look since: it must not undo the pause.
+    _ = try await stores[0].change(.pause, by: "operator")
+    let widened = try await stores[1].change(.widen(Rollout.Reach(percent: 100)), by: "operator")
+    #expect(widened.id == begun.id && widened.event.state == .paused)
+    _ = try await stores[1].change(.resume, by: "operator")
+    #expect(try await chosen(6).map(\.count) == [40, 40])
+    await #expect(throws: CollectorRefusal.self) { try await stores[1].change(.start(Rollout.Reach()), by: "operator") }
+    _ = try await stores[1].change(.rollBack, by: "operator")
+    #expect(try await chosen(5).map(\.count) == [40, 40])
+  }
+
+  @Test("without its database a replica answers no device, and goes on when it is back")
+  func unreachable() async throws {
+    let (folder, rig) = (try Folder(["shop": "maxItem: 5"]), try await PostgreSQLRig())
+    let target = try PostgreSQLTarget(uri: rig.server.uri("missing_\(rig.database)"))
+    let store = try folder.store(in: .server(target))
+    #expect(await store.version() == nil)
+    await #expect(throws: CollectorRefusal.self) { try await store.answer(to: "d", since: nil) }
+    try await rig.server.sql("CREATE DATABASE missing_\(rig.database) OWNER prism")
+    folder.time.advance(by: .seconds(10))
+    #expect(try await folder.ask(store, since: nil).namespaces.count == 1)
   }
 
   @Test("a time that it never gave, or over a thousand changes, is answered with `full`: ask for everything")

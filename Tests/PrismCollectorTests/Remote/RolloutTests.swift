@@ -279,13 +279,13 @@ struct RolloutTests {
     try await rig.change(#"{"action":"start","percent":100}"#)
     var device = Device(1)
     try await device.ask(rig)
-    for _ in 0..<RolloutTable.rolloutsMax {
+    for _ in 0..<RolloutHistory.rolloutsMax {
       try await rig.change(#"{"action":"rollBack"}"#)
       try await rig.change(#"{"action":"start","percent":0}"#)
     }
     try rig.start()
     let table = try #require(await rig.current.remote?.store.rollouts)
-    #expect(Set(table.events.map(\.rollout)).count == RolloutTable.rolloutsMax)
+    #expect(Set(table.events.map(\.rollout)).count == RolloutHistory.rolloutsMax)
     #expect(try await rig.ask("till-1", device.updateTime).isFull)
     try await device.ask(rig)
     #expect(device.has(5))

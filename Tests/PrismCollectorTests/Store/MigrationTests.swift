@@ -1,4 +1,6 @@
+import Foundation
 import PrismBase
+import PrismPacket
 import PrismProtocol
 import PrismTestSupport
 import Testing
@@ -22,11 +24,34 @@ import Testing
     try await store.outputSource("kafka").note(cursor: 2, refused: [])
     let mark = try #require(store.figures.mark)
     await store.close()
-    let devices = try SQLiteDeviceStore(folder: folder.path)
+    let devices = DeviceStore(.folder(folder.path))
     try await devices.setRevoked("lost", at: 1_700_000_000_000)
     try await devices.add(
       EnrollmentToken(hash: "h", keyID: "main", devicesMax: 3, expireTime: 1_800_000_000_000, device: nil))
+    try await DictionaryStore(.folder(folder.path)).keep(try Self.dictionary, of: .prism)
+    _ = try await Self.configuration(folder, .folder(folder.path)).change(
+      .start(Rollout.Reach(percent: 100)), by: "operator")
     return (mark, last)
+  }
+
+  private static var dictionary: KeptDictionary {
+    get throws {
+      let samples = (0..<200).map { Array(#"{"id":\#($0),"state":"open","total":\#($0 * 7)}"#.utf8) }
+      let trained = try #require(CompressionDictionary.trained(from: samples, bytesMax: 1024))
+      return KeptDictionary(dictionary: trained, madeTime: 1000)
+    }
+  }
+
+  private static func configuration(
+    _ rig: StoreRig, _ database: FleetDatabase
+  ) throws -> RemoteConfigurationStore {
+    let folder = rig.path + "/remote.d"
+    try FileManager.default.createDirectory(atPath: folder + "/next", withIntermediateDirectories: true)
+    try "maxItem: 5".write(toFile: folder + "/shop.yaml", atomically: true, encoding: .utf8)
+    try "maxItem: 6".write(toFile: folder + "/next/shop.yaml", atomically: true, encoding: .utf8)
+    return try RemoteConfigurationStore(
+      try #require(CollectorOptions.Remote(folder: folder)), state: rig.path, in: database, time: rig.time,
+      log: rig.log)
   }
 
   @Test("streams, ids, records, devices, outputs and reports go, the identity with them, and once more is nothing")
@@ -52,9 +77,16 @@ import Testing
     #expect(try await store.take(StoreRig.packet([5], after: known)) == .stored(chainIsBroken: false))
     #expect(try await store.numbers() == [1, 2, 3, 4, 5])
     #expect(try await rig.value("SELECT cursor FROM outputs WHERE output = 'kafka'") == "2")
-    let devices = PostgreSQLDeviceStore(target)
+    let devices = DeviceStore(.server(target))
     #expect(try await devices.device("lost")?.revokedTime == 1_700_000_000_000)
     #expect(try await devices.tokens().map(\.keyID) == ["main"])
+    #expect(try await DictionaryStore(.server(target)).newest(of: .prism) == Self.dictionary)
+    let (before, after) = (
+      try Self.configuration(folder, .folder(folder.path)), try Self.configuration(folder, .server(target))
+    )
+    #expect(try await after.answer(to: "d", since: nil).body == before.answer(to: "d", since: nil).body)
+    #expect(await after.rollouts.active == before.rollouts.active)
+    #expect(await after.rollouts.active?.event.reach.percent == 100)
     try StoreMigration(from: folder.path, to: target).run { lines.add($0) }
     #expect(lines.all.last == "the store \(mark) is carried already: nothing was done")
     await store.close()

@@ -38,7 +38,7 @@ struct PostgreSQLRig {
     let (connection, by) = (try setup.connect(), Deadline(.seconds(60)))
     try connection.execute("BEGIN", by: by)
     _ = try connection.query(
-      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}', '{NULL}', '{f}', '{1}')",
+      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}', '{NULL}', '{f}', '{1}', '{f}')",
       by: by)
     return { try connection.execute("ROLLBACK", by: by) }
   }

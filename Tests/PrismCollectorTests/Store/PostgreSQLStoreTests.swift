@@ -68,6 +68,9 @@ struct PostgreSQLStoreTests {
     await reader.close()
     _ = try await rig.sql("UPDATE prism_schema SET version = 99")
     #expect(throws: PostgreSQLSetup.Refusal.newerSchema(found: 99)) { try rig.store() }
+    _ = try await rig.sql("UPDATE prism_schema SET version = 20")
+    #expect(throws: PostgreSQLSetup.Refusal.olderSchema(found: 20)) { try rig.store() }
+    #expect(try await rig.value("SELECT count(*) FROM reports") == "1", "it stays as it was")
     let empty = try await PostgreSQLRig()
     _ = try await empty.sql("REVOKE CREATE ON SCHEMA public FROM public")
     #expect { try empty.store(user: "stranger") } throws: { "\($0)".contains("prism-collector migrate") }

@@ -64,23 +64,6 @@ struct PostgreSQLTypesTests {
     #expect(try await rig.value("SELECT seen = (now() AT TIME ZONE 'UTC')::date FROM types") == "t")
     for one in [store, again] { await one.close() }
   }
-
-  @Test("a database of version 9 gets the types of its newest reports")
-  func migrates() async throws {
-    let rig = try await PostgreSQLRig()
-    let old = try rig.store()
-    _ = try await old.take(StoreRig.packet([1], namespace: "shop", type: "x"))
-    await old.close()
-    _ = try await rig.sql(
-      """
-      DROP TABLE types, store_mark, remote_versions, ended_sessions, output_dead, facts; DROP FUNCTION prism_id_start;
-      ALTER TABLE outputs DROP epoch, DROP beat, DROP is_free; UPDATE prism_schema SET version = 9
-      """)
-    let new = try rig.store()
-    #expect(try await Self.types(new) == ["shop x"])
-    #expect(try await rig.value("SELECT version FROM prism_schema") == "\(PostgreSQLSchema.version)")
-    await new.close()
-  }
 }
 
 extension String {

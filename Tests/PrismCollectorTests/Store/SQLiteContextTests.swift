@@ -111,60 +111,6 @@ struct SQLiteContextTests {
     page.replaceSubrange(place, with: Data("8.13.0".utf8))
   }
 
-  /// As versions before this one made it.
-  private static let version2 = """
-    PRAGMA journal_mode = WAL;
-    DROP VIEW report; DROP TABLE contexts; ALTER TABLE reports DROP COLUMN context;
-    CREATE VIEW report AS SELECT r.id, r.meta FROM reports r;
-    UPDATE facts SET value = 2 WHERE name = 'version'; PRAGMA user_version = 2;
-    """
-
-  @Test("a database of version 3 is brought to this version", arguments: [true, false])
-  func version3(hasSecondCopy: Bool) async throws {
-    let rig = StoreRig()
-    var store = try rig.sqlite()
-    for packet in try StoreRig.correctedPackets() { _ = try await store.take(packet) }
-    await store.close()
-    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
-      """
-      DROP VIEW report; CREATE VIEW report AS SELECT r.id, r.meta FROM reports r;
-      UPDATE facts SET value = 3 WHERE name = 'version'; PRAGMA user_version = 3;
-      \(hasSecondCopy ? "" : "DELETE FROM facts WHERE name = 'version';")
-      """)
-    store = try rig.sqlite()
-    #expect(try Self.value(rig, "SELECT sum(correction * (meta ->> 'n')) FROM report") == StoreRig.correctedSum)
-    #expect(try Self.value(rig, "SELECT value FROM facts WHERE name = 'version'") == 4)
-    #expect(!rig.names.contains { $0.contains("damaged") })
-    await store.close()
-  }
-
-  @Test("a database of version 2 is read as it is, and brought to this version by the store", arguments: [false, true])
-  func version2(isDamaged: Bool) async throws {
-    let rig = StoreRig()
-    var store = try rig.sqlite()
-    let padded = { (_: Int) in Self.common }
-    let packet = try StoreRig.packet(Array(0..<300), members: padded)
-    _ = try await store.take(packet)
-    await store.close()
-    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(Self.version2)
-    let reader = ReportReader(path: rig.path + "/collector.db", vfs: nil)
-    var filter = ReportFilter()
-    (filter.limit, filter.metas) = (1000, [try MetaCondition("app = 8.12.0")])
-    #expect(try await reader.page(filter).count == 300)
-    if isDamaged { try Self.overwrite(rig, "packets_name", Self.ruin) }
-    store = try rig.sqlite()
-    #expect(try await store.take(packet) == .duplicate)
-    try await Self.maintain(store)
-    _ = try await store.take(Self.packet(300..<310, after: packet.id))
-    try await Self.expectWhole(store, Array(0..<310))
-    #expect(try Self.value(rig, "PRAGMA user_version") == 4)
-    #expect(try Self.value(rig, "SELECT sum(correction) FROM report") == 0)
-    #expect(try Self.value(rig, "SELECT count(*) FROM report WHERE meta ->> 'app' = '8.12.0'") == 310)
-    if !isDamaged { #expect(try await reader.page(filter).count == 310, "a reader from before reads on") }
-    #expect(rig.names.contains { $0.contains("damaged") } == isDamaged)
-    await store.close()
-  }
-
   @Test("reports of a database that was set aside keep their contexts, one of which can be read only a second time")
   func setAside() async throws {
     let rig = StoreRig()

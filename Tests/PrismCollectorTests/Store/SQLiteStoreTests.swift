@@ -92,52 +92,28 @@ struct SQLiteStoreTests {
     await again.close()
   }
 
-  private static let version1 = """
-    PRAGMA journal_mode = WAL;
-    CREATE TABLE packets (device TEXT, namespace TEXT, kind TEXT, packet TEXT, received_time INTEGER NOT NULL,
-      PRIMARY KEY (device, namespace, kind, packet)) WITHOUT ROWID;
-    CREATE TABLE ledgers (device TEXT, namespace TEXT, kind TEXT, ledger TEXT NOT NULL, received_time INTEGER NOT NULL,
-      PRIMARY KEY (device, namespace, kind)) WITHOUT ROWID;
-    CREATE TABLE reports (
-      id INTEGER PRIMARY KEY, device TEXT NOT NULL, namespace TEXT NOT NULL, kind TEXT NOT NULL, type TEXT NOT NULL,
-      report_id TEXT NOT NULL, created_time INTEGER, received_time INTEGER NOT NULL, packet TEXT NOT NULL,
-      chain_broken INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB);
-    """
-
-  @Test("a database of the first version: its packets are known at once, its reports are brought over under their ids")
-  func migrates() async throws {
-    let rig = StoreRig()
-    let packets = try (0..<30).map { try StoreRig.packet([$0], payload: $0 % 2 == 0 ? nil : [1, 2]) }
-    do {
-      let old = try SQLiteConnection(.init(path: rig.path + "/collector.db"))
-      try old.execute(Self.version1)
-      for (number, packet) in packets.enumerated() {
-        let kind = number % 2 == 0 ? "meta" : "payload"
-        try old.execute(
-          """
-          INSERT INTO packets VALUES ('d', 'prism', '\(kind)', '\(packet.id)', 5);
-          INSERT INTO reports VALUES (NULL, 'd', 'prism', '\(kind)', 't', 'r', 1, 2, '\(packet.id)', 0, '{"n":\(number)}',
-            \(number % 2 == 0 ? "NULL" : "x'0102'"));
-          """)
-      }
-    }
-    let store = try rig.sqlite()
-    for packet in packets { #expect(try await store.take(packet) == .duplicate) }
-    _ = try await store.take(StoreRig.packet([99]))
-    try await Self.maintain(store)
-    #expect(try await store.numbers() == Array(0..<30) + [99])
-    #expect(try await store.report(2)?.payload == [1, 2])
-    #expect(!rig.names.contains { $0.contains("version-1") }, "\(rig.names)")
-    await store.close()
-  }
-
-  @Test("a database of a newer version is left alone, and the start is refused with the remedy")
-  func newer() async throws {
+  @Test(
+    "a database of another version is left as it is, and the start is refused with the remedy",
+    arguments: [(9, "install the newer"), (4, "before 0.2.0")])
+  func otherVersion(version: Int, remedy: String) async throws {
     let rig = StoreRig()
     await (try rig.sqlite()).close()
+    let file = rig.path + "/collector.db"
+    try SQLiteConnection(.init(path: file)).execute(
+      "UPDATE facts SET value = \(version) WHERE name = 'version'; PRAGMA user_version = \(version)")
+    let bytes = try Data(contentsOf: URL(filePath: file))
+    #expect { try rig.sqlite() } throws: { error in
+      "\(error)".contains("of version \(version)") && "\(error)".contains(remedy)
+    }
+    #expect(try Data(contentsOf: URL(filePath: file)) == bytes)
+  }
+
+  @Test("a database of the first build, which had no version, is left as it is") func firstBuild() throws {
+    let rig = StoreRig()
     try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
-      "UPDATE facts SET value = 9 WHERE name = 'version'; PRAGMA user_version = 9")
-    #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 9") && "\($0)".contains("install the newer") }
+      "CREATE TABLE packets (packet TEXT); CREATE TABLE reports (id INTEGER PRIMARY KEY)")
+    #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 0") && "\($0)".contains("before 0.2.0") }
+    #expect(!rig.names.contains { $0.contains("damaged") })
   }
 
   @Test(
@@ -163,7 +139,7 @@ struct SQLiteStoreTests {
     await store.close()
   }
 
-  @Test("a database of version 2 without the second copy of its version is used as it is") func singleCopy()
+  @Test("a database without the second copy of its version is used as it is") func singleCopy()
     async throws
   {
     let rig = StoreRig()

@@ -42,6 +42,15 @@ final class StoreRig: Sendable {
     }
   }
 
+  enum Fleet: String, CaseIterable, Sendable { case sqlite, postgresql }
+
+  /// Where what is known of the fleet is kept: all that open it share it.
+  func fleet(_ kind: Fleet) async throws -> FleetDatabase {
+    guard kind == .postgresql else { return .folder(path) }
+    let database = try await PostgreSQLRig()
+    return .server(try PostgreSQLTarget(uri: database.server.uri(database.database, user: "prism", others: [])))
+  }
+
   /// The time by a store's clock.
   func now(_ kind: Kind) -> Int64 { kind == .postgresql ? SystemTime().unixMilliseconds : time.unixMilliseconds }
 

@@ -79,6 +79,16 @@ extension StoreFaults {
       try await Self.expectHonest(rig, try await rig.open(), "\(word) after \(moment)", damage, &tally)
     }
 
+    @Test("a dead letter whose row lost its namespace counts as corrupt, and is no longer counted as kept")
+    func deadOfNoNamespace() async throws {
+      let rig = DamagedStore()
+      _ = try await Self.start(rig, .cleanlyStopped)
+      try SQLiteConnection(.init(path: rig.folder.path + "/prism.db")).execute("UPDATE dead SET namespace = 77")
+      var tally = Tally()
+      try await Self.expectHonest(rig, try await rig.open(), "dead letters", .noise(at: 0, count: 1), &tally)
+      #expect(tally.lost > 0 && tally.setAside == 1)
+    }
+
     @Test("a frame of the log that may have been any page's: that more may be lost than is counted is said")
     func unknownFrame() async throws {
       let rig = DamagedStore()

@@ -1,16 +1,66 @@
+import PrismBase
+import PrismSQLite
+
 /// Remembers what operators said about groups of crashes. A write is at rest when its call returns.
-protocol CrashStateStore: Sendable {
-  /// All of them, at most `CrashStates.countMax`.
-  func all() async throws(StoreFailure) -> [CrashState]
+actor CrashStateStore {
+  /// States that are kept.
+  static let countMax = 20_000
+
+  fileprivate enum Column: String, SQLiteColumn {
+    case fingerprint, state, who
+    case changedTime = "changed_time"
+    case report, build, builds
+    case regressedTime = "regressed_time"
+  }
+
+  private let executor = DispatchQueueExecutor(label: "prism.collector.page")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let session: FleetSession
+
+  init(_ database: FleetDatabase) { session = FleetSession(database) }
+
+  /// All of them, at most `countMax`.
+  func all() throws(StoreFailure) -> [CrashState] {
+    try session.read {
+      try $0.rows(of: Column.self, "FROM crash_states LIMIT \(Self.countMax)").map(CrashState.init)
+    }
+  }
 
   /// Replaces the state of a group. Past the most that are kept, the one that was changed first is forgotten.
-  func put(_ state: CrashState) async throws(StoreFailure)
+  func put(_ state: CrashState) throws(StoreFailure) {
+    try session.write { statements in
+      try statements.insert(
+        Column.self, into: "crash_states",
+        [
+          state.fingerprint, state.condition.rawValue, state.who, state.changedTime, state.report, state.build,
+          state.buildsText, state.regressedTime,
+        ], onConflict: Column.replacing(.fingerprint))
+      try statements.run(
+        """
+        DELETE FROM crash_states WHERE fingerprint IN (SELECT fingerprint FROM crash_states
+          ORDER BY changed_time DESC, fingerprint LIMIT 1000 OFFSET \(Self.countMax))
+        """)
+    }
+  }
 
   /// Notes that a resolved group is back, unless an operator or another replica changed it since.
   /// - Returns: whether this call noted it.
-  func markRegressed(_ state: CrashState, at time: Int64) async throws(StoreFailure) -> Bool
+  func markRegressed(_ state: CrashState, at time: Int64) throws(StoreFailure) -> Bool {
+    try session.write {
+      try $0.run(
+        """
+        UPDATE crash_states SET state = 'regressed', regressed_time = $1
+        WHERE fingerprint = $2 AND state = 'resolved' AND changed_time = $3 RETURNING 1
+        """, [time, state.fingerprint, state.changedTime]) > 0
+    }
+  }
 }
 
-enum CrashStates {
-  static let countMax = 20_000
+extension CrashState {
+  fileprivate init(_ row: SQLRow<CrashStateStore.Column>) {
+    self.init(
+      fingerprint: row.text(.fingerprint), condition: Condition(rawValue: row.text(.state)) ?? .open,
+      who: row.text(.who), changedTime: row.int64(.changedTime), report: row.int64(.report), build: row.string(.build),
+      builds: Self.builds(row.text(.builds)), regressedTime: row.integer(.regressedTime))
+  }
 }

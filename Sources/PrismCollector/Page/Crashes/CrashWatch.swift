@@ -6,7 +6,7 @@ struct CrashWatch: Sendable {
   static let interval: Duration = .seconds(60), pause: Duration = .seconds(1)
 
   let index: CrashIndex
-  let states: any CrashStateStore
+  let states: CrashStateStore
   let store: any PacketStore
   let counts: CollectorCounts
   let time: any TimeSource

@@ -4,10 +4,12 @@ import PrismProtocol
 // Remote configuration: what is served, and who has it.
 extension PageAPI {
   func configurationSummary() async -> JSONValue {
-    guard let remote = collector.remote else { return .null }
+    guard let remote = collector.remote, let version = await remote.store.version(),
+      let known = try? await remote.devices.figures()
+    else { return .null }
     return [
-      "version": .int(await remote.store.version()), "faults": .int(await remote.store.faults),
-      "devices": .int(await remote.devices.devices), "failed": .int(await remote.devices.failed),
+      "version": .int(version), "faults": .int(await remote.store.faults), "devices": .int(known.devices),
+      "failed": .int(known.failed),
     ]
   }
 

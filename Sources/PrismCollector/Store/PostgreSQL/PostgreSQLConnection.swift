@@ -96,6 +96,8 @@ final class PostgreSQLConnection {
     try execute("BEGIN \(mode);\(transactionSettings)", by: deadline)
   }
 
+  var isInTransaction: Bool { PQtransactionStatus(handle) != PQTRANS_IDLE }
+
   /// Runs `body` in a transaction. A failure rolls back; the connection can be used again unless the error ends it.
   func transaction<Result>(
     by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
@@ -106,7 +108,7 @@ final class PostgreSQLConnection {
       try commit(by: deadline)
       return result
     } catch {
-      guard !error.endsConnection, PQtransactionStatus(handle) != PQTRANS_IDLE else { throw error }
+      guard !error.endsConnection, isInTransaction else { throw error }
       do throws(PostgreSQLError) { try execute("ROLLBACK", by: deadline) } catch let end { throw end }
       throw error
     }

@@ -3,7 +3,7 @@ import Glibc
 
 /// The answer to a statement: rows in PostgreSQL's binary form. Columns are named by their position, from 0.
 final class PostgreSQLResult {
-  private let pointer: OpaquePointer
+  let pointer: OpaquePointer
 
   init(_ pointer: OpaquePointer) { self.pointer = pointer }
   deinit { PQclear(pointer) }

@@ -6,7 +6,9 @@ import PrismProtocol
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 20
+  static let version = 21
+  /// The one that made the tables. Databases of builds before the first published version are not read.
+  static let firstVersion = 21
   static let blockBits: Int64 = 10
 
   /// First numbers of this program's advisory locks with two numbers: "PR".
@@ -17,32 +19,31 @@ enum PostgreSQLSchema {
     case output = 3
   }
 
-  /// From version 0, which is an empty schema.
-  static let migrations = [
-    tables + functions + views, devices, notParallel, PostgreSQLRecordTable.schema, pendingPredecessors,
-    PostgreSQLCrashStateStore.schema + PostgreSQLRecordTable.deviceIndex,
-    wholeReportsView, PostgreSQLRecordFunctions.schema, PostgreSQLDictionaryStore.schema,
-    PostgreSQLTypes.schema, PostgreSQLRecordFunctions.base, oldIDs, correction,
-    PostgreSQLDeviceStore.publicKeys, PostgreSQLDeviceStore.generations,
-    storeMark, RemoteVersions.schema, PostgreSQLCrashStateStore.sessions, outputs, facts + oldIDs,
-  ]
+  /// Of an empty database: in the version that is the latest now.
+  static let sql =
+    tables + PostgreSQLRecordTable.schema + PostgreSQLTypes.schema + FleetSchema.postgreSQL + functions
+    + takeGroup + PostgreSQLRecordFunctions.schema + views
 
-  /// One row: who this store is (`StoreMark`).
-  private static let storeMark = """
-    CREATE TABLE store_mark (id bigint NOT NULL, life bigint NOT NULL);
-    INSERT INTO store_mark
-      SELECT ('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint & \(Int64.max), 0;
+  /// Steps from `firstVersion` on, each to the version behind it.
+  static let migrations: [String] = []
 
-    """
-
+  /// The row of `store_mark` says who this store is (`StoreMark`). `facts` are those of the database's service, as in the store
+  /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`PostgreSQLOutputSource`).
   private static let tables = """
     CREATE TABLE prism_schema (version integer NOT NULL);
     INSERT INTO prism_schema VALUES (0);
+    CREATE TABLE store_mark (id bigint NOT NULL, life bigint NOT NULL);
+    INSERT INTO store_mark
+      SELECT ('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint & \(Int64.max), 0;
+    CREATE TABLE facts (name text PRIMARY KEY, value bigint NOT NULL);
     CREATE SEQUENCE report_blocks AS bigint;
     CREATE TABLE forgotten (packet uuid);
     INSERT INTO forgotten VALUES (NULL);
     CREATE TABLE days (day date PRIMARY KEY, first_report bigint NOT NULL, is_closed boolean NOT NULL DEFAULT false);
-    CREATE TABLE outputs (output text PRIMARY KEY, cursor bigint NOT NULL, seen timestamptz NOT NULL);
+    CREATE TABLE outputs (output text PRIMARY KEY, cursor bigint NOT NULL, seen timestamptz NOT NULL,
+      epoch bigint NOT NULL DEFAULT 0, beat bigint NOT NULL DEFAULT 0, is_free boolean NOT NULL DEFAULT false);
+    CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, noted timestamptz NOT NULL,
+      is_requeued boolean NOT NULL DEFAULT false, PRIMARY KEY (output, report));
     CREATE TABLE replicas (replica text PRIMARY KEY, seen timestamptz NOT NULL);
     CREATE TABLE streams (id bigint GENERATED ALWAYS AS IDENTITY UNIQUE, device text COLLATE "C", namespace text COLLATE "C",
       kind "char", last_packet uuid, packets bigint NOT NULL DEFAULT 0, ledger text, received timestamptz NOT NULL,
@@ -56,43 +57,15 @@ enum PostgreSQLSchema {
 
     """
 
-  private static let devices = """
-    CREATE TABLE enrollment_tokens (hash text PRIMARY KEY, key_id text NOT NULL, devices_max bigint NOT NULL,
-      devices bigint NOT NULL, expires timestamptz NOT NULL);
-    CREATE TABLE enrolled_devices (device text COLLATE "C" PRIMARY KEY, key_id text, enrolled timestamptz, token text,
-      info text, revoked timestamptz);
-    CREATE INDEX enrolled_devices_revoked ON enrolled_devices (revoked) WHERE revoked IS NOT NULL;
-
-    """
-
-  /// Of the database's service, as in the store on SQLite (`ServiceFacts`).
-  private static let facts = """
-    CREATE TABLE facts (name text PRIMARY KEY, value bigint NOT NULL);
+  /// `prism_json` catches errors: a plan with several processes forbids that in every function that it calls. The correction is
+  /// `created_time` less `CREATE_TIME`, in milliseconds: 0 if there is no time, or no number.
+  private static let functions = """
     CREATE FUNCTION prism_id_start(milliseconds bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
       SELECT (lpad(to_hex(greatest(0, milliseconds)), 12, '0') || repeat('0', 20))::uuid
     $$;
-
-    """
-  /// The first id of a clock that was set.
-  private static let firstSetID = PacketID(high: UInt64(PacketID.firstSetTime) << 16, low: 0).description
-
-  /// The leader's row, and dead letters (`PostgreSQLOutputSource`).
-  private static let outputs = """
-    ALTER TABLE outputs ADD epoch bigint NOT NULL DEFAULT 0, ADD beat bigint NOT NULL DEFAULT 0,
-      ADD is_free boolean NOT NULL DEFAULT false;
-    CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, noted timestamptz NOT NULL,
-      is_requeued boolean NOT NULL DEFAULT false, PRIMARY KEY (output, report));
-
-    """
-
-  /// It catches errors. A plan with several processes forbids that in every function that it calls.
-  private static let notParallel = "ALTER FUNCTION prism_json(text) PARALLEL UNSAFE"
-
-  private static let functions = """
     CREATE FUNCTION prism_day_start(day date) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
       SELECT (lpad(to_hex((day - date '1970-01-01')::bigint * 86400000), 12, '0') || repeat('0', 20))::uuid
     $$;
-    \(takeGroup(more: "", broken: "num = 0 OR late[i]"))
     -- Reports with ids below this one are final: those that are not visible now never will be.
     CREATE FUNCTION prism_horizon() RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE next bigint; open bigint;
@@ -104,7 +77,7 @@ enum PostgreSQLSchema {
       RETURN least(next, open) << 10;
     END $$;
     -- jsonb holds no U+0000, no lone surrogate and no number that numeric can't hold: the first is replaced, else NULL.
-    CREATE FUNCTION prism_json(meta text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+    CREATE FUNCTION prism_json(meta text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
     BEGIN
       RETURN meta::jsonb;
     EXCEPTION WHEN OTHERS THEN
@@ -114,32 +87,23 @@ enum PostgreSQLSchema {
         RETURN NULL;
       END;
     END $$;
+    CREATE FUNCTION prism_correction(created_time bigint, meta text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN
+      RETURN coalesce(created_time - (prism_json(meta) ->> 'CREATE_TIME')::numeric::bigint, 0);
+    EXCEPTION WHEN OTHERS THEN
+      RETURN 0;
+    END $$;
 
     """
 
-  /// Version 4 and before ask for the function with eight arguments, which stays for replicas that were not restarted yet.
-  private static let pendingPredecessors = takeGroup(
-    more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])")
+  /// The first id of a clock that was set.
+  private static let firstSetID = PacketID(high: UInt64(PacketID.firstSetTime) << 16, low: 0).description
 
   /// An id from before those that are kept is too old also while no id is forgotten, if its stream has one of 30 days later.
-  private static let oldIDs = takeGroup(
-    or: "OR REPLACE ", more: ", pending boolean[]", broken: "NOT pending[i] AND (num = 0 OR late[i])",
-    old: """
-      p[i] < prism_id_start((extract(epoch FROM now()) * 1000)::bigint - \(PacketID.knownMilliseconds))
-        AND p[i] < prism_id_start(('x' || lpad(left(replace(top::text, '-', ''), 12), 16, '0'))::bit(64)::bigint
-          - \(PacketID.knownMilliseconds))
-      """)
-
-  /// - Parameters:
-  ///   - or: what becomes of a function with these arguments.
-  ///   - more: arguments behind `rows`.
-  ///   - broken: whether a packet is stored without its predecessor.
-  ///   - old: whether the id may be of a packet that is forgotten, beside those that are known to be forgotten.
-  private static func takeGroup(or: String = "", more: String, broken: String, old: String = "false") -> String {
-    """
+  private static let takeGroup = """
     -- Letters: s stored, b stored with its chain broken, d duplicate, w its predecessor is missing, o too old.
-    CREATE \(or)FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
-      rows integer[]\(more), OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
+    CREATE FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
+      rows integer[], pending boolean[], OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
     LANGUAGE plpgsql AS $$
     DECLARE
       sid bigint; last uuid; num bigint; top uuid; gone uuid; known boolean; r text; total bigint := 0; mark bigint;
@@ -159,9 +123,12 @@ enum PostgreSQLSchema {
         IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
         ELSIF known THEN r := 's';
         ELSIF num > 0 AND p[i] < '\(firstSetID)' AND p[i] <= gone AND gone < '\(firstSetID)' THEN r := 'o';
-        ELSIF num > 0 AND p[i] >= '\(firstSetID)' AND (p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) OR \(old)) THEN r := 'o';
+        ELSIF num > 0 AND p[i] >= '\(firstSetID)' AND (p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) OR (
+            p[i] < prism_id_start((extract(epoch FROM now()) * 1000)::bigint - \(PacketID.knownMilliseconds))
+              AND p[i] < prism_id_start(('x' || lpad(left(replace(top::text, '-', ''), 12), 16, '0'))::bit(64)::bigint
+                - \(PacketID.knownMilliseconds)))) THEN r := 'o';
         ELSIF dep[i] IS NULL THEN r := 's';
-        ELSIF \(broken) THEN r := 'b';
+        ELSIF NOT pending[i] AND (num = 0 OR late[i]) THEN r := 'b';
         ELSE r := 'w';
         END IF;
         IF r IN ('s', 'b') THEN
@@ -184,7 +151,6 @@ enum PostgreSQLSchema {
     END $$;
 
     """
-  }
 
   /// A meta ends with its context, if it has one.
   /// - Parameters:
@@ -199,42 +165,13 @@ enum PostgreSQLSchema {
     """
   }
 
-  private static let wholeReportsView = """
-    CREATE VIEW whole_reports AS \(wholeReports(of: "reports"));
-    \(reportView())
-    """
-
-  /// The correction is `created_time` less `CREATE_TIME`, in milliseconds: 0 if there is no time, or no number.
-  private static let correction = """
-    CREATE OR REPLACE FUNCTION prism_correction(created_time bigint, meta text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
-    BEGIN
-      RETURN coalesce(created_time - (prism_json(meta) ->> 'CREATE_TIME')::numeric::bigint, 0);
-    EXCEPTION WHEN OTHERS THEN
-      RETURN 0;
-    END $$;
-    \(reportView(more: ", prism_correction(r.created_time, r.meta) AS correction"))
-    """
-
-  /// - Parameter more: columns behind the others.
-  private static func reportView(more: String = "") -> String {
-    """
-    CREATE OR REPLACE VIEW report AS
-      SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
-        r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken, prism_json(r.meta) AS meta,
-        r.meta AS own_meta, r.payload\(more)
-      FROM whole_reports r JOIN streams s ON s.id = r.stream;
-
-    """
-  }
-
   private static let views = """
+    CREATE VIEW whole_reports AS \(wholeReports(of: "reports"));
     CREATE VIEW report AS
       SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
-        r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken,
-        CASE WHEN r.context IS NULL THEN prism_json(r.meta) ELSE prism_json(c.common) || prism_json(r.meta) END AS meta,
-        r.meta AS own_meta, r.payload
-      FROM reports r JOIN streams s ON s.id = r.stream
-        LEFT JOIN contexts c ON c.day = (r.received AT TIME ZONE 'UTC')::date AND c.hash = r.context;
+        r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken, prism_json(r.meta) AS meta,
+        r.meta AS own_meta, r.payload, prism_correction(r.created_time, r.meta) AS correction
+      FROM whole_reports r JOIN streams s ON s.id = r.stream;
 
     """
 }

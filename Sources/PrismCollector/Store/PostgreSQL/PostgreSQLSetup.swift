@@ -5,6 +5,8 @@ public struct PostgreSQLSetup: Sendable {
   /// The reason why a database is not used.
   public enum Refusal: Error, Equatable, CustomStringConvertible {
     case newerSchema(found: Int64)
+    /// Of a build before the first published version.
+    case olderSchema(found: Int64)
     case noSchema(String)
     case failed(PostgreSQLError)
 
@@ -14,6 +16,9 @@ public struct PostgreSQLSetup: Sendable {
       case .newerSchema(let found):
         "the database has version \(found) of the schema, this program knows \(PostgreSQLSchema.version): install the newer "
           + "prism-collector here, too"
+      case .olderSchema(let found):
+        "the database has version \(found) of the schema, of a build before 0.2.0, which this program does not read: nothing "
+          + "was changed in it; name an empty database"
       case .noSchema(let cause):
         "the tables can't be made: \(cause); let their owner run `prism-collector migrate`, or grant CREATE on the schema"
       case .failed(let error): error.description
@@ -56,6 +61,7 @@ public struct PostgreSQLSetup: Sendable {
     let (connection, found): (PostgreSQLConnection, Int64)
     do throws(PostgreSQLError) { (connection, found) = try open() } catch { throw .failed(error) }
     guard found <= PostgreSQLSchema.version else { throw .newerSchema(found: found) }
+    guard found == 0 || found >= PostgreSQLSchema.firstVersion else { throw .olderSchema(found: found) }
     if found < PostgreSQLSchema.version { try migrate(connection) }
     return connection
   }
@@ -102,10 +108,12 @@ public struct PostgreSQLSetup: Sendable {
         _ = try connection.query(
           "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.Lock.migration.rawValue))",
           by: by)
-        for step in Int(try Self.version(connection, by))..<PostgreSQLSchema.version {
-          try connection.execute(PostgreSQLSchema.migrations[step], by: by)
-          try connection.execute("UPDATE prism_schema SET version = \(step + 1)", by: by)
-        }
+        let found = Int(try Self.version(connection, by))
+        let steps =
+          found == 0
+          ? [PostgreSQLSchema.sql] : Array(PostgreSQLSchema.migrations.dropFirst(found - PostgreSQLSchema.firstVersion))
+        for step in steps { try connection.execute(step, by: by) }
+        try connection.execute("UPDATE prism_schema SET version = \(PostgreSQLSchema.version)", by: by)
         try PostgreSQLDays(connection).add(by: by)
       }
     } catch {

@@ -5,12 +5,8 @@ import PrismProtocol
 /// A replica writes a type once a day, within the transaction of its first report. Types that were not seen for as long as
 /// reports are kept are forgotten with them.
 struct PostgreSQLTypes {
-  /// The types of the newest reports are known at once; the others come with their next report.
   static let schema = """
     CREATE TABLE types (namespace text COLLATE "C", type text COLLATE "C", seen date NOT NULL, PRIMARY KEY (namespace, type));
-    INSERT INTO types SELECT DISTINCT s.namespace, r.type, (now() AT TIME ZONE 'UTC')::date FROM (
-      SELECT stream, type FROM reports WHERE id >= (SELECT prism_horizon() - 4194304) AND length(type) <= \(typeBytesMax) / 4
-      LIMIT 1000000) r JOIN streams s ON s.id = r.stream;
 
     """
   static let list = "SELECT namespace, type FROM types ORDER BY 1, 2"

@@ -87,7 +87,7 @@ struct CollectorDatabase {
   /// new connection fail then, and nothing else does.
   var hasLostTables: Bool {
     do throws(SQLiteError) {
-      return try DatabaseOpening.version(files.path, options.vfs) != Int64(PacketSchema.version)
+      return try !DatabaseOpening.hasTables(files.path, options.vfs)
     } catch { return error.isDamage }
   }
 
@@ -103,7 +103,7 @@ struct CollectorDatabase {
   mutating func replace(for cause: String) throws(SQLiteError) {
     open = nil
     replacements += 1
-    do throws(SQLiteError) { open = try opening.replace(.damaged, for: cause) } catch {
+    do throws(SQLiteError) { open = try opening.replace(for: cause) } catch {
       refusal = (error, options.time.uptime + Self.refusalDuration)
       throw error
     }

@@ -18,8 +18,8 @@ final class ContextAnswers {
   private struct Asked {
     let question: ContextQuestion
     let statement: SQLiteStatement
-    var answers: [Int64: SQLiteValue] = [:]
-    var last: (context: Int64, answer: SQLiteValue)?
+    var answers: [Int64: SQLValue] = [:]
+    var last: (context: Int64, answer: SQLValue)?
   }
 
   private static let answersMax = 65_536
@@ -54,7 +54,7 @@ final class ContextAnswers {
   /// After the statement. - Throws: where a context could not be read.
   func end() throws(SQLiteError) { if let failure { throw failure } }
 
-  private func answer(_ number: Int, _ context: Int64) -> SQLiteValue {
+  private func answer(_ number: Int, _ context: Int64) -> SQLValue {
     guard asked.indices.contains(number), let question = asked[number] else { return .null }
     if let last = question.last, last.context == context { return last.answer }
     do throws(SQLiteError) {
@@ -69,9 +69,9 @@ final class ContextAnswers {
     }
   }
 
-  private func ask(_ question: Asked, _ context: Int64) throws(SQLiteError) -> SQLiteValue {
+  private func ask(_ question: Asked, _ context: Int64) throws(SQLiteError) -> SQLValue {
     guard let common = try contexts.common(context) else { return .null }
-    return try common.withUnsafeBytes { bytes -> Result<SQLiteValue, SQLiteError> in
+    return try common.withUnsafeBytes { bytes -> Result<SQLValue, SQLiteError> in
       question.statement.bind(":common", uncopiedText: bytes)
       do throws(SQLiteError) { return .success(try question.statement.firstValue()) } catch { return .failure(error) }
     }.get()

@@ -24,12 +24,6 @@ final class ContextReader {
       "SELECT \(Column.list) FROM contexts INDEXED BY contexts_copy WHERE +id = :id ORDER BY hash")
   }
 
-  /// Whether the database has contexts: version 2 has not.
-  static func hasContexts(_ connection: SQLiteConnection) -> Bool {
-    let found = try? connection.firstInt("SELECT count(*) FROM pragma_table_info('reports') WHERE name = 'context'")
-    return found == 1
-  }
-
   /// - Returns: nil: it is not there, or not what was written.
   func common(_ id: Int64) throws(SQLiteError) -> [UInt8]? {
     if let last, last.id == id { return last.text }

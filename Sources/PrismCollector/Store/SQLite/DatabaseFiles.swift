@@ -4,15 +4,10 @@ import PrismSalvage
 
 /// The files of `collector.db` in the state folder, and those that were set aside.
 struct DatabaseFiles: Sendable {
-  enum Cause: String {
-    case damaged
-    case version1 = "version-1"
-  }
-
   let folder: String
   var path: String { folder + "/collector.db" }
   private var mark: String { folder + "/collector.run" }
-  private static let asidePrefix = "collector.db."
+  private static let asidePrefix = "collector.db.damaged-"
 
   private static let bootID = SideFile.text("/proc/sys/kernel/random/boot_id")
   private static let runningMark = "running \(bootID ?? "\n")"
@@ -45,12 +40,11 @@ struct DatabaseFiles: Sendable {
   // MARK: Setting aside
 
   /// Moves the database and its log. - Returns: its new name.
-  func setAside(_ cause: Cause, unixMilliseconds: Int64) -> String {
-    let prefix = "\(Self.asidePrefix)\(cause.rawValue)-"
+  func setAside(unixMilliseconds: Int64) -> String {
     var time = unixMilliseconds
-    while Self.bytes(path(of: "\(prefix)\(time)")) != nil { time += 1 }
-    move(to: "\(prefix)\(time)")
-    return "\(prefix)\(time)"
+    while Self.bytes(path(of: "\(Self.asidePrefix)\(time)")) != nil { time += 1 }
+    move(to: "\(Self.asidePrefix)\(time)")
+    return "\(Self.asidePrefix)\(time)"
   }
 
   /// Finishes a move that a kill interrupted: the log was moved, the file was not.
@@ -58,14 +52,14 @@ struct DatabaseFiles: Sendable {
     for copy in names where copy.hasSuffix(LogRepair.copySuffix) { unlink(path(of: copy)) }
     for log in names where log.hasSuffix("-wal") && log.hasPrefix(Self.asidePrefix) {
       let name = String(log.dropLast(4))
-      if name != "collector.db", Self.bytes(path(of: name)) == nil { move(to: name) }
+      if Self.bytes(path(of: name)) == nil { move(to: name) }
     }
   }
 
   /// Databases that were set aside, the oldest first.
   var asideNames: [String] {
     names.filter { name in
-      [Cause.damaged, .version1].contains { name.hasPrefix("\(Self.asidePrefix)\($0.rawValue)-") }
+      name.hasPrefix(Self.asidePrefix)
         && ["-wal", "-shm", LogRepair.copySuffix].allSatisfy { !name.hasSuffix($0) }
     }
     .sorted { ($0.split(separator: "-").last ?? "") < ($1.split(separator: "-").last ?? "") }
@@ -73,12 +67,7 @@ struct DatabaseFiles: Sendable {
 
   /// When damaged databases were set aside, in milliseconds since 1970.
   var damagedTimes: [Int64] {
-    asideNames.filter { $0.hasPrefix("\(Self.asidePrefix)\(Cause.damaged.rawValue)-") }
-      .compactMap { $0.split(separator: "-").last.flatMap { Int64($0) } }
-  }
-
-  func remove(_ name: String) {
-    for suffix in ["", "-wal", "-shm"] { unlink(path(of: name) + suffix) }
+    asideNames.compactMap { $0.split(separator: "-").last.flatMap { Int64($0) } }
   }
 
   private func move(to name: String) {

@@ -26,14 +26,15 @@ struct DatabaseOpening {
   /// - Throws: `damagedAgain`; what is not the file's fault.
   func open(isChecked: Bool) throws(SQLiteError) -> (database: PacketDatabase, isLeftUnchecked: Bool) {
     files.finishSettingAside()
-    if files.isEmptied { return (try replace(.damaged, for: "the file is empty"), false) }
+    // The first run of all may end within its first commit: nothing was in it.
+    if files.isEmptied && files.wasClean != nil { return (try replace(for: "the file is empty"), false) }
     if !files.isThere && files.wasClean != nil {
       log.warning("the collector's database was removed since the last run; a new one is begun", ["path": files.path])
     }
-    if let fault = logFault(isFirst: isChecked) { return (try replace(.damaged, for: fault), false) }
+    if let fault = logFault(isFirst: isChecked) { return (try replace(for: fault), false) }
     let isLarge = files.bytes > checkedAtOnceBytesMax
     do throws(SQLiteError) {
-      if files.isThere, try Self.version(files.path, vfs) == 1 { return (try replace(.version1, for: ""), false) }
+      if files.isThere { try Self.hasTables(files.path, vfs) }
       if isChecked && files.isThere && !isLarge, let found = try check.run().first { throw SQLiteError.corrupt(found) }
       let database = try PacketDatabase(path: files.path, vfs: vfs)
       try database.connection.settleLog(path: files.path, pageBytes: PacketSchema.pageBytes)
@@ -44,7 +45,7 @@ struct DatabaseOpening {
     } catch {
       // SQLITE_ERROR: the schema does not fit this program's statements.
       guard error.isDamage || error.isStatementError else { throw error }
-      return (try replace(.damaged, for: error.description), false)
+      return (try replace(for: error.description), false)
     }
   }
 
@@ -67,19 +68,14 @@ struct DatabaseOpening {
   }
 
   /// Sets the database aside and begins another. - Throws: `damagedAgain`: then nothing was done.
-  func replace(_ cause: DatabaseFiles.Cause, for reason: String) throws(SQLiteError) -> PacketDatabase {
+  func replace(for reason: String) throws(SQLiteError) -> PacketDatabase {
     let now = time.unixMilliseconds
-    if cause == .damaged {
-      let lately = files.damagedTimes.count { abs(now - $0) < Self.replacedWithinMilliseconds }
-      if lately >= Self.replacedMax { throw .damagedAgain(reason, times: lately + 1, folder: files.folder) }
-    }
-    let name = files.setAside(cause, unixMilliseconds: now)
-    let place: Logger.Fields = ["cause": reason, "set_aside": files.path(of: name)]
-    if cause == .damaged {
-      log.error("the collector's database is damaged: it is set aside, and what can be read is brought over", place)
-    } else {
-      log.info("the collector's database is of an older version: its reports are brought over", place)
-    }
+    let lately = files.damagedTimes.count { abs(now - $0) < Self.replacedWithinMilliseconds }
+    if lately >= Self.replacedMax { throw .damagedAgain(reason, times: lately + 1, folder: files.folder) }
+    let name = files.setAside(unixMilliseconds: now)
+    log.error(
+      "the collector's database is damaged: it is set aside, and what can be read is brought over",
+      ["cause": reason, "set_aside": files.path(of: name)])
     let database = try PacketDatabase(path: files.path, vfs: vfs)
     files.protect()
     try adoptAside(into: database)
@@ -88,31 +84,27 @@ struct DatabaseOpening {
     return database
   }
 
-  /// 1 and on; 0: an empty database.
-  /// - Throws: code −1 for a newer version; damage if the header has another version than the tables.
-  static func version(_ path: String, _ vfs: String?) throws(SQLiteError) -> Int64 {
+  /// - Returns: whether it has tables, which are of this program's version.
+  /// - Throws: code −1 for another version; damage if the header has another version than the tables.
+  @discardableResult
+  static func hasTables(_ path: String, _ vfs: String?) throws(SQLiteError) -> Bool {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
-    let (header, version) = (Int64(try connection.version()), try tablesVersion(connection))
-    guard header == (version == 1 ? 0 : version) else {
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN"
+    if try connection.firstInt("\(tables) ('reports', 'packets')") ?? 0 == 0 { return false }
+    let (header, known) = (Int64(try connection.version()), PacketSchema.version)
+    let hasFacts = try connection.firstInt("\(tables) ('facts')") == 1
+    // The first build had no version at all.
+    let version = hasFacts ? try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") ?? known : header
+    guard header == version, hasFacts || header == 0 else {
       throw .corrupt("the header has version \(header), the tables are of version \(version)")
     }
-    if version > PacketSchema.version {
-      throw SQLiteError(
-        code: -1,
-        message: "\(path) is of version \(version), this prism-collector knows versions up to \(PacketSchema.version); "
-          + "install the newer one again")
-    }
-    return version
-  }
-
-  /// The version without the header's word: the second copy, or, before there was one, the tables themselves.
-  static func tablesVersion(_ connection: SQLiteConnection) throws(SQLiteError) -> Int64 {
-    let names = "SELECT count(*) FROM sqlite_schema WHERE name IN"
-    if try connection.firstInt("\(names) ('reports', 'packets')") ?? 0 == 0 { return 0 }
-    if try connection.firstInt("\(names) ('imports')") ?? 0 == 0 { return 1 }
-    if let second = try connection.firstInt("SELECT value FROM facts WHERE name = 'version'") { return second }
-    if try connection.firstInt("\(names) ('contexts')") ?? 0 == 0 { return 2 }
-    return try connection.firstInt("\(names) ('report') AND sql LIKE '%AS correction%'") ?? 0 == 0 ? 3 : 4
+    guard version != known else { return true }
+    throw SQLiteError(
+      code: -1,
+      message: "\(path) is of version \(version), this prism-collector knows version \(known); "
+        + (version > known
+          ? "install the newer one again"
+          : "it is of a build before 0.2.0, and nothing was changed in it: name an empty state folder"))
   }
 
   /// Compares the newest packet ids with their index: those that a sender may send again after a restart. SQLite's check does not,
@@ -201,9 +193,9 @@ struct DatabaseOpening {
         try database.streams.add(packet, of: found.id, number: number, day: day)
       } catch { failure = error }
     }
-    source.forEachRecord { row, hasSequence in
+    source.forEachRecord { row in
       guard failure == nil else { return }
-      do throws(SQLiteError) { try database.records.adopt(row, hasSequence: hasSequence) } catch { failure = error }
+      do throws(SQLiteError) { try database.records.adopt(row) } catch { failure = error }
     }
     if let failure { throw failure }
     try database.records.skipIDs(now: now)

@@ -25,40 +25,35 @@ final class DatabaseSource {
     var forgottenTime: Int64?
   }
 
-  let isVersion1: Bool
   private let connection: SQLiteConnection
   private(set) var streams: [Int64: KnownStream] = [:]
   /// By their numbers; two if the table has another name than its index.
   private var types: [Int64: [String]] = [:]
-  /// nil: the database has no contexts.
+  /// nil: they can't be read.
   private let contexts: ContextReader?
 
   /// - Throws: where no database can be opened there.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
-    // A damaged header may say so, too; the tables can't if they are damaged.
-    isVersion1 = try connection.version() == 0 && (try? DatabaseOpening.tablesVersion(connection)) ?? 0 < 2
-    contexts = ContextReader.hasContexts(connection) ? try? ContextReader(connection, isOfDamaged: true) : nil
-    if !isVersion1 {
-      readStreams()
-      readTypes()
-    }
+    contexts = try? ContextReader(connection, isOfDamaged: true)
+    readStreams()
+    readTypes()
   }
 
   /// The highest id of a report; nil: it can't be read.
   var newestReport: Int64? {
     do {
       let newest = try connection.firstInt("SELECT max(id) FROM reports") ?? 0
-      return isVersion1 ? newest : max(newest, try fact("newest_report"))
+      return max(newest, try fact("newest_report"))
     } catch { return nil }
   }
 
   /// For how long it was served; 0 where that can't be read.
-  var servedSeconds: Int64 { isVersion1 ? 0 : (try? fact("served_seconds")) ?? 0 }
+  var servedSeconds: Int64 { (try? fact("served_seconds")) ?? 0 }
 
   /// nil: it has no identity that can be read.
   var store: StoreMark? {
-    let id = isVersion1 ? 0 : (try? fact(SQLiteRecordLog.idFact)) ?? 0
+    let id = (try? fact(SQLiteRecordLog.idFact)) ?? 0
     return id > 0 ? StoreMark(id: id, life: max(0, (try? fact(SQLiteRecordLog.lifeFact)) ?? 0)) : nil
   }
 
@@ -119,7 +114,6 @@ final class DatabaseSource {
 
   /// Every packet id that can be read, some of them twice.
   func forEachPacket(_ body: (StreamID, PacketID, _ number: Int64, _ day: Int64) -> Void) {
-    if isVersion1 { return forEachPacketOfVersion1(body) }
     func take(_ row: SQLiteRow<PacketColumn>, _ number: Int64, _ day: Int64) {
       guard let stream = streams[row.int64(.stream)], let id = PacketID(bytes: row.bytes(.packet)) else { return }
       body(stream.name, id, number, day)
@@ -138,28 +132,11 @@ final class DatabaseSource {
   }
 
   /// Every record that can be read.
-  /// - Parameter body: gets whether the row has the columns from `isNamed` on.
-  func forEachRecord(_ body: (SQLiteRow<SQLiteRecordTable.StoredColumn>, _ hasSequence: Bool) -> Void) {
-    guard !isVersion1 else { return }
-    let hasSequence = SQLiteRecordTable.hasSequence(connection)
-    let list = hasSequence ? nil : SQLiteRecordTable.StoredColumn.list(before: .isNamed)
-    forEachRow(of: SQLiteRecordTable.StoredColumn.self, "FROM records", list: list, order: "server_id") {
-      body($0, hasSequence)
-    }
+  func forEachRecord(_ body: (SQLiteRow<SQLiteRecordTable.StoredColumn>) -> Void) {
+    forEachRow(of: SQLiteRecordTable.StoredColumn.self, "FROM records", order: "server_id") { body($0) }
   }
 
   private enum PacketColumn: String, SQLiteColumn { case stream, packet, number, day }
-  private enum Version1PacketColumn: String, SQLiteColumn { case device, namespace, kind, packet }
-
-  private func forEachPacketOfVersion1(_ body: (StreamID, PacketID, _ number: Int64, _ day: Int64) -> Void) {
-    forEachRow(of: Version1PacketColumn.self, "FROM packets", order: "device, namespace, kind, packet") { row in
-      if let stream = Self.stream(row.text(.device), row.text(.namespace), row.text(.kind)),
-        let id = PacketID(row.text(.packet))
-      {
-        body(stream, id, 0, 0)
-      }
-    }
-  }
 
   /// Reads from both ends towards a page that can't be read.
   /// - Parameter list: the columns that are read; nil: all.
@@ -186,64 +163,30 @@ final class DatabaseSource {
   func reports(after cursor: Int64) -> Slice {
     var slice = Slice(cursor: cursor)
     do {
-      if isVersion1 {
-        try read(Version1Column.self, Version1Column.list, "reports", key: .id, into: &slice) { Self.version1($0) }
-      } else {
-        let list = contexts == nil ? ReportColumn.list(withNullFor: [.context]) : ReportColumn.list
-        try read(ReportColumn.self, list, "reports r", key: .id, into: &slice) { (row) throws(SQLiteError) in
-          try version2(row)
-        }
-      }
+      try read(into: &slice)
     } catch {
       if slice.cursor == cursor { skip(&slice) }
     }
     return slice
   }
 
-  /// - Parameter report: nil if the row is damaged.
-  private func read<Column: SQLiteColumn>(
-    _ columns: Column.Type, _ list: String, _ source: String, key: Column, into slice: inout Slice,
-    _ report: (SQLiteRow<Column>) throws(SQLiteError) -> Found?
-  ) throws(SQLiteError) {
-    let (id, limit) = (key.rawValue, Self.sliceMax)
+  private func read(into slice: inout Slice) throws(SQLiteError) {
     let statement = try connection.prepare(
-      "SELECT \(list) FROM \(source) WHERE \(id) > :cursor ORDER BY \(id) LIMIT \(limit)")
+      "SELECT \(ReportColumn.list) FROM reports r WHERE id > :cursor ORDER BY id LIMIT \(Self.sliceMax)")
     statement.bind(":cursor", slice.cursor)
     var count = 0
-    try statement.forEachRow(of: columns) { (row) throws(SQLiteError) in
+    try statement.forEachRow(of: ReportColumn.self) { (row) throws(SQLiteError) in
       count += 1
       // A damaged tree may lead back, for ever.
-      guard row.int64(key) > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
-      slice.cursor = row.int64(key)
+      guard row.int64(.id) > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
+      slice.cursor = row.int64(.id)
       if let found = try report(row) { slice.reports.append(found) } else { slice.lost += 1 }
     }
     slice.isLast = count == 0
   }
 
-  private enum Version1Column: String, SQLiteColumn {
-    case id, device, namespace, kind, type, packet
-    case chainBroken = "chain_broken"
-    case receivedTime = "received_time"
-    case createdTime = "created_time"
-    case reportID = "report_id"
-    case meta, payload
-  }
-
-  private static func version1(_ row: SQLiteRow<Version1Column>) -> Found? {
-    let meta = row.bytes(.meta)
-    guard let stream = stream(row.text(.device), row.text(.namespace), row.text(.kind)),
-      let packet = PacketID(row.text(.packet)), (try? MetaFields(meta.span)) != nil
-    else { return nil }
-    let payload = row.data(.payload)
-    let report = StoredReport(
-      id: row.int64(.id), device: stream.device, namespace: stream.namespace.text, kind: stream.kind.name,
-      type: row.text(.type), reportID: row.text(.reportID), createdTime: row.integer(.createdTime),
-      receivedTime: row.int64(.receivedTime), packetID: packet.description, chainIsBroken: row.bool(.chainBroken),
-      meta: meta, payloadBytes: payload?.count, payload: payload)
-    return (report, stream, packet.bytes, nil)
-  }
-
-  private func version2(_ row: SQLiteRow<ReportColumn>) throws(SQLiteError) -> Found? {
+  /// nil if the row is damaged.
+  private func report(_ row: SQLiteRow<ReportColumn>) throws(SQLiteError) -> Found? {
     guard let stream = streams[row.int64(.stream)]?.name, let names = types[row.int64(.type)], let first = names.first
     else { return nil }
     guard var report = try StoredReport(checking: row, stream, type: first, hasPayload: true, contexts),

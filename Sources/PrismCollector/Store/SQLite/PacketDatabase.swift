@@ -14,7 +14,7 @@ final class PacketDatabase {
   private(set) var nextReport: Int64
   private var notedDay: Int64 = -1
 
-  /// Opens the file, and makes its tables if it has no tables, or brings them to this program's version.
+  /// Opens the file, and makes its tables if it has no tables.
   /// - Throws: `isCorruption` where it is damaged.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
@@ -23,11 +23,6 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
-    let migrations = [PacketSchema.contextMigration, PacketSchema.correctionMigration]
-    try connection.migrate(migrations) { (_) throws(SQLiteError) in }
-    try SQLiteRecordTable.make(in: connection)
-    try SQLiteRecordLog.makeStore(in: connection)
-    try connection.execute(SQLiteOutputSource.schema)
     records = SQLiteRecordTable(connection: connection)
     (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))
     reports = try ReportInserter(connection)

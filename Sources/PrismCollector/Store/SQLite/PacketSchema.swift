@@ -10,7 +10,7 @@ import PrismSQLite
 /// begins with new ones, so contexts are deleted as reports are: up to an id. The index `contexts_copy` has each a second time:
 /// many reports would be lost with one.
 enum PacketSchema {
-  static let version = 4
+  static let version: Int64 = 5
   static let blockBits: Int64 = 12
   static let pageBytes = 8192
 
@@ -29,7 +29,8 @@ enum PacketSchema {
       id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, packet BLOB NOT NULL, type INTEGER NOT NULL,
       chain_broken INTEGER NOT NULL, received_time INTEGER NOT NULL, created_time INTEGER, report_id TEXT NOT NULL,
       sum INTEGER NOT NULL, meta TEXT NOT NULL, payload BLOB, context INTEGER);
-    \(contexts)
+    CREATE TABLE contexts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, common TEXT NOT NULL);
+    CREATE INDEX contexts_copy ON contexts (hash, common);
     CREATE TABLE type_blocks (type INTEGER, block INTEGER, PRIMARY KEY (type, block)) WITHOUT ROWID;
     CREATE TABLE stream_blocks (stream INTEGER, block INTEGER, PRIMARY KEY (stream, block)) WITHOUT ROWID;
     CREATE TABLE days (day INTEGER PRIMARY KEY, first_report INTEGER NOT NULL);
@@ -38,30 +39,11 @@ enum PacketSchema {
     ) WITHOUT ROWID;
     \(view)
     -- A second time, so that a damaged header is not taken for a newer program's.
-    INSERT INTO facts VALUES ('version', 4);
-    PRAGMA user_version = 4;
-    """
-
-  /// Brings a database of version 2, whose reports are all whole, to version 3.
-  static let contextMigration = SQLiteMigration(version: 3, name: "contexts") { connection throws(SQLiteError) in
-    try connection.execute(
-      """
-      ALTER TABLE reports ADD COLUMN context INTEGER;
-      \(contexts)
-      DROP VIEW report;
-      \(view)
-      REPLACE INTO facts VALUES ('version', 3);
-      """)
-  }
-
-  /// Brings a database of version 3 to version 4: `report` has the correction.
-  static let correctionMigration = SQLiteMigration(version: 4, name: "correction") { connection throws(SQLiteError) in
-    try connection.execute("DROP VIEW report; \(view) REPLACE INTO facts VALUES ('version', 4);")
-  }
-
-  private static let contexts = """
-    CREATE TABLE contexts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, common TEXT NOT NULL);
-    CREATE INDEX contexts_copy ON contexts (hash, common);
+    INSERT INTO facts VALUES ('version', \(version));
+    \(SQLiteRecordTable.tables)
+    \(SQLiteRecordLog.newStore)
+    \(SQLiteOutputSource.schema)
+    PRAGMA user_version = \(version);
     """
 
   private static let meta = """

@@ -13,13 +13,12 @@ final class ReportConnection {
     names = try NameReader(connection)
   }
 
-  /// nil: the database has no contexts, until a collector opens it.
-  func contexts() throws(SQLiteError) -> (contexts: ContextReader, answers: ContextAnswers)? {
+  func contexts() throws(SQLiteError) -> (contexts: ContextReader, answers: ContextAnswers) {
     if let known { return known }
-    guard ContextReader.hasContexts(connection) else { return nil }
     let contexts = try ContextReader(connection)
-    known = (contexts, try ContextAnswers(connection, contexts))
-    return known
+    let made = (contexts, try ContextAnswers(connection, contexts))
+    known = made
+    return made
   }
 
   /// Runs `body`, whose statement asks `questions`, and for the names of `filter`.
@@ -28,7 +27,7 @@ final class ReportConnection {
     _ body: (SQLiteConnection) throws(SQLiteError) -> Result
   ) throws(SQLiteError) -> Result {
     names.begin(filter)
-    let answers = questions.isEmpty ? nil : try contexts()?.answers
+    let answers = questions.isEmpty ? nil : try contexts().answers
     try answers?.begin(questions)
     let result = try body(connection)
     try names.end()

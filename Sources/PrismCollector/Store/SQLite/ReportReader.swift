@@ -38,9 +38,8 @@ actor ReportReader {
 
   private func found(_ id: Int64) throws(SQLiteError) -> StoredReport? {
     let opened = try opened()
-    let contexts = try opened.contexts()?.contexts
-    let list = ReportColumn.list(withNullFor: contexts == nil ? [.context] : [])
-    let statement = try opened.connection.prepare("SELECT \(list) FROM reports r WHERE r.id = :id")
+    let contexts = try opened.contexts().contexts
+    let statement = try opened.connection.prepare("SELECT \(ReportColumn.list) FROM reports r WHERE r.id = :id")
     statement.bind(":id", id)
     return try statement.first(of: ReportColumn.self) { (row) throws(SQLiteError) in
       try Self.report(row, opened.names, hasPayload: true, contexts)
@@ -81,10 +80,10 @@ actor ReportReader {
     _ filter: ReportFilter, ids: ClosedRange<Int64>, into page: inout Page
   ) throws(SQLiteError) {
     let opened = try opened()
-    let contexts = try opened.contexts()?.contexts
-    let filtered = SQLiteConditions(filter, hasContexts: contexts != nil)
+    let contexts = try opened.contexts().contexts
+    let filtered = SQLiteConditions(filter)
     let conditions = ["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"] + filtered.sql
-    let omitted = (filter.hasPayloads ? [] : [ReportColumn.payload]) + (contexts == nil ? [.context] : [])
+    let omitted = filter.hasPayloads ? [] : [ReportColumn.payload]
     try opened.asking(filtered.questions, filter) { (connection) throws(SQLiteError) in
       let statement = try connection.prepare(
         """

@@ -6,14 +6,13 @@ struct SQLiteConditions {
   /// The questions of `sql` about contexts.
   private(set) var questions: [ContextQuestion] = []
 
-  /// - Parameter hasContexts: the database has them.
-  init(_ filter: ReportFilter, hasContexts: Bool = true) {
+  init(_ filter: ReportFilter) {
     if filter.device ?? filter.namespace ?? filter.kind ?? filter.type != nil {
       sql.append("prism_named(r.stream, r.type)")
     }
     if let since = filter.since { sql.append("r.received_time >= \(since)") }
     if let until = filter.until { sql.append("r.received_time < \(until)") }
-    for (meta, names) in zip(filter.metas, Self.metaNames) { add(meta, names, hasContexts: hasContexts) }
+    for (meta, names) in zip(filter.metas, Self.metaNames) { add(meta, names) }
   }
 
   // MARK: Metas
@@ -31,16 +30,16 @@ struct SQLiteConditions {
     (.init(number: 7, key: ":key7", path: ":path7", first: ":first7", firstPath: ":firstPath7"), ":value7"),
   ]
 
-  private mutating func add(_ meta: MetaCondition, _ names: MetaNames, hasContexts: Bool) {
+  private mutating func add(_ meta: MetaCondition, _ names: MetaNames) {
     let field = SQLiteField(meta.path, names.field, otherwise: "0") { Self.test(meta, $0, names) }
-    sql.append(field.sql(hasContexts: hasContexts))
-    values += field.values(hasContexts: hasContexts)
+    sql.append(field.sql)
+    values += field.values
     var question = field.question
     if meta.comparison != .exists {
       values.append((names.value, meta.value))
       question.values.append((names.value, meta.value))
     }
-    if hasContexts { questions.append(question) }
+    questions.append(question)
   }
 
   /// - Parameter text: the SQL of a meta.

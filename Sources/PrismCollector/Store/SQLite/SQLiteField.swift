@@ -18,10 +18,8 @@ struct SQLiteField {
     (self.path, self.names, self.otherwise, self.answer) = (path, names, otherwise, answer)
   }
 
-  /// - Parameter hasContexts: `reports r` has contexts.
-  func sql(hasContexts: Bool) -> String {
+  var sql: String {
     let own = guarded("r.meta")
-    guard hasContexts else { return own }
     let (first, firstPath) = path.count == 1 ? (names.key, names.path) : (names.first, names.firstPath)
     return """
       CASE WHEN r.context IS NOT NULL AND (instr(r.meta, \(first)) = 0 OR NOT json_valid(r.meta)
@@ -37,8 +35,8 @@ struct SQLiteField {
   }
 
   /// The parameters of `sql`.
-  func values(hasContexts: Bool) -> [(parameter: StaticString, value: String)] {
-    guard hasContexts, path.count > 1 else { return questionValues }
+  var values: [(parameter: StaticString, value: String)] {
+    guard path.count > 1 else { return questionValues }
     return questionValues + [(names.first, Self.key(path.first)), (names.firstPath, Self.path(path.prefix(1)))]
   }
 

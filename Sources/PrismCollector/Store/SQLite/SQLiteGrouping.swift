@@ -55,12 +55,12 @@ struct SQLiteGrouping {
     let statement = try connection.prepare(
       """
       SELECT q.time * \(grouping.bucketMilliseconds), \(isByNumber ? "q.word" : Self.text), q.number FROM (
-        SELECT \(bucket) AS time, \(word) AS word, \(Self.number(of: path).sql(hasContexts: true)) AS number
+        SELECT \(bucket) AS time, \(word) AS word, \(Self.number(of: path).sql) AS number
         FROM reports r WHERE \(wanted)
       ) q WHERE q.number IS NOT NULL LIMIT \(limit)
       """)
     bind(statement)
-    for value in Self.number(of: path).values(hasContexts: true) { statement.bind(value.parameter, value.value) }
+    for value in Self.number(of: path).values { statement.bind(value.parameter, value.value) }
     return statement
   }
 
@@ -95,7 +95,7 @@ struct SQLiteGrouping {
   private func bind(_ statement: SQLiteStatement) {
     for value in conditions.values { statement.bind(value.parameter, value.value) }
     guard case .meta(let path) = grouping.key else { return }
-    for value in Self.group(by: path).values(hasContexts: true) { statement.bind(value.parameter, value.value) }
+    for value in Self.group(by: path).values { statement.bind(value.parameter, value.value) }
   }
 
   private var bucket: String { "r.received_time / \(grouping.bucketMilliseconds)" }
@@ -110,7 +110,7 @@ struct SQLiteGrouping {
     case .nothing: "NULL"
     case .type, .namespace: "r.type"
     case .device, .kind: "r.stream"
-    case .meta(let path): Self.group(by: path).sql(hasContexts: true)
+    case .meta(let path): Self.group(by: path).sql
     }
   }
 

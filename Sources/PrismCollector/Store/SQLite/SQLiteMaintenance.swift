@@ -267,16 +267,11 @@ struct SQLiteMaintenance {
   private mutating func finish(
     _ name: String, in database: PacketDatabase, _ files: DatabaseFiles, _ options: SQLitePacketStore.Options
   ) throws(SQLiteError) {
-    let isVersion1 = sources[name]?.isVersion1 == true
     sources[name] = nil
     let count = { (column: String) throws(SQLiteError) in
       String(try database.connection.firstInt("SELECT \(column) FROM imports WHERE file = '\(name)'") ?? 0)
     }
     let (saved, lost) = (try count("saved"), try count("lost"))
-    if isVersion1 && lost == "0" {
-      files.remove(name)
-      return options.log.info("the reports of the older version were brought over", ["reports": saved])
-    }
     options.log.log(
       lost == "0" ? .info : .error,
       lost == "0"

@@ -4,8 +4,8 @@ import PrismSQLite
 struct SQLiteOutputSource: OutputSource {
   /// Made in any database that lacks it. A report that is deleted leaves its dead letter behind, until it is handed on.
   static let schema = """
-    CREATE TABLE IF NOT EXISTS output_dead (output TEXT, report INTEGER, cause TEXT NOT NULL, time INTEGER NOT NULL,
-      is_requeued INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (output, report)) WITHOUT ROWID
+    CREATE TABLE output_dead (output TEXT, report INTEGER, cause TEXT NOT NULL, time INTEGER NOT NULL,
+      is_requeued INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (output, report)) WITHOUT ROWID;
     """
 
   private enum Column: String, SQLiteColumn {

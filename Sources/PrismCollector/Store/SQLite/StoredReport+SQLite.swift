@@ -15,13 +15,12 @@ enum ReportColumn: String, SQLiteColumn {
   case meta = "r.meta"
   case payloadBytes = "length(r.payload)"
   case payload = "r.payload"
-  /// nil in version 2, too.
   case context = "r.context"
 }
 
 extension StoredReport {
   /// - Parameter hasPayload: the row has the payload itself.
-  /// - Parameter contexts: nil: the database has no contexts.
+  /// - Parameter contexts: nil: they can't be read.
   /// - Returns: nil if the row names no packet.
   init?(
     checking row: SQLiteRow<ReportColumn>, _ stream: StreamID, type: String, hasPayload: Bool,

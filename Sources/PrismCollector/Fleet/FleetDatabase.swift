@@ -1,0 +1,122 @@
+import PrismSQLite
+
+/// The database of what is known of the fleet beside its packets: devices and their tokens, dictionaries, words of operators
+/// on crashes, remote configuration and its rollouts. One set of tables and statements (`FleetSchema`) for both.
+package enum FleetDatabase: Sendable {
+  /// `fleet.db` in a state folder. Not in the collector's own database, which is set aside when it is damaged: a device that
+  /// was revoked must stay so.
+  case folder(String)
+  /// All replicas share it.
+  case server(PostgreSQLTarget)
+
+  static let fileName = "fleet.db"
+
+  /// Whether other collectors use it.
+  var isShared: Bool { if case .server = self { true } else { false } }
+
+  /// The tables are there, in this program's version; where the server is not reached, the first question finds that out.
+  /// - Throws: the file can't be used: a newer version, damage, rights.
+  package func prepare() throws(StoreFailure) {
+    guard case .folder = self else { return }
+    try FleetSession(self).read { _ in }
+  }
+
+  fileprivate func driver() throws -> any SQLDriver {
+    switch self {
+    case .server(let target): return PostgreSQLDriver(target)
+    case .folder(let folder):
+      let driver = try SQLiteDriver(path: "\(folder)/\(Self.fileName)")
+      try FleetSchema.prepare(driver.connection)
+      return driver
+    }
+  }
+}
+
+/// Transactions on the fleet's tables, one after the other, over a connection of its own. Belongs to one actor.
+final class FleetSession {
+  /// The statements of one transaction.
+  struct Statements {
+    fileprivate let driver: any SQLDriver
+
+    /// - Parameter sql: what follows `SELECT` and the columns.
+    func rows<Column: SQLiteColumn>(
+      of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
+    ) throws -> [SQLRow<Column>] {
+      try driver.rows("SELECT \(Column.list) \(sql)", values).map { SQLRow(values: $0) }
+    }
+
+    func first<Column: SQLiteColumn>(
+      of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
+    ) throws -> SQLRow<Column>? { try rows(of: columns, sql, values).first }
+
+    /// Inserts one row, or several, whose values follow each other.
+    /// - Parameter conflict: what follows `ON CONFLICT`.
+    func insert<Column: SQLiteColumn>(
+      _ columns: Column.Type, into table: String, _ values: [any SQLConvertible], onConflict conflict: String = ""
+    ) throws {
+      let count = Column.allCases.count
+      let places = stride(from: 0, to: values.count, by: count).map { first in
+        "(" + (first..<first + count).map { "$\($0 + 1)" }.joined(separator: ", ") + ")"
+      }
+      try run(
+        "INSERT INTO \(table) (\(Column.list)) VALUES \(places.joined(separator: ", "))"
+          + (conflict.isEmpty ? "" : " ON CONFLICT \(conflict)"), values)
+    }
+
+    /// - Returns: the rows that a statement returns that ends with `RETURNING 1`.
+    @discardableResult func run(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int {
+      try driver.rows(sql, values).count
+    }
+
+    /// The first value of the first row; nil: there is no row, or the value is no number.
+    func integer(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int64? {
+      if case .integer(let value) = try driver.rows(sql, values).first?.first { value } else { nil }
+    }
+  }
+
+  private let database: FleetDatabase
+  private var driver: (any SQLDriver)?
+
+  /// Connects with the first transaction.
+  init(_ database: FleetDatabase) { self.database = database }
+
+  func read<Result>(_ body: (Statements) throws -> Result) throws(StoreFailure) -> Result {
+    try perform(isWriting: false, body)
+  }
+
+  /// All of it is at rest when it returns, or nothing of it happens. A commit without an answer leaves that open.
+  func write<Result>(_ body: (Statements) throws -> Result) throws(StoreFailure) -> Result {
+    try perform(isWriting: true, body)
+  }
+
+  private func perform<Result>(
+    isWriting: Bool, _ body: (Statements) throws -> Result
+  ) throws(StoreFailure) -> Result {
+    do {
+      let driver = try driver ?? database.driver()
+      self.driver = driver
+      do {
+        try driver.begin(isWriting: isWriting)
+        let result = try body(Statements(driver: driver))
+        try driver.commit()
+        return result
+      } catch {
+        driver.rollBack()
+        throw error
+      }
+    } catch let failure as StoreFailure {
+      throw failure
+    } catch {
+      throw .unavailable(driver?.description(of: error) ?? "\(FleetDatabase.fileName): \(error)")
+    }
+  }
+}
+
+extension SQLiteColumn {
+  /// For `ON CONFLICT`: the row that is there takes the new one's values.
+  static func replacing(_ key: Self) -> String {
+    let others = allCases.filter { $0.rawValue != key.rawValue }
+    return "(\(key.rawValue)) DO UPDATE SET "
+      + others.map { "\($0.rawValue) = excluded.\($0.rawValue)" }.joined(separator: ", ")
+  }
+}

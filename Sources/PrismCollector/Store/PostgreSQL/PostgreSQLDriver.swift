@@ -1,0 +1,81 @@
+import CPostgreSQL
+import PrismBase
+import PrismSQLite
+
+/// A connection to PostgreSQL that is made with the first transaction, and again after it was lost.
+final class PostgreSQLDriver: SQLDriver {
+  /// Of connecting, and of a transaction.
+  private static let deadline: Duration = .seconds(10)
+
+  private let setup: PostgreSQLSetup
+  private var connection: PostgreSQLConnection?
+  private var by = Deadline(deadline)
+
+  init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
+
+  func begin(isWriting: Bool) throws {
+    let connection = try connection ?? setup.connect()
+    (self.connection, by) = (connection, Deadline(Self.deadline))
+    try keeping { connection in try connection.begin(by: by) }
+  }
+
+  func commit() throws { try keeping { connection in try connection.commit(by: by) } }
+
+  func rollBack() {
+    guard let connection, connection.isInTransaction else { return }
+    do { try connection.execute("ROLLBACK", by: by) } catch { self.connection = nil }
+  }
+
+  func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
+    try keeping { connection in
+      let result = try connection.query(sql, values.map(\.sqlValue.ofPostgreSQL), by: by)
+      return (0..<result.count).map { row in (0..<result.columns).map { result.value(row, $0) } }
+    }
+  }
+
+  func description(of error: any Error) -> String { "\(error)" }
+
+  /// - Throws: an error that ends the connection drops it.
+  private func keeping<Result>(_ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
+    guard let connection else { throw PostgreSQLError(kind: .lost, message: "the connection ended") }
+    do { return try body(connection) } catch {
+      if (error as? PostgreSQLError)?.endsConnection == true { self.connection = nil }
+      throw error
+    }
+  }
+}
+
+extension SQLValue {
+  /// In PostgreSQL's text form.
+  fileprivate var ofPostgreSQL: String? {
+    switch self {
+    case .null: nil
+    case .integer(let value): String(value)
+    case .real(let value): String(value)
+    case .text(let bytes): String(decoding: bytes, as: UTF8.self)
+    case .blob(let bytes): "\\x" + Hex.encode(bytes)
+    }
+  }
+}
+
+extension PostgreSQLResult {
+  /// Numbers of types in PostgreSQL's catalog `pg_type`.
+  private enum TypeNumber: UInt32 {
+    case bool = 16
+    case bytea
+    case int8 = 20
+    case int4 = 23
+  }
+
+  fileprivate var columns: Int { Int(PQnfields(pointer)) }
+
+  fileprivate func value(_ row: Int, _ column: Int) -> SQLValue {
+    guard !isNull(row, column) else { return .null }
+    return switch TypeNumber(rawValue: PQftype(pointer, Int32(column))) {
+    case .bool: .integer(bool(row, column) ? 1 : 0)
+    case .int4, .int8: .integer(int(row, column))
+    case .bytea: .blob(Array(bytes(row, column)))
+    case nil: .text(Array(bytes(row, column)))
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import PrismSQLite
+
+/// Statements that SQLite and PostgreSQL both read, within one transaction. Parameters are `$1` and on, numbers are `bigint`.
+protocol SQLDriver: AnyObject {
+  /// - Parameter isWriting: no other connection writes until it ends.
+  func begin(isWriting: Bool) throws
+  func commit() throws
+  /// Ends the transaction without a trace. Never fails: a connection that can't do it is closed.
+  func rollBack()
+  /// - Returns: the rows, each with the values that the statement lists.
+  func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]]
+  /// Why the statements failed: the database, and its own words.
+  func description(of error: any Error) -> String
+}
+
+/// A row of a statement whose columns are an enumeration.
+struct SQLRow<Column: SQLiteColumn> {
+  let values: [SQLValue]
+
+  subscript(column: Column) -> SQLValue { values[Int(column.index)] }
+
+  /// nil: NULL.
+  func integer(_ column: Column) -> Int64? { if case .integer(let value) = self[column] { value } else { nil } }
+  /// 0 for NULL.
+  func int64(_ column: Column) -> Int64 { integer(column) ?? 0 }
+  /// 0 for NULL.
+  func int(_ column: Column) -> Int { Int(int64(column)) }
+  /// nil: NULL.
+  func string(_ column: Column) -> String? {
+    if case .text(let bytes) = self[column] { String(decoding: bytes, as: UTF8.self) } else { nil }
+  }
+  /// Empty for NULL.
+  func text(_ column: Column) -> String { string(column) ?? "" }
+  /// Empty for NULL.
+  func bytes(_ column: Column) -> [UInt8] { if case .blob(let bytes) = self[column] { bytes } else { [] } }
+}
+
+// MARK: SQLite
+
+/// One SQLite file, which other connections and processes use at the same time.
+final class SQLiteDriver: SQLDriver {
+  let connection: SQLiteConnection
+  private let name: String
+  private let statements: SQLiteStatements
+
+  init(path: String) throws {
+    connection = try SQLiteConnection(.init(path: path))
+    name = String(path.split(separator: "/").last ?? "")
+    statements = SQLiteStatements(connection)
+    try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+  }
+
+  func begin(isWriting: Bool) throws { try connection.execute(isWriting ? "BEGIN IMMEDIATE" : "BEGIN") }
+  func commit() throws { try connection.execute("COMMIT") }
+  func rollBack() { connection.rollBack() }
+
+  func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
+    try statements.prepare(sql).rows(values)
+  }
+
+  func description(of error: any Error) -> String { "\(name): \(error)" }
+}
