@@ -123,12 +123,12 @@ package actor DeviceStore {
     }
   }
 
-  private static func find(_ id: String, _ statements: FleetSession.Statements) throws -> EnrolledDevice? {
+  private static func find(_ id: String, _ statements: SQLStatements) throws -> EnrolledDevice? {
     try statements.first(of: Column.self, "FROM devices WHERE device = $1", [id]).map(EnrolledDevice.init)
   }
 
   /// A device that is neither enrolled nor revoked, and never was forgotten, has no row.
-  private static func write(_ device: EnrolledDevice, _ statements: FleetSession.Statements) throws {
+  private static func write(_ device: EnrolledDevice, _ statements: SQLStatements) throws {
     guard device.enrolledTime != nil || device.revokedTime != nil || device.generation > 0 else {
       try statements.run("DELETE FROM devices WHERE device = $1", [device.id])
       return

@@ -34,70 +34,30 @@ package enum FleetDatabase: Sendable {
 
 /// Transactions on the fleet's tables, one after the other, over a connection of its own. Belongs to one actor.
 final class FleetSession {
-  /// The statements of one transaction.
-  struct Statements {
-    fileprivate let driver: any SQLDriver
-
-    /// - Parameter sql: what follows `SELECT` and the columns.
-    func rows<Column: SQLiteColumn>(
-      of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
-    ) throws -> [SQLRow<Column>] {
-      try driver.rows("SELECT \(Column.list) \(sql)", values).map { SQLRow(values: $0) }
-    }
-
-    func first<Column: SQLiteColumn>(
-      of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
-    ) throws -> SQLRow<Column>? { try rows(of: columns, sql, values).first }
-
-    /// Inserts one row, or several, whose values follow each other.
-    /// - Parameter conflict: what follows `ON CONFLICT`.
-    func insert<Column: SQLiteColumn>(
-      _ columns: Column.Type, into table: String, _ values: [any SQLConvertible], onConflict conflict: String = ""
-    ) throws {
-      let count = Column.allCases.count
-      let places = stride(from: 0, to: values.count, by: count).map { first in
-        "(" + (first..<first + count).map { "$\($0 + 1)" }.joined(separator: ", ") + ")"
-      }
-      try run(
-        "INSERT INTO \(table) (\(Column.list)) VALUES \(places.joined(separator: ", "))"
-          + (conflict.isEmpty ? "" : " ON CONFLICT \(conflict)"), values)
-    }
-
-    /// - Returns: the rows that a statement returns that ends with `RETURNING 1`.
-    @discardableResult func run(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int {
-      try driver.rows(sql, values).count
-    }
-
-    /// The first value of the first row; nil: there is no row, or the value is no number.
-    func integer(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int64? {
-      if case .integer(let value) = try driver.rows(sql, values).first?.first { value } else { nil }
-    }
-  }
-
   private let database: FleetDatabase
   private var driver: (any SQLDriver)?
 
   /// Connects with the first transaction.
   init(_ database: FleetDatabase) { self.database = database }
 
-  func read<Result>(_ body: (Statements) throws -> Result) throws(StoreFailure) -> Result {
+  func read<Result>(_ body: (SQLStatements) throws -> Result) throws(StoreFailure) -> Result {
     try perform(isWriting: false, body)
   }
 
   /// All of it is at rest when it returns, or nothing of it happens. A commit without an answer leaves that open.
-  func write<Result>(_ body: (Statements) throws -> Result) throws(StoreFailure) -> Result {
+  func write<Result>(_ body: (SQLStatements) throws -> Result) throws(StoreFailure) -> Result {
     try perform(isWriting: true, body)
   }
 
   private func perform<Result>(
-    isWriting: Bool, _ body: (Statements) throws -> Result
+    isWriting: Bool, _ body: (SQLStatements) throws -> Result
   ) throws(StoreFailure) -> Result {
     do {
       let driver = try driver ?? database.driver()
       self.driver = driver
       do {
         try driver.begin(isWriting: isWriting)
-        let result = try body(Statements(driver: driver))
+        let result = try body(SQLStatements(driver: driver))
         try driver.commit()
         return result
       } catch {
@@ -109,14 +69,5 @@ final class FleetSession {
     } catch {
       throw .unavailable(driver?.description(of: error) ?? "\(FleetDatabase.fileName): \(error)")
     }
-  }
-}
-
-extension SQLiteColumn {
-  /// For `ON CONFLICT`: the row that is there takes the new one's values.
-  static func replacing(_ key: Self) -> String {
-    let others = allCases.filter { $0.rawValue != key.rawValue }
-    return "(\(key.rawValue)) DO UPDATE SET "
-      + others.map { "\($0.rawValue) = excluded.\($0.rawValue)" }.joined(separator: ", ")
   }
 }

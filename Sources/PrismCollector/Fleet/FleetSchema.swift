@@ -7,34 +7,34 @@ enum FleetSchema {
 
   /// In the order in which they are made, and carried to another store.
   static let tables = [
-    FleetTable(
+    SQLTable(
       "tokens",
       ["hash text!", "key_id text!", "devices_max bigint!", "devices bigint!", "expire_time bigint!", "device text"],
       key: "hash"),
-    FleetTable(
+    SQLTable(
       "devices",
       [
         "device text!", "key_id text", "enrolled_time bigint", "token text", "info text", "revoked_time bigint",
         "public_key text", "generation bigint!",
       ], key: "device"),
-    FleetTable(
+    SQLTable(
       "dictionaries", ["namespace text!", "id bigint!", "made_time bigint!", "content bytes!"], key: "namespace, id"),
-    FleetTable(
+    SQLTable(
       "crash_states",
       [
         "fingerprint text!", "state text!", "who text!", "changed_time bigint!", "report bigint!", "build text",
         "builds text!", "regressed_time bigint",
       ], key: "fingerprint"),
-    FleetTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
-    FleetTable("remote_facts", ["name text!", "value bigint!"], key: "name"),
-    FleetTable(
+    SQLTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
+    SQLTable("remote_facts", ["name text!", "value bigint!"], key: "name"),
+    SQLTable(
       "remote_entries", ["namespace text!", "entry text!", "is_removed bigint!", "update_time bigint!"],
       key: "namespace"),
-    FleetTable("rollouts", ["id bigint!", "entries text!"], key: "id"),
-    FleetTable(
+    SQLTable("rollouts", ["id bigint!", "entries text!"], key: "id"),
+    SQLTable(
       "rollout_events",
       ["time bigint!", "rollout bigint!", "state text!", "percent bigint!", "groups text!", "who text!"], key: "time"),
-    FleetTable(
+    SQLTable(
       "configured_devices",
       [
         "device text!", "asked_time bigint!", "update_time bigint", "version bigint", "last_applied bigint",
@@ -53,11 +53,7 @@ enum FleetSchema {
 
     """
 
-  private static func statements(_ type: (FleetTable.Kind) -> String) -> String {
-    tables.map { $0.statement(type) }.joined() + indexes
-  }
-
-  static let postgreSQL = statements { $0 == .text ? "text COLLATE \"C\"" : $0 == .bytes ? "bytea" : "bigint" }
+  static let postgreSQL = tables.map(\.postgreSQL).joined() + indexes
 
   // MARK: SQLite
 
@@ -74,33 +70,8 @@ enum FleetSchema {
     try connection.transaction { () throws(SQLiteError) in
       // Another process may have been first.
       guard try connection.version() == 0 else { return }
-      try connection.execute(statements { $0 == .bytes ? "BLOB" : $0 == .text ? "TEXT" : "INTEGER" })
+      try connection.execute(tables.map(\.sqlite).joined() + indexes)
       try connection.execute("PRAGMA user_version = \(version)")
     }
-  }
-}
-
-/// A table whose columns both databases have. A column is its name and its kind, with `!` where it is never NULL.
-struct FleetTable: Sendable {
-  enum Kind: String { case text, bigint, bytes }
-  typealias Column = (name: String, kind: Kind, isRequired: Bool)
-
-  let name: String
-  let columns: [Column]
-  private let key: String
-
-  init(_ name: String, _ columns: [String], key: String) {
-    (self.name, self.key) = (name, key)
-    self.columns = columns.map { column in
-      let words = column.split(separator: " ")
-      let kind = Kind(rawValue: words[1].filter { $0 != "!" })
-      guard words.count == 2, let kind else { preconditionFailure("\(column) is no column") }
-      return (String(words[0]), kind, words[1].hasSuffix("!"))
-    }
-  }
-
-  fileprivate func statement(_ type: (Kind) -> String) -> String {
-    let lines = columns.map { "\($0.name) \(type($0.kind))\($0.isRequired ? " NOT NULL" : "")" }
-    return "CREATE TABLE \(name) (\((lines + ["PRIMARY KEY (\(key))"]).joined(separator: ", ")));\n"
   }
 }

@@ -41,7 +41,7 @@ enum CarriedSource {
     get throws {
       switch self {
       case .folder(let folder, _):
-        return try SQLiteRecordLog.store(in: SQLiteConnection(.init(path: folder + "/collector.db", isReadOnly: true)))
+        return try StoreMark(SQLiteConnection(.init(path: folder + "/collector.db", isReadOnly: true)))
       case .database(let connection):
         let found = try connection.query("SELECT id, life FROM store_mark", by: Deadline(.seconds(60)))
         return StoreMark(id: found.int(0, 0), life: found.int(0, 1))

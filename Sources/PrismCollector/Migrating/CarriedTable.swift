@@ -18,32 +18,16 @@ struct CarriedTable: Sendable {
     (self.sqlite, self.postgresql) = (sqlite, postgresql)
   }
 
-  /// A table whose columns are the same in both stores. - Parameter types: of PostgreSQL, by column.
-  private init(
-    same name: String, in file: String = "collector.db", sqliteName: String? = nil,
-    _ types: KeyValuePairs<String, String>, more: String = "", overriding: String = ""
-  ) {
-    let names = types.map(\.key)
-    let values = types.enumerated().map { "c\($0.offset)::\($0.element.value)" }
-    self.init(
-      name, in: file, columns: types.count,
-      sqlite: "SELECT \(names.joined(separator: ", ")) FROM \(sqliteName ?? name) \(more)",
-      postgresql: "SELECT \(names.map { "\($0)::text" }.joined(separator: ", ")) FROM \(name)",
-      insert: """
-        INSERT INTO \(name) (\(names.joined(separator: ", "))) \(overriding)
-        SELECT \(values.joined(separator: ", ")) FROM u ON CONFLICT DO NOTHING
-        """)
-  }
-
-  /// A table of the fleet's. Bytes are carried in hexadecimal digits.
-  private init(_ table: FleetTable) {
+  /// A table that both databases have. Bytes are carried in hexadecimal digits.
+  private init(_ table: SQLTable, in file: String) {
     let names = table.columns.map(\.name).joined(separator: ", ")
-    func list(_ text: (FleetTable.Column) -> String) -> String { table.columns.map(text).joined(separator: ", ") }
+    func list(_ text: (SQLTable.Column) -> String) -> String { table.columns.map(text).joined(separator: ", ") }
     let values = table.columns.enumerated().map { index, column in
-      column.kind == .bytes ? "decode(c\(index), 'hex')" : "c\(index)::\(column.kind.rawValue)"
+      column.kind == .bytes
+        ? "decode(c\(index), 'hex')" : "c\(index)::\(column.kind == .identity ? "bigint" : column.kind.rawValue)"
     }
     self.init(
-      table.name.replacing("_", with: " "), in: FleetDatabase.fileName, columns: table.columns.count,
+      table.name.replacing("_", with: " "), in: file, columns: table.columns.count,
       sqlite: "SELECT \(list { $0.kind == .bytes ? "hex(\($0.name))" : $0.name }) FROM \(table.name)",
       postgresql:
         "SELECT \(list { $0.kind == .bytes ? "encode(\($0.name), 'hex')" : "\($0.name)::text" }) FROM \(table.name)",
@@ -61,8 +45,8 @@ struct CarriedTable: Sendable {
 
   /// In the order in which they are written: streams come before what belongs to them.
   static let all =
-    [streams, packets, records, deletions, tables, sequences, answers, outputs]
-    + FleetSchema.tables.map(CarriedTable.init)
+    [streams, packets, answers, outputs] + RecordTables.carried.map { CarriedTable($0, in: "collector.db") }
+    + FleetSchema.tables.map { CarriedTable($0, in: FleetDatabase.fileName) }
 
   private static let streams = CarriedTable(
     "streams", columns: 9,
@@ -91,50 +75,18 @@ struct CarriedTable: Sendable {
       """,
     insert: "INSERT INTO packets SELECT c3::uuid, s.id FROM u JOIN streams s ON \(ofStream) ON CONFLICT DO NOTHING")
 
-  private static let records = CarriedTable(
-    "records", columns: 12,
-    sqlite: """
-      SELECT server_id, namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq
-      FROM records
-      """,
-    postgresql: """
-      SELECT server_id::text, namespace, tab, device, id, fields, version::text, changed_time::text,
-        \(milliseconds("received")), is_named::int::text, seq::text, insert_seq::text FROM records
-      """,
-    insert: """
-      INSERT INTO records (server_id, namespace, tab, device, id, fields, version, changed_time, received, is_named, seq,
-        insert_seq) OVERRIDING SYSTEM VALUE
-      SELECT c0::bigint, c1, c2, c3, c4, c5, c6::bigint, c7::bigint, \(time("c8")), c9::int::boolean, c10::bigint,
-        c11::bigint FROM u ON CONFLICT DO NOTHING
-      """)
-
-  private static let deletions = CarriedTable(
-    same: "deleted_records",
-    [
-      "namespace": "text", "tab": "text", "device": "text", "id": "text", "server_id": "bigint", "is_named": "boolean",
-      "changed_time": "bigint", "seq": "bigint",
-    ])
-
-  private static let tables = CarriedTable(
-    same: "record_tables",
-    ["namespace": "text", "device": "text", "tab": "text", "seq": "bigint", "floor": "bigint"])
-
-  private static let sequences = CarriedTable(
-    same: "record_sequences", ["namespace": "text", "seq": "bigint"],
-    more: "UNION ALL SELECT '', value FROM facts WHERE name = '\(SQLiteRecordLog.baseFact)'")
-
   private static let answers = CarriedTable(
-    "answers to packets of records", columns: 5,
+    "answers to packets of records", columns: 6,
     sqlite: """
-      SELECT s.device, s.namespace, \(kind), lower(hex(a.packet)), a.answer
+      SELECT s.device, s.namespace, \(kind), lower(hex(a.packet)), a.answer, a.received_time
       FROM record_answers a JOIN streams s ON s.id = a.stream
       """,
     postgresql: """
-      SELECT s.device, s.namespace, s.kind::text, a.packet::text, a.answer
+      SELECT s.device, s.namespace, s.kind::text, encode(a.packet, 'hex'), a.answer, a.received_time::text
       FROM record_answers a JOIN streams s ON s.id = a.stream
       """,
     insert: """
-      INSERT INTO record_answers SELECT s.id, c3::uuid, c4, now() FROM u JOIN streams s ON \(ofStream)
+      INSERT INTO record_answers SELECT s.id, decode(c3, 'hex'), c4, c5::bigint FROM u JOIN streams s ON \(ofStream)
       ON CONFLICT DO NOTHING
       """)
 

@@ -22,6 +22,8 @@ struct CollectedRecord: Sendable, Equatable {
   var isNamed = false
   /// The number of the server's newest change; 0: a device changed it last.
   var sequence: Int64 = 0
+  /// The number with which the server made it; 0: a device did.
+  var insertSequence: Int64 = 0
 
   /// The id by which the server knows it.
   var serverID: String { isNamed ? id : String(number) }

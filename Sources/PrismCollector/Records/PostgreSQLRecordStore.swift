@@ -6,8 +6,6 @@ import PrismProtocol
 /// waits for a writer.
 struct PostgreSQLRecordStore: RecordStore {
   private static let attemptsMax = 8
-  /// Records that are read at a time.
-  private static let fetchMax = 1000
   /// Of reading all records of a table.
   private static let readingDeadline: Duration = .seconds(600)
 
@@ -57,7 +55,14 @@ struct PostgreSQLRecordStore: RecordStore {
     do throws(PostgreSQLError) {
       return .success(
         try connection.transaction(by: by) { () throws(PostgreSQLError) in
-          switch try PostgreSQLRecordChanges(connection, place, by).make(changes, if: condition) {
+          let tables = RecordTables(PostgreSQLDriver(connection, by: by))
+          // By the clock that all replicas share.
+          let now = try connection.query("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", by: by).int(
+            0, 0)
+          let result = try PostgreSQLError.only {
+            try tables.change(changes, of: place, if: condition, now: now)
+          }
+          switch result {
           case .success(let results): return results
           case .failure(let failure):
             refusal = failure
@@ -78,27 +83,30 @@ struct PostgreSQLRecordStore: RecordStore {
   // MARK: Reading
 
   func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? {
-    try await read { (connection, by) throws(PostgreSQLError) in
-      try PostgreSQLRecordTable(connection: connection, deadline: by).find(id, in: place)
-    }
+    try await read { tables, _, _ in try tables.find(id, in: place) }
   }
 
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] {
-    try await read { (connection, by) throws(PostgreSQLError) in
-      let found = try connection.query(
-        """
-        SELECT namespace, device, id FROM records WHERE namespace IN (SELECT namespace FROM record_sequences) AND tab = $1
-          AND device > '' AND received < to_timestamp($2::bigint / 1000.0) LIMIT \(limit)
-        """, [RecordTableName.command.text, String(time)], by: by)
-      return (0..<found.count).compactMap {
-        CommandPlace(namespace: found.text($0, 0), device: found.text($0, 1), id: found.text($0, 2))
-      }
-    }
+    try await read { tables, _, _ in try tables.commands(changedBefore: time, limit: limit) }
   }
 
+  private static let mark = """
+    SELECT s.id, s.life, $3::uuid IS NOT NULL AND NOT EXISTS (SELECT FROM streams n WHERE n.device = $1
+      AND n.namespace = $2 AND n.kind = $4::"char" AND (n.last_packet = $3::uuid
+        OR EXISTS (SELECT FROM packets p WHERE p.packet = $3::uuid AND p.stream = n.id)))
+    FROM store_mark s
+    """
+
   func reply(to question: DownQuestion) async throws(StoreFailure) -> RecordReply {
-    try await read { (connection, by) throws(PostgreSQLError) in
-      try PostgreSQLRecordNews(connection, by).reply(to: question)
+    try await read { tables, connection, by in
+      let found = try connection.query(
+        Self.mark,
+        [
+          question.deviceID, question.namespace.text, question.lastPacket?.description, RowKind.records.tablePrefix,
+        ], by: by)
+      return RecordReply(
+        news: try tables.news(to: question), store: StoreMark(id: found.int(0, 0), life: found.int(0, 1)),
+        isChainBroken: found.bool(0, 2))
     }
   }
 
@@ -109,11 +117,9 @@ struct PostgreSQLRecordStore: RecordStore {
       let (connection, by) = (try setup.connect(), Deadline(Self.readingDeadline))
       try connection.begin(Self.readingMode, by: by)
       try connection.execute("SET LOCAL statement_timeout = 0", by: by)
-      let news = PostgreSQLRecordNews(connection, by)
-      try take(.head(try news.beginReadingAll(of: place)))
-      while case let records = try news.nextRecords(Self.fetchMax), !records.isEmpty {
-        for record in records { try take(.record(record)) }
-      }
+      let found = try connection.query("SELECT id, life FROM store_mark", by: by)
+      try RecordTables(PostgreSQLDriver(connection, by: by)).readAll(
+        of: place, in: StoreMark(id: found.int(0, 0), life: found.int(0, 1)), take)
     }
   }
 
@@ -121,13 +127,15 @@ struct PostgreSQLRecordStore: RecordStore {
 
   /// In one transaction, so that all is of one state.
   private func read<Result: Sendable>(
-    _ body: @escaping @Sendable (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Result
+    _ body: @escaping @Sendable (RecordTables, PostgreSQLConnection, Deadline) throws -> Result
   ) async throws(StoreFailure) -> Result {
     do throws(PostgreSQLSetup.Refusal) {
       return try await reading.run { (connection, by) throws(PostgreSQLError) in
         try connection.transaction(by: by) { () throws(PostgreSQLError) in
           try connection.execute("SET TRANSACTION \(Self.readingMode)", by: by)
-          return try body(connection, by)
+          return try PostgreSQLError.only {
+            try body(RecordTables(PostgreSQLDriver(connection, by: by)), connection, by)
+          }
         }
       }
     } catch { throw Self.failure(error) }

@@ -10,63 +10,45 @@ actor SQLiteRecordReader {
 
   private let path: String
   private let vfs: String?
-  private var connection: SQLiteConnection?
+  private var driver: SQLiteDriver?
 
   init(path: String, vfs: String?) { (self.path, self.vfs) = (path, vfs) }
 
   /// The file is about to be moved.
   nonisolated func closeLater() { Task { await close() } }
-  private func close() { connection = nil }
+  private func close() { driver = nil }
 
   func reply(to question: DownQuestion) throws(SQLiteError) -> RecordReply {
-    try read { connection throws(SQLiteError) in
+    try read { driver in
       RecordReply(
-        news: try SQLiteRecordNews(connection).news(to: question), store: try SQLiteRecordLog.store(in: connection),
-        isChainBroken: try question.lastPacket.map { (packet) throws(SQLiteError) in
-          try !StreamTable.has(packet, of: StreamID(question), in: connection)
+        news: try RecordTables(driver).news(to: question), store: try StoreMark(driver.connection),
+        isChainBroken: try question.lastPacket.map {
+          try !StreamTable.has($0, of: StreamID(question), in: driver.connection)
         } ?? false)
     }
   }
 
-  func record(_ id: RecordID, of place: RecordPlace) throws(SQLiteError) -> CollectedRecord? {
-    try read { connection throws(SQLiteError) in try SQLiteRecordChanges(connection, place, now: 0).find(id) }
-  }
-
-  private enum CommandColumn: String, SQLiteColumn { case namespace, device, id }
-
-  func commands(changedBefore time: Int64, limit: Int) throws(SQLiteError) -> [CommandPlace] {
-    try read { (connection) throws(SQLiteError) in
-      let select = try connection.prepare(
-        """
-        SELECT \(CommandColumn.list) FROM records
-        WHERE namespace IN (SELECT namespace FROM record_sequences) AND tab = :tab AND device > '' AND received_time < :time
-        LIMIT :limit
-        """)
-      select.bind(":tab", RecordTableName.command.text)
-      select.bind(":time", time)
-      select.bind(":limit", limit)
-      var found: [CommandPlace] = []
-      try select.forEachRow(of: CommandColumn.self) { row in
-        let command = CommandPlace(namespace: row.text(.namespace), device: row.text(.device), id: row.text(.id))
-        if let command { found.append(command) }
-      }
-      return found
-    }
-  }
-
   /// In one transaction, so that all is of one state.
-  private func read<Result>(_ body: (SQLiteConnection) throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
-    let connection = if let connection { connection } else { try Self.opened(path, vfs) }
-    self.connection = connection
-    try connection.execute("BEGIN")
-    defer { connection.rollBack() }
-    return try body(connection)
+  func read<Result: Sendable>(
+    _ body: @Sendable (SQLiteDriver) throws -> Result
+  ) throws(SQLiteError) -> Result {
+    let driver = if let driver { driver } else { try Self.opened(path, vfs) }
+    self.driver = driver
+    return try Self.read(driver, body)
   }
 
-  private static func opened(_ path: String, _ vfs: String?) throws(SQLiteError) -> SQLiteConnection {
+  private static func read<Result>(
+    _ driver: SQLiteDriver, _ body: (SQLiteDriver) throws -> Result
+  ) throws(SQLiteError) -> Result {
+    try driver.connection.execute("BEGIN")
+    defer { driver.rollBack() }
+    return try SQLiteError.only { try body(driver) }
+  }
+
+  private static func opened(_ path: String, _ vfs: String?) throws(SQLiteError) -> SQLiteDriver {
     let opened = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
     try opened.execute("PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON")
-    return opened
+    return SQLiteDriver(opened)
   }
 
   /// Reads all records on a connection and a queue for this reading: it may take a minute.
@@ -74,10 +56,17 @@ actor SQLiteRecordReader {
     of place: RecordPlace, path: String, vfs: String?, _ take: @escaping @Sendable (DownLine) throws -> Void
   ) async throws {
     try await OwnedQueue.run("prism.collector.snapshot") {
-      let connection = try opened(path, vfs)
-      try connection.execute("BEGIN")
-      defer { connection.rollBack() }
-      try SQLiteRecordNews(connection).readAll(of: place, take)
+      let driver = try opened(path, vfs)
+      try driver.begin(isWriting: false)
+      defer { driver.rollBack() }
+      try RecordTables(driver).readAll(of: place, in: try StoreMark(driver.connection), take)
     }
+  }
+}
+
+extension SQLiteError {
+  /// Runs what throws this error only, or fails by a database that is not as it must be.
+  static func only<Result>(_ body: () throws -> Result) throws(SQLiteError) -> Result {
+    do { return try body() } catch let error as SQLiteError { throw error } catch { throw .corrupt("\(error)") }
   }
 }

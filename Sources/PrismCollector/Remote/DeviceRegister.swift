@@ -99,26 +99,26 @@ actor DeviceRegister {
   }
 
   /// - Returns: what the devices said before.
-  private func write(_ group: [Noted], _ statements: FleetSession.Statements) throws -> [String: Question] {
-    let places = group.indices.map { "$\($0 + 1)" }.joined(separator: ", ")
+  private func write(_ group: [Noted], _ statements: SQLStatements) throws -> [String: Question] {
     let known = try statements.rows(
-      of: Column.self, "FROM configured_devices WHERE device IN (\(places))", group.map(\.question.device)
+      of: Column.self, from: "configured_devices", key: ["device"], in: group.map { [$0.question.device] },
+      where: "asked_time >= $1", [0]
     ).reduce(into: [:]) { $0[$1.text(.device)] = Question($1) }
     var free = Self.devicesMax - Int(try statements.integer("SELECT count(*) FROM configured_devices") ?? 0)
-    var values: [any SQLConvertible] = []
+    var rows: [[any SQLConvertible]] = []
     for noted in group {
       if known[noted.question.device] == nil {
         guard free > 0 else { continue }
         free -= 1
       }
       let question = noted.question
-      values += [question.device, noted.askedTime, question.updateTime, question.version] as [any SQLConvertible]
-      values += [question.lastApplied, question.lastFailed, question.reason, noted.givenTime] as [any SQLConvertible]
+      rows.append([
+        question.device, noted.askedTime, question.updateTime, question.version, question.lastApplied,
+        question.lastFailed, question.reason, noted.givenTime,
+      ])
     }
-    if !values.isEmpty {
-      try statements.insert(
-        Column.self, into: "configured_devices", values, onConflict: Column.replacing(.device))
-    }
+    try statements.insert(
+      Column.self, into: "configured_devices", rows: rows, onConflict: Column.replacing(.device))
     return known
   }
 
@@ -132,7 +132,7 @@ actor DeviceRegister {
   }
 
   /// Once an hour.
-  private func prune(_ statements: FleetSession.Statements) throws {
+  private func prune(_ statements: SQLStatements) throws {
     let now = time.unixMilliseconds
     guard now - prunedAt > 3_600_000 else { return }
     try statements.run("DELETE FROM configured_devices WHERE asked_time < $1", [now - Self.kept])
@@ -199,7 +199,7 @@ actor DeviceRegister {
   }
 
   private func read<Result>(
-    _ body: (FleetSession.Statements) throws -> Result
+    _ body: (SQLStatements) throws -> Result
   ) throws(CollectorRefusal) -> Result {
     write()
     do throws(StoreFailure) { return try session.read(body) } catch {

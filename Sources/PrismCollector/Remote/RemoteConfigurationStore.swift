@@ -192,7 +192,7 @@ actor RemoteConfigurationStore {
   /// Changes what is served, in one transaction, by what all replicas have.
   /// - Throws: `refused` as it is, 503 when the database can't be written.
   func update<Result>(
-    _ body: (inout ServedConfiguration, FleetSession.Statements) throws -> Swift.Result<Result, CollectorRefusal>
+    _ body: (inout ServedConfiguration, SQLStatements) throws -> Swift.Result<Result, CollectorRefusal>
   ) throws(CollectorRefusal) -> Result {
     refresh()
     let outcome: Swift.Result<Result, CollectorRefusal>

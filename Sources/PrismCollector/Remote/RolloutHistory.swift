@@ -16,7 +16,7 @@ struct RolloutHistory {
 
   init() {}
 
-  init(_ statements: FleetSession.Statements) throws {
+  init(_ statements: SQLStatements) throws {
     for row in try statements.rows(of: EntryColumn.self, "FROM rollouts") {
       entries[row.int64(.id)] = Self.list(row.text(.entries)).compactMap { try? RemoteNamespace(parsing: $0) }
     }
@@ -34,7 +34,7 @@ struct RolloutHistory {
   /// Adds an event, with the entries of a rollout that begins.
   /// - Returns: the time of the newest event that is forgotten; nil: all are kept.
   mutating func add(
-    _ event: Rollout.Event, _ begun: [RemoteNamespace]?, to statements: FleetSession.Statements
+    _ event: Rollout.Event, _ begun: [RemoteNamespace]?, to statements: SQLStatements
   ) throws -> Int64? {
     if let begun {
       try statements.insert(

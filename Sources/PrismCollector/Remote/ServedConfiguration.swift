@@ -37,7 +37,7 @@ struct ServedConfiguration {
   private var entries: [NamespaceName: Entry] = [:]
   private(set) var rollouts = RolloutHistory()
 
-  init(_ statements: FleetSession.Statements) throws {
+  init(_ statements: SQLStatements) throws {
     for row in try statements.rows(of: FactColumn.self, "FROM remote_facts") {
       switch row.text(.name) {
       case "version": version = row.int64(.value)
@@ -55,7 +55,7 @@ struct ServedConfiguration {
   }
 
   /// The version of all replicas, and where another one wants to change it, waits for its end.
-  static func version(_ statements: FleetSession.Statements, isLocked: Bool) throws -> Int64 {
+  static func version(_ statements: SQLStatements, isLocked: Bool) throws -> Int64 {
     guard isLocked else {
       return try statements.integer("SELECT value FROM remote_facts WHERE name = 'version'") ?? 0
     }
@@ -110,7 +110,7 @@ struct ServedConfiguration {
   // MARK: Changing
 
   /// - Parameter now: milliseconds since 1970.
-  mutating func take(_ changed: [RemoteNamespace], now: Int64, to statements: FleetSession.Statements) throws {
+  mutating func take(_ changed: [RemoteNamespace], now: Int64, to statements: SQLStatements) throws {
     try forget(now: now, to: statements)
     guard !changed.isEmpty || version == 0 else { return }
     try count(now: now, to: statements)
@@ -124,7 +124,7 @@ struct ServedConfiguration {
 
   /// Adds an event of a rollout, at the time of this change. - Parameter begun: the entries of one that begins.
   mutating func add(
-    _ event: Rollout.Event, _ begun: [RemoteNamespace]?, now: Int64, to statements: FleetSession.Statements
+    _ event: Rollout.Event, _ begun: [RemoteNamespace]?, now: Int64, to statements: SQLStatements
   ) throws {
     try count(now: now, to: statements)
     var event = event
@@ -136,14 +136,14 @@ struct ServedConfiguration {
     }
   }
 
-  private mutating func count(now: Int64, to statements: FleetSession.Statements) throws {
+  private mutating func count(now: Int64, to statements: SQLStatements) throws {
     updateTime = max(updateTime + 2, now) & ~1
     version = version == 0 ? now / 60_000 + 1 : version + 1
     try note("update_time", updateTime, to: statements)
     try note("version", version, to: statements)
   }
 
-  private mutating func forget(now: Int64, to statements: FleetSession.Statements) throws {
+  private mutating func forget(now: Int64, to statements: SQLStatements) throws {
     let old = entries.filter { $0.value.namespace.isRemoved && $0.value.updateTime < now - Self.removedKept }
     guard let newest = old.values.map(\.updateTime).max() else { return }
     for name in old.keys {
@@ -154,7 +154,7 @@ struct ServedConfiguration {
     try note("forgotten_time", newest, to: statements)
   }
 
-  private func note(_ name: String, _ value: Int64, to statements: FleetSession.Statements) throws {
+  private func note(_ name: String, _ value: Int64, to statements: SQLStatements) throws {
     try statements.insert(
       FactColumn.self, into: "remote_facts", [name, value], onConflict: FactColumn.replacing(.name))
   }

@@ -47,9 +47,9 @@ import Testing
     let setup = PostgreSQLSetup(target: try PostgreSQLTarget(uri: rig.server.uri(rig.database)), deadline: .seconds(30))
     let (connection, by) = (try setup.connect(), Deadline(.seconds(60)))
     try connection.execute("BEGIN", by: by)
-    _ = try connection.query(
-      "SELECT prism_change_records('shop', '', 'part', '{late}', ARRAY['{\"n\":1}'])", by: by)
     let place = RecordPlace(namespace: RecordRig.shop, table: RecordRig.part, device: nil)
+    _ = try RecordTables(PostgreSQLDriver(connection, by: by)).change(
+      [RecordRig.put("late", 1)], of: place, if: .always, now: 1)
     let second = Task { try await records.change([RecordRig.put("b", 2)], of: place, if: .always) }
     // It waits for the first one's end.
     for _ in 0..<600 {

@@ -43,23 +43,28 @@ struct GroupTransaction {
   }
 
   private func applyRecords(_ decision: Decision, _ outcomes: inout [PacketOutcome]) throws(PostgreSQLError) {
-    let table = PostgreSQLRecordTable(connection: connection, deadline: deadline)
-    var answers: [(stream: Int64, packet: PacketID, receipt: RecordReceipt)] = []
+    let tables = RecordTables(PostgreSQLDriver(connection, by: deadline))
+    // Microseconds since 2000.
+    let now = decision.received / 1000 + 946_684_800_000
     for (index, submission) in group.enumerated() where outcomes[index].isStored {
       guard let operations = submission.packet.records else { continue }
       let context = submission.packet.delivery.context
-      var applied = try table.apply(operations, from: StreamID(context))
+      var applied = try PostgreSQLError.only {
+        try tables.apply(
+          operations, context.packetID, from: StreamID(context), number: decision.streams[index], now: now)
+      }
       applied.isChainBroken = outcomes[index] == .stored(chainIsBroken: true)
       outcomes[index] = .applied(applied)
-      answers.append((decision.streams[index], context.packetID, applied.receipt))
     }
-    try table.keep(answers)
     // Of this group, too.
     for (index, submission) in group.enumerated() where outcomes[index] == .duplicate {
-      guard submission.packet.records != nil else { continue }
+      guard let operations = submission.packet.records else { continue }
       let context = submission.packet.delivery.context
-      outcomes[index] = .applied(
-        try table.answer(to: context.packetID, of: StreamID(context), number: decision.streams[index]))
+      let answer = try PostgreSQLError.only {
+        try tables.answer(
+          to: context.packetID, operations, from: StreamID(context), number: decision.streams[index])
+      }
+      outcomes[index] = .applied(answer)
     }
   }
 

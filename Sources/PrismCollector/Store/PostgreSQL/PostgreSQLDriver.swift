@@ -7,14 +7,19 @@ final class PostgreSQLDriver: SQLDriver {
   /// Of connecting, and of a transaction.
   private static let deadline: Duration = .seconds(10)
 
-  private let setup: PostgreSQLSetup
+  /// nil: the connection's owner begins and ends the transactions.
+  private let setup: PostgreSQLSetup?
   private var connection: PostgreSQLConnection?
   private var by = Deadline(deadline)
 
   init(_ target: PostgreSQLTarget) { setup = PostgreSQLSetup(target: target, deadline: Self.deadline) }
 
+  init(_ connection: PostgreSQLConnection, by deadline: Deadline) {
+    (setup, self.connection, by) = (nil, connection, deadline)
+  }
+
   func begin(isWriting: Bool) throws {
-    let connection = try connection ?? setup.connect()
+    guard let connection = try connection ?? setup?.connect() else { return }
     (self.connection, by) = (connection, Deadline(Self.deadline))
     try keeping { connection in try connection.begin(by: by) }
   }
@@ -31,6 +36,10 @@ final class PostgreSQLDriver: SQLDriver {
       let result = try connection.query(sql, values.map(\.sqlValue.ofPostgreSQL), by: by)
       return (0..<result.count).map { row in (0..<result.columns).map { result.value(row, $0) } }
     }
+  }
+
+  func lock(_ text: String, class number: Int, isShared: Bool) throws {
+    _ = try rows("SELECT pg_advisory_xact_lock\(isShared ? "_shared" : "")($1, hashtext($2))", [number, text])
   }
 
   func description(of error: any Error) -> String { "\(error)" }

@@ -25,6 +25,13 @@ public struct PostgreSQLError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  /// Runs what throws this error only, or fails by a database that is not as it must be.
+  static func only<Result>(_ body: () throws -> Result) throws(PostgreSQLError) -> Result {
+    do { return try body() } catch let error as PostgreSQLError { throw error } catch {
+      throw PostgreSQLError(kind: .lost, message: "\(error)")
+    }
+  }
+
   private var state: String? {
     if case .refused(let state) = kind { return state }
     return nil

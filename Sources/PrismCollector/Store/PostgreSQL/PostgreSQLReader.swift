@@ -54,7 +54,9 @@ actor PostgreSQLReader {
 
   func records(_ filter: RecordFilter) throws(PostgreSQLSetup.Refusal) -> [CollectedRecord] {
     try read { (pages) throws(PostgreSQLError) in
-      try PostgreSQLRecordTable(connection: pages.connection, deadline: pages.deadline).page(filter)
+      try PostgreSQLError.only {
+        try RecordTables(PostgreSQLDriver(pages.connection, by: pages.deadline)).page(filter)
+      }
     }
   }
 

@@ -21,8 +21,8 @@ enum PostgreSQLSchema {
 
   /// Of an empty database: in the version that is the latest now.
   static let sql =
-    tables + PostgreSQLRecordTable.schema + PostgreSQLTypes.schema + FleetSchema.postgreSQL + functions
-    + takeGroup + PostgreSQLRecordFunctions.schema + views
+    tables + RecordTables.postgreSQL + PostgreSQLTypes.schema + FleetSchema.postgreSQL + functions
+    + takeGroup + views
 
   /// Steps from `firstVersion` on, each to the version behind it.
   static let migrations: [String] = []

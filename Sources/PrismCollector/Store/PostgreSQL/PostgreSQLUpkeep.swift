@@ -106,7 +106,7 @@ actor PostgreSQLUpkeep {
     if let prunedAt, time.uptime - prunedAt < .seconds(86_400) { return }
     try step { (by) throws(PostgreSQLError) in
       try days.pruneOthers(by: by)
-      try connection?.execute(PostgreSQLRecordTable.forgetAnswers, by: by)
+      try connection?.execute(RecordTables.forgetAnswersInPostgreSQL, by: by)
       if let retentionDays { try connection?.execute(PostgreSQLTypes.forget(olderThan: retentionDays), by: by) }
       return false
     }

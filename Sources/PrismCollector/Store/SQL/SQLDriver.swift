@@ -9,6 +9,8 @@ protocol SQLDriver: AnyObject {
   func rollBack()
   /// - Returns: the rows, each with the values that the statement lists.
   func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]]
+  /// Holds those who want the same text until the transaction ends; two who share it don't hold each other.
+  func lock(_ text: String, class number: Int, isShared: Bool) throws
   /// Why the statements failed: the database, and its own words.
   func description(of error: any Error) -> String
 }
@@ -44,15 +46,23 @@ final class SQLiteDriver: SQLDriver {
   private let statements: SQLiteStatements
 
   init(path: String) throws {
-    connection = try SQLiteConnection(.init(path: path))
     name = String(path.split(separator: "/").last ?? "")
+    connection = try SQLiteConnection(.init(path: path))
     statements = SQLiteStatements(connection)
     try connection.execute("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+  }
+
+  /// - Parameter connection: whose owner begins and ends the transactions.
+  init(_ connection: SQLiteConnection) {
+    (self.connection, name) = (connection, "collector.db")
+    statements = SQLiteStatements(connection)
   }
 
   func begin(isWriting: Bool) throws { try connection.execute(isWriting ? "BEGIN IMMEDIATE" : "BEGIN") }
   func commit() throws { try connection.execute("COMMIT") }
   func rollBack() { connection.rollBack() }
+  /// There is one writer at a time.
+  func lock(_ text: String, class number: Int, isShared: Bool) {}
 
   func rows(_ sql: String, _ values: [any SQLConvertible]) throws -> [[SQLValue]] {
     try statements.prepare(sql).rows(values)

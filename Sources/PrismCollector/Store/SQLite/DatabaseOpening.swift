@@ -195,11 +195,11 @@ struct DatabaseOpening {
     }
     source.forEachRecord { row in
       guard failure == nil else { return }
-      do throws(SQLiteError) { try database.records.adopt(row) } catch { failure = error }
+      do throws(SQLiteError) { try SQLiteError.only { try database.records.adopt(row) } } catch { failure = error }
     }
     if let failure { throw failure }
-    try database.records.skipIDs(now: now)
-    if let store = source.store { try SQLiteRecordLog.adopt(store, in: database.connection) }
+    try RecordTables.skipIDs(now: now, in: database.connection)
+    if let store = source.store { try store.adopt(in: database.connection) }
     try database.connection.execute(
       """
       UPDATE streams SET packets = max(packets, (SELECT count(*) FROM packets WHERE stream = streams.id))

@@ -53,8 +53,8 @@ final class DatabaseSource {
 
   /// nil: it has no identity that can be read.
   var store: StoreMark? {
-    let id = (try? fact(SQLiteRecordLog.idFact)) ?? 0
-    return id > 0 ? StoreMark(id: id, life: max(0, (try? fact(SQLiteRecordLog.lifeFact)) ?? 0)) : nil
+    guard let mark = try? StoreMark(connection), mark.id > 0 else { return nil }
+    return StoreMark(id: mark.id, life: max(0, mark.life))
   }
 
   private func fact(_ name: String) throws(SQLiteError) -> Int64 {
@@ -132,8 +132,8 @@ final class DatabaseSource {
   }
 
   /// Every record that can be read.
-  func forEachRecord(_ body: (SQLiteRow<SQLiteRecordTable.StoredColumn>) -> Void) {
-    forEachRow(of: SQLiteRecordTable.StoredColumn.self, "FROM records", order: "server_id") { body($0) }
+  func forEachRecord(_ body: (SQLiteRow<RecordTables.Column>) -> Void) {
+    forEachRow(of: RecordTables.Column.self, "FROM records", order: "server_id") { body($0) }
   }
 
   private enum PacketColumn: String, SQLiteColumn { case stream, packet, number, day }

@@ -15,7 +15,8 @@ extension PacketDatabase {
     let found = try streams.find(name)
     if let found, try streams.has(id, of: found.id) {
       guard let operations = submission.packet.records else { return .duplicate }
-      return .applied(try records.answer(to: id, operations, from: name, number: found.id))
+      let answer = try SQLiteError.only { try records.answer(to: id, operations, from: name, number: found.id) }
+      return .applied(answer)
     }
     var isPredecessorKnown = false
     if let found, let dependsOn = delivery.dependsOn { isPredecessorKnown = try streams.has(dependsOn, of: found.id) }
@@ -53,8 +54,10 @@ extension PacketDatabase {
     try streams.add(context.packetID, of: stream.id, number: stream.packets + 1, day: day)
     try streams.note(packet.delivery, of: stream.id, receivedTime: receivedTime)
     if let operations = packet.records {
-      var applied = try records.apply(
-        operations, from: StreamID(context), number: stream.id, context.packetID, receivedTime: receivedTime)
+      var applied = try SQLiteError.only {
+        try records.apply(
+          operations, context.packetID, from: StreamID(context), number: stream.id, now: receivedTime)
+      }
       applied.isChainBroken = chainIsBroken
       return .applied(applied)
     }

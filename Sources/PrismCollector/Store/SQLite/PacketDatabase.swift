@@ -6,7 +6,7 @@ import PrismSQLite
 final class PacketDatabase {
   let connection: SQLiteConnection
   let streams: StreamTable
-  let records: SQLiteRecordTable
+  let records: RecordTables
   private var reports: ReportInserter
   private var contexts: ContextTable
   private let noteDay: SQLiteStatement
@@ -23,7 +23,7 @@ final class PacketDatabase {
     if try connection.firstInt("SELECT count(*) FROM sqlite_schema") == 0 {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
-    records = SQLiteRecordTable(connection: connection)
+    records = RecordTables(SQLiteDriver(connection))
     (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))
     reports = try ReportInserter(connection)
     noteDay = try connection.prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")

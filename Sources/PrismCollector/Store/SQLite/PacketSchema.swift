@@ -1,3 +1,4 @@
+import PrismProtocol
 import PrismSQLite
 
 /// The tables of `collector.db`.
@@ -40,8 +41,8 @@ enum PacketSchema {
     \(view)
     -- A second time, so that a damaged header is not taken for a newer program's.
     INSERT INTO facts VALUES ('version', \(version));
-    \(SQLiteRecordTable.tables)
-    \(SQLiteRecordLog.newStore)
+    \(RecordTables.sqlite)
+    \(StoreMark.newInSQLite)
     \(SQLiteOutputSource.schema)
     PRAGMA user_version = \(version);
     """

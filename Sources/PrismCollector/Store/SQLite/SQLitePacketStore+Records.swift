@@ -10,19 +10,20 @@ extension SQLitePacketStore: RecordStore {
     do throws(StoreFailure) {
       let now = unixMilliseconds
       result = try perform("records can't be changed", "records are changed again") { database throws(SQLiteError) in
-        try Self.change(changes, of: place, if: condition, in: database.connection, now: now)
+        try Self.change(changes, of: place, if: condition, in: database, now: now)
       }
     } catch { throw .store(error) }
     return try result.get()
   }
 
   private static func change(
-    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, in connection: SQLiteConnection,
+    _ changes: [RecordChange], of place: RecordPlace, if condition: ChangeCondition, in database: PacketDatabase,
     now: Int64
   ) throws(SQLiteError) -> Result<[RecordChanged], RecordFailure> {
+    let connection = database.connection
     try connection.execute("BEGIN IMMEDIATE")
     do throws(SQLiteError) {
-      let result = try SQLiteRecordChanges(connection, place, now: now).make(changes, if: condition)
+      let result = try SQLiteError.only { try database.records.change(changes, of: place, if: condition, now: now) }
       if case .success = result { try connection.execute("COMMIT") } else { connection.rollBack() }
       return result
     } catch {
@@ -32,14 +33,15 @@ extension SQLitePacketStore: RecordStore {
   }
 
   func record(_ id: RecordID, of place: RecordPlace) async throws(StoreFailure) -> CollectedRecord? {
-    do throws(SQLiteError) { return try await readers.records.record(id, of: place) } catch {
+    do throws(SQLiteError) { return try await readers.records.read { try RecordTables($0).find(id, in: place) } } catch
+    {
       throw failed(reading: error)
     }
   }
 
   func commands(changedBefore time: Int64, limit: Int) async throws(StoreFailure) -> [CommandPlace] {
     do throws(SQLiteError) {
-      return try await readers.records.commands(changedBefore: time, limit: limit)
+      return try await readers.records.read { try RecordTables($0).commands(changedBefore: time, limit: limit) }
     } catch { throw failed(reading: error) }
   }
 

@@ -101,7 +101,7 @@ actor SQLitePacketStore: PacketStore {
         for submission in group {
           outcomes.append(try database.take(submission, receivedTime: now, day: day, idsSince: idsSince))
         }
-        let mark = try SQLiteRecordLog.store(in: database.connection)
+        let mark = try StoreMark(database.connection)
         counts.withLock { $0.mark = mark }
         return outcomes
       }
@@ -149,7 +149,7 @@ actor SQLitePacketStore: PacketStore {
 
   func records(_ filter: RecordFilter) async throws(StoreFailure) -> [CollectedRecord] {
     try perform("the database can't be read", "the database can be read again") { database throws(SQLiteError) in
-      try database.records.page(filter)
+      try SQLiteError.only { try database.records.page(filter) }
     }
   }
 

@@ -1,0 +1,110 @@
+import PrismSQLite
+
+/// The statements of one transaction, in SQL that both databases read.
+struct SQLStatements {
+  let driver: any SQLDriver
+
+  /// Rows of one statement at most: few different texts are prepared.
+  private static let chunks = [128, 16, 1]
+
+  /// - Parameter sql: what follows `SELECT` and the columns.
+  func rows<Column: SQLiteColumn>(
+    of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
+  ) throws -> [SQLRow<Column>] {
+    try driver.rows("SELECT \(Column.list) \(sql)", values).map { SQLRow(values: $0) }
+  }
+
+  func first<Column: SQLiteColumn>(
+    of columns: Column.Type, _ sql: String, _ values: [any SQLConvertible] = []
+  ) throws -> SQLRow<Column>? { try rows(of: columns, sql, values).first }
+
+  /// The rows of a table that has one of these keys each. - Parameters:
+  ///   - key: the columns that are compared with the keys.
+  ///   - condition: of the table's rows, in which parameters begin at `$1`.
+  func rows<Column: SQLiteColumn>(
+    of columns: Column.Type, from table: String, key: [String], in keys: [[any SQLConvertible]],
+    where condition: String, _ values: [any SQLConvertible]
+  ) throws -> [SQLRow<Column>] {
+    var found: [SQLRow<Column>] = []
+    try forEachChunk(of: keys) { chunk in
+      let places = Self.places(chunk.count, of: key.count, after: values.count)
+      // The keys are the outer loop: each is found by the table's index.
+      let sql = """
+        FROM (VALUES \(places)) v CROSS JOIN \(table) WHERE \(condition)
+          AND \(key.enumerated().map { "\($1) = v.column\($0 + 1)" }.joined(separator: " AND "))
+        """
+      found += try rows(of: columns, sql, values + chunk.flatMap { $0 })
+    }
+    return found
+  }
+
+  /// Inserts rows. - Parameter conflict: what follows `ON CONFLICT`.
+  func insert<Column: SQLiteColumn>(
+    _ columns: Column.Type, into table: String, rows: [[any SQLConvertible]], onConflict conflict: String = ""
+  ) throws {
+    try insert(columns, into: table, rows: rows, onConflict: conflict, returning: nil as Column.Type?) { _ in }
+  }
+
+  func insert<Column: SQLiteColumn>(
+    _ columns: Column.Type, into table: String, _ values: [any SQLConvertible], onConflict conflict: String = ""
+  ) throws { try insert(columns, into: table, rows: [values], onConflict: conflict) }
+
+  /// - Parameter take: gets the columns of each row as it is then, in any order.
+  func insert<Column: SQLiteColumn, Returned: SQLiteColumn>(
+    _ columns: Column.Type, into table: String, rows: [[any SQLConvertible]], onConflict conflict: String = "",
+    returning returned: Returned.Type?, _ take: (SQLRow<Returned>) -> Void
+  ) throws {
+    try forEachChunk(of: rows) { chunk in
+      let sql = """
+        INSERT INTO \(table) (\(Column.list)) VALUES \(Self.places(chunk.count, of: Column.allCases.count, after: 0))
+        \(conflict.isEmpty ? "" : "ON CONFLICT \(conflict)") \(returned.map { "RETURNING \($0.list)" } ?? "")
+        """
+      for row in try driver.rows(sql, chunk.flatMap { $0 }) { take(SQLRow(values: row)) }
+    }
+  }
+
+  private func forEachChunk<Row>(of rows: [Row], _ body: ([Row]) throws -> Void) rethrows {
+    var rest = rows[...]
+    for size in Self.chunks {
+      while rest.count >= size {
+        try body(Array(rest.prefix(size)))
+        rest = rest.dropFirst(size)
+      }
+    }
+  }
+
+  private static func places(_ rows: Int, of columns: Int, after last: Int) -> String {
+    (0..<rows).map { row in
+      "(" + (0..<columns).map { "$\(last + row * columns + $0 + 1)" }.joined(separator: ", ") + ")"
+    }.joined(separator: ", ")
+  }
+
+  /// - Returns: the rows that a statement returns that ends with `RETURNING 1`.
+  @discardableResult func run(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int {
+    try driver.rows(sql, values).count
+  }
+
+  /// The first value of the first row; nil: there is no row, or the value is no number.
+  func integer(_ sql: String, _ values: [any SQLConvertible] = []) throws -> Int64? {
+    if case .integer(let value) = try driver.rows(sql, values).first?.first { value } else { nil }
+  }
+
+  /// The same of a text.
+  func text(_ sql: String, _ values: [any SQLConvertible] = []) throws -> String? {
+    if case .text(let bytes) = try driver.rows(sql, values).first?.first {
+      String(decoding: bytes, as: UTF8.self)
+    } else {
+      nil
+    }
+  }
+}
+
+extension SQLiteColumn {
+  /// For `ON CONFLICT`: the row that is there takes the new one's values.
+  static func replacing(_ key: Self...) -> String {
+    let names = key.map(\.rawValue)
+    let others = allCases.map(\.rawValue).filter { !names.contains($0) }
+    return "(\(names.joined(separator: ", "))) DO UPDATE SET "
+      + others.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+  }
+}
