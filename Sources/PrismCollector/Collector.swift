@@ -124,7 +124,7 @@ public final class Collector: Sendable {
         status: 200, contentType: "application/json",
         headers: [
           ("Prism-Receipt", try openers.receipt(for: delivery, answer: Array((body.text + "\n").utf8))),
-          ("Prism-Accept", PacketEncoding.zstd.rawValue),
+          ("Prism-Accept", "\(PacketEncoding.zstd.rawValue), \(PacketForm.columns.rawValue)"),
           ("Prism-Window", String(HeldPackets.countOfDeviceMax)),
         ] + openers.dictionaryHeaders(delivery.context.namespace) + (await versionHeaders()) + (applied?.headers ?? []),
         text: body.text + "\n")

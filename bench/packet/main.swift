@@ -10,7 +10,7 @@ import PrismStore
 private let rowsPerPacket = 10_000
 private let rounds = 20
 
-private func cpuSeconds() -> Double { seconds(CLOCK_PROCESS_CPUTIME_ID) }
+func cpuSeconds() -> Double { seconds(CLOCK_PROCESS_CPUTIME_ID) }
 private func wallSeconds() -> Double { seconds(CLOCK_MONOTONIC) }
 
 private func seconds(_ clock: clockid_t) -> Double {
@@ -91,6 +91,12 @@ private func pipelined(_ store: ReportStore, _ writer: PacketWriter) async throw
   return passed
 }
 
+func headers(_ rows: Int) -> PacketHeaders {
+  var headers = headers(of: packetID(0))
+  headers.itemCount = rows
+  return headers
+}
+
 private func headers(of id: PacketID) -> PacketHeaders {
   PacketHeaders(
     deviceID: "bench", namespace: namespace, packetID: id, kind: .meta, itemCount: rowsPerPacket, sentTime: 0,
@@ -125,4 +131,9 @@ private func run() async throws {
   rmdir(folder)
 }
 
-try await run()
+if CommandLine.arguments.count > 1 {
+  let isGzip = CommandLine.arguments.contains("gzip")
+  try Columns.run(CommandLine.arguments[1], encoding: isGzip ? .gzip : .zstd, compression: .fast)
+} else {
+  try await run()
+}

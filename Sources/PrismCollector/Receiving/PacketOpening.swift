@@ -22,7 +22,7 @@ struct PacketOpening: Sendable {
     let payloadBytes = packed.payloadBytes + packed.largestPayloadBytes
     // The text is copied if metas are merged or escapes resolved.
     let metaBytes = 2 * packed.metaBytes + RowReader.spareBytes
-    let bytes = packed.packedBytes + metaBytes + payloadBytes + delivery.itemCount * Self.rowBytes
+    let bytes = packed.packedBytes + packed.workBytes + metaBytes + payloadBytes + delivery.itemCount * Self.rowBytes
     guard bytes <= memory.bytesMax else {
       throw Self.tooLarge("it takes \(bytes) bytes of memory", memory.bytesMax)
     }

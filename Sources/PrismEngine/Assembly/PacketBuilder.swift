@@ -48,7 +48,7 @@ actor PacketBuilder {
     let context = PacketContext(
       deviceID: seal.deviceID, namespace: packet.namespace, packetID: packet.id, kind: packet.kind)
     let contents = try writer(for: seal).pack(
-      metas: packet.metas, payloads: packet.kind.hasPayload ? packet.payloads : nil)
+      metas: packet.metas, payloads: packet.kind.hasPayload ? packet.payloads : nil, of: packet.kind)
     return BuiltPacket(
       context: context, itemCount: packet.itemCount, ledgerHeader: packet.ledgerHeader, seal: seal, contents: contents,
       clock: packet.clock, wifiOnlyTypes: wifiOnly,
@@ -98,7 +98,7 @@ actor PacketBuilder {
     if let writer, writer.seal == seal { return writer.value }
     let value = try PacketWriter(
       cipher: seal.cipher, keyID: seal.keyID, key: seal.key, encoding: seal.encoding, compression: seal.compression,
-      compressesAll: seal.compressesAll, dictionary: seal.dictionary)
+      compressesAll: seal.compressesAll, dictionary: seal.dictionary, form: seal.form)
     writer = (seal, value)
     return value
   }

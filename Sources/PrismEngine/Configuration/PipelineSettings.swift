@@ -61,16 +61,19 @@ struct PacketSeal: Sendable, Equatable {
   var compression: Compression
   /// Payloads that do not shrink are compressed, too.
   var compressesAll = false
+  /// `columns` only for a receiver that announced them.
+  var form = PacketForm.rows
   /// For a receiver that takes it, with `zstd`.
   var dictionary: CompressionDictionary?
 
-  /// With the device of a stream's packets, and the best encoding that their receiver takes.
+  /// With the device of a stream's packets, and the best encoding and form that their receiver takes.
   /// - Parameter receiver: nil: one that may take gzip only.
   func from(_ sender: StreamIdentity?, to receiver: ReceiverFeatures?) -> PacketSeal {
     var seal = self
     if let sender { seal.deviceID = sender.deviceID }
     seal.compressesAll = receiver == nil
     if receiver?.takesZstd == true { seal.encoding = .zstd }
+    if receiver?.takesColumns == true { seal.form = .columns }
     if let dictionary, receiver?.takes(dictionary) != true { seal.dictionary = nil }
     return seal
   }

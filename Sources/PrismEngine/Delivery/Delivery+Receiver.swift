@@ -23,14 +23,14 @@ extension Delivery {
 }
 
 extension InFlightQueue.Entry {
-  /// Of the last attempt; gzip before the first.
-  var encoding: PacketEncoding { lastAttempt.format?.encoding ?? .gzip }
+  /// The last attempt left as rows in gzip, which every receiver takes; true before the first.
+  var isPlain: Bool { lastAttempt.format.map { $0.encoding == .gzip && $0.form == .rows } ?? true }
 
   /// The last attempt. - Parameter now: milliseconds since 1970.
   func attempt(now: Int64) -> DeliveryDecision.Attempt {
     DeliveryDecision.Attempt(
       packet: id, itemCount: itemCount, attempts: attempts, isPending: lastAttempt.pendingCount > 0,
-      mayNotBeTaken: encoding != .gzip && !leavesInGzip, hasDictionary: lastAttempt.format?.dictionaryID != nil,
+      mayNotBeTaken: !isPlain && !leavesInGzip, hasDictionary: lastAttempt.format?.dictionaryID != nil,
       now: now)
   }
 }

@@ -16,7 +16,7 @@ struct EncodingTrust: Sendable, Equatable {
 
   /// A packet was taken. - Parameter entry: as it was when the answer came.
   mutating func accepted(_ entry: InFlightQueue.Entry, now: Duration) {
-    if entry.encoding != .gzip {
+    if !entry.isPlain {
       refusals = 0
       return
     }

@@ -259,7 +259,7 @@ struct InFlightQueue: Sendable {
     guard let index = index(id) else { return }
     let halves = [first, second].map {
       Entry(
-        id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, leavesInGzip: entries[index].encoding == .gzip,
+        id: $0, itemCount: 0, mayHaveLeft: false, isHalf: true, leavesInGzip: entries[index].isPlain,
         content: .stored)
     }
     entries.replaceSubrange(index...index, with: halves)

@@ -69,6 +69,8 @@ public struct DeliveryOutcome: Sendable, Equatable {
 public struct ReceiverFeatures: Sendable, Equatable {
   /// `Prism-Accept: zstd`
   public var takesZstd = false
+  /// `Prism-Accept: columns`
+  public var takesColumns = false
   /// `Prism-Dictionary`: the newest dictionary that it has for the namespace.
   public var dictionaryID: UInt32?
   /// A dictionary that it refused, whether it announced that one or not.

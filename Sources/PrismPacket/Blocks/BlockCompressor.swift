@@ -10,15 +10,20 @@ public enum PacketEncoding: String, Sendable, CaseIterable {
 
 /// One of the encodings, with its working memory. Not for two threads at once.
 protocol BlockCompressor {
-  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8]
+  /// - Parameter cuts: where parts begin that have little in common with what is before them.
+  func pack(_ plain: [UInt8], cuts: [Int]) throws(PacketError) -> [UInt8]
   /// The unpacked size that `packed` declares. - Throws: `unpackFailed` if it is impossible.
   func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int
   /// - Throws: `unpackFailed` for anything but one whole packed block of that size.
   func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8]
 }
 
+extension BlockCompressor {
+  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8] { try pack(plain, cuts: []) }
+}
+
 struct StoredCompressor: BlockCompressor {
-  func pack(_ plain: [UInt8]) -> [UInt8] { plain }
+  func pack(_ plain: [UInt8], cuts: [Int]) -> [UInt8] { plain }
   func unpackedBytes(_ packed: [UInt8]) -> Int { packed.count }
   func unpack(_ packed: [UInt8]) -> [UInt8] { packed }
 }
@@ -32,7 +37,8 @@ struct GzipBlockCompressor: BlockCompressor {
     (compressor, unpacker) = (try GzipCompressor(compression), try GzipUnpacker())
   }
 
-  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8] { try compressor.compress(plain) }
+  /// DEFLATE finds such parts by itself.
+  func pack(_ plain: [UInt8], cuts: [Int]) throws(PacketError) -> [UInt8] { try compressor.compress(plain) }
   func unpackedBytes(_ packed: [UInt8]) throws(PacketError) -> Int { try GzipUnpacker.unpackedBytes(packed) }
   func unpack(_ packed: [UInt8]) throws(PacketError) -> [UInt8] { try unpacker.unpack(packed) }
 }

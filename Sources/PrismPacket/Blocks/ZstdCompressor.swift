@@ -8,6 +8,9 @@ final class ZstdCompressor: BlockCompressor {
   /// RFC 8878, section 3.1.1: the first bytes of a frame.
   private static let magic = withUnsafeBytes(of: ZSTD_MAGICNUMBER.littleEndian) { Array($0) }
 
+  /// Of an additional block, whether it shrinks or not.
+  private static let blockHeadBytes = 16
+
   private let compressing: OpaquePointer
   private let unpacking: OpaquePointer
   private let dictionary: (id: UInt32, compressing: OpaquePointer, unpacking: OpaquePointer)?
@@ -47,15 +50,37 @@ final class ZstdCompressor: BlockCompressor {
     return results.allSatisfy { ZSTD_isError($0) == 0 }
   }
 
-  func pack(_ plain: [UInt8]) throws(PacketError) -> [UInt8] {
+  /// A part is a block of its own, with its own statistics.
+  func pack(_ plain: [UInt8], cuts: [Int]) throws(PacketError) -> [UInt8] {
     var failed = false
-    let packed = [UInt8](unsafeUninitializedCapacity: ZSTD_compressBound(plain.count)) { output, count in
-      let result = ZSTD_compress2(compressing, output.baseAddress, output.count, plain, plain.count)
+    let capacity = ZSTD_compressBound(plain.count) + Self.blockHeadBytes * cuts.count
+    let packed = [UInt8](unsafeUninitializedCapacity: capacity) { output, count in
+      let result =
+        cuts.isEmpty
+        ? ZSTD_compress2(compressing, output.baseAddress, output.count, plain, plain.count)
+        : pack(plain, cuts, to: output)
       failed = ZSTD_isError(result) != 0
       count = failed ? 0 : result
     }
     if failed { throw .internal }
     return packed
+  }
+
+  /// - Returns: the bytes of the frame, or the code of an error.
+  private func pack(_ plain: [UInt8], _ cuts: [Int], to buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+    plain.withUnsafeBytes { plain in
+      var output = ZSTD_outBuffer(dst: buffer.baseAddress, size: buffer.count, pos: 0)
+      var input = ZSTD_inBuffer(src: plain.baseAddress, size: 0, pos: 0)
+      var result = ZSTD_CCtx_reset(compressing, ZSTD_reset_session_only)
+      if ZSTD_isError(result) == 0 { result = ZSTD_CCtx_setPledgedSrcSize(compressing, UInt64(plain.count)) }
+      for end in cuts + [plain.count] where ZSTD_isError(result) == 0 {
+        input.size = end
+        result = ZSTD_compressStream2(compressing, &output, &input, end == plain.count ? ZSTD_e_end : ZSTD_e_flush)
+        // There is room for all: what is not written is an error.
+        if ZSTD_isError(result) == 0, result > 0 { return Int(bitPattern: UInt(bitPattern: -1)) }
+      }
+      return ZSTD_isError(result) == 0 ? output.pos : result
+    }
   }
 
   /// - Throws: `unpackFailed` for a frame of another dictionary, one that does not declare its content's size, and

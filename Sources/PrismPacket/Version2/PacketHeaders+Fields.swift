@@ -30,6 +30,7 @@ extension PacketHeaders {
     if let dependsOn { fields.append(("Prism-Depends-On", dependsOn.description)) }
     if !ledgerField.isEmpty { fields.append(("Prism-Ledger", ledgerField)) }
     if let id = format.dictionaryID { fields.append(("Prism-Dictionary", String(id))) }
+    if format.form != .rows { fields.append(("Prism-Form", format.form.rawValue)) }
     return fields
   }
 
@@ -72,7 +73,13 @@ extension PacketHeaders {
         cipher: try reader.required("prism-cipher") { Cipher(rawValue: $0) },
         keyID: try reader.required("prism-key-id") { $0.isEmpty ? nil : $0 },
         encoding: try reader.required("prism-encoding") { PacketEncoding(rawValue: $0) },
-        dictionaryID: try reader.optional("prism-dictionary") { FieldReader.number($0) { $0 > 0 } }))
+        dictionaryID: try reader.optional("prism-dictionary") { FieldReader.number($0) { $0 > 0 } },
+        form: try reader.optional("prism-form") { Self.form($0, of: kind) } ?? .rows))
+  }
+
+  /// Rows are not named, and packets of metas alone have columns.
+  private static func form(_ text: String, of kind: RowKind) -> PacketForm? {
+    PacketForm(rawValue: text).flatMap { $0 == .columns && kind == .meta ? $0 : nil }
   }
 }
 

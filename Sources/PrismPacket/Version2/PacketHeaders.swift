@@ -38,7 +38,8 @@ public struct PacketHeaders: Sendable, Equatable {
     (self.sentTime, self.format) = (sentTime, format)
   }
 
-  /// The context that binds the blocks and the receipt to this packet: a line each, an empty one for an absent header.
+  /// The context that binds the blocks and the receipt to this packet: a line each, an empty one for an absent header. Its last
+  /// line, `Prism-Form`, is absent with the header.
   public var context: [UInt8] {
     let lines = [
       "prism2", deviceID, namespace.text, packetID.description, kind.name, dependsOn?.description ?? "",
@@ -46,7 +47,7 @@ public struct PacketHeaders: Sendable, Equatable {
     ]
     var text: [UInt8] = []
     text.reserveCapacity(512)
-    for line in lines {
+    for line in lines + (format.form == .rows ? [] : [format.form.rawValue]) {
       text += line.utf8
       text.append(UInt8(ascii: "\n"))
     }
@@ -54,7 +55,7 @@ public struct PacketHeaders: Sendable, Equatable {
   }
 }
 
-/// How a packet's blocks are compressed and encrypted, as its headers name it.
+/// How a packet's blocks are made, as its headers name it.
 public struct BlockFormat: Sendable, Equatable {
   /// The cipher of the blocks.
   public var cipher: Cipher
@@ -64,8 +65,13 @@ public struct BlockFormat: Sendable, Equatable {
   public var encoding: PacketEncoding
   /// `Prism-Dictionary`: with zstd, the dictionary's id; nil without a dictionary.
   public var dictionaryID: UInt32?
+  /// `Prism-Form`: how the meta block holds its rows.
+  public var form: PacketForm
 
-  public init(cipher: Cipher, keyID: String, encoding: PacketEncoding, dictionaryID: UInt32? = nil) {
+  public init(
+    cipher: Cipher, keyID: String, encoding: PacketEncoding, dictionaryID: UInt32? = nil, form: PacketForm = .rows
+  ) {
     (self.cipher, self.keyID, self.encoding, self.dictionaryID) = (cipher, keyID, encoding, dictionaryID)
+    self.form = form
   }
 }

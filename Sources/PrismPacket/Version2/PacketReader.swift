@@ -58,7 +58,13 @@ public final class PacketReader {
   ) throws(PacketError) -> PackedPacket {
     let context = headers.context
     let frame = headers.kind.hasPayload ? try PayloadFrame(parsing: body) : nil
-    let metaBlock = try codec.decrypt(frame?.metaBlock ?? body[...], associated: context + "0".utf8)
+    var metaBlock = try codec.decrypt(frame?.metaBlock ?? body[...], associated: context + "0".utf8)
+    var columns: ColumnHead?
+    if headers.format.form == .columns {
+      columns = try ColumnHead(parsing: metaBlock)
+      metaBlock.removeFirst(ColumnHead.byteCount)
+    }
+    let unpackedMetaBytes = try codec.unpackedBytes(metaBlock)
     var (payloadBlocks, payloadBytes, largest): ([[UInt8]], Int, Int) = ([], 0, 0)
     for (index, block) in (frame?.payloadBlocks ?? []).enumerated() {
       let packed = try codec.decrypt(block, associated: context + String(index + 1).utf8)
@@ -69,8 +75,9 @@ public final class PacketReader {
       payloadBlocks.append(packed)
     }
     return PackedPacket(
-      headers: headers, metaBytes: try codec.unpackedBytes(metaBlock), payloadBytes: payloadBytes,
-      largestPayloadBytes: largest, metaBlock: metaBlock, payloadBlocks: payloadBlocks)
+      headers: headers, metaBytes: columns?.textBytes ?? unpackedMetaBytes, columns: columns,
+      columnBytes: columns == nil ? 0 : unpackedMetaBytes, payloadBytes: payloadBytes, largestPayloadBytes: largest,
+      metaBlock: metaBlock, payloadBlocks: payloadBlocks)
   }
 
   static func unpack(
@@ -79,7 +86,7 @@ public final class PacketReader {
     guard packet.metaBytes <= limits.metaBlockBytesMax, packet.payloadBytes <= limits.payloadBytesMax else {
       throw .tooLarge
     }
-    let text = try codec.unpack(packet.metaBlock)
+    let text = try text(of: packet, codec, limits)
     // A block that is said to be compressed and is not, or the other way round, does not begin with an object.
     guard text.first == UInt8(ascii: "{") else { throw .unpackFailed }
     let metas = try MetaBlock(parsing: text, rowsMax: limits.rowsMax, cache: commons)
@@ -91,20 +98,37 @@ public final class PacketReader {
     for block in packet.payloadBlocks { payloads.append(try codec.unpack(block)) }
     return ReadPacket(metas: metas, payloads: payloads)
   }
+
+  /// The lines of the meta block.
+  private static func text(
+    of packet: PackedPacket, _ codec: some BlockCodec, _ limits: PacketLimits
+  ) throws(PacketError) -> [UInt8] {
+    guard let head = packet.columns else { return try codec.unpack(packet.metaBlock) }
+    try head.check(rows: packet.headers.itemCount, limits)
+    guard packet.columnBytes <= limits.metaBlockBytesMax else { throw .tooLarge }
+    return try ColumnBlock.text(try codec.unpack(packet.metaBlock), head)
+  }
 }
 
 /// A packet whose blocks are decrypted and still packed: what it costs to unpack is known, and not spent yet.
 public struct PackedPacket: Sendable {
   /// The headers that were authenticated.
   public let headers: PacketHeaders
-  /// The unpacked sizes of the blocks; a block with another size is refused.
-  public let metaBytes: Int, payloadBytes: Int
+  /// The unpacked sizes of the blocks; a block with another size is refused. `metaBytes` is that of the lines.
+  public let metaBytes: Int
+  /// What columns make; nil for rows.
+  let columns: ColumnHead?
+  /// The unpacked size of columns; 0 for rows.
+  let columnBytes: Int
+  public let payloadBytes: Int
   /// Of one payload.
   public let largestPayloadBytes: Int
   let metaBlock: [UInt8], payloadBlocks: [[UInt8]]
 
   /// Bytes that it holds.
   public var packedBytes: Int { payloadBlocks.reduce(metaBlock.count) { $0 + $1.count } }
+  /// Bytes that are needed only while columns are turned into lines.
+  public var workBytes: Int { columns.map { columnBytes + $0.workBytes } ?? 0 }
   /// The number of payload blocks.
   public var payloadCount: Int { payloadBlocks.count }
 }

@@ -7,6 +7,8 @@ public import PrismProtocol
 public final class PacketWriter {
   private let preferred: PacketEncoding
   private let compressor: any BlockCompressor
+  /// For columns, which have nothing in common with a dictionary of rows; nil: packets hold rows.
+  private let columnCompressor: (any BlockCompressor)?
   private let compressed: CompressedBlockCodec
   private let stored: CompressedBlockCodec
   private let code: PacketCode?
@@ -16,11 +18,12 @@ public final class PacketWriter {
   /// - Parameter encoding: `zstd` only for a receiver that announces it; `none` is used by itself where nothing shrinks.
   /// - Parameter compression: how hard gzip tries.
   /// - Parameter compressesAll: `none` is never used by itself.
-  /// - Parameter dictionary: with `zstd`, one that the receiver has.
+  /// - Parameter dictionary: with `zstd`, one that the receiver has. Columns are packed without it.
+  /// - Parameter form: `columns` only for a receiver that announces them: for packets of metas with 50 rows or more.
   /// - Throws: `keyLength` if the key is not as long as the cipher needs it.
   public init(
     cipher: Cipher, keyID: String, key: Secret, encoding: PacketEncoding = .gzip, compression: Compression = .small,
-    compressesAll: Bool = false, dictionary: CompressionDictionary? = nil
+    compressesAll: Bool = false, dictionary: CompressionDictionary? = nil, form: PacketForm = .rows
   ) throws(PacketError) {
     let dictionary = encoding == .zstd ? dictionary : nil
     compressor =
@@ -29,6 +32,11 @@ public final class PacketWriter {
       case .zstd: try ZstdCompressor(dictionary: dictionary)
       case .none: StoredCompressor()
       }
+    if form == .rows {
+      columnCompressor = nil
+    } else {
+      columnCompressor = dictionary == nil ? compressor : try ZstdCompressor()
+    }
     compressed = try CompressedBlockCodec(cipher, key: key, compressor: compressor)
     stored = try CompressedBlockCodec(cipher, key: key, compressor: StoredCompressor())
     code = cipher == .aes128CBC ? try PacketCode(key: key) : nil
@@ -39,8 +47,12 @@ public final class PacketWriter {
   /// Compresses a packet's rows, which costs most of the time; `seal` makes a packet of them, as often as it is sent.
   /// - Parameter metas: the lines of the meta block, joined with a line feed.
   /// - Parameter payloads: one for each row, in the order of the metas; nil for a kind without payloads.
+  /// - Parameter kind: only metas become columns.
   /// - Throws: `frameOverflow` if the meta block or the count of payloads is more than the frame can say.
-  public func pack(metas: [UInt8], payloads: [[UInt8]]?) throws(PacketError) -> PackedContents {
+  public func pack(
+    metas: [UInt8], payloads: [[UInt8]]?, of kind: RowKind = .meta
+  ) throws(PacketError) -> PackedContents {
+    if kind == .meta, let contents = try packColumns(metas) { return contents }
     let format = try format(for: metas, payloads ?? [])
     return try Self.pack(metas: metas, payloads: payloads, format, codec(format))
   }
@@ -59,7 +71,17 @@ public final class PacketWriter {
   public func write(
     _ headers: PacketHeaders, metas: [UInt8], payloads: [[UInt8]]
   ) throws(PacketError) -> WrittenPacket {
-    try seal(headers, pack(metas: metas, payloads: headers.kind.hasPayload ? payloads : nil))
+    try seal(headers, pack(metas: metas, payloads: headers.kind.hasPayload ? payloads : nil, of: headers.kind))
+  }
+
+  /// - Returns: nil where rows are sent.
+  private func packColumns(_ metas: [UInt8]) throws(PacketError) -> PackedContents? {
+    guard let columnCompressor, let (head, bytes, cuts) = ColumnPacker.pack(metas) else { return nil }
+    let block = head.bytes + (try columnCompressor.pack(bytes, cuts: cuts))
+    return PackedContents(
+      format: BlockFormat(cipher: format.cipher, keyID: format.keyID, encoding: format.encoding, form: .columns),
+      rawBytes: metas.count, bodyBytes: compressed.blockBytes(packedBytes: block.count), metaBlock: block,
+      payloadBlocks: nil)
   }
 
   private func codec(_ format: BlockFormat) -> CompressedBlockCodec {

@@ -63,6 +63,7 @@ extension ReceiverFeatures {
   init(_ headers: [String: String]) {
     let accepted = headers["prism-accept"]?.split(separator: ",").map { String($0).trimmingBlanks }
     takesZstd = accepted?.contains(PacketEncoding.zstd.rawValue) == true
+    takesColumns = accepted?.contains(PacketForm.columns.rawValue) == true
     dictionaryID = headers["prism-dictionary"].flatMap { UInt32($0) }
     window = headers["prism-window"].flatMap { Int($0) }.map { min(max($0, 1), Self.windowMax) } ?? 1
   }

@@ -1,0 +1,111 @@
+import Glibc
+
+/// A text of announced length, as it is written. It never takes more.
+struct ColumnOutput {
+  /// Room behind the text, so that a number is measured after it was written.
+  static let spareBytes = 64
+
+  private var at: UnsafeMutablePointer<UInt8>
+  private let end: UnsafeMutablePointer<UInt8>
+
+  /// - Parameter buffer: the announced bytes, and the spare ones.
+  init(_ buffer: UnsafeMutableBufferPointer<UInt8>) {
+    at = buffer.baseAddress!
+    end = at + (buffer.count - Self.spareBytes)
+  }
+
+  var isFull: Bool { at == end }
+
+  @inline(__always) private func reserve(_ count: Int) throws(PacketError) {
+    guard count <= end - at else { throw .unpackFailed }
+  }
+
+  mutating func append(byte: UInt8) throws(PacketError) {
+    try reserve(1)
+    put(byte)
+  }
+
+  @inline(__always) private mutating func put(_ byte: UInt8) {
+    at.pointee = byte
+    at += 1
+  }
+
+  mutating func append(_ text: StaticString) throws(PacketError) {
+    try reserve(text.utf8CodeUnitCount)
+    memcpy(at, text.utf8Start, text.utf8CodeUnitCount)
+    at += text.utf8CodeUnitCount
+  }
+
+  mutating func append(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) throws(PacketError) {
+    try reserve(range.count)
+    put(bytes, range)
+  }
+
+  @inline(__always) private mutating func put(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
+    guard !range.isEmpty else { return }
+    memcpy(at, bytes.baseAddress! + range.lowerBound, range.count)
+    at += range.count
+  }
+
+  mutating func append(quoted bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) throws(PacketError) {
+    try reserve(range.count + 2)
+    put(UInt8(ascii: "\""))
+    put(bytes, range)
+    put(UInt8(ascii: "\""))
+  }
+
+  mutating func append(hexadecimal bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) throws(PacketError) {
+    try reserve(2 * range.count + 2)
+    put(UInt8(ascii: "\""))
+    if !range.isEmpty { HexDigits.encode(bytes.baseAddress! + range.lowerBound, range.count, at) }
+    at += 2 * range.count
+    put(UInt8(ascii: "\""))
+  }
+
+  /// - Parameter digits: of the number; 0: as many as it needs.
+  mutating func append(
+    id number: UInt64, _ bytes: UnsafeBufferPointer<UInt8>, _ prefix: Range<Int>, _ digits: Int, _ base: Int
+  ) throws(PacketError) {
+    try reserve(prefix.count)
+    put(UInt8(ascii: "\""))
+    put(bytes, prefix)
+    try put(number, digits: digits, base: UInt64(base))
+    put(UInt8(ascii: "\""))
+    try reserve(0)
+  }
+
+  /// Takes 20 of the spare bytes at most.
+  @inline(__always)
+  private mutating func put(_ number: UInt64, digits: Int, base: UInt64) throws(PacketError) {
+    var (rest, count) = (number, 0)
+    // Backwards from the last place, and then moved to the first.
+    let last = at + 19
+    while rest > 0 || count < max(1, digits) {
+      (last - count).pointee = HexDigits.digit(UInt8(truncatingIfNeeded: base == 10 ? rest % 10 : rest & 15))
+      rest = base == 10 ? rest / 10 : rest >> 4
+      count += 1
+    }
+    guard digits == 0 || count == digits else { throw .unpackFailed }
+    memmove(at, last - count + 1, count)
+    at += count
+  }
+
+  /// A number whose last `most` digits are its fraction. - Parameter least: zeros behind so many fraction digits go.
+  mutating func append(number: Int64, least: Int, most: Int) throws(PacketError) {
+    var (magnitude, fraction) = (number.magnitude, most)
+    while fraction > least, magnitude % 10 == 0 {
+      magnitude /= 10
+      fraction -= 1
+    }
+    if number < 0 { put(UInt8(ascii: "-")) }
+    if fraction > 0 {
+      let power = NumberScan.powers[fraction].magnitude
+      try put(magnitude / power, digits: 0, base: 10)
+      put(UInt8(ascii: "."))
+      try put(magnitude % power, digits: fraction, base: 10)
+    } else {
+      try put(magnitude, digits: 0, base: 10)
+    }
+    try reserve(0)
+  }
+}

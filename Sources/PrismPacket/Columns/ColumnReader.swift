@@ -1,0 +1,102 @@
+import Glibc
+
+/// Writes the values of one column, in order. Its bytes were checked: it can only come to the end of the text, or to a value
+/// that is not there.
+struct ColumnReader {
+  private let kind: ColumnKind
+  /// The constant, the prefix of ids, or the run of texts, bits or bytes; what is left of it.
+  private var run = 0..<0
+  /// Of bytes, behind the bits.
+  private var bytes = 0
+  /// Bytes of a hexadecimal string, digits of an id, or the least fraction digits.
+  private var width = 0
+  /// The base of ids, or the most fraction digits.
+  private var base = 0
+  private var integers: IntegerReader?
+  /// In the dictionaries of the block.
+  private var words = 0..<0
+  private var row = 0
+
+  /// - Parameter rows: values of the column; at least 1.
+  /// - Parameter dictionary: of all columns; gets this one's words.
+  /// - Parameter wordsMax: of all columns.
+  init(
+    _ input: inout ColumnInput, rows: Int, _ dictionary: inout [Range<Int>], wordsMax: Int
+  ) throws(PacketError) {
+    guard let kind = ColumnKind(rawValue: try input.byte()) else { throw .unpackFailed }
+    self.kind = kind
+    switch kind {
+    case .constant:
+      run = try input.text()
+      // A value is at least a byte: so the work is bounded by the text.
+      guard !run.isEmpty else { throw .unpackFailed }
+    case .values, .strings: run = try input.text()
+    case .booleans: run = try input.run((rows + 7) / 8)
+    case .hexadecimal, .someHexadecimal:
+      width = Int(try input.byte())
+      if kind == .someHexadecimal { run = try input.run((rows + 7) / 8) }
+      let filled = kind == .hexadecimal ? rows : Self.ones(input.bytes, run, rows)
+      bytes = try input.run(filled * width).lowerBound
+    case .words:
+      let count = try input.number()
+      guard count > 0, dictionary.count + count <= wordsMax else { throw .unpackFailed }
+      words = dictionary.count..<dictionary.count + count
+      try input.texts(count, to: &dictionary)
+      integers = try IntegerReader(&input, count: rows)
+    case .ids:
+      run = try input.text()
+      (base, width) = (Int(try input.byte()), Int(try input.byte()))
+      guard base == 10 || base == 16 && width > 0, width <= 16 else { throw .unpackFailed }
+      integers = try IntegerReader(&input, count: rows)
+    case .numbers:
+      (width, base) = (Int(try input.byte()), Int(try input.byte()))
+      guard width <= base, base <= 18 else { throw .unpackFailed }
+      integers = try IntegerReader(&input, count: rows)
+    }
+  }
+
+  private static func ones(_ bytes: UnsafeBufferPointer<UInt8>, _ run: Range<Int>, _ rows: Int) -> Int {
+    (0..<rows).reduce(0) { $0 + Int(bytes[run.lowerBound + $1 / 8] >> UInt8($1 % 8) & 1) }
+  }
+
+  /// Whether all that was read for it is used.
+  var isAtEnd: Bool { kind != .values && kind != .strings || run.isEmpty }
+
+  /// Writes the value of the next row.
+  /// - Throws: `unpackFailed` without room or for a value that can't be.
+  mutating func next(
+    _ input: ColumnInput, _ dictionary: [Range<Int>], to output: inout ColumnOutput
+  ) throws(PacketError) {
+    defer { row += 1 }
+    switch kind {
+    case .constant: try output.append(input.bytes, run)
+    case .values: try output.append(input.bytes, try line(input))
+    case .strings: try output.append(quoted: input.bytes, try line(input))
+    case .words:
+      let number = integers!.next(input.bytes)
+      guard number >= 0, number < words.count else { throw .unpackFailed }
+      try output.append(input.bytes, dictionary[words.lowerBound + Int(number)])
+    case .booleans: try output.append(bit(input) ? "true" : "false")
+    case .hexadecimal: try appendHexadecimal(input, to: &output)
+    case .someHexadecimal:
+      if bit(input) { try appendHexadecimal(input, to: &output) } else { try output.append("\"\"") }
+    case .ids: try output.append(id: UInt64(bitPattern: integers!.next(input.bytes)), input.bytes, run, width, base)
+    case .numbers: try output.append(number: integers!.next(input.bytes), least: width, most: base)
+    }
+  }
+
+  private func bit(_ input: ColumnInput) -> Bool {
+    input.bytes[run.lowerBound + row / 8] >> UInt8(row % 8) & 1 == 1
+  }
+
+  private mutating func line(_ input: ColumnInput) throws(PacketError) -> Range<Int> {
+    guard let end = input.lineEnd(run) else { throw .unpackFailed }
+    defer { run = end + 1..<run.upperBound }
+    return run.lowerBound..<end
+  }
+
+  private mutating func appendHexadecimal(_ input: ColumnInput, to output: inout ColumnOutput) throws(PacketError) {
+    try output.append(hexadecimal: input.bytes, bytes..<bytes + width)
+    bytes += width
+  }
+}
