@@ -15,7 +15,7 @@ enum Columns {
     }
     let writers = try [writer(.rows), writer(.columns)]
     let reader = try PacketReader(cipher: .aes128GCM, key: key)
-    for rows in [50, 100, 1000, 10_000] where rows <= lines.count {
+    for rows in [Int(getenv("ROWS").map { String(cString: $0) } ?? "") ?? 0].filter({ $0 > 0 }) + (getenv("ROWS") == nil ? [50, 100, 1000, 10_000] : []) where rows <= lines.count {
       let packets = stride(from: 0, through: lines.count - rows, by: rows).map { start in
         Array(lines[start..<start + rows].joined(separator: [10]))
       }

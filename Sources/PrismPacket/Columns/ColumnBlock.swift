@@ -88,16 +88,19 @@ struct ColumnBlock {
 
   private mutating func write(to output: consuming ColumnOutput) throws(PacketError) {
     var (output, order) = (output, order)
-    for line in 0..<head.lines {
-      if line > 0 { try output.append(byte: UInt8(ascii: "\n")) }
-      let shape = shapes[Int(order.next(input.bytes))]
-      var piece = shape.pieces.lowerBound
-      for column in shape.columns {
+    let (input, head, shapes, pieces, words) = (input, head, shapes, pieces, words)
+    try columns.withUnsafeMutableBufferPointer { columns throws(PacketError) in
+      for line in 0..<head.lines {
+        if line > 0 { try output.append(byte: UInt8(ascii: "\n")) }
+        let shape = shapes[Int(order.next(input.bytes))]
+        var piece = shape.pieces.lowerBound
+        for column in shape.columns {
+          try output.append(input.bytes, pieces[piece])
+          try columns[column].next(input, words, to: &output)
+          piece += 1
+        }
         try output.append(input.bytes, pieces[piece])
-        try columns[column].next(input, words, to: &output)
-        piece += 1
       }
-      try output.append(input.bytes, pieces[piece])
     }
     guard output.isFull, columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }
   }

@@ -178,7 +178,7 @@ extension ColumnPacker {
     append(kind: filled == places.count ? .hexadecimal : .someHexadecimal)
     runs.append(byte: UInt8(width / 2))
     if filled < places.count { appendBits(places.count) }
-    runs.append(run: filled * width / 2) { memcpy($0, bytes, filled * width / 2) }
+    runs.append(run: filled * width / 2, isNoise: true) { memcpy($0, bytes, filled * width / 2) }
     return true
   }
 

@@ -9,6 +9,7 @@ struct ColumnRuns {
   private var near: [UInt8] = []
   private var far: [UInt8] = []
   private var cuts: [Int] = []
+  private var endsInNoise = false
 
   /// All bytes, and where the parts behind the first begin.
   func joined() -> (bytes: [UInt8], cuts: [Int]) {
@@ -43,11 +44,13 @@ struct ColumnRuns {
   }
 
   /// A run that `fill` writes: it gets the zeroed place.
-  mutating func append(run count: Int, _ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
+  /// - Parameter isNoise: it does not shrink. Such runs share a part.
+  mutating func append(run count: Int, isNoise: Bool = false, _ fill: (UnsafeMutablePointer<UInt8>) -> Void) {
     if count < Self.farBytesMin {
       near.extend(by: count, fill)
     } else {
-      cuts.append(far.count)
+      if !isNoise || !endsInNoise { cuts.append(far.count) }
+      endsInNoise = isNoise
       far.extend(by: count, fill)
     }
   }

@@ -9,10 +9,11 @@ enum HexDigits {
     var index = 0
     while index + 8 <= count {
       let word = UnsafeRawPointer(text + index).loadUnaligned(as: UInt64.self).littleEndian
-      let values = (word & 0x0F * ones) &+ (word >> 6 & ones) &* 9
-      guard values & 0xF0 * ones == 0, letters(values) == word else { return false }
-      let pairs = values << 4 | values >> 8
-      let packed = pairs & 0xFF | pairs >> 8 & 0xFF00 | pairs >> 16 & 0xFF_0000 | pairs >> 24 & 0xFF00_0000
+      let values = (word & 0x0F0F_0F0F_0F0F_0F0F) &+ ((word >> 6) & ones) &* 9
+      guard values & 0xF0F0_F0F0_F0F0_F0F0 == 0, digits(of: values) == word else { return false }
+      let pairs = (values << 4) | (values >> 8)
+      let packed =
+        (pairs & 0xFF) | ((pairs >> 8) & 0xFF00) | ((pairs >> 16) & 0xFF_0000) | ((pairs >> 24) & 0xFF00_0000)
       UnsafeMutableRawPointer(bytes + index / 2).storeBytes(
         of: UInt32(truncatingIfNeeded: packed).littleEndian, as: UInt32.self)
       index += 8
@@ -27,7 +28,16 @@ enum HexDigits {
 
   /// - Parameter text: gets twice as many digits.
   static func encode(_ bytes: UnsafePointer<UInt8>, _ count: Int, _ text: UnsafeMutablePointer<UInt8>) {
-    for index in 0..<count {
+    var index = 0
+    while index + 4 <= count {
+      let packed = UInt64(UnsafeRawPointer(bytes + index).loadUnaligned(as: UInt32.self).littleEndian)
+      let pairs =
+        (packed & 0xFF) | ((packed & 0xFF00) << 8) | ((packed & 0xFF_0000) << 16) | ((packed & 0xFF00_0000) << 24)
+      let values = ((pairs >> 4) & 0x000F_000F_000F_000F) | ((pairs & 0x000F_000F_000F_000F) << 8)
+      UnsafeMutableRawPointer(text + 2 * index).storeBytes(of: digits(of: values).littleEndian, as: UInt64.self)
+      index += 4
+    }
+    for index in index..<count {
       text[2 * index] = digit(bytes[index] >> 4)
       text[2 * index + 1] = digit(bytes[index] & 15)
     }
@@ -45,8 +55,9 @@ enum HexDigits {
     return letter < 6 ? letter + 10 : nil
   }
 
-  /// The digits of eight values below 16. (A byte of the sum is over 15 from 10 on.)
-  @inline(__always) private static func letters(_ values: UInt64) -> UInt64 {
-    values &+ 0x30 * ones &+ ((values &+ 6 * ones) >> 4 & ones) &* 39
+  /// The digits of eight values below 16: six more make 16 of each letter.
+  @inline(__always) private static func digits(of values: UInt64) -> UInt64 {
+    let letters = ((values &+ 0x0606_0606_0606_0606) >> 4) & ones
+    return values &+ 0x3030_3030_3030_3030 &+ letters &* 39
   }
 }

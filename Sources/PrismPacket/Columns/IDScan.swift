@@ -2,6 +2,8 @@ import Glibc
 
 /// Strings of a column as one prefix and a number each.
 struct IDScan {
+  private static let sampleMax = 48
+
   /// The prefix's bytes, without the quote.
   let prefix: Int
   /// 10 or 16.
@@ -13,6 +15,16 @@ struct IDScan {
   /// - Returns: nil if a string is not of this form, or if the numbers are as good as random.
   init?(
     _ text: UnsafePointer<UInt8>, _ places: UnsafeBufferPointer<TextPlace>,
+    _ values: UnsafeMutableBufferPointer<Int64>
+  ) {
+    // A few tell mostly that the strings are something else.
+    let sample = UnsafeBufferPointer(rebasing: places.prefix(Self.sampleMax))
+    guard sample.count == places.count || Self(text, whole: sample, values) != nil else { return nil }
+    self.init(text, whole: places, values)
+  }
+
+  private init?(
+    _ text: UnsafePointer<UInt8>, whole places: UnsafeBufferPointer<TextPlace>,
     _ values: UnsafeMutableBufferPointer<Int64>
   ) {
     let first = places[0]
@@ -44,8 +56,8 @@ struct IDScan {
     guard digits > 0, places.count > 8 else { return }
     // Four bits a digit are what the bytes of hexadecimal take.
     let costs = IntegerColumn.costs(UnsafeBufferPointer(rebasing: values[..<places.count]))
-    let sample = min(places.count, IntegerColumn.sampleMax)
-    guard min(costs.plain, costs.first, costs.second) < 3 * digits * sample else { return nil }
+    let count = min(places.count, IntegerColumn.sampleMax)
+    guard min(costs.plain, costs.first, costs.second) < 3 * digits * count else { return nil }
   }
 
   private static func read(

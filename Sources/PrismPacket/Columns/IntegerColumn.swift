@@ -6,8 +6,8 @@ enum IntegerColumn {
     case offsets, differences, secondDifferences
   }
 
-  /// How many of the first values are looked at to choose the mode.
-  static let sampleMax = 512
+  /// How many values in the middle are looked at to choose the mode.
+  static let sampleMax = 96
 
   /// - Parameter values: become what is written of them.
   static func append(_ values: UnsafeMutableBufferPointer<Int64>, to runs: inout ColumnRuns) {
@@ -57,7 +57,8 @@ enum IntegerColumn {
 
   /// The bits of a sample in each mode, each value for itself.
   static func costs(_ values: UnsafeBufferPointer<Int64>) -> (plain: Int, first: Int, second: Int) {
-    let sample = UnsafeBufferPointer(rebasing: values.prefix(sampleMax))
+    let start = max(0, values.count - sampleMax) / 2
+    let sample = UnsafeBufferPointer(rebasing: values[start..<min(values.count, start + sampleMax)])
     var least = sample[0]
     for value in sample { least = min(least, value) }
     let step = median(sample[1] &- sample[0], sample[sample.count / 2] &- sample[sample.count / 2 - 1],
