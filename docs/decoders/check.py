@@ -70,6 +70,9 @@ def run(folder):
         expect(f"Python, {vector['name']}", in_python(vector), (vector["metas"], vector["payloads"]))
         found = in_c(programs["open_packet"], vector, folder)
         expect(f"C, {vector['name']}", found, (vector["lines"], vector["payloads"]))
+    for vector in vectors("columns"):
+        expect(f"Python, {vector['name']}", in_python(vector), vector["why"] or (prism_packet.rows_of(
+            "\n".join(vector["lines"]).encode()), []))
     for vector in vectors("packets-refused"):
         expect(f"Python, {vector['name']}", in_python(vector), vector["why"])
         expect(f"C, {vector['name']}", in_c(programs["open_packet"], vector, folder), vector["why"])

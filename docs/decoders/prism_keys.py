@@ -25,6 +25,7 @@ def hkdf(key, info, salt=None, count=32):
 def context(headers):
     lines = ["prism2", headers["Prism-Device-Id"], headers["Prism-Namespace"], headers["Prism-Packet-Id"]]
     lines += [headers["Content-Type"].rsplit(".", 1)[1]] + [headers.get(name, "") for name in CONTEXT]
+    lines += [headers["Prism-Form"]] if "Prism-Form" in headers else []
     return "".join(line + "\n" for line in lines).encode()
 
 

@@ -5,6 +5,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+import prism_columns
 from prism_keys import Refused, check, context, hkdf
 
 LINE_MAX = 10_240
@@ -83,8 +84,15 @@ def open_packet(headers, body, key, dictionary=None, size_max=64 << 20):
         start = 3 + 4 * body[2]
         check(start + sum(sizes) == len(body), "lengthMismatch")
         blocks = [body[start + sum(sizes[:n]):start + sum(sizes[:n + 1])] for n in range(len(sizes))]
-    plain = [unpack(decrypt(block, key, cipher, bound + str(index).encode()), headers, dictionary, size_max)
-             for index, block in enumerate(blocks)]
+    packed = [decrypt(block, key, cipher, bound + str(index).encode()) for index, block in enumerate(blocks)]
+    head = None
+    if "Prism-Form" in headers:
+        check(headers["Prism-Form"] == "columns" and len(packed) == 1, "unpackFailed")
+        head = prism_columns.head_of(packed[0], int(headers["Prism-Item-Count"]), size_max)
+        packed[0] = packed[0][prism_columns.HEAD_BYTES:]
+    plain = [unpack(block, headers, dictionary, size_max) for block in packed]
+    if head:
+        plain[0] = prism_columns.text_of(head, plain[0])
     rows = rows_of(plain[0])
     check(len(rows) == int(headers["Prism-Item-Count"]), "countMismatch")
     check(not headers["Content-Type"].endswith("payload") or len(plain) - 1 == len(rows), "countMismatch")

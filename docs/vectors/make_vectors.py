@@ -41,7 +41,8 @@ def context(fields):
     kind = fields["Content-Type"].rsplit(".", 1)[1]
     names = ["Prism-Depends-On", "Prism-Item-Count", "Prism-Ledger", "Prism-Sent-Time"]
     lines = ["prism2", fields["Prism-Device-Id"], fields["Prism-Namespace"], fields["Prism-Packet-Id"], kind]
-    return "".join(line + "\n" for line in lines + [fields.get(name, "") for name in names]).encode()
+    lines += [fields.get(name, "") for name in names] + ([fields["Prism-Form"]] if "Prism-Form" in fields else [])
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def pack(plain, encoding, dictionary=None):
@@ -275,9 +276,202 @@ def dictionaries():
     return result
 
 
+class Block:
+    """A block of columns, written call by call: nothing is chosen here."""
+
+    def __init__(self):
+        self.near, self.far, self.columns, self.words = b"", b"", 0, 0
+
+    def number(self, number):
+        while number > 127:
+            self.near += bytes([number & 127 | 128])
+            number >>= 7
+        self.near += bytes([number])
+        return self
+
+    def signed(self, number):
+        return self.number(2 * number if number >= 0 else -2 * number - 1)
+
+    def run(self, data):
+        if len(data) < 256:
+            self.near += data
+        else:
+            self.far += data
+        return self
+
+    def text(self, text):
+        return self.number(len(text.encode())).run(text.encode())
+
+    def integers(self, values, mode=0, width=None):
+        self.number(mode)
+        for _ in range(mode):
+            self.signed(values[0])
+            values = [after - before for before, after in zip(values, values[1:])]
+        least = min(values)
+        width = max(values[n] - least for n in range(len(values))).bit_length() + 7 >> 3 if width is None else width
+        self.signed(least).number(width)
+        for plane in range(width):
+            self.run(bytes(value - least >> 8 * plane & 255 for value in values))
+        return self
+
+    def kind(self, kind, words=0):
+        self.columns, self.words = self.columns + 1, self.words + words
+        return self.number(kind)
+
+    def shapes(self, *texts):
+        self.number(len(texts))
+        for text in texts:
+            self.text(text)
+        return self
+
+    def data(self):
+        near, self.near = self.near, b""
+        return self.number(len(near)).near + near + self.far
+
+    def head(self, lines, other):
+        text = "\n".join(lines).encode()
+        found = {"lines": len(lines), "text": len(text), "columns": self.columns, "words": self.words, **other}
+        return struct.pack(">4I", *found.values())
+
+
+def bits(flags):
+    return bytes(sum(flag << place for place, flag in enumerate(flags[n:n + 8])) for n in range(0, len(flags), 8))
+
+
+def columns():
+    """Packets with columns, and those that must be refused: `why` says the reason."""
+    result = []
+
+    def add(name, lines, block, why="", fields=None, sent=None, count=None, said=None):
+        found = headers(count=count or len(lines), **{"Prism-Form": "columns", **(fields or {})})
+        data, head = block.data(), block.head(lines, said or {})
+        vector = packet(name, lines, fields=found, packed=head + pack(data, found["Prism-Encoding"]))
+        vector["headers"] = {key: value for key, value in {**found, **(sent or {})}.items() if value is not None}
+        result.append({**vector, "why": why})
+
+    def one(values):
+        """A block of one shape, up to its column; and its lines."""
+        return Block().shapes('{"v":\n}').integers([1] * len(values)), ['{"v":%s}' % value for value in values]
+
+    for rows in (1, 3, 300):  # small runs lie near, large ones far
+        many = range(rows)
+        block, lines = one(["1.50"] * rows)
+        add(f"a constant, {rows} rows", lines, block.kind(0).text("1.50"))
+        values = [('{"a":[1]}', "1e400", "-0", "[]", "null")[n % 5] for n in many]
+        block, lines = one(values)
+        add(f"values as they are, {rows} rows", lines, block.kind(1).text("".join(f"{v}\n" for v in values)))
+        values = [f"größe \\u00e9 {n * n}" for n in many]
+        block, lines = one([f'"{v}"' for v in values])
+        add(f"strings, {rows} rows", lines, block.kind(2).text("".join(f"{v}\n" for v in values)))
+        words = ['"a"', "7", "null"]
+        block, lines = one([words[n % 3] for n in many])
+        block.kind(3, words=3).number(3).text("".join(f"{w}\n" for w in words)).integers([n % 3 for n in many])
+        add(f"words, {rows} rows", lines, block)
+        flags = [n % 3 == 0 for n in many]
+        block, lines = one([str(flag).lower() for flag in flags])
+        add(f"booleans, {rows} rows", lines, block.kind(4).run(bits(flags)))
+        values = [rng.randbytes(8) for _ in many]
+        block, lines = one([f'"{v.hex()}"' for v in values])
+        add(f"hexadecimal, {rows} rows", lines, block.kind(5).number(8).run(b"".join(values)))
+        values = [v if n % 2 else b"" for n, v in enumerate(values)]
+        block, lines = one([f'"{v.hex()}"' for v in values])
+        block.kind(6).number(8).run(bits([v != b"" for v in values])).run(b"".join(values))
+        add(f"hexadecimal with gaps, {rows} rows", lines, block)
+        for base, digits, form in ((10, 0, "%d"), (10, 4, "%04d"), (16, 3, "%03x")):
+            values = [n * 7 for n in many]
+            block, lines = one([f'"id-{form % v}"' for v in values])
+            block.kind(7).text("id-").number(base).number(digits).integers(values)
+            add(f"ids of base {base}, {digits} digits, {rows} rows", lines, block)
+        for mode in range(min(3, rows)):
+            values = [(-1) ** n * n ** 4 for n in many]
+            block, lines = one(values)
+            add(f"integers, mode {mode}, {rows} rows", lines, block.kind(8).number(0).number(0).integers(values, mode))
+        values = [n * 25 - 50 for n in many]
+        block, lines = one(["%.2f" % (v / 100) for v in values])
+        add(f"two fraction digits, {rows} rows", lines, block.kind(8).number(2).number(2).integers(values))
+        block, lines = one([str(v / 100) for v in values])
+        add(f"one or two fraction digits, {rows} rows", lines, block.kind(8).number(1).number(2).integers(values))
+    ends = [-(1 << 63), (1 << 63) - 1, 0]
+    block, lines = one(ends)
+    add("the ends of 64 bits", lines, block.kind(8).number(0).number(0).integers(ends))
+    block, lines = one(ends)
+    block.kind(8).number(0).number(0).number(1).signed(ends[0])  # differences that wrap around
+    wrapped = [(b - a + (1 << 63)) % (1 << 64) - (1 << 63) for a, b in zip(ends, ends[1:])]
+    block.signed(min(wrapped)).number(8)
+    for plane in range(8):
+        block.run(bytes(value - min(wrapped) >> 8 * plane & 255 for value in wrapped))
+    add("differences that wrap around", lines, block)
+
+    lines = [COMMON[0], ROWS[0], '{"v":1}', "{ }", '{"v":2}', ROWS[1]]
+    for cipher in KEY_BYTES:
+        for encoding in ("gzip", "zstd", "none"):
+            block = Block().shapes('{"MONITOR_TYPE":"net","REPORT_ID":\n,"CREATE_TIME":\n,"IS_BIZ":false,"ms":\n}',
+                                   '{"v":\n}').integers([0, 1, 2, 0, 2, 1])
+            block.kind(1).text(f"{lines[0]}\n{lines[3]}\n")
+            block.kind(2).text("r0\nr1\n").kind(8).number(0).number(0).integers([1732154081000, 1732154081001])
+            block.kind(8).number(0).number(0).integers([0, 7]).kind(8).number(0).number(0).integers([1, 2])
+            add(f"two shapes, and lines without one, {cipher}, {encoding}", lines, block, count=5,
+                fields={"Prism-Cipher": cipher, "Prism-Encoding": encoding})
+
+    def bad(name, why, change=lambda block: None, values=("7",) * 40, **more):
+        block, lines = one(values)
+        change(block)
+        add(name, lines, block, why, **more)
+
+    def constant(block):
+        block.kind(0).text("7")
+
+    bad("the form is taken away", "decryptionFailed", constant, sent={"Prism-Form": None})
+    bad("more lines than two a row", "countMismatch", constant, said={"lines": 81})
+    bad("fewer rows than the header says", "countMismatch", constant, count=41)
+    bad("a text of 2 GiB", "tooLarge", constant, said={"text": 1 << 31})
+    bad("65,537 words", "tooLarge", constant, said={"words": 65_537})
+    bad("4,097 columns", "tooLarge", constant, said={"columns": 4097})
+    for more in ({"text": 279 + 1}, {"text": 279 + 80}, {"lines": 39}, {"lines": 41}, {"columns": 0}, {"columns": 2},
+                 {"words": 1}, {"lines": 0}):
+        bad(f"another number of {more}", "unpackFailed", constant, said=more)
+    bad("a column too many", "unpackFailed", lambda block: block.kind(0).text("7").kind(0).text("7"))
+    bad("no column", "unpackFailed")
+    bad("a kind that is not one", "unpackFailed", lambda block: block.kind(9).text("7"))
+    bad("an empty constant", "unpackFailed", lambda block: block.kind(0).text(""), values=("",) * 40)
+    bad("a constant that makes 32 MB", "unpackFailed", lambda block: block.kind(0).text("7" * 800_000))
+    bad("a word that is not there", "unpackFailed",
+        lambda block: block.kind(3, words=1).number(1).text("7\n").integers([0] * 39 + [1]))
+    bad("a word below 0", "unpackFailed",
+        lambda block: block.kind(3, words=1).number(1).text("7\n").integers([0] * 39 + [-1]))
+    bad("an empty word", "unpackFailed",
+        lambda block: block.kind(3, words=1).number(1).text("\n").integers([0] * 40), values=("",) * 40)
+    bad("more words than the head says", "unpackFailed",
+        lambda block: block.kind(3, words=1).number(2).text("7\n8\n").integers([0] * 40))
+    bad("more words in a text than its number", "unpackFailed",
+        lambda block: block.kind(3, words=1).number(1).text("7\n8\n").integers([0] * 40))
+    bad("fewer values than rows", "unpackFailed", lambda block: block.kind(1).text("7\n" * 39))
+    bad("more values than rows", "unpackFailed", lambda block: block.kind(1).text("7\n" * 41))
+    bad("a value without its end", "unpackFailed", lambda block: block.kind(1).text("7\n" * 39 + "7"))
+    bad("a mode that is not one", "unpackFailed", lambda block: block.kind(8).number(0).number(0).number(3).signed(0))
+    bad("integers of nine bytes", "unpackFailed",
+        lambda block: block.kind(8).number(0).number(0).integers([7] * 40, width=9))
+    bad("bytes that are missing", "unpackFailed", lambda block: block.kind(8).number(0).number(0).integers([7] * 39, width=1))
+    bad("bytes behind all columns", "unpackFailed", lambda block: block.kind(0).text("7").run(b"x"))
+    bad("far bytes behind all columns", "unpackFailed", lambda block: block.kind(0).text("7").run(b"x" * 256))
+    bad("a digit too many", "unpackFailed",
+        lambda block: block.kind(7).text("").number(10).number(1).integers([7] * 39 + [10]), values=('"7"',) * 40)
+    bad("ids of base 2", "unpackFailed",
+        lambda block: block.kind(7).text("").number(2).number(1).integers([1] * 40), values=('"1"',) * 40)
+    bad("more least digits than most", "unpackFailed", lambda block: block.kind(8).number(1).number(0).integers([7] * 40))
+    bad("nineteen fraction digits", "unpackFailed", lambda block: block.kind(8).number(19).number(19).integers([7] * 40))
+    for name, texts, order in (("a shape without rows", ('{"v":\n}', '{"w":\n}'), [1] * 40),
+                               ("a shape without values", ('{"v":7}',), [1] * 40),
+                               ("a shape that is not there", ('{"v":\n}',), [1] * 39 + [2]),
+                               ("a shape below 0", ('{"v":\n}',), [1] * 39 + [-1])):
+        block = Block().shapes(*texts).integers(order)
+        add(name, ['{"v":7}'] * 40, block.kind(0).text("7").kind(0).text("7"), "unpackFailed", said={"columns": len(texts)})
+    return result
+
+
 folder = pathlib.Path(__file__).parent
 for name, vectors in (("packets", taken()), ("packets-refused", refused()), ("receipts", receipts()),
                       ("device-keys", device_keys()), ("sealed-payloads", sealed()),
-                      ("dictionaries", dictionaries())):
+                      ("dictionaries", dictionaries()), ("columns", columns())):
     (folder / f"{name}.json").write_text(json.dumps(vectors, indent=1, ensure_ascii=False) + "\n")
     print(f"{name}.json: {len(vectors)}")

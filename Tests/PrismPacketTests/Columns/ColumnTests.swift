@@ -1,0 +1,117 @@
+import PrismBase
+import PrismProtocol
+import PrismTestSupport
+import Testing
+
+@testable import PrismPacket
+
+@Suite("Columns: lines become columns and come back")
+struct ColumnTests {
+  static func bytes(_ lines: [String]) -> [UInt8] { Array(lines.joined(separator: "\n").utf8) }
+
+  /// The text that comes back; nil for lines that stay rows.
+  static func roundTrip(_ text: [UInt8]) throws -> [UInt8]? {
+    guard let (head, bytes, cuts) = ColumnPacker.pack(text) else { return nil }
+    #expect(cuts == cuts.sorted() && cuts.allSatisfy { 0..<bytes.count ~= $0 })
+    return try ColumnBlock.text(bytes, head)
+  }
+
+  /// The kinds of the columns of lines `{"v":…}` with these values, in a block that comes back.
+  private static func kind(_ values: [String]) throws -> ColumnKind? {
+    let text = bytes(values.map { #"{"v":\#($0)}"# })
+    let (head, packed, _) = try #require(ColumnPacker.pack(text))
+    #expect(try ColumnBlock.text(packed, head) == text, "\(values.prefix(3))")
+    #expect(head.columns == 1)
+    return try packed.withUnsafeBufferPointer { packed throws in
+      var input = try ColumnInput(packed)
+      #expect(try input.number() == 1)
+      _ = try input.text()
+      _ = try IntegerReader(&input, count: head.lines)
+      return ColumnKind(rawValue: try input.byte())
+    }
+  }
+
+  private static func many(_ value: (Int) -> String) -> [String] { (0..<60).map(value) }
+  private static func mixed(_ number: Int) -> UInt64 { UInt64(number + 1) &* 0x9E37_79B9_7F4A_7C15 }
+
+  @Test(
+    "values take the column that fits them, and each comes back as it was written",
+    arguments: [
+      (.constant, many { _ in "1.50" }), (.constant, many { _ in #""a\u00e9""# }),
+      (.numbers, many { "\($0 * $0 - 30)" }), (.numbers, many { "\($0).\($0 % 10)0" }),
+      (.numbers, many { $0 % 3 == 0 ? "\($0)" : "\($0).\($0 % 3)" }), (.numbers, many { "-0.0\($0 % 9 + 1)" }),
+      (.numbers, many { $0 == 7 ? "999999999999999999" : "-\($0 + 1)" }),
+      (.values, many { $0 == 7 ? "1000000000000000000" : "\($0)" }), (.values, many { $0 == 7 ? "1e400" : "\($0)" }),
+      (.values, many { $0 == 7 ? "-0" : "\($0)" }), (.values, many { $0 == 7 ? "-0.00" : "\($0).25" }),
+      (.values, many { "\($0).\($0 % 2 == 0 ? "50" : "5")" }), (.values, many { $0 == 7 ? "007" : "\($0)" }),
+      (.values, many { "12345678901234567890123456789\($0)" }), (.values, many { "\($0)E+\($0)" }),
+      (.words, many { $0 % 2 == 0 ? "200" : "null" }), (.words, many { #""\#("abc".prefix($0 % 3 + 1))""# }),
+      (.words, many { $0 % 2 == 0 ? "[1, 2]" : #"["]",{"a":1}]"# }),
+      (.booleans, many { $0 % 5 == 0 ? "true" : "false" }), (.values, many { $0 == 7 ? "7" : "[\($0)]" }),
+      (.strings, many { #""größe \u00e9 \"\#($0)\" \\""# }), (.values, many { $0 == 7 ? "null" : #""x\#($0)y""# }),
+      (.hexadecimal, many { #""\#(Hex.encode(withUnsafeBytes(of: mixed($0), Array.init)))""# }),
+      (.someHexadecimal, many { $0 == 7 ? #""""# : #""\#(Hex.encode(withUnsafeBytes(of: mixed($0), Array.init)))""# }),
+      (.strings, many { #""\#(Hex.encode(withUnsafeBytes(of: mixed($0), Array.init)).uppercased())""# }),
+      (.ids, many { #""a-\#(100 - $0)""# }), (.ids, many { #""\#($0)""# }),
+      (.ids, many { #""e5-000\#(Hex.encode([UInt8(100 + $0)]))""# }),
+    ] as [(ColumnKind, [String])])
+  func kinds(kind: ColumnKind, values: [String]) throws {
+    #expect(try Self.kind(values) == kind)
+  }
+
+  @Test("common information, rare shapes, objects in lists and lines that are no JSON keep their places")
+  func shapes() throws {
+    let common = [#"{"$common":{"APP_NAME":"a"}}"#, #"{"$common":{"APP_NAME":"b"}}"#]
+    let lines = (0..<80).flatMap { n in
+      [
+        common[n % 2], #"{"MONITOR_TYPE":"a","n":\#(n)}"#, #"{"MONITOR_TYPE":"b","n":\#(n)}"#,
+        #"{"d":[{"m":"/","f":\#(n)},{"m":"/x","f":\#(n * 7)}],"e":{},"l":[\#(n)],"n":{"o":null}}"#,
+        n == 9 ? #"{"only":"once"}"# : #"{"a":1, "a" : \#(n) ,"a":[]}"#, n % 20 == 3 ? "no JSON {" : "{}",
+      ]
+    }
+    let text = Self.bytes(lines)
+    let (head, bytes, _) = try #require(ColumnPacker.pack(text))
+    #expect(try ColumnBlock.text(bytes, head) == text)
+    #expect(head.lines == 480 && head.textBytes == text.count)
+    #expect(bytes.count < text.count / 10)
+  }
+
+  @Test("fewer than 50 lines, and lines without a shape, stay rows")
+  func rows() throws {
+    let lines = (0..<50).map { #"{"v":\#($0)}"# }
+    #expect(ColumnPacker.pack(Self.bytes(Array(lines.dropLast()))) == nil)
+    #expect(ColumnPacker.pack(Self.bytes(lines)) != nil)
+    #expect(ColumnPacker.pack(Self.bytes([String](repeating: "{}", count: 80))) == nil)
+    #expect(ColumnPacker.pack(Self.bytes((0..<80).map { #"{"\#($0)":1}"# })) == nil)
+  }
+
+  @Test("integers come back in each mode", arguments: [[Int64]](modes))
+  func integers(values: [Int64]) throws {
+    var runs = ColumnRuns()
+    var copy = values
+    copy.withUnsafeMutableBufferPointer { IntegerColumn.append($0, to: &runs) }
+    let bytes = runs.joined().bytes
+    try bytes.withUnsafeBufferPointer { bytes throws in
+      var input = try ColumnInput(bytes)
+      var reader = try IntegerReader(&input, count: values.count)
+      #expect(input.isAtEnd)
+      #expect(values.map { _ in reader.next(bytes) } == values)
+    }
+  }
+
+  private static let modes: [[Int64]] = [
+    [5], [.min, .max], (0..<300).map { Int64(bitPattern: mixed($0)) }, (0..<300).map { Int64($0) * 3 },
+    (0..<300).map { Int64($0 * $0) }, (0..<40).map { $0 % 2 == 0 ? .min : .max },
+    (0..<300).map { Int64(truncatingIfNeeded: 1 << $0 % 64) }, (0..<9).map { $0 == 4 ? .max : -1 },
+  ]
+
+  @Test("each mode is chosen where it is the least")
+  func modesChosen() {
+    func mode(_ value: (Int) -> Int64) -> IntegerColumn.Mode {
+      (0..<200).map(value).withUnsafeBufferPointer { IntegerColumn.mode(of: $0) }
+    }
+    #expect(mode { Int64(Self.mixed($0) >> 52) } == .offsets)
+    #expect(mode { Int64(1_700_000_000_000 + $0 * 1000) + Int64(Self.mixed($0) >> 60) } == .differences)
+    #expect(mode { Int64($0 * $0) } == .secondDifferences)
+  }
+}
