@@ -179,6 +179,7 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
   ("request-line", "RequestLine", ["PrismProtocol"]),
   ("http-head", "HTTPHead", ["PrismLinux"]),
   ("packet", "Packet", ["PrismPacket", "PrismBase", "PrismProtocol"]),
+  ("columns", "Columns", ["PrismPacket", "PrismProtocol"]),
   ("remote-envelope", "RemoteEnvelope", ["PrismPacket", "PrismConfig"]),
   ("yaml", "YAML", ["PrismConfig"]),
   ("otlp", "OTLP", ["PrismInputs", "PrismProtocol"]),
