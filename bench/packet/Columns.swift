@@ -11,11 +11,14 @@ enum Columns {
     let lines = try Data(contentsOf: URL(filePath: file)).split(separator: 10).map { [UInt8]($0) }
     let key = Secret([UInt8](repeating: 7, count: 16))
     func writer(_ form: PacketForm) throws -> PacketWriter {
-      try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, encoding: encoding, compression: compression, form: form)
+      try PacketWriter(
+        cipher: .aes128GCM, keyID: "main", key: key, encoding: encoding, compression: compression, form: form)
     }
     let writers = try [writer(.rows), writer(.columns)]
     let reader = try PacketReader(cipher: .aes128GCM, key: key)
-    for rows in [Int(getenv("ROWS").map { String(cString: $0) } ?? "") ?? 0].filter({ $0 > 0 }) + (getenv("ROWS") == nil ? [50, 100, 1000, 10_000] : []) where rows <= lines.count {
+    for rows in [Int(getenv("ROWS").map { String(cString: $0) } ?? "") ?? 0].filter({ $0 > 0 })
+      + (getenv("ROWS") == nil ? [50, 100, 1000, 10_000] : []) where rows <= lines.count
+    {
       let packets = stride(from: 0, through: lines.count - rows, by: rows).map { start in
         Array(lines[start..<start + rows].joined(separator: [10]))
       }

@@ -87,7 +87,9 @@ struct ColumnPacker {
 
   private func isConstant(_ places: UnsafeBufferPointer<TextPlace>) -> Bool {
     let first = places[0]
-    return places.allSatisfy { $0.count == first.count && memcmp(text + $0.start, text + first.start, first.count) == 0 }
+    return places.allSatisfy {
+      $0.count == first.count && memcmp(text + $0.start, text + first.start, first.count) == 0
+    }
   }
 
   private mutating func appendValues(_ places: UnsafeBufferPointer<TextPlace>) {
@@ -129,7 +131,8 @@ struct ColumnPacker {
   private mutating func appendBooleans(_ places: UnsafeBufferPointer<TextPlace>) -> Bool {
     for (index, place) in places.enumerated() {
       let isTrue = text[place.start] == UInt8(ascii: "t")
-      let isWhole = place.count == (isTrue ? 4 : 5) && memcmp(text + place.start, isTrue ? "true" : "false", place.count) == 0
+      let isWhole =
+        place.count == (isTrue ? 4 : 5) && memcmp(text + place.start, isTrue ? "true" : "false", place.count) == 0
       guard isWhole else { return false }
       digits[index] = isTrue ? 1 : 0
     }

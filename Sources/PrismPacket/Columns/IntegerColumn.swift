@@ -61,7 +61,8 @@ enum IntegerColumn {
     let sample = UnsafeBufferPointer(rebasing: values[start..<min(values.count, start + sampleMax)])
     var least = sample[0]
     for value in sample { least = min(least, value) }
-    let step = median(sample[1] &- sample[0], sample[sample.count / 2] &- sample[sample.count / 2 - 1],
+    let step = median(
+      sample[1] &- sample[0], sample[sample.count / 2] &- sample[sample.count / 2 - 1],
       sample[sample.count - 1] &- sample[sample.count - 2])
     var (plain, first, second) = (0, 0, 0)
     var (former, difference) = (sample[0], step)

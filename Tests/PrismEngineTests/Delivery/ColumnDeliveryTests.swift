@@ -18,9 +18,11 @@ struct ColumnDeliveryTests {
     return ScriptedTransport.answer(200, headers, to: request)
   }
 
-  @Test("columns go to a receiver that announced them, from 50 rows on; another one gets rows",
+  @Test(
+    "columns go to a receiver that announced them, from 50 rows on; another one gets rows",
     arguments: [
-      ("zstd, columns", [.rows, .columns, .rows]), ("columns", [.rows, .columns, .rows]), ("zstd", [.rows, .rows, .rows]),
+      ("zstd, columns", [.rows, .columns, .rows]), ("columns", [.rows, .columns, .rows]),
+      ("zstd", [.rows, .rows, .rows]),
       (nil, [.rows, .rows, .rows]), ("columns2,column", [.rows, .rows, .rows]),
     ] as [(String?, [PacketForm])])
   func negotiated(accept: String?, forms: [PacketForm]) async throws {

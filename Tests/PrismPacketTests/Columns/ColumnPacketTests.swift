@@ -24,13 +24,16 @@ struct ColumnPacketTests {
       form: form)
   }
 
-  @Test("a packet with columns is smaller, says so, and is read as rows", arguments: Cipher.allCases, PacketEncoding.allCases)
+  @Test(
+    "a packet with columns is smaller, says so, and is read as rows", arguments: Cipher.allCases,
+    PacketEncoding.allCases)
   func roundTrips(cipher: Cipher, encoding: PacketEncoding) throws {
     let reader = try PacketReader(cipher: cipher, key: V2PacketTests.key(cipher))
     let packets = try [PacketForm.rows, .columns].map { form in
       try Self.writer(cipher, encoding, form).write(Self.headers(), metas: Self.metas, payloads: [])
     }
-    #expect(packets.map { packet in packet.headers.fields.first { $0.name == "Prism-Form" }?.value } == [nil, "columns"])
+    #expect(
+      packets.map { packet in packet.headers.fields.first { $0.name == "Prism-Form" }?.value } == [nil, "columns"])
     #expect(packets[1].body.count < packets[0].body.count)
     for packet in packets {
       #expect(packet.rawBytes == Self.metas.count)
@@ -41,7 +44,8 @@ struct ColumnPacketTests {
     #expect(contents.bodyBytes == packets[1].body.count)
   }
 
-  @Test("the form is bound to the packet: taken away, added or changed, the packet is refused", arguments: Cipher.allCases)
+  @Test(
+    "the form is bound to the packet: taken away, added or changed, the packet is refused", arguments: Cipher.allCases)
   func isBound(cipher: Cipher) throws {
     let reader = try PacketReader(cipher: cipher, key: V2PacketTests.key(cipher))
     for form in PacketForm.allCases {

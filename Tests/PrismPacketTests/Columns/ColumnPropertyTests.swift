@@ -10,11 +10,13 @@ import Testing
 struct ColumnPropertyTests {
   /// In the manner of JSONTestSuite: what parsers must accept, must refuse, and may do as they like.
   private static let pieces = [
-    "[123e65]", "[0e+1]", "[0e1]", "[ 4]", "-0.000000000000000000000000000000000000000000000000000000000000000000000001",
+    "[123e65]", "[0e+1]", "[0e1]", "[ 4]",
+    "-0.000000000000000000000000000000000000000000000000000000000000000000000001",
     "[20e1]", "[-0]", "[-123]", "[1E22]", "[1E-2]", "123.456e78", #"{"asd":"sdf","dfg":"fgh"}"#, #"{"a":"b","a":"b"}"#,
     #"{"":0}"#, #"{"foo\u0000bar": 42}"#, "{ \"min\": -1.0e+28, \"max\": 1.0e+28 }", #"{"x":[{"id": "x"}], "id": "y"}"#,
     #"["\u0060\u012a\u12AB"]"#, #"["\uD801\udc37"]"#, #""\\\"\/\b\f\n\r\t""#, #""\uDBFF\uDFFF""#, "\"\u{7f}€𝄞\"",
-    "[[]   ]", #"[""]"#, "[false]", "[null, 1, \"1\", {}]", "[1,,,2]", "true", "nul", "tru", "1.", ".5", "-", "--1", "01",
+    "[[]   ]", #"[""]"#, "[false]", "[null, 1, \"1\", {}]", "[1,,,2]", "true", "nul", "tru", "1.", ".5", "-", "--1",
+    "01",
     "-01", "1.2.3", "1e", "0x1", "NaN", "Infinity", "+1", #""unterminated"#, #""\"#, "[\"a", "[1", "{\"a\":1", "}", "]",
     ",", ":", "\"a\tb\"", "[\u{1}]", "\u{0}", "", " ", "[[[[[[[[[[{\"a\":[[]]}]]]]]]]]]]", "999999999999999999",
     "9223372036854775808", "-9223372036854775808", "123456789012345678.9", "0.000000000000000001", "1.50", "2.000",
@@ -29,7 +31,9 @@ struct ColumnPropertyTests {
           [#"{"n":\#(n),"v":\#(n % 3 == 0 ? piece : other),"w":[{"x":\#(piece)}]}"#, #"{"k":\#(other)}"#]
         }
         let text = ColumnTests.bytes(lines + [piece])
-        #expect(try ColumnTests.roundTrip(text) == text, "\(piece) \(other)")
+        let back = try ColumnTests.roundTrip(text)
+        // Where no line is JSON, all stay rows.
+        #expect(back == text || back == nil && other == piece, "\(piece) \(other)")
       }
     }
   }

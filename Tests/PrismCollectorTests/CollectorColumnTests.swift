@@ -47,11 +47,12 @@ struct CollectorColumnTests {
     }
   }
 
-  @Test("a head that says more than the rows may have, or than there is memory for, is refused before anything is unpacked",
+  @Test(
+    "a head that says more than the rows may have, or than there is memory for, is refused before anything is unpacked",
     arguments: [
       (ColumnHead(lines: 401, textBytes: 9000, columns: 2, words: 0), 400, PacketError.countMismatch.rawValue),
       (ColumnHead(lines: 200, textBytes: 200 * (Limits.metaBytesMax + 32) + 1, columns: 2, words: 0), 413, "tooLarge"),
-      (ColumnHead(lines: 200, textBytes: 9000, columns: 4097, words: 0), 400, "tooLarge"),
+      (ColumnHead(lines: 200, textBytes: 9000, columns: 4097, words: 0), 413, "tooLarge"),
       (ColumnHead(lines: 200, textBytes: 9000, columns: 2, words: 0xFFFF_FFFF), 413, "tooLarge"),
     ] as [(ColumnHead, Int, String)])
   func refused(head: ColumnHead, status: Int, code: String) async throws {
