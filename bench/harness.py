@@ -80,12 +80,12 @@ class Cost:
 class Sink:
     """The receiver of bench/sink.c."""
 
-    def __init__(self, expect=None, lines=False, port=None, link=None, window=64):
+    def __init__(self, expect=None, lines=False, port=None, link=None, window=64, columns=True):
         self.port = port or free_port()
         command = [*(link.far if link else ()), TOOLS / "sink", "--port", str(self.port), "--window", str(window)]
         command += ["--key", KEY, *(["--any"] if link else [])]
         command += ["--expect", str(expect)] if expect else []
-        command += ["--lines"] if lines else []
+        command += [*(["--lines"] if lines else []), *([] if columns else ["--rows"])]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         wait_until(self._listens, "the sink")
 

@@ -54,9 +54,9 @@ def beside_flood(programs, seconds, drains):
         return {"p50Milliseconds": run["p50Seconds"] * 1e3, "p99Milliseconds": run["p99Seconds"] * 1e3}
 
 
-def end_to_end(programs, events, rows_per_packet):
+def end_to_end(programs, events, rows_per_packet, columns=True):
     """S2: in at the socket, out at the sink, both at once."""
-    sink = Sink(expect=events)
+    sink = Sink(expect=events, columns=columns)
     keys = f"maxItem: {rows_per_packet}\nperiodicTimerSecond: 1\nmaxBodyMByte: 16\n"
     with Daemon(programs, url=f"http://127.0.0.1:{sink.port}", namespace_keys=keys) as prism:
         began = time.monotonic()

@@ -1,11 +1,12 @@
 /* sink: the cheapest receiver: takes packets over HTTP, or lines over TCP, counts them, and keeps nothing.
  *
- *   sink --port PORT [--lines] [--expect N] [--key HEX] [--window N] [--any]
+ *   sink --port PORT [--lines] [--expect N] [--key HEX] [--window N] [--any] [--rows]
  *
  * HTTP: every POST is accepted with its Prism-Receipt; Prism-Item-Count is what it counts. --lines: line feeds are.
  * Like prism-collector it announces that it takes zstd.
  * --key makes the receipts of packets of version 2 (docs/packet.md, "The receipt"); the packets are not opened.
  * --window: what it announces as Prism-Window; it counts, so the order is nothing to it. --any: not on loopback only.
+ * --rows: it announces no columns.
  * It ends when --expect have come, or on SIGTERM, and prints one line of JSON: items, requests, bytes, seconds from the
  * first byte to the last, cpuSeconds. SIGUSR1 prints it without ending.
  */
@@ -38,7 +39,7 @@ struct client {
 
 static uint64_t items, requests, bytes;
 static double first, last;
-static bool counts_lines, is_public, has_key;
+static bool counts_lines, is_public, has_key, takes_rows_only;
 static unsigned char receipt_key[32];
 static int window;
 static volatile sig_atomic_t is_over, is_asked;
@@ -71,7 +72,8 @@ static const char *header(const char *head, const char *name) {
 static void answer(struct client *client) {
   char text[256];
   int count = snprintf(
-      text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Accept: zstd\r\nPrism-Receipt: %s\r\n", client->receipt);
+      text, sizeof text, "HTTP/1.1 200 OK\r\nPrism-Accept: zstd%s\r\nPrism-Receipt: %s\r\n",
+      takes_rows_only ? "" : ", columns", client->receipt);
   if (window) count += snprintf(text + count, sizeof text - (size_t)count, "Prism-Window: %d\r\n", window);
   count += snprintf(text + count, sizeof text - (size_t)count, "Content-Length: 0\r\n\r\n");
   if (write(client->descriptor, text, (size_t)count) != count) perror("sink: write");
@@ -111,11 +113,12 @@ static void add_code(struct client *client) {
     while (*value == ' ') value++;
     size_t length = strcspn(value, "\r");
     if (length > 1024) length = 1024;
-    if (size + length + 1 + 32 > sizeof text) return;
+    if (size + length + 1 + 8 + 32 > sizeof text) return;
     memcpy(text + size, value, length);
     text[size + length] = '\n';
     size += length + 1;
   }
+  if (strcasestr(client->head, "\r\nPrism-Form: columns\r")) size += (size_t)sprintf((char *)text + size, "columns\n");
   EVP_Digest("", 0, text + size, NULL, EVP_sha256(), NULL);
   EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, receipt_key, sizeof receipt_key, text, size + 32, code, 32, &code_size);
   char *at = client->receipt + strlen(client->receipt);
@@ -186,6 +189,7 @@ int main(int argc, char **argv) {
   for (int index = 1; index < argc; index++) {
     if (!strcmp(argv[index], "--lines")) counts_lines = true;
     else if (!strcmp(argv[index], "--any")) is_public = true;
+    else if (!strcmp(argv[index], "--rows")) takes_rows_only = true;
     else if (!strcmp(argv[index], "--window") && index + 1 < argc) window = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--port") && index + 1 < argc) port = atoi(argv[++index]);
     else if (!strcmp(argv[index], "--expect") && index + 1 < argc) expected = strtoull(argv[++index], NULL, 10);

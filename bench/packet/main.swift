@@ -6,6 +6,8 @@ import PrismStore
 // S6: how fast rows become the bytes of a packet, against libdeflate's level 6 and AES-128-GCM alone on the same bytes.
 // Prints one line of JSON: the ratios of processor time, alone / prism, for both compressions; and of time on the clock
 // where the next packet's rows are read while a packet is packed, as in the daemon.
+//
+// packet-bench FILE [gzip]: rows against columns, for the metas of a file.
 
 private let rowsPerPacket = 10_000
 private let rounds = 20

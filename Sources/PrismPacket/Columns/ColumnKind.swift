@@ -1,4 +1,4 @@
-/// What the values of a column are, and how they are written. The raw values are those of docs/packet.md, "Columns".
+/// The form of a column's values. The raw values are those of docs/packet.md, "Columns".
 enum ColumnKind: UInt8, CaseIterable {
   /// One value for all rows.
   case constant = 0
@@ -14,8 +14,8 @@ enum ColumnKind: UInt8, CaseIterable {
   case hexadecimal = 5
   /// The same where some strings are empty: a bit for each row first, which is 1 with a string.
   case someHexadecimal = 6
-  /// Strings that are one prefix and a number: decimal or hexadecimal, of so many digits, or decimal without leading zeros.
+  /// Strings that are one prefix and a number: of one number of digits, or decimal without leading zeros.
   case ids = 7
-  /// Numbers without an exponent: integers of so many fraction digits less.
+  /// Numbers without an exponent, as integers.
   case numbers = 8
 }

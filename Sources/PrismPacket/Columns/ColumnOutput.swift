@@ -90,7 +90,7 @@ struct ColumnOutput {
     at += count
   }
 
-  /// A number whose last `most` digits are its fraction. - Parameter least: zeros behind so many fraction digits go.
+  /// A number whose last `most` digits are its fraction. - Parameter least: the fraction digits that stay, zeros or not.
   mutating func append(number: Int64, least: Int, most: Int) throws(PacketError) {
     var (magnitude, fraction) = (number.magnitude, most)
     while fraction > least, magnitude % 10 == 0 {

@@ -1,7 +1,7 @@
 import Glibc
 
-/// The bytes of columns as they are written: small runs lie near their numbers, large ones behind them all, each in a part of
-/// its own for the compressor (docs/packet.md, "Columns").
+/// The bytes of columns as they are written (docs/packet.md, "Columns"). Small runs lie near their numbers, large ones behind
+/// them all. Each large one is a part of its own for the compressor.
 struct ColumnRuns {
   /// A run of at least this many bytes lies behind.
   static let farBytesMin = 256
@@ -125,7 +125,7 @@ struct ColumnInput {
   /// A run with its length.
   mutating func text() throws(PacketError) -> Range<Int> { try run(try number()) }
 
-  /// Appends the places of so many texts in a run, each ended by a line feed, and with a byte at least.
+  /// Appends the places of `count` texts in a run, each ended by a line feed, and with a byte at least.
   mutating func texts(_ count: Int, to places: inout [Range<Int>]) throws(PacketError) {
     var rest = try text()
     for _ in 0..<count {

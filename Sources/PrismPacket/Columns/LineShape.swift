@@ -8,10 +8,10 @@ struct TextPlace {
   var count: Int { Int(bits & 0xFFFF_FFFF) }
 }
 
-/// What lines have in common but their values: the members' keys in their order, all marks between them, and the type. Also the
-/// places of the values in each line that was taken.
+/// The common text of lines: all but their values. So it has the keys in their order, all marks between them, and the type. Also
+/// the places of the values in each line that was taken.
 final class LineShape {
-  /// Stands for a value in `text`. No line has it.
+  /// In place of a value in `text`. No line has it.
   static let valueMark = UInt8(ascii: "\n")
 
   /// A line with a mark in place of each value.

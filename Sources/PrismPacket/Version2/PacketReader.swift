@@ -116,7 +116,7 @@ public struct PackedPacket: Sendable {
   public let headers: PacketHeaders
   /// The unpacked sizes of the blocks; a block with another size is refused. `metaBytes` is that of the lines.
   public let metaBytes: Int
-  /// What columns make; nil for rows.
+  /// The announced size of columns; nil for rows.
   let columns: ColumnHead?
   /// The unpacked size of columns; 0 for rows.
   let columnBytes: Int
