@@ -1,67 +1,46 @@
 import PrismBase
 import PrismPacket
 
-/// The common parts of crashes with one cause: type, reason, and the top frames without what differs between runs and
-/// builds (addresses, line numbers).
+/// The key of a group of crashes: the common parts of crashes with one cause (docs/page.md, "Groups of crashes").
 struct CrashFingerprint: Sendable, Hashable {
-  private static let framesCount = 6
+  private static let partsMax = 6
 
   /// 16 hexadecimal digits.
   let text: String
 
-  init(type: String, reason: String, frames: [String]) {
-    let parts = [type, Self.plain(reason)] + frames.prefix(Self.framesCount).map(Self.plain)
-    let hash = (try? Hashing.sha256(Array(parts.joined(separator: "\n").utf8))) ?? []
-    text = Hex.encode(Array(hash.prefix(8)))
+  /// - Parameters:
+  ///   - text: the words of the crash. They are part of the key only if there is no frame.
+  ///   - frames: the innermost first.
+  init(type: String, text: String, frames: [CrashFrame]) {
+    let parts = Self.parts(frames)
+    let key = [type] + (parts.isEmpty ? ["", CrashText.plain(text)] : parts)
+    let hash = (try? Hashing.sha256(Array(key.joined(separator: "\n").utf8))) ?? []
+    self.text = Hex.encode(Array(hash.prefix(8)))
   }
 
-  /// Without absolute addresses, offsets in a function, lines and columns. An offset in a file stays: `shop+0x1f2c` is all
-  /// that is known of a frame without symbols.
-  static func plain(_ text: String) -> String {
-    if isFileOffset(text) { return text }
-    let bytes = Array(text.utf8)
-    var (plain, at) = ([UInt8](), 0)
-    while at < bytes.count {
-      let end = endOfVolatile(bytes, from: at)
-      if end > at {
-        at = end
-      } else {
-        plain.append(bytes[at])
-        at += 1
-      }
+  /// The names of the app's innermost functions. A frame without a name counts by its place in the module, unless the module's
+  /// innermost frame has a name. A function that calls itself counts once.
+  static func parts(_ frames: [CrashFrame], _ table: CrashFrameTable = .standard) -> [String] {
+    let own = table.appFrames(frames)
+    var hasNames: [String: Bool] = [:]
+    for frame in own where frame.module.map({ hasNames[$0] == nil }) == true {
+      hasNames[frame.module ?? ""] = frame.function != nil
     }
-    return String(decoding: plain, as: UTF8.self)
+    var parts: [String] = []
+    for frame in own {
+      guard let part = part(of: frame, hasNames), part != parts.last else { continue }
+      parts.append(part)
+      if parts.count == partsMax { break }
+    }
+    return parts
   }
 
-  private static func isFileOffset(_ text: String) -> Bool {
-    let parts = text.split(separator: "+0x", omittingEmptySubsequences: false)
-    return parts.count == 2 && !parts[0].isEmpty && !parts[1].isEmpty && !parts[0].contains { " ()".contains($0) }
-      && parts[1].utf8.allSatisfy(isHex)
-  }
-
-  private static func isHex(_ byte: UInt8) -> Bool {
-    isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | UInt8(ascii: " "))
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-  /// The end of an address, an offset, a line number or a long number that begins here; else `start`.
-  private static func endOfVolatile(_ bytes: [UInt8], from start: Int) -> Int {
-    func end(of isPart: (UInt8) -> Bool, from first: Int) -> Int {
-      bytes[first...].firstIndex { !isPart($0) } ?? bytes.count
+  private static func part(of frame: CrashFrame, _ hasNames: [String: Bool]) -> String? {
+    let file = frame.file.map { CrashFrame.baseName($0[...]) }
+    if let function = frame.function {
+      return function.contains("<") && function.hasSuffix(">") ? "\(function) \(file ?? "")" : function
     }
-    var at = start
-    switch bytes[start] {
-    case UInt8(ascii: ":"):
-      return end(of: isDigit, from: start + 1) > start + 1 ? end(of: isDigit, from: start + 1) : start
-    case UInt8(ascii: "+"): at = end(of: { $0 == UInt8(ascii: " ") }, from: start + 1)
-    default: break
-    }
-    if bytes[at...].starts(with: Array("0x".utf8)) {
-      let last = end(of: isHex, from: at + 2)
-      return last > at + 2 ? last : start
-    }
-    let last = end(of: isDigit, from: at)
-    return last - at >= (at > start ? 1 : 4) ? last : start
+    guard let module = frame.module, let offset = frame.offset else { return file }
+    return hasNames[module] == true ? nil : "\(frame.buildID ?? module)+0x\(String(offset, radix: 16))"
   }
 }

@@ -8,7 +8,7 @@ struct CrashGroup: Sendable {
 
   let fingerprint: String
   let reason: String
-  let frames: [String]
+  let frames: [CrashFrame]
   private(set) var count = 0
   private(set) var firstTime: Int64, lastTime: Int64
   private(set) var devices: [String: CrashTally] = [:]
@@ -67,11 +67,14 @@ struct CrashGroup: Sendable {
     firstTime >= time ? devices.count : devices.values.count { $0.lastTime / Self.hour >= time / Self.hour }
   }
 
+  /// The innermost frame of the app.
+  private var frame: String? { CrashFrameTable.standard.appFrames(frames).first?.text }
+
   /// One line of the list, with a trend of `buckets` equal parts from `since` on. Counts but the totals are of that time.
   func summary(since: Int64, until: Int64, buckets: Int) -> JSONValue {
     [
       "fingerprint": .string(fingerprint), "reason": .string(reason),
-      "frame": frames.first.map { .string($0) } ?? .null, "count": .int(count(since: since)), "total": .int(count),
+      "frame": frame.map { .string($0) } ?? .null, "count": .int(count(since: since)), "total": .int(count),
       "devices": .int(deviceCount(since: since)), "totalDevices": .int(devices.count), "firstTime": .int(firstTime),
       "lastTime": .int(lastTime),
       "versions": .array(Self.largest(versions, 3).map { .string($0.key) }),
@@ -101,7 +104,8 @@ struct CrashGroup: Sendable {
           .map { members in .object(members.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value) }) })
     }
     return [
-      "group": summary(since: since, until: until, buckets: 30), "frames": .array(frames.map { .string($0) }),
+      "group": summary(since: since, until: until, buckets: 30), "frames": .array(frames.map { .string($0.text) }),
+      "key": .array(CrashFingerprint.parts(frames).map { .string($0) }), "rules": .int(CrashFrameTable.version),
       "devices": counted(devices, "device"), "versions": counted(versions, "version"),
       "reports": .array(reports.reversed().map { .int($0) }),
     ]

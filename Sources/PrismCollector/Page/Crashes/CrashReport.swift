@@ -4,6 +4,8 @@ import PrismProtocol
 struct CrashReport: Sendable {
   static let type = "appCrash"
   private static let reasonBytesMax = 200
+  /// Members of the meta that say what happened; the first is the reason.
+  private static let words = ["reason", "signal", "exception", "error", "message"]
 
   let report: Int64
   /// The lower id of its rows: a report with a payload has two.
@@ -13,7 +15,7 @@ struct CrashReport: Sendable {
   /// The app with its version.
   let versionName: String
   let reason: String
-  var frames: [String]
+  var frames: [CrashFrame]
   let fingerprint: CrashFingerprint
   private let hasFrames: Bool, hasPayload: Bool
 
@@ -23,11 +25,15 @@ struct CrashReport: Sendable {
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
     versionName = [word(["APP_NAME"]), word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")
-    let whole = word(["reason", "signal", "exception", "error", "message"])
-    reason = String(decoding: whole.prefix { $0 != "\n" }.utf8.prefix(Self.reasonBytesMax), as: UTF8.self)
+    let words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
+    reason = words.first ?? ""
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     (hasFrames, hasPayload) = (!frames.isEmpty, stored.payload != nil)
-    fingerprint = CrashFingerprint(type: stored.type, reason: reason, frames: frames)
+    fingerprint = CrashFingerprint(type: stored.type, text: words.joined(separator: " "), frames: frames)
+  }
+
+  private static func line(_ text: String) -> String {
+    String(decoding: text.prefix { $0 != "\n" }.utf8.prefix(reasonBytesMax), as: UTF8.self)
   }
 
   /// Whether this row of a report is to be grouped rather than the other one.

@@ -7,40 +7,104 @@ enum CrashStack {
   private static let frameBytesMax = 300
   private static let keys = ["stack", "frames", "backtrace", "stacktrace", "stackTrace", "traceback"]
 
-  static func frames(meta: JSONValue, payload: [UInt8]?) -> [String] {
+  static func frames(meta: JSONValue, payload: [UInt8]?) -> [CrashFrame] {
     for key in keys {
       guard let value = meta[key] else { continue }
-      let frames = value.array.map { $0.prefix(framesMax).compactMap(frame) } ?? value.string.map(frames(of:)) ?? []
-      if !frames.isEmpty { return frames.map(cut) }
+      let frames = value.array.map(frames(ofList:)) ?? value.string.map(frames(of:)) ?? []
+      if !frames.isEmpty { return frames }
     }
     guard let payload else { return [] }
-    return frames(of: String(decoding: payload.prefix(payloadBytesMax), as: UTF8.self)).map(cut)
+    return frames(of: String(decoding: payload.prefix(payloadBytesMax), as: UTF8.self))
   }
 
-  private static func cut(_ frame: String) -> String {
-    String(decoding: frame.utf8.prefix(frameBytesMax), as: UTF8.self)
+  private static func cut(_ text: Substring) -> String {
+    String(decoding: text.utf8.prefix(frameBytesMax), as: UTF8.self)
   }
 
-  /// A frame of a list: a text, or an object with the names that crash reporters give.
-  private static func frame(_ value: JSONValue) -> String? {
-    if let text = value.string { return text.isEmpty ? nil : text }
-    let word = { (keys: [String]) in keys.lazy.compactMap { value[$0]?.string }.first }
-    guard let name = word(["function", "symbol", "name", "method"]) ?? word(["address", "offset"]) else { return nil }
-    return name + (word(["module", "image", "file", "filename", "package"]).map { " (\($0))" } ?? "")
+  // MARK: Lists
+
+  /// The frames of the first thread, as texts or objects.
+  private static func frames(ofList list: [JSONValue]) -> [CrashFrame] {
+    var frames: [CrashFrame] = []
+    for value in list.prefix(framesMax) {
+      guard let text = value.string else {
+        if let frame = frame(value) { frames.append(frame) }
+        continue
+      }
+      guard let line = NumberedLine(text[...]) else {
+        if !text.isEmpty { frames.append(CrashFrame(cut(text[...]))) }
+        continue
+      }
+      if line.number == 0, !frames.isEmpty { break }
+      if !line.isLeftOut { frames.append(CrashFrame(cut(line.rest))) }
+    }
+    return frames
   }
 
-  static func frames(of text: String) -> [String] {
+  /// An object with the names that crash reporters give.
+  private static func frame(_ value: JSONValue) -> CrashFrame? {
+    let word = { (keys: [String]) in keys.lazy.compactMap { value[$0]?.string }.first { !$0.isEmpty } }
+    let (module, file) = (word(["module", "image", "package"]), word(["file", "filename"]))
+    let name = word(["function", "symbol", "name", "method"])
+    if name == nil, let module, let place = word(["offset"]), let offset = CrashFrame.hex(digits(place)) {
+      return CrashFrame(module: cut(module[...]), offset: offset, buildID: word(["buildId", "buildID", "build_id"]))
+    }
+    guard let shown = name ?? word(["address", "offset"]) else { return nil }
+    let place = (module ?? file).map { " (\($0))" } ?? ""
+    return CrashFrame(text: cut((shown + place)[...]), name: name.map { cut($0[...]) }, module: module, file: file)
+  }
+
+  private static func digits(_ text: String) -> Substring { text.hasPrefix("0x") ? text.dropFirst(2) : text[...] }
+
+  // MARK: Texts
+
+  static func frames(of text: String) -> [CrashFrame] {
     let lines = text.split(separator: "\n", maxSplits: 4000, omittingEmptySubsequences: false).prefix(4000)
     if lines.first.map(isAddress) == true { return addresses(Array(lines)) }
+    if let routine = lines.firstIndex(where: { $0.hasPrefix("goroutine ") }) {
+      return Array(goFrames(lines[(routine + 1)...].prefix { !$0.isEmpty }).prefix(framesMax))
+    }
     let python = lines.compactMap(pythonFrame)
     if !python.isEmpty { return Array(python.reversed().prefix(framesMax)) }
-    return Array(lines.lazy.compactMap(numberedFrame).prefix(framesMax))
+    return frames(ofLines: lines)
   }
 
-  // MARK: Addresses, as libprism writes them: one a line, then the memory map
+  /// The numbered lines of the first thread, or lines in a form of their own.
+  private static func frames(ofLines lines: ArraySlice<Substring>) -> [CrashFrame] {
+    var frames: [CrashFrame] = []
+    for line in lines where frames.count < framesMax {
+      if let numbered = NumberedLine(line) {
+        if numbered.number == 0, !frames.isEmpty { break }
+        if !numbered.isLeftOut { frames.append(CrashFrame(cut(numbered.rest))) }
+      } else if let place = rustPlace(line.trimmed) {
+        if !frames.isEmpty { frames[frames.count - 1].file = place }
+      } else if let own = unnumbered(line.trimmed) {
+        frames.append(CrashFrame(cut(own)))
+      }
+    }
+    return frames
+  }
+
+  /// The second line of a frame: `at ./src/main.rs:4:5`.
+  private static func rustPlace(_ line: Substring) -> String? {
+    guard line.hasPrefix("at "), let end = line.firstRange(of: ".rs:") else { return nil }
+    return String(line[line.index(line.startIndex, offsetBy: 3)..<end.lowerBound]) + ".rs"
+  }
+
+  /// `at total (cart.js:7:3)`, `./shop(pay+0x1c) [0x55d0]`, `pay+0x1c/0x80 [shop]`. The kernel's `? pay` is a guess of it.
+  private static func unnumbered(_ line: Substring) -> Substring? {
+    if line.hasPrefix("at ") { return line.dropFirst(3) }
+    if line.hasSuffix("]"), line.contains("("), line.lastRange(of: "[0x") != nil { return line }
+    let stamp =
+      line.hasPrefix("[") ? line.firstIndex(of: "]").map { line[line.index(after: $0)...].trimmed } ?? line : line
+    let isKernel = stamp.firstRange(of: "+0x") != nil && stamp.firstRange(of: "/0x") != nil
+    return isKernel && !stamp.hasPrefix("?") && !stamp.hasPrefix("RSP") ? stamp : nil
+  }
+
+  // MARK: Addresses, as libprism wrote them: one a line, then the memory map
 
   private static func isAddress(_ line: Substring) -> Bool {
-    line.hasPrefix("0x") && line.utf8.count <= 18 && UInt64(line.dropFirst(2), radix: 16) != nil
+    line.hasPrefix("0x") && line.utf8.count <= 18 && CrashFrame.hex(line.dropFirst(2)) != nil
   }
 
   private struct Mapping {
@@ -48,57 +112,78 @@ enum CrashStack {
     let name: Substring
   }
 
-  private static func addresses(_ lines: [Substring]) -> [String] {
+  private static func addresses(_ lines: [Substring]) -> [CrashFrame] {
     let addresses = lines.prefix { isAddress($0) }
     let maps = lines.dropFirst(addresses.count).compactMap(mapping)
     return addresses.prefix(framesMax).map { line in
-      guard let address = UInt64(line.dropFirst(2), radix: 16),
+      guard let address = CrashFrame.hex(line.dropFirst(2)),
         let map = maps.first(where: { $0.start <= address && address < $0.end })
-      else { return "unknown" }
-      let name = map.name.split(separator: "/").last ?? map.name
-      return "\(name)+0x\(String(address - map.start + map.base, radix: 16))"
+      else { return CrashFrame("unknown") }
+      return CrashFrame(module: cut(map.name), offset: address - map.start + map.base)
     }
   }
 
   /// A line of /proc/PID/maps: proc(5).
   private static func mapping(_ line: Substring) -> Mapping? {
     let parts = line.split(separator: " ", maxSplits: 5)
-    guard parts.count == 6, parts[1].contains("x"), let base = UInt64(parts[2], radix: 16) else { return nil }
+    guard parts.count == 6, parts[1].contains("x"), let base = CrashFrame.hex(parts[2]) else { return nil }
     let range = parts[0].split(separator: "-")
-    guard range.count == 2, let start = UInt64(range[0], radix: 16), let end = UInt64(range[1], radix: 16) else {
-      return nil
-    }
+    guard range.count == 2, let start = CrashFrame.hex(range[0]), let end = CrashFrame.hex(range[1]) else { return nil }
     return Mapping(start: start, end: end, base: base, name: parts[5].drop { $0 == " " })
   }
 
-  // MARK: Text
+  // MARK: Languages
 
   /// `  File "/srv/app.py", line 7, in total`
-  private static func pythonFrame(_ line: Substring) -> String? {
+  private static func pythonFrame(_ line: Substring) -> CrashFrame? {
     let line = line.drop { $0 == " " }
-    guard line.hasPrefix("File \""), let end = line.range(of: "\", line ") else { return nil }
+    guard line.hasPrefix("File \""), let end = line.firstRange(of: "\", line ") else { return nil }
     let file = line[line.index(line.startIndex, offsetBy: 6)..<end.lowerBound]
     let rest = line[end.upperBound...].split(separator: ",", maxSplits: 1)
     guard let number = rest.first else { return nil }
-    let function = rest.count == 2 && rest[1].hasPrefix(" in ") ? rest[1].dropFirst(4) : "module"
-    return "\(function) (\(file):\(number))"
+    let function = rest.count == 2 && rest[1].hasPrefix(" in ") ? String(rest[1].dropFirst(4)) : "<module>"
+    return CrashFrame(
+      text: cut("\(function) (\(file):\(number))"[...]), name: function, module: nil, file: String(file))
   }
 
-  /// `#3 0x55d1 in total at cart.c:7`, `3 0x55d1 total + 12 in shop`, `    at total (cart.js:7:3)`
-  private static func numberedFrame(_ line: Substring) -> String? {
-    let line = line.drop { $0 == " " || $0 == "\t" }
-    if line.hasPrefix("at ") { return String(line.dropFirst(3)) }
-    let number = (line.first == "#" ? line.dropFirst() : line).prefix { $0.isASCII && $0.isNumber }
-    guard !number.isEmpty, number.count <= 3 else { return nil }
-    var rest = line[number.endIndex...].drop { $0 == ":" }
-    guard rest.first == " " || rest.first == "\t" else { return nil }
-    rest = rest.drop { $0 == " " || $0 == "\t" }
-    if let space = rest.firstIndex(of: " "), rest.hasPrefix("0x") { rest = rest[rest.index(after: space)...] }
-    if rest.hasPrefix("in ") { rest = rest.dropFirst(3) }
-    return rest.isEmpty ? nil : String(rest)
+  /// `main.total(...)`, and under it the place, which begins with a tab.
+  private static func goFrames(_ lines: ArraySlice<Substring>) -> [CrashFrame] {
+    var frames: [CrashFrame] = []
+    for line in lines where !line.hasPrefix("created by ") {
+      if !line.hasPrefix("\t") {
+        frames.append(CrashFrame(text: cut(line), name: cut(line), module: nil, file: nil))
+      } else if let place = line.trimmed.split(separator: " ").first, frames.last?.file == nil, !frames.isEmpty {
+        frames[frames.count - 1].file = place.split(separator: ":").first.map(String.init)
+      }
+    }
+    return frames
   }
 }
 
-extension Substring {
-  fileprivate func range(of text: String) -> Range<Index>? { firstRange(of: text) }
+/// A line of a stack that begins with its number: `#3 0x55d1 in total at cart.c:7`, `3 [ra] 0x55d1 total + 12 in shop`.
+private struct NumberedLine {
+  let number: Int
+  /// Without number, marks and address.
+  let rest: Substring
+  /// The reporter marked it as no function of a person's.
+  let isLeftOut: Bool
+
+  init?(_ line: Substring) {
+    let line = line.trimmed
+    let digits = (line.first == "#" ? line.dropFirst() : line).prefix { $0.isASCII && $0.isNumber }
+    guard (1...3).contains(digits.count), let number = Int(digits) else { return nil }
+    var rest = line[digits.endIndex...].drop { $0 == ":" }
+    guard rest.first == " " || rest.first == "\t" else { return nil }
+    rest = rest.trimmed
+    var marks: [Substring] = []
+    while rest.hasPrefix("["), let end = rest.firstIndex(of: "]"), rest[rest.index(after: end)...].hasPrefix(" ") {
+      marks.append(rest[...end])
+      rest = rest[rest.index(after: end)...].trimmed
+    }
+    if let space = rest.firstIndex(of: " "), rest.hasPrefix("0x") { rest = rest[space...].trimmed }
+    for word in ["in ", "- "] where rest.hasPrefix(word) { rest = rest.dropFirst(word.count) }
+    guard !rest.isEmpty else { return nil }
+    (self.number, self.rest) = (number, rest)
+    isLeftOut = marks.contains("[thunk]") || marks.contains("[system]")
+  }
 }

@@ -1,0 +1,199 @@
+/// One frame of a stack as a crash reporter wrote it, taken apart.
+struct CrashFrame: Sendable, Equatable {
+  /// As the page shows it.
+  let text: String
+  /// Without offset, parameters and generics; nil: the reporter knew no name.
+  var function: String?
+  /// The file name of the program or the library.
+  var module: String?
+  /// Of the module, in hexadecimal digits.
+  var buildID: String?
+  /// From the beginning of the module, where no name is known.
+  var offset: UInt64?
+  /// The source file, with its path.
+  var file: String?
+
+  /// A frame without a name, by its place in a module.
+  init(module: String, offset: UInt64, buildID: String? = nil) {
+    text = "\(Self.baseName(module[...]))+0x\(String(offset, radix: 16))"
+    (self.module, self.offset, self.buildID) = (Self.baseName(module[...]), offset, buildID)
+  }
+
+  /// Takes a line apart whose number and address are gone: `pay (n=3) at shop.c:41`, `./shop(pay+0x1c) [0x55d0]`.
+  init(_ line: String) {
+    text = line
+    let rest = line[...]
+    if readBacktraceSymbols(rest) || readCoredump(rest) || readKernel(rest) || readImage(rest) || readFileOffset(rest) {
+      return
+    }
+    readName(rest)
+  }
+
+  /// A frame that an object describes.
+  init(text: String, name: String?, module: String?, file: String?) {
+    self.text = text
+    if let name { readName(name[...]) }
+    self.module = module.map { Self.baseName($0[...]) } ?? self.module
+    self.file = file ?? self.file
+  }
+
+  // MARK: Forms
+
+  /// `./shop(pay+0x1c) [0x55d0]`, `./shop(+0x1f2c) [0x55d0]`, `[0x55d0]`: backtrace_symbols(3)
+  private mutating func readBacktraceSymbols(_ line: Substring) -> Bool {
+    guard line.hasSuffix("]"), let address = line.lastRange(of: "[0x") else { return false }
+    let place = line[..<address.lowerBound].trimmed
+    guard let open = place.lastIndex(of: "("), place.hasSuffix(")") else {
+      return place.isEmpty
+    }
+    module = Self.baseName(place[..<open])
+    setName(place[place.index(after: open)...].dropLast())
+    return true
+  }
+
+  /// `pay (shop + 0x1f2c)`: systemd-coredump
+  private mutating func readCoredump(_ line: Substring) -> Bool {
+    guard line.hasSuffix(")"), let plus = line.lastRange(of: " + 0x"),
+      let open = line[..<plus.lowerBound].lastRange(of: " ("), let place = Self.hex(line[plus.upperBound...].dropLast())
+    else { return false }
+    module = Self.known(line[open.upperBound..<plus.lowerBound]).map { Self.baseName($0[...]) }
+    function = CrashName.plain(line[..<open.lowerBound])
+    if function == nil, module != nil { offset = place }
+    return true
+  }
+
+  /// `pay+0x1c/0x80 [shop]`: the kernel
+  private mutating func readKernel(_ line: Substring) -> Bool {
+    guard let plus = line.firstRange(of: "+0x"), let slash = line[plus.upperBound...].firstRange(of: "/0x"),
+      Self.hex(line[plus.upperBound..<slash.lowerBound]) != nil
+    else { return false }
+    let tail = line[slash.upperBound...].split(separator: " ")
+    if tail.count > 1, tail[1].hasPrefix("["), tail[1].hasSuffix("]") {
+      module = String(tail[1].dropFirst().dropLast())
+    }
+    function = CrashName.plain(line[..<plus.lowerBound].split(separator: ":").last ?? "")
+    return true
+  }
+
+  /// `shop 0x000055d0c3a011c9 total + 35`: Swift's runtime
+  private mutating func readImage(_ line: Substring) -> Bool {
+    let parts = line.split(separator: " ", maxSplits: 2)
+    guard parts.count == 3, parts[1].hasPrefix("0x"), Self.hex(parts[1].dropFirst(2)) != nil else { return false }
+    module = Self.baseName(parts[0])
+    setName(parts[2].drop { $0 == " " })
+    return true
+  }
+
+  /// `/usr/bin/shop+0x1f2c`
+  private mutating func readFileOffset(_ line: Substring) -> Bool {
+    guard let plus = line.lastRange(of: "+0x"), let place = Self.hex(line[plus.upperBound...]) else { return false }
+    let path = line[..<plus.lowerBound]
+    guard path.contains("/") || path.firstRange(of: ".so") != nil, !path.contains(where: { "( )".contains($0) }) else {
+      return false
+    }
+    (module, offset) = (Self.baseName(path), place)
+    return true
+  }
+
+  /// Names of gdb, Swift, Rust, Go, Java, Node and Python, with what follows them.
+  private mutating func readName(_ line: Substring) {
+    var rest = line
+    if let from = rest.lastRange(of: " from /") {
+      module = Self.baseName(rest[from.upperBound...])
+      rest = rest[..<from.lowerBound]
+    }
+    if let at = rest.lastRange(of: " at "), rest[at.upperBound...].contains(where: { "./".contains($0) }) {
+      file = Self.path(rest[at.upperBound...])
+      rest = rest[..<at.lowerBound]
+    }
+    if let last = rest.lastRange(of: " in "), !rest[last.upperBound...].contains("("),
+      file != nil || Self.endsWithOffset(rest[..<last.lowerBound])
+    {
+      module = Self.baseName(rest[last.upperBound...])
+      rest = rest[..<last.lowerBound]
+    }
+    if file == nil, rest.hasSuffix(")"), let open = rest.lastIndex(of: "(") {
+      let inner = rest[rest.index(after: open)...].dropLast()
+      if Self.isPlace(inner) { file = Self.path(inner) }
+    }
+    if file == nil, let place = Self.place(rest) {
+      file = place
+    } else {
+      setName(rest)
+    }
+  }
+
+  /// A name with an offset in it, or an offset alone.
+  private mutating func setName(_ text: Substring) {
+    var name = text
+    if let plus = text.lastIndex(of: "+"), let place = Self.number(text[text.index(after: plus)...].trimmed) {
+      name = text[..<plus]
+      offset = place
+    }
+    function = CrashName.plain(name)
+    if function != nil || module == nil { offset = nil }
+  }
+
+  // MARK: Parts
+
+  private static func endsWithOffset(_ text: Substring) -> Bool {
+    guard let plus = text.lastIndex(of: "+") else { return false }
+    return number(text[text.index(after: plus)...].trimmed) != nil
+  }
+
+  static func baseName(_ path: Substring) -> String { String(path.split(separator: "/").last ?? path) }
+
+  /// nil for the words by which reporters say that they do not know.
+  static func known(_ text: Substring) -> Substring? {
+    ["", "n/a", "??", "???", "<unknown>", "<unavailable>", "unknown", "<null>"].contains(text) ? nil : text
+  }
+
+  static func hex(_ digits: Substring) -> UInt64? { digits.isEmpty ? nil : UInt64(digits, radix: 16) }
+
+  private static func number(_ text: Substring) -> UInt64? {
+    text.hasPrefix("0x") ? hex(text.dropFirst(2)) : UInt64(text)
+  }
+
+  /// Without line and column.
+  private static func path(_ text: Substring) -> String {
+    var parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    while parts.count > 1, parts.last?.allSatisfy({ $0.isASCII && $0.isNumber }) == true { parts.removeLast() }
+    let path = parts.joined(separator: ":")
+    return path.hasPrefix("file://") ? String(path.dropFirst(7)) : path
+  }
+
+  /// Whether a text in parentheses names a source file, and no parameters: `cart.js:7:3`, `till.c`.
+  private static func isPlace(_ text: Substring) -> Bool {
+    guard !text.isEmpty, text != "...", text != "<anonymous>" else { return text == "<anonymous>" }
+    let isNumbered =
+      text.split(separator: ":").count > 1 && text.split(separator: ":").last?.allSatisfy(\.isNumber) == true
+    return isNumbered || text.contains(".") && !text.contains { " ,=:*&".contains($0) }
+  }
+
+  /// The path of a line that is a place in a file and nothing else: `/srv/app.js:3:1`.
+  private static func place(_ text: Substring) -> String? {
+    guard !text.contains(" "), !text.contains("("), text.split(separator: ":").last?.allSatisfy(\.isNumber) == true,
+      text.contains(":"), text.contains("/") || text.contains(".")
+    else { return nil }
+    return path(text)
+  }
+}
+
+extension Substring {
+  /// Without spaces and tabs at both ends.
+  var trimmed: Substring {
+    var rest = drop { $0 == " " || $0 == "\t" }
+    while let last = rest.last, last == " " || last == "\t" { rest.removeLast() }
+    return rest
+  }
+
+  /// The last place of `text`.
+  func lastRange(of text: String) -> Range<Index>? {
+    var at = utf8.endIndex
+    while at > utf8.startIndex {
+      at = utf8.index(before: at)
+      if utf8[at...].starts(with: text.utf8) { return at..<utf8.index(at, offsetBy: text.utf8.count) }
+    }
+    return nil
+  }
+}

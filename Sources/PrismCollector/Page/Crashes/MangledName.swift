@@ -1,0 +1,120 @@
+/// The path of a function in a mangled name, as reporters without a demangler write it: C++ and Rust (Itanium's `_Z`). Names of
+/// Swift and of Rust's `_R` stay as they are, less the hash of the crate.
+struct MangledName {
+  private let bytes: [UInt8]
+  private var at: Int
+  private var parts: [String] = []
+
+  /// - Returns: nil: the name is not mangled, or in a form that is not read.
+  static func path(_ name: Substring) -> String? {
+    if name.hasPrefix("_R") { return withoutCrateHashes(name) }
+    guard name.hasPrefix("_Z") else { return nil }
+    var reader = MangledName(bytes: Array(name.utf8), at: 2)
+    return reader.read() ? reader.parts.joined(separator: "::") : nil
+  }
+
+  private init(bytes: [UInt8], at: Int) { (self.bytes, self.at) = (bytes, at) }
+
+  private var byte: UInt8 { at < bytes.count ? bytes[at] : 0 }
+  private var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+  /// The names up to the parameters. Substitutions and operators stay as they are written.
+  private mutating func read() -> Bool {
+    let isNested = byte == UInt8(ascii: "N")
+    if isNested { at += 1 }
+    while "KVrL".utf8.contains(byte) { at += 1 }
+    repeat {
+      switch byte {
+      case UInt8(ascii: "I"): guard skipArguments() else { return false }
+      case UInt8(ascii: "S"): takeSubstitution()
+      case UInt8(ascii: "L"): at += 1
+      case _ where isDigit: guard takeName() else { return false }
+      case _ where at + 2 <= bytes.count:
+        parts.append(String(decoding: bytes[at..<at + 2], as: UTF8.self))
+        at += 2
+      default: return false
+      }
+    } while isNested ? byte != UInt8(ascii: "E") : parts == ["std"]
+    return !parts.isEmpty
+  }
+
+  private mutating func length() -> Int? {
+    var length = 0
+    while isDigit {
+      length = length * 10 + Int(byte - UInt8(ascii: "0"))
+      at += 1
+      guard length <= bytes.count else { return nil }
+    }
+    return at + length <= bytes.count ? length : nil
+  }
+
+  private mutating func takeName() -> Bool {
+    guard let length = length(), length > 0 else { return false }
+    let name = String(decoding: bytes[at..<at + length], as: UTF8.self)
+    at += length
+    parts.append(name.hasPrefix("_GLOBAL__N") ? "(anonymous namespace)" : Self.decoded(name))
+    return true
+  }
+
+  private mutating func takeSubstitution() {
+    at += 1
+    if byte == UInt8(ascii: "t") {
+      parts.append("std")
+      at += 1
+    } else {
+      let isShort = "abiosd".utf8.contains(byte)
+      let end = isShort ? at + 1 : bytes[at...].firstIndex(of: UInt8(ascii: "_")).map { $0 + 1 } ?? at + 1
+      parts.append("S" + String(decoding: bytes[at..<min(end, bytes.count)], as: UTF8.self))
+      at = min(end, bytes.count)
+    }
+  }
+
+  /// Skips `I…E` with what is nested in it.
+  private mutating func skipArguments() -> Bool {
+    var depth = 0
+    repeat {
+      if isDigit {
+        guard let length = length() else { return false }
+        at += length
+        continue
+      }
+      if byte == UInt8(ascii: "S") || byte == UInt8(ascii: "T") {
+        let isShort = byte == UInt8(ascii: "S") && at + 1 < bytes.count && "tabsiod".utf8.contains(bytes[at + 1])
+        at = isShort ? at + 2 : bytes[at...].firstIndex(of: UInt8(ascii: "_")).map { $0 + 1 } ?? bytes.count
+        continue
+      }
+      if byte == UInt8(ascii: "L") {
+        at = bytes[at...].firstIndex(of: UInt8(ascii: "E")).map { $0 + 1 } ?? bytes.count
+        continue
+      }
+      if "INXFJ".utf8.contains(byte) { depth += 1 }
+      if byte == UInt8(ascii: "E") { depth -= 1 }
+      at += 1
+    } while depth > 0 && at < bytes.count
+    return depth == 0
+  }
+
+  // MARK: Rust
+
+  private static let escapes = [
+    ("$LT$", "<"), ("$GT$", ">"), ("$u20$", " "), ("$RF$", "&"), ("$BP$", "*"), ("$C$", ","), ("$LP$", "("),
+    ("$RP$", ")"),
+    ("$u7b$", "{"), ("$u7d$", "}"), ("$u5b$", "["), ("$u5d$", "]"), ("..", "::"),
+  ]
+
+  private static func decoded(_ name: String) -> String {
+    guard name.utf8.contains(UInt8(ascii: "$")) || name[...].firstRange(of: "..") != nil else { return name }
+    let name = name.hasPrefix("_$") ? String(name.dropFirst()) : name
+    return escapes.reduce(name) { $0.split(separator: $1.0, omittingEmptySubsequences: false).joined(separator: $1.1) }
+  }
+
+  /// `Cs4fqI2P2rA04_4shop` is `C4shop`.
+  private static func withoutCrateHashes(_ name: Substring) -> String {
+    var (rest, plain) = (name, "")
+    while let crate = rest.firstRange(of: "Cs"), let end = rest[crate.upperBound...].firstIndex(of: "_") {
+      plain += rest[..<crate.lowerBound] + "C"
+      rest = rest[rest.index(after: end)...]
+    }
+    return plain + rest
+  }
+}
