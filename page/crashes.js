@@ -9,8 +9,9 @@ import { tree } from "./tree.js";
 
 const PAYLOAD_MAX = 65536;
 
-const STATES = [["unresolved", "not resolved"], ["open", "open"], ["regressed", "regressed"], ["resolved", "resolved"], ["all", "all"]];
-const KINDS = { open: "", resolved: "good", regressed: "bad" };
+const STATES = [["unresolved", "not resolved"], ["open", "open"], ["regressed", "regressed"], ["resolved", "resolved"], ["ignored", "ignored"], ["all", "all"]];
+const KINDS = { open: "", resolved: "good", ignored: "", regressed: "bad" };
+const DAY = 86400000;
 
 function stateTag(group) {
   return group.state === "open" ? null : h("span", { class: `tag ${KINDS[group.state]}` }, group.state);
@@ -20,13 +21,15 @@ function stateTag(group) {
 function told({ state, change }) {
   if (!change) return null;
   const when = h("span", { title: time(change.changedTime) }, ago(change.changedTime));
+  const ends = [change.count && `${count(change.count)} more crashes`, change.until && time(change.until)].filter(Boolean).join(" or ");
+  if (ends) return h("p", { class: "quiet" }, `Ignored by ${change.who}, `, when, `, until ${ends}.`, change.regressedTime && ` It is open again since ${ago(change.regressedTime)}.`);
   if (state === "open") return h("p", { class: "quiet" }, `Reopened by ${change.who}, `, when, ".");
-  const fix = change.build ? ` in ${change.build}. Builds that crashed before may still do so` : ". Any later report is a regression";
-  return h("p", { class: "quiet" }, `Resolved by ${change.who}, `, when, fix, ".", change.regressedTime && ` A later report was found ${ago(change.regressedTime)}.`);
+  const fix = change.build ? ` in ${change.build}. Earlier versions may go on crashing` : ". Any crash that happens later is a regression";
+  return h("p", { class: "quiet" }, `Resolved by ${change.who}, `, when, fix, ".", change.regressedTime && ` A later crash was found ${ago(change.regressedTime)}.`);
 }
 
-/** What an operator can do with a group. */
-function controls(group, versions, again) {
+/** Sends changes of a group, and shows the group again. The fault of the last one is in `fault`. */
+function changes(group, again) {
   const fault = h("p", { class: "note bad", role: "alert", hidden: true });
   const change = async (body) => {
     try {
@@ -34,14 +37,43 @@ function controls(group, versions, again) {
       await again();
     } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
   };
-  const build = h("input", { id: "build", list: "builds", placeholder: "any later report", maxlength: 200 });
-  const parts = group.state === "resolved"
-    ? [h("button", { type: "submit", id: "change" }, "Reopen")]
-    : [h("label", { class: "field" }, h("span", null, "Fixed in build"), build), h("datalist", { id: "builds" }, versions.filter((one) => one.version).map((one) => h("option", { value: one.version }))), h("button", { type: "submit", class: "main", id: "change" }, "Resolve")];
-  return h("form", { class: "tools", onsubmit: (event) => {
+  const form = (body, ...parts) => h("form", { class: "tools", onsubmit: (event) => {
     event.preventDefault();
-    change(group.state === "resolved" ? { state: "open" } : { state: "resolved", build: build.value.trim() || null });
-  } }, parts, fault);
+    change(body());
+  } }, parts);
+  return { fault, form };
+}
+
+/** What an operator can do with the state of a group. */
+function controls(group, versions, again) {
+  const { fault, form } = changes(group, again);
+  if (group.state === "resolved" || group.state === "ignored") return form(() => ({ state: "open" }), h("button", { type: "submit", id: "change" }, "Reopen"), fault);
+  const build = h("input", { id: "build", list: "builds", placeholder: "any later crash", maxlength: 200 });
+  const more = h("input", { id: "more", type: "number", min: 1, max: 1000000000, placeholder: "no limit" });
+  const days = h("input", { id: "days", type: "number", min: 1, max: 3650, placeholder: "no limit" });
+  const ignore = () => ({ state: "ignored", count: more.valueAsNumber || null, until: days.valueAsNumber ? Date.now() + days.valueAsNumber * DAY : null });
+  return h("div", null,
+    form(() => ({ state: "resolved", build: build.value.trim() || null }), h("label", { class: "field" }, h("span", null, "Fixed in version"), build), h("datalist", { id: "builds" }, versions.filter((one) => one.version).map((one) => h("option", { value: one.version }))), h("button", { type: "submit", class: "main", id: "change" }, "Resolve")),
+    form(ignore, h("label", { class: "field" }, h("span", null, "Until so many more crashes"), more), h("label", { class: "field" }, h("span", null, "Or for days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
+}
+
+function said(note, text) {
+  return [text, h("span", { class: "sub", title: time(note.time) }, `${note.who}, ${ago(note.time)}`)];
+}
+
+/** Assignee, link and comments, which operators change. */
+function notes(group, comments, isOperator, again) {
+  const { fault, form } = changes(group, again);
+  const field = (id, title, value, maxlength) => h("input", { id, "aria-label": title, placeholder: title, value, maxlength });
+  const [assignee, address, comment] = [field("assignee", "Assignee", group.assignee?.text ?? "", 200), field("link", "Link to a ticket", group.link?.text ?? "", 1000), field("comment", "Comment", "", 2000)];
+  const rows = [
+    group.assignee && ["Assignee", said(group.assignee, group.assignee.text)],
+    group.link && ["Link", said(group.link, h("a", { href: group.link.text, rel: "noreferrer" }, group.link.text))],
+    ...comments.toReversed().map((one) => ["Comment", said(one, one.text)]),
+  ].filter(Boolean);
+  if (rows.length === 0 && !isOperator) return null;
+  const save = () => ({ assignee: assignee.value.trim() || null, link: address.value.trim() || null, comment: comment.value.trim() || null });
+  return section("Notes", rows.length > 0 && definition(rows), isOperator && form(save, assignee, address, comment, h("button", { type: "submit", id: "note" }, "Save")), fault);
 }
 
 export async function crashes({ query, signal }) {
@@ -49,7 +81,7 @@ export async function crashes({ query, signal }) {
   const state = query.get("state") ?? "unresolved";
   const found = await get("/crashes", { since, state: state === "all" ? "" : state, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
   const columns = [
-    { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", " ", stateTag(group), h("span", { class: "sub" }, group.frame ?? "no stack")) },
+    { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", " ", stateTag(group), h("span", { class: "sub" }, [group.frame ?? "no stack", group.assignee?.text].filter(Boolean).join(" · "))) },
     { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
     { title: "Count", number: true, cell: (group) => count(group.count) },
     { title: "Devices", number: true, cell: (group) => count(group.devices) },
@@ -64,7 +96,7 @@ export async function crashes({ query, signal }) {
     !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
     found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups that found no room.`),
     found.groups.length === 0
-      ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
+      ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved or ignored are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(NULL), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
       : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)));
 }
 
@@ -89,13 +121,13 @@ async function payloadPart(report) {
 }
 
 export async function crash({ query, signal, reader, again }) {
-  const { group, frames, devices, versions, reports } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
+  const { group, frames, devices, versions, reports, comments } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
   let report = null;
   try { report = await get(`/reports/${encodeURIComponent(shown)}`, {}, signal); } catch (error) { if (error.status !== 404) throw error; }
   const until = Date.now();
-  const since = until - 14 * 86400000;
-  const width = Math.ceil((14 * 86400000) / 30);
+  const since = until - 14 * DAY;
+  const width = Math.ceil((14 * DAY) / 30);
   const trend = { since, until, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: Math.floor(since / width) * width + place * width, counts: { crashes: value } })) };
   const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", number: true, cell: (row) => count(row.count) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
   return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
@@ -103,6 +135,7 @@ export async function crash({ query, signal, reader, again }) {
     definition([["Crashes", count(group.total)], ["Devices", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
     h("div", { class: "columns even" }, section("Frames", frameList(frames)), section("The last 14 days", bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
+    notes(group, comments, reader.role === "operator", again),
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },
       reports.map((id, place) => h("option", { value: id, selected: String(id) === String(shown) }, place === 0 ? `${id} (the newest)` : id)))),
     report === null ? empty("This report is gone.", "Retention has deleted it. Choose another one.") : [definition([["Received", time(report.receivedTime)], ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Report", h("code", null, report.reportId)]]),

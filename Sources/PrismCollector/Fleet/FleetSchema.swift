@@ -23,7 +23,7 @@ enum FleetSchema {
       "crash_states",
       [
         "fingerprint text!", "state text!", "who text!", "changed_time bigint!", "report bigint!", "build text",
-        "builds text!", "regressed_time bigint",
+        "facts text!", "regressed_time bigint",
       ], key: "fingerprint"),
     SQLTable("ended_sessions", ["nonce text!", "expires bigint!"], key: "nonce"),
     SQLTable("remote_facts", ["name text!", "value bigint!"], key: "name"),

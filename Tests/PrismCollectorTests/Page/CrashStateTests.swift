@@ -116,6 +116,11 @@ struct CrashStateTests {
       ("{}", 400), ("[]", 400), ("", 400), (#"{"state":"regressed"}"#, 400), (#"{"state":"gone"}"#, 400),
       (#"{"state":"resolved","build":7}"#, 400), (#"{"state":"resolved","build":""}"#, 400),
       (#"{"state":"resolved","bild":"x"}"#, 400), (#"{"state":"resolved","build":null}"#, 200),
+      (#"{"state":"open","build":"x"}"#, 400), (#"{"state":"ignored"}"#, 400), (#"{"state":"open","count":7}"#, 400),
+      (#"{"state":"ignored","count":0}"#, 400), (#"{"state":"ignored","until":5}"#, 400),
+      (#"{"state":"ignored","count":"7"}"#, 400), (#"{"state":"ignored","count":7}"#, 200),
+      (#"{"state":"ignored","until":9999999999999}"#, 200), (#"{"link":"javascript:alert(1)"}"#, 400),
+      (#"{"assignee":""}"#, 400), (#"{"assignee":7}"#, 400), (#"{"comment":null}"#, 200), (#"{"assignee":null}"#, 200),
     ])
   func bodies(body: String, status: Int) async throws {
     let rig = try PageRig()
@@ -136,22 +141,108 @@ struct CrashStateTests {
     #expect(group["total"] == 4 && group["totalDevices"] == 3)
   }
 
-  @Test(
-    "states are at rest for every process, and only one of them notes a regression", arguments: StoreRig.Fleet.allCases)
+  @Test("a crash that happened before the resolve, and arrives after it, is no regression; one that happens later is")
+  func late() async throws {
+    let rig = try PageRig()
+    let start = Int(rig.rig.time.unixMilliseconds)
+    let fingerprint = try await Self.begin(rig)
+    rig.rig.time.advance(by: .seconds(3600))
+    #expect(await Self.change(rig, fingerprint, #"{"state":"resolved"}"#).status == 200)
+    rig.rig.time.advance(by: .seconds(3600))
+    try await Self.crash(rig, start + 1_800_000, build: "1.0")
+    #expect(try await Self.groups(rig).first?["state"] == "resolved")
+    try await Self.crash(rig, start + 5_400_000, build: "1.0")
+    #expect(try await Self.groups(rig).first?["state"] == "regressed")
+  }
+
+  @Test("an ignored group is open again after so many crashes more, or at its time, and is not shown until then")
+  func ignored() async throws {
+    let rig = try PageRig()
+    let fingerprint = try await Self.begin(rig)
+    let states = { try await Self.groups(rig).compactMap { $0["state"]?.string } }
+    #expect(await Self.change(rig, fingerprint, #"{"state":"ignored","count":2}"#).status == 200)
+    try await Self.crash(rig, 2, build: "9.0")
+    #expect(try await states() == ["ignored"])
+    #expect(try await Self.groups(rig, "unresolved").isEmpty)
+    #expect(try await Self.groups(rig, "ignored").first?["change"]?["count"] == 2)
+    try await Self.crash(rig, 3, build: "1.0")
+    #expect(try await CrashWatch(rig.collector).look() == false)
+    #expect(rig.rig.logged.count { $0.contains("an ignored crash is open again") } == 1)
+    #expect(try await states() == ["open"])
+    let until = rig.rig.time.unixMilliseconds + 60_000
+    #expect(await Self.change(rig, fingerprint, #"{"state":"ignored","until":\#(until)}"#).status == 200)
+    try await Self.crash(rig, 4, build: "1.0")
+    #expect(try await states() == ["ignored"])
+    rig.rig.time.advance(by: .seconds(60))
+    #expect(try await states() == ["open"])
+  }
+
+  @Test("assignee, link and comments are kept with who and when, beside any state, and change no state")
+  func notes() async throws {
+    let rig = try PageRig()
+    let fingerprint = try await Self.begin(rig)
+    let detail = { try await rig.json("/crashes/\(fingerprint)") }
+    #expect(await Self.change(rig, fingerprint, #"{"assignee":"Ann","comment":"seen"}"#).status == 200)
+    #expect(try await detail()["group"]?["change"] == .null, "no state was changed")
+    #expect(await Self.change(rig, fingerprint, #"{"state":"resolved","link":"https://t/7"}"#).status == 200)
+    rig.rig.time.advance(by: .seconds(1))
+    for number in 1...CrashFacts.commentsMax {
+      #expect(await Self.change(rig, fingerprint, #"{"comment":"c\#(number)"}"#).status == 200)
+    }
+    let found = try await detail()
+    #expect(found["group"]?["state"] == "resolved" && found["group"]?["link"]?["text"] == "https://t/7")
+    let assignee = found["group"]?["assignee"]
+    #expect(assignee?["text"] == "Ann" && assignee?["who"] == "owner")
+    #expect(assignee?["time"]?.int.map { Int64($0) } == rig.rig.time.unixMilliseconds - 1000)
+    let comments = try #require(found["comments"]?.array)
+    #expect(comments.count == CrashFacts.commentsMax && comments.first?["text"] == "c1", "the newest ones")
+    #expect(await Self.change(rig, fingerprint, #"{"assignee":null}"#).status == 200)
+    #expect(try await detail()["group"]?["assignee"] == .null)
+    #expect(try await Self.groups(rig).first?["link"]?["text"] == "https://t/7")
+  }
+
+  @Test("a state of earlier rules is found by its report, under the group of the present rules")
+  func regrouped() async throws {
+    let rig = try PageRig()
+    let fingerprint = try await Self.begin(rig)
+    #expect(await Self.change(rig, fingerprint, #"{"state":"resolved","comment":"x"}"#).status == 200)
+    let store = rig.collector.access.page.crashStates
+    let state = try #require(try await store.all().first)
+    var old = CrashState(
+      fingerprint: "0123456789abcdef", condition: .resolved, who: "boss", changedTime: state.changedTime + 1,
+      report: state.report, facts: state.facts)
+    old.facts.rules = CrashFrameTable.version - 1
+    try await store.put(old)
+    #expect(try await Self.groups(rig).first?["change"]?["who"] == "boss")
+    #expect(await Self.change(rig, fingerprint, #"{"state":"open"}"#).status == 200)
+    old.changedTime -= 2
+    try await store.put(old)
+    #expect(try await Self.groups(rig).first?["state"] == "open", "the newest word counts")
+    try await Self.crash(rig, 2, build: "1.0")
+    #expect(try await Self.groups(rig).first?["count"] == 2)
+  }
+
+  @Test("states are at rest for every process, and only one of them notes a regression", arguments: StoreRig.Fleet.allCases)
   func stores(kind: StoreRig.Fleet) async throws {
     let rig = StoreRig()
     let database = try await rig.fleet(kind)
     let stores = [CrashStateStore(database), CrashStateStore(database)]
+    var facts = CrashFacts(builds: ["a", "b\n"])
+    facts.assignee = .init(text: "Ann", who: "operator é", time: 8)
+    facts.link = .init(text: "https://tickets/7", who: "boss", time: 9)
+    facts.add(.init(text: "a \"leak\"", who: "boss", time: 10))
+    facts.ignored = .init(count: 3, more: 100, until: 1 << 50)
+    facts.sample = 5
     var state = CrashState(
       fingerprint: "f", condition: .resolved, who: "operator é", changedTime: 7, report: 9, build: "shop \"2\"",
-      builds: ["a", "b\n"])
+      facts: facts)
     try await stores[0].put(state)
     #expect(try await stores[1].all() == [state])
     var older = state
     older.changedTime = 6
-    #expect(try await stores[1].markRegressed(older, at: 10) == false, "an operator changed it since")
-    #expect(try await stores[1].markRegressed(state, at: 10))
-    #expect(try await stores[0].markRegressed(state, at: 11) == false)
+    #expect(try await stores[1].mark(older, as: .regressed, at: 10) == false, "an operator changed it since")
+    #expect(try await stores[1].mark(state, as: .regressed, at: 10))
+    #expect(try await stores[0].mark(state, as: .regressed, at: 11) == false)
     (state.condition, state.regressedTime) = (.regressed, 10)
     #expect(try await stores[0].all() == [state])
     (state.condition, state.regressedTime, state.build) = (.open, nil, nil)

@@ -10,10 +10,10 @@ struct CrashAPI {
 
   /// The words of `state`: conditions, and those that need somebody.
   private enum Wanted: String, CaseIterable {
-    case open, resolved, regressed, unresolved
+    case open, resolved, ignored, regressed, unresolved
 
     func includes(_ condition: CrashState.Condition) -> Bool {
-      self == .unresolved ? condition != .resolved : rawValue == condition.rawValue
+      self == .unresolved ? [.open, .regressed].contains(condition) : rawValue == condition.rawValue
     }
   }
 
@@ -35,6 +35,8 @@ struct CrashAPI {
     let members = [
       JSONValue.Member("state", .string((state?.condition ?? .open).rawValue)),
       JSONValue.Member("change", state?.json ?? .null),
+      JSONValue.Member("assignee", state?.facts.assignee?.json ?? .null),
+      JSONValue.Member("link", state?.facts.link?.json ?? .null),
     ]
     return .object((group.object ?? []) + members)
   }
@@ -83,42 +85,27 @@ struct CrashAPI {
     let members = (details.object ?? []).map { member in
       member.key == "group" ? JSONValue.Member("group", Self.described(member.value, state)) : member
     }
-    return PageAPI.json(.object(members))
+    let comments = JSONValue.array((state?.facts.comments ?? []).map(\.json))
+    return PageAPI.json(.object(members + [.init("comments", comments)]))
   }
 
   // MARK: Changing
 
-  /// `POST /crashes/{fingerprint}/state` with `{"state": "resolved", "build": …}` or `{"state": "open"}`.
+  /// `POST /crashes/{fingerprint}/state` with the members of `CrashChange`.
   func changeCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
-    let body = try PageAPI.body(request, known: ["state", "build"])
-    let condition = body["state"]?.string.flatMap { CrashState.Condition(rawValue: $0) }
-    guard let condition, condition != .regressed else {
-      throw CollectorRefusal(400, "state: must be resolved or open")
-    }
+    let now = collector.time.unixMilliseconds
+    let change = try CrashChange(PageAPI.body(request, known: CrashChange.members), now: now)
     let (group, newest) = try await group(request)
     guard let newest else {
       throw CollectorRefusal(503, "not all crashes are read yet; try again", retryAfterSeconds: 1)
     }
-    var state = CrashState(
-      fingerprint: group.fingerprint, condition: condition, who: request.reader?.name ?? "",
-      changedTime: collector.time.unixMilliseconds, report: newest)
-    if condition == .resolved {
-      state.build = try Self.build(body["build"])
-      state.builds = group.versions.keys.sorted()
-    }
+    let state = change.state(
+      of: group, before: try await states([group.fingerprint: group])[group.fingerprint], newest: newest,
+      by: request.reader?.name ?? "", at: now)
     let store = collector.access.page.crashStates
-    try await api.ask { [state] () throws(StoreFailure) in try await store.put(state) }
-    api.note(
-      request.reader, did: condition == .resolved ? "resolved a crash" : "reopened a crash",
-      to: group.fingerprint + (state.build.map { " in " + $0 } ?? ""), from: request.http)
+    try await api.ask { () throws(StoreFailure) in try await store.put(state) }
+    let build = change.build.map { " in " + $0 } ?? ""
+    api.note(request.reader, did: change.deed, to: group.fingerprint + build, from: request.http)
     return PageAPI.json(Self.described(.object([.init("fingerprint", .string(group.fingerprint))]), state))
-  }
-
-  private static func build(_ value: JSONValue?) throws(CollectorRefusal) -> String? {
-    switch value {
-    case nil, .null: return nil
-    case .string(let text) where (1...200).contains(text.utf8.count): return text
-    default: throw CollectorRefusal(400, "build: must be a text of 1 to 200 bytes, or null for any later report")
-    }
   }
 }

@@ -53,11 +53,6 @@ struct CrashGroup: Sendable {
     versions[version] != nil || versions.count < Self.versionsMax ? version : "…"
   }
 
-  /// Whether a crash came that a resolved group should not have.
-  func isBack(after state: CrashState) -> Bool {
-    versions.contains { state.isContradicted(by: $0.value.lastReport, of: $0.key) }
-  }
-
   func count(since time: Int64) -> Int {
     firstTime >= time ? count : hours.reduce(0) { $0 + ($1.key >= time / Self.hour ? $1.value : 0) }
   }

@@ -16,6 +16,8 @@ actor CrashIndex {
   private var known = RecentCrashes()
   /// The id of the last report that was read: crashes up to it are grouped.
   private(set) var cursor: Int64 = 0
+  /// Fingerprints by the present rules of reports that states of earlier rules note.
+  private var moved: [Int64: String] = [:]
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
 
   /// Reads the crashes that came since. Questions at the same time share one reading.
@@ -30,6 +32,18 @@ actor CrashIndex {
     let result = await task.value
     reading = nil
     return try result.get()
+  }
+
+  /// The fingerprint of a state's group. A state of other rules notes a report: its group by the present rules counts.
+  func fingerprint(of state: CrashState, in store: any PacketStore) async throws(StoreFailure) -> String {
+    guard state.facts.rules != CrashFrameTable.version, let sample = state.facts.sample else {
+      return state.fingerprint
+    }
+    if let known = moved[sample] { return known }
+    guard let stored = try await store.report(sample) else { return state.fingerprint }
+    let fingerprint = CrashReport(stored).fingerprint.text
+    moved[sample] = fingerprint
+    return fingerprint
   }
 
   private func read(_ store: any PacketStore, _ time: any TimeSource) async throws(StoreFailure) -> Bool {

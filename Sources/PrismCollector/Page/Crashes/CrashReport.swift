@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// The parts of a report that a group of crashes needs.
@@ -11,6 +12,9 @@ struct CrashReport: Sendable {
   /// The lower id of its rows: a report with a payload has two.
   var firstRow: Int64
   let receivedTime: Int64
+  /// When it happened, milliseconds since 1970 by the collector's clock: the created time, as it was corrected for the device's clock.
+  /// If the device did not know the time, when it came.
+  let happenedTime: Int64
   let device: String, namespace: String, reportID: String
   /// The app with its version.
   let versionName: String
@@ -22,6 +26,8 @@ struct CrashReport: Sendable {
   init(_ stored: StoredReport) {
     (report, receivedTime, device, namespace) = (stored.id, stored.receivedTime, stored.device, stored.namespace)
     (reportID, firstRow) = (stored.reportID, stored.id)
+    let created = stored.createdTime.flatMap { $0 < PacketID.firstSetTime ? nil : $0 }
+    happenedTime = min(created ?? stored.receivedTime, stored.receivedTime)
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
     versionName = [word(["APP_NAME"]), word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")

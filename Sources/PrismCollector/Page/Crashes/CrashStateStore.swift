@@ -9,7 +9,7 @@ actor CrashStateStore {
   fileprivate enum Column: String, SQLiteColumn {
     case fingerprint, state, who
     case changedTime = "changed_time"
-    case report, build, builds
+    case report, build, facts
     case regressedTime = "regressed_time"
   }
 
@@ -33,7 +33,7 @@ actor CrashStateStore {
         Column.self, into: "crash_states",
         [
           state.fingerprint, state.condition.rawValue, state.who, state.changedTime, state.report, state.build,
-          state.buildsText, state.regressedTime,
+          state.facts.text, state.regressedTime,
         ], onConflict: Column.replacing(.fingerprint))
       try statements.run(
         """
@@ -43,15 +43,15 @@ actor CrashStateStore {
     }
   }
 
-  /// Notes that a resolved group is back, unless an operator or another replica changed it since.
+  /// Notes the condition that crashes led a group to, unless an operator or another replica changed it since.
   /// - Returns: whether this call noted it.
-  func markRegressed(_ state: CrashState, at time: Int64) throws(StoreFailure) -> Bool {
+  func mark(_ state: CrashState, as condition: CrashState.Condition, at time: Int64) throws(StoreFailure) -> Bool {
     try session.write {
       try $0.run(
         """
-        UPDATE crash_states SET state = 'regressed', regressed_time = $1
-        WHERE fingerprint = $2 AND state = 'resolved' AND changed_time = $3 RETURNING 1
-        """, [time, state.fingerprint, state.changedTime]) > 0
+        UPDATE crash_states SET state = $1, regressed_time = $2
+        WHERE fingerprint = $3 AND state = $4 AND changed_time = $5 RETURNING 1
+        """, [condition.rawValue, time, state.fingerprint, state.condition.rawValue, state.changedTime]) > 0
     }
   }
 }
@@ -61,6 +61,6 @@ extension CrashState {
     self.init(
       fingerprint: row.text(.fingerprint), condition: Condition(rawValue: row.text(.state)) ?? .open,
       who: row.text(.who), changedTime: row.int64(.changedTime), report: row.int64(.report), build: row.string(.build),
-      builds: Self.builds(row.text(.builds)), regressedTime: row.integer(.regressedTime))
+      facts: CrashFacts(text: row.text(.facts)), regressedTime: row.integer(.regressedTime))
   }
 }

@@ -1,0 +1,82 @@
+import PrismProtocol
+
+/// The facts about a group of crashes that are kept as one text beside its state.
+struct CrashFacts: Sendable, Equatable {
+  static let commentsMax = 20
+
+  /// An operator's words, with who said them and when: milliseconds since 1970.
+  struct Note: Sendable, Equatable {
+    let text: String, who: String
+    let time: Int64
+
+    var json: JSONValue { ["text": .string(text), "who": .string(who), "time": .int(time)] }
+
+    init(text: String, who: String, time: Int64) { (self.text, self.who, self.time) = (text, who, time) }
+
+    init?(_ value: JSONValue?) {
+      guard let text = value?["text"]?.string, let who = value?["who"]?.string, let time = value?["time"]?.int else {
+        return nil
+      }
+      self.init(text: text, who: who, time: Int64(time))
+    }
+  }
+
+  /// How long a group is ignored: until so many crashes more, or until a time, whichever comes first.
+  struct Ignored: Sendable, Equatable {
+    /// Of the group when it was ignored.
+    var count = 0
+    var more: Int?
+    /// Milliseconds since 1970.
+    var until: Int64?
+
+    func isOver(count now: Int, now time: Int64) -> Bool {
+      (more.map { now - count >= $0 } ?? false) || (until.map { time >= $0 } ?? false)
+    }
+  }
+
+  /// The builds that crashed before it was resolved.
+  var builds: [String] = []
+  var ignored: Ignored?
+  var assignee: Note?
+  /// The address of a ticket.
+  var link: Note?
+  /// The newest ones, ascending.
+  var comments: [Note] = []
+  /// The rules by which the group was made, and a report of it, by which it is found under other rules.
+  var rules = CrashFrameTable.version
+  var sample: Int64?
+
+  mutating func add(_ comment: Note) { comments = (comments + [comment]).suffix(Self.commentsMax) }
+
+  // MARK: As a text
+
+  var text: String {
+    let ignored = ignored.map { ignored -> JSONValue in
+      [
+        "count": .int(ignored.count), "more": ignored.more.map { .int($0) } ?? .null,
+        "until": ignored.until.map { .int($0) } ?? .null,
+      ]
+    }
+    let value: JSONValue = [
+      "builds": .array(builds.map { .string($0) }), "ignored": ignored ?? .null, "assignee": assignee?.json ?? .null,
+      "link": link?.json ?? .null, "comments": .array(comments.map(\.json)), "rules": .int(rules),
+      "sample": sample.map { .int($0) } ?? .null,
+    ]
+    return value.text
+  }
+
+  init(builds: [String] = []) { self.builds = builds }
+
+  /// Reads `text`, or the list of builds that an earlier version wrote.
+  init(text: String) {
+    let value = (try? JSONValue(parsing: text)) ?? .null  // written by `text`
+    builds = (value["builds"]?.array ?? value.array ?? []).compactMap(\.string)
+    if let ignored = value["ignored"], ignored["count"] != nil {
+      self.ignored = Ignored(
+        count: ignored["count"]?.int ?? 0, more: ignored["more"]?.int, until: ignored["until"]?.int.map { Int64($0) })
+    }
+    (assignee, link) = (Note(value["assignee"]), Note(value["link"]))
+    comments = (value["comments"]?.array ?? []).compactMap { Note($0) }
+    (rules, sample) = (value["rules"]?.int ?? 1, value["sample"]?.int.map { Int64($0) })
+  }
+}

@@ -1,0 +1,103 @@
+import Testing
+
+@testable import PrismCollector
+
+@Suite("What crashes do to the state of their group")
+struct CrashDecisionTests {
+  struct Case: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    var condition = CrashState.Condition.resolved
+    var build: String?
+    var known: [String] = []
+    /// The name of the build that crashed, the id of its newest report, and when its last crash happened.
+    var name = "till 1.0", report: Int64 = 11, happened: Int64 = 1000
+    var ignored: CrashFacts.Ignored?
+    var count = 10
+    let expected: CrashState.Condition
+  }
+
+  /// Each group was resolved or ignored at 1000, when the newest report was 10.
+  private static let cases = [
+    Case(testDescription: "a crash that happened since", expected: .regressed),
+    Case(testDescription: "that happened before, and came late", happened: 999, expected: .resolved),
+    Case(testDescription: "that was there before", report: 10, expected: .resolved),
+    Case(testDescription: "the build of the fix", build: "till 1.10", name: "till 1.10", expected: .regressed),
+    Case(
+      testDescription: "a later version", build: "till 1.9", known: ["till 1.10"], name: "till 1.10",
+      expected: .regressed),
+    Case(testDescription: "an earlier version", build: "till 1.10", name: "till 1.9", expected: .resolved),
+    Case(
+      testDescription: "a later version, late", build: "till 1.9", name: "till 1.10", happened: 999, expected: .resolved
+    ),
+    Case(testDescription: "the version alone is named", build: "1.10", name: "till 1.9", expected: .resolved),
+    Case(
+      testDescription: "the version alone is named, and a later one", build: "1.9", name: "till 1.9.1",
+      expected: .regressed),
+    Case(testDescription: "a candidate before the fix", build: "till 2.0", name: "till 2.0-rc1", expected: .resolved),
+    Case(
+      testDescription: "no number, seen before", build: "till blue", known: ["till red"], name: "till red",
+      expected: .resolved),
+    Case(
+      testDescription: "no number, new", build: "till blue", known: ["till red"], name: "till green",
+      expected: .regressed),
+    Case(
+      testDescription: "another app, seen before", build: "till 2", known: ["shop 3"], name: "shop 3",
+      expected: .resolved),
+    Case(testDescription: "another app, new", build: "till 2", name: "shop 1", expected: .regressed),
+    Case(
+      testDescription: "an app without a version, seen before", build: "till 2", known: ["till"], name: "till",
+      expected: .resolved),
+    Case(testDescription: "an open group", condition: .open, expected: .open),
+    Case(testDescription: "a regressed group", condition: .regressed, happened: 0, expected: .regressed),
+    Case(
+      testDescription: "ignored, one less", condition: .ignored, ignored: .init(count: 8, more: 3), expected: .ignored),
+    Case(
+      testDescription: "ignored, so many more", condition: .ignored, ignored: .init(count: 8, more: 2), expected: .open),
+    Case(testDescription: "ignored until later", condition: .ignored, ignored: .init(until: 5001), expected: .ignored),
+    Case(testDescription: "ignored until now", condition: .ignored, ignored: .init(until: 5000), expected: .open),
+    Case(
+      testDescription: "ignored until the first of both", condition: .ignored,
+      ignored: .init(count: 0, more: 5, until: 9000),
+      expected: .open),
+  ]
+
+  @Test("a state changes by what happened since, in builds that have the fix", arguments: cases)
+  func decision(test: Case) {
+    var state = CrashState(
+      fingerprint: "f", condition: test.condition, who: "boss", changedTime: 1000, report: 10, build: test.build)
+    (state.facts.builds, state.facts.ignored) = (test.known, test.ignored)
+    let tally = CrashTally(count: 1, lastTime: 4000, lastReport: test.report, lastHappened: test.happened)
+    #expect(state.condition(versions: [test.name: tally], count: test.count, now: 5000) == test.expected)
+  }
+
+  @Test("two crashes of two builds are not taken for one that is late and one that has the fix")
+  func apart() {
+    let state = CrashState(
+      fingerprint: "f", condition: .resolved, who: "", changedTime: 1000, report: 10, build: "till 2.0")
+    let versions = [
+      "till 1.0": CrashTally(count: 1, lastTime: 4000, lastReport: 12, lastHappened: 3000),
+      "till 2.0": CrashTally(count: 1, lastTime: 4000, lastReport: 13, lastHappened: 500),
+    ]
+    #expect(state.condition(versions: versions, count: 2, now: 5000) == .resolved)
+  }
+
+  @Test(
+    "versions are compared as numbers",
+    arguments: [
+      ("1.9", "1.10"), ("1", "1.0.1"), ("1.2.3", "2"), ("v1.9", "v1.10"), ("2.0-rc1", "2.0"), ("2.0-rc1", "2.0-rc2"),
+      ("2.0~rc1", "2.0"), ("2.0-beta.2", "2.0-beta.10"), ("2.0", "2.0-1"), ("2.0-1", "2.0-2"), ("9.9", "10"),
+      ("2026.9.1", "2026.10.1"), ("1.0-rc3", "1.0-1"),
+    ])
+  func versions(lower: String, higher: String) throws {
+    let (one, other) = (try #require(CrashVersion(lower[...])), try #require(CrashVersion(higher[...])))
+    #expect(one.isBefore(other) && !other.isBefore(one))
+  }
+
+  @Test("versions of one number are equal", arguments: [("1.0", "1"), ("1.0+build7", "1.0.0+build9"), ("v2", "2.0")])
+  func equal(one: String, other: String) { #expect(CrashVersion(one[...]) == CrashVersion(other[...])) }
+
+  @Test(
+    "a text without numbers is no version",
+    arguments: ["", "blue", "a1b2c3", "7f3a9c", "1..2", ".1", "1.x", "99999999999999999999"])
+  func none(text: String) { #expect(CrashVersion(text[...]) == nil) }
+}
