@@ -82,11 +82,12 @@ class Rig:
         subprocess.run(["rm", "-rf", self.folder], check=False)
 
     def _configure(self) -> None:
-        for name in ("namespaces.d", "collector", "state", "spool"):
+        for name in ("namespaces.d", "collector", "state", "spool", "crashes"):
             (self.folder / name).mkdir(mode=0o700)
         subprocess.run([PROGRAMS / "prismctl", "keys", "new", self.folder / "main.key"], check=True, capture_output=True)
         (self.folder / "prismd.yaml").write_text(
             f"ingest: {{socket: {self.ingest}}}\ncontrol: {{socket: {self.control}}}\n"
+            f"crashSpool: {{folder: {self.folder}/crashes}}\n"
             f"device: {{id: client-test}}\nstate: {self.state}\nkeys: [{{id: main, file: main.key}}]\n")
         for name, text in self.namespaces.items():
             (self.folder / f"namespaces.d/{name}.yaml").write_text(
@@ -156,6 +157,12 @@ class Rig:
                 "SELECT json_extract(meta, '$.n'), count(*) FROM report WHERE namespace = ? AND kind = ? GROUP BY 1",
                 (namespace, kind))
             return dict(rows.fetchall())
+
+    def crashes(self) -> list[dict]:
+        """The metas of the crashes that the collector has."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/collector/collector.db?mode=ro", uri=True)) as base:
+            rows = base.execute("SELECT meta FROM report WHERE type = 'appCrash' AND kind = 'meta' ORDER BY id")
+            return [json.loads(row[0]) for row in rows]
 
 
 class Faults(threading.Thread):

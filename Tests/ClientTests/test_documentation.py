@@ -1,16 +1,19 @@
-"""Every example of docs/clients.md is run as it is printed, where its tools are."""
+"""Every example of docs/clients.md is run as it is printed, where its tools are, and those about crashes of other places too."""
 
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
-from rig import PROGRAMS, ROOT, Rig
+from rig import PROGRAMS, ROOT, Rig, until
 
 EXAMPLE = re.compile(r"^```(\w+) run\n(.*?)^```\n```text answer\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CRASH = re.compile(r"^```(\w+) crash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BUILD = Path(PROGRAMS)
 
 
@@ -19,6 +22,19 @@ def swift_command(source: Path, program: Path) -> list[str]:
                for path in (BUILD / f"{name}.build").glob("*.o")]
     return ["swiftc", "-swift-version", "6", "-I", str(BUILD / "Modules"), "-I", str(ROOT / "Sources/CPrism/include"),
             "-Xcc", f"-fmodule-map-file={BUILD}/CPrism.build/module.modulemap", str(source), *objects, "-o", str(program)]
+
+
+def crash_program(body: str) -> str:
+    return f"#include <prism.h>\n#include <stdio.h>\n#include <stdlib.h>\nint main(void) {{\n{body}\n  abort();\n}}\n"
+
+
+def crash_examples() -> list[tuple[str, str, str]]:
+    """Where each stands, its language, and its text: of the pages, of the header's comment, and of the empty view of the page."""
+    examples = [(page, *found) for page in ("clients.md", "crash-spool.md") for found in CRASH.findall((ROOT / "docs" / page).read_text())]
+    header = (ROOT / "clients/c/prism.h").read_text().split("--- Crashes ---")[1].split("*/")[0]
+    lines = [line.removeprefix(" *   ") for line in header.splitlines() if line.startswith(" *   ")]
+    calls = re.findall(r"prism_crash_install\([^)]*\)", (ROOT / "page/crashes.js").read_text())
+    return [*examples, ("prism.h", "c", crash_program("\n".join(lines))), ("crashes.js", "c", crash_program(f"  {calls[0]};"))]
 
 
 def python_package() -> Path:
@@ -75,6 +91,42 @@ class DocumentationTests(unittest.TestCase):
                     printed = self.run_example(rig.folder, language, text, environment)
                     wanted = ".+".join(re.escape(part) for part in answer.strip().split("…"))
                     self.assertRegex(printed.strip(), f"^{wanted}$")
+
+    def test_every_crash_example_arrives_at_the_collector(self) -> None:
+        examples = crash_examples()
+        self.assertEqual([(place, language) for place, language, _ in examples],
+                         [("clients.md", "c"), ("crash-spool.md", "sh"), ("prism.h", "c"), ("crashes.js", "c")])
+        with Rig({"prism": "monitorList: [{type: appCrash, isUploadPayload: true, isRealtime: true}]\n"}) as rig:
+            environment = {**os.environ, "PRISM_CRASH_SPOOL": str(rig.folder / "crashes")}
+            for number, (place, language, text) in enumerate(examples):
+                with self.subTest(place=place):
+                    source, program = rig.folder / f"crash{number}.{language}", rig.folder / f"crash{number}"
+                    source.write_text(text)
+                    if language == "c":
+                        subprocess.run(
+                            ["cc", "-Wall", "-Werror", "-g", "-I", ROOT / "clients/c", source, ROOT / "clients/c/prism.c", "-pthread",
+                             "-o", program], check=True)
+                    ran = subprocess.run([program] if language == "c" else ["sh", source], env=environment, capture_output=True)
+                    self.assertEqual((ran.returncode, ran.stderr), (-signal.SIGABRT if language == "c" else 0, b""))
+                    until("it arrives", lambda: len(rig.crashes()) == number + 1, explain=rig.logs)
+                    crash = rig.crashes()[-1]
+                    if language == "c":
+                        self.assertEqual(crash["reason"], "SIGABRT")
+                        self.assertEqual(crash["APP_NAME"], program.name if place == "crashes.js" else "till")
+                        self.assertEqual(crash.get("APP_VERSION"), None if place == "crashes.js" else "2.4.1")
+                        own = [frame for frame in crash["frames"] if frame.get("module") == program.name]
+                        named = subprocess.run(["addr2line", "-f", "-e", program, own[0]["offset"]], capture_output=True, text=True)
+                        self.assertEqual(named.stdout.splitlines()[0], "main")
+                        self.assertRegex(own[0]["buildId"], "^[0-9a-f]{40}$")
+
+    def test_a_missing_spool_is_said_in_words(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = Path(folder) / "crash.c", Path(folder) / "crash"
+            source.write_text(crash_examples()[0][2])
+            subprocess.run(["cc", "-I", ROOT / "clients/c", source, ROOT / "clients/c/prism.c", "-pthread", "-o", program], check=True)
+            ran = subprocess.run([program], env={**os.environ, "PRISM_CRASH_SPOOL": f"{folder}/nothing"}, capture_output=True, text=True)
+            self.assertEqual(ran.returncode, -signal.SIGABRT)
+            self.assertIn(f"crashes are not reported: the crash spool {folder}/nothing: it is missing", ran.stderr)
 
 
 if __name__ == "__main__":

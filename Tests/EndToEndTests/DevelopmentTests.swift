@@ -75,6 +75,17 @@ import Testing
     #expect(try await second.end(SIGTERM) == 0)
   }
 
+  @Test("a file in the folder for crashes is taken, and arrives")
+  func crashFiles() async throws {
+    let child = try await start()
+    #expect(try String(contentsOfFile: log, encoding: .utf8).contains("PRISM_CRASH_SPOOL=\(folder)/crashes\n"))
+    let file = "\(folder)/crashes/prism.appCrash.7f3a-1"
+    try #"{"reason":"SIGSEGV"}"#.write(toFile: file + ".tmp", atomically: false, encoding: .utf8)
+    try FileManager.default.moveItem(atPath: file + ".tmp", toPath: file + ".json")
+    try await waitUntil("it arrives") { try await arrived() == ["7f3a-1"] }
+    #expect(try await child.end(SIGTERM) == 0)
+  }
+
   @Test("a report of any namespace and type is taken, and arrives; prismctl finds the first of two daemons")
   func anyNamespace() async throws {
     let first = try await start()

@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,6 +31,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <execinfo.h>
@@ -2661,9 +2665,13 @@ static struct {
   _Atomic uint32_t count;
 } crash = {.folder = -1};
 
-prism_result prism_crash_open(const char *folder, const char *name_space, const char *type) {
+static const char *crash_folder(const char *folder) {
   if (!folder) folder = environment("PRISM_CRASH_SPOOL");
-  if (!folder) folder = "/var/spool/prism";
+  return folder ? folder : "/var/spool/prism";
+}
+
+prism_result prism_crash_open(const char *folder, const char *name_space, const char *type) {
+  folder = crash_folder(folder);
   if (!name_space) name_space = "prism";
   if (!type) type = "appCrash";
   if (!is_namespace(name_space) || !is_type(type)) return PRISM_INVALID;
@@ -2743,9 +2751,37 @@ prism_result prism_crash_report(const char *meta, const void *payload, size_t pa
 }
 
 static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
-enum { CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals, CRASH_BYTES = 256 * 1024, CRASH_FRAMES = 128 };
-static struct sigaction crash_before[CRASH_SIGNALS];
-static char *crash_buffer; /* of the payload */
+enum {
+  CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals,
+  CRASH_PAYLOAD_BYTES = 256 * 1024,
+  CRASH_STACK_BYTES = 64 * 1024,
+  CRASH_META_BYTES = 8192, /* with the common information within the 10,240 bytes of a meta */
+  CRASH_FRAME_BYTES = 320, /* one frame in the meta, at most */
+  CRASH_FRAMES = 64,
+  CRASH_MODULES = 256,
+  CRASH_WORD_BYTES = 128,
+  BUILD_ID_BYTES = 32,
+};
+
+/* A program or library in memory, and what an offset in it is relative to. */
+typedef struct crash_module {
+  uintptr_t start, end, bias;
+  char name[64];
+  char build_id[2 * BUILD_ID_BYTES + 1];
+} crash_module;
+
+/* What a handler needs, made before a crash. */
+static struct {
+  struct sigaction before[CRASH_SIGNALS];
+  char *payload;
+  char meta[CRASH_META_BYTES];
+  char program[PATH_MAX];
+  char app_name[CRASH_WORD_BYTES + 1], app_version[CRASH_WORD_BYTES + 1], app_build[CRASH_WORD_BYTES + 1];
+  crash_module modules[CRASH_MODULES];
+  _Atomic size_t module_count;
+  _Atomic long walker; /* the thread that walks its stack, which may be damaged */
+  sigjmp_buf escape;
+} crashing;
 
 static const char *signal_name(int number) {
   switch (number) {
@@ -2758,73 +2794,251 @@ static const char *signal_name(int number) {
   }
 }
 
-static void hex_text(uintptr_t value, char out[2 + 2 * sizeof value + 1]) {
+enum { HEX_TEXT_BYTES = 2 + 2 * sizeof(uintptr_t) + 1 };
+
+static void hex_text(uintptr_t value, char out[HEX_TEXT_BYTES]) {
   size_t digits = 2 * sizeof value;
   out[0] = '0', out[1] = 'x', out[2 + digits] = 0;
   for (size_t i = 0; i < digits; i++, value >>= 4) out[1 + digits - i] = "0123456789abcdef"[value & 15];
 }
 
-/* One address a line, then the memory map. */
-static size_t crash_payload(void) {
-  size_t used = 0;
-#ifdef __GLIBC__
-  void *frames[CRASH_FRAMES];
-  int count = backtrace(frames, CRASH_FRAMES);
-  for (int i = 0; i < count; i++) {
-    char line[2 + 2 * sizeof(uintptr_t) + 1];
-    hex_text((uintptr_t)frames[i], line);
-    append(crash_buffer, &used, line);
-    append(crash_buffer, &used, "\n");
+/* Without zeros in front. */
+static void short_hex_text(uintptr_t value, char out[HEX_TEXT_BYTES]) {
+  hex_text(value, out);
+  size_t zeros = 2;
+  while (out[zeros] == '0' && out[zeros + 1]) zeros++;
+  memmove(out + 2, out + zeros, HEX_TEXT_BYTES - zeros);
+}
+
+/* --- Crashes: modules --- */
+
+/* Reads the GNU build id of a segment of notes: elf(5). */
+static void take_build_id(crash_module *module, const char *notes, size_t bytes, size_t alignment) {
+  size_t mask = (alignment == 8 ? 8 : 4) - 1;
+  while (bytes >= 12) {
+    uint32_t head[3];
+    memcpy(head, notes, sizeof head);
+    size_t description = (12 + (size_t)head[0] + mask) & ~mask, next = (description + head[1] + mask) & ~mask;
+    if (head[0] > bytes || head[1] > bytes || next > bytes) return;
+    if (head[2] == 3 && head[0] == 4 && memcmp(notes + 12, "GNU", 4) == 0 && head[1] <= BUILD_ID_BYTES) {
+      for (size_t i = 0; i < head[1]; i++) {
+        unsigned char byte = (unsigned char)notes[description + i];
+        module->build_id[2 * i] = "0123456789abcdef"[byte >> 4];
+        module->build_id[2 * i + 1] = "0123456789abcdef"[byte & 15];
+      }
+      module->build_id[2 * head[1]] = 0;
+      return;
+    }
+    notes += next;
+    bytes -= next;
   }
-  append(crash_buffer, &used, "\n");
+}
+
+static int take_module(struct dl_phdr_info *info, size_t size, void *context) {
+  (void)size;
+  size_t *count = context;
+  if (*count == CRASH_MODULES) return 1;
+  crash_module module = {.start = UINTPTR_MAX, .bias = (uintptr_t)info->dlpi_addr};
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD) continue;
+    uintptr_t start = module.bias + part->p_vaddr, end = start + part->p_memsz;
+    if (start < module.start) module.start = start;
+    if (end > module.end) module.end = end;
+  }
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+    uintptr_t start = module.bias + part->p_vaddr;
+    bool is_loaded = start >= module.start && start + part->p_memsz <= module.end;
+    if (part->p_type == PT_NOTE && is_loaded && !module.build_id[0])
+      take_build_id(&module, (const char *)start, part->p_memsz, part->p_align);
+  }
+  /* The program is the first one, and has no name. */
+  const char *path = info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : *count == 0 ? crashing.program : "";
+  const char *slash = strrchr(path, '/');
+  snprintf(module.name, sizeof module.name, "%.63s", slash ? slash + 1 : path);
+  if (module.start < module.end && module.name[0]) crashing.modules[(*count)++] = module;
+  return 0;
+}
+
+/* A handler that runs meanwhile sees no module rather than half of one. */
+static void take_modules(void) {
+  ssize_t length = readlink("/proc/self/exe", crashing.program, sizeof crashing.program - 1);
+  crashing.program[length > 0 ? length : 0] = 0;
+  size_t count = 0;
+  atomic_store(&crashing.module_count, 0);
+  dl_iterate_phdr(take_module, &count);
+  atomic_store(&crashing.module_count, count);
+}
+
+static const crash_module *module_of(uintptr_t address) {
+  size_t count = atomic_load(&crashing.module_count);
+  for (size_t i = 0; i < count; i++)
+    if (crashing.modules[i].start <= address && address < crashing.modules[i].end) return &crashing.modules[i];
+  return NULL;
+}
+
+/* --- Crashes: the handler --- */
+
+/* Where the program was. caller: where a function that was called returns to, if the program is at its first instruction;
+ * on x86 the address of that. 0: not known on this processor. */
+static uintptr_t interrupted(const void *context, uintptr_t *caller) {
+  const ucontext_t *state = context;
+#if defined(__x86_64__)
+  *caller = (uintptr_t)state->uc_mcontext.gregs[REG_RSP];
+  return (uintptr_t)state->uc_mcontext.gregs[REG_RIP];
+#elif defined(__i386__)
+  *caller = (uintptr_t)state->uc_mcontext.gregs[REG_ESP];
+  return (uintptr_t)state->uc_mcontext.gregs[REG_EIP];
+#elif defined(__aarch64__)
+  *caller = (uintptr_t)state->uc_mcontext.regs[30];
+  return (uintptr_t)state->uc_mcontext.pc;
+#elif defined(__arm__)
+  *caller = (uintptr_t)state->uc_mcontext.arm_lr;
+  return (uintptr_t)state->uc_mcontext.arm_pc;
+#else
+  (void)state;
+  return *caller = 0;
 #endif
+}
+
+/* The frames that are found from here, in the handler, and those of the handler left out. */
+static size_t walk_from_here(uintptr_t place, uintptr_t caller, uintptr_t *frames) {
+  size_t used = 1;
+#ifdef __GLIBC__
+  void *found[CRASH_FRAMES];
+  int count = backtrace(found, CRASH_FRAMES), first = 0;
+  while (first < count && (uintptr_t)found[first] != place) first++;
+  for (int i = first + 1; i < count; i++) frames[used++] = (uintptr_t)found[i];
+#endif
+  /* A jump to an address without code: the stack is not walked, but the caller is known. */
+  if (used == 1 && !module_of(place) && caller) {
+#if defined(__x86_64__) || defined(__i386__)
+    caller = *(const uintptr_t *)caller;
+#endif
+    frames[used++] = caller;
+  }
+  return used;
+}
+
+/* Begins at the instruction that faulted. If the stack is damaged, the walk faults too, and ends. */
+static size_t walk_stack(const void *context, uintptr_t *frames) {
+  uintptr_t caller;
+  frames[0] = interrupted(context, &caller);
+  volatile size_t count = 1;
+  if (sigsetjmp(crashing.escape, 1) == 0) {
+    sigset_t faults, before;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGBUS);
+    atomic_store(&crashing.walker, syscall(SYS_gettid));
+    pthread_sigmask(SIG_UNBLOCK, &faults, &before);
+    count = walk_from_here(frames[0], caller, frames);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  atomic_store(&crashing.walker, 0);
+  return count;
+}
+
+/* One address a line, then the memory map. */
+static size_t crash_payload(const uintptr_t *frames, size_t count) {
+  size_t used = 0;
+  for (size_t i = 0; i < count; i++) {
+    char line[HEX_TEXT_BYTES];
+    hex_text(frames[i], line);
+    append(crashing.payload, &used, line);
+    append(crashing.payload, &used, "\n");
+  }
+  append(crashing.payload, &used, "\n");
   int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  for (ssize_t got = 1; maps >= 0 && got > 0 && used < CRASH_BYTES; used += got > 0 ? (size_t)got : 0)
-    got = read(maps, crash_buffer + used, CRASH_BYTES - used);
+  for (ssize_t got = 1; maps >= 0 && got > 0 && used < CRASH_PAYLOAD_BYTES; used += got > 0 ? (size_t)got : 0)
+    got = read(maps, crashing.payload + used, CRASH_PAYLOAD_BYTES - used);
   if (maps >= 0) close(maps);
   return used;
 }
 
+/* Of a caller the frame is the instruction before the one to return to: its line is that of the call. */
+static void frame_json(prism_json *meta, uintptr_t address, bool is_caller) {
+  char text[HEX_TEXT_BYTES];
+  const crash_module *module = module_of(address - is_caller);
+  prism_json_object(meta, NULL);
+  if (module) {
+    short_hex_text(address - is_caller - module->bias, text);
+    prism_json_string(meta, "module", module->name);
+    if (module->build_id[0]) prism_json_string(meta, "buildId", module->build_id);
+    prism_json_string(meta, "offset", text);
+  } else {
+    short_hex_text(address, text);
+    prism_json_string(meta, "address", text);
+  }
+  prism_json_close(meta);
+}
+
+static void word_json(prism_json *meta, const char *key, const char *word) {
+  if (word[0]) prism_json_string(meta, key, word);
+}
+
+static const char *crash_meta(int number, const siginfo_t *info, const uintptr_t *frames, size_t count) {
+  char address[HEX_TEXT_BYTES], thread[17] = "";
+  prism_json meta;
+  prism_json_begin(&meta, crashing.meta, sizeof crashing.meta);
+  prism_json_string(&meta, "reason", signal_name(number));
+  prism_json_int(&meta, "signal", number);
+  prism_json_int(&meta, "code", info->si_code);
+  if (info->si_code > 0) {
+    hex_text((uintptr_t)info->si_addr, address);
+    prism_json_string(&meta, "address", address);
+  }
+  prism_json_int(&meta, "pid", getpid());
+  prism_json_int(&meta, "tid", syscall(SYS_gettid));
+  prctl(PR_GET_NAME, thread);
+  word_json(&meta, "thread", thread);
+  prism_json_int(&meta, "crashTime", unix_ms());
+  word_json(&meta, "APP_NAME", crashing.app_name);
+  word_json(&meta, "APP_VERSION", crashing.app_version);
+  word_json(&meta, "APP_BUILD", crashing.app_build);
+  if (strlen(crashing.program) < 1024) word_json(&meta, "program", crashing.program);
+  prism_json_array(&meta, "frames");
+  for (size_t i = 0; i < count && meta.used + CRASH_FRAME_BYTES < sizeof crashing.meta; i++)
+    frame_json(&meta, frames[i], i > 0);
+  prism_json_close(&meta);
+  return prism_json_end(&meta);
+}
+
 static void on_crash(int number, siginfo_t *info, void *context) {
-  (void)context;
   static _Atomic int reporting;
   int saved = errno;
+  if (atomic_load(&crashing.walker) == syscall(SYS_gettid)) siglongjmp(crashing.escape, 1);
   if (atomic_exchange(&reporting, 1) == 0) {
-    char buffer[512], address[2 + 2 * sizeof(uintptr_t) + 1];
-    prism_json meta;
-    prism_json_begin(&meta, buffer, sizeof buffer);
-    prism_json_string(&meta, "reason", signal_name(number));
-    prism_json_int(&meta, "signal", number);
-    prism_json_int(&meta, "code", info->si_code);
-    if (info->si_code > 0) {
-      hex_text((uintptr_t)info->si_addr, address);
-      prism_json_string(&meta, "address", address);
-    }
-    prism_json_int(&meta, "pid", getpid());
-    prism_json_int(&meta, "tid", syscall(SYS_gettid));
-    prism_json_int(&meta, "crashTime", unix_ms());
-    const char *text = prism_json_end(&meta);
-    size_t length = crash_payload();
-    if (text) prism_crash_report(text, crash_buffer, length);
+    uintptr_t frames[CRASH_FRAMES + 1];
+    size_t count = walk_stack(context, frames);
+    const char *meta = crash_meta(number, info, frames, count);
+    size_t length = crash_payload(frames, count);
+    if (meta) prism_crash_report(meta, crashing.payload, length);
     atomic_store(&reporting, 2);
   }
   /* Another thread that crashes waits for the one that writes. */
   for (int i = 0; i < 200 && atomic_load(&reporting) == 1; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   for (int i = 0; i < CRASH_SIGNALS; i++)
-    if (crash_signals[i] == number) sigaction(number, &crash_before[i], NULL);
+    if (crash_signals[i] == number) sigaction(number, &crashing.before[i], NULL);
   errno = saved;
   if (info->si_code <= 0) raise(number); /* a fault happens again by itself; a signal that was sent does not */
 }
 
-prism_result prism_crash_install(void) {
-  static _Atomic bool is_installed;
-  if (atomic_exchange(&is_installed, true)) return PRISM_STORED;
-  void *memory = mmap(NULL, CRASH_BYTES + 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return PRISM_SYSTEM;
-  stack_t stack = {.ss_sp = memory, .ss_size = 65536}, before;
-  crash_buffer = (char *)memory + 65536;
-  if (sigaltstack(NULL, &before) == 0 && (before.ss_flags & SS_DISABLE) && sigaltstack(&stack, NULL) != 0)
-    return PRISM_SYSTEM;
+/* --- Crashes: installing --- */
+
+static bool install_handlers(void) {
+  if (crashing.payload) return true;
+  char *memory =
+      mmap(NULL, CRASH_PAYLOAD_BYTES + CRASH_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  stack_t stack = {.ss_sp = memory, .ss_size = CRASH_STACK_BYTES}, before;
+  if (sigaltstack(NULL, &before) == 0 && (before.ss_flags & SS_DISABLE) && sigaltstack(&stack, NULL) != 0) {
+    int error = errno;
+    munmap(memory, CRASH_PAYLOAD_BYTES + CRASH_STACK_BYTES);
+    return errno = error, false;
+  }
+  crashing.payload = memory + CRASH_STACK_BYTES;
 #ifdef __GLIBC__
   void *frame;
   backtrace(&frame, 1); /* its first call allocates */
@@ -2832,6 +3046,46 @@ prism_result prism_crash_install(void) {
   struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < CRASH_SIGNALS; i++)
-    if (sigaction(crash_signals[i], &action, &crash_before[i]) != 0) return PRISM_SYSTEM;
-  return PRISM_STORED;
+    if (sigaction(crash_signals[i], &action, &crashing.before[i]) != 0) return false;
+  return true;
+}
+
+static void crash_word(char out[CRASH_WORD_BYTES + 1], const char *word) {
+  snprintf(out, CRASH_WORD_BYTES + 1, "%s", word ? word : "");
+}
+
+/* The reason why a crash spool was not opened, and what to do. */
+static const char *crash_fault(prism_result result, const char *folder, int error) {
+  static char text[PATH_MAX + 300];
+  char reason[128];
+  const char *words = strerror_r(error, reason, sizeof reason);
+  if (result == PRISM_INVALID)
+    return "name_space must be 1 to 64 of A-Z a-z 0-9 _ -, and type 1 to 128 of A-Z a-z 0-9 _ . : -";
+  const char *advice = error == ENOENT || error == ENOTDIR
+                           ? "it is missing: set crashSpool.folder of prismd, or name its folder by PRISM_CRASH_SPOOL"
+                       : error == EACCES ? "it refuses this user: its mode must be 3733"
+                                         : "it can't be written to";
+  snprintf(text, sizeof text, "the crash spool %s: %s (%s)", crash_folder(folder), advice, words);
+  return text;
+}
+
+const char *prism_crash_install(const prism_crash_options *given) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  prism_crash_options options = PRISM_CRASH_OPTIONS_INIT;
+  if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+  pthread_mutex_lock(&lock);
+  const char *fault = NULL;
+  if (options.folder || options.name_space || options.type || atomic_load(&crash.folder) < 0) {
+    prism_result opened = prism_crash_open(options.folder, options.name_space, options.type);
+    if (opened != PRISM_STORED) fault = crash_fault(opened, options.folder, errno);
+  }
+  if (!fault) {
+    crash_word(crashing.app_name, options.app_name ? options.app_name : program_invocation_short_name);
+    crash_word(crashing.app_version, options.app_version);
+    crash_word(crashing.app_build, options.app_build);
+    take_modules();
+    if (!install_handlers()) fault = "the handlers of signals can't be installed: memory ran out";
+  }
+  pthread_mutex_unlock(&lock);
+  return fault;
 }

@@ -275,23 +275,48 @@ PRISM_API void prism_json_close(prism_json *json); /* ends the innermost object 
 PRISM_API const char *prism_json_end(prism_json *json);
 
 /* --- Crashes ---------------------------------------------------------------------------------------------------
- * A crash handler cannot wait for a daemon: it writes files into the crash spool, a folder of the daemon's. prismd does
- * not take the folder yet (docs/clients.md). */
+ * A crash handler cannot wait for a daemon: it writes files into the crash spool, a folder from which prismd takes them
+ * (docs/crash-spool.md).
+ *
+ *   prism_crash_options options = PRISM_CRASH_OPTIONS_INIT;
+ *   options.app_name = "till";
+ *   options.app_version = "2.4.1";
+ *   const char *fault = prism_crash_install(&options);
+ *   if (fault) fprintf(stderr, "crashes are not reported: %s\n", fault);
+ */
 
-/* Opens the crash spool. Call it at the start of the program, not in a handler. Repeated calls replace the settings.
+/* Set `size` with PRISM_CRASH_OPTIONS_INIT. A member that is NULL has its default. Words are cut at 128 bytes. */
+typedef struct prism_crash_options {
+  size_t size;
+  const char *folder;      /* default: that of prism_crash_open, else $PRISM_CRASH_SPOOL, else /var/spool/prism */
+  const char *name_space;  /* default: "prism" */
+  const char *type;        /* default: "appCrash" */
+  const char *app_name;    /* APP_NAME of the report; default: the name of the program's file */
+  const char *app_version; /* APP_VERSION */
+  const char *app_build;   /* APP_BUILD */
+} prism_crash_options;
+
+#define PRISM_CRASH_OPTIONS_INIT {sizeof(prism_crash_options), NULL, NULL, NULL, NULL, NULL, NULL}
+
+/* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP; opens the crash spool itself. The meta has the signal, its
+ * code and address, the process, the thread with its name, the app, and the frames from the instruction that faulted on:
+ * module, build id, offset. The payload has the addresses and the memory map. The handler runs on a stack of its own, so an
+ * overflow of the stack of the calling thread is reported too. Then it passes the signal on to what handled it before.
+ * Call it at the start of the program, and again after dlopen: each call reads the list of modules.
+ * options: NULL means all defaults. Returns NULL, or the fault in words, valid until the next call: the folder is missing or
+ * refuses this user, a name is wrong, memory ran out. */
+PRISM_API const char *prism_crash_install(const prism_crash_options *options);
+
+/* For a folder or a handler of your own. Opens the crash spool. Call it at the start of the program, not in a handler.
+ * Repeated calls replace the settings.
  * folder: NULL: $PRISM_CRASH_SPOOL, else /var/spool/prism. name_space: NULL: "prism". type: NULL: "appCrash".
  * Returns PRISM_STORED, PRISM_INVALID, or PRISM_SYSTEM (errno; the folder is missing or not yours to write). */
 PRISM_API prism_result prism_crash_open(const char *folder, const char *name_space, const char *type);
 
 /* Writes one crash report. Async-signal-safe. meta: a JSON object. payload: NULL without one.
- * Returns PRISM_SPOOLED; PRISM_CLOSED without prism_crash_open; PRISM_INVALID; PRISM_SYSTEM (errno). */
+ * Returns PRISM_SPOOLED; PRISM_CLOSED without prism_crash_open and prism_crash_install; PRISM_INVALID; PRISM_SYSTEM
+ * (errno). */
 PRISM_API prism_result prism_crash_report(const char *meta, const void *payload, size_t payload_bytes);
-
-/* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP by prism_crash_report. The meta has the signal, the
- * address, the process and thread. The payload has the stack's addresses and the memory map. Runs on a stack of its
- * own, then passes the signal on to what handled it before. Call it after prism_crash_open.
- * Returns PRISM_STORED or PRISM_SYSTEM. */
-PRISM_API prism_result prism_crash_install(void);
 
 #ifdef __cplusplus
 }

@@ -88,6 +88,6 @@ private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> 
       look:       \(control) status, \(control) top, \(control) doctor\(pageLine)
       what came:  curl -s --unix-socket \(files.readerSocket) http://prism/reports
       configure:  \(files.configuration), namespaces.d/ beside it; a change is taken over when it is saved
-      libraries:  export PRISM_INGEST=\(files.folder.ingestSocket)
+      libraries:  export PRISM_INGEST=\(files.folder.ingestSocket) PRISM_CRASH_SPOOL=\(files.crashSpool)
     """
 }

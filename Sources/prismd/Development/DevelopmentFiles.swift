@@ -12,6 +12,8 @@ struct DevelopmentFiles {
   var collectorConfiguration: String { folder.path + "/collector.yaml" }
   var collectorLog: String { folder.path + "/collector.log" }
   var readerSocket: String { folder.path + "/collector/reader.sock" }
+  /// The folder for crash files.
+  var crashSpool: String { folder.path + "/crashes" }
   /// - Parameter path: of the folder, from the root or from the working folder.
   init(_ path: String) {
     guard !path.hasPrefix("/"), let working = getcwd(nil, 0) else {
@@ -30,8 +32,9 @@ struct DevelopmentFiles {
       throw StartFailure(
         exitCode: error.isMode ? .configuration : .cannotCreate, message: "--dev: \(error.description)")
     }
-    let namespaces = folder.path + "/namespaces.d"
-    guard mkdir(namespaces, 0o700) == 0 || errno == EEXIST else { throw Self.failure(namespaces) }
+    for path in [folder.path + "/namespaces.d", crashSpool] {
+      guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw Self.failure(path) }
+    }
     let isNew = access(collectorConfiguration, F_OK) != 0
     let port = try self.port("port", besides: nil)
     let page = isNew || access(folder.path + "/page-port", F_OK) == 0 ? try self.port("page-port", besides: port) : nil
@@ -75,6 +78,7 @@ struct DevelopmentFiles {
     control: {socket: \(quoted(folder.controlSocket))}
     state: \(quoted(folder.path + "/state"))
     keys: [{id: main, file: main.key}]
+    crashSpool: {folder: \(quoted(crashSpool))}
 
     """
   }

@@ -715,7 +715,7 @@ static void a_crash_is_written(void) {
   CHECK(prism_crash_report("nonsense", NULL, 0) == PRISM_INVALID);
   pid_t child = fork();
   if (child == 0) {
-    prism_crash_install();
+    CHECK(!prism_crash_install(NULL));
     volatile char *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *nowhere = 1;
     _exit(0);
@@ -742,6 +742,171 @@ static void a_crash_is_written(void) {
   }
   closedir(list);
   CHECK(json == 2 && payload == 2 && other == 0, "%d %d %d", json, payload, other);
+}
+
+/* --- Crashes of a child, by functions of their own so that the first frame can be compared --- */
+
+__attribute__((noinline)) static void crash_by_write(void) {
+  volatile char *nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *nowhere = 1;
+}
+
+__attribute__((noinline)) static int crash_by_overflow(int depth) {
+  volatile char room[4096];
+  room[0] = (char)depth;
+  return depth < 0 ? 0 : crash_by_overflow(depth + 1) + room[0];
+}
+
+static void overflow(void) { crash_by_overflow(1); }
+
+static void (*volatile nothing_to_call)(void);
+
+__attribute__((noinline)) static void crash_by_call(void) {
+  nothing_to_call();
+  nothing_to_call = crash_by_call; /* so that the call is no jump */
+}
+
+#if defined(__x86_64__)
+__attribute__((noinline)) static void crash_without_stack(void) {
+  __asm__ volatile("movq $16, %%rsp\n\tmovq $16, %%rbp\n\tmovl $1, 0" ::: "memory");
+}
+#endif
+
+static void *crash_in_thread(void *argument) {
+  (void)argument;
+  prctl(PR_SET_NAME, "till worker");
+  crash_by_write();
+  return NULL;
+}
+
+static void start_crashing_thread(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, crash_in_thread, NULL);
+  pthread_join(thread, NULL);
+}
+
+/* The only report in a folder; "" without one. */
+static void read_only_meta(const char *spool, char *bytes, size_t size) {
+  bytes[0] = 0;
+  DIR *list = opendir(spool);
+  for (struct dirent *item; list && (item = readdir(list));) {
+    const char *end = strrchr(item->d_name, '.');
+    if (!end || strcmp(end, ".json") != 0) continue;
+    CHECK(!bytes[0], "two reports");
+    int f = openat(dirfd(list), item->d_name, O_RDONLY | O_CLOEXEC);
+    ssize_t count = read(f, bytes, size - 1);
+    bytes[count > 0 ? count : 0] = 0;
+    close(f);
+  }
+  if (list) closedir(list);
+}
+
+static const char *after(const char *text, const char *key) {
+  const char *found = text ? strstr(text, key) : NULL;
+  return found ? found + strlen(key) : NULL;
+}
+
+/* Crashes in a child. place: the function of frame `frame`, NULL: any. */
+static void check_crash(const char *name, void (*crash_now)(void), const void *place, int frame, char *meta, size_t size) {
+  mkdir(path(name), 0700);
+  pid_t child = fork();
+  if (child == 0) {
+    prism_crash_options options = PRISM_CRASH_OPTIONS_INIT;
+    options.folder = path(name);
+    options.app_name = "till";
+    options.app_version = "1.10";
+    options.app_build = "b7";
+    if (prism_crash_install(&options)) _exit(0);
+    crash_now();
+    _exit(0);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) != 0, "%s", name);
+  read_only_meta(path(name), meta, size);
+  CHECK(is_meta(meta, strlen(meta)), "%s", meta);
+  CHECK(strstr(meta, "\"APP_NAME\":\"till\",\"APP_VERSION\":\"1.10\",\"APP_BUILD\":\"b7\""), "%s", meta);
+  CHECK(strstr(meta, "\"thread\":\"") && strstr(meta, "\"tid\":"), "%s", meta);
+  if (!place) return;
+  take_modules();
+  const crash_module *module = module_of((uintptr_t)place);
+  const char *found = after(meta, "\"frames\":[");
+  for (int i = 0; i < frame; i++) found = after(found, "},");
+  CHECK(module && module->build_id[0], "the linker writes a build id");
+  const char *id = after(found, "\"buildId\":\""), *offset = after(found, "\"offset\":\"0x");
+  CHECK(id && strncmp(id, module->build_id, strlen(module->build_id)) == 0, "%s", meta);
+  uintptr_t at = offset ? strtoull(offset, NULL, 16) + module->bias : 0;
+  CHECK(at >= (uintptr_t)place && at < (uintptr_t)place + 400, "%s: %s", name, meta);
+}
+
+static void a_crash_begins_where_it_happened(void) {
+  char meta[16384];
+  check_crash("crash-write", crash_by_write, (const void *)crash_by_write, 0, meta, sizeof meta);
+  check_crash("crash-thread", start_crashing_thread, (const void *)crash_by_write, 0, meta, sizeof meta);
+  CHECK(strstr(meta, "\"thread\":\"till worker\""), "%s", meta);
+  check_crash("crash-overflow", overflow, (const void *)crash_by_overflow, 0, meta, sizeof meta);
+  check_crash("crash-call", crash_by_call, (const void *)crash_by_call, 1, meta, sizeof meta);
+  CHECK(strstr(meta, "\"frames\":[{\"address\":\"0x0\"},"), "%s", meta);
+  check_crash("crash-abort", abort, NULL, 0, meta, sizeof meta);
+  CHECK(strstr(meta, "\"reason\":\"SIGABRT\""), "%s", meta);
+#if defined(__x86_64__)
+  check_crash("crash-no-stack", crash_without_stack, (const void *)crash_without_stack, 0, meta, sizeof meta);
+  CHECK(strstr(meta, "\"reason\":\"SIGSEGV\""), "%s", meta);
+#endif
+}
+
+static void crashes_are_installed_alone(void) {
+  char meta[16384];
+  setenv("PRISM_CRASH_SPOOL", path("missing"), 1);
+  prism_crash_options options = PRISM_CRASH_OPTIONS_INIT;
+  options.name_space = "prism";
+  const char *fault = prism_crash_install(&options);
+  CHECK(fault && strstr(fault, path("missing")) && strstr(fault, "is missing") && strstr(fault, "PRISM_CRASH_SPOOL"), "%s",
+        fault ? fault : "NULL");
+  options.type = "not a type";
+  fault = prism_crash_install(&options);
+  CHECK(fault && strstr(fault, "type 1 to 128"), "%s", fault ? fault : "NULL");
+  mkdir(path("alone"), 0700);
+  if (geteuid() != 0) {
+    mkdir(path("closed"), 0500);
+    setenv("PRISM_CRASH_SPOOL", path("closed"), 1);
+    options.type = NULL;
+    fault = prism_crash_install(&options);
+    CHECK(fault && strstr(fault, "refuses this user"), "%s", fault ? fault : "NULL");
+  }
+  setenv("PRISM_CRASH_SPOOL", path("alone"), 1);
+  pid_t child = fork();
+  if (child == 0) {
+    atomic_store(&crash.folder, -1); /* as in a program that opened none */
+    if (prism_crash_install(NULL)) _exit(0);
+    crash_by_write();
+    _exit(0);
+  }
+  int status;
+  waitpid(child, &status, 0);
+  unsetenv("PRISM_CRASH_SPOOL");
+  read_only_meta(path("alone"), meta, sizeof meta);
+  char name[300];
+  snprintf(name, sizeof name, "\"APP_NAME\":\"%s\"", program_invocation_short_name);
+  CHECK(strstr(meta, name), "%s", meta);
+}
+
+static void build_ids_are_read(void) {
+  struct {
+    uint32_t head[3];
+    char name[4];
+    unsigned char bytes[20];
+  } notes[2] = {{{4, 20, 1}, "GNU", {1}}, {{4, 20, 3}, "GNU", {0xab, 0x01}}};
+  crash_module module = {.start = 0};
+  for (size_t bytes = 0; bytes < sizeof notes; bytes++) take_build_id(&module, (const char *)notes, bytes, 4);
+  CHECK(!module.build_id[0], "cut notes have no id");
+  take_build_id(&module, (const char *)notes, sizeof notes, 4);
+  CHECK(strncmp(module.build_id, "ab0100", 6) == 0 && strlen(module.build_id) == 40, "%s", module.build_id);
+  for (uint32_t length = 0; length < 3; length++) {
+    memset(notes, 0xff, sizeof notes);
+    notes[0].head[length] = 4;
+    take_build_id(&module, (const char *)notes, sizeof notes, 4);
+  }
 }
 
 static void follow_script(daemon_script *d, const char *const *script) {
@@ -946,7 +1111,8 @@ int main(int words, char **arguments) {
       TEST(threads_share_a_client), TEST(an_answer_may_be_called_back), TEST(records_are_put_and_read),
       TEST(a_record_is_asked_for_until_it_is_answered), TEST(arguments_of_records_are_checked), TEST(a_watch_goes_on),
       TEST(a_child_leaves_the_watch_alone),
-      TEST(a_crash_is_written)};
+      TEST(a_crash_is_written), TEST(a_crash_begins_where_it_happened), TEST(crashes_are_installed_alone),
+      TEST(build_ids_are_read)};
   size_t count = sizeof tests / sizeof *tests;
   for (size_t i = 0; i < count; i++) {
     current_test = tests[i].name;
