@@ -54,7 +54,7 @@ function controls(group, versions, again) {
   const ignore = () => ({ state: "ignored", count: more.valueAsNumber || null, until: days.valueAsNumber ? Date.now() + days.valueAsNumber * DAY : null });
   return h("div", null,
     form(() => ({ state: "resolved", build: build.value.trim() || null }), h("label", { class: "field" }, h("span", null, "Fixed in version"), build), h("datalist", { id: "builds" }, versions.filter((one) => one.version).map((one) => h("option", { value: one.version }))), h("button", { type: "submit", class: "main", id: "change" }, "Resolve")),
-    form(ignore, h("label", { class: "field" }, h("span", null, "Until so many more crashes"), more), h("label", { class: "field" }, h("span", null, "Or for days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
+    form(ignore, h("label", { class: "field" }, h("span", null, "For a number of crashes"), more), h("label", { class: "field" }, h("span", null, "Or for days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
 }
 
 function said(note, text) {

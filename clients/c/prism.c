@@ -2770,7 +2770,7 @@ typedef struct crash_module {
   char build_id[2 * BUILD_ID_BYTES + 1];
 } crash_module;
 
-/* What a handler needs, made before a crash. */
+/* The facts and buffers of the handler, made before a crash. */
 static struct {
   struct sigaction before[CRASH_SIGNALS];
   char *payload;

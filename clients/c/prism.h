@@ -299,8 +299,8 @@ typedef struct prism_crash_options {
 #define PRISM_CRASH_OPTIONS_INIT {sizeof(prism_crash_options), NULL, NULL, NULL, NULL, NULL, NULL}
 
 /* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP; opens the crash spool itself. The meta has the signal, its
- * code and address, the process, the thread with its name, the app, and the frames from the instruction that faulted on:
- * module, build id, offset. The payload has the addresses and the memory map. The handler runs on a stack of its own, so an
+ * code and address, the process, the thread with its name, and the app. It has the frames, the instruction that faulted
+ * first, as module, build id and offset. The payload has the addresses and the memory map. The handler runs on a stack of its own, so an
  * overflow of the stack of the calling thread is reported too. Then it passes the signal on to what handled it before.
  * Call it at the start of the program, and again after dlopen: each call reads the list of modules.
  * options: NULL means all defaults. Returns NULL, or the fault in words, valid until the next call: the folder is missing or

@@ -52,7 +52,7 @@ struct CrashDecisionTests {
     Case(
       testDescription: "ignored, one less", condition: .ignored, ignored: .init(count: 8, more: 3), expected: .ignored),
     Case(
-      testDescription: "ignored, so many more", condition: .ignored, ignored: .init(count: 8, more: 2), expected: .open),
+      testDescription: "ignored, as many more", condition: .ignored, ignored: .init(count: 8, more: 2), expected: .open),
     Case(testDescription: "ignored until later", condition: .ignored, ignored: .init(until: 5001), expected: .ignored),
     Case(testDescription: "ignored until now", condition: .ignored, ignored: .init(until: 5000), expected: .open),
     Case(

@@ -155,7 +155,7 @@ struct CrashStateTests {
     #expect(try await Self.groups(rig).first?["state"] == "regressed")
   }
 
-  @Test("an ignored group is open again after so many crashes more, or at its time, and is not shown until then")
+  @Test("an ignored group is open again after a number of crashes more, or at its time, and is not shown until then")
   func ignored() async throws {
     let rig = try PageRig()
     let fingerprint = try await Self.begin(rig)

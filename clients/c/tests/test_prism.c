@@ -877,7 +877,7 @@ static void crashes_are_installed_alone(void) {
   setenv("PRISM_CRASH_SPOOL", path("alone"), 1);
   pid_t child = fork();
   if (child == 0) {
-    atomic_store(&crash.folder, -1); /* as in a program that opened none */
+    atomic_store(&crash.folder, -1); /* as in a program that opened no spool */
     if (prism_crash_install(NULL)) _exit(0);
     crash_by_write();
     _exit(0);

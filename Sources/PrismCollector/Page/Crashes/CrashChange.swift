@@ -1,6 +1,6 @@
 import PrismProtocol
 
-/// What an operator asks to be changed about a group of crashes.
+/// A change of a group of crashes, as an operator asks for it.
 struct CrashChange: Sendable, Equatable {
   static let members = ["state", "build", "count", "until", "assignee", "comment", "link"]
 
@@ -26,7 +26,7 @@ struct CrashChange: Sendable, Equatable {
     more = try Self.number(body, "count", 1...1_000_000_000).map(Int.init)
     until = try Self.number(body, "until", (now + 1)...Int64.max)
     for (member, bytesMax) in [("assignee", 200), ("comment", 2000), ("link", 1000)] where body[member] != nil {
-      notes[member] = try Self.text(body, member, bytesMax: bytesMax, "null for none") ?? ""
+      notes[member] = try Self.text(body, member, bytesMax: bytesMax, "null to remove it") ?? ""
     }
     try check()
   }

@@ -21,7 +21,7 @@ struct CrashFacts: Sendable, Equatable {
     }
   }
 
-  /// How long a group is ignored: until so many crashes more, or until a time, whichever comes first.
+  /// How long a group is ignored: until a number of crashes more, or until a time, the first of both.
   struct Ignored: Sendable, Equatable {
     /// Of the group when it was ignored.
     var count = 0

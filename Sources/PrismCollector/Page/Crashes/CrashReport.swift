@@ -21,7 +21,8 @@ struct CrashReport: Sendable {
   let reason: String
   var frames: [CrashFrame]
   let fingerprint: CrashFingerprint
-  private let hasFrames: Bool, hasPayload: Bool
+  /// Frames say more than a payload, and a payload says more than nothing.
+  private let rank: Int
 
   init(_ stored: StoredReport) {
     (report, receivedTime, device, namespace) = (stored.id, stored.receivedTime, stored.device, stored.namespace)
@@ -34,7 +35,7 @@ struct CrashReport: Sendable {
     let words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
     reason = words.first ?? ""
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
-    (hasFrames, hasPayload) = (!frames.isEmpty, stored.payload != nil)
+    rank = (frames.isEmpty ? 0 : 2) + (stored.payload == nil ? 0 : 1)
     fingerprint = CrashFingerprint(type: stored.type, text: words.joined(separator: " "), frames: frames)
   }
 
@@ -44,6 +45,6 @@ struct CrashReport: Sendable {
 
   /// Whether this row of a report is to be grouped rather than the other one.
   func saysMore(than other: CrashReport) -> Bool {
-    hasFrames != other.hasFrames ? hasFrames : hasPayload && !other.hasPayload
+    rank > other.rank
   }
 }

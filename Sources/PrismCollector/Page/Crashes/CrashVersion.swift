@@ -2,7 +2,7 @@
 /// what follows a `+` does not count.
 struct CrashVersion: Sendable, Equatable {
   private let numbers: [UInt64]
-  /// -1: before the version without a suffix; 0: there is none; 1: after it.
+  /// -1: before the version without a suffix; 0: without a suffix; 1: after it.
   private let rank: Int
   private let suffix: [UInt64]
 
