@@ -2,8 +2,8 @@ import PrismPacket
 import PrismProtocol
 import PrismSQLite
 
-/// The tables of records, within a transaction: the newest fields of each, the deletions that devices have to learn, the
-/// numbers of the server's changes, and the answers to packets, for those that come again.
+/// The tables of records, within a transaction: the newest fields of each, and the deletions that devices have to learn. With
+/// them are the numbers of the server's changes, and the answers to packets, for those that come again.
 struct RecordTables {
   /// First number of PostgreSQL's advisory locks of namespaces; the second is a hash of the name.
   private static let lockClass = PostgreSQLSchema.lockClass + 2

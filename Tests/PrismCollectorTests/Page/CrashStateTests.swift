@@ -222,7 +222,8 @@ struct CrashStateTests {
     #expect(try await Self.groups(rig).first?["count"] == 2)
   }
 
-  @Test("states are at rest for every process, and only one of them notes a regression", arguments: StoreRig.Fleet.allCases)
+  @Test(
+    "states are at rest for every process, and only one of them notes a regression", arguments: StoreRig.Fleet.allCases)
   func stores(kind: StoreRig.Fleet) async throws {
     let rig = StoreRig()
     let database = try await rig.fleet(kind)

@@ -2,7 +2,7 @@
 struct SQLTable: Sendable {
   enum Kind: String {
     case text, bigint, bytes
-    /// Numbers that the database gives, none of them twice. It is the key.
+    /// A number that the database gives, and never gives again. It is the key.
     case identity
 
     fileprivate var ofSQLite: String {
