@@ -30,7 +30,7 @@ import Testing
     try await withHarness(namespaces: ["shop": shop]) { harness in
       try await harness.startCollector()
       try await harness.startDaemon()
-      // The collector's first answer announces columns; a packet of a few rows has no columns.
+      // The first answer of the collector announces columns. A packet of a few rows stays rows.
       for part in [0..<150, 150..<350, 350..<353] {
         let reports = part.map { Sample.report($0, in: "shop", hasPayload: true) }
         _ = try await harness.client().report(contentsOf: reports)

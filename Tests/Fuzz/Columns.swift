@@ -28,7 +28,7 @@ enum Columns {
   }
 
   private static func write(_ lines: ArraySlice<UInt8>) throws(PacketError) {
-    let repeats = max(1, min(ColumnPacker.linesMin, 65_536 / max(1, lines.count)))
+    let repeats = max(1, min(ShapeTable.linesMin, 65_536 / max(1, lines.count)))
     let text = Array([ArraySlice<UInt8>](repeating: lines, count: repeats).joined(separator: [UInt8(ascii: "\n")]))
     guard let (head, bytes, _) = ColumnPacker.pack(text) else { return }
     precondition(head.columns <= ColumnHead.columnsMax && head.words <= ColumnHead.wordsMax, "no reader takes it")

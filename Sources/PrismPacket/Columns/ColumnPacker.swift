@@ -2,9 +2,6 @@ import Glibc
 
 /// Turns the lines of a meta block into columns (docs/packet.md, "Columns").
 struct ColumnPacker {
-  /// Blocks of fewer lines stay rows.
-  static let linesMin = 50
-
   private let text: UnsafePointer<UInt8>
   private var runs = ColumnRuns()
   private var (columns, words): (Int, Int) = (0, 0)
@@ -17,9 +14,7 @@ struct ColumnPacker {
   /// - Returns: the head, the columns, and where parts of them begin; nil for a text that stays rows.
   static func pack(_ text: [UInt8]) -> (head: ColumnHead, bytes: [UInt8], cuts: [Int])? {
     text.withUnsafeBufferPointer { text in
-      guard text.count > 0, text.count <= UInt32.max else { return nil }
-      let table = ShapeTable(text)
-      guard table.lines.count >= linesMin, !table.shapes.isEmpty else { return nil }
+      guard text.count > 0, text.count <= UInt32.max, let table = ShapeTable(text) else { return nil }
       var packer = ColumnPacker(text.baseAddress!, lines: table.lines.count)
       defer {
         packer.values.deallocate()

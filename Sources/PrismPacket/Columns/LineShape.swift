@@ -27,21 +27,24 @@ final class LineShape {
   private var places: UnsafeMutablePointer<TextPlace>
   private var capacity = 64
 
+  /// - Parameter text: with a mark at least.
   init(_ text: [UInt8]) {
     self.text = text
-    let pieceTexts = text.split(separator: Self.valueMark, omittingEmptySubsequences: false)
-    columns = pieceTexts.count - 1
-    pieces = .allocate(capacity: max(1, text.count))
-    ends = .allocate(capacity: pieceTexts.count)
-    places = .allocate(capacity: max(1, columns * capacity))
-    var end = 0
-    for (index, piece) in pieceTexts.enumerated() {
-      for byte in piece {
+    pieces = .allocate(capacity: text.count)
+    ends = .allocate(capacity: text.count + 1)
+    var (end, columns) = (0, 0)
+    for byte in text {
+      if byte == Self.valueMark {
+        ends[columns] = end
+        columns += 1
+      } else {
         pieces[end] = byte
         end += 1
       }
-      ends[index] = end
     }
+    ends[columns] = end
+    self.columns = columns
+    places = .allocate(capacity: columns * capacity)
   }
 
   deinit {
@@ -94,7 +97,7 @@ final class LineShape {
   }
 
   private func grow() {
-    let larger = UnsafeMutablePointer<TextPlace>.allocate(capacity: max(1, 4 * columns * capacity))
+    let larger = UnsafeMutablePointer<TextPlace>.allocate(capacity: 4 * columns * capacity)
     for column in 0..<columns {
       (larger + 4 * column * capacity).initialize(from: places + column * capacity, count: rows)
     }

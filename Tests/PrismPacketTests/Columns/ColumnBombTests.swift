@@ -14,7 +14,9 @@ private struct Bomb: Sendable {
   var column: @Sendable (inout ColumnRuns) -> Void = { $0.constant("1") }
 
   static let rows = 10_000
-  private static let long = String(repeating: "x", count: 2000)
+  /// Of the text, and of the columns.
+  static let bytesMax = 1 << 20
+  private static let long = String(repeating: "x", count: 90)
   static let all: [Bomb] = [
     Bomb(name: "a constant") { $0.constant(long) },
     Bomb(name: "values") { $0.texts(.values, String(repeating: long + "\n", count: rows)) },
@@ -32,8 +34,8 @@ private struct Bomb: Sendable {
     },
     Bomb(name: "hexadecimal") {
       $0.append(byte: ColumnKind.hexadecimal.rawValue)
-      $0.append(byte: 255)
-      $0.append(run: 255 * rows) { _ in }
+      $0.append(byte: 100)
+      $0.append(run: 100 * rows) { _ in }
     },
     Bomb(name: "hexadecimal of no bytes") {
       $0.append(byte: ColumnKind.hexadecimal.rawValue)
@@ -69,9 +71,11 @@ private struct Bomb: Sendable {
       name: "65,537 words", head: ColumnHead(lines: rows, textBytes: 4096, columns: 1, words: 65_537), why: .tooLarge),
     Bomb(
       name: "20,001 lines", head: ColumnHead(lines: 20_001, textBytes: 4096, columns: 1, words: 0), why: .countMismatch),
-    Bomb(name: "4 GiB", head: ColumnHead(lines: rows, textBytes: 0xFFFF_FFFF, columns: 1, words: 0), why: .tooLarge),
-    Bomb(name: "36 MB of columns", why: .tooLarge) {
-      $0.texts(.values, String(repeating: String(repeating: long, count: 9) + "\n", count: 2000))
+    Bomb(
+      name: "a byte of text more than is allowed",
+      head: ColumnHead(lines: rows, textBytes: bytesMax + 1, columns: 1, words: 0), why: .tooLarge),
+    Bomb(name: "more columns than is allowed", why: .tooLarge) {
+      $0.texts(.values, String(repeating: long + long + "\n", count: rows))
     },
   ]
 }
@@ -97,7 +101,8 @@ struct ColumnBombTests {
       format: headers.format, rawBytes: 0, bodyBytes: 0, metaBlock: block, payloadBlocks: nil)
     let key = V2PacketTests.key(.aes128GCM)
     let packet = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, encoding: .zstd).seal(headers, contents)
-    let reader = try PacketReader(cipher: .aes128GCM, key: key)
+    let limits = PacketLimits(metaBlockBytesMax: Bomb.bytesMax)
+    let reader = try PacketReader(cipher: .aes128GCM, key: key, limits: limits)
     #expect(throws: bomb.why, "\(bomb.name)") { try reader.read(packet.headers, body: packet.body, mac: nil) }
   }
 }

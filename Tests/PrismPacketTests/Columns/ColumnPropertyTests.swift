@@ -52,7 +52,7 @@ struct ColumnPropertyTests {
       columns += 1
       try #require(back == text)
     }
-    #expect(columns > 250)
+    #expect(columns > 100)
   }
 }
 

@@ -81,7 +81,9 @@ struct ColumnTests {
     #expect(ColumnPacker.pack(Self.bytes(Array(lines.dropLast()))) == nil)
     #expect(ColumnPacker.pack(Self.bytes(lines)) != nil)
     #expect(ColumnPacker.pack(Self.bytes([String](repeating: "{}", count: 80))) == nil)
-    #expect(ColumnPacker.pack(Self.bytes((0..<80).map { #"{"\#($0)":1}"# })) == nil)
+    for count in [80, 2000] { #expect(ColumnPacker.pack(Self.bytes((0..<count).map { #"{"\#($0)":1}"# })) == nil) }
+    let mixed = (0..<2000).map { $0 % 3 == 0 ? #"{"\#($0)":1}"# : #"{"a":\#($0)}"# }
+    #expect(try Self.roundTrip(Self.bytes(mixed)) == Self.bytes(mixed))
   }
 
   @Test("integers come back in each mode", arguments: [[Int64]](modes))
