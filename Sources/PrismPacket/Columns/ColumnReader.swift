@@ -55,8 +55,10 @@ struct ColumnReader {
     }
   }
 
+  /// The bits of the first `rows` that are 1.
   private static func ones(_ bytes: UnsafeBufferPointer<UInt8>, _ run: Range<Int>, _ rows: Int) -> Int {
-    (0..<rows).reduce(0) { $0 + Int(bytes[run.lowerBound + $1 / 8] >> UInt8($1 % 8) & 1) }
+    let spare = bytes[run.upperBound - 1] >> UInt8((rows - 1) % 8 + 1)
+    return bytes[run].reduce(-spare.nonzeroBitCount) { $0 + $1.nonzeroBitCount }
   }
 
   /// Whether all that was read for it is used.
