@@ -6,9 +6,9 @@ import PrismProtocol
 import Synchronization
 
 // S8: loads a collector with packets that were made beforehand, and prints one line of JSON: how long it took.
-// collector-bench PORT KEY-FILE SENDERS ROWS PACKETS WINDOW EVENTS-PER-SECOND
+// collector-bench PORT KEY-FILE SENDERS ROWS PACKETS WINDOW EVENTS-PER-SECOND [FORM]
 // Each sender has WINDOW connections, one packet on each, and each packet names the one before it. All together offer as many
-// events a second; 0: as many as the collector takes.
+// events a second; 0: as many as the collector takes. FORM: columns, as a daemon sends them, or rows.
 
 private func stop(_ why: String) -> Never {
   let line = "collector-bench: \(why)\n"
@@ -41,8 +41,8 @@ private let common =
 private struct Sender: Sendable {
   let requests: [[UInt8]]
 
-  init(_ number: Int, key: Secret, rows: Int, packets: Int) throws {
-    let writer = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, encoding: .zstd)
+  init(_ number: Int, key: Secret, rows: Int, packets: Int, _ form: PacketForm) throws {
+    let writer = try PacketWriter(cipher: .aes128GCM, keyID: "main", key: key, encoding: .zstd, form: form)
     var random = SystemRandomNumberGenerator()
     var (requests, last) = ([[UInt8]](), PacketID?.none)
     // A collector forgets packets of a month ago, and then does not wait for the one before.
@@ -116,8 +116,9 @@ private struct Sender: Sendable {
 
 private let words = Array(CommandLine.arguments.dropFirst())
 private let numbers = words.enumerated().filter { $0.offset != 1 }.compactMap { Int($0.element) }
-guard words.count == 7, numbers.count == 6 else {
-  stop("usage: PORT KEY-FILE SENDERS ROWS PACKETS WINDOW EVENTS-PER-SECOND")
+private let form = words.count > 7 ? PacketForm(rawValue: words[7]) : .columns
+guard (7...8).contains(words.count), numbers.count == 6, let form else {
+  stop("usage: PORT KEY-FILE SENDERS ROWS PACKETS WINDOW EVENTS-PER-SECOND [FORM]")
 }
 private let (port, senderCount, rows, packets, window) = (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4])
 private let pause = numbers[5] == 0 ? 0 : Double(rows * senderCount) / Double(numbers[5])
@@ -127,7 +128,7 @@ guard let file, fgets(&line, 128, file) != nil,
   let key = Hex.decode(line.prefix { $0 > 0x20 }.map { UInt8(bitPattern: $0) })
 else { stop("the key file holds no key") }
 
-private let senders = try (0..<senderCount).map { try Sender($0, key: Secret(key), rows: rows, packets: packets) }
+private let senders = try (0..<senderCount).map { try Sender($0, key: Secret(key), rows: rows, packets: packets, form) }
 private let began = wallSeconds()
 if pause > 0 {
   // Each has a thread: they sleep, and there may be more of them than cores.

@@ -44,6 +44,8 @@ struct ColumnBlock {
     let count = try input.number()
     // Each has a line at least, and a column.
     guard count <= min(head.lines, head.columns) else { throw .unpackFailed }
+    columns.reserveCapacity(head.columns)
+    words.reserveCapacity(head.words)
     // Lines without a shape: a value and nothing around it.
     var texts = [0..<0]
     for _ in 0..<count { texts.append(try input.text()) }
@@ -67,7 +69,7 @@ struct ColumnBlock {
       pieces += [text, text]
     } else {
       var rest = text
-      while let end = input.lineEnd(rest) {
+      while let end = input.bytes.lineFeed(in: rest) {
         pieces.append(rest.lowerBound..<end)
         rest = end + 1..<rest.upperBound
         guard pieces.count - shapes.count <= head.columns + 2 else { throw .unpackFailed }
@@ -88,18 +90,20 @@ struct ColumnBlock {
 
   private mutating func write(to output: consuming ColumnOutput) throws(PacketError) {
     var (output, order) = (output, order)
-    let (input, head, shapes, pieces, words) = (input, head, shapes, pieces, words)
-    try columns.withUnsafeMutableBufferPointer { columns throws(PacketError) in
-      for line in 0..<head.lines {
-        if line > 0 { try output.append(byte: UInt8(ascii: "\n")) }
-        let shape = shapes[Int(order.next(input.bytes))]
-        var piece = shape.pieces.lowerBound
-        for column in shape.columns {
-          try output.append(input.bytes, pieces[piece])
-          try columns[column].next(input, words, to: &output)
-          piece += 1
+    let (bytes, head, shapes, pieces) = (input.bytes, head, shapes, pieces)
+    try words.withUnsafeBufferPointer { words throws(PacketError) in
+      try columns.withUnsafeMutableBufferPointer { columns throws(PacketError) in
+        for line in 0..<head.lines {
+          if line > 0 { try output.append(byte: UInt8(ascii: "\n")) }
+          let shape = shapes[Int(order.next(bytes))]
+          var piece = shape.pieces.lowerBound
+          for column in shape.columns {
+            try output.append(bytes, pieces[piece])
+            try columns[column].next(bytes, words, to: &output)
+            piece += 1
+          }
+          try output.append(bytes, pieces[piece])
         }
-        try output.append(input.bytes, pieces[piece])
       }
     }
     guard output.isFull, columns.allSatisfy(\.isAtEnd) else { throw .unpackFailed }

@@ -36,14 +36,20 @@ struct ColumnOutput {
     at += text.utf8CodeUnitCount
   }
 
+  @inline(__always)
   mutating func append(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) throws(PacketError) {
     try reserve(range.count)
     put(bytes, range)
   }
 
   @inline(__always) private mutating func put(_ bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
-    guard !range.isEmpty else { return }
-    memcpy(at, bytes.baseAddress! + range.lowerBound, range.count)
+    if range.count <= 16, range.lowerBound <= bytes.count - 16 {
+      // Most are short: the bytes behind them are written over, or lie in the spare ones.
+      let words = UnsafeRawPointer(bytes.baseAddress! + range.lowerBound).loadUnaligned(as: (UInt64, UInt64).self)
+      UnsafeMutableRawPointer(at).storeBytes(of: words, as: (UInt64, UInt64).self)
+    } else if !range.isEmpty {
+      memcpy(at, bytes.baseAddress! + range.lowerBound, range.count)
+    }
     at += range.count
   }
 
@@ -74,19 +80,38 @@ struct ColumnOutput {
     try reserve(0)
   }
 
-  /// Takes 20 of the spare bytes at most.
+  /// Takes 24 of the spare bytes at most.
   @inline(__always)
   private mutating func put(_ number: UInt64, digits: Int, base: UInt64) throws(PacketError) {
-    var (rest, count) = (number, 0)
-    // Backwards from the last place, and then moved to the first.
-    let last = at + 19
-    while rest > 0 || count < max(1, digits) {
-      (last - count).pointee = HexDigits.digit(UInt8(truncatingIfNeeded: base == 10 ? rest % 10 : rest & 15))
-      rest = base == 10 ? rest / 10 : rest >> 4
-      count += 1
+    // Backwards from the last of all places, and then moved to the first.
+    let end = at + 24
+    var (rest, first) = (number, end)
+    if base == 16 {
+      while rest > 0 {
+        first -= 1
+        first.pointee = HexDigits.digit(UInt8(truncatingIfNeeded: rest & 15))
+        rest >>= 4
+      }
+    } else {
+      while rest > 9 {
+        first -= 2
+        let pair = UInt16(truncatingIfNeeded: rest % 100)
+        first[0] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: pair / 10)
+        first[1] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: pair % 10)
+        rest /= 100
+      }
+      if rest > 0 || first == end {
+        first -= 1
+        first.pointee = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest)
+      }
     }
+    while end - first < digits {
+      first -= 1
+      first.pointee = UInt8(ascii: "0")
+    }
+    let count = end - first
     guard digits == 0 || count == digits else { throw .unpackFailed }
-    memmove(at, last - count + 1, count)
+    memmove(at, first, count)
     at += count
   }
 

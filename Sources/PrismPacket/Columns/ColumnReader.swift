@@ -7,12 +7,12 @@ struct ColumnReader {
   /// The constant, the prefix of ids, or the run of texts, bits or bytes; what is left of it.
   private var run = 0..<0
   /// Of bytes, behind the bits.
-  private var bytes = 0
+  private var digits = 0
   /// Bytes of a hexadecimal string, digits of an id, or the least fraction digits.
   private var width = 0
   /// The base of ids, or the most fraction digits.
   private var base = 0
-  private var integers: IntegerReader?
+  private var integers = IntegerReader()
   /// In the dictionaries of the block.
   private var words = 0..<0
   private var row = 0
@@ -36,7 +36,7 @@ struct ColumnReader {
       width = Int(try input.byte())
       if kind == .someHexadecimal { run = try input.run((rows + 7) / 8) }
       let filled = kind == .hexadecimal ? rows : Self.ones(input.bytes, run, rows)
-      bytes = try input.run(filled * width).lowerBound
+      digits = try input.run(filled * width).lowerBound
     case .words:
       let count = try input.number()
       guard count > 0, dictionary.count + count <= wordsMax else { throw .unpackFailed }
@@ -67,38 +67,40 @@ struct ColumnReader {
   /// Writes the value of the next row.
   /// - Throws: `unpackFailed` without room or for a value that can't be.
   mutating func next(
-    _ input: ColumnInput, _ dictionary: [Range<Int>], to output: inout ColumnOutput
+    _ bytes: UnsafeBufferPointer<UInt8>, _ dictionary: UnsafeBufferPointer<Range<Int>>, to output: inout ColumnOutput
   ) throws(PacketError) {
     defer { row += 1 }
     switch kind {
-    case .constant: try output.append(input.bytes, run)
-    case .values: try output.append(input.bytes, try line(input))
-    case .strings: try output.append(quoted: input.bytes, try line(input))
+    case .constant: try output.append(bytes, run)
+    case .values: try output.append(bytes, try line(bytes))
+    case .strings: try output.append(quoted: bytes, try line(bytes))
     case .words:
-      let number = integers!.next(input.bytes)
+      let number = integers.next(bytes)
       guard number >= 0, number < words.count else { throw .unpackFailed }
-      try output.append(input.bytes, dictionary[words.lowerBound + Int(number)])
-    case .booleans: try output.append(bit(input) ? "true" : "false")
-    case .hexadecimal: try appendHexadecimal(input, to: &output)
+      try output.append(bytes, dictionary[words.lowerBound + Int(number)])
+    case .booleans: try output.append(bit(bytes) ? "true" : "false")
+    case .hexadecimal: try appendHexadecimal(bytes, to: &output)
     case .someHexadecimal:
-      if bit(input) { try appendHexadecimal(input, to: &output) } else { try output.append("\"\"") }
-    case .ids: try output.append(id: UInt64(bitPattern: integers!.next(input.bytes)), input.bytes, run, width, base)
-    case .numbers: try output.append(number: integers!.next(input.bytes), least: width, most: base)
+      if bit(bytes) { try appendHexadecimal(bytes, to: &output) } else { try output.append("\"\"") }
+    case .ids: try output.append(id: UInt64(bitPattern: integers.next(bytes)), bytes, run, width, base)
+    case .numbers: try output.append(number: integers.next(bytes), least: width, most: base)
     }
   }
 
-  private func bit(_ input: ColumnInput) -> Bool {
-    input.bytes[run.lowerBound + row / 8] >> UInt8(row % 8) & 1 == 1
+  private func bit(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    bytes[run.lowerBound + row / 8] >> UInt8(row % 8) & 1 == 1
   }
 
-  private mutating func line(_ input: ColumnInput) throws(PacketError) -> Range<Int> {
-    guard let end = input.lineEnd(run) else { throw .unpackFailed }
+  private mutating func line(_ bytes: UnsafeBufferPointer<UInt8>) throws(PacketError) -> Range<Int> {
+    guard let end = bytes.lineFeed(in: run) else { throw .unpackFailed }
     defer { run = end + 1..<run.upperBound }
     return run.lowerBound..<end
   }
 
-  private mutating func appendHexadecimal(_ input: ColumnInput, to output: inout ColumnOutput) throws(PacketError) {
-    try output.append(hexadecimal: input.bytes, bytes..<bytes + width)
-    bytes += width
+  private mutating func appendHexadecimal(
+    _ bytes: UnsafeBufferPointer<UInt8>, to output: inout ColumnOutput
+  ) throws(PacketError) {
+    try output.append(hexadecimal: bytes, digits..<digits + width)
+    digits += width
   }
 }

@@ -129,16 +129,18 @@ struct ColumnInput {
   mutating func texts(_ count: Int, to places: inout [Range<Int>]) throws(PacketError) {
     var rest = try text()
     for _ in 0..<count {
-      guard let end = lineEnd(rest), end > rest.lowerBound else { throw .unpackFailed }
+      guard let end = bytes.lineFeed(in: rest), end > rest.lowerBound else { throw .unpackFailed }
       places.append(rest.lowerBound..<end)
       rest = end + 1..<rest.upperBound
     }
     guard rest.isEmpty else { throw .unpackFailed }
   }
+}
 
+extension UnsafeBufferPointer<UInt8> {
   /// The next line feed; nil without one.
-  func lineEnd(_ range: Range<Int>) -> Int? {
-    guard !range.isEmpty, let base = bytes.baseAddress else { return nil }
+  func lineFeed(in range: Range<Int>) -> Int? {
+    guard !range.isEmpty, let base = baseAddress else { return nil }
     return memchr(base + range.lowerBound, Int32(UInt8(ascii: "\n")), range.count).map {
       UnsafeRawPointer($0) - UnsafeRawPointer(base)
     }

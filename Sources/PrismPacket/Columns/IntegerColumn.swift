@@ -97,6 +97,9 @@ struct IntegerReader {
   /// In a plane; below 0 for integers that are written apart.
   private var index: Int
 
+  /// No integers.
+  init() { (mode, least, planes, planeBytes, index) = (.offsets, 0, 0..<0, 0, 0) }
+
   /// - Parameter count: of the integers; at least 1.
   init(_ input: inout ColumnInput, count: Int) throws(PacketError) {
     guard let mode = IntegerColumn.Mode(rawValue: try input.byte()), count > Int(mode.rawValue) else {
