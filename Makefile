@@ -123,7 +123,7 @@ test-clients: clients ## the client libraries, alone and against the real daemon
 	mypy --strict clients/python/src
 	for test in clients/python/tests/test_*.py; do python3 $$test || exit; done
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
-	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests records documentation run | \
+	cd Tests/ClientTests && printf 'test_%s\n' scenario.CTests scenario.SwiftTests scenario.PythonTests scenario.SharedSpoolTests records documentation crashes run | \
 	  xargs -P 3 -n 1 python3 -m unittest
 
 soak-clients: clients ## 100,000 reports from eight threads for each client library

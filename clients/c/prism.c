@@ -2756,7 +2756,8 @@ enum {
   CRASH_PAYLOAD_BYTES = 256 * 1024,
   CRASH_STACK_BYTES = 64 * 1024,
   CRASH_META_BYTES = 8192, /* with the common information within the 10,240 bytes of a meta */
-  CRASH_FRAME_BYTES = 320, /* one frame in the meta, at most */
+  CRASH_FRAME_BYTES = 760, /* one frame in the meta, at most */
+  CRASH_NAME_BYTES = 200,  /* of a function */
   CRASH_FRAMES = 64,
   CRASH_MODULES = 256,
   CRASH_WORD_BYTES = 128,
@@ -2768,6 +2769,13 @@ typedef struct crash_module {
   uintptr_t start, end, bias;
   char name[64];
   char build_id[2 * BUILD_ID_BYTES + 1];
+  /* Its file, where that has names of functions. */
+  const char *file;
+  size_t file_bytes;
+  const ElfW(Sym) *symbols;
+  size_t symbol_count;
+  const char *strings;
+  size_t strings_bytes;
 } crash_module;
 
 /* The facts and buffers of the handler, made before a crash. */
@@ -2834,6 +2842,77 @@ static void take_build_id(crash_module *module, const char *notes, size_t bytes,
   }
 }
 
+/* Whether a part of a file lies in it. */
+static bool is_within(const crash_module *module, uint64_t offset, uint64_t bytes) {
+  return offset <= module->file_bytes && bytes <= module->file_bytes - offset;
+}
+
+/* Finds the names of functions in the module's file: of .symtab, else of .dynsym. A file with another build id than the
+ * module in memory is a newer one. false: there are no names. */
+static bool find_names(crash_module *module, bool is_program) {
+  ElfW(Ehdr) head;
+  if (!is_within(module, 0, sizeof head)) return false;
+  memcpy(&head, module->file, sizeof head);
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(ElfW(Shdr)) ||
+      head.e_shoff % _Alignof(ElfW(Shdr)) != 0 || !is_within(module, head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize))
+    return false;
+  const ElfW(Shdr) *parts = (const ElfW(Shdr) *)(const void *)(module->file + head.e_shoff), *found = NULL;
+  crash_module other = {.start = 0};
+  for (size_t i = 0; i < head.e_shnum; i++) {
+    if (!is_within(module, parts[i].sh_offset, parts[i].sh_size)) continue;
+    if (parts[i].sh_type == SHT_NOTE && !other.build_id[0])
+      take_build_id(&other, module->file + parts[i].sh_offset, parts[i].sh_size, parts[i].sh_addralign);
+    bool has_names = parts[i].sh_type == SHT_SYMTAB || (parts[i].sh_type == SHT_DYNSYM && !found);
+    if (has_names && parts[i].sh_link < head.e_shnum && parts[i].sh_offset % _Alignof(ElfW(Sym)) == 0) found = &parts[i];
+  }
+  if (!found || (!is_program && (!module->build_id[0] || strcmp(module->build_id, other.build_id) != 0))) return false;
+  const ElfW(Shdr) *strings = &parts[found->sh_link];
+  if (!is_within(module, strings->sh_offset, strings->sh_size)) return false;
+  module->symbols = (const ElfW(Sym) *)(const void *)(module->file + found->sh_offset);
+  module->symbol_count = found->sh_size / sizeof(ElfW(Sym));
+  module->strings = module->file + strings->sh_offset;
+  module->strings_bytes = strings->sh_size;
+  return true;
+}
+
+/* Maps the file of a module, so that a handler finds names without a call. */
+static void take_names(crash_module *module, const char *path, bool is_program) {
+  struct stat facts;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  void *memory = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0
+                     ? mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, file, 0)
+                     : MAP_FAILED;
+  close(file);
+  if (memory == MAP_FAILED) return;
+  module->file = memory;
+  module->file_bytes = (size_t)facts.st_size;
+  if (find_names(module, is_program)) return;
+  munmap(memory, module->file_bytes);
+  module->file = NULL;
+}
+
+static bool is_symbol(const char *text, size_t bytes_max) {
+  size_t length = strnlen(text, bytes_max);
+  for (size_t i = 0; i < length; i++)
+    if (text[i] <= ' ' || text[i] > '~' || text[i] == '"' || text[i] == '\\') return false;
+  return length > 0 && length < bytes_max;
+}
+
+/* The name of the function at an address of the module; NULL if its file does not say it. */
+static const char *function_at(const crash_module *module, uintptr_t address) {
+  uintptr_t place = address - module->bias;
+  for (size_t i = 0; module->file && i < module->symbol_count; i++) {
+    const ElfW(Sym) *symbol = &module->symbols[i];
+    bool is_function = (symbol->st_info & 15) == STT_FUNC && symbol->st_shndx != SHN_UNDEF;
+    if (!is_function || place < symbol->st_value || place - symbol->st_value >= symbol->st_size) continue;
+    size_t name = symbol->st_name;
+    if (name < module->strings_bytes && is_symbol(module->strings + name, module->strings_bytes - name))
+      return module->strings + name;
+  }
+  return NULL;
+}
+
 static int take_module(struct dl_phdr_info *info, size_t size, void *context) {
   (void)size;
   size_t *count = context;
@@ -2857,7 +2936,10 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *context) {
   const char *path = info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : *count == 0 ? crashing.program : "";
   const char *slash = strrchr(path, '/');
   snprintf(module.name, sizeof module.name, "%.63s", slash ? slash + 1 : path);
-  if (module.start < module.end && module.name[0]) crashing.modules[(*count)++] = module;
+  if (module.start >= module.end || !module.name[0]) return 0;
+  bool is_program = *count == 0;
+  take_names(&module, is_program ? "/proc/self/exe" : path, is_program);
+  crashing.modules[(*count)++] = module;
   return 0;
 }
 
@@ -2865,8 +2947,9 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *context) {
 static void take_modules(void) {
   ssize_t length = readlink("/proc/self/exe", crashing.program, sizeof crashing.program - 1);
   crashing.program[length > 0 ? length : 0] = 0;
-  size_t count = 0;
-  atomic_store(&crashing.module_count, 0);
+  size_t count = 0, before = atomic_exchange(&crashing.module_count, 0);
+  for (size_t i = 0; i < before; i++)
+    if (crashing.modules[i].file) munmap((void *)(uintptr_t)crashing.modules[i].file, crashing.modules[i].file_bytes);
   dl_iterate_phdr(take_module, &count);
   atomic_store(&crashing.module_count, count);
 }
@@ -2902,30 +2985,42 @@ static uintptr_t interrupted(const void *context, uintptr_t *caller) {
 #endif
 }
 
-/* The frames that are found from here, in the handler, and those of the handler left out. */
-static size_t walk_from_here(uintptr_t place, uintptr_t caller, uintptr_t *frames) {
-  size_t used = 1;
+/* The frames of a crash: the first one faulted, the others are places to return to. */
+typedef struct crash_stack {
+  const void *context;
+  size_t count;
+  uintptr_t frames[CRASH_FRAMES + 1];
+  const char *names[CRASH_FRAMES + 1];
+} crash_stack;
+
+/* Adds the callers that are found from here, in the handler, without the frames of the handler. */
+static void find_callers(crash_stack *stack) {
+  uintptr_t caller, place = interrupted(stack->context, &caller);
 #ifdef __GLIBC__
   void *found[CRASH_FRAMES];
   int count = backtrace(found, CRASH_FRAMES), first = 0;
   while (first < count && (uintptr_t)found[first] != place) first++;
-  for (int i = first + 1; i < count; i++) frames[used++] = (uintptr_t)found[i];
+  for (int i = first + 1; i < count; i++) stack->frames[stack->count++] = (uintptr_t)found[i];
 #endif
   /* A jump to an address without code: the stack is not walked, but the caller is known. */
-  if (used == 1 && !module_of(place) && caller) {
+  if (stack->count == 1 && !module_of(place) && caller) {
 #if defined(__x86_64__) || defined(__i386__)
     caller = *(const uintptr_t *)caller;
 #endif
-    frames[used++] = caller;
+    stack->frames[stack->count++] = caller;
   }
-  return used;
 }
 
-/* Begins at the instruction that faulted. If the stack is damaged, the walk faults too, and ends. */
-static size_t walk_stack(const void *context, uintptr_t *frames) {
-  uintptr_t caller;
-  frames[0] = interrupted(context, &caller);
-  volatile size_t count = 1;
+static void find_functions(crash_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++) {
+    uintptr_t address = stack->frames[i] - (i > 0);
+    const crash_module *module = module_of(address);
+    if (module) stack->names[i] = function_at(module, address);
+  }
+}
+
+/* Does a step that may fault itself, since the stack is damaged or a file was cut. Then the step ends, not the report. */
+static void guarded(void (*step)(crash_stack *), crash_stack *stack) {
   if (sigsetjmp(crashing.escape, 1) == 0) {
     sigset_t faults, before;
     sigemptyset(&faults);
@@ -2933,19 +3028,18 @@ static size_t walk_stack(const void *context, uintptr_t *frames) {
     sigaddset(&faults, SIGBUS);
     atomic_store(&crashing.walker, syscall(SYS_gettid));
     pthread_sigmask(SIG_UNBLOCK, &faults, &before);
-    count = walk_from_here(frames[0], caller, frames);
+    step(stack);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
   }
   atomic_store(&crashing.walker, 0);
-  return count;
 }
 
 /* One address a line, then the memory map. */
-static size_t crash_payload(const uintptr_t *frames, size_t count) {
+static size_t crash_payload(const crash_stack *stack) {
   size_t used = 0;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < stack->count; i++) {
     char line[HEX_TEXT_BYTES];
-    hex_text(frames[i], line);
+    hex_text(stack->frames[i], line);
     append(crashing.payload, &used, line);
     append(crashing.payload, &used, "\n");
   }
@@ -2958,10 +3052,11 @@ static size_t crash_payload(const uintptr_t *frames, size_t count) {
 }
 
 /* Of a caller the frame is the instruction before the one to return to: its line is that of the call. */
-static void frame_json(prism_json *meta, uintptr_t address, bool is_caller) {
+static void frame_json(prism_json *meta, uintptr_t address, const char *name, bool is_caller) {
   char text[HEX_TEXT_BYTES];
   const crash_module *module = module_of(address - is_caller);
   prism_json_object(meta, NULL);
+  if (name) prism_json_bytes(meta, "function", name, strnlen(name, CRASH_NAME_BYTES));
   if (module) {
     short_hex_text(address - is_caller - module->bias, text);
     prism_json_string(meta, "module", module->name);
@@ -2978,7 +3073,7 @@ static void word_json(prism_json *meta, const char *key, const char *word) {
   if (word[0]) prism_json_string(meta, key, word);
 }
 
-static const char *crash_meta(int number, const siginfo_t *info, const uintptr_t *frames, size_t count) {
+static const char *crash_meta(int number, const siginfo_t *info, const crash_stack *stack) {
   char address[HEX_TEXT_BYTES], thread[17] = "";
   prism_json meta;
   prism_json_begin(&meta, crashing.meta, sizeof crashing.meta);
@@ -2997,10 +3092,11 @@ static const char *crash_meta(int number, const siginfo_t *info, const uintptr_t
   word_json(&meta, "APP_NAME", crashing.app_name);
   word_json(&meta, "APP_VERSION", crashing.app_version);
   word_json(&meta, "APP_BUILD", crashing.app_build);
-  if (strlen(crashing.program) < 1024) word_json(&meta, "program", crashing.program);
+  /* Each byte may take six in JSON. */
+  if (strlen(crashing.program) < 512) word_json(&meta, "program", crashing.program);
   prism_json_array(&meta, "frames");
-  for (size_t i = 0; i < count && meta.used + CRASH_FRAME_BYTES < sizeof crashing.meta; i++)
-    frame_json(&meta, frames[i], i > 0);
+  for (size_t i = 0; i < stack->count && meta.used + CRASH_FRAME_BYTES < sizeof crashing.meta; i++)
+    frame_json(&meta, stack->frames[i], stack->names[i], i > 0);
   prism_json_close(&meta);
   return prism_json_end(&meta);
 }
@@ -3010,10 +3106,12 @@ static void on_crash(int number, siginfo_t *info, void *context) {
   int saved = errno;
   if (atomic_load(&crashing.walker) == syscall(SYS_gettid)) siglongjmp(crashing.escape, 1);
   if (atomic_exchange(&reporting, 1) == 0) {
-    uintptr_t frames[CRASH_FRAMES + 1];
-    size_t count = walk_stack(context, frames);
-    const char *meta = crash_meta(number, info, frames, count);
-    size_t length = crash_payload(frames, count);
+    uintptr_t caller;
+    crash_stack stack = {.context = context, .count = 1, .frames = {interrupted(context, &caller)}};
+    guarded(find_callers, &stack);
+    guarded(find_functions, &stack);
+    const char *meta = crash_meta(number, info, &stack);
+    size_t length = crash_payload(&stack);
     if (meta) prism_crash_report(meta, crashing.payload, length);
     atomic_store(&reporting, 2);
   }

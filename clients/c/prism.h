@@ -300,7 +300,7 @@ typedef struct prism_crash_options {
 
 /* Reports SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGTRAP; opens the crash spool itself. The meta has the signal, its
  * code and address, the process, the thread with its name, and the app. It has the frames, the instruction that faulted
- * first, as module, build id and offset. The payload has the addresses and the memory map. The handler runs on a stack of its own, so an
+ * first, as function (if its file has the symbol), module, build id and offset. The payload has the addresses and the memory map. The handler runs on a stack of its own, so an
  * overflow of the stack of the calling thread is reported too. Then it passes the signal on to what handled it before.
  * Call it at the start of the program, and again after dlopen: each call reads the list of modules.
  * options: NULL means all defaults. Returns NULL, or the fault in words, valid until the next call: the folder is missing or

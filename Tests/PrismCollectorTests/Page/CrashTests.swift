@@ -59,9 +59,13 @@ struct CrashTests {
 
   @Test("a list of frames may hold texts and objects; anything else in it is left out")
   func lists() throws {
-    let meta = try JSONValue(
-      parsing: #"{"frames":["one",{"function":"two","file":"t.swift"},{"address":"0x1"},7,null,{},""]}"#)
-    #expect(CrashStack.frames(meta: meta, payload: nil).map(\.text) == ["one", "two (t.swift)", "0x1"])
+    let named = #"{"function":"_ZN4Cart5totalEi","module":"shop","buildId":"ab","offset":"0x1"}"#
+    let list = #"["one",{"function":"two","file":"t.swift"},{"address":"0x1"},7,null,{},"",\#(named)"#
+    let meta = try JSONValue(parsing: #"{"frames":\#(list),{"module":"a b","offset":"0x1f2c"}]}"#)
+    #expect(
+      CrashStack.frames(meta: meta, payload: nil).map(\.text) == [
+        "one", "two (t.swift)", "0x1", "Cart::total (shop)", "a b+0x1f2c",
+      ])
   }
 
   @Test("bytes of any kind give frames that are bounded", arguments: [UInt64(1), 2, 3])

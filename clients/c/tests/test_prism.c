@@ -772,6 +772,16 @@ __attribute__((noinline)) static void crash_without_stack(void) {
 }
 #endif
 
+/* With a lock of malloc held: a handler that allocates never ends. */
+__attribute__((noinline)) static void crash_in_malloc(void) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  char *volatile room = malloc(24);
+  for (int i = 0; i < 64; i++) room[i] = -1; /* over the size of what is free behind it */
+  room = malloc(100000);
+#endif
+  abort();
+}
+
 static void *crash_in_thread(void *argument) {
   (void)argument;
   prctl(PR_SET_NAME, "till worker");
@@ -837,6 +847,8 @@ static void check_crash(const char *name, void (*crash_now)(void), const void *p
   CHECK(id && strncmp(id, module->build_id, strlen(module->build_id)) == 0, "%s", meta);
   uintptr_t at = offset ? strtoull(offset, NULL, 16) + module->bias : 0;
   CHECK(at >= (uintptr_t)place && at < (uintptr_t)place + 400, "%s: %s", name, meta);
+  const char *function = function_at(module, (uintptr_t)place), *named = after(found, "\"function\":\"");
+  CHECK(function && named && strncmp(named, function, strlen(function)) == 0, "%s: %s", name, meta);
 }
 
 static void a_crash_begins_where_it_happened(void) {
@@ -847,12 +859,38 @@ static void a_crash_begins_where_it_happened(void) {
   check_crash("crash-overflow", overflow, (const void *)crash_by_overflow, 0, meta, sizeof meta);
   check_crash("crash-call", crash_by_call, (const void *)crash_by_call, 1, meta, sizeof meta);
   CHECK(strstr(meta, "\"frames\":[{\"address\":\"0x0\"},"), "%s", meta);
+  check_crash("crash-malloc", crash_in_malloc, NULL, 0, meta, sizeof meta);
+  CHECK(strstr(meta, "\"function\":\"crash_in_malloc\""), "%s", meta);
   check_crash("crash-abort", abort, NULL, 0, meta, sizeof meta);
   CHECK(strstr(meta, "\"reason\":\"SIGABRT\""), "%s", meta);
 #if defined(__x86_64__)
   check_crash("crash-no-stack", crash_without_stack, (const void *)crash_without_stack, 0, meta, sizeof meta);
   CHECK(strstr(meta, "\"reason\":\"SIGSEGV\""), "%s", meta);
 #endif
+}
+
+/* Under the address sanitizer a read beyond the file ends the test. */
+static void a_damaged_file_has_no_names(void) {
+  take_modules();
+  crash_module sound = *module_of((uintptr_t)crash_by_write);
+  CHECK(sound.file && strcmp(function_at(&sound, (uintptr_t)crash_by_write), "crash_by_write") == 0);
+  uint64_t random = 1;
+  for (int round = 0; round < 300; round++) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    size_t bytes = round % 3 ? sound.file_bytes : (size_t)((random >> 20) % sound.file_bytes) + 1;
+    crash_module damaged = {.bias = sound.bias, .file_bytes = bytes};
+    memcpy(damaged.build_id, sound.build_id, sizeof sound.build_id);
+    char *copy = malloc(bytes);
+    memcpy(copy, sound.file, bytes);
+    for (int i = 0; i < 4; i++) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      size_t tail = bytes < 4096 ? bytes : 4096;
+      copy[i & 1 ? (random >> 33) % (bytes < 64 ? bytes : 64) : bytes - 1 - (random >> 33) % tail] = (char)(random >> 50);
+    }
+    damaged.file = copy;
+    if (find_names(&damaged, round & 1)) function_at(&damaged, (uintptr_t)crash_by_write);
+    free(copy);
+  }
 }
 
 static void crashes_are_installed_alone(void) {
@@ -1112,7 +1150,7 @@ int main(int words, char **arguments) {
       TEST(a_record_is_asked_for_until_it_is_answered), TEST(arguments_of_records_are_checked), TEST(a_watch_goes_on),
       TEST(a_child_leaves_the_watch_alone),
       TEST(a_crash_is_written), TEST(a_crash_begins_where_it_happened), TEST(crashes_are_installed_alone),
-      TEST(build_ids_are_read)};
+      TEST(build_ids_are_read), TEST(a_damaged_file_has_no_names)};
   size_t count = sizeof tests / sizeof *tests;
   for (size_t i = 0; i < count; i++) {
     current_test = tests[i].name;

@@ -51,7 +51,8 @@ enum CrashStack {
     }
     guard let shown = name ?? word(["address", "offset"]) else { return nil }
     let place = (module ?? file).map { " (\($0))" } ?? ""
-    return CrashFrame(text: cut((shown + place)[...]), name: name.map { cut($0[...]) }, module: module, file: file)
+    let readable = name.flatMap { MangledName.path($0[...]) } ?? shown
+    return CrashFrame(text: cut((readable + place)[...]), name: name.map { cut($0[...]) }, module: module, file: file)
   }
 
   private static func digits(_ text: String) -> Substring { text.hasPrefix("0x") ? text.dropFirst(2) : text[...] }
