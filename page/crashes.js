@@ -21,27 +21,41 @@ function stateTag(group) {
 function told({ state, change }) {
   if (!change) return null;
   const when = h("span", { title: time(change.changedTime) }, ago(change.changedTime));
-  const ends = [change.count && `${count(change.count)} more crashes`, change.until && time(change.until)].filter(Boolean).join(" or ");
+  const ends = [change.count && `${count(change.count)} more crashes`, change.devices && `${count(change.devices)} more devices`, change.until && time(change.until)].filter(Boolean).join(" or ");
   if (ends) return h("p", { class: "quiet" }, `Ignored by ${change.who}, `, when, `, until ${ends}.`, change.regressedTime && ` It is open again since ${ago(change.regressedTime)}.`);
   if (state === "open") return h("p", { class: "quiet" }, `Reopened by ${change.who}, `, when, ".");
   const fix = change.build ? ` in ${change.build}. Earlier versions may go on crashing` : ". Any crash that happens later is a regression";
   return h("p", { class: "quiet" }, `Resolved by ${change.who}, `, when, fix, ".", change.regressedTime && ` A later crash was found ${ago(change.regressedTime)}.`);
 }
 
-/** Sends changes of a group, and shows the group again. The fault of the last one is in `fault`. */
+/** Forms that send changes, and show what is then there. The fault of the last one is in `fault`. */
 function changes(group, again) {
   const fault = h("p", { class: "note bad", role: "alert", hidden: true });
-  const change = async (body) => {
+  const send = async (path, body, then) => {
     try {
-      await post(`/crashes/${encodeURIComponent(group.fingerprint)}/state`, body);
-      await again();
+      await post(path, body);
+      await then();
     } catch (error) { [fault.hidden, fault.textContent] = [false, error.message]; }
   };
-  const form = (body, ...parts) => h("form", { class: "tools", onsubmit: (event) => {
+  const form = (body, ...parts) => ruled(() => send(`/crashes/${encodeURIComponent(group.fingerprint)}/state`, body(), again), parts);
+  const ruled = (action, ...parts) => h("form", { class: "tools", onsubmit: (event) => {
     event.preventDefault();
-    change(body());
+    action();
   } }, parts);
-  return { fault, form };
+  const rule = (fingerprint, body, then) => send(`/crashes/${encodeURIComponent(fingerprint)}/group`, body, then);
+  return { fault, form, ruled, rule };
+}
+
+/** How the crashes of a group are grouped, and what an operator can change about it. */
+function grouping(group, key, groupedBy, isOperator, again) {
+  const { fault, ruled, rule } = changes(group, again);
+  const facts = [["Key", key.length > 0 ? key.map((part) => h("div", null, h("code", null, part))) : "the words of the crash"]];
+  if (groupedBy.length > 0) facts.push(["Rules of operators", groupedBy.map((fingerprint) => h("div", null, h("code", null, fingerprint), " ", isOperator && h("button", { type: "button", class: "undo", onclick: () => rule(fingerprint, { into: null }, () => go("/crashes", {})) }, "End the rule")))]);
+  const other = h("input", { id: "into", "aria-label": "Fingerprint of another group", placeholder: "fingerprint", maxlength: 16 });
+  const detail = h("select", { id: "splitBy" }, [["words", "words"], ["frames", "all frames"]].map(([value, title]) => h("option", { value }, title)));
+  return section("Grouping", definition(facts), isOperator && [
+    ruled(() => rule(group.fingerprint, { into: other.value.trim() }, () => go("/crash", { id: other.value.trim() })), h("label", { class: "field" }, h("span", null, "Merge into"), other), h("button", { type: "submit", id: "merge" }, "Merge")),
+    ruled(() => rule(group.fingerprint, { splitBy: detail.value }, () => go("/crashes", {})), h("label", { class: "field" }, h("span", null, "Split by"), detail), h("button", { type: "submit", id: "split" }, "Split")), fault]);
 }
 
 /** What an operator can do with the state of a group. */
@@ -51,10 +65,11 @@ function controls(group, versions, again) {
   const build = h("input", { id: "build", list: "builds", placeholder: "any later crash", maxlength: 200 });
   const more = h("input", { id: "more", type: "number", min: 1, max: 1000000000, placeholder: "no limit" });
   const days = h("input", { id: "days", type: "number", min: 1, max: 3650, placeholder: "no limit" });
-  const ignore = () => ({ state: "ignored", count: more.valueAsNumber || null, until: days.valueAsNumber ? Date.now() + days.valueAsNumber * DAY : null });
+  const devices = h("input", { id: "moreDevices", type: "number", min: 1, max: 1000000000, placeholder: "no limit" });
+  const ignore = () => ({ state: "ignored", count: more.valueAsNumber || null, devices: devices.valueAsNumber || null, until: days.valueAsNumber ? Date.now() + days.valueAsNumber * DAY : null });
   return h("div", null,
     form(() => ({ state: "resolved", build: build.value.trim() || null }), h("label", { class: "field" }, h("span", null, "Fixed in version"), build), h("datalist", { id: "builds" }, versions.filter((one) => one.version).map((one) => h("option", { value: one.version }))), h("button", { type: "submit", class: "main", id: "change" }, "Resolve")),
-    form(ignore, h("label", { class: "field" }, h("span", null, "For a number of crashes"), more), h("label", { class: "field" }, h("span", null, "Or for days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
+    form(ignore, h("label", { class: "field" }, h("span", null, "For a number of crashes"), more), h("label", { class: "field" }, h("span", null, "Or of devices"), devices), h("label", { class: "field" }, h("span", null, "Or for days"), days), h("button", { type: "submit", id: "ignore" }, "Ignore")), fault);
 }
 
 function said(note, text) {
@@ -121,7 +136,7 @@ async function payloadPart(report) {
 }
 
 export async function crash({ query, signal, reader, again }) {
-  const { group, frames, devices, versions, reports, comments } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
+  const { group, frames, devices, versions, reports, comments, key, groupedBy } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
   let report = null;
   try { report = await get(`/reports/${encodeURIComponent(shown)}`, {}, signal); } catch (error) { if (error.status !== 404) throw error; }
@@ -135,7 +150,7 @@ export async function crash({ query, signal, reader, again }) {
     definition([["Crashes", count(group.total)], ["Devices", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
     h("div", { class: "columns even" }, section("Frames", frameList(frames)), section("The last 14 days", bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
-    notes(group, comments, reader.role === "operator", again),
+    notes(group, comments, reader.role === "operator", again), grouping(group, key, groupedBy, reader.role === "operator", again),
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },
       reports.map((id, place) => h("option", { value: id, selected: String(id) === String(shown) }, place === 0 ? `${id} (the newest)` : id)))),
     report === null ? empty("This report is gone.", "Retention has deleted it. Choose another one.") : [definition([["Received", time(report.receivedTime)], ["Device", h("a", { href: link("/device", { id: report.device }) }, report.device)], ["Report", h("code", null, report.reportId)]]),

@@ -213,9 +213,19 @@ class FilledTests(PageCase):
             self.assertEqual([found["group"]["assignee"]["text"], found["group"]["link"]["text"], found["comments"][0]["text"]], ["Ann", "https://tickets.example/7", "the printer again"])
             self.change(path)
             self.wait_for("Reopened by operator ")
+            other = self.collector.get("/crashes?since=0")["groups"][0]["fingerprint"]
+            self.open(path)
+            self.window.find("#into").send_keys(other)
+            self.window.find("#merge").click()
+            self.wait_for("Rules of operators")
+            self.check("crash", isOpened=True)
+            self.assertEqual(self.collector.get(f"/crashes/{other}")["groupedBy"], [group])
+            self.window.find("button.undo").click()
+            self.wait_for("Trend")
+            self.assertIn(group, [one["fingerprint"] for one in self.collector.get("/crashes?since=0")["groups"]])
         finally:
             sign_in(self.window, self.collector)
-        self.assertEqual(len([line for line in self.collector.log().splitlines() if "changed through the page" in line]), 5)
+        self.assertEqual(len([line for line in self.collector.log().splitlines() if "changed through the page" in line]), 7)
 
     def change(self, path):
         self.open(path)

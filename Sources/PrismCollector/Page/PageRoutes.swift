@@ -52,6 +52,9 @@ enum PageRoutes {
     PageRoute(.post, "/crashes/{fingerprint}/state", .operator) { api, request throws(CollectorRefusal) in
       try await CrashAPI(api: api).changeCrash(request)
     },
+    PageRoute(.post, "/crashes/{fingerprint}/group", .operator) { api, request throws(CollectorRefusal) in
+      try await CrashAPI(api: api).regroupCrash(request)
+    },
     PageRoute(.get, "/records", .viewer, ["namespace", "table", "device", "id", "after", "limit"]) {
       api, request throws(CollectorRefusal) in try await api.records(request)
     },

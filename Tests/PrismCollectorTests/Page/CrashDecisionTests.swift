@@ -53,6 +53,12 @@ struct CrashDecisionTests {
       testDescription: "ignored, one less", condition: .ignored, ignored: .init(count: 8, more: 3), expected: .ignored),
     Case(
       testDescription: "ignored, as many more", condition: .ignored, ignored: .init(count: 8, more: 2), expected: .open),
+    Case(
+      testDescription: "ignored, one device less", condition: .ignored, ignored: .init(devices: 2, moreDevices: 3),
+      expected: .ignored),
+    Case(
+      testDescription: "ignored, as many devices more", condition: .ignored, ignored: .init(devices: 2, moreDevices: 2),
+      expected: .open),
     Case(testDescription: "ignored until later", condition: .ignored, ignored: .init(until: 5001), expected: .ignored),
     Case(testDescription: "ignored until now", condition: .ignored, ignored: .init(until: 5000), expected: .open),
     Case(
@@ -67,7 +73,7 @@ struct CrashDecisionTests {
       fingerprint: "f", condition: test.condition, who: "boss", changedTime: 1000, report: 10, build: test.build)
     (state.facts.builds, state.facts.ignored) = (test.known, test.ignored)
     let tally = CrashTally(count: 1, lastTime: 4000, lastReport: test.report, lastHappened: test.happened)
-    #expect(state.condition(versions: [test.name: tally], count: test.count, now: 5000) == test.expected)
+    #expect(state.condition(versions: [test.name: tally], count: test.count, devices: 4, now: 5000) == test.expected)
   }
 
   @Test("two crashes of two builds are not taken for one that is late and one that has the fix")
@@ -78,7 +84,7 @@ struct CrashDecisionTests {
       "till 1.0": CrashTally(count: 1, lastTime: 4000, lastReport: 12, lastHappened: 3000),
       "till 2.0": CrashTally(count: 1, lastTime: 4000, lastReport: 13, lastHappened: 500),
     ]
-    #expect(state.condition(versions: versions, count: 2, now: 5000) == .resolved)
+    #expect(state.condition(versions: versions, count: 2, devices: 1, now: 5000) == .resolved)
   }
 
   @Test(

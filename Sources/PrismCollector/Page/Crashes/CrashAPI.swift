@@ -19,16 +19,23 @@ struct CrashAPI {
 
   private static let fortnight: Int64 = 14 * 86_400_000
 
-  private func crashIndex() async throws(CollectorRefusal) -> (index: CrashIndex, isWhole: Bool) {
-    let (index, store, time) = (collector.access.page.crashes, collector.store, collector.time)
-    let isWhole = try await api.ask { () throws(StoreFailure) in try await index.refresh(store, time: time) }
-    return (index, isWhole)
+  /// Groups what came, and has the states by fingerprint, once what crashes changed is noted.
+  private struct Groups {
+    let all: [String: CrashGroup], states: [String: CrashState]
+    /// The newest crash; nil: there are more to read.
+    let newest: Int64?
+    let leftOut: Int
   }
 
-  /// The states by fingerprint, once those of resolved groups that came again are noted.
-  private func states(_ groups: [String: CrashGroup]) async throws(CollectorRefusal) -> [String: CrashState] {
-    let watch = CrashWatch(collector)
-    return try await api.ask { () throws(StoreFailure) in try await watch.states(groups) }
+  private func groups() async throws(CollectorRefusal) -> Groups {
+    let (watch, index) = (CrashWatch(collector), collector.access.page.crashes)
+    return try await api.ask { () throws(StoreFailure) in
+      let (isWhole, states) = try await watch.refresh()
+      let (all, newest) = (await index.groups, await index.cursor)
+      return Groups(
+        all: all, states: try await watch.states(all, of: states), newest: isWhole ? newest : nil,
+        leftOut: await index.leftOut)
+    }
   }
 
   private static func described(_ group: JSONValue, _ state: CrashState?) -> JSONValue {
@@ -48,39 +55,35 @@ struct CrashAPI {
     let limit = try request.number("limit", in: 1...1000) ?? 200
     let wanted = try request.word("state", Wanted.self)
     let (namespace, device) = (request.http.parameter("namespace") ?? "", request.http.parameter("device") ?? "")
-    let (index, isWhole) = try await crashIndex()
-    let all = await index.groups
-    let states = try await states(all)
-    let groups = all.values.filter { group in
+    let found = try await self.groups()
+    let groups = found.all.values.filter { group in
       group.lastTime >= since && (namespace.isEmpty || group.namespaces.contains(namespace))
         && (device.isEmpty || group.devices[device] != nil)
-        && wanted?.includes(states[group.fingerprint]?.condition ?? .open) != false
+        && wanted?.includes(found.states[group.fingerprint]?.condition ?? .open) != false
     }.sorted { ($1.lastTime, $0.fingerprint) < ($0.lastTime, $1.fingerprint) }
     return PageAPI.json([
-      "since": .int(since), "until": .int(now), "isWhole": .bool(isWhole), "leftOut": .int(await index.leftOut),
+      "since": .int(since), "until": .int(now), "isWhole": .bool(found.newest != nil),
+      "leftOut": .int(found.leftOut),
       "total": .int(groups.count),
       "groups": .array(
         groups.prefix(limit).map {
-          Self.described($0.summary(since: since, until: now + 1, buckets: 30), states[$0.fingerprint])
+          Self.described($0.summary(since: since, until: now + 1, buckets: 30), found.states[$0.fingerprint])
         }),
     ])
   }
 
-  /// - Returns: nil for the newest crash of all that are read: there are more.
-  private func group(_ request: PageRequest) async throws(CollectorRefusal) -> (group: CrashGroup, newest: Int64?) {
-    let (index, isWhole) = try await crashIndex()
-    guard let group = await index.groups[request.parts.first ?? ""] else {
-      let reason = isWhole ? "" : "; not all crashes are read yet, try again"
-      throw CollectorRefusal(404, "there is no group of crashes with this fingerprint\(reason)")
-    }
-    return (group, isWhole ? await index.cursor : nil)
+  private static func group(_ fingerprint: String, in found: Groups) throws(CollectorRefusal) -> CrashGroup {
+    if let group = found.all[fingerprint] { return group }
+    let reason = found.newest == nil ? "; not all crashes are read yet, try again" : ""
+    throw CollectorRefusal(404, "there is no group of crashes with this fingerprint\(reason)")
   }
 
   /// `GET /crashes/{fingerprint}`
   func crash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
-    let group = try await group(request).group
-    let state = try await states([group.fingerprint: group])[group.fingerprint]
+    let found = try await groups()
+    let group = try Self.group(request.parts.first ?? "", in: found)
+    let state = found.states[group.fingerprint]
     let details = group.details(since: now - Self.fortnight, until: now + 1)
     let members = (details.object ?? []).map { member in
       member.key == "group" ? JSONValue.Member("group", Self.described(member.value, state)) : member
@@ -91,21 +94,74 @@ struct CrashAPI {
 
   // MARK: Changing
 
+  private static func newest(_ found: Groups) throws(CollectorRefusal) -> Int64 {
+    guard let newest = found.newest else {
+      throw CollectorRefusal(503, "not all crashes are read yet; try again", retryAfterSeconds: 1)
+    }
+    return newest
+  }
+
+  private func put(_ state: CrashState, _ deed: String, _ request: PageRequest) async throws(CollectorRefusal) {
+    let store = collector.access.page.crashStates
+    try await api.ask { () throws(StoreFailure) in try await store.put(state) }
+    api.note(request.reader, did: deed, to: state.fingerprint, from: request.http)
+  }
+
   /// `POST /crashes/{fingerprint}/state` with the members of `CrashChange`.
   func changeCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
     let change = try CrashChange(PageAPI.body(request, known: CrashChange.members), now: now)
-    let (group, newest) = try await group(request)
-    guard let newest else {
-      throw CollectorRefusal(503, "not all crashes are read yet; try again", retryAfterSeconds: 1)
-    }
+    let found = try await groups()
+    let group = try Self.group(request.parts.first ?? "", in: found)
     let state = change.state(
-      of: group, before: try await states([group.fingerprint: group])[group.fingerprint], newest: newest,
+      of: group, before: found.states[group.fingerprint], newest: try Self.newest(found),
       by: request.reader?.name ?? "", at: now)
-    let store = collector.access.page.crashStates
-    try await api.ask { () throws(StoreFailure) in try await store.put(state) }
-    let build = change.build.map { " in " + $0 } ?? ""
-    api.note(request.reader, did: change.deed, to: group.fingerprint + build, from: request.http)
+    try await put(state, change.deed, request)
     return PageAPI.json(Self.described(.object([.init("fingerprint", .string(group.fingerprint))]), state))
+  }
+
+  /// `POST /crashes/{fingerprint}/group` with `{"into": …}`, `{"splitBy": …}`, or null to end such a rule.
+  func regroupCrash(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
+    let body = try PageAPI.body(request, known: ["into", "splitBy"])
+    guard let member = body.object?.first, body.object?.count == 1, member.value == .null || CrashRule(body) != nil
+    else {
+      let details = CrashFingerprint.Detail.allCases.map(\.rawValue).joined(separator: " or ")
+      throw CollectorRefusal(400, "send `into` with a fingerprint, or `splitBy` with \(details); null ends the rule")
+    }
+    let found = try await groups()
+    let fingerprint = request.parts.first ?? ""
+    var state: CrashState
+    if let rule = CrashRule(body) {
+      let group = try Self.group(fingerprint, in: found)
+      _ = try Self.newest(found)
+      if case .into(let other) = rule { try await prepare(fingerprint, into: other, found) }
+      state = CrashState(noting: group, found.states[fingerprint], at: collector.time.unixMilliseconds)
+      state.facts.rule = rule
+    } else {
+      let all = try await api.ask { () throws(StoreFailure) in try await collector.access.page.crashStates.all() }
+      guard let known = all.first(where: { $0.fingerprint == fingerprint && $0.facts.rule != nil }) else {
+        throw CollectorRefusal(404, "there is no rule about this fingerprint")
+      }
+      state = known
+      state.facts.rule = nil
+    }
+    try await put(
+      state, member.key == "into" ? "changed what a crash is merged into" : "changed how a crash is split", request)
+    return PageAPI.json(["fingerprint": .string(fingerprint), "rule": state.facts.rule?.json ?? .null])
+  }
+
+  /// Checks a merge. The other group gets a state, so that it is found under later rules of grouping too.
+  private func prepare(
+    _ fingerprint: String, into other: String, _ found: Groups
+  ) async throws(CollectorRefusal) {
+    let group = try Self.group(other, in: found)
+    let rules = await collector.access.page.crashes.rules
+    guard !rules.leads(other, to: fingerprint) else {
+      throw CollectorRefusal(400, "into: this group is merged into the one that is to be merged")
+    }
+    guard found.states[other] == nil else { return }
+    let store = collector.access.page.crashStates
+    let state = CrashState(noting: group, nil, at: collector.time.unixMilliseconds)
+    try await api.ask { () throws(StoreFailure) in try await store.put(state) }
   }
 }

@@ -2,12 +2,12 @@ import PrismProtocol
 
 /// A change of a group of crashes, as an operator asks for it.
 struct CrashChange: Sendable, Equatable {
-  static let members = ["state", "build", "count", "until", "assignee", "comment", "link"]
+  static let members = ["state", "build", "count", "devices", "until", "assignee", "comment", "link"]
 
   /// nil: the state stays.
   private(set) var condition: CrashState.Condition?
   private(set) var build: String?
-  private(set) var more: Int?
+  private(set) var more: Int?, moreDevices: Int?
   /// Milliseconds since 1970.
   private(set) var until: Int64?
   /// Texts by their member; "" removes one.
@@ -24,6 +24,7 @@ struct CrashChange: Sendable, Equatable {
     }
     build = try Self.text(body, "build", bytesMax: 200, "null for any later crash")
     more = try Self.number(body, "count", 1...1_000_000_000).map(Int.init)
+    moreDevices = try Self.number(body, "devices", 1...1_000_000_000).map(Int.init)
     until = try Self.number(body, "until", (now + 1)...Int64.max)
     for (member, bytesMax) in [("assignee", 200), ("comment", 2000), ("link", 1000)] where body[member] != nil {
       notes[member] = try Self.text(body, member, bytesMax: bytesMax, "null to remove it") ?? ""
@@ -36,8 +37,9 @@ struct CrashChange: Sendable, Equatable {
       throw CollectorRefusal(400, "state: must be resolved, ignored or open; or send an assignee, a comment or a link")
     }
     if build != nil, condition != .resolved { throw CollectorRefusal(400, "build: belongs to the state resolved") }
-    if (more != nil || until != nil) != (condition == .ignored) {
-      throw CollectorRefusal(400, "count, until: the state ignored needs one of them, and no other state has them")
+    if (more != nil || moreDevices != nil || until != nil) != (condition == .ignored) {
+      throw CollectorRefusal(
+        400, "count, devices, until: the state ignored needs one of them, and no other state has them")
     }
     if let link = notes["link"], !link.isEmpty, !["https://", "http://"].contains(where: { link.hasPrefix($0) }) {
       throw CollectorRefusal(400, "link: must begin with https:// or http://")
@@ -69,25 +71,22 @@ struct CrashChange: Sendable, Equatable {
   ///   - before: nil: nothing was said about the group.
   ///   - newest: the newest crash of the store.
   func state(of group: CrashGroup, before: CrashState?, newest: Int64, by who: String, at now: Int64) -> CrashState {
-    var facts = before?.facts ?? CrashFacts()
-    (facts.rules, facts.sample) = (CrashFrameTable.version, group.reports.last)
+    var state = CrashState(noting: group, before, at: now)
     let note = { (member: String) in
       self.notes[member].map { $0.isEmpty ? nil : CrashFacts.Note(text: $0, who: who, time: now) }
     }
-    if let assignee = note("assignee") { facts.assignee = assignee }
-    if let link = note("link") { facts.link = link }
-    if let comment = note("comment") ?? nil { facts.add(comment) }
-    if let condition {
-      facts.builds = condition == .resolved ? group.versions.keys.sorted() : []
-      facts.ignored = condition == .ignored ? .init(count: group.count, more: more, until: until) : nil
-      return CrashState(
-        fingerprint: group.fingerprint, condition: condition, who: who, changedTime: now, report: newest, build: build,
-        facts: facts)
-    }
-    return CrashState(
-      fingerprint: group.fingerprint, condition: before?.condition ?? .open, who: before?.who ?? "",
-      changedTime: before?.changedTime ?? now, report: before?.report ?? 0, build: before?.build, facts: facts,
-      regressedTime: before?.regressedTime)
+    if let assignee = note("assignee") { state.facts.assignee = assignee }
+    if let link = note("link") { state.facts.link = link }
+    if let comment = note("comment") ?? nil { state.facts.add(comment) }
+    guard let condition else { return state }
+    state.facts.builds = condition == .resolved ? group.versions.keys.sorted() : []
+    state.facts.ignored =
+      condition == .ignored
+      ? .init(count: group.count, devices: group.devices.count, more: more, moreDevices: moreDevices, until: until)
+      : nil
+    (state.condition, state.who, state.changedTime) = (condition, who, now)
+    (state.report, state.build, state.regressedTime) = (newest, build, nil)
+    return state
   }
 
   /// For the log: `resolved a crash`.

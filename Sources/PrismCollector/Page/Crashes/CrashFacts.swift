@@ -21,16 +21,18 @@ struct CrashFacts: Sendable, Equatable {
     }
   }
 
-  /// How long a group is ignored: until a number of crashes more, or until a time, the first of both.
+  /// How long a group is ignored: until a number of crashes or devices more, or until a time, the first of them.
   struct Ignored: Sendable, Equatable {
     /// Of the group when it was ignored.
-    var count = 0
-    var more: Int?
+    var count = 0, devices = 0
+    var more: Int?, moreDevices: Int?
     /// Milliseconds since 1970.
     var until: Int64?
 
-    func isOver(count now: Int, now time: Int64) -> Bool {
-      (more.map { now - count >= $0 } ?? false) || (until.map { time >= $0 } ?? false)
+    func isOver(count: Int, devices: Int, now: Int64) -> Bool {
+      let hasCrashes = more.map { count - self.count >= $0 } ?? false
+      let hasDevices = moreDevices.map { devices - self.devices >= $0 } ?? false
+      return hasCrashes || hasDevices || until.map { now >= $0 } ?? false
     }
   }
 
@@ -42,6 +44,8 @@ struct CrashFacts: Sendable, Equatable {
   var link: Note?
   /// The newest ones, ascending.
   var comments: [Note] = []
+  /// The operator's rule about the crashes with this key.
+  var rule: CrashRule?
   /// The rules by which the group was made, and a report of it, by which it is found under other rules.
   var rules = CrashFrameTable.version
   var sample: Int64?
@@ -54,10 +58,12 @@ struct CrashFacts: Sendable, Equatable {
     let ignored = ignored.map { ignored -> JSONValue in
       [
         "count": .int(ignored.count), "more": ignored.more.map { .int($0) } ?? .null,
+        "devices": .int(ignored.devices), "moreDevices": ignored.moreDevices.map { .int($0) } ?? .null,
         "until": ignored.until.map { .int($0) } ?? .null,
       ]
     }
     let value: JSONValue = [
+      "rule": rule?.json ?? .null,
       "builds": .array(builds.map { .string($0) }), "ignored": ignored ?? .null, "assignee": assignee?.json ?? .null,
       "link": link?.json ?? .null, "comments": .array(comments.map(\.json)), "rules": .int(rules),
       "sample": sample.map { .int($0) } ?? .null,
@@ -73,8 +79,10 @@ struct CrashFacts: Sendable, Equatable {
     builds = (value["builds"]?.array ?? value.array ?? []).compactMap(\.string)
     if let ignored = value["ignored"], ignored["count"] != nil {
       self.ignored = Ignored(
-        count: ignored["count"]?.int ?? 0, more: ignored["more"]?.int, until: ignored["until"]?.int.map { Int64($0) })
+        count: ignored["count"]?.int ?? 0, devices: ignored["devices"]?.int ?? 0, more: ignored["more"]?.int,
+        moreDevices: ignored["moreDevices"]?.int, until: ignored["until"]?.int.map { Int64($0) })
     }
+    rule = CrashRule(value["rule"])
     (assignee, link) = (Note(value["assignee"]), Note(value["link"]))
     comments = (value["comments"]?.array ?? []).compactMap { Note($0) }
     (rules, sample) = (value["rules"]?.int ?? 1, value["sample"]?.int.map { Int64($0) })

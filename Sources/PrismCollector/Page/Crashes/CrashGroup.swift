@@ -2,7 +2,7 @@ import PrismProtocol
 
 /// Crashes with one fingerprint.
 struct CrashGroup: Sendable {
-  private static let devicesMax = 10_000, versionsMax = 50, namespacesMax = 50, reportsMax = 50
+  private static let devicesMax = 10_000, versionsMax = 50, namespacesMax = 50, reportsMax = 50, rulesMax = 200
   static let hour: Int64 = 3_600_000
   private static let hoursMax = 24 * 30
 
@@ -15,6 +15,8 @@ struct CrashGroup: Sendable {
   /// By the app's name and version; those that found no room are `…`.
   private(set) var versions: [String: CrashTally] = [:]
   private(set) var namespaces: Set<String> = []
+  /// The fingerprints of the rules of operators that led crashes here.
+  private(set) var rules: Set<String> = []
   /// Crashes by the hour since 1970.
   private(set) var hours: [Int64: Int] = [:]
   /// The newest ones, ascending.
@@ -25,8 +27,10 @@ struct CrashGroup: Sendable {
     (firstTime, lastTime) = (crash.receivedTime, crash.receivedTime)
   }
 
-  mutating func add(_ crash: CrashReport) {
+  /// - Parameter path: the fingerprints of the rules that led it here.
+  mutating func add(_ crash: CrashReport, by path: ArraySlice<CrashFingerprint> = []) {
     count += 1
+    for rule in path where rules.count < Self.rulesMax { rules.insert(rule.text) }
     (firstTime, lastTime) = (min(firstTime, crash.receivedTime), max(lastTime, crash.receivedTime))
     if devices[crash.device] != nil || devices.count < Self.devicesMax {
       devices[crash.device, default: CrashTally()].add(crash)
@@ -101,6 +105,7 @@ struct CrashGroup: Sendable {
     return [
       "group": summary(since: since, until: until, buckets: 30), "frames": .array(frames.map { .string($0.text) }),
       "key": .array(CrashFingerprint.parts(frames).map { .string($0) }), "rules": .int(CrashFrameTable.version),
+      "groupedBy": .array(rules.sorted().map { .string($0) }),
       "devices": counted(devices, "device"), "versions": counted(versions, "version"),
       "reports": .array(reports.reversed().map { .int($0) }),
     ]

@@ -18,20 +18,29 @@ actor CrashIndex {
   private(set) var cursor: Int64 = 0
   /// Fingerprints by the present rules of reports that states of earlier rules note.
   private var moved: [Int64: String] = [:]
+  /// The rules by which the crashes are grouped.
+  private(set) var rules = CrashRules()
   private var reading: Task<Result<Bool, StoreFailure>, Never>?
 
-  /// Reads the crashes that came since. Questions at the same time share one reading.
+  /// Reads the crashes that came since; by other rules than before, all crashes again. Questions at the same time share one
+  /// reading.
   /// - Returns: whether all are read.
-  func refresh(_ store: any PacketStore, time: any TimeSource) async throws(StoreFailure) -> Bool {
-    let task =
-      reading
-      ?? Task {
-        do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
-      }
+  func refresh(
+    _ store: any PacketStore, time: any TimeSource, rules: CrashRules = CrashRules()
+  ) async throws(StoreFailure) -> Bool {
+    while let reading {
+      let result = await reading.value
+      if rules == self.rules { return try result.get() }
+    }
+    if rules != self.rules {
+      (groups, leftOut, known, cursor, self.rules) = ([:], 0, RecentCrashes(), 0, rules)
+    }
+    let task = Task { () -> Result<Bool, StoreFailure> in
+      defer { reading = nil }
+      do throws(StoreFailure) { return .success(try await read(store, time)) } catch { return .failure(error) }
+    }
     reading = task
-    let result = await task.value
-    reading = nil
-    return try result.get()
+    return try await task.value.get()
   }
 
   /// The fingerprint of a state's group. A state of other rules notes a report: its group by the present rules counts.
@@ -64,6 +73,8 @@ actor CrashIndex {
 
   private func add(_ crash: CrashReport) {
     var crash = crash
+    let path = rules.path(of: crash)
+    crash.fingerprint = path.last ?? crash.fingerprint
     if let other = known.exchange(crash) {
       crash.firstRow = min(crash.firstRow, other.firstRow)
       guard crash.saysMore(than: other) else { return }
@@ -75,6 +86,6 @@ actor CrashIndex {
       leftOut += 1
       return
     }
-    groups[key, default: CrashGroup(crash)].add(crash)
+    groups[key, default: CrashGroup(crash)].add(crash, by: path.dropLast())
   }
 }

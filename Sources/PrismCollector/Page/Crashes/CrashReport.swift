@@ -18,9 +18,11 @@ struct CrashReport: Sendable {
   let device: String, namespace: String, reportID: String
   /// The app with its version.
   let versionName: String
-  let reason: String
+  /// The first one is the reason.
+  let words: [String]
   var frames: [CrashFrame]
-  let fingerprint: CrashFingerprint
+  /// Of its key, or of its group once rules were applied.
+  var fingerprint: CrashFingerprint
   /// Frames say more than a payload, and a payload says more than nothing.
   private let rank: Int
 
@@ -32,11 +34,17 @@ struct CrashReport: Sendable {
     let meta = (try? JSONValue(parsing: stored.meta)) ?? .null  // damaged, or too deep: a crash without frames
     let word = { (keys: [String]) in keys.lazy.compactMap { meta[$0]?.string }.first { !$0.isEmpty } ?? "" }
     versionName = [word(["APP_NAME"]), word(["APP_VERSION"])].filter { !$0.isEmpty }.joined(separator: " ")
-    let words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
-    reason = words.first ?? ""
+    words = Self.words.compactMap { meta[$0]?.string }.filter { !$0.isEmpty }.map(Self.line)
     frames = CrashStack.frames(meta: meta, payload: stored.payload)
     rank = (frames.isEmpty ? 0 : 2) + (stored.payload == nil ? 0 : 1)
     fingerprint = CrashFingerprint(type: stored.type, text: words.joined(separator: " "), frames: frames)
+  }
+
+  var reason: String { words.first ?? "" }
+
+  /// By more details than the key has.
+  func fingerprint(_ detail: CrashFingerprint.Detail) -> CrashFingerprint {
+    CrashFingerprint(type: Self.type, text: words.joined(separator: " "), frames: frames, detail: detail)
   }
 
   private static func line(_ text: String) -> String {

@@ -24,15 +24,33 @@ struct CrashState: Sendable, Equatable {
   /// When crashes changed it: that it regressed, or is no longer ignored. Milliseconds since 1970.
   var regressedTime: Int64?
 
+  /// The state of before, or one that was never changed, to note something in it.
+  init(noting group: CrashGroup, _ before: CrashState?, at now: Int64) {
+    fingerprint = group.fingerprint
+    (condition, who, changedTime) = (before?.condition ?? .open, before?.who ?? "", before?.changedTime ?? now)
+    (report, build, regressedTime) = (before?.report ?? 0, before?.build, before?.regressedTime)
+    facts = before?.facts ?? CrashFacts()
+    (facts.rules, facts.sample) = (CrashFrameTable.version, group.reports.last)
+  }
+
+  init(
+    fingerprint: String, condition: Condition, who: String, changedTime: Int64, report: Int64, build: String? = nil,
+    facts: CrashFacts = CrashFacts(), regressedTime: Int64? = nil
+  ) {
+    (self.fingerprint, self.condition, self.who, self.changedTime) = (fingerprint, condition, who, changedTime)
+    (self.report, self.build, self.facts, self.regressedTime) = (report, build, facts, regressedTime)
+  }
+
   /// The condition that crashes and time lead to.
   /// - Parameters:
   ///   - versions: the group's crashes by the app's name and version.
   ///   - count: all its crashes.
+  ///   - devices: all its devices.
   ///   - now: milliseconds since 1970.
-  func condition(versions: [String: CrashTally], count: Int, now: Int64) -> Condition {
+  func condition(versions: [String: CrashTally], count: Int, devices: Int, now: Int64) -> Condition {
     switch condition {
     case .resolved: versions.contains { isContradicted(by: $0.value, of: $0.key) } ? .regressed : .resolved
-    case .ignored: facts.ignored?.isOver(count: count, now: now) == true ? .open : .ignored
+    case .ignored: facts.ignored?.isOver(count: count, devices: devices, now: now) == true ? .open : .ignored
     case .open, .regressed: condition
     }
   }
@@ -64,7 +82,9 @@ struct CrashState: Sendable, Equatable {
     guard report != 0 else { return .null }
     return [
       "who": .string(who), "changedTime": .int(changedTime), "build": build.map { .string($0) } ?? .null,
-      "count": facts.ignored?.more.map { .int($0) } ?? .null, "until": facts.ignored?.until.map { .int($0) } ?? .null,
+      "count": facts.ignored?.more.map { .int($0) } ?? .null,
+      "devices": facts.ignored?.moreDevices.map { .int($0) } ?? .null,
+      "until": facts.ignored?.until.map { .int($0) } ?? .null,
       "regressedTime": regressedTime.map { .int($0) } ?? .null,
     ]
   }

@@ -12,14 +12,46 @@ struct CrashWatch: Sendable {
   let time: any TimeSource
   let log: Logger
 
+  /// Groups the crashes that came since, by the rules of operators.
+  /// - Returns: whether all crashes are read, and the states of the store.
+  func refresh() async throws(StoreFailure) -> (isWhole: Bool, states: [CrashState]) {
+    let all = try await states.all()
+    return (try await index.refresh(store, time: time, rules: try await rules(all)), all)
+  }
+
+  /// The rules of operators. Fingerprints of earlier rules of grouping are those of the present ones.
+  private func rules(_ all: [CrashState]) async throws(StoreFailure) -> CrashRules {
+    var moved: [String: String] = [:]
+    for state in all where state.facts.rules != CrashFrameTable.version {
+      moved[state.fingerprint] = try await index.fingerprint(of: state, in: store)
+    }
+    var rules = CrashRules()
+    for state in all.sorted(by: { $0.changedTime < $1.changedTime }) {
+      guard let rule = state.facts.rule else { continue }
+      let fingerprint = moved[state.fingerprint] ?? state.fingerprint
+      if case .into(let other) = rule {
+        // By the present rules both may be one group anyway.
+        let target = moved[other] ?? other
+        if target != fingerprint { rules.rules[fingerprint] = .into(target) }
+      } else {
+        rules.rules[fingerprint] = rule
+      }
+    }
+    return rules
+  }
+
   /// The states by the fingerprints of the groups, once what crashes changed is noted.
-  func states(_ groups: [String: CrashGroup]) async throws(StoreFailure) -> [String: CrashState] {
+  /// - Parameter all: the states of the store.
+  func states(
+    _ groups: [String: CrashGroup], of all: [CrashState]
+  ) async throws(StoreFailure) -> [String: CrashState] {
     let now = time.unixMilliseconds
     var found: [String: CrashState] = [:]
-    for var state in try await states.all() {
+    for var state in all {
       let fingerprint = try await index.fingerprint(of: state, in: store)
       if let group = groups[fingerprint] {
-        let condition = state.condition(versions: group.versions, count: group.count, now: now)
+        let condition = state.condition(
+          versions: group.versions, count: group.count, devices: group.devices.count, now: now)
         if condition != state.condition {
           try await note(state, condition, now)
           (state.condition, state.regressedTime) = (condition, now)
@@ -46,12 +78,13 @@ struct CrashWatch: Sendable {
 
   /// Looks once. Where no group is resolved or ignored, crashes are not read. - Returns: whether there are more crashes to read.
   func look() async throws(StoreFailure) -> Bool {
-    guard try await states([:]).values.contains(where: { [.resolved, .ignored].contains($0.condition) }) else {
+    let all = try await states.all()
+    guard try await states([:], of: all).values.contains(where: { [.resolved, .ignored].contains($0.condition) }) else {
       return false
     }
-    let isWhole = try await index.refresh(store, time: time)
-    _ = try await states(await index.groups)
-    return !isWhole
+    let found = try await refresh()
+    _ = try await states(await index.groups, of: found.states)
+    return !found.isWhole
   }
 
   func run() async {
