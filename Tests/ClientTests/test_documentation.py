@@ -33,8 +33,11 @@ def crash_examples() -> list[tuple[str, str, str]]:
     examples = [(page, *found) for page in ("clients.md", "crash-spool.md") for found in CRASH.findall((ROOT / "docs" / page).read_text())]
     header = (ROOT / "clients/c/prism.h").read_text().split("--- Crashes ---")[1].split("*/")[0]
     lines = [line.removeprefix(" *   ") for line in header.splitlines() if line.startswith(" *   ")]
-    calls = re.findall(r"prism_crash_install\([^)]*\)", (ROOT / "page/crashes.js").read_text())
-    return [*examples, ("prism.h", "c", crash_program("\n".join(lines))), ("crashes.js", "c", crash_program(f"  {calls[0]};"))]
+    page = (ROOT / "page/crashes.js").read_text()
+    installs, hooks = re.findall(r"prism_crash_install\([^)]*\)", page), re.findall(r"prism\.install_excepthook\([^)]*\)", page)
+    return [
+        *examples, ("prism.h", "c", crash_program("\n".join(lines))), ("crashes.js", "c", crash_program(f"  {installs[0]};")),
+        ("crashes.js", "python", f"import prism\n{hooks[0]}\nraise ValueError('no paper')\n")]
 
 
 def python_package() -> Path:
@@ -95,9 +98,11 @@ class DocumentationTests(unittest.TestCase):
     def test_every_crash_example_arrives_at_the_collector(self) -> None:
         examples = crash_examples()
         self.assertEqual([(place, language) for place, language, _ in examples],
-                         [("clients.md", "c"), ("crash-spool.md", "sh"), ("prism.h", "c"), ("crashes.js", "c")])
+                         [("clients.md", "c"), ("crash-spool.md", "sh"), ("prism.h", "c"), ("crashes.js", "c"), ("crashes.js", "python")])
         with Rig({"prism": "monitorList: [{type: appCrash, isUploadPayload: true, isRealtime: true}]\n"}) as rig:
-            environment = {**os.environ, "PRISM_CRASH_SPOOL": str(rig.folder / "crashes")}
+            environment = {
+                **os.environ, "PRISM_CRASH_SPOOL": str(rig.folder / "crashes"), "PRISM_INGEST": rig.ingest,
+                "PRISM_SPOOL": str(rig.folder / "spool"), "PYTHONPATH": str(python_package())}
             for number, (place, language, text) in enumerate(examples):
                 with self.subTest(place=place):
                     source, program = rig.folder / f"crash{number}.{language}", rig.folder / f"crash{number}"
@@ -106,12 +111,14 @@ class DocumentationTests(unittest.TestCase):
                         subprocess.run(
                             ["cc", "-Wall", "-Werror", "-g", "-I", ROOT / "clients/c", source, ROOT / "clients/c/prism.c", "-pthread",
                              "-o", program], check=True)
-                    ran = subprocess.run([program] if language == "c" else ["sh", source], env=environment, capture_output=True)
-                    self.assertEqual((ran.returncode, ran.stderr), (-signal.SIGABRT if language == "c" else 0, b""))
+                    command = {"c": [program], "sh": ["sh", source], "python": [sys.executable, source]}[language]
+                    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+                    self.assertEqual(ran.returncode, {"c": -signal.SIGABRT, "sh": 0, "python": 1}[language], ran.stderr)
+                    self.assertEqual(ran.stderr.splitlines()[-1:], ["ValueError: no paper"] if language == "python" else [])
                     until("it arrives", lambda: len(rig.crashes()) == number + 1, explain=rig.logs)
                     crash = rig.crashes()[-1]
+                    self.assertEqual(crash.get("reason"), {"c": "SIGABRT", "sh": None, "python": "ValueError"}[language])
                     if language == "c":
-                        self.assertEqual(crash["reason"], "SIGABRT")
                         self.assertEqual(crash["APP_NAME"], program.name if place == "crashes.js" else "till")
                         self.assertEqual(crash.get("APP_VERSION"), None if place == "crashes.js" else "2.4.1")
                         own = [frame for frame in crash["frames"] if frame.get("module") == program.name]

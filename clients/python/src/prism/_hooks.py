@@ -77,16 +77,18 @@ def _report_exception(
 
 
 def install_excepthook(
-    client: Client, *, type: str = "appCrash", namespace: str = "prism", deadline: float = 2.0,
+    client: Optional[Client] = None, *, type: str = "appCrash", namespace: str = "prism", deadline: float = 2.0,
 ) -> None:
     """Reports exceptions that nothing caught, in any thread, with the traceback as the payload; then calls the hook that was
-    there before. Waits at most `deadline` seconds for the daemon; after that the report is spooled at the program's end."""
+    there before. Without a client it has one of its own, with all defaults. Waits at most `deadline` seconds for the daemon;
+    after that the report is spooled at the program's end."""
+    reporter = Client() if client is None else client
     before, before_in_thread = sys.excepthook, threading.excepthook
 
     def hook(kind: ExceptionClass, error: BaseException, trace: Optional[TracebackType]) -> None:
         try:
             if issubclass(kind, Exception):  # not KeyboardInterrupt, not SystemExit
-                _report_exception(client, type, namespace, deadline, kind, error, trace, threading.current_thread().name)
+                _report_exception(reporter, type, namespace, deadline, kind, error, trace, threading.current_thread().name)
         except Exception:
             pass  # the exception itself matters more
         before(kind, error, trace)
@@ -96,7 +98,7 @@ def install_excepthook(
             if issubclass(arguments.exc_type, Exception):
                 name = arguments.thread.name if arguments.thread else "?"
                 _report_exception(
-                    client, type, namespace, deadline, arguments.exc_type, arguments.exc_value, arguments.exc_traceback, name)
+                    reporter, type, namespace, deadline, arguments.exc_type, arguments.exc_value, arguments.exc_traceback, name)
         except Exception:
             pass
         before_in_thread(arguments)
