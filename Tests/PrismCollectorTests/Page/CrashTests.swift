@@ -43,6 +43,13 @@ struct CrashTests {
     #expect(CrashStack.frames(of: crash(0x5612_b000_0000)).map(\.text) == frames)
   }
 
+  @Test("a memory map with numbers beyond all addresses is read")
+  func hostileMap() {
+    let map = "0-ffffffffffffffff r-xp ffffffffffffffff 08:01 1 /usr/bin/shop"
+    #expect(
+      CrashStack.frames(of: "0xffffffffffffff00\n0x1\n\n\(map)").map(\.text) == ["shop+0xfffffffffffffeff", "shop+0x0"])
+  }
+
   @Test(
     "frames are read as crash reporters write them, the innermost first",
     arguments: [

@@ -64,7 +64,7 @@ struct CrashFrame: Sendable, Equatable {
 
   /// `pay+0x1c/0x80 [shop]`: the kernel
   private mutating func readKernel(_ line: Substring) -> Bool {
-    guard let plus = line.firstRange(of: "+0x"), let slash = line[plus.upperBound...].firstRange(of: "/0x"),
+    guard let plus = line.firstPlace(of: "+0x"), let slash = line[plus.upperBound...].firstPlace(of: "/0x"),
       Self.hex(line[plus.upperBound..<slash.lowerBound]) != nil
     else { return false }
     let tail = line[slash.upperBound...].split(separator: " ")
@@ -88,7 +88,7 @@ struct CrashFrame: Sendable, Equatable {
   private mutating func readFileOffset(_ line: Substring) -> Bool {
     guard let plus = line.lastRange(of: "+0x"), let place = Self.hex(line[plus.upperBound...]) else { return false }
     let path = line[..<plus.lowerBound]
-    guard path.contains("/") || path.firstRange(of: ".so") != nil, !path.contains(where: { "( )".contains($0) }) else {
+    guard path.contains("/") || path.firstPlace(of: ".so") != nil, !path.contains(where: { "( )".contains($0) }) else {
       return false
     }
     (module, offset) = (Self.baseName(path), place)
@@ -188,12 +188,22 @@ extension Substring {
   }
 
   /// The last place of `text`.
-  func lastRange(of text: String) -> Range<Index>? {
-    var at = utf8.endIndex
-    while at > utf8.startIndex {
-      at = utf8.index(before: at)
-      if utf8[at...].starts(with: text.utf8) { return at..<utf8.index(at, offsetBy: text.utf8.count) }
+  func lastRange(of text: String) -> Range<Index>? { range(of: text) { $0.last(where: $1) } }
+
+  /// The first place of `text`. The search of the standard library goes by characters, and takes ten times as long.
+  func firstPlace(of text: String) -> Range<Index>? { range(of: text) { $0.first(where: $1) } }
+
+  private func range(of text: String, _ find: (ClosedRange<Int>, (Int) -> Bool) -> Int?) -> Range<Index>? {
+    let found = utf8.withContiguousStorageIfAvailable { bytes in
+      text.utf8.withContiguousStorageIfAvailable { wanted -> Int? in
+        guard let first = wanted.first, bytes.count >= wanted.count else { return nil }
+        return find(0...(bytes.count - wanted.count)) {
+          bytes[$0] == first && bytes[$0..<($0 + wanted.count)].elementsEqual(wanted)
+        }
+      }
     }
-    return nil
+    guard case .some(.some(.some(let place))) = found else { return nil }
+    let start = utf8.index(startIndex, offsetBy: place)
+    return start..<utf8.index(start, offsetBy: text.utf8.count)
   }
 }

@@ -14,6 +14,18 @@ struct CrashFrameTable: Sendable {
   /// crashes note it, and move to the groups of the new rules.
   static let version = 2
 
+  private let exact: Set<String>
+  /// Begins of names, by their first byte.
+  private let begins: [UInt8: [String]]
+
+  init(modules: [String], functions: [String], files: [String], signalFrames: [String]) {
+    (self.modules, self.functions, self.files, self.signalFrames) = (modules, functions, files, signalFrames)
+    exact = Set(functions.filter { !$0.hasSuffix("*") })
+    begins = Dictionary(grouping: functions.filter { $0.hasSuffix("*") }.map { String($0.dropLast()) }) {
+      $0.utf8.first ?? 0
+    }
+  }
+
   static let standard = CrashFrameTable(
     modules: [
       "libc.so", "libc-", "libpthread", "libm.so", "ld-linux", "ld-musl", "libdl", "linux-vdso", "[vdso]", "libgcc_s",
@@ -66,21 +78,19 @@ struct CrashFrameTable: Sendable {
 
   func hasModule(_ name: String) -> Bool { modules.contains { name.hasPrefix($0) } }
 
-  func hasFunction(_ name: String) -> Bool { functions.contains { Self.matches(name, $0) } }
+  func hasFunction(_ name: String) -> Bool {
+    exact.contains(name) || begins[name.utf8.first ?? 0]?.contains { name.hasPrefix($0) } == true
+  }
 
   /// Packages that are installed beside Python's own may be the app.
   func hasFile(_ path: String) -> Bool {
-    path.firstRange(of: "-packages/") == nil
-      && files.contains { $0.hasPrefix("/") ? path.firstRange(of: $0) != nil : path.hasPrefix($0) }
-  }
-
-  private static func matches(_ name: String, _ pattern: String) -> Bool {
-    pattern.hasSuffix("*") ? name.hasPrefix(pattern.dropLast()) : name == pattern
+    path[...].firstPlace(of: "-packages/") == nil
+      && files.contains { $0.hasPrefix("/") ? path[...].firstPlace(of: $0) != nil : path.hasPrefix($0) }
   }
 
   /// The frames of the app, the innermost first. A stack without any is whole: then the crash is the runtime's own.
   func appFrames(_ frames: [CrashFrame]) -> [CrashFrame] {
-    let signal = frames.lastIndex { frame in signalFrames.contains { $0 == frame.function } }
+    let signal = frames.lastIndex { $0.function.map(signalFrames.contains) == true }
     let interrupted = signal.map { frames[($0 + 1)...] } ?? frames[...]
     let own = interrupted.filter { frame in
       !(frame.module.map(hasModule) ?? false) && !(frame.function.map(hasFunction) ?? false)

@@ -12,7 +12,7 @@ struct CrashName {
     var reader = CrashName(bytes: Array(whole.utf8))
     reader.read()
     let name = tidy(
-      String(decoding: reader.plain, as: UTF8.self)[...], isTemplate: whole[...].firstRange(of: ">(") != nil)
+      String(decoding: reader.plain, as: UTF8.self)[...], isTemplate: whole[...].firstPlace(of: ">(") != nil)
     return CrashFrame.known(name).flatMap { isAddress($0) ? nil : String($0) }
   }
 
@@ -97,7 +97,7 @@ struct CrashName {
       plain.removeLast(2)
     } else if plain.isEmpty, bytes[end...].starts(with: "::".utf8) {
       let inner = String(decoding: bytes[(at + 1)..<max(at + 1, end - 1)], as: UTF8.self)[...]
-      var reader = CrashName(bytes: Array(inner[..<(inner.firstRange(of: " as ")?.lowerBound ?? inner.endIndex)].utf8))
+      var reader = CrashName(bytes: Array(inner[..<(inner.firstPlace(of: " as ")?.lowerBound ?? inner.endIndex)].utf8))
       if bytes[at + 1] != UInt8(ascii: "<") { reader.read() } else { reader.plain = reader.bytes }
       plain += reader.plain
     } else if plain.isEmpty || plain.last == UInt8(ascii: ".") || plain.last == UInt8(ascii: " ") {
@@ -129,7 +129,7 @@ struct CrashName {
   /// - Parameter isTemplate: the name of a function template begins with the type of its result.
   private static func tidy(_ name: Substring, isTemplate: Bool) -> Substring {
     var name = name.trimmed
-    if let arrow = name.firstRange(of: " -> ") { name = name[..<arrow.lowerBound].trimmed }
+    if let arrow = name.firstPlace(of: " -> ") { name = name[..<arrow.lowerBound].trimmed }
     while let prefix = prefixes.first(where: { name.hasPrefix($0) }) { name = name.dropFirst(prefix.count) }
     while let end = ends.first(where: { name.hasSuffix($0) }) { name = name.dropLast(end.count).trimmed }
     if name.count > 19, let hash = name.lastRange(of: "::h"), name[hash.upperBound...].count == 16,
@@ -137,7 +137,7 @@ struct CrashName {
     {
       name = name[..<hash.lowerBound]
     }
-    let isSentence = [" in ", "operator", " for "].contains { name.firstRange(of: $0) != nil }
+    let isSentence = [" in ", "operator", " for "].contains { name.firstPlace(of: $0) != nil }
     if isTemplate, !isSentence, let space = name.lastIndex(of: " ") { name = name[name.index(after: space)...] }
     return name
   }

@@ -88,7 +88,7 @@ enum CrashStack {
 
   /// The second line of a frame: `at ./src/main.rs:4:5`.
   private static func rustPlace(_ line: Substring) -> String? {
-    guard line.hasPrefix("at "), let end = line.firstRange(of: ".rs:") else { return nil }
+    guard line.hasPrefix("at "), let end = line.firstPlace(of: ".rs:") else { return nil }
     return String(line[line.index(line.startIndex, offsetBy: 3)..<end.lowerBound]) + ".rs"
   }
 
@@ -98,7 +98,7 @@ enum CrashStack {
     if line.hasSuffix("]"), line.contains("("), line.lastRange(of: "[0x") != nil { return line }
     let stamp =
       line.hasPrefix("[") ? line.firstIndex(of: "]").map { line[line.index(after: $0)...].trimmed } ?? line : line
-    let isKernel = stamp.firstRange(of: "+0x") != nil && stamp.firstRange(of: "/0x") != nil
+    let isKernel = stamp.firstPlace(of: "+0x") != nil && stamp.firstPlace(of: "/0x") != nil
     return isKernel && !stamp.hasPrefix("?") && !stamp.hasPrefix("RSP") ? stamp : nil
   }
 
@@ -120,7 +120,7 @@ enum CrashStack {
       guard let address = CrashFrame.hex(line.dropFirst(2)),
         let map = maps.first(where: { $0.start <= address && address < $0.end })
       else { return CrashFrame("unknown") }
-      return CrashFrame(module: cut(map.name), offset: address - map.start + map.base)
+      return CrashFrame(module: cut(map.name), offset: address - map.start &+ map.base)
     }
   }
 
@@ -138,7 +138,7 @@ enum CrashStack {
   /// `  File "/srv/app.py", line 7, in total`
   private static func pythonFrame(_ line: Substring) -> CrashFrame? {
     let line = line.drop { $0 == " " }
-    guard line.hasPrefix("File \""), let end = line.firstRange(of: "\", line ") else { return nil }
+    guard line.hasPrefix("File \""), let end = line.firstPlace(of: "\", line ") else { return nil }
     let file = line[line.index(line.startIndex, offsetBy: 6)..<end.lowerBound]
     let rest = line[end.upperBound...].split(separator: ",", maxSplits: 1)
     guard let number = rest.first else { return nil }

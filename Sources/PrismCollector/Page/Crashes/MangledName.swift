@@ -103,7 +103,7 @@ struct MangledName {
   ]
 
   private static func decoded(_ name: String) -> String {
-    guard name.utf8.contains(UInt8(ascii: "$")) || name[...].firstRange(of: "..") != nil else { return name }
+    guard name.utf8.contains(UInt8(ascii: "$")) || name[...].firstPlace(of: "..") != nil else { return name }
     let name = name.hasPrefix("_$") ? String(name.dropFirst()) : name
     return escapes.reduce(name) { $0.split(separator: $1.0, omittingEmptySubsequences: false).joined(separator: $1.1) }
   }
@@ -111,7 +111,7 @@ struct MangledName {
   /// `Cs4fqI2P2rA04_4shop` is `C4shop`.
   private static func withoutCrateHashes(_ name: Substring) -> String {
     var (rest, plain) = (name, "")
-    while let crate = rest.firstRange(of: "Cs"), let end = rest[crate.upperBound...].firstIndex(of: "_") {
+    while let crate = rest.firstPlace(of: "Cs"), let end = rest[crate.upperBound...].firstIndex(of: "_") {
       plain += rest[..<crate.lowerBound] + "C"
       rest = rest[rest.index(after: end)...]
     }
