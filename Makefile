@@ -6,8 +6,9 @@ PROGRAMS := prismd prismctl prism-collector
 # In a folder of its own: a debug build and its tests go on beside it.
 # `-z now`: all symbols are bound at the start, and their table is read-only from then on.
 # The linker lld packs relocations, and no name of a program is for others: that makes prismd 11 % smaller.
-# The names of this folder stay out: the same sources give the same bytes wherever they are built (`make reproducible`).
-RELEASE := swift build -c release --static-swift-stdlib --scratch-path .build/static -Xlinker -z -Xlinker now \
+# The programs print the commit. The names of this folder stay out: the same sources give the same bytes wherever they are built (`make reproducible`).
+RELEASE := env PRISM_COMMIT=$(shell git rev-parse --short=8 HEAD 2>/dev/null) swift build -c release \
+  --static-swift-stdlib --scratch-path .build/static -Xlinker -z -Xlinker now \
   -Xswiftc -use-ld=lld -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --version-script=$(CURDIR)/scripts/programs.map \
   -Xswiftc -cross-module-optimization \
   -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=.

@@ -49,7 +49,10 @@ let package = Package(
 
     // C of the project's own, where SQLite wants functions of C.
     .target(name: "CJoinedWrites", dependencies: ["CSQLite"]),
-    .target(name: "CArguments"),
+    // `make build` names the commit.
+    .target(
+      name: "CArguments",
+      cSettings: [.define("PRISM_COMMIT", to: "\"\(Context.environment["PRISM_COMMIT"] ?? "")\"")]),
 
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),

@@ -17,6 +17,8 @@ int prism_argument_count(void) { return count; }
 
 const char *prism_argument(int index) { return index >= 0 && index < count ? words[index] : ""; }
 
+const char *prism_commit(void) { return PRISM_COMMIT; }
+
 void prism_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 int prism_flush_output(void) {

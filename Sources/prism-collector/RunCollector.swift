@@ -16,7 +16,7 @@ func argumentsOrExit(_ words: [String]) -> Arguments {
     if arguments.contains("--help") {
       print(Flags.usage)
     } else if arguments.contains("--version") {
-      print("prism-collector \(PrismVersion.current)")
+      print(PrismVersion.line(of: "prism-collector", commit: String(cString: prism_commit())))
     } else if arguments.operands.isEmpty {
       return arguments
     } else {

@@ -1,3 +1,4 @@
+import CArguments
 import Glibc
 import PrismAdmission
 import PrismBase
@@ -15,7 +16,7 @@ func flagsOrExit(_ words: [String]) -> Flags {
     let flags = try Flags(words)
     switch flags.purpose {
     case .help: print(Flags.usage)
-    case .version: print("prismd \(version)")
+    case .version: print(PrismVersion.line(of: "prismd", commit: String(cString: prism_commit())))
     case .checkConfig: exit(configuration(flags.configPath) == nil ? ExitCode.configuration.rawValue : 0)
     case .develop, .run: return flags
     }

@@ -92,7 +92,8 @@ class ContentTests(unittest.TestCase):
         self.assertEqual({field(name, "Version") for name in NAMES}, {version})
         self.assertRegex(version, r"^\d+\.\d+\.\d+(\+git\d{14}\.[0-9a-f]{8})?$")
         program = machine.run(self.tree.path("prism", "usr/bin/prismd"), "--version", capture_output=True).stdout.split()
-        self.assertEqual(program, ["prismd", version.split("+")[0]])
+        commit = machine.run("git", "-C", machine.SOURCE, "rev-parse", "--short=8", "HEAD", capture_output=True).stdout.strip()
+        self.assertEqual(program, ["prismd", version.split("+")[0], f"({commit})"])
 
     def test_alerts_are_the_tested_ones(self):
         """the alerts of the package are those that the test suites hold"""

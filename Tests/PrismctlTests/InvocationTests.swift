@@ -14,7 +14,7 @@ struct InvocationTests {
     "help is where it is looked for",
     arguments: [
       (["-h"], 0, "prismctl COMMAND"), (["help"], 0, "dead requeue"), (["help", "send"], 0, "usage: prismctl send"),
-      (["send", "-h"], 0, "--payload FILE"), (["version"], 0, "prismctl "), (["--version"], 0, "prismctl "),
+      (["send", "-h"], 0, "--payload FILE"), (["version"], 0, "prismctl 0."), (["--version"], 0, "prismctl 0."),
       (["dead"], 64, "dead requeue"), (["dead", "--help"], 0, "dead requeue"), (["help", "dead"], 0, "dead drop"),
       (["help", "dead", "list"], 0, "--namespace N"), ([], 64, "prismctl COMMAND"),
     ] as [([String], Int32, String)])

@@ -11,5 +11,8 @@ void prism_forbid_dumps(void);
 /// One of them, from 0 on; it stays valid.
 const char *_Nonnull prism_argument(int index);
 
+/// The commit that the programs were built from; empty: it was not said.
+const char *_Nonnull prism_commit(void);
+
 /// Writes what was printed and is not written yet. Returns 0, or the errno of what could not be written.
 int prism_flush_output(void);

@@ -1,5 +1,13 @@
 /// The version of this package. Programs, the Debian package and the changelog follow it; TidyTests compare them.
 public enum PrismVersion {
   /// Semantic versioning 2.0.0: `MAJOR.MINOR.PATCH`.
-  public static let current = "0.1.0"
+  public static let current = "0.2.0"
+}
+
+extension PrismVersion {
+  /// The line that `--version` prints.
+  /// - Parameter commit: that the program was built from; empty: it is not known.
+  public static func line(of program: String, commit: String) -> String {
+    "\(program) \(current)" + (commit.isEmpty ? "" : " (\(commit))")
+  }
 }

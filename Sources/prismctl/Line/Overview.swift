@@ -1,3 +1,4 @@
+import CArguments
 import PrismBase
 import PrismConfig
 import PrismProtocol
@@ -13,7 +14,7 @@ enum Overview {
       print(text)
       throw Failure(Failure.usage, "")
     case "--help", "-h": print(text)
-    case "--version", "version": print("prismctl \(PrismVersion.current)")
+    case "--version", "version": print(PrismVersion.line(of: "prismctl", commit: String(cString: prism_commit())))
     case "help": try explain(Array(words.dropFirst()))
     case "__complete":
       Suggestions(kind: words.dropFirst().first ?? "", line: Array(words.dropFirst(2))).print()

@@ -94,7 +94,7 @@ struct SQLiteStoreTests {
 
   @Test(
     "a database of another version is left as it is, and the start is refused with the remedy",
-    arguments: [(9, "install the newer"), (4, "before 0.2.0")])
+    arguments: [(9, "install the newer"), (4, "before the first published version")])
   func otherVersion(version: Int, remedy: String) async throws {
     let rig = StoreRig()
     await (try rig.sqlite()).close()
@@ -112,7 +112,7 @@ struct SQLiteStoreTests {
     let rig = StoreRig()
     try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
       "CREATE TABLE packets (packet TEXT); CREATE TABLE reports (id INTEGER PRIMARY KEY)")
-    #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 0") && "\($0)".contains("before 0.2.0") }
+    #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 0") && "\($0)".contains("before the first published version") }
     #expect(!rig.names.contains { $0.contains("damaged") })
   }
 

@@ -17,7 +17,7 @@ public struct PostgreSQLSetup: Sendable {
         "the database has version \(found) of the schema, this program knows \(PostgreSQLSchema.version): install the newer "
           + "prism-collector here, too"
       case .olderSchema(let found):
-        "the database has version \(found) of the schema, of a build before 0.2.0, which this program does not read: nothing "
+        "the database has version \(found) of the schema, of a build before the first published version, which this program does not read: nothing "
           + "was changed in it; name an empty database"
       case .noSchema(let cause):
         "the tables can't be made: \(cause); let their owner run `prism-collector migrate`, or grant CREATE on the schema"
