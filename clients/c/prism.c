@@ -2670,23 +2670,28 @@ static const char *crash_folder(const char *folder) {
   return folder ? folder : "/var/spool/prism";
 }
 
-prism_result prism_crash_open(const char *folder, const char *name_space, const char *type) {
-  folder = crash_folder(folder);
+/* descriptor: of the folder; -1: the one that is open. */
+static prism_result crash_target(int descriptor, const char *name_space, const char *type) {
   if (!name_space) name_space = "prism";
   if (!type) type = "appCrash";
   if (!is_namespace(name_space) || !is_type(type)) return PRISM_INVALID;
-  int opened = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return PRISM_SYSTEM;
-  if (faccessat(opened, ".", W_OK | X_OK, AT_EACCESS) != 0) {
-    int error = errno;
-    close(opened);
-    return errno = error, PRISM_SYSTEM;
-  }
+  /* No handler writes while the name changes. */
   int before = atomic_exchange(&crash.folder, -1);
   snprintf(crash.name, sizeof crash.name, "%s.%s.", name_space, type);
-  atomic_store(&crash.folder, opened);
-  if (before >= 0) close(before);
+  atomic_store(&crash.folder, descriptor < 0 ? before : descriptor);
+  if (descriptor >= 0 && before >= 0) close(before);
   return PRISM_STORED;
+}
+
+prism_result prism_crash_open(const char *folder, const char *name_space, const char *type) {
+  int opened = open(crash_folder(folder), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return PRISM_SYSTEM;
+  prism_result result = faccessat(opened, ".", W_OK | X_OK, AT_EACCESS) != 0 ? PRISM_SYSTEM
+                                                                             : crash_target(opened, name_space, type);
+  if (result == PRISM_STORED) return result;
+  int error = errno;
+  close(opened);
+  return errno = error, result;
 }
 
 static void append(char *out, size_t *used, const char *text) {
@@ -3173,8 +3178,11 @@ const char *prism_crash_install(const prism_crash_options *given) {
   if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
   pthread_mutex_lock(&lock);
   const char *fault = NULL;
-  if (options.folder || options.name_space || options.type || atomic_load(&crash.folder) < 0) {
-    prism_result opened = prism_crash_open(options.folder, options.name_space, options.type);
+  bool is_open = atomic_load(&crash.folder) >= 0, has_names = options.name_space || options.type;
+  if (options.folder || has_names || !is_open) {
+    prism_result opened = is_open && !options.folder
+                              ? crash_target(-1, options.name_space, options.type)
+                              : prism_crash_open(options.folder, options.name_space, options.type);
     if (opened != PRISM_STORED) fault = crash_fault(opened, options.folder, errno);
   }
   if (!fault) {

@@ -289,7 +289,7 @@ PRISM_API const char *prism_json_end(prism_json *json);
 typedef struct prism_crash_options {
   size_t size;
   const char *folder;      /* default: that of prism_crash_open, else $PRISM_CRASH_SPOOL, else /var/spool/prism */
-  const char *name_space;  /* default: "prism" */
+  const char *name_space;  /* default: "prism"; of an open spool without name_space and type: as they are */
   const char *type;        /* default: "appCrash" */
   const char *app_name;    /* APP_NAME of the report; default: the name of the program's file */
   const char *app_version; /* APP_VERSION */

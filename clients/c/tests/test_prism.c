@@ -895,27 +895,35 @@ static void a_damaged_file_has_no_names(void) {
 
 static void crashes_are_installed_alone(void) {
   char meta[16384];
+  atomic_store(&crash.folder, -1); /* as in a program that opened no spool */
   setenv("PRISM_CRASH_SPOOL", path("missing"), 1);
   prism_crash_options options = PRISM_CRASH_OPTIONS_INIT;
   options.name_space = "prism";
   const char *fault = prism_crash_install(&options);
   CHECK(fault && strstr(fault, path("missing")) && strstr(fault, "is missing") && strstr(fault, "PRISM_CRASH_SPOOL"), "%s",
         fault ? fault : "NULL");
+  mkdir(path("alone"), 0700);
+  CHECK(prism_crash_open(path("alone"), "shop", "not a type") == PRISM_INVALID);
+  mkdir(path("own"), 0700);
+  CHECK(prism_crash_open(path("own"), "shop", "app.Crash") == PRISM_STORED);
   options.type = "not a type";
   fault = prism_crash_install(&options);
   CHECK(fault && strstr(fault, "type 1 to 128"), "%s", fault ? fault : "NULL");
-  mkdir(path("alone"), 0700);
+  options.type = "appCrash";
+  CHECK(!prism_crash_install(&options), "the folder that is open stays");
+  CHECK(prism_crash_report("{\"a\":1}", NULL, 0) == PRISM_SPOOLED);
+  read_only_meta(path("own"), meta, sizeof meta);
+  CHECK(strcmp(meta, "{\"a\":1}") == 0, "%s", meta);
   if (geteuid() != 0) {
     mkdir(path("closed"), 0500);
-    setenv("PRISM_CRASH_SPOOL", path("closed"), 1);
-    options.type = NULL;
+    options.folder = path("closed");
     fault = prism_crash_install(&options);
     CHECK(fault && strstr(fault, "refuses this user"), "%s", fault ? fault : "NULL");
   }
   setenv("PRISM_CRASH_SPOOL", path("alone"), 1);
   pid_t child = fork();
   if (child == 0) {
-    atomic_store(&crash.folder, -1); /* as in a program that opened no spool */
+    atomic_store(&crash.folder, -1);
     if (prism_crash_install(NULL)) _exit(0);
     crash_by_write();
     _exit(0);
