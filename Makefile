@@ -53,6 +53,7 @@ install: $(PROGRAMS:%=$(BINARIES)/%) ## what `make build` made, below DESTDIR; P
 	@for page in docs/man/*; do install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}" "$$page"; done
 	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism" docs/*.md docs/*.png docs/alerts.yml docs/api.yaml \
 	  docs/grafana-dashboard.json
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism/decisions" docs/decisions/*.md
 	for folder in diagrams terminal performance; do install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/doc/prism/$$folder" \
 	  $$(find docs/$$folder -name '*.svg' -o -name '*.png' -o -name '*.json') || exit; done
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions" "$(DESTDIR)$(ZSHDIR)" \

@@ -100,7 +100,8 @@ import Testing
     }
     #expect(lists[0] == lists[1])
     #expect(lists[0].count > 50, "most packets are stored")
-    try await expectAlike(stores, conditions: ["half", "half = 3", "half != 3", "half < 10", "half >= 2.5", "n ~ 1", "n = 7"])
+    try await expectAlike(
+      stores, conditions: ["half", "half = 3", "half != 3", "half < 10", "half >= 2.5", "n ~ 1", "n = 7"])
   }
 
   /// The same reports match, and are counted by the same words.

@@ -112,7 +112,9 @@ struct SQLiteStoreTests {
     let rig = StoreRig()
     try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
       "CREATE TABLE packets (packet TEXT); CREATE TABLE reports (id INTEGER PRIMARY KEY)")
-    #expect { try rig.sqlite() } throws: { "\($0)".contains("of version 0") && "\($0)".contains("before the first published version") }
+    #expect { try rig.sqlite() } throws: {
+      "\($0)".contains("of version 0") && "\($0)".contains("before the first published version")
+    }
     #expect(!rig.names.contains { $0.contains("damaged") })
   }
 

@@ -104,7 +104,8 @@ struct DatabaseOpening {
       message: "\(path) is of version \(version), this prism-collector knows version \(known); "
         + (version > known
           ? "install the newer one again"
-          : "it is of a build before the first published version, and nothing was changed in it: name an empty state folder"))
+          : "it is of a build before the first published version, and nothing was changed in it: name an empty state folder")
+    )
   }
 
   /// Compares the newest packet ids with their index: those that a sender may send again after a restart. SQLite's check does not,
