@@ -25,6 +25,9 @@ func system(_ name: String, pkgConfig: String? = nil, apt: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+// `make build` says it, for `--version`.
+let commit: [CSetting] = [.define("PRISM_COMMIT", to: "\"\(Context.environment["PRISM_COMMIT"] ?? "")\"")]
+
 let package = Package(
   name: "prism",
   products: [
@@ -49,10 +52,7 @@ let package = Package(
 
     // C of the project's own, where SQLite wants functions of C.
     .target(name: "CJoinedWrites", dependencies: ["CSQLite"]),
-    // `make build` names the commit.
-    .target(
-      name: "CArguments",
-      cSettings: [.define("PRISM_COMMIT", to: "\"\(Context.environment["PRISM_COMMIT"] ?? "")\"")]),
+    .target(name: "CArguments", cSettings: commit),
 
     // The rooms. TidyTests holds each one's imports to a table.
     library("PrismBase"),

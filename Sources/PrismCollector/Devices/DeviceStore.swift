@@ -33,6 +33,7 @@ package actor DeviceStore {
 
   // MARK: Tokens
 
+  /// Devices may enroll with it from now on.
   package func add(_ token: EnrollmentToken) throws(StoreFailure) {
     try session.write {
       try $0.insert(
@@ -88,6 +89,7 @@ package actor DeviceStore {
     }
   }
 
+  /// nil: it was neither enrolled nor revoked.
   package func device(_ id: String) throws(StoreFailure) -> EnrolledDevice? {
     try session.read { try Self.find(id, $0) }
   }

@@ -59,6 +59,7 @@ package final class RecordDesk {
       headers: isNew ? [("If-None-Match", "*")] : [])
   }
 
+  /// Changes fields by a JSON Merge Patch. - Returns: the record.
   package func patch(_ id: String, fields: String) async throws(Fault) -> String {
     try await ask(.patch, "/\(PercentEncoding.text(id))", type: "application/merge-patch+json", Array(fields.utf8))
   }
