@@ -1,3 +1,4 @@
+import Glibc
 import PrismSQLite
 
 /// The database of what is known of the fleet beside its packets: devices and their tokens, dictionaries, words of operators
@@ -21,12 +22,20 @@ package enum FleetDatabase: Sendable {
     try FleetSession(self).read { _ in }
   }
 
+  /// A command of root's may be what makes the file: it is the collector's.
+  private static func giveToOwner(of folder: String) {
+    var facts = stat()
+    guard geteuid() == 0, stat(folder, &facts) == 0 else { return }
+    for suffix in ["", "-wal", "-shm"] { lchown("\(folder)/\(fileName)\(suffix)", facts.st_uid, facts.st_gid) }
+  }
+
   fileprivate func driver() throws -> any SQLDriver {
     switch self {
     case .server(let target): return PostgreSQLDriver(target)
     case .folder(let folder):
       let driver = try SQLiteDriver(path: "\(folder)/\(Self.fileName)")
       try FleetSchema.prepare(driver.connection)
+      Self.giveToOwner(of: folder)
       return driver
     }
   }

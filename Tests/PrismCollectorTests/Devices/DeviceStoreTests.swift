@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismPacket
 import PrismTestSupport
@@ -68,6 +69,18 @@ struct DeviceStoreTests {
     #expect(try await enroll("d2", text, stores[1]) == .refuse(.unknownToken))
     #expect(try await stores[1].device("d2") == nil, "a refused device leaves nothing")
     #expect(try await stores[1].page(after: "d1", limit: 1).map(\.id) == ["stranger"])
+  }
+
+  @Test("a file that root's command makes is the folder's owner's", .enabled(if: geteuid() == 0)) func owner()
+    async throws
+  {
+    try #require(chown(rig.path, 65_534, 65_534) == 0)
+    #expect(try await DeviceStore(.folder(rig.path)).tokens().isEmpty)
+    for name in rig.names where name.hasPrefix("fleet.db") {
+      var facts = stat()
+      #expect(stat("\(rig.path)/\(name)", &facts) == 0 && facts.st_uid == 65_534, "\(name)")
+    }
+    #expect(rig.names.contains("fleet.db"))
   }
 
   @Test("a token enrolls no more devices than it may, even if many ask at once", arguments: StoreRig.Fleet.allCases)
