@@ -61,13 +61,6 @@ extension SQLiteConnection {
   /// - Returns: the first column of the first row; nil if there is no row, or the value is NULL.
   public func firstText(_ sql: String) throws(SQLiteError) -> String? { try prepare(sql).firstText() }
 
-  /// Adds a column to a table of an earlier version; where the table has it, nothing changes.
-  /// - Parameter type: the column's type and its constraints.
-  public func addMissingColumn(_ column: String, _ type: String, to table: String) throws(SQLiteError) {
-    let count = "SELECT count(*) FROM pragma_table_info('\(table)') WHERE name = '\(column)'"
-    if try firstInt(count) == 0 { try execute("ALTER TABLE \(table) ADD COLUMN \(column) \(type)") }
-  }
-
   /// Rows that the last INSERT, UPDATE or DELETE changed.
   public var changes: Int { Int(sqlite3_changes64(handle)) }
   /// The id of the row that the last INSERT inserted.

@@ -25,20 +25,4 @@ enum PostgreSQLArray {
       Int64(bitPattern: bytes[at + 4..<at + 12].reduce(0) { $0 << 8 | UInt64($1) })
     }
   }
-
-  /// The texts of a `text[]`; nil for NULL.
-  static func texts(_ bytes: UnsafeRawBufferPointer) -> [String?] {
-    var (texts, at): ([String?], Int) = ([], 20)
-    while at + 4 <= bytes.count {
-      let count = Int(Int32(bitPattern: bytes[at..<at + 4].reduce(0) { $0 << 8 | UInt32($1) }))
-      at += 4
-      guard count >= 0 else {
-        texts.append(nil)
-        continue
-      }
-      texts.append(String(decoding: bytes[at..<at + count], as: UTF8.self))
-      at += count
-    }
-    return texts
-  }
 }
