@@ -13,8 +13,6 @@ struct RecordChange: Sendable, Equatable {
   /// The id that the writer or the device chose, or the server's.
   var id: RecordID
   var action: Action
-
-  var isPatch: Bool { if case .patch = action { true } else { false } }
 }
 
 /// The condition of a change (RFC 9110, section 13.1).

@@ -1,8 +1,5 @@
 /// The part of a command's record that the device writes (docs/records.md, "Commands").
 public struct CommandAnswer: Equatable, Sendable {
-  /// Bytes of a result's text at most.
-  public static let resultBytesMax = 8192
-
   /// The progress.
   public var state: CommandState
   /// A string, or a flat object where a command has more to tell; nil: there is nothing to tell.

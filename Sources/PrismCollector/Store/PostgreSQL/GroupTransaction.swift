@@ -44,8 +44,7 @@ struct GroupTransaction {
 
   private func applyRecords(_ decision: Decision, _ outcomes: inout [PacketOutcome]) throws(PostgreSQLError) {
     let tables = RecordTables(PostgreSQLDriver(connection, by: deadline))
-    // Microseconds since 2000.
-    let now = decision.received / 1000 + 946_684_800_000
+    let now = decision.received / 1000 + CopyRows.epochSeconds * 1000
     for (index, submission) in group.enumerated() where outcomes[index].isStored {
       guard let operations = submission.packet.records else { continue }
       let context = submission.packet.delivery.context
