@@ -155,7 +155,7 @@ def fill_sqlite(state, fleet):
         "INSERT INTO streams (id, device, namespace, kind, packets, ledger, received_time) VALUES (?,?,?,?,?,?,?)",
         ((number, *key, packets, fleet.ledger(count), received) for key, (number, packets, count, received) in fleet.streams.items()))
     database.executemany(
-        "INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time) VALUES ('shop','till',?,?,?,?,?,0)",
+        "INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq) VALUES ('shop','till',?,?,?,?,?,0,0,0,0)",
         fleet.records())
     database.commit()
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -246,7 +246,7 @@ class Filling:
         for name in names:
             for place in range(self.random.randint(1, 3)):
                 fields = {"title": HOSTILE if self.hostile else f"Till {place + 1}", "lanes": self.random.randint(1, 4), "open": place == 0}
-                self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time) VALUES ('shop','till',?,?,?,?,?,?)",
+                self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq) VALUES ('shop','till',?,?,?,?,?,?,0,0,0)",
                                       (name, f"till-{place + 1}", json.dumps(fields), place + 1, self.now - self.random.randint(0, DAY), self.now))
 
     def commands(self, name):
@@ -256,7 +256,7 @@ class Filling:
                 {"name": "flush", "state": "done", "result": text, "stateTime": self.now}, {"name": "collect", "args": {"lines": 200, "unit": "shop-till"}, "state": "running", "stateTime": self.now},
                 {"name": HOSTILE if self.hostile else "restart", "state": "refused", "result": {"reason": text}, "stateTime": self.now}, {"name": "flush"},
                 {"name": "reload", "expires": self.now - DAY}]):
-            self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time) VALUES ('shop','prism.command',?,?,?,1,?,?)",
+            self.database.execute("INSERT INTO records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq) VALUES ('shop','prism.command',?,?,?,1,?,?,0,0,0)",
                                   (name, str(uuid.UUID(int=self.random.getrandbits(128))), json.dumps({"expires": self.now + DAY, "signature": "c2ln", **fields}), self.now - place, self.now))
 
     def versions(self, names):
