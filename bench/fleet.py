@@ -213,8 +213,8 @@ class PostgreSQL:
         self.copy("streams (device, namespace, kind, packets, ledger, received)", (
             f"{device}\t{namespace}\t{kind[0]}\t{packets}\t{fleet.ledger(count)}\t{time.strftime('%Y-%m-%d %H:%M:%S+00', time.gmtime(received / 1000))}\n"
             for (device, namespace, kind), (_, packets, count, received) in fleet.streams.items()))
-        self.copy("records (namespace, tab, device, id, fields, version, changed_time, received)", (
-            f"shop\ttill\t{device}\t{id}\t{fields}\t{version}\t{changed}\tnow\n" for device, id, fields, version, changed in fleet.records()))
+        self.copy("records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq)", (
+            f"shop\ttill\t{device}\t{id}\t{fields}\t{version}\t{changed}\t0\t0\t0\t0\n" for device, id, fields, version, changed in fleet.records()))
         self.run(f"SELECT setval('report_blocks', {(self.last >> 10) + 1});"
                  + "".join(f"INSERT INTO days VALUES ('{text(day)}', {id}, false) ON CONFLICT (day) DO UPDATE SET first_report = excluded.first_report;"
                            for day, id in first.items()) + "ANALYZE streams; ANALYZE contexts;")
