@@ -81,7 +81,7 @@ struct DictionaryRouteTests {
     await successor.close()
   }
 
-  /// Packets of so few rows that they have no columns, which need no dictionary.
+  /// Packets below 50 rows: they stay rows, for which a dictionary helps.
   private static let snapshot = DeliveryRig.snapshot { shop in (shop.dictionary, shop.maxItem) = (true, 40) }
 
   private func deliver(_ numbers: Range<Int>, _ rig: DeliveryRig, _ engine: Engine) async throws {

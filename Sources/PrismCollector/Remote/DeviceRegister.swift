@@ -187,14 +187,33 @@ actor DeviceRegister {
   func counts(of rollout: Rollout) throws(CollectorRefusal) -> (chosen: Int, given: Int, confirmed: Int, failed: Int) {
     try read { statements in
       var counts = (chosen: 0, given: 0, confirmed: 0, failed: 0)
-      for row in try statements.rows(of: Column.self, "FROM configured_devices") {
+      try forEachDevice(statements) { row in
         counts.chosen += rollout.event.reach.includes(row.text(.device), of: rollout.id) ? 1 : 0
-        guard rollout.marks(row.integer(.givenTime)) else { continue }
+        guard rollout.marks(row.integer(.givenTime)) else { return }
         counts.given += 1
         counts.confirmed += rollout.marks(row.integer(.updateTime)) ? 1 : 0
         counts.failed += row.string(.lastFailed) == nil ? 0 : 1
       }
       return counts
+    }
+  }
+
+  private enum RolloutColumn: String, SQLiteColumn {
+    case device
+    case updateTime = "update_time"
+    case givenTime = "given_time"
+    case lastFailed = "last_failed"
+  }
+
+  /// Reads some at a time: there may be 100,000.
+  private func forEachDevice(_ statements: SQLStatements, _ body: (SQLRow<RolloutColumn>) -> Void) throws {
+    var last = ""
+    while true {
+      let rows = try statements.rows(
+        of: RolloutColumn.self, "FROM configured_devices WHERE device > $1 ORDER BY device LIMIT 1000", [last])
+      rows.forEach(body)
+      guard let end = rows.last else { return }
+      last = end.text(.device)
     }
   }
 

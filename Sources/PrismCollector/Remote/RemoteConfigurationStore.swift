@@ -48,7 +48,9 @@ actor RemoteConfigurationStore {
     _ = folder.hasChanged(time)
     let files = try RemoteFolder.read(options.folder)
     do {
-      configuration = try Self.take(files, &folder, session, log, now: time.unixMilliseconds)
+      let taken = try Self.take(files, &folder, session, log, now: time.unixMilliseconds)
+      configuration = taken
+      folder.judge(taken, log)
     } catch {
       folder.forget()
       guard database.isShared else { throw error }
@@ -126,7 +128,8 @@ actor RemoteConfigurationStore {
 
   /// Takes over what changed in the folder, all of it or, with any fault, nothing; and what other replicas changed.
   func refresh() {
-    guard time.uptime >= nextLook || folder.isShared == false else { return }
+    guard time.uptime >= nextLook else { return }
+    nextLook = time.uptime + Self.interval
     do {
       if folder.hasChanged(time) {
         let files = try RemoteFolder.read(folder.path)
@@ -135,12 +138,11 @@ actor RemoteConfigurationStore {
       } else if folder.isShared {
         let version = configuration?.version
         let newer = try session.read { statements in
-          try ServedConfiguration.version(statements, isLocked: false) == version
+          try ServedConfiguration.version(statements) == version
             ? nil : try ServedConfiguration(statements)
         }
         if let newer { take(newer) }
       }
-      nextLook = time.uptime + Self.interval
       log.faultEnded("collector.remote", "remote configuration is read again")
     } catch let refused as ConfigurationFaults {
       folder.forget()
@@ -172,10 +174,10 @@ actor RemoteConfigurationStore {
     folder.files = files
     let state = folder
     let configuration = try session.write { statements in
-      _ = try ServedConfiguration.version(statements, isLocked: true)
-      var configuration = try ServedConfiguration(statements)
-      let changed = configuration.difference(from: files)
-      if state.mayChange(configuration) { try configuration.take(changed, now: now, to: statements) }
+      var configuration = try ServedConfiguration(locking: statements)
+      if state.mayChange(configuration) {
+        try configuration.take(configuration.difference(from: files), now: now, to: statements)
+      }
       if let active = configuration.rollouts.active, active.entries.allSatisfy(configuration.has) {
         var event = active.event
         (event.state, event.who) = (.done, "")
@@ -185,7 +187,6 @@ actor RemoteConfigurationStore {
       return configuration
     }
     folder.remember()
-    folder.judge(configuration, log)
     return configuration
   }
 
@@ -198,8 +199,7 @@ actor RemoteConfigurationStore {
     let outcome: Swift.Result<Result, CollectorRefusal>
     do throws(StoreFailure) {
       let (found, newer) = try session.write { statements in
-        _ = try ServedConfiguration.version(statements, isLocked: true)
-        var configuration = try ServedConfiguration(statements)
+        var configuration = try ServedConfiguration(locking: statements)
         return (try body(&configuration, statements), configuration)
       }
       take(newer)

@@ -54,16 +54,19 @@ struct ServedConfiguration {
     rollouts = try RolloutHistory(statements)
   }
 
-  /// The version of all replicas, and where another one wants to change it, waits for its end.
-  static func version(_ statements: SQLStatements, isLocked: Bool) throws -> Int64 {
-    guard isLocked else {
-      return try statements.integer("SELECT value FROM remote_facts WHERE name = 'version'") ?? 0
-    }
-    return try statements.integer(
+  /// Reads it to change it: other replicas wait until the transaction ends.
+  init(locking statements: SQLStatements) throws {
+    try statements.run(
       """
       INSERT INTO remote_facts (name, value) VALUES ('version', 0)
-      ON CONFLICT (name) DO UPDATE SET value = remote_facts.value RETURNING value
-      """) ?? 0
+      ON CONFLICT (name) DO UPDATE SET value = remote_facts.value
+      """)
+    try self.init(statements)
+  }
+
+  /// The version that all replicas have.
+  static func version(_ statements: SQLStatements) throws -> Int64 {
+    try statements.integer("SELECT value FROM remote_facts WHERE name = 'version'") ?? 0
   }
 
   // MARK: Asking
