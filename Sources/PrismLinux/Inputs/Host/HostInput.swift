@@ -32,7 +32,7 @@ public actor HostInput {
     (self.sink, self.time, self.files, self.log) = (sink, time, files, log)
   }
 
-  isolated deinit { for task in tasks { task.cancel() } }
+  deinit { for task in tasks { task.cancel() } }
 
   /// Reports as it is configured from now on.
   public func follow(_ new: DaemonConfiguration.Host) async {
