@@ -3025,7 +3025,7 @@ static void find_functions(crash_stack *stack) {
 }
 
 /* Does a step that may fault itself, since the stack is damaged or a file was cut. Then the step ends, not the report. */
-static void guarded(void (*step)(crash_stack *), crash_stack *stack) {
+static void on_crash_step(void (*step)(crash_stack *), crash_stack *stack) {
   if (sigsetjmp(crashing.escape, 1) == 0) {
     sigset_t faults, before;
     sigemptyset(&faults);
@@ -3113,8 +3113,8 @@ static void on_crash(int number, siginfo_t *info, void *context) {
   if (atomic_exchange(&reporting, 1) == 0) {
     uintptr_t caller;
     crash_stack stack = {.context = context, .count = 1, .frames = {interrupted(context, &caller)}};
-    guarded(find_callers, &stack);
-    guarded(find_functions, &stack);
+    on_crash_step(find_callers, &stack);
+    on_crash_step(find_functions, &stack);
     const char *meta = crash_meta(number, info, &stack);
     size_t length = crash_payload(&stack);
     if (meta) prism_crash_report(meta, crashing.payload, length);
