@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include "CArguments.h"
 
@@ -20,6 +21,12 @@ const char *prism_argument(int index) { return index >= 0 && index < count ? wor
 const char *prism_commit(void) { return PRISM_COMMIT; }
 
 void prism_forbid_dumps(void) { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+void prism_give_back_large_blocks(void) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);
+  mallopt(M_ARENA_MAX, 2);
+}
 
 int prism_flush_output(void) {
   errno = 0;

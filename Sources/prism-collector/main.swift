@@ -3,6 +3,7 @@ import Dispatch
 import Glibc
 import PrismBase
 
+prism_give_back_large_blocks()
 // Before anything opens a descriptor, which libdispatch does with the first task.
 StandardStreams.prepare()
 // Files that it makes are the owner's only: reports are read with a token, not from the disk.

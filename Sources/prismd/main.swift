@@ -4,7 +4,7 @@ import Glibc
 import PrismBase
 import PrismLinux
 
-ResidentMemory.giveBackLargeBlocks()
+prism_give_back_large_blocks()
 // Before anything opens a descriptor, which libdispatch does with the first task.
 StandardStreams.prepare()
 let words = stride(from: 1, to: prism_argument_count(), by: 1).map { String(cString: prism_argument($0)) }

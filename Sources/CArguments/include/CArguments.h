@@ -8,6 +8,10 @@ int prism_argument_count(void);
 /// (PR_SET_DUMPABLE of prctl(2)).
 void prism_forbid_dumps(void);
 
+/// The heap gives back blocks of 1 MiB and more as soon as they are free. Else it keeps them once it has seen larger ones, for
+/// each of its threads. Call it first in a program that serves.
+void prism_give_back_large_blocks(void);
+
 /// One of them, from 0 on; it stays valid.
 const char *_Nonnull prism_argument(int index);
 

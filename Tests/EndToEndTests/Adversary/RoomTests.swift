@@ -19,7 +19,9 @@ struct RoomTests {
   }
 
   private static let isLong = soakFactor > 1
-  private static let shortKinds: Set = ["listsUnread", "listsInBodies", "patchesUnread"]
+  private static let shortKinds: Set = [
+    "listsUnread", "listsInBodies", "patchesUnread", "otlpAttributes", "forwardDoubles",
+  ]
   static let attacks = isLong ? all : all.filter { shortKinds.contains($0.kind) }
   private static let all =
     [
