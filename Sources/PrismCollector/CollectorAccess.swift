@@ -47,8 +47,8 @@ struct CollectorAccess: Sendable {
   /// A right token is taken however many wrong ones its address sent: a stranger behind the same address locks no device out.
   private func wrongToken(_ request: HTTPRequest, _ limit: SignInLimit, _ message: String) -> CollectorRefusal {
     guard request.header("authorization") != nil else { return CollectorRefusal(401, code: .token, message) }
-    guard limit.allows(request.peer.address) else { return Self.tooManyTokens }
-    limit.failed(request.peer.address)
+    guard limit.allows(request.peer.network) else { return Self.tooManyTokens }
+    limit.failed(request.peer.network)
     return CollectorRefusal(401, code: .token, message)
   }
 
@@ -103,7 +103,7 @@ struct CollectorAccess: Sendable {
 
   /// Begins a session for a token. - Throws: 401 for a wrong token, 429 after too many.
   func signIn(_ token: String, from peer: HTTPPeer) async throws(CollectorRefusal) -> ReaderIdentity {
-    guard signIns.allows(peer.address) else {
+    guard signIns.allows(peer.network) else {
       throw Self.tooManyTokens
     }
     for (role, tokens) in roles {
@@ -111,7 +111,7 @@ struct CollectorAccess: Sendable {
         return ReaderIdentity(role: role, token: token, session: session)
       }
     }
-    signIns.failed(peer.address)
+    signIns.failed(peer.network)
     throw CollectorRefusal(401, code: .token, "this is no reader's token of this collector")
   }
 

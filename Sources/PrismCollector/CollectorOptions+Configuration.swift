@@ -48,7 +48,7 @@ extension CollectorOptions {
   private mutating func takeLimits(_ configuration: CollectorConfiguration) {
     retentionDays = configuration.retentionDays
     memoryBytesMax = configuration.memoryBytes
-    (connectionsMax, trustedProxies) = (configuration.connectionsMax, Set(configuration.trustedProxies))
+    (connectionsMax, trustedProxies) = (configuration.connectionsMax, configuration.trustedProxies)
     outputs = configuration.outputs.map { OutputSettings($0) }
     outputLagBytes = configuration.outputLagBytes
     onLag = LagPolicy(rawValue: configuration.onLag.rawValue) ?? .hold

@@ -1,3 +1,4 @@
+public import PrismBase
 public import PrismHTTP
 public import PrismPacket
 public import PrismProtocol
@@ -52,7 +53,7 @@ public struct CollectorOptions: Sendable {
   /// Of senders, at a time.
   public var connectionsMax = 10_000
   /// Proxies whose `X-Forwarded-For` is believed.
-  public var trustedProxies: Set<String> = []
+  public var trustedProxies: [NetworkRange] = []
   /// A packet's body.
   public var bodyBytesMax = 8 * 1_048_576
   /// Of all packets, from their decryption until they are stored; also the most that one packet may take.

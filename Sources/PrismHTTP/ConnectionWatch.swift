@@ -53,18 +53,18 @@ final class ConnectionWatch: Sendable {
 
   // MARK: What becomes of a connection
 
-  func opened(_ connection: LibraryPointer, socket: Int32, from address: String) {
+  func opened(_ connection: LibraryPointer, socket: Int32, from peer: HTTPPeer) {
     let (mustArm, reason) = state.withLock { state in
       defer { state.isArmed = true }
       let entry = ConnectionTable.Entry(
-        socket: socket, address: address, deadline: deadline(options.headTimeout, state),
-        isProven: options.trustedProxies.contains(address))
+        socket: socket, address: peer.network, deadline: deadline(options.headTimeout, state),
+        isProven: options.trustedProxies.contains { $0.contains(peer.address) })
       let victim = state.table.open(connection, entry)
       if let victim { end(victim.0, victim.1, &state) }
       return (!state.isArmed, victim?.1)
     }
     if mustArm { arm() }
-    if let reason { options.onCrowded?(reason, address) }
+    if let reason { options.onCrowded?(reason, peer.address) }
   }
 
   /// Called before libmicrohttpd closes the socket, so a number that is used again is never shut down by mistake.

@@ -7,6 +7,8 @@ public struct HTTPPeer: Sendable, Equatable {
   public var address: String
   /// On this machine: 127.0.0.0/8, ::1, or a Unix socket.
   public var isLocal: Bool
+  /// Its share of what senders share: equal for the addresses of one host.
+  public var network: String { NetworkRange.ofOneSender(address) }
 
   public init(address: String, isLocal: Bool) {
     (self.address, self.isLocal) = (address, isLocal)
@@ -38,10 +40,12 @@ public struct HTTPPeer: Sendable, Equatable {
     self.init(address: address, isLocal: text == "::1" || address != text && address.hasPrefix("127."))
   }
 
-  /// - Parameter text: an address in numbers. - Returns: nil for any other text.
-  init?(text: String) {
-    guard HostAndPort.isIPv4(text) || HostAndPort.isIPv6(text) else { return nil }
-    self.init(address: text, isLocal: HostAndPort.isLoopback(text))
+  /// A peer that a proxy names. It is never of this machine: its request came over the proxy.
+  /// - Parameter forwarded: an address in numbers; some proxies add a port. - Returns: nil for any other text.
+  init?(forwarded text: String) {
+    let host = HostAndPort.isIPv6(text) ? text : HostAndPort.split(text)?.host ?? text
+    guard let address = NetworkRange(host)?.description, !host.contains("/") else { return nil }
+    self.init(address: address, isLocal: false)
   }
 
   private static func text<Address>(_ family: Int32, _ address: Address) -> String {

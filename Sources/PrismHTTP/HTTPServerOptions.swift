@@ -1,3 +1,5 @@
+public import PrismBase
+
 /// A server's limits. Every peer is held to misbehave: nothing here is without bound.
 public struct HTTPServerOptions: Sendable {
   /// A longer body is answered with 413.
@@ -16,7 +18,7 @@ public struct HTTPServerOptions: Sendable {
   /// The most connections at a time. Past it idle and unproven ones give way.
   public var connectionsMax = 1024
   /// Addresses of proxies: a request of theirs has the last address of `X-Forwarded-For` that is no such proxy.
-  public var trustedProxies: Set<String> = []
+  public var trustedProxies: [NetworkRange] = []
   /// Called, on any thread, when a connection is closed for others or for its slow body, with an address that caused it.
   public var onCrowded: (@Sendable (CrowdedReason, String) -> Void)?
   /// From a connection's begin, or the answer before, to the end of the next request's head.

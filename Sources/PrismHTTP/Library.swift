@@ -96,7 +96,7 @@ private func connectionChanged(
   if how == .CONNECTION_NOTIFY_STARTED {
     server.watch.opened(
       LibraryPointer(connection), socket: prism_http_socket(connection),
-      from: HTTPPeer(prism_http_peer(connection)).address)
+      from: HTTPPeer(prism_http_peer(connection)))
   } else {
     server.watch.closed(LibraryPointer(connection))
   }
@@ -114,7 +114,7 @@ extension HTTPServer {
       return HTTPResponse.refusal(503, "stopping", headers: [("Connection", "close")]).queue(on: connection)
     }
     let isKnown = watch.began(
-      connection, of: head.request.peer.address, bodyTime: options.bodyTime(bytes: head.bodyBytes))
+      connection, of: head.request.peer.network, bodyTime: options.bodyTime(bytes: head.bodyBytes))
     let (refusal, isProven): (HTTPResponse?, Bool)
     switch admit(head, on: connection) {
     case .take(let isProvenNow):
@@ -123,8 +123,7 @@ extension HTTPServer {
     case .refuse(let response): (refusal, isProven) = (response, isKnown)
     }
     var request = head.request
-    let prove: @Sendable () -> Void = { [watch, address = request.peer.address] in watch.prove(connection, of: address)
-    }
+    let prove: @Sendable () -> Void = { [watch, client = request.peer.network] in watch.prove(connection, of: client) }
     request.onProof = prove
     if isProven { prove() }
     let exchange = Exchange(

@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import PrismBase
 
 /// The head of a request, copied out of libmicrohttpd's memory.
 struct RequestHead {
@@ -24,10 +25,11 @@ struct RequestHead {
   }
 
   /// Behind a proxy of `trusted` the peer is the last address of `X-Forwarded-For` that is not trusted.
-  mutating func resolvePeer(trusted: Set<String>) {
+  mutating func resolvePeer(trusted: [NetworkRange]) {
+    guard !trusted.isEmpty else { return }
     let hops = request.headers("x-forwarded-for").flatMap { $0.split(separator: ",") }
-    for hop in hops.reversed() where trusted.contains(request.peer.address) {
-      guard let peer = HTTPPeer(text: hop.filter { $0 != " " && $0 != "\t" }) else { return }
+    for hop in hops.reversed() where trusted.contains(where: { $0.contains(request.peer.address) }) {
+      guard let peer = HTTPPeer(forwarded: hop.filter { $0 != " " && $0 != "\t" }) else { return }
       request.peer = peer
     }
   }

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismHTTP
 import PrismTestSupport
 import Synchronization
@@ -121,12 +122,17 @@ struct HTTPCrowdTests {
       ("X-Forwarded-For: 10.0.0.1, 192.0.2.7\r\n", "192.0.2.7 false"),
       ("X-Forwarded-For: 192.0.2.7, 127.0.0.1\r\n", "192.0.2.7 false"),
       ("X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-For: 2001:db8::1\r\n", "2001:db8::1 false"),
+      ("X-Forwarded-For: 192.0.2.7:40000\r\n", "192.0.2.7 false"),
+      ("X-Forwarded-For: [2001:db8::1]:40000\r\n", "2001:db8::1 false"),
+      ("X-Forwarded-For: ::ffff:192.0.2.7\r\n", "192.0.2.7 false"),
+      ("X-Forwarded-For: ::1\r\n", "::1 false"), ("X-Forwarded-For: 192.0.2.0/24\r\n", "127.0.0.1 true"),
       ("X-Forwarded-For: 192.0.2.7, junk\r\n", "127.0.0.1 true"), ("", "127.0.0.1 true"),
     ])
   func forwarded(headers: String, peer: String) async throws {
-    for (trusted, expected) in [(Set(["127.0.0.1"]), peer), ([], "127.0.0.1 true")] {
+    let trustedRanges = [("127.0.0.1", peer), ("127.0.0.0/8", peer), ("192.0.2.0/30", "127.0.0.1 true")]
+    for (trusted, expected) in trustedRanges {
       try await withServer {
-        $0.trustedProxies = trusted
+        $0.trustedProxies = [NetworkRange(trusted)!]
       } _: { server in
         let client = try #require(RawClient(port: server.port))
         client.send("GET / HTTP/1.1\r\nHost: h\r\n\(headers)\r\n")

@@ -1,3 +1,4 @@
+import PrismBase
 import PrismHTTP
 import PrismTestSupport
 import Synchronization
@@ -177,7 +178,7 @@ struct HTTPServerTests {
     async throws
   {
     try await withServer {
-      ($0.bodiesBytesMax, $0.trustedProxies) = (10_000, ["127.0.0.1"])  // so they are proven
+      ($0.bodiesBytesMax, $0.trustedProxies) = (10_000, [NetworkRange("127.0.0.1")!])  // so they are proven
     } _: { server in
       let first = try client(server)
       first.send(Self.post("/first", bytes: 9000, sent: 8999))

@@ -52,9 +52,9 @@ package enum CollectorKeys {
       "connectionMax", .integer(16...1_000_000, unit: "connections"), at: \.connectionsMax, isLive: false,
       "connections of senders at a time; past it, idle ones and those of unproven senders are closed for others"),
     Key(
-      "proxy.trusted", .list(of: .numericAddress, "a list of addresses"), at: \.trustedProxies, default: "none",
+      "proxy.trusted", .list(of: .networkRange, "a list of addresses"), at: \.trustedProxies, default: "none",
       isLive: false,
-      "proxies in front of the collector: the sender is the last other address of their `X-Forwarded-For`"),
+      "addresses or networks of proxies in front: the sender is the last other address of their `X-Forwarded-For`"),
   ]
 
   private static let readers: [Key] = [
@@ -134,6 +134,20 @@ extension CollectorConfiguration {
   static let folderScheme = "sqlite:"
 }
 
+extension ValueForm where Value == NetworkRange {
+  fileprivate static var networkRange: Self {
+    let allowed = "an IPv4 or IPv6 address in numbers, or ADDRESS/BITS for a whole network"
+    return ValueForm(allowed: allowed, schema: ["type": "string"]) { node, key, checker in
+      guard let text = checker.text(node, key, mustBe: allowed) else { return nil }
+      if let range = NetworkRange(text) { return range }
+      checker.refuse(node, key, mustBe: allowed)
+      return nil
+    } show: {
+      .string($0.description)
+    }
+  }
+}
+
 extension ValueForm where Value == String {
   /// Where a server listens. Port 0 is any that is free.
   fileprivate static var serverAddress: Self {
@@ -141,11 +155,6 @@ extension ValueForm where Value == String {
       guard let (host, port) = HostAndPort.split(text), let port, UInt16(port) != nil else { return false }
       return !host.isEmpty && text.isVisibleASCII && text.hasPrefix("[") == host.contains(":")
     }
-  }
-
-  /// As a connection shows its peer.
-  fileprivate static var numericAddress: Self {
-    string("an IPv4 or IPv6 address in numbers") { HostAndPort.isIPv4($0) || HostAndPort.isIPv6($0) }
   }
 
   /// A folder from the root after `sqlite:`, or a connection URI. Faults don't show it: it may hold a password.

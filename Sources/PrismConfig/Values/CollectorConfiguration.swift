@@ -1,3 +1,4 @@
+public import PrismBase
 public import PrismProtocol
 
 /// The configuration of a collector: the table of docs/collector.md, in base units.
@@ -50,8 +51,8 @@ public struct CollectorConfiguration: Sendable, Equatable {
   public var onLag = LagPolicy.hold
   /// Of senders, at a time.
   public var connectionsMax = 10_000
-  /// `proxy.trusted`: addresses in numbers.
-  public var trustedProxies: [String] = []
+  /// `proxy.trusted`.
+  public var trustedProxies: [NetworkRange] = []
   /// A folder of namespace files that are served.
   public var remoteConfig: String?
   /// Signs them, PEM.
