@@ -3,7 +3,8 @@ import Glibc
 import PrismBase
 
 /// Lines in files of a folder: `NAME.ndjson` is written, and renamed to `NAME-TIME.ndjson` when it is large or old enough.
-/// zstd: each piece that is appended is a frame of its own, so `zstdcat` reads a file while it is written.
+/// zstd: each piece that is appended is a frame of its own, so `zstdcat` reads a file while it is written. A piece that was
+/// written in part, as the disk was full or a crash came, is cut off: it comes again as a whole.
 struct RotatingFile {
   struct Options: Sendable, Equatable {
     var folder: String
@@ -36,10 +37,17 @@ struct RotatingFile {
     var written = 0
     while written < piece.count {
       let count = piece.withUnsafeBytes { write(descriptor, $0.baseAddress! + written, $0.count - written) }
-      guard count > 0 || errno == EINTR else { throw failed("can't be written") }
+      guard count > 0 || errno == EINTR else {
+        let failure = failure("can't be written")
+        if ftruncate(descriptor, bytes) != 0 { close() }
+        throw failure
+      }
       written += max(0, count)
     }
-    guard fdatasync(descriptor) == 0 else { throw failed("can't be synced") }
+    guard fdatasync(descriptor) == 0 else {
+      defer { close() }  // what is on the disk is not known
+      throw failure("can't be synced")
+    }
     bytes += piece.count
   }
 
@@ -55,23 +63,50 @@ struct RotatingFile {
       && (own.st_dev, own.st_ino) == (named.st_dev, named.st_ino)
   }
 
-  /// Renames the file that is there, which may end within a piece after a crash, and begins a new one.
+  /// Renames the file that is there, without the piece that a crash cut, and begins a new one.
   private mutating func open() throws(OutputFailure) -> Int32 {
-    if access(path + suffix, F_OK) == 0, rename(path + suffix, "\(path)-\(Self.stamp(time))\(suffix)") != 0 {
-      throw failed("can't be renamed")
+    if access(path + suffix, F_OK) == 0 {
+      cutLastPiece()
+      guard rename(path + suffix, "\(path)-\(Self.stamp(time))\(suffix)") == 0 else {
+        throw failure("can't be renamed")
+      }
     }
     let opened = Glibc.open(path + suffix, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o600)
-    guard opened >= 0 else { throw failed("can't be made") }
+    guard opened >= 0 else { throw failure("can't be made") }
     SideFile.syncFolder(options.folder)
     (descriptor, bytes, openedAt) = (opened, 0, time.uptime)
     return opened
   }
 
-  /// The file is begun again with the next piece: the last one may be cut.
-  private mutating func failed(_ what: String) -> OutputFailure {
-    let cause = String(cString: strerror(errno))
-    close()
-    return OutputFailure("\(path)\(suffix) \(what): \(cause)")
+  private func failure(_ what: String) -> OutputFailure {
+    OutputFailure("\(path)\(suffix) \(what): \(String(cString: strerror(errno)))")
+  }
+
+  /// Of a file that can't be read nothing is cut.
+  private func cutLastPiece() {
+    let file = Glibc.open(path + suffix, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    guard file >= 0 else { return }
+    defer { Glibc.close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0, status.st_size > 0,
+      let start = mmap(nil, Int(status.st_size), PROT_READ, MAP_PRIVATE, file, 0), start != MAP_FAILED
+    else { return }
+    let bytes = UnsafeRawBufferPointer(start: start, count: Int(status.st_size))
+    let whole =
+      options.compresses ? Self.wholeFrames(bytes) : bytes.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+    munmap(start, bytes.count)
+    if whole < bytes.count { ftruncate(file, whole) }
+  }
+
+  /// The bytes of all frames but for one that is cut at the end.
+  private static func wholeFrames(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var whole = 0
+    while whole < bytes.count {
+      let count = ZSTD_findFrameCompressedSize(bytes.baseAddress! + whole, bytes.count - whole)
+      guard ZSTD_isError(count) == 0 else { break }
+      whole += count
+    }
+    return whole
   }
 
   /// `20261122T041200.123456Z`: sorts by time, and no two of one process are equal.

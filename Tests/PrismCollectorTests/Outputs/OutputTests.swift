@@ -219,6 +219,58 @@ struct OutputTests {
     return Array(bytes)
   }
 
+  @Test("what a crash cut of the last piece is cut off, so that every file has whole lines", arguments: [true, false])
+  func cutByCrash(compresses: Bool) async throws {
+    let folder = TemporaryFolder()
+    var options = RotatingFile.Options(folder: folder.path)
+    options.compresses = compresses
+    let file = folder(compresses ? "out.ndjson.zst" : "out.ndjson")
+    let output = NDJSONOutput(options, name: "out", time: ManualTime())
+    _ = try await output.deliver(try await reports([0]))
+    let whole = try Data(contentsOf: URL(fileURLWithPath: file))
+    _ = try await output.deliver(try await reports([1]))
+    await output.close()
+    let both = try Data(contentsOf: URL(fileURLWithPath: file))
+    for length in whole.count...both.count {
+      try both.prefix(length).write(to: URL(fileURLWithPath: file))
+      let again = NDJSONOutput(options, name: "out", time: ManualTime())
+      _ = try await again.deliver(try await reports([2]))
+      await again.close()
+      let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+      let old = folder(try #require(names.first { $0.hasPrefix("out-") }))
+      #expect(try Data(contentsOf: URL(fileURLWithPath: old)) == (length < both.count ? whole : both))
+      try FileManager.default.removeItem(atPath: old)
+    }
+  }
+
+  @Test(
+    "a full disk leaves no half line, and the file goes on", .enabled(if: geteuid() == 0), arguments: [true, false])
+  func fullDisk(compresses: Bool) async throws {
+    let folder = TemporaryFolder.make()
+    try #require(mount("prism", folder, "tmpfs", 0, "size=64k") == 0)
+    defer {
+      umount2(folder, Int32(MNT_DETACH))
+      rmdir(folder)
+    }
+    var options = RotatingFile.Options(folder: folder)
+    options.compresses = compresses
+    let file = folder + (compresses ? "/out.ndjson.zst" : "/out.ndjson")
+    let output = NDJSONOutput(options, name: "out", time: ManualTime())
+    _ = try await output.deliver(try await reports([0]))
+    let whole = try Data(contentsOf: URL(fileURLWithPath: file))
+    var random = SeededRandom(seed: 7)
+    let large = try await reports([1], payload: (0..<100_000).map { _ in .random(in: 0...255, using: &random) })
+    for _ in 0..<2 {
+      await #expect(throws: OutputFailure.self) { try await output.deliver(large) }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == whole)
+    }
+    try #require(mount("prism", folder, "tmpfs", UInt(MS_REMOUNT), "size=4m") == 0)
+    _ = try await output.deliver(large)
+    await output.close()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == 1)
+    #expect(try Self.text(file, compresses: compresses).count { $0 == UInt8(ascii: "\n") } == 2)
+  }
+
   @Test("ndjson: a folder that is not there is a failure, not a loss")
   func missingFolder() async throws {
     let output = NDJSONOutput(.init(folder: "/nowhere"), name: "out", time: ManualTime())
