@@ -3,7 +3,7 @@ import PrismProtocol
 
 /// The bytes of a namespace over metered networks in its current window of 24 h (docs/delivery.md, "Gates").
 ///
-/// While the daemon runs, the window's age is counted by the uptime clock, which never steps. Over a restart only the
+/// Within a boot of the machine the window's age is counted by the uptime clock, which never steps. Over a boot only the
 /// wall clock can measure time. If it is behind the window's begin (a machine without a battery-backed clock, for
 /// example), it is read again while this window lasts, because it may be corrected later. No step of the clock makes a
 /// window longer than 24 h of uptime.
@@ -26,22 +26,34 @@ struct FlowWindow: Sendable, Equatable {
   }
 
   /// The window as `note` holds it; nil where the note is not one of this format.
-  init?(note: [UInt8], now: Instant) {
+  init?(note: [UInt8], now: Instant, bootID: String = KernelBoot.id ?? "") {
     guard let value = try? JSONValue(parsing: note),  // a damaged note is as good as none: a new window
       let used = value["usedBytes"]?.int, used >= 0, let started = value["startedUnixMs"]?.int
     else { return nil }
     usedBytes = used
     startedUnixMilliseconds = Int64(started)
+    anchor = now.uptime
+    let counted = NoteStamp.elapsed(since: value, now, bootID)
+    if counted.isWhole, let age = value["ageMs"]?.int.map(Int64.init), 0...Self.length.wholeMilliseconds ~= age {
+      ageAtAnchor = min(Self.length, .milliseconds(age + counted.atLeast))
+      asksWallClock = value["asksWallClock"]?.bool ?? false
+      return
+    }
     let age = now.unixMilliseconds.subtractingReportingOverflow(startedUnixMilliseconds)
     ageAtAnchor = .milliseconds(min(max(age.overflow ? 0 : age.partialValue, 0), Self.length.wholeMilliseconds))
-    anchor = now.uptime
     asksWallClock = age.overflow || age.partialValue < 0
   }
 
   /// The part that survives a restart.
-  func note(now: Instant) -> [UInt8] {
-    let started = asksWallClock ? startedUnixMilliseconds : now.unixMilliseconds - age(now).wholeMilliseconds
-    return JSONValue.object([.init("usedBytes", .int(usedBytes)), .init("startedUnixMs", .int(started))]).bytes
+  func note(now: Instant, bootID: String = KernelBoot.id ?? "") -> [UInt8] {
+    let age = min(age(now), Self.length).wholeMilliseconds
+    let started =
+      asksWallClock ? startedUnixMilliseconds : now.unixMilliseconds.subtractingReportingOverflow(age).partialValue
+    var members: [JSONValue.Member] = [
+      .init("usedBytes", .int(usedBytes)), .init("startedUnixMs", .int(started)), .init("ageMs", .int(age)),
+    ]
+    if asksWallClock { members.append(.init("asksWallClock", .bool(true))) }
+    return JSONValue.object(members + NoteStamp.members(now, bootID)).bytes
   }
 
   /// Time until the next window begins.
@@ -61,5 +73,21 @@ struct FlowWindow: Sendable, Equatable {
     guard asksWallClock, now.unixMilliseconds > startedUnixMilliseconds else { return counted }
     let age = now.unixMilliseconds.subtractingReportingOverflow(startedUnixMilliseconds)
     return max(counted, age.overflow ? Self.length : .milliseconds(age.partialValue))
+  }
+}
+
+/// When a note was written, so that the time since is known without a wall clock.
+enum NoteStamp {
+  static func members(_ now: Instant, _ bootID: String) -> [JSONValue.Member] {
+    [.init("boot", .string(bootID)), .init("sinceUptimeMs", .int(now.uptime.wholeMilliseconds))]
+  }
+
+  /// - Returns: milliseconds since the note was written, at the least, and whether that is all: it was in this boot.
+  static func elapsed(since note: JSONValue, _ now: Instant, _ bootID: String) -> (atLeast: Int64, isWhole: Bool) {
+    guard let boot = note["boot"]?.string, let since = note["sinceUptimeMs"]?.int.map(Int64.init) else {
+      return (0, false)
+    }
+    let now = now.uptime.wholeMilliseconds
+    return boot == bootID && !bootID.isEmpty && 0...now ~= since ? (now - since, true) : (now, false)
   }
 }

@@ -79,8 +79,7 @@ extension RetryRecord {
       let whole = rest.wholeMilliseconds
       // Rounded up: nothing leaves before the time that a collector asked for.
       members.append(.init("pauseMs", .int(max(0, .milliseconds(whole) < rest ? whole + 1 : whole))))
-      members.append(.init("boot", .string(bootID)))
-      members.append(.init("sinceUptimeMs", .int(now.uptime.wholeMilliseconds)))
+      members += NoteStamp.members(now, bootID)
     }
     if let lastFailure {
       members.append(.init("failedUnixMs", .int(lastFailure.unixMilliseconds)))
@@ -108,14 +107,7 @@ extension RetryRecord {
     else { return }
     let longest = (RetryAfter.longest + .seconds(5)).wholeMilliseconds
     // Up to a millisecond less went by: both times are whole ones.
-    let rest = max(0, min(Int64(length), longest) - max(0, Self.elapsed(since: value, now.uptime, bootID) - 1))
+    let rest = max(0, min(Int64(length), longest) - max(0, NoteStamp.elapsed(since: value, now, bootID).atLeast - 1))
     pause = UploadState.Pause(until: now.uptime + .milliseconds(rest), reason: reason)
-  }
-
-  /// Milliseconds since the note was written, at the least.
-  private static func elapsed(since note: JSONValue, _ uptime: Duration, _ bootID: String) -> Int64 {
-    guard let boot = note["boot"]?.string, let since = note["sinceUptimeMs"]?.int.map(Int64.init) else { return 0 }
-    let now = uptime.wholeMilliseconds
-    return boot == bootID && !bootID.isEmpty && 0...now ~= since ? now - since : now
   }
 }

@@ -49,7 +49,7 @@ struct FlowWindowTests {
   private func restarted(wallMillisecondsLater: Int64) throws -> (FlowWindow, Instant) {
     var window = FlowWindow(now: at(0))
     window.book(500)
-    let note = window.note(now: at(6))
+    let note = window.note(now: at(6), bootID: "before")
     let start = Instant(uptime: .seconds(5), unixMilliseconds: at(6).unixMilliseconds + wallMillisecondsLater)
     return (try #require(FlowWindow(note: note, now: start)), start)
   }
@@ -66,6 +66,26 @@ struct FlowWindowTests {
     #expect(window.usedBytes == (hoursLeft == 0 ? 0 : 500))
   }
 
+  @Test(
+    "over a restart of the daemon alone no clock makes a new window or a longer one",
+    arguments: [0, 365, -365, 20_000, -20_000] as [Int64])
+  func restartInBoot(daysStepped: Int64) throws {
+    var window = FlowWindow(now: at(0))
+    window.book(500)
+    for (hour, next) in [(6, 7), (7, 20), (20, 23)] {
+      let note = window.note(
+        now: Instant(uptime: at(hour).uptime, unixMilliseconds: at(hour).unixMilliseconds), bootID: "b")
+      let start = Instant(
+        uptime: at(next).uptime, unixMilliseconds: at(next).unixMilliseconds + daysStepped * Self.day)
+      window = try #require(FlowWindow(note: note, now: start, bootID: "b"))
+      #expect(window.remaining(start) == .seconds((24 - next) * 3600))
+      window.roll(start)
+      #expect(window.usedBytes == 500)
+    }
+    window.roll(Instant(uptime: at(24).uptime, unixMilliseconds: 0))
+    #expect(window.usedBytes == 0)
+  }
+
   @Test("a clock that is behind after a restart: 24 h of uptime at most, less once it is set right")
   func behind() throws {
     var (window, start) = try restarted(wallMillisecondsLater: -365 * Self.day)
@@ -78,7 +98,9 @@ struct FlowWindowTests {
 
   @Test("a clock that stays behind over many restarts still lets the window's begin stand") func manyRestarts() throws {
     var (window, start) = try restarted(wallMillisecondsLater: -365 * Self.day)
-    for _ in 0..<5 { window = try #require(FlowWindow(note: window.note(now: start), now: start)) }
+    for boot in 0..<5 {
+      window = try #require(FlowWindow(note: window.note(now: start, bootID: "\(boot)"), now: start))
+    }
     let right = Instant(uptime: start.uptime, unixMilliseconds: at(12).unixMilliseconds)
     #expect(window.usedBytes == 500 && window.remaining(right) == .seconds(12 * 3600))
   }
