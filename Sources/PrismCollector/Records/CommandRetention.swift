@@ -12,6 +12,8 @@ struct CommandRetention {
   private static let pageMax = 500
 
   private var lookedAt: Duration?
+  /// Of the look before, in milliseconds since 1970: no clock that is wrong for less than a day deletes anything.
+  private var agreedBefore: Int64?
 
   /// Does a slice of the store's own upkeep, or of this where no more of that is due. - Returns: whether more is due at once.
   mutating func maintain(_ store: any PacketStore, _ time: any TimeSource, _ log: Logger) async -> Bool {
@@ -20,12 +22,16 @@ struct CommandRetention {
     return await delete(from: records, time, log)
   }
 
-  /// Looks once a day. - Returns: whether more is due at once.
+  /// Looks once a day of its service, and deletes only what was too old at the look before, too. - Returns: whether more is due at once.
   mutating func delete(from store: any RecordStore, _ time: any TimeSource, _ log: Logger) async -> Bool {
     if let lookedAt, time.uptime - lookedAt < .seconds(86_400) { return false }
     do {
       let before = time.unixMilliseconds - Self.days * 86_400_000
-      let found = try await store.commands(changedBefore: before, limit: Self.pageMax)
+      guard let agreed = agreedBefore else {
+        (agreedBefore, lookedAt) = (before, time.uptime)
+        return false
+      }
+      let found = try await store.commands(changedBefore: min(agreed, before), limit: Self.pageMax)
       for (place, commands) in Dictionary(grouping: found, by: \.place) {
         let deletions = commands.map { RecordChange(id: $0.id, action: .delete) }
         _ = try await store.change(deletions, of: place, if: .always)
@@ -33,7 +39,7 @@ struct CommandRetention {
       if !found.isEmpty { log.info("old commands were deleted", ["commands": String(found.count)]) }
       log.faultEnded("collector.commands", "old commands are deleted again")
       if found.count == Self.pageMax { return true }
-      lookedAt = time.uptime
+      (agreedBefore, lookedAt) = (before, time.uptime)
     } catch {
       log.fault("collector.commands", "old commands can't be deleted; tried again", ["cause": "\(error)"])
     }
