@@ -105,7 +105,7 @@ def fill_devices(state, fleet):
     """Of remote configuration."""
     database = sqlite3.connect(f"{state}/fleet.db")
     database.executemany(
-        "INSERT OR REPLACE INTO configured_devices (device, asked_time, update_time, version, last_applied, last_failed, reason) VALUES (?,?,?,?,?,?,?)",
+        "INSERT OR REPLACE INTO configured_devices (device, asked_time, update_time, version, last_applied, last_failed, reason, is_proven) VALUES (?,?,?,?,?,?,?,1)",
         ((device, fleet.now, fleet.now & ~1, 28 + place % 2, fleet.now, "29" if place % 50 == 0 else None, None)
          for place, device in enumerate(fleet.devices)))
     database.commit()

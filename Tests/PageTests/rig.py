@@ -263,6 +263,6 @@ class Filling:
         for place, name in enumerate(names):
             failed = "29" if place % 9 == 4 else None
             reason = (HOSTILE if self.hostile else "periodicTimerSecond: is 0, must be 1 to 86400") if failed else None
-            self.register.execute("INSERT OR REPLACE INTO configured_devices VALUES (?,?,?,?,?,?,?,NULL)",
+            self.register.execute("INSERT OR REPLACE INTO configured_devices VALUES (?,?,?,?,?,?,?,NULL,1)",
                                   (name, self.now - self.random.randint(0, DAY), (self.now - DAY) & ~1, 28 if failed else self.random.choice([28, 29, 29]), self.now - DAY, failed, reason))
         self.register.commit()

@@ -1,3 +1,4 @@
+import PrismHTTP
 import PrismPacket
 import PrismProtocol
 
@@ -39,6 +40,15 @@ struct SenderKeys: Sendable {
     guard derives(id) else { return secret }
     return try DeviceKey.derived(
       master: secret, keyID: id, deviceID: device, generation: standings?.generation(of: device) ?? 0, cipher: cipher)
+  }
+
+  /// Whether a holder of the device's key asks. A question may be without a proof, or by a key that only another collector has.
+  func prove(_ question: ConfigurationQuestion, _ request: HTTPRequest) async -> Bool {
+    guard let id = request.header("prism-key-id"), keys[id] != nil,
+      let cipher = request.header("prism-cipher").flatMap({ Cipher(rawValue: $0) }), (try? await refresh(id)) != nil,
+      let secret = try? secret(id, of: question.deviceID, cipher: cipher)
+    else { return false }
+    return (try? question.isProven(by: request.header("prism-mac"), key: secret)) ?? false
   }
 
   /// Whether each device has a key of its own.

@@ -3,7 +3,7 @@ import PrismSQLite
 /// The tables of `FleetDatabase`, in the words of either database.
 enum FleetSchema {
   /// Of `fleet.db`. PostgreSQL's tables have the version of the whole schema there.
-  private static let version = 1
+  private static let version = 2
 
   /// In the order in which they are made, and carried to another store.
   static let tables = [
@@ -38,7 +38,7 @@ enum FleetSchema {
       "configured_devices",
       [
         "device text!", "asked_time bigint!", "update_time bigint", "version bigint", "last_applied bigint",
-        "last_failed text", "reason text", "given_time bigint",
+        "last_failed text", "reason text", "given_time bigint", "is_proven bigint!",
       ], key: "device"),
   ]
 
@@ -60,11 +60,10 @@ enum FleetSchema {
   /// Makes the tables of a new file. - Throws: it is of a newer version.
   static func prepare(_ connection: SQLiteConnection) throws(SQLiteError) {
     let found = try connection.version()
-    guard found <= version else {
+    guard found == 0 || found == version else {
+      let advice = found > version ? "install the newer one" : "move it away: no published version wrote it"
       throw SQLiteError(
-        code: -1,
-        message:
-          "it is of version \(found), this prism-collector knows versions up to \(version); install the newer one")
+        code: -1, message: "it is of version \(found), this prism-collector reads version \(version); \(advice)")
     }
     if found == version { return }
     try connection.transaction { () throws(SQLiteError) in

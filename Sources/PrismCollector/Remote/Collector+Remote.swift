@@ -1,4 +1,5 @@
 import PrismHTTP
+import PrismPacket
 import PrismProtocol
 
 // Remote configuration: `GET /prism/config`, and what devices say of it at `GET /devices`.
@@ -9,11 +10,12 @@ extension Collector {
       throw CollectorRefusal(404, "remote configuration is not served here; --remote-config names its folder")
     }
     do throws(CollectorRefusal) {
-      let question = try DeviceRegister.Question(request)
-      let answer = try await remote.store.answer(to: question.device, since: question.updateTime)
+      let question = try ConfigurationQuestion(request)
+      let answer = try await remote.store.answer(to: question.deviceID, since: question.updateTime)
       // Without a token or a certificate anybody could make rows and log lines of any device's.
       if access.senders != nil || options.tls?.clientAuthorities != nil {
-        await remote.devices.asked(question, given: answer.updateTime)
+        let isProven = await openers.keys.prove(question, request)
+        await remote.devices.asked(question.shown, isProven: isProven, given: answer.updateTime)
       }
       counts.countQuestion(answer.outcome)
       return HTTPResponse(status: 200, headers: [("Content-Type", "application/json")], body: answer.body)

@@ -10,24 +10,17 @@ import PrismSQLite
 /// Questions are written down together, a second after the first one: those of the last second before a crash come again with
 /// the devices' next questions.
 actor DeviceRegister {
-  /// One question, as it came.
-  struct Question: Sendable, Equatable {
-    var device: String
-    var updateTime: Int64?
-    var version: Int64?
-    var lastApplied: Int64?
-    /// A number, or `unreadable`.
-    var lastFailed: String?
-    var reason: String?
-  }
-
   private struct Noted {
-    var question: Question
+    var question: ConfigurationQuestion
+    /// A holder of the device's key asked.
+    var isProven: Bool
     var askedTime: Int64
     var givenTime: Int64?
+
+    func mayReplace(_ row: SQLRow<Column>) -> Bool { isProven || row.int64(.isProven) == 0 }
   }
 
-  fileprivate enum Column: String, SQLiteColumn {
+  private enum Column: String, SQLiteColumn {
     case device
     case askedTime = "asked_time"
     case updateTime = "update_time"
@@ -36,6 +29,7 @@ actor DeviceRegister {
     case lastFailed = "last_failed"
     case reason
     case givenTime = "given_time"
+    case isProven = "is_proven"
   }
 
   private enum CountColumn: String, SQLiteColumn {
@@ -65,11 +59,14 @@ actor DeviceRegister {
   }
 
   /// Never fails: a device gets its answer whether it can be written down or not.
+  /// - Parameter isProven: a holder of the device's key asked. Others change nothing that such a one said before.
   /// - Parameter given: the `updateTime` of the answer; nil: the device asks again.
-  func asked(_ question: Question, given: Int64?) {
-    guard waiting.count < Self.waitingMax || waiting[question.device] != nil else { return }
-    waiting[question.device] = Noted(
-      question: question, askedTime: time.unixMilliseconds, givenTime: given ?? question.updateTime)
+  func asked(_ question: ConfigurationQuestion, isProven: Bool, given: Int64?) {
+    let before = waiting[question.deviceID]
+    guard waiting.count < Self.waitingMax || before != nil, isProven || before?.isProven != true else { return }
+    waiting[question.deviceID] = Noted(
+      question: question, isProven: isProven, askedTime: time.unixMilliseconds,
+      givenTime: given ?? question.updateTime)
     guard writing == nil else { return }
     writing = Task {
       try? await time.sleep(for: .seconds(1))  // cancelled only with the process
@@ -88,8 +85,8 @@ actor DeviceRegister {
           return try write(group, statements)
         }
         for noted in group {
-          waiting[noted.question.device] = nil
-          warn(of: noted.question, before: known[noted.question.device])
+          waiting[noted.question.deviceID] = nil
+          warn(of: noted, before: known[noted.question.deviceID])
         }
         log.faultEnded("collector.devices", "what devices say is written down again")
       } catch {
@@ -99,22 +96,24 @@ actor DeviceRegister {
   }
 
   /// - Returns: what the devices said before.
-  private func write(_ group: [Noted], _ statements: SQLStatements) throws -> [String: Question] {
+  private func write(_ group: [Noted], _ statements: SQLStatements) throws -> [String: SQLRow<Column>] {
     let known = try statements.rows(
-      of: Column.self, from: "configured_devices", key: ["device"], in: group.map { [$0.question.device] },
+      of: Column.self, from: "configured_devices", key: ["device"], in: group.map { [$0.question.deviceID] },
       where: "asked_time >= $1", [0]
-    ).reduce(into: [:]) { $0[$1.text(.device)] = Question($1) }
+    ).reduce(into: [:]) { $0[$1.text(.device)] = $1 }
     var free = Self.devicesMax - Int(try statements.integer("SELECT count(*) FROM configured_devices") ?? 0)
     var rows: [[any SQLConvertible]] = []
     for noted in group {
-      if known[noted.question.device] == nil {
+      if let before = known[noted.question.deviceID] {
+        guard noted.mayReplace(before) else { continue }
+      } else {
         guard free > 0 else { continue }
         free -= 1
       }
       let question = noted.question
       rows.append([
-        question.device, noted.askedTime, question.updateTime, question.version, question.lastApplied,
-        question.lastFailed, question.reason, noted.givenTime,
+        question.deviceID, noted.askedTime, question.updateTime, question.version, question.lastApplied,
+        question.lastFailed, question.reason, noted.givenTime, noted.isProven,
       ])
     }
     try statements.insert(
@@ -122,13 +121,14 @@ actor DeviceRegister {
     return known
   }
 
-  private func warn(of question: Question, before: Question?) {
-    guard question.lastFailed != nil,
-      before?.lastFailed != question.lastFailed || before?.reason != question.reason
+  private func warn(of noted: Noted, before: SQLRow<Column>?) {
+    let question = noted.question
+    guard let failed = question.lastFailed, before.map({ noted.mayReplace($0) }) ?? true,
+      before?.string(.lastFailed) != failed || before?.string(.reason) != question.reason
     else { return }
     log.warning(
       "a device does not take its remote configuration",
-      ["device": question.device, "number": question.lastFailed ?? "", "reason": question.reason ?? ""])
+      ["device": question.deviceID, "number": failed, "reason": question.reason ?? ""])
   }
 
   /// Once an hour.
@@ -233,26 +233,21 @@ actor DeviceRegister {
       "device": text(.device), "askedTime": number(.askedTime), "updateTime": number(.updateTime),
       "version": number(.version), "lastApplied": number(.lastApplied), "lastFailed": text(.lastFailed),
       "reason": text(.reason), "givenTime": number(.givenTime),
+      "isProven": .bool(row.int64(.isProven) != 0),
     ]
   }
 }
 
-extension DeviceRegister.Question {
-  fileprivate init(_ row: SQLRow<DeviceRegister.Column>) {
-    (device, updateTime, version) = (row.text(.device), row.integer(.updateTime), row.integer(.version))
-    (lastApplied, lastFailed, reason) = (row.integer(.lastApplied), row.string(.lastFailed), row.string(.reason))
-  }
-
+extension ConfigurationQuestion {
   /// - Throws: 400 if the request is no question.
   init(_ request: HTTPRequest) throws(CollectorRefusal) {
     guard let device = request.parameter("deviceId"), DeviceID.isValid(device)
     else { throw CollectorRefusal(400, "deviceId must be 1 to 128 visible ASCII characters") }
-    self.device = device
+    self.init(deviceID: device)
     updateTime = try Self.number(request, "updateTime")
     version = try Self.number(request, "version")
     lastApplied = try Self.number(request, "lastApplied")
-    lastFailed = request.parameter("lastFailed")?.shownFromOutside
-    reason = request.parameter("reason")?.shownFromOutside
+    (lastFailed, reason) = (request.parameter("lastFailed"), request.parameter("reason"))
   }
 
   private static func number(_ request: HTTPRequest, _ name: String) throws(CollectorRefusal) -> Int64? {
@@ -261,5 +256,12 @@ extension DeviceRegister.Question {
       throw CollectorRefusal(400, "\(name) must be a whole number, 0 or more")
     }
     return number
+  }
+
+  /// With texts that do no harm where they are shown.
+  var shown: Self {
+    var shown = self
+    (shown.lastFailed, shown.reason) = (lastFailed?.shownFromOutside, reason?.shownFromOutside)
+    return shown
   }
 }

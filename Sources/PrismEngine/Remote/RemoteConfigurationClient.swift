@@ -1,5 +1,6 @@
 import PrismBase
 public import PrismConfig
+import PrismPacket
 import PrismProtocol
 
 /// Asks for remote configuration, puts it in force, keeps it over restarts, and watches over what is on probation.
@@ -119,11 +120,14 @@ public actor RemoteConfigurationClient {
   /// The question may be of an older reload, while `state` asks another server by now; then its answer is ignored.
   private func answer(since: Int64?) async -> RemoteState.Event {
     guard let remote = state.source else { return .due }
-    let question = RemoteQuestion(
-      deviceID: engine.hub.current.daemon.deviceId ?? parts.deviceID, updateTime: since,
-      version: state.layer.version, lastApplied: state.lastApplied?.number, lastFailed: state.lastFailed)
+    var question = ConfigurationQuestion(deviceID: engine.hub.current.daemon.deviceId ?? parts.deviceID)
+    (question.updateTime, question.version) = (since, state.layer.version)
+    question.lastApplied = state.lastApplied?.number
+    question.lastFailed = state.lastFailed.map { $0.number.map { String($0) } ?? "unreadable" }
+    question.reason = state.lastFailed?.reason.cut(atBytes: ConfigurationQuestion.reasonBytesMax)
     var request = DocumentRequest(
-      url: question.url(remote.url), headers: [("Accept", "application/json")], timeout: parts.timeout,
+      url: question.url(remote.url), headers: [("Accept", "application/json")] + proof(question, to: remote.url),
+      timeout: parts.timeout,
       bodyBytesMax: RemoteRecord.answerBytesMax)
     request.tls = remote.tls
     if let token = remote.token {
@@ -131,6 +135,19 @@ public actor RemoteConfigurationClient {
     }
     let outcome = await parts.source.get(request)
     return RemoteState.Event(outcome, publicKey: remote.publicKey, now: engine.parts.time.unixMilliseconds)
+  }
+
+  /// By the key of a namespace whose packets go to the same collector; empty: no packets do, and another server needs no proof.
+  private func proof(_ question: ConfigurationQuestion, to url: String) -> [(name: String, value: String)] {
+    let snapshot = engine.hub.current
+    for (_, namespace) in snapshot.namespaces.sorted(by: { $0.key < $1.key }) {
+      guard let base = namespace.url.map({ CollectorAddress($0).base }), url.hasPrefix(base + "/"),
+        let key = snapshot.daemon.keys.first(where: { $0.id == namespace.keyId })
+      else { continue }
+      // Without memory it is asked without a proof.
+      return (try? question.proof(cipher: namespace.cipher, keyID: key.id, key: key.secret)) ?? []
+    }
+    return []
   }
 
   private func put(_ files: LoadedConfiguration) async -> ConfigurationStack.Outcome {
