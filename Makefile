@@ -132,7 +132,7 @@ soak-clients: clients ## 100,000 reports from eight threads for each client libr
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
-test-release: mutants test-package test-optimized ## what a release needs beside make test: every mutant is killed, the package works
+test-release: fuzz mutants test-package test-optimized ## what a release needs beside make test: libFuzzer, every mutant is killed, the package works
 
 test-optimized: soak-build build ## the tests of keys and signatures on release programs: what a debug build keeps alive, they may not
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) swift test --skip-build --filter 'SealedPayloadTests|CommandSendTests'
@@ -171,8 +171,6 @@ test: bootstrap lint ## everything that CI runs
 	scripts/run-suites 1 --filter 'EndToEndTests.(AdversaryTests|RoomTests)'
 	$(MAKE) --no-print-directory test-clients
 	scripts/walks .build/debug
-	# What reads bytes from outside, for 20 s each.
-	scripts/fuzz
 
 unit: ## the suites that need no root, no network and no started program
 	swift build --build-tests

@@ -193,15 +193,27 @@ let harnesses: [(name: String, file: String, dependencies: [Target.Dependency])]
 if Context.environment["PRISM_FUZZ"] != nil {
   package.targets += [
     .target(name: "CFuzz", path: "Tests/Fuzz/CFuzz"),
-    .target(name: "FuzzSupport", dependencies: ["CFuzz"], path: "Tests/Fuzz/Support", swiftSettings: strict),
+    .target(
+      name: "FuzzSupport", dependencies: ["CFuzz"], path: "Tests/Fuzz/Support",
+      swiftSettings: strict),
   ]
   for harness in harnesses {
     let others = harnesses.filter { $0.name != harness.name }.map { "\($0.file).swift" }
     package.targets.append(
       .executableTarget(
         name: "fuzz-\(harness.name)", dependencies: ["FuzzSupport"] + harness.dependencies, path: "Tests/Fuzz",
-        exclude: ["CFuzz", "Corpora", "Support", "seed-salvage"] + others, sources: ["\(harness.file).swift"],
-        swiftSettings: strict))
+        exclude: ["CFuzz", "Corpora", "Support", "seed-salvage", "FuzzTests.swift"] + others,
+        sources: ["\(harness.file).swift"], swiftSettings: strict + [.define("FUZZ")]))
     package.products.append(.executable(name: "fuzz-\(harness.name)", targets: ["fuzz-\(harness.name)"]))
   }
+} else {
+  // The same harnesses, over their corpora.
+  package.targets.append(
+    .testTarget(
+      name: "FuzzTests",
+      dependencies: [
+        "PrismAdmission", "PrismBase", "PrismConfig", "PrismInputs", "PrismLinux", "PrismPacket", "PrismProtocol",
+        "PrismSQLite", "PrismSalvage", "PrismStore", "PrismTestSupport",
+      ], path: "Tests/Fuzz", exclude: ["CFuzz", "Corpora", "Support/Fuzz.swift", "seed-salvage"], swiftSettings: strict)
+  )
 }

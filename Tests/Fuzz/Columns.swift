@@ -1,19 +1,22 @@
-import FuzzSupport
 import PrismProtocol
 
 @testable import PrismPacket
+
+#if FUZZ
+  import FuzzSupport
+#endif
 
 /// Columns as the collector reads them, and as the daemon writes them.
 ///
 /// The first byte says how. Even: the rest is a head and the unpacked columns. Odd: the rest is lines, which are repeated,
 /// packed and read again.
-@main
-enum Columns {
-  static func main() { Fuzz.run { run($0) } }
-
+#if FUZZ
+  @main
+#endif
+enum ColumnsHarness: FuzzHarness {
   private static let limits = PacketLimits(metaBlockBytesMax: 1 << 16)
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     var rest = input
     do throws(PacketError) {
       if rest.takeByte() & 1 == 0 { try read(Array(rest)) } else { try write(rest) }

@@ -1,20 +1,22 @@
-import FuzzSupport
-
 @testable import PrismAdmission
 @testable import PrismLinux
 @testable import PrismProtocol
 
+#if FUZZ
+  import FuzzSupport
+#endif
+
 /// A file of the crash spool: its name, a line feed, and its content. A report that is taken has that name, and the
 /// members of the file.
-@main
-enum CrashSpoolHarness {
-  static func main() { Fuzz.run { run($0) } }
-
+#if FUZZ
+  @main
+#endif
+enum CrashSpoolHarness: FuzzHarness {
   private static let reserved = ReservedKeys(["SYS_BRAND", "APP_NAME", "MONITOR_TYPE"])
   private static let source = SubmissionSource(
     peer: ReportingPeer(userID: 1, groupIDs: [], processID: 0), sessionID: "crash-spool")
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     let end = input.firstIndex(of: UInt8(ascii: "\n")) ?? input.endIndex
     let text = String(decoding: input[..<end], as: UTF8.self)
     guard let name = SpoolFileName(text) else { return }

@@ -1,13 +1,15 @@
-import FuzzSupport
-
 @testable import PrismLinux
 
-/// Heads and chunked bodies of HTTP requests, read as a whole and in pieces: both ways must come to the same.
-@main
-enum HTTPHeadHarness {
-  static func main() { Fuzz.run { run($0) } }
+#if FUZZ
+  import FuzzSupport
+#endif
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+/// Heads and chunked bodies of HTTP requests, read as a whole and in pieces: both ways must come to the same.
+#if FUZZ
+  @main
+#endif
+enum HTTPHeadHarness: FuzzHarness {
+  static func run(_ input: ArraySlice<UInt8>) {
     guard let end = input.firstIndex(of: 0) else {
       _ = HTTPHead.isRequestLine(input)
       _ = try? HTTPHead(input)

@@ -1,16 +1,21 @@
-import FuzzSupport
 import PrismProtocol
 
 @testable import PrismAdmission
 @testable import PrismInputs
 @testable import PrismPacket
 
-/// A connection of Fluent's forward protocol, whole and in pieces: both ways must find the same messages.
-@main
-enum MsgPackHarness {
-  static func main() { Fuzz.run(repeatsInput: false) { run($0) } }
+#if FUZZ
+  import FuzzSupport
+#endif
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+/// A connection of Fluent's forward protocol, whole and in pieces: both ways must find the same messages.
+#if FUZZ
+  @main
+#endif
+enum MsgPackHarness: FuzzHarness {
+  static let repeatsInput = false
+
+  static func run(_ input: ArraySlice<UInt8>) {
     let whole = messages(input, pieceBytes: max(1, input.count))
     precondition(whole == messages(input, pieceBytes: 7), "messages that come in pieces are others")
     for message in whole { read(message) }

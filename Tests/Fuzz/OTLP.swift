@@ -1,17 +1,20 @@
-import FuzzSupport
 import PrismAdmission
 import PrismProtocol
 
 @testable import PrismInputs
 
+#if FUZZ
+  import FuzzSupport
+#endif
+
 /// Requests of OTLP in both encodings. The first byte says the signal and the encoding.
 ///
 /// A request must fit its limits, and each record must be JSON that this program reads again.
-@main
-enum OTLPHarness {
-  static func main() { Fuzz.run { run($0) } }
-
-  private static func run(_ input: ArraySlice<UInt8>) {
+#if FUZZ
+  @main
+#endif
+enum OTLPHarness: FuzzHarness {
+  static func run(_ input: ArraySlice<UInt8>) {
     var rest = input
     let mode = rest.takeByte()
     let signal = OTLPSignal.allCases[Int(mode & 3) % OTLPSignal.allCases.count]

@@ -1,17 +1,20 @@
-import FuzzSupport
 import PrismBase
 import PrismProtocol
 
 @testable import PrismPacket
 
+#if FUZZ
+  import FuzzSupport
+#endif
+
 /// Packets as the collector reads them.
 ///
 /// The first byte says how. Bits 0 and 1: the rest is the body, one packed block, the lines of a sound packet, or a body
 /// with a valid code. Bits 2 and 3: the encoding. Bits 4 and 5: the count of rows. Bit 6: the kind. Bit 7: the cipher.
-@main
-enum Packet {
-  static func main() { Fuzz.run { run($0) } }
-
+#if FUZZ
+  @main
+#endif
+enum PacketHarness: FuzzHarness {
   private static let key = Secret([UInt8](repeating: 7, count: 16))
   private static let id = PacketID("018bcfe5-6800-7000-8000-0000000000ff")!
   private static let limits = PacketLimits(metaBlockBytesMax: 1 << 20, payloadBytesMax: 1 << 20)
@@ -25,7 +28,7 @@ enum Packet {
     encodings.map { try? PacketWriter(cipher: cipher, keyID: "main", key: key, encoding: $0) }
   }
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     var rest = input
     let mode = rest.takeByte()
     let (cipher, encoding) = (Int(mode >> 7), Int(mode >> 2 & 3))

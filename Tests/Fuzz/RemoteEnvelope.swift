@@ -1,16 +1,19 @@
-import FuzzSupport
 import PrismConfig
 import PrismPacket
 
+#if FUZZ
+  import FuzzSupport
+#endif
+
 /// Answers of a server of remote configuration. The first byte says whether the rest is the answer itself or the document
 /// in a sound envelope.
-@main
-enum RemoteEnvelopeHarness {
-  static func main() { Fuzz.run { run($0) } }
-
+#if FUZZ
+  @main
+#endif
+enum RemoteEnvelopeHarness: FuzzHarness {
   private static let publicKey = [UInt8](repeating: 9, count: 32)
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     var rest = input
     let isDocument = rest.takeByte() & 1 == 1
     if isDocument { return read(Array(rest)) }

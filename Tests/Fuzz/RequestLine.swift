@@ -1,16 +1,19 @@
-import FuzzSupport
 import PrismProtocol
+
+#if FUZZ
+  import FuzzSupport
+#endif
 
 /// Request lines as they come on a connection: cut by the framer, taken apart by the scanner. A line that the scanner
 /// takes the JSON parser must take, too, and its ranges must lie in the line.
-@main
-enum RequestLine {
-  static func main() { Fuzz.run { run($0) } }
-
+#if FUZZ
+  @main
+#endif
+enum RequestLineHarness: FuzzHarness {
   private static let reserved = ReservedKeys(["SYS_BRAND", "APP_NAME", "MONITOR_TYPE"])
   private static let lineBytesMax = 64 * 1024
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     var framer = RequestFramer()
     let bytes = Array(input)
     let chunkBytes = max(1, min(bytes.count, Int(bytes.first ?? 1) * 16))

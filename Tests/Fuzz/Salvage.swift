@@ -1,23 +1,29 @@
-import FuzzSupport
 import Glibc
 import PrismSQLite
 
 @testable import PrismSalvage
 @testable import PrismStore
 
+#if FUZZ
+  import FuzzSupport
+#endif
+
 /// Database files that the salvage reader takes apart, with a write-ahead log beside them.
 ///
 /// A database is mostly zeros, so the input has only its other bytes. It has the number of pages and of chunks, the
 /// chunks (page, offset, length, bytes), then the log as it is. `Tests/Fuzz/seed-salvage` makes such an input of a real file.
-@main
-enum Salvage {
-  static func main() { Fuzz.run(repeatsInput: false, bytesMin: pagesMax * pageBytes / 8) { run($0) } }
+#if FUZZ
+  @main
+#endif
+enum SalvageHarness: FuzzHarness {
+  static let repeatsInput = false
+  static let bytesMin = pagesMax * pageBytes / 8
 
   private static let path = "/dev/shm/prism-fuzz-salvage-\(getpid()).db"
   private static let pageBytes = DatabasePages.pageBytes
   private static let pagesMax = 256
 
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     var rest = input
     write(database(&rest), to: path)
     write(Array(rest), to: path + "-wal")

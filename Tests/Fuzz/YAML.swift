@@ -1,19 +1,23 @@
-import FuzzSupport
 import Glibc
 import PrismConfig
 
+#if FUZZ
+  import FuzzSupport
+#endif
+
 /// Configuration files: the YAML parser, and one input in eight as the daemon's file and a namespace's, checked whole.
-@main
-enum YAML {
-  static func main() {
+#if FUZZ
+  @main
+#endif
+enum YAMLHarness: FuzzHarness {
+  private static let folder: String = {
+    let folder = "/dev/shm/prism-fuzz-yaml-\(getpid())"
     mkdir(folder, 0o700)
     mkdir(folder + "/namespaces.d", 0o700)
-    Fuzz.run { run($0) }
-  }
+    return folder
+  }()
 
-  private static let folder = "/dev/shm/prism-fuzz-yaml-\(getpid())"
-
-  private static func run(_ input: ArraySlice<UInt8>) {
+  static func run(_ input: ArraySlice<UInt8>) {
     _ = YAMLParser.parse(Array(input))
     guard input.reduce(UInt8(0), &+) & 7 == 0 else { return }
     let parts = input.split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
