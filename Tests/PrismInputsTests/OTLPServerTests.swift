@@ -83,9 +83,9 @@ import Testing
   }
 
   @Test(
-    "every vector of protobuf is stored, gzip or not, each time that it is sent after an answer",
-    arguments: [false, true])
-  func vectors(isGzip: Bool) async throws {
+    "every vector of protobuf is stored, packed or not, each time that it is sent after an answer",
+    arguments: [PacketEncoding.none, .gzip, .zstd])
+  func vectors(packing: PacketEncoding) async throws {
     for vector in OTLPVectorTests.vectors {
       let records = try DecodedOTLP(protobuf: vector.protobuf, vector.signal)
       let all = records.groups.flatMap(\.records)
@@ -97,9 +97,8 @@ import Testing
         }
       } _: { rig in
         let port = try await rig.port(.otlp)
-        let body = isGzip ? try gzip(vector.protobuf) : vector.protobuf
-        let headers = isGzip ? ["Content-Encoding: gzip"] : []
-        let request = Self.request(body, to: vector.signal.path, Self.protobuf, headers: headers)
+        let body = try packed(vector.protobuf, packing)
+        let request = Self.request(body, to: vector.signal.path, Self.protobuf, headers: Self.headers(packing))
         for _ in 0..<2 {
           let answer = try await Self.exchange(request, .tcp(port))
           #expect(answer.status == 200)
@@ -144,8 +143,9 @@ import Testing
     arguments: [
       (request([], to: "/v1/traces", method: "GET"), 405), (request([], to: "/v1/logz"), 404),
       (request([], to: "/v1/reports"), 404), (request(Array("{}".utf8), "text/plain"), 415),
-      (request(Array("{}".utf8), headers: ["Content-Encoding: zstd"]), 415),
-      (request(Array("{}".utf8), headers: ["Content-Encoding: gzip"]), 400), (request(Array("[]".utf8)), 400),
+      (request(Array("{}".utf8), headers: ["Content-Encoding: br"]), 415),
+      (request(Array("{}".utf8), headers: ["Content-Encoding: gzip"]), 400),
+      (request(Array("{}".utf8), headers: ["Content-Encoding: zstd"]), 400), (request(Array("[]".utf8)), 400),
       (request(Array("{".utf8)), 400), (request([0xFF, 0xFF], protobuf), 400),
       (request(Array("{}".utf8), host: "attacker.test"), 421), (request(Array("{}".utf8)), 200),
     ])
@@ -166,9 +166,11 @@ import Testing
       head = Array(
         String(decoding: head, as: UTF8.self).replacing("Content-Length: 0", with: "Content-Length: 20971521").utf8)
       #expect(try await Self.exchange(head, .tcp(port)).status == 413)
-      let bomb = try gzip([UInt8](repeating: 0x20, count: OTLPLimits.bodyBytesMax + 1))
-      let answer = try await Self.exchange(Self.request(bomb, headers: ["Content-Encoding: gzip"]), .tcp(port))
-      #expect(answer.status == 413)
+      for packing in [PacketEncoding.gzip, .zstd] {
+        let bomb = try packed([UInt8](repeating: 0x20, count: OTLPLimits.bodyBytesMax + 1), packing)
+        let answer = try await Self.exchange(Self.request(bomb, headers: Self.headers(packing)), .tcp(port))
+        #expect(answer.status == 413)
+      }
       #expect(rig.sink.stored.isEmpty)
     }
   }
@@ -188,11 +190,11 @@ import Testing
         #"{"timeUnixNano":"1732154081000000000","body":{"stringValue":"\#(String(repeating: "x", count: 2300))"}}"#
       let body = Self.logs(Array(repeating: record, count: 8192))
       #expect(body.count > 18_000_000)
-      for isGzip in [false, true] {
-        let request = Self.request(isGzip ? try gzip(body) : body, headers: isGzip ? ["Content-Encoding: gzip"] : [])
+      for packing in [PacketEncoding.none, .gzip, .zstd] {
+        let request = Self.request(try packed(body, packing), headers: Self.headers(packing))
         #expect(try await Self.exchange(request, .tcp(port)).status == 200)
       }
-      #expect(rig.sink.stored.count == 2 * 8192)
+      #expect(rig.sink.stored.count == 3 * 8192)
       let wide = (0..<300).map { Self.text("key\($0)", "a value of some length") }.joined(separator: ",")
       let answer = try await Self.exchange(
         Self.request(
@@ -329,7 +331,17 @@ import Testing
     }
   }
 
-  private func gzip(_ bytes: [UInt8]) throws -> [UInt8] { try GzipCompressor().compress(bytes) }
+  private static func headers(_ packing: PacketEncoding) -> [String] {
+    packing == .none ? [] : ["Content-Encoding: \(packing.rawValue)"]
+  }
+
+  private func packed(_ bytes: [UInt8], _ packing: PacketEncoding) throws -> [UInt8] {
+    switch packing {
+    case .none: bytes
+    case .gzip: try GzipCompressor().compress(bytes)
+    case .zstd: try ZstdCompressor().pack(bytes, cuts: [])
+    }
+  }
 }
 
 /// Waits for what another thread does.

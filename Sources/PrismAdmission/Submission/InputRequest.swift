@@ -1,12 +1,15 @@
 /// A request of another input that the ingest server has read whole: from one of its HTTP paths, or a message of a protocol
 /// of its own.
 public struct InputRequest: Sendable {
+  /// The values of `Content-Encoding` that are taken, beside `identity`.
+  public enum Packing: String, Sendable, CaseIterable { case gzip, zstd }
+
   /// The path of an HTTP request; empty for a message.
   public var path: String
   /// The header `Content-Type`; empty if it was left out.
   public var contentType: String
-  /// The body is compressed with gzip.
-  public var isGzip: Bool
+  /// The compression of the body; nil: it is as it is.
+  public var packing: Packing?
   /// The body, or the message, as it came.
   public var body: [UInt8]
   /// Bytes of memory that are reserved for all that the request becomes until it is answered.
@@ -18,8 +21,8 @@ public struct InputRequest: Sendable {
   public var receipt = AnswerReceipt()
 
   /// A request with these parts.
-  public init(path: String = "", contentType: String = "", isGzip: Bool = false, body: [UInt8], reservedBytes: Int) {
-    (self.path, self.contentType, self.isGzip) = (path, contentType, isGzip)
+  public init(path: String = "", contentType: String = "", packing: Packing? = nil, body: [UInt8], reservedBytes: Int) {
+    (self.path, self.contentType, self.packing) = (path, contentType, packing)
     (self.body, self.reservedBytes) = (body, reservedBytes)
   }
 }

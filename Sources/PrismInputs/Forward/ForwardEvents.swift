@@ -1,7 +1,7 @@
 import PrismPacket
 import PrismProtocol
 
-/// Reads the events of one message one by one. Events in gzip are unpacked as far as they are asked for.
+/// Reads the events of one message one by one. Packed events are unpacked as far as they are asked for.
 struct ForwardEvents {
   struct Event {
     /// Milliseconds since 1970; nil: not given, or not a time that a report may have.
@@ -14,7 +14,7 @@ struct ForwardEvents {
 
   /// The most that a chunk unpacks to: the chunks of Fluentd's file buffer.
   static let unpackedBytesMax = 256 * 1024 * 1024
-  /// Of one event in gzip.
+  /// Of one packed event.
   static let eventBytesMax = ForwardMessage.bytesMax
   private static let pieceBytes = 64 * 1024
 
@@ -22,7 +22,7 @@ struct ForwardEvents {
   /// The message, or the part of the unpacked events that is in memory.
   private var input: [UInt8]
   private var reader: MsgPackReader
-  private let unpacker: GzipReader?
+  private let unpacker: PackedReader?
   private var unpackedBytes = 0
   /// The members of the last event's record as JSON, without braces.
   private(set) var members: [UInt8] = []
@@ -40,8 +40,11 @@ struct ForwardEvents {
   /// - Parameter body: that the message was read of.
   init(_ message: ForwardMessage, _ body: [UInt8]) {
     form = message.form
-    unpacker = form == .gzip ? try? GzipReader(body[message.events]) : nil
-    (input, reader) = form == .gzip ? ([], MsgPackReader(0..<0)) : (body, MsgPackReader(message.events))
+    guard case .packed(let encoding) = form else {
+      (unpacker, input, reader) = (nil, body, MsgPackReader(message.events))
+      return
+    }
+    (unpacker, input, reader) = (try? PackedReader(body[message.events], encoding), [], MsgPackReader(0..<0))
   }
 
   /// The next event that can become a report; nil at the end.

@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// One message of the forward protocol (Forward Protocol Specification v1.5, "Event Modes"), as far as its events, which
@@ -9,8 +10,8 @@ struct ForwardMessage: Equatable {
     case single
     /// Arrays of a time and a record, one after the other.
     case list
-    /// The same in gzip members.
-    case gzip
+    /// The same in gzip members or zstd frames.
+    case packed(PacketEncoding)
   }
 
   var tag = ""
@@ -25,7 +26,7 @@ struct ForwardMessage: Equatable {
   enum Fault: Error, Equatable {
     /// The reader cannot find the next message, or it is no message: the connection is closed.
     case notForward
-    /// `option.compressed` is neither gzip nor text.
+    /// `option.compressed` is not gzip, zstd or text.
     case compression
   }
 
@@ -96,8 +97,10 @@ struct ForwardMessage: Equatable {
       default: break
       }
     }
-    if compression == "gzip", form == .list { form = .gzip }
-    return compression == "gzip" || compression == "text" ? .known : .failure
+    if compression == "text" { return .known }
+    guard let encoding = PacketEncoding(rawValue: compression), encoding != .none else { return .failure }
+    if form == .list { form = .packed(encoding) }
+    return .known
   }
 }
 

@@ -63,7 +63,8 @@ public actor OTLPInput: HTTPInput {
         sent.load(note, now: time.uptime)
       }
       // A body that unpacks to more than was reserved for it is unpacked, and read, while no other one is.
-      let small = try Self.unpacked(request, bytesMax: request.roomBytes)
+      // A few bytes of zstd may ask for a window of 8 MiB.
+      let small = request.packing == .zstd ? nil : try Self.unpacked(request, bytesMax: request.roomBytes)
       let answer =
         if let small {
           await take(small, request, signal, encoding, peer, sink)
@@ -81,12 +82,12 @@ public actor OTLPInput: HTTPInput {
 
   /// - Returns: nil if it has more than `bytesMax` bytes.
   private static func unpacked(_ request: InputRequest, bytesMax: Int) throws(OTLPFault) -> [UInt8]? {
-    guard request.isGzip else { return request.body.count <= bytesMax ? request.body : nil }
+    guard let packing = request.packing else { return request.body.count <= bytesMax ? request.body : nil }
     do throws(PacketError) {
-      return try gunzip(request.body[...], bytesMax: bytesMax, takesSeveral: true)
+      return try PackedReader.unpack(request.body[...], PacketEncoding(packing), bytesMax: bytesMax)
     } catch .tooLarge {
       return nil
-    } catch { throw OTLPFault(400, "the body is not gzip, as Content-Encoding says") }
+    } catch { throw OTLPFault(400, "the body is not \(packing.rawValue), as Content-Encoding says") }
   }
 
   private func takeLarge(
@@ -135,5 +136,15 @@ extension InputAnswer {
     self.init(
       status: answer.status, contentType: answer.encoding.rawValue, body: answer.body, retrySeconds: answer.retrySeconds
     )
+  }
+}
+
+extension PacketEncoding {
+  fileprivate init(_ packing: InputRequest.Packing) {
+    self =
+      switch packing {
+      case .gzip: .gzip
+      case .zstd: .zstd
+      }
   }
 }

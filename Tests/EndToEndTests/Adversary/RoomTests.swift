@@ -20,7 +20,7 @@ struct RoomTests {
 
   private static let isLong = soakFactor > 1
   private static let shortKinds: Set = [
-    "listsUnread", "listsInBodies", "patchesUnread", "otlpAttributes", "forwardDoubles",
+    "listsUnread", "listsInBodies", "patchesUnread", "otlpAttributes", "otlpZstd", "forwardDoubles",
   ]
   static let attacks = isLong ? all : all.filter { shortKinds.contains($0.kind) }
   private static let all =
@@ -29,8 +29,10 @@ struct RoomTests {
       "commonInBodies",
     ]
     .map { Attack(kind: $0) }
-    + ["otlpControls", "otlpAttributes", "otlpRecords", "otlpEmpty", "otlpJSON"].map { Attack(kind: $0, place: .otlp) }
-    + ["forwardDoubles", "forwardControls", "forwardEvents"].map { Attack(kind: $0, place: .forward) }
+    + ["otlpControls", "otlpAttributes", "otlpRecords", "otlpEmpty", "otlpJSON", "otlpZstd"].map {
+      Attack(kind: $0, place: .otlp)
+    }
+    + ["forwardDoubles", "forwardControls", "forwardEvents", "forwardZstd"].map { Attack(kind: $0, place: .forward) }
 
   private static let namespaces = [
     "shop": "records: [{table: part, maxRecord: 2000}]\nmonitorList: [{type: sample}]\n",

@@ -77,10 +77,10 @@ def record(text=b"x", more=b""):
     return b"\x09" + struct.pack("<Q", 1795677748711000000) + field(5, field(1, text)) + more
 
 
-def otlp(content, kind="x-protobuf"):
+def otlp(content, kind="x-protobuf", coding=b"gzip"):
     head = b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/%s\r\n" % kind.encode()
-    content = gzip.compress(content)
-    return head + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(content) + content
+    content = gzip.compress(content) if coding == b"gzip" else content
+    return head + b"Content-Encoding: %s\r\nContent-Length: %d\r\n\r\n" % (coding, len(content)) + content
 
 
 def logs(records):
@@ -95,8 +95,17 @@ def event(value):
     return b"\x92\xce" + struct.pack(">I", int(time.time())) + b"\x81\xa1a" + value
 
 
-def forward(events):
-    return b"\x93\xa3app" + long(b"\xc6", gzip.compress(events)) + b"\x82\xaacompressed\xa4gzip\xa5chunk\xa2c1"
+def forward(events, coding=b"gzip"):
+    events = gzip.compress(events) if coding == b"gzip" else events
+    return b"\x93\xa3app" + long(b"\xc6", events) + b"\x82\xaacompressed\xa4%s\xa5chunk\xa2c1" % coding
+
+
+def zstd(first, blocks):
+    """A frame with a window of 8 MiB: `first`, then blocks of 128 KiB of one byte, in 4 bytes each (RFC 8878)."""
+    def block(size, kind, content, is_last):
+        return (size << 3 | kind << 1 | is_last).to_bytes(3, "little") + content
+    return b"\x28\xb5\x2f\xfd\x00\x68" + block(len(first), 0, first, 0) + b"".join(
+        block(1 << 17, 1, b"\x01", at == blocks - 1) for at in range(blocks))
 
 
 # What each connection sends once over TCP: few KiB that become much more.
@@ -107,6 +116,8 @@ BOMBS = {
     "otlpEmpty": lambda: logs([b""] * 9_999),
     "otlpJSON": lambda: otlp(
         b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":[%s0]}]}]}]}' % (b"0," * 390_000), "json"),
+    "otlpZstd": lambda: otlp(zstd(b"", 150), coding=b"zstd"),
+    "forwardZstd": lambda: forward(zstd(event(b"\xdb" + struct.pack(">I", 80 << 17)), 80), b"zstd"),
     "forwardDoubles": lambda: forward(
         event(b"\xdd" + struct.pack(">I", 1_700_000) + b"\xcb\x00\x10\x00\x00\x00\x00\x00\x00" * 1_700_000)),
     "forwardControls": lambda: forward(event(long(b"\xdb", b"\x01" * 15_000_000))),

@@ -73,7 +73,7 @@ struct HTTPExchange {
     switch state {
     case .body(let head):
       guard case .length(let length) = head.body else { return 0 }
-      if let inputRequest { return HTTPRoutes.requestBytes(length, isPacked: inputRequest.isGzip, rules) }
+      if let inputRequest { return HTTPRoutes.requestBytes(length, isPacked: inputRequest.packing != nil, rules) }
       bytes = length / 4 * 7
     case .chunks:
       guard body.count > Limits.lineBytesMax else { return 0 }
@@ -238,7 +238,7 @@ extension HTTPExchange {
 
   private mutating func hand(_ request: InputRequest, _ head: HTTPHead, _ rules: AdmissionRules) {
     var request = request
-    request.reservedBytes = HTTPRoutes.heldBytes(body, isPacked: request.isGzip, rules)
+    request.reservedBytes = HTTPRoutes.heldBytes(body, isPacked: request.packing != nil, rules)
     swap(&request.body, &body)
     (state, handed) = (.handed(head, bytes: request.reservedBytes), request)
   }

@@ -38,7 +38,8 @@ struct HTTPRoutes {
   func inputRequest(_ head: HTTPHead) -> InputRequest? {
     guard let input, input.paths.contains(head.path) else { return nil }
     return InputRequest(
-      path: head.path, contentType: head.contentType, isGzip: head.contentEncoding == "gzip", body: [], reservedBytes: 0
+      path: head.path, contentType: head.contentType, packing: .init(rawValue: head.contentEncoding), body: [],
+      reservedBytes: 0
     )
   }
 
@@ -49,8 +50,8 @@ struct HTTPRoutes {
     }
     guard let request else { return try checkOwn(head) }
     guard head.method == "POST" else { throw HTTPHead.Fault(405, "\(head.path) takes POST") }
-    guard request.isGzip || head.contentEncoding == "identity" else {
-      throw HTTPHead.Fault(415, "the only Content-Encoding is gzip")
+    guard request.packing != nil || head.contentEncoding == "identity" else {
+      throw HTTPHead.Fault(415, "the Content-Encoding must be gzip or zstd")
     }
     if let (status, message) = input?.refusal(of: request) { throw HTTPHead.Fault(status, message) }
   }
