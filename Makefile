@@ -25,7 +25,7 @@ UNIT := ^Prism(Base|Protocol|Packet|Config|Store|Engine|HTTP|Collector|Client)Te
 
 .PHONY: help bootstrap build run run-postgres sdk-check site unit coverage test lint format soak soak-build soak-power-loss soak-io soak-kills soak-replicas soak-chaos soak-reloads
 .PHONY: test-page bench-views page-shots diagrams terminal walks clients test-clients soak-clients soak-adversary soak-inputs
-.PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
+.PHONY: bench-build bench bench-json bench-plots install deb reproducible images test-package test-images test-upgrade test-release soak-life mutants soak-damage soak-starts soak-busy soak-migrations soak-model soak-records soak-disk-full soak-fuzz fuzz
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -132,10 +132,13 @@ soak-clients: clients ## 100,000 reports from eight threads for each client libr
 	for program in $(PROGRAMS) client-load-swift; do swift build --product $$program || exit; done
 	PRISM_CLIENT_REPORTS=100000 python3 -m unittest discover --start-directory Tests/ClientTests
 
-test-release: fuzz mutants test-package test-optimized ## what a release needs beside make test: libFuzzer, every mutant is killed, the package works
+test-release: fuzz mutants test-package test-optimized test-upgrade ## what a release needs beside make test: libFuzzer, every mutant is killed, the package works
 
 test-optimized: soak-build build ## the tests of keys and signatures on release programs: what a debug build keeps alive, they may not
 	PRISM_PROGRAMS=$(abspath $(BINARIES)) swift test --skip-build --filter 'SealedPayloadTests|CommandSendTests'
+
+test-upgrade: build ## programs of 5aa1023, before the first published version, beside these: forwards, back, with reports that wait
+	scripts/test-upgrade 5aa1023 $(BINARIES)
 
 test-package: deb ## the package on a clean Debian with systemd: the operator's guide, the units, an upgrade under load
 	PYTHONPATH=Tests/MachineTests python3 -m unittest test_commands test_guide test_install test_packages test_sources test_units
