@@ -99,7 +99,9 @@ site: ## the documentation as a site, into .build/site
 	@scripts/bootstrap site
 	@scripts/build-site
 
-run: build ## the whole route, on this machine: real reports, followed to the collector
+run: ## the whole route, on this machine: real reports, followed to the collector
+	@test -x $(BINARIES)/prismd || echo "make run: the first build takes about 8 minutes on two cores, the demo 10 s"
+	@$(MAKE) --no-print-directory build
 	@scripts/bootstrap demo
 	@scripts/run-demo $(BINARIES)
 

@@ -52,8 +52,8 @@ export async function post(path, body) {
   return response.json();
 }
 
-export async function session() {
-  return keep(await get("/session"));
+export async function session(signal) {
+  return keep(await get("/session", {}, signal));
 }
 
 export function keep(session) {

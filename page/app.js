@@ -7,6 +7,7 @@ import { device } from "./device.js";
 import { h, note, say } from "./dom.js";
 import { explorer } from "./explorer.js";
 import { fleet } from "./fleet.js";
+import { time } from "./format.js";
 import { current, go, link } from "./route.js";
 
 const VIEWS = [["/fleet", "Fleet", fleet], ["/explorer", "Explorer", explorer], ["/crashes", "Crashes", crashes],
@@ -15,8 +16,16 @@ const OTHERS = { "/device": ["Device", device], "/crash": ["Crash", crash] };
 
 const main = document.getElementById("main");
 const progress = document.getElementById("progress");
+const notice = document.getElementById("notice");
+const BEAT = 5000;
 let reader = null;
 let running = null;
+/** The view that is shown, and what it is about. */
+let shown = null;
+/** Since when the collector does not answer. */
+let silent = null;
+/** The field that has something typed which no change took yet. */
+let typed = null;
 
 function find(path) {
   const view = VIEWS.find(([own]) => own === path);
@@ -25,12 +34,23 @@ function find(path) {
 
 function frame(path) {
   const parents = { "/device": "/fleet", "/crash": "/crashes" };
-  document.getElementById("views").replaceChildren(...VIEWS.map(([own, title]) =>
-    h("a", { href: link(own), "aria-current": own === (parents[path] ?? path) ? "page" : null }, title)));
   const box = document.getElementById("reader");
+  document.getElementById("views").replaceChildren(...(reader?.signedIn ? VIEWS : []).map(([own, title]) =>
+    h("a", { href: link(own), "aria-current": own === (parents[path] ?? path) ? "page" : null }, title)));
   if (!reader?.signedIn) return box.replaceChildren();
-  box.replaceChildren(h("span", { class: "who", title: "who reads, and with which role" }, reader.name),
+  box.replaceChildren(h("span", { class: "who", title: `who reads: ${reader.role === "operator" ? "an operator, who may change things" : "a viewer"}` }, reader.name),
     reader.changeToken ? h("button", { type: "button", onclick: signOut }, "Sign out") : "");
+}
+
+/** Puts the content in the place of the one before. In the same view the focus stays, with what is typed. */
+function fill(content, stays) {
+  const { id, value } = document.activeElement;
+  const [isInside, isTyped] = [main.contains(document.activeElement), document.activeElement === typed];
+  main.replaceChildren(content);
+  const field = id && stays ? document.getElementById(id) : null;
+  if (field && isTyped) field.value = value;
+  field?.focus({ preventScroll: true });
+  if (!stays || (isInside && !field)) main.focus({ preventScroll: true });
 }
 
 /** A view returns its content once all of it is there, so nothing moves when data arrives. */
@@ -39,6 +59,8 @@ async function show({ isQuiet = false } = {}) {
   const control = new AbortController();
   running = control;
   const { path, query } = current();
+  const about = `${path} ${query.get("id") ?? ""}`;
+  const stays = isQuiet || about === shown;
   const [title, view] = find(path) ?? ["Not found", nowhere];
   progress.className = "on";
   dispatchEvent(new Event("prism-leave"));
@@ -48,6 +70,10 @@ async function show({ isQuiet = false } = {}) {
     content = reader.signedIn ? await view({ query, signal: control.signal, reader, again: () => show({ isQuiet: true }) }) : signIn();
   } catch (error) {
     if (control.signal.aborted) return;
+    if (isQuiet && error.status === 0 && main.firstChild) {
+      progress.className = "";
+      return miss();
+    }
     if (error instanceof Problem && error.status === 401) {
       reader = null;
       content = signIn("Your session ended. Sign in again.");
@@ -55,16 +81,12 @@ async function show({ isQuiet = false } = {}) {
   }
   if (control.signal.aborted) return;
   progress.className = "";
-  document.title = `${title} · prism`;
+  document.title = `${content.dataset.title ?? content.querySelector("h1")?.textContent ?? title} · prism`;
   frame(path);
-  const active = document.activeElement?.id;
-  main.replaceChildren(content);
-  if (active && isQuiet) document.getElementById(active)?.focus();
-  if (!isQuiet) {
-    scrollTo(0, 0);
-    main.focus({ preventScroll: true });
-    say(`${title} is shown`);
-  }
+  fill(content, stays);
+  shown = about;
+  if (!stays) scrollTo(0, 0);
+  if (!isQuiet) say(`${title} is shown`);
 }
 
 async function nowhere() {
@@ -101,13 +123,34 @@ async function signOut() {
   show();
 }
 
+/** The collector does not answer: what is shown stays, with a word about it. */
+function miss() {
+  silent ??= Date.now();
+  notice.textContent = `The collector has not answered since ${time(silent)}. What is shown is older. The page asks again every ${BEAT / 1000} s.`;
+  notice.hidden = false;
+}
+
+/** Asks whether the collector answers, and whether the session holds. */
+async function beat() {
+  if (document.visibilityState !== "visible") return;
+  try {
+    const found = await session(AbortSignal.timeout(BEAT));
+    if (silent === null && found.signedIn === reader?.signedIn) return;
+    [silent, notice.hidden, reader] = [null, true, found];
+    show({ isQuiet: true });
+  } catch { miss(); }
+}
+
+setInterval(beat, BEAT);
+main.addEventListener("input", (event) => { typed = event.target; });
+main.addEventListener("change", () => { typed = null; });
 addEventListener("hashchange", () => show());
 addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog") || !reader?.signedIn) return;
   const place = "1234".indexOf(event.key);
   if (place >= 0 && event.key.length === 1) go(VIEWS[place][0]);
   if (event.key === "/") {
-    document.querySelector("main input")?.focus();
+    [...document.querySelectorAll("main input")].find((one) => one.offsetParent && one.type !== "datetime-local")?.focus();
     event.preventDefault();
   }
 });

@@ -2,10 +2,12 @@
 // where the pointer is, or where the arrow keys go.
 
 import { h, svg } from "./dom.js";
-import { brief, clock, count, day, real, time } from "./format.js";
+import { brief, count, real, ticks, time, zone } from "./format.js";
 
 const WIDTH = 1000;
 const HEIGHT = 160;
+/** Groups beyond have the same colours, hatched. */
+const COLOURS = 8;
 
 function ceiling(value) {
   if (value <= 0) return 1;
@@ -14,7 +16,8 @@ function ceiling(value) {
 }
 
 export function colour(groups, group) {
-  return group === "…" ? "cx" : `c${groups.indexOf(group) % 8}`;
+  const place = groups.indexOf(group);
+  return group === "…" ? "cx" : `c${place % COLOURS}${place >= COLOURS ? " hatched" : ""}`;
 }
 
 export const groupName = (group) => (group === "" ? "(none)" : group === "…" ? "(others)" : group);
@@ -27,61 +30,92 @@ export function legend(groups, href) {
 
 function places(data) {
   const width = data.bucketMilliseconds;
-  const first = Math.floor(data.since / width) * width;
+  const first = data.first ?? Math.floor(data.since / width) * width;
   const total = Math.max(1, Math.ceil((data.until - first) / width));
   return { first, width, total };
 }
 
-function axis(first, width, total) {
-  const isLong = width * total > 36 * 3600 * 1000;
-  const label = (at) => (isLong ? `${day(at)} ${width < 86400000 ? clock(at) : ""}` : clock(at, width < 60000));
-  const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => label(first + share * total * width));
-  return h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", null, mark)));
+/** Round times below a chart, with the zone at its end, and lines at them. */
+function axis(first, last) {
+  const isNarrow = innerWidth < 640;
+  const found = ticks(first, last, isNarrow ? 5 : 9).map(([at, text]) => [(at - first) / (last - first), text]);
+  const shown = found.filter(([share]) => share > 0.03 && share < (isNarrow ? 0.75 : 0.92));
+  const marks = shown.map(([share, text]) => {
+    const mark = h("span", null, text);
+    mark.style.left = `${share * 100}%`;
+    return mark;
+  });
+  return { lines: found.map(([share]) => svg("line", { class: "grid", x1: share * WIDTH, x2: share * WIDTH, y1: 0, y2: HEIGHT })),
+    element: h("div", { class: "axis", "aria-hidden": "true" }, marks, h("em", null, zone(last))) };
 }
 
-function frame(title, top, first, width, total, marks, rows, onPick) {
+/** `onPick(since, until)`: gets what is clicked, drawn over with the pointer, or chosen with the arrow keys, Shift and Enter. */
+function frame(title, top, { first, width, total }, marks, rows, onPick) {
   const tip = h("div", { class: "tip", "aria-hidden": "true" });
   const cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, x1: -10, x2: -10 });
+  const chosen = svg("rect", { class: "chosen", y: 0, height: HEIGHT, width: 0 });
   const grid = [0.25, 0.5, 0.75].map((share) => svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * share, y2: HEIGHT * share }));
+  const below = axis(first, first + total * width);
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
-    grid, marks, cursor);
-  const plot = h("div", { class: "plot", tabindex: "0", role: "img", "aria-label": title }, drawing, tip);
+    grid, below.lines, marks, chosen, cursor);
+  const plot = h("div", { class: onPick ? "plot pick" : "plot", tabindex: "0", role: "img", "aria-label": title }, drawing, tip);
   let at = null;
+  /** Where a choice of several bars began. */
+  let anchor = null;
+  const ends = () => [Math.min(at, anchor ?? at), Math.max(at, anchor ?? at) + 1];
   function show(place) {
     at = Math.min(total - 1, Math.max(0, place));
     const x = ((at + 0.5) / total) * WIDTH;
     cursor.setAttribute("x1", x);
     cursor.setAttribute("x2", x);
+    const [from, to] = ends();
+    chosen.setAttribute("x", (from / total) * WIDTH);
+    chosen.setAttribute("width", anchor === null ? 0 : ((to - from) / total) * WIDTH);
     tip.replaceChildren(h("b", null, time(first + at * width)), rows(first + at * width));
     tip.style.left = `${(x / WIDTH) * 100}%`;
     tip.classList.toggle("left", x > WIDTH / 2);
     tip.classList.add("on");
   }
   function hide() {
-    at = null;
+    [at, anchor] = [null, null];
     tip.classList.remove("on");
     cursor.setAttribute("x1", -10);
     cursor.setAttribute("x2", -10);
+    chosen.setAttribute("width", 0);
   }
-  plot.addEventListener("pointermove", (event) => {
+  function pick() {
+    const [from, to] = ends();
+    hide();
+    onPick(first + from * width, first + to * width);
+  }
+  const place = (event) => {
     const box = drawing.getBoundingClientRect();
-    show(Math.floor(((event.clientX - box.left) / box.width) * total));
-  });
+    return Math.floor(((event.clientX - box.left) / box.width) * total);
+  };
+  plot.addEventListener("pointermove", (event) => show(place(event)));
   plot.addEventListener("pointerleave", hide);
+  plot.addEventListener("pointercancel", hide);
   plot.addEventListener("blur", hide);
   plot.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowRight") show((at ?? -1) + 1);
-    else if (event.key === "ArrowLeft") show((at ?? total) - 1);
-    else if (event.key === "Escape") hide();
-    else if (event.key === "Enter" && at !== null && onPick) onPick(first + at * width, first + (at + 1) * width);
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) {
+      anchor = event.shiftKey && onPick ? anchor ?? at : null;
+      show((at ?? (step > 0 ? -1 : total)) + step);
+    } else if (event.key === "Escape") hide();
+    else if (event.key === "Enter" && at !== null && onPick) pick();
     else return;
     event.preventDefault();
   });
   if (onPick) {
-    plot.classList.add("pick");
-    plot.addEventListener("click", () => at !== null && onPick(first + at * width, first + (at + 1) * width));
+    plot.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      plot.setPointerCapture(event.pointerId);
+      show(place(event));
+      anchor = at;
+    });
+    plot.addEventListener("pointerup", () => anchor !== null && pick());
   }
-  return h("div", { class: "chart" }, h("div", { class: "top", "aria-hidden": "true" }, brief(top)), plot, axis(first, width, total));
+  return h("div", { class: "chart" }, h("div", { class: "top", "aria-hidden": "true" }, brief(top)), plot, below.element);
 }
 
 /** Stacked bars of a histogram. */
@@ -96,7 +130,8 @@ export function bars(title, data, onPick) {
     return data.groups.filter((group) => bucket.counts[group]).map((group) => {
       const height = (bucket.counts[group] / top) * HEIGHT;
       y -= height;
-      return svg("rect", { class: colour(data.groups, group), x: x + step * 0.08, y, width: step * 0.84, height });
+      const [name, box] = [colour(data.groups, group), { x: x + step * 0.08, y, width: step * 0.84, height }];
+      return [svg("rect", { class: name, ...box }), name.endsWith("hatched") && svg("rect", { fill: "url(#hatch)", ...box })];
     });
   });
   const byTime = new Map(data.buckets.map((bucket) => [bucket.time, bucket.counts]));
@@ -108,11 +143,11 @@ export function bars(title, data, onPick) {
   };
   const total_ = sums.reduce((sum, one) => sum + one, 0);
   return frame(`${title}: ${count(total_)} from ${time(data.since)} to ${time(data.until)}, at most ${count(Math.max(0, ...sums))} in one bar`,
-    top, first, width, total, marks, rows, onPick);
+    top, { first, width, total }, marks, rows, onPick);
 }
 
 /** Lines of one figure (p50, p95, …) of an aggregate, one a group. */
-export function lines(title, data, figure) {
+export function lines(title, data, figure, onPick) {
   const { first, width, total } = places(data);
   const values = data.buckets.flatMap((bucket) => Object.values(bucket.groups).map((group) => group[figure]));
   const top = ceiling(Math.max(0, ...values));
@@ -126,7 +161,7 @@ export function lines(title, data, figure) {
   const byTime = new Map(data.buckets.map((bucket) => [bucket.time, bucket.groups]));
   const rows = (at) => Object.entries(byTime.get(at) ?? {}).map(([group, figures]) => h("span", null,
     h("i", { class: colour(data.groups, group) }), groupName(group), h("em", null, real(figures[figure]))));
-  return frame(`${title}, at most ${real(Math.max(0, ...values))}`, top, first, width, total, marks, rows);
+  return frame(`${title}, at most ${real(Math.max(0, ...values))}`, top, { first, width, total }, marks, rows, onPick);
 }
 
 export function sparkline(values, title) {

@@ -1,7 +1,7 @@
 // Remote configuration: what is served, who has it, who refused it and why.
 
 import { get, post } from "./api.js";
-import { definition, empty, h, note, section, table } from "./dom.js";
+import { ask, definition, empty, h, note, section, table } from "./dom.js";
 import { ago, count, time } from "./format.js";
 import { go, link } from "./route.js";
 import { tree } from "./tree.js";
@@ -33,13 +33,17 @@ function controls(rollout, again) {
   };
   const percent = h("input", { type: "number", id: "percent", min: rollout?.percent ?? 0, max: 100, step: 1, required: true, value: rollout?.percent ?? 10 });
   const groups = h("input", { id: "groups", placeholder: "lab-*, till-0007", autocomplete: "off" });
-  const button = (name, title) => h("button", { type: "button", id: name, onclick: () => act({ action: name }) }, title);
-  return h("form", { class: "tools", onsubmit: (event) => {
+  const button = (name, title, question) => h("button", { type: "button", id: name, onclick: async () => {
+    if (!question || await ask(question, title)) await act({ action: name });
+  } }, title);
+  return h("form", { class: "tools", onsubmit: async (event) => {
     event.preventDefault();
-    act({ action: rollout ? "widen" : "start", percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean) });
+    const reach = { percent: Number(percent.value), groups: groups.value.split(/[\s,]+/).filter(Boolean) };
+    if (reach.percent === 100 && !await ask("Every device gets this configuration. It can be rolled back.", "Give it to all")) return;
+    await act({ action: rollout ? "widen" : "start", ...reach });
   } }, h("label", { class: "field" }, h("span", null, "Percent of devices"), percent), h("label", { class: "field" }, h("span", null, "and these devices"), groups),
   h("button", { type: "submit", class: "main", id: "go" }, rollout ? "Widen" : "Start the rollout"),
-  rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back"), fault);
+  rollout?.state === "running" && button("pause", "Pause"), rollout?.state === "paused" && button("resume", "Resume"), rollout && button("rollBack", "Roll back", `${count(rollout.given)} devices go back to what they had before. Rollout ${rollout.id} ends.`), fault);
 }
 
 function rolloutSection(found, reader, again) {
@@ -59,6 +63,15 @@ function rolloutSection(found, reader, again) {
       { title: "For", wide: true, cell: reachOf }, { title: "By", narrow: true, cell: (one) => one.who || "the collector" }], history)));
 }
 
+/** A version that is further behind was counted by another collector. */
+const BEHIND_MAX = 10000;
+
+/** A version as people name it: how far it is behind the one that is served. */
+function versionName(version, served) {
+  if (version === null) return "unknown";
+  return [`version ${version} `, version === served ? h("span", { class: "tag good" }, "served now") : h("span", { class: "quiet" }, served > version && served - version < BEHIND_MAX ? `${count(served - version)} behind` : "not of this collector")];
+}
+
 export async function configuration({ query, signal, reader, again }) {
   const failed = query.get("failed") === "true";
   const found = await get("/configuration", { failed: failed ? "true" : "", after: query.get("after"), limit: 50 }, signal);
@@ -68,12 +81,13 @@ export async function configuration({ query, signal, reader, again }) {
   }
   const { summary } = found;
   const total = found.versions.reduce((sum, one) => sum + one.devices, 0);
+  const changed = Math.max(0, ...found.namespaces.map((one) => one.changedTime));
   return h("div", null, h("h1", null, "Configuration"),
     summary.faults > 0 && note("bad", h("b", null, `${summary.faults} faults in the folder. `), "What was sound before is served. The collector’s log names each fault."),
-    definition([["Version served", h("b", null, summary.version)], ["Devices that asked", count(summary.devices)], ["Refused or taken back", h("span", { class: summary.failed ? "tag bad" : "tag good" }, count(summary.failed))]]),
+    definition([["Served", [h("b", null, `version ${summary.version}`), changed > 0 && `, changed ${time(changed)}`]], ["Devices that asked", count(summary.devices)], ["Refused or taken back", h("span", { class: summary.failed ? "tag bad" : "tag good" }, count(summary.failed))]]),
     rolloutSection(found, reader, again),
     section("Versions on devices", found.versions.length === 0 ? empty("No device asked yet.", "Devices are noted if senders need a token or a certificate.")
-      : table("Versions on devices", [{ title: "Version", wide: true, cell: (one) => (one.version === null ? "unknown" : h("span", null, one.version, one.version === summary.version && h("span", { class: "tag good" }, "served now"))) },
+      : table("Versions on devices", [{ title: "Version", wide: true, cell: (one) => versionName(one.version, summary.version) },
         { title: "Devices", number: true, cell: (one) => count(one.devices) }, { title: "Share", cell: (one) => share(one.devices, total) }, { title: "Refused", number: true, cell: (one) => h("span", { class: one.failed ? "warn" : "" }, count(one.failed)) }], found.versions)),
     section("Namespaces served", found.namespaces.length === 0 ? empty("The folder has no namespace.", "Put a file NAME.yaml there, as in namespaces.d of a device.")
       : found.namespaces.map((one) => h("details", null, h("summary", null, h("b", null, one.namespace), h("span", { class: "quiet" }, ` changed ${time(one.changedTime)}`)), tree(one.entry ?? {})))),

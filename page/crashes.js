@@ -92,13 +92,14 @@ function notes(group, comments, isOperator, again) {
 }
 
 export async function crashes({ query, signal }) {
-  const { since } = times(query, "30d");
+  const { since, until } = times(query, "30d");
   const state = query.get("state") ?? "unresolved";
-  const found = await get("/crashes", { since, state: state === "all" ? "" : state, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
+  const found = await get("/crashes", { since, until, state: state === "all" ? "" : state, namespace: query.get("namespace"), device: query.get("device"), limit: 200 }, signal);
   const columns = [
     { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", " ", stateTag(group), h("span", { class: "sub" }, [group.frame ?? "no stack", group.assignee?.text].filter(Boolean).join(" · "))) },
     { title: "Trend", cell: (group) => sparkline(group.trend, `${group.count} crashes over time`) },
     { title: "Count", number: true, cell: (group) => count(group.count) },
+    ...(query.get("device") ? [{ title: "On this device", number: true, cell: (group) => count(group.deviceCount) }] : []),
     { title: "Devices", number: true, cell: (group) => count(group.devices) },
     { title: "Versions", cell: (group) => group.versions.filter(Boolean).join(", ") || "–" },
     { title: "First", cell: (group) => h("span", { title: time(group.firstTime) }, ago(group.firstTime, found.until)) },
@@ -106,10 +107,11 @@ export async function crashes({ query, signal }) {
   ];
   const device = query.get("device");
   return h("div", null, h("div", { class: "head" }, h("h1", null, "Crashes"), h("div", { class: "tools" }, h("label", { class: "field" }, h("span", null, "State"), h("select", { id: "state", onchange: (event) => go("/crashes", { ...Object.fromEntries(query), state: event.target.value }) }, STATES.map(([value, title]) => h("option", { value, selected: value === state }, title)))),
-    rangePicker(query, "30d", (range) => go("/crashes", { ...Object.fromEntries(query), range })))),
-    device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { range: query.get("range") }) }, "×"))),
+    rangePicker(query, "30d", (change) => go("/crashes", { ...Object.fromEntries(query), ...change })))),
+    device && h("ul", { class: "chips", "aria-label": "Filters" }, h("li", null, h("span", null, `device = ${device}`), h("button", { type: "button", "aria-label": "Remove the filter", onclick: () => go("/crashes", { ...Object.fromEntries(query), device: null }) }, "×"))),
+    found.groups.length > 0 && h("p", { class: "quiet" }, `${count(found.count)} crashes in ${count(found.total)} groups, from ${time(found.since)} to ${time(Math.min(found.until, Number(until)))}`),
     !found.isWhole && note("warn", "Not all crashes are read yet: the collector goes on with each look. ", h("button", { type: "button", onclick: () => go("/crashes", Object.fromEntries(query)) }, "Look again")),
-    found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups that found no room.`),
+    found.leftOut > 0 && note("warn", `${count(found.leftOut)} crashes are of groups beyond the 5,000 that are kept.`),
     found.groups.length === 0
       ? empty(state === "all" || state === "unresolved" ? "No crash in this time." : `No crash in this time is ${state}.`, state === "unresolved" && "Those that are resolved or ignored are not shown. ", "Crashes are reports of the type appCrash. In C call prism_crash_install(NULL), in Python prism.install_excepthook(); the journal’s input takes coredumps.")
       : h("section", { "aria-label": "Groups of crashes" }, table("Groups of crashes", columns, found.groups)));
@@ -136,19 +138,18 @@ async function payloadPart(report) {
 }
 
 export async function crash({ query, signal, reader, again }) {
-  const { group, frames, devices, versions, reports, comments, key, groupedBy } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
+  const { group, frames, devices, versions, reports, comments, key, groupedBy, trendEnd } = await get(`/crashes/${encodeURIComponent(query.get("id") ?? "")}`, {}, signal);
   const shown = query.get("report") ?? reports[0];
   let report = null;
   try { report = await get(`/reports/${encodeURIComponent(shown)}`, {}, signal); } catch (error) { if (error.status !== 404) throw error; }
-  const until = Date.now();
-  const since = until - 14 * DAY;
-  const width = Math.ceil((14 * DAY) / 30);
-  const trend = { since, until, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: Math.floor(since / width) * width + place * width, counts: { crashes: value } })) };
+  const width = (14 * DAY) / group.trend.length;
+  const first = trendEnd - group.trend.length * width;
+  const trend = { first, since: first, until: trendEnd, bucketMilliseconds: width, groups: ["crashes"], buckets: group.trend.map((value, place) => ({ time: first + place * width, counts: { crashes: value } })) };
   const share = (title, rows, cell) => section(title, table(title, [{ title, wide: true, cell }, { title: "Crashes", number: true, cell: (row) => count(row.count) }], rows.slice(0, 10)), rows.length > 10 && h("p", { class: "quiet" }, `and ${count(rows.length - 10)} more`));
-  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
+  return h("div", { "data-title": [group.reason || "Crash", group.frame].filter(Boolean).join(" in ") }, h("p", { class: "crumb" }, h("a", { href: "#/crashes" }, "Crashes")), h("div", { class: "head" }, h("h1", null, group.reason || "(no reason)", " ", stateTag(group)), reader.role === "operator" && controls(group, versions, again)),
     h("p", { class: "mono sub" }, group.frame ?? "no stack"), told(group),
-    definition([["Crashes", count(group.total)], ["Devices", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
-    h("div", { class: "columns even" }, section("Frames", frameList(frames)), section("The last 14 days", bars("Crashes", trend))),
+    definition([["Crashes, of all times", count(group.total)], ["Devices, of all times", count(group.totalDevices)], ["First", `${time(group.firstTime)} (${ago(group.firstTime)})`], ["Last", `${time(group.lastTime)} (${ago(group.lastTime)})`], ["Namespaces", group.namespaces.join(", ")], ["Fingerprint", h("code", null, group.fingerprint)]]),
+    h("div", { class: "columns even" }, section("Frames", frameList(frames)), section(`${count(group.count)} crashes in the last 14 days`, bars("Crashes", trend))),
     h("div", { class: "columns two" }, share("Versions", versions, (row) => row.version || "(unknown)"), share("Devices", devices, (row) => h("a", { class: "mono", href: link("/device", { id: row.device }) }, row.device))),
     notes(group, comments, reader.role === "operator", again), grouping(group, key, groupedBy, reader.role === "operator", again),
     section("Reports", h("label", { class: "field" }, h("span", null, "Report"), h("select", { id: "report", onchange: (event) => go("/crash", { id: group.fingerprint, report: event.target.value }) },

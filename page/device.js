@@ -85,14 +85,15 @@ export async function device({ query, signal }) {
     get("/reports", { device: id, limit: 20 }, signal), get("/crashes", { device: id, since: 0, limit: 5 }, signal),
     get("/records", { device: id, after: query.get("records"), limit: RECORDS }, signal), get("/records", { device: id, table: COMMANDS, limit: COMMANDS_MAX }, signal)]);
   const differences = found.streams.filter((stream) => stream.difference);
-  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (range) => go("/device", { id, range }))),
+  return h("div", null, h("p", { class: "crumb" }, h("a", { href: "#/fleet" }, "Fleet")), h("div", { class: "head" }, h("h1", { class: "mono" }, found.device), rangePicker(query, "7d", (change) => go("/device", { id, ...change }))),
     facts(found), differences.map((stream) => note("bad", h("b", null, `${stream.namespace}, ${stream.kind}: `), stream.difference)),
-    section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d" }))],
+    section("Reports by type", chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time.") : [bars("Reports by type", chart, (from, to) => go("/explorer", { device: id, since: from, until: to })), legend(chart.groups, (type) => link("/explorer", { device: id, type, range: query.get("range") ?? "7d", since: query.get("since"), until: query.get("until") }))],
       chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. `, narrow(chart.readSince))),
     section("Accounts", found.streams.length === 0 ? empty("No packet yet.", "The device was enrolled, but has not sent anything.") : [ledgerTable(found.streams),
-      h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. Rows that wait, or were delivered after that packet was made, are not in its accounts yet."), deadHints(found)]),
+      h("p", { class: "hint" }, "Each column is what the device said with its last packet. “Here” is what the store has. The rows of that packet do not count as waiting: they are here. Rows that the device stored after it are not in its accounts yet."), deadHints(found)]),
     section("Crashes", groups.groups.length === 0 ? h("p", { class: "quiet" }, "This device sent no crash.") : table("Crashes", [
       { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
+      { title: "On this device", number: true, cell: (group) => count(group.deviceCount) },
       { title: "Last on any device", cell: (group) => ago(group.lastTime) }], groups.groups)),
     section("Latest reports", page.reports.length === 0 ? empty("No report here.", "Retention may have deleted them.") : [table("Latest reports", [
       { title: "Received", narrow: true, cell: (report) => time(report.receivedTime) }, { title: "Type", narrow: true, cell: (report) => h("a", { href: link("/explorer", { device: id, type: report.type, range: "30d" }) }, report.type) },

@@ -68,6 +68,18 @@ export function definition(pairs) {
   return h("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
 }
 
+/** Asks before an act that reaches many: whether to do it. */
+export function ask(text, act) {
+  const dialog = h("dialog", { "aria-label": act }, h("p", null, text), h("p", { class: "tools" },
+    h("button", { type: "button", class: "main", onclick: () => dialog.close("yes") }, act), h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "Cancel")));
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => {
+    dialog.remove();
+    done(dialog.returnValue === "yes");
+  }));
+}
+
 export function say(text) {
   document.getElementById("status").textContent = text;
 }

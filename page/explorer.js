@@ -1,15 +1,17 @@
 // Reports by any field: a histogram, charts of numbers, the reports themselves, as they come if wanted.
 
-import { address, get } from "./api.js";
+import { address, get, Problem } from "./api.js";
 import { bars, groupName, legend, lines } from "./chart.js";
 import { empty, h, newID, note, section, table } from "./dom.js";
 import { brief, bytes, count, real, time } from "./format.js";
 import { go, link, narrow, rangePicker, times } from "./route.js";
-import { condition, oneLine, tree } from "./tree.js";
+import { condition, leaves, oneLine, pathText, tree } from "./tree.js";
 
 const FILTERS = ["namespace", "type", "device", "kind", "meta"];
 const FIGURES = [["p95", "p95"], ["p50", "p50 (median)"], ["avg", "average"], ["max", "max"], ["count", "count"]];
 const PAGE = 50;
+/** Values that are suggested, and the length of the longest. */
+const [SUGGESTED_MAX, VALUE_MAX] = [200, 60];
 
 function state(query) {
   const filter = { meta: query.getAll("meta") };
@@ -23,21 +25,46 @@ function field(title, control, help) {
   return h("label", { class: "field" }, h("span", null, title), control, help && h("small", null, help));
 }
 
-function filterBar(all, types, set) {
+/** What the reports that are shown have: conditions, devices, fields, and fields of numbers. */
+function suggestions(reports) {
+  const found = reports.flatMap((report) => leaves(report.meta)).filter(([, value]) => String(value).length <= VALUE_MAX);
+  const often = (texts) => [...Map.groupBy(texts, (text) => text)].sort(([, one], [, other]) => other.length - one.length).map(([text]) => text).slice(0, SUGGESTED_MAX);
+  return { conditions: often(found.map(([path, value]) => condition(path, value))), devices: often(reports.map((report) => report.device)),
+    fields: often(found.map(([path]) => `meta.${pathText(path)}`)), numbers: often(found.filter(([, value]) => typeof value === "number").map(([path]) => pathText(path))) };
+}
+
+const options = (id, words) => h("datalist", { id }, words.map((word) => h("option", { value: word })));
+
+/** The key of a meta with a dot in its name that a condition takes for two keys, and how it is written. */
+function dotted(all, reports) {
+  const keys = new Set(reports.flatMap((report) => leaves(report.meta)).flat().filter(Array.isArray).flat().filter((key) => key.includes(".")));
+  const asked = [...all.meta.map((text) => text.split(/\s*[=!<>~]/)[0].trim()), all.key ?? "", (all.by ?? "").replace(/^meta\./, "")].filter((text) => text.includes(".") && !text.includes('"'));
+  return asked.map((text) => [text, keys.has(text)]).sort(([, one], [, other]) => other - one)[0];
+}
+
+function dotHint(all, reports) {
+  const found = dotted(all, reports);
+  if (!found) return null;
+  return found[1] ? note("warn", `${found[0]} is one key here. Write it in quotes: `, h("code", null, `"${found[0]}"`))
+    : h("p", { class: "hint" }, `${found[0]} is a path through maps. If it is one key with a dot in its name, write it in quotes: `, h("code", null, `"${found[0]}"`));
+}
+
+function filterBar(all, types, set, known, fault) {
   const lists = [newID("types"), newID("names")];
   const input = (name, list, hint) => h("input", { id: `filter-${name}`, value: all[name], list, placeholder: hint, spellcheck: "false", autocomplete: "off", onchange: (event) => set({ [name]: event.target.value.trim() }) });
-  const meta = h("input", { id: "filter-meta", placeholder: "ms >= 100", spellcheck: "false", autocomplete: "off", "aria-describedby": "meta-help" });
+  const isFaulty = fault?.message.startsWith("meta:");
+  const meta = h("input", { id: "filter-meta", list: "conditions", placeholder: "ms >= 100", spellcheck: "false", autocomplete: "off", "aria-describedby": "meta-help", "aria-invalid": isFaulty ? "true" : null });
   const names = [...new Set(types.map(({ namespace }) => namespace))];
   const shown = types.filter(({ namespace }) => !all.namespace || namespace === all.namespace);
   return h("form", { class: "filters", onsubmit: (event) => {
     event.preventDefault();
     const value = meta.value.trim();
+    meta.value = "";
     set({ type: document.getElementById("filter-type").value.trim(), namespace: document.getElementById("filter-namespace").value.trim(),
       device: document.getElementById("filter-device").value.trim(), meta: value ? [...all.meta, value] : all.meta });
-  } }, field("Namespace", input("namespace", lists[1], "any")), field("Type", input("type", lists[0], "any")), field("Device", input("device", null, "any")),
-  field("Field of the meta", meta, h("span", { id: "meta-help" }, "= != < <= > >= ~ (contains)")), h("button", { type: "submit", class: "main" }, "Apply"),
-  h("datalist", { id: lists[0] }, [...new Set(shown.map(({ type }) => type))].map((type) => h("option", { value: type }))),
-  h("datalist", { id: lists[1] }, names.map((name) => h("option", { value: name }))));
+  } }, field("Namespace", input("namespace", lists[1], "any")), field("Type", input("type", lists[0], "any")), field("Device", input("device", "devices", "any")),
+  field("Field of the meta", meta, h("span", { id: "meta-help" }, '= != < <= > >= ~ (contains); a dotted key: "http.code" = 404')), h("button", { type: "submit", class: "main" }, "Apply"),
+  options(lists[0], [...new Set(shown.map(({ type }) => type))]), options(lists[1], names), options("conditions", known.conditions), options("devices", known.devices));
 }
 
 function chips(all, set) {
@@ -99,14 +126,20 @@ function live(filter, body, pick, button, told) {
     told.textContent = `${count(shown)} new reports`;
   });
   source.addEventListener("cut", () => { told.textContent = `${count(shown)} new reports; more come than are shown`; });
-  source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) { stop(); told.textContent = "The live tail ended: the collector refused it."; } });
+  source.addEventListener("error", () => {
+    if (source.readyState !== EventSource.CLOSED) { told.textContent = "The collector does not answer; the live tail asks again."; return; }
+    stop();
+    told.textContent = "The live tail ended: the collector refused it.";
+  });
+  source.addEventListener("open", () => { told.textContent = `${count(shown)} new reports`; });
   button.textContent = "Stop";
   button.setAttribute("aria-pressed", "true");
   addEventListener("prism-leave", () => source.close(), { once: true });
   return stop;
 }
 
-function reportSection(page, filter, all, pick) {
+function reportSection(page, asked, all, pick) {
+  const { since, until, ...filter } = asked;
   const told = h("span", { class: "quiet", role: "status" });
   const { body, element } = reportTable(page, pick);
   let stop = null;
@@ -115,13 +148,12 @@ function reportSection(page, filter, all, pick) {
   let next = page.next;
   const more = h("button", { type: "button", hidden: next === null, onclick: async () => {
     more.disabled = true;
-    const { since, until } = times(new URLSearchParams(Object.entries(all).filter(([, value]) => typeof value === "string")));
-    const following = await get("/reports", { ...filter, since, until, before: next, limit: PAGE });
+    const following = await get("/reports", { ...asked, before: next, limit: PAGE });
     next = following.next;
     body.append(...following.reports.flatMap((report) => line(report, pick)));
     [more.hidden, more.disabled] = [next === null, false];
   } }, "Older reports");
-  const file = (format) => h("a", { class: "button", href: address("/export", { ...filter, since: all.since, until: all.until, format }), download: `reports.${format}`, title: "the newest 10,000" }, format.toUpperCase());
+  const file = (format) => h("a", { class: "button", href: address("/export", { ...asked, format }), download: `reports.${format}`, title: `what is shown, from ${time(Number(since))} to ${time(Number(until))}; at most the newest 10,000` }, format.toUpperCase());
   return section("Reports", h("div", { class: "tools" }, toggle, told, h("span", { class: "right" }, "Export ", file("ndjson"), " ", file("csv"))), blank, element,
     page.readSince && note("warn", `Reports before ${time(page.readSince)} were not read in time. “Older reports” goes on there.`), h("p", { class: "pages" }, more));
 }
@@ -131,13 +163,26 @@ function reportSection(page, filter, all, pick) {
 function numberSection(data, all, set) {
   const figure = all.figure ?? "p95";
   const picker = h("select", { id: "figure", "aria-label": "Figure", onchange: (event) => set({ figure: event.target.value }) }, FIGURES.map(([name, title]) => h("option", { value: name, selected: name === figure }, title)));
+  const zoom = (from, to) => set({ since: from, until: to, range: null });
   const rows = data.groups.filter((group) => data.summary[group]).map((group) => ({ group, ...data.summary[group] }));
   return section(`Numbers of ${all.key}`, h("div", { class: "tools" }, picker), rows.length === 0
     ? empty("No report in this time has a number there.", "Write the field’s path, as ms or net.ms. Texts are not counted.")
-    : [lines(`${figure} of ${all.key}`, data, figure), legend(data.groups),
+    : [lines(`${figure} of ${all.key}`, data, figure, zoom), legend(data.groups),
       table("Figures", [{ title: all.by ? all.by : "Reports", wide: true, cell: (row) => groupName(row.group) === "(none)" && !all.by ? "all" : groupName(row.group) }, { title: "Count", number: true, cell: (row) => count(row.count) },
         ...["avg", "min", "p50", "p95", "max"].map((name) => ({ title: name, number: true, cell: (row) => real(row[name]) }))], rows)],
   data.readSince && note("warn", `Numbers before ${time(data.readSince)} were not read in time. Choose a shorter time or a type. `, narrow(data.readSince)));
+}
+
+/** What the filters find; a filter that the collector refuses has `fault` in the place of all of it. */
+async function found(asked, all, by, signal) {
+  try {
+    const [chart, page, numbers] = await Promise.all([get("/histogram", { ...asked, by, buckets: 80 }, signal), get("/reports", { ...asked, limit: PAGE }, signal),
+      all.key ? get("/aggregate", { ...asked, key: all.key, by: all.by, buckets: 80 }, signal) : null]);
+    return { chart, page, numbers };
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 400) throw error;
+    return { fault: error, page: { reports: [] } };
+  }
 }
 
 export async function explorer({ query, signal }) {
@@ -145,19 +190,20 @@ export async function explorer({ query, signal }) {
   const { since, until } = times(query);
   const by = all.by ?? "type";
   const asked = { ...filter, since, until };
-  const [types, chart, page, numbers] = await Promise.all([get("/types", {}, signal), get("/histogram", { ...asked, by, buckets: 80 }, signal),
-    get("/reports", { ...asked, limit: PAGE }, signal), all.key ? get("/aggregate", { ...asked, key: all.key, by: all.by, buckets: 80 }, signal) : null]);
+  const [types, { chart, page, numbers, fault }] = await Promise.all([get("/types", {}, signal), found(asked, all, by, signal)]);
   const set = (change) => go("/explorer", { ...all, ...change });
   const pick = (path, value) => set({ meta: [...all.meta, condition(path, value)].slice(0, 8) });
+  const known = suggestions(page.reports);
   const groups = ["type", "namespace", "device", "kind"];
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Explorer"), rangePicker(query, "24h", (range) => set({ range, since: null, until: null }))),
-    filterBar(all, types.types, set), chips(all, set),
+  const title = [...FILTERS.slice(0, 4).map((name) => all[name]), ...all.meta].filter(Boolean).join(", ");
+  return h("div", { "data-title": title ? `${title} · Explorer` : "Explorer" }, h("div", { class: "head" }, h("h1", null, "Explorer"), rangePicker(query, "24h", set)),
+    filterBar(all, types.types, set, known, fault), chips(all, set), fault && note("bad", h("b", null, "Not asked: "), fault.message), dotHint(all, page.reports),
     h("div", { class: "tools" },
       field("Group by", h("input", { id: "group-by", value: all.by ?? "", placeholder: "type", list: "group-words", spellcheck: "false", autocomplete: "off", onchange: (event) => { const word = event.target.value.trim(); set({ by: word && !groups.includes(word) && !word.startsWith("meta.") ? `meta.${word}` : word }); } })),
-      h("datalist", { id: "group-words" }, [...groups, "meta.APP_VERSION", "meta.APP_NAME"].map((word) => h("option", { value: word }))),
-      field("Chart the numbers of", h("input", { id: "chart-key", value: all.key ?? "", placeholder: "a field, as ms", spellcheck: "false", autocomplete: "off", onchange: (event) => set({ key: event.target.value.trim() }) }))),
-    section(`${brief(chart.total)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time matches.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
+      options("group-words", [...groups, ...known.fields]), options("number-words", known.numbers),
+      field("Chart the numbers of", h("input", { id: "chart-key", value: all.key ?? "", placeholder: "a field, as ms", list: "number-words", spellcheck: "false", autocomplete: "off", onchange: (event) => set({ key: event.target.value.trim() }) }))),
+    !fault && [section(`${brief(chart.total)} reports`, chart.total === 0 ? h("div", { class: "chart blank" }, "No report in this time matches.") : [bars("Reports", chart, (from, to) => set({ since: from, until: to, range: null })),
       legend(chart.groups, by === "type" ? (type) => link("/explorer", { ...all, type }) : null)],
     chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time, or a type or device. `, narrow(chart.readSince))),
-    numbers && numberSection(numbers, all, set), reportSection(page, filter, all, pick));
+    numbers && numberSection(numbers, all, set), reportSection(page, asked, all, pick)]);
 }

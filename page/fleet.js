@@ -17,19 +17,19 @@ function tiles(fleet, chart, groups) {
   const lost = LOST.reduce((sum, [name]) => sum + (ledger[name] ?? 0), 0);
   const refused = fleet.packets.filter(({ name }) => name.startsWith("refused")).reduce((sum, one) => sum + one.count, 0);
   const stored = fleet.packets.find(({ name }) => name === "stored")?.count ?? 0;
-  const crashed = groups.groups.reduce((sum, group) => sum + group.count, 0);
+  const start = time(fleet.startTime).slice(0, 16);
   return h("dl", { class: "tiles" },
     tile("Devices", count(devices.total), `${count(devices.hour)} in the last hour, ${count(devices.day)} in 24 h`, devices.total > 0 && devices.hour === 0 ? "warn" : ""),
     tile("Reports", brief(chart.total), chart.readSince ? "more than could be read in time" : "in the time chosen"),
-    tile("Crashes", count(crashed), `${count(groups.total)} groups`, crashed > 0 ? "bad" : "good"),
-    tile("Waiting", brief(ledger.waiting ?? 0), "on devices, as they last said"),
-    tile("Lost", brief(lost), lost ? LOST.filter(([name]) => ledger[name]).map(([name, why]) => `${count(ledger[name])} ${why}`).join(", ") : "on devices, of all that they stored", lost > 0 ? "warn" : "good"),
-    tile("Packets", brief(stored), refused ? `${count(refused)} refused since the start` : "stored since the start, none refused", refused ? "warn" : "good"));
+    tile("Crashes", count(groups.count), `${count(groups.total)} groups that are not resolved, in the time chosen`, groups.count > 0 ? "bad" : "good"),
+    tile("Waiting", brief(ledger.waiting ?? 0), "on devices after their last packet, as they said with it"),
+    tile("Lost", brief(lost), lost ? LOST.filter(([name]) => ledger[name]).map(([name, why]) => `${count(ledger[name])} ${why}`).join(", ") : "on devices, since their stores were made", lost > 0 ? "warn" : "good"),
+    tile("Packets", brief(stored), `stored since ${start}, ${refused ? count(refused) : "none"} refused`, refused ? "warn" : "good"));
 }
 
-function crashSection(groups) {
+function crashSection(groups, range) {
   if (groups.groups.length === 0) {
-    return section("Crashes", empty("No crash in this time.", "Reports of the type appCrash are grouped here."));
+    return section("Crashes", empty("No crash in this time that is not resolved.", "Reports of the type appCrash are grouped here. ", h("a", { href: link("/crashes", { ...range, state: "all" }) }, "Resolved and ignored ones")));
   }
   return section("Crashes", table("Groups of crashes", [
     { title: "Crash", wide: true, cell: (group) => h("a", { class: "strong", href: link("/crash", { id: group.fingerprint }) }, group.reason || "(no reason)", h("span", { class: "sub" }, group.frame ?? "no stack")) },
@@ -37,7 +37,7 @@ function crashSection(groups) {
     { title: "Count", number: true, cell: (group) => count(group.count) },
     { title: "Devices", number: true, cell: (group) => count(group.devices) },
     { title: "Last", cell: (group) => h("span", { title: time(group.lastTime) }, ago(group.lastTime, groups.until)) },
-  ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes") }, `All ${count(groups.total)} groups`)));
+  ], groups.groups.slice(0, 5)), groups.total > 5 && h("p", null, h("a", { href: link("/crashes", range) }, `All ${count(groups.total)} groups`)));
 }
 
 function deviceSection(list, query, now) {
@@ -63,8 +63,8 @@ function deviceSection(list, query, now) {
 
 function collectorSection(fleet) {
   const refused = fleet.refusals.length === 0
-    ? h("p", { class: "quiet" }, "No packet was refused since the start.")
-    : table("Refused packets by cause", [{ title: "Cause", wide: true, cell: (one) => one.name }, { title: "Packets", number: true, cell: (one) => count(one.count) }], fleet.refusals);
+    ? h("p", { class: "quiet" }, `No packet was refused since ${time(fleet.startTime)}.`)
+    : table(`Refused packets by cause, since ${time(fleet.startTime)}`, [{ title: "Cause", wide: true, cell: (one) => one.name }, { title: "Packets", number: true, cell: (one) => count(one.count) }], fleet.refusals);
   const outputs = fleet.outputs.length === 0
     ? h("p", { class: "quiet" }, "No outputs. `outputs` of the collector’s configuration hands reports on.")
     : table("Outputs", [{ title: "Output", wide: true, cell: (one) => one.name }, { title: "Delivered", number: true, cell: (one) => count(one.delivered) },
@@ -80,9 +80,10 @@ function collectorSection(fleet) {
 
 export async function fleet({ query, signal, again }) {
   const { since, until } = times(query);
+  const range = { range: query.get("range") ?? "24h", since: query.get("since"), until: query.get("until") };
   const [summary, chart, groups, devices] = await Promise.all([
     get("/fleet", {}, signal), get("/histogram", { since, until, by: "type", buckets: 60 }, signal),
-    get("/crashes", { since, limit: 100 }, signal),
+    get("/crashes", { since, until, state: "unresolved", limit: 100 }, signal),
     get("/devices", { search: query.get("search"), sort: query.get("sort"), after: query.get("after"), limit: 25 }, signal),
   ]);
   const timer = setInterval(() => {
@@ -91,12 +92,12 @@ export async function fleet({ query, signal, again }) {
   }, 15000);
   addEventListener("prism-leave", () => clearInterval(timer), { once: true });
   const picked = (from, to) => go("/explorer", { since: from, until: to });
-  return h("div", null, h("div", { class: "head" }, h("h1", null, "Fleet"), rangePicker(query, "24h", (range) => go("/fleet", { ...Object.fromEntries(query), range, after: null }))),
+  return h("div", null, h("div", { class: "head" }, h("h1", null, "Fleet"), rangePicker(query, "24h", (change) => go("/fleet", { ...Object.fromEntries(query), ...change, after: null }))),
     summary.store.failure && note("bad", h("b", null, "The store takes no packets: "), summary.store.failure),
     tiles(summary, chart, groups),
     section("Reports by type", chart.total === 0
       ? empty("No report in this time.", "Choose a longer time, or look whether devices are held: prismctl explain NAMESPACE says why.")
-      : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, range: query.get("range") }))],
+      : [bars("Reports by type", chart, picked), legend(chart.groups, (type) => link("/explorer", { type, ...range })), chart.groups.includes("appCrash") && h("p", { class: "hint" }, "A report with a payload is two rows here, one of each kind. Crashes count it once.")],
     chart.readSince && note("warn", `Reports before ${time(chart.readSince)} could not be counted in time. Choose a shorter time. `, narrow(chart.readSince))),
-    crashSection(groups), deviceSection(devices, query, summary.now), h("div", { class: "columns" }, collectorSection(summary)));
+    crashSection(groups, range), deviceSection(devices, query, summary.now), h("div", { class: "columns" }, collectorSection(summary)));
 }

@@ -28,6 +28,40 @@ export function day(milliseconds) {
   return `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
+/** As a field for a date and a time takes it: 2026-11-23T10:31:05. */
+export const local = (milliseconds) => time(milliseconds).replace(" ", "T");
+
+/** The difference of the reader's own clock to UTC: UTC+01:00. */
+export function zone(milliseconds) {
+  const minutes = -new Date(milliseconds).getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  return `UTC${minutes < 0 ? "−" : "+"}${two(Math.floor(Math.abs(minutes) / 60))}:${two(Math.abs(minutes) % 60)}`;
+}
+
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
+const [HOUR, DAY] = [3600, 86400];
+
+/** Round times of the reader's own clock, at most about `most` of them, each with its text. */
+export function ticks(from, to, most) {
+  const least = (to - from) / 1000 / most;
+  const seconds = SECONDS.find((step) => step >= least);
+  const days = [1, 2, 7, 14].find((step) => step * DAY >= least);
+  const months = [1, 2, 3, 6, 12, 24, 60].find((step) => step * 30 * DAY >= least) ?? 120;
+  const first = new Date(from);
+  const [year, month, date] = [first.getFullYear(), first.getMonth(), first.getDate()];
+  const begin = seconds ? Math.floor((from - new Date(year, month, date)) / 1000 / seconds) : 0;
+  const at = (place) => (seconds ? new Date(year, month, date, 0, 0, (begin + place) * seconds) : days
+    ? new Date(year, month, date + place * days) : new Date(year, Math.floor(month / months) * months + place * months, 1)).getTime();
+  const text = (one) => {
+    if (!seconds) return days ? day(one) : `${new Date(one).getFullYear()}-${two(new Date(one).getMonth() + 1)}`;
+    const isMidnight = new Date(one).getHours() === 0 && (one - new Date(one).setHours(0, 0, 0, 0)) < 1000;
+    return isMidnight && seconds >= HOUR / 4 ? day(one) : clock(one, seconds < 60);
+  };
+  const found = [];
+  for (let place = 0; at(place) <= to; place += 1) if (at(place) >= from) found.push([at(place), text(at(place))]);
+  return found;
+}
+
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 
 export function span(seconds) {

@@ -1,6 +1,7 @@
 // The address holds all of a view: #/explorer?type=order&range=24h
 
 import { h } from "./dom.js";
+import { local, zone } from "./format.js";
 
 export const RANGES = [["15m", "15 minutes", 900], ["1h", "1 hour", 3600], ["6h", "6 hours", 21600], ["24h", "24 hours", 86400],
   ["7d", "7 days", 604800], ["30d", "30 days", 2592000], ["365d", "1 year", 31536000]];
@@ -35,12 +36,28 @@ export function times(query, standard = "24h") {
   return { since: String(until - range[2] * 1000), until: String(until) };
 }
 
+/** A range that ends now, or two times. `onChange` gets the members of the address: range, since and until. */
 export function rangePicker(query, standard, onChange) {
-  const chosen = query.get("since") ? "" : query.get("range") ?? standard;
-  return h("label", { class: "field" }, h("span", null, "Time"),
-    h("select", { onchange: (event) => onChange(event.target.value) },
-      query.get("since") && h("option", { value: "", selected: true }, "as chosen"),
-      RANGES.map(([name, title]) => h("option", { value: name, selected: name === chosen }, `last ${title}`))));
+  const chosen = query.get("since") ? "own" : query.get("range") ?? standard;
+  const shown = times(query, standard);
+  const field = (id, title, at) => h("input", { type: "datetime-local", id, "aria-label": title, step: 1, required: true, value: local(Number(at)) });
+  const [from, to] = [field("since", "From", shown.since), field("until", "Until", shown.until)];
+  const fault = h("span", { class: "fault", role: "alert" });
+  const form = h("form", { class: "times", hidden: chosen !== "own", onsubmit: (event) => {
+    event.preventDefault();
+    const [since, until] = [from, to].map((one) => new Date(one.value).getTime());
+    if (since < until) onChange({ range: null, since, until });
+    else fault.textContent = "The first time must be before the second.";
+  } }, from, " to ", to, h("button", { type: "submit", id: "times" }, "Show"), h("small", null, zone(Number(shown.until))), fault);
+  const pick = (value) => {
+    form.hidden = value !== "own";
+    if (value === "own") from.focus();
+    else onChange({ range: value, since: null, until: null });
+  };
+  return h("div", { class: "tools range" }, h("label", { class: "field" }, h("span", null, "Time"),
+    h("select", { id: "range", onchange: (event) => pick(event.target.value) },
+      RANGES.map(([name, title]) => h("option", { value: name, selected: name === chosen }, `last ${title}`)),
+      h("option", { value: "own", selected: chosen === "own" }, "from … to …"))), form);
 }
 
 /** A way from an answer that is cut to one that is whole: the same view, from the time on that was read. */

@@ -25,7 +25,20 @@ export function tree(value, onPick, path = []) {
   }), members.length > MEMBERS_MAX && h("div", null, `… ${members.length - MEMBERS_MAX} more`));
 }
 
-export const condition = (path, value) => `${path.map((part) => (/^[A-Za-z0-9_]+$/.test(part) ? part : `"${part}"`)).join(".")} = ${value}`;
+/** A path as a condition names it: a key with a dot or another sign is in quotes. */
+export const pathText = (path) => path.map((part) => (/^[A-Za-z0-9_]+$/.test(part) ? part : `"${part}"`)).join(".");
+
+export const condition = (path, value) => `${pathText(path)} = ${value}`;
+
+/** The plain values of a meta, each as [path, value]. */
+export function leaves(meta, path = []) {
+  if (meta === null || typeof meta !== "object") return [];
+  return Object.entries(meta).flatMap(([key, one]) => {
+    if (key.length === 0 || /["\\]/.test(key) || Array.isArray(one)) return [];
+    const inner = [...path, key];
+    return one !== null && typeof one === "object" ? leaves(one, inner) : [[inner, one]];
+  });
+}
 
 /** The members of a meta that say most, in one line. */
 export function oneLine(meta) {

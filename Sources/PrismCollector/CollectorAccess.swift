@@ -15,6 +15,7 @@ struct CollectorAccess: Sendable {
   private let wrongTokens: SignInLimit, signIns: SignInLimit
   /// The state that all readers share.
   let page: PageState
+  private let isTrial: Bool
   private let time: any TimeSource
 
   init(_ options: CollectorOptions, page: PageState, time: any TimeSource, log: Logger) {
@@ -22,7 +23,7 @@ struct CollectorAccess: Sendable {
     let tokens = { (path: String?) in path.map { TokenAuthenticator(path: $0, time: time, log: log) } }
     (senders, readers) = (tokens(options.tokenFile), tokens(options.readerTokenFile))
     operators = tokens(options.operatorTokenFile)
-    hosts = HostCheck(names: options.readerHosts)
+    (hosts, isTrial) = (HostCheck(names: options.readerHosts), options.isTrial)
     (wrongTokens, signIns, self.time) = (SignInLimit(time: time), SignInLimit(time: time), time)
   }
 
@@ -89,7 +90,7 @@ struct CollectorAccess: Sendable {
     {
       return ReaderIdentity(role: session.role, hash: hash, session: session)
     } else if !needsReaderToken, request.peer.isLocal, hosts.isLocal(request.header("host")) {
-      return .local
+      return isTrial ? .trial : .local
     }
     throw wrongToken(request, signIns, "the reader's bearer token is missing or wrong")
   }

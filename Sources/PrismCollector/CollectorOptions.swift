@@ -34,6 +34,8 @@ public struct CollectorOptions: Sendable {
   public var operatorTokenFile: String?
   /// Without tokens of readers and operators: the reader's address is served to this machine. It must be a loopback address.
   public var servesLocalReaders = false
+  /// Readers of this machine are operators: for trying.
+  public var isTrial = false
   /// Names under which the reader's address is asked, beside `localhost` and addresses in numbers.
   public var readerHosts: [String] = []
   /// Reports are deleted after as many days (with SQLite: on which the collector ran); nil: they are kept.

@@ -32,6 +32,8 @@ struct Flags {
       "--remote-config", "DIR",
       "namespace files that are served as remote configuration (docs/remote-configuration.md)"),
     ArgumentOption("--signing-key", "FILE", "an Ed25519 key, PEM, that signs it"),
+    ArgumentOption(
+      "--dev", nil, "for trying, without tokens: who reads on this machine is an operator, who changes things, too"),
     ArgumentOption("--print", nil, "each new report as one line of JSON on standard output"),
     ArgumentOption("--version", nil, "print the version"),
     ArgumentOption("--help", nil, "this text", shortName: "-h"),
@@ -84,7 +86,7 @@ struct Flags {
   init(_ arguments: Arguments) throws(Fault) {
     var path: String?
     var flags: [CollectorLoader.Flag] = []
-    var prints = false
+    var (prints, isTrial) = (false, false)
     for option in arguments.given
     where ![QueryCommand.options, RecordCommand.options, CommandCommand.options]
       .contains(where: { $0.contains { $0.name == option.name } })
@@ -92,6 +94,7 @@ struct Flags {
       let value = option.value ?? ""
       switch option.name {
       case "--print": prints = true
+      case "--dev": isTrial = true
       case "--config": path = value
       case "--seal-key": flags.append(.init(option.name, key: "sealKeys", .entry(value)))
       case "--key":
@@ -117,7 +120,11 @@ struct Flags {
     guard let options = CollectorOptions(configuration) else {
       throw Fault(exitCode: 78, message: "a key or the address of the store is not what it was when it was checked")
     }
+    guard !isTrial || options.readerTokenFile == nil && options.operatorTokenFile == nil else {
+      throw Fault(exitCode: 64, message: "--dev: there are tokens of readers; leave one of the two out")
+    }
     self.options = options
+    self.options.isTrial = isTrial
     do throws(StateFolder.Fault) { try StateFolder.prepare(options.state) } catch {
       throw Fault(exitCode: error.isMode ? 78 : 73, message: "--state: \(error.description)")
     }

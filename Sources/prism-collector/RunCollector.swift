@@ -98,6 +98,9 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
     log.info(
       "prism-collector takes packets",
       ["port": String(server.port), "reader_port": server.readerPort.map { String($0) } ?? "none"])
+    if options.isTrial {
+      log.warning("--dev: everybody on this machine is an operator; for trying only", [:])
+    }
     notifier.ready(status: "taking packets on port \(server.port)")
     for await _ in stops { break }
     notifier.stopping(status: "finishing requests")

@@ -114,7 +114,7 @@ final class Daemon: Sendable {
         let refused = counters.tally.refused.map { ($0.key.rawValue, $0.value) } + foreign + large
         return (Dictionary(uniqueKeysWithValues: refused), counters.tally.repeated)
       }, process: { .current() })
-    await metrics.show(StatusPages(handler))
+    await metrics.show(handler)
     await control.start { handler.handle($0, from: $1) }
     await reloader.tellReady()
     await reloader.logNextStep()

@@ -1,12 +1,11 @@
 import PrismBase
 
-/// The command line: `prismd [--config PATH | --dev [DIR]] [--check-config] [--version] [--help]`.
+/// The command line: `prismd [check] [--config PATH | --dev [DIR]] [--version] [--help]`.
 struct Flags {
-  enum Purpose { case run, checkConfig, develop, version, help }
+  enum Purpose { case run, check, develop, version, help }
 
   static let options = [
     ArgumentOption("--config", "PATH", "the daemon's file (/etc/prism/prismd.yaml); namespaces.d beside it"),
-    ArgumentOption("--check-config", nil, "read everything, print every fault, start nothing"),
     ArgumentOption(
       "--dev", "DIR",
       """
@@ -18,7 +17,8 @@ struct Flags {
   ]
 
   static let usage = """
-    usage: prismd [--config PATH] [--check-config] [--version] [--help]
+    usage: prismd [--config PATH] [--version] [--help]
+           prismd check [--config PATH]   reads everything, prints every fault, starts nothing
            prismd --dev [DIR]
 
     \(ArgumentOption.help(options, column: 19))
@@ -35,7 +35,6 @@ struct Flags {
     let arguments = try Arguments(words, options: Self.options)
     for option in arguments.given {
       switch option.name {
-      case "--check-config": purpose = .checkConfig
       case "--dev": (purpose, folder) = (.develop, option.value ?? folder)
       case "--version": purpose = .version
       case "--help": purpose = .help
@@ -44,6 +43,7 @@ struct Flags {
     }
     for word in arguments.operands {
       switch word {
+      case "check": purpose = .check
       case "version": purpose = .version
       case "help": purpose = .help
       default: throw .unexpectedWord(word)

@@ -17,7 +17,7 @@ func flagsOrExit(_ words: [String]) -> Flags {
     switch flags.purpose {
     case .help: print(Flags.usage)
     case .version: print(PrismVersion.line(of: "prismd", commit: String(cString: prism_commit())))
-    case .checkConfig: exit(configuration(flags.configPath) == nil ? ExitCode.configuration.rawValue : 0)
+    case .check: exit(configuration(flags.configPath) == nil ? ExitCode.configuration.rawValue : 0)
     case .develop, .run: return flags
     }
     exit(0)

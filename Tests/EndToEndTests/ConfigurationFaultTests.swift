@@ -31,7 +31,7 @@ import Testing
   @Test(
     "YAML's traps are faults with file and line, each in one short line",
     arguments: traps.map(\.what),
-    [[Programs.prismd, "--check-config", "--config"], [Programs.prismctl, "config", "check"]])
+    [[Programs.prismd, "check", "--config"], [Programs.prismctl, "config", "check"]])
   func trap(what: String, command: [String]) async throws {
     let trap = try #require(Self.traps.first { $0.what == what })
     let folder = TemporaryFolder.make()
@@ -48,7 +48,7 @@ import Testing
   @Test(
     "five faults are five lines with file and line, and exit code 78, in each program that checks",
     arguments: [
-      [Programs.prismd, "--check-config", "--config"], [Programs.prismd, "--config"],
+      [Programs.prismd, "check", "--config"], [Programs.prismd, "--config"],
       [Programs.prismctl, "config", "check"],
     ]) func allFaultsAtOnce(command: [String]) async throws
   {

@@ -93,8 +93,8 @@ outputs: [{{ndjson: {self.path("out")}}}]
 {"remoteConfig: " + self.path("remote.d") if remote else ""}
 {"tokenFile: senders" if senders else ""}""")
 
-    def start(self):
-        self.launch(PROGRAM, "--config", self.path("collector.yaml"))
+    def start(self, *flags):
+        self.launch(PROGRAM, "--config", self.path("collector.yaml"), *flags)
         for _ in range(400):
             found = re.search(r"reader_port=(\d+)", self.log())
             if found:

@@ -263,6 +263,7 @@ class FilledTests(PageCase):
             self.window.find("#percent").send_keys("40", Keys.ENTER)
             self.wait_for("40 % of devices")
             self.window.find("#rollBack").click()
+            self.window.find("dialog button.main").click()
             self.wait_for("The files in next/ change 1 namespace.")
             self.assertEqual([one["state"] for one in self.collector.get("/configuration")["history"]], ["rolledBack", "paused", "paused", "running"])
             self.check("configuration", isOpened=True)
@@ -355,7 +356,7 @@ class SignInTests(unittest.TestCase):
                 self.assertEqual(window.script(AUDIT), [])
             window.find("#token").send_keys("wrong", Keys.ENTER)
             for _ in range(100):
-                told = window.script("return document.querySelector('.note.bad')?.textContent")
+                told = window.script("return document.querySelector('main .note.bad')?.textContent")
                 if told:
                     break
                 time.sleep(0.05)

@@ -1,6 +1,7 @@
 """The status page of the daemon in Chromium: sending, held, with dead letters, with faults of the configuration."""
 
 import http.server
+import socket
 import threading
 import unittest
 
@@ -77,6 +78,9 @@ class StatusPageTests(unittest.TestCase):
                     self.assertFalse(self.window.script("return document.documentElement.scrollWidth > innerWidth"), "it scrolls sideways")
                     self.assertEqual(self.window.script(AUDIT), [])
                     self.assertIsNone(self.window.script("return window.attacked ?? null"))
+                    self.assertIn(f"of {socket.gethostname()} · prismd", self.window.driver.title)
+                    lines = self.window.script("return [...document.querySelectorAll('th, td.number')].filter((one) => { const range = document.createRange(); range.selectNodeContents(one); return range.getClientRects().length > 1; }).map((one) => one.textContent)")
+                    self.assertEqual(lines, [], "words are broken")
         self.window.resize(1440)
 
     def test_it_says_that_it_sends_and_its_figures_are_those_of_prismctl(self):
@@ -95,7 +99,7 @@ class StatusPageTests(unittest.TestCase):
         self.looks(one, ["Held: shop sends nothing, because"])
 
     def test_it_counts_dead_letters_and_says_what_to_do(self):
-        one = self.daemon("dead", {"shop": self.refusing(422), "other": ""})
+        one = self.daemon("dead", {"shop": self.refusing(422) + "trustRefusals: true\n", "other": ""})
         one.send()
         self.looks(one, ["shop: 1 dead letters", "prismctl dead list --namespace shop"])
 

@@ -32,6 +32,8 @@ struct InvocationTests {
       (["status", "--output", "yaml"], "must be text or json"), (["status", "--watch=0"], "must be 1 to 3600"),
       (["dead", "list", "--since", "yesterday"], "--since: is `yesterday`"),
       (["status", "--json=1"], "takes no value"),
+      (["send", "net", #"{"ms":12}"#], "send: write --type and --meta before the values"),
+      (["send", "--type", "net", #"{"ms":12}"#], "send: write --meta before the values"),
     ])
   func errors(words: [String], text: String) throws {
     let tool = try Self.ran(words)

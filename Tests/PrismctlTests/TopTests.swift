@@ -57,11 +57,11 @@ struct TopTests {
     #expect(history.rates["shop"]?.stored == 0 && history.rates["shop"]?.sentBytes == 0)
   }
 
-  @Test("a minute is kept of each namespace, and nothing of those that are gone")
+  @Test("five minutes are kept of each namespace, and nothing of those that are gone")
   func bounds() {
-    var history = Self.history(seconds: 100)
-    #expect(history.rates["shop"]?.storedBefore.count == 60)
-    history.add(Self.status([], stored: 0, delivered: 0), now: 300)
+    var history = Self.history(seconds: 400)
+    #expect(history.rates["shop"]?.storedBefore.count == 300)
+    history.add(Self.status([], stored: 0, delivered: 0), now: 900)
     #expect(history.rates.isEmpty)
   }
 
@@ -112,6 +112,42 @@ struct TopTests {
     let lines = Self.frame(history)
     #expect(lines[4].hasPrefix("n33 "))
     #expect(lines.contains { $0.contains("more, quieter") })
+  }
+
+  @Test("`s` sorts by the next column, whose title has a mark; by a figure the largest is first")
+  func sorted() throws {
+    var history = Self.history(["a", "b", "c"])
+    var next = Self.status(["a", "b", "c"], stored: 3000, delivered: 2700)
+    let busy = Self.status(["b"], stored: 9000, delivered: 2700).namespaces[0]
+    next.namespaces = NamedValues(next.namespaces.map { $0.name == "b" ? busy : $0 })
+    history.add(next, now: 8)
+    var view = TopView()
+    func names() -> [Substring] { Self.frame(history, view: view).dropFirst(4).prefix(3).map { $0.prefix(1) } }
+    #expect(names() == ["a", "b", "c"])
+    view.take(Array("s".utf8), page: 10)
+    #expect(names() == ["b", "a", "c"])
+    #expect(Self.frame(history, view: view).contains { $0.hasPrefix("NAMESPACE") && $0.contains("WAITING↓") })
+    for _ in TopView.Order.allCases { view.take(Array("s".utf8), page: 10) }
+    #expect(view.order == nil && names() == ["a", "b", "c"])
+  }
+
+  @Test("`?` shows what each key does and each column means, on any screen, until the next key")
+  func help() {
+    var view = TopView()
+    view.take(Array("?".utf8), page: 10)
+    let lines = Self.frame(Self.history(), view: view)
+    for word in ["s ", "/ ", "q ", "IN/S", "OUT/S", "SENT/S", "WAITING"] {
+      #expect(lines.contains { $0.contains(word) }, "\(word)")
+    }
+    #expect(Self.frame(Self.history(), columns: 20, rows: 3, view: view).allSatisfy { $0.count <= 20 })
+    view.take(Array("q".utf8), page: 10)
+    #expect(!view.isHelping && !view.isOver)
+  }
+
+  @Test("a wide screen has the rates of up to five minutes")
+  func wide() throws {
+    let header = try #require(Self.frame(Self.history(), columns: 400).first { $0.hasPrefix("NAMESPACE") })
+    #expect(header.hasSuffix("IN/S, 300 s"))
   }
 
   @Test("scrolled to the end the last namespace is shown, and a filter leaves those that it matches")

@@ -43,7 +43,7 @@ enum PageRoutes {
     PageRoute(.get, "/tail", .viewer, filter + ["after"]) { api, request throws(CollectorRefusal) in
       try await api.tail(request)
     },
-    PageRoute(.get, "/crashes", .viewer, ["namespace", "device", "since", "state", "limit"]) {
+    PageRoute(.get, "/crashes", .viewer, ["namespace", "device", "since", "until", "state", "limit"]) {
       api, request throws(CollectorRefusal) in try await CrashAPI(api: api).crashes(request)
     },
     PageRoute(.get, "/crashes/{fingerprint}") { api, request throws(CollectorRefusal) in

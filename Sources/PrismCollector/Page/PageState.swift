@@ -15,10 +15,12 @@ final class PageState: Sendable {
   let tails: TailLooks
   let crashStates: CrashStateStore
   let endedSessions: EndedSessions
+  /// When the collector started, milliseconds since 1970: its counts begin then.
+  let startTime: Int64
   private let state = Mutex((tails: 0, isClosed: false))
 
   init(_ options: CollectorOptions, time: any TimeSource) {
-    tails = TailLooks(time: time)
+    (tails, startTime) = (TailLooks(time: time), time.unixMilliseconds)
     (snapshots, exports) = (RecordSnapshots(folder: options.state), Exports(folder: options.state))
     (crashStates, endedSessions) = (CrashStateStore(options.fleet), EndedSessions(options.fleet, time: time))
   }

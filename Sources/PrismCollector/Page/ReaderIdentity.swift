@@ -21,6 +21,8 @@ struct ReaderIdentity: Sendable, Equatable {
   static let owner = ReaderIdentity(role: .operator, name: "owner")
   /// Of a collector without tokens, asked from its own machine.
   static let local = ReaderIdentity(role: .viewer, name: "local")
+  /// The same of a collector that was started with `--dev`.
+  static let trial = ReaderIdentity(role: .operator, name: "operator (--dev)")
 
   init(role: Role, name: String, session: ReaderSession? = nil) {
     (self.role, self.name, self.session) = (role, name, session)

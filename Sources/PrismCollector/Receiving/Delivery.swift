@@ -26,7 +26,8 @@ struct Delivery: Sendable {
   /// taken without its predecessor.
   var hasPendingPredecessor: Bool { headers.dependsOn != nil && headers.pendingCount > 0 }
   var itemCount: Int { headers.itemCount }
-  var ledger: String? { headers.ledger.isEmpty ? nil : headers.ledger }
+  /// The sender's accounts, with how many rows the packet has.
+  var ledger: String? { headers.ledger.isEmpty ? nil : "\(headers.ledger);carried=\(itemCount)" }
 
   /// - Parameter now: when the packet came; milliseconds since 1970. nil for one that came in a file, whenever that was
   ///   written: nothing is known of its device's clock.

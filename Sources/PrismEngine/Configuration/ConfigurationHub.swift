@@ -26,7 +26,7 @@ public final class ConfigurationHub: Sendable {
   /// Of `current`; costs no lock.
   public var generation: Int { published.load(ordering: .acquiring) }
 
-  /// Faults of the last reload that failed, until the next good one; one a line, as `--check-config` prints them.
+  /// Faults of the last reload that failed, until the next good one; one a line, as `prismd check` prints them.
   public var faults: [String] { state.withLock { $0.faults } }
   /// Reloads that were refused since the start.
   public var failedReloads: Int { state.withLock { $0.failedReloads } }

@@ -14,6 +14,6 @@ public protocol ConfigurationSource: Sendable {
 public enum ReloadOutcome: Sendable, Equatable {
   /// This generation is in force. - `changes`: the differences, for people; empty if it was in force before.
   case inForce(generation: Int, changes: [String])
-  /// The configuration in force stays. The faults are as `--check-config` prints them, one a line.
+  /// The configuration in force stays. The faults are as `prismd check` prints them, one a line.
   case refused([String])
 }

@@ -25,7 +25,7 @@ public enum StatusFiles {
     @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ef; --soft: #a3acba; --line: #3a414d; --paper: #14171c;
       --good: #7bd69a; --good-paper: #163524; --warn: #f0b766; --warn-paper: #3a2b12; --bad: #ff9a92; --bad-paper: #43201e; } }
     body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-    main { max-width: 70rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+    main { max-width: 70rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
     h1 { font-size: 1.25rem; } h2 { font-size: 1rem; }
     .light { padding: .8rem 1rem; border-radius: 6px; font-weight: 600; border-left: 8px solid; }
     .sending { color: var(--good); background: var(--good-paper); }
@@ -36,6 +36,7 @@ public enum StatusFiles {
     .flow b { display: block; font-size: 1.3rem; color: var(--ink); font-variant-numeric: tabular-nums; }
     .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
     th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+    th, td.number { white-space: nowrap; } td:last-child { min-width: 16rem; }
     td.number { text-align: right; font-variant-numeric: tabular-nums; } .quiet { color: var(--soft); }
     .fault b { color: var(--bad); } .warning b { color: var(--warn); } .ok b { color: var(--good); }
     a { color: inherit; } :focus-visible { outline: 2px solid; }

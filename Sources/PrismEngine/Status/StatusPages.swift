@@ -6,15 +6,17 @@ import PrismProtocol
 /// (docs/metrics.md). They are whole without a script; the script renews the figures.
 public struct StatusPages: Sendable {
   private let handler: ControlHandler
+  private let host: String
 
-  public init(_ handler: ControlHandler) { self.handler = handler }
+  /// - Parameter host: the name of this machine, for the title.
+  public init(_ handler: ControlHandler, host: String) { (self.handler, self.host) = (handler, host) }
 
   // MARK: Status
 
   public func status() async -> String {
     let report = await handler.status()
     let obstacles = await obstacles(report)
-    return Self.page(report, obstacles)
+    return Self.page(report, obstacles, host: host)
   }
 
   private func obstacles(_ report: StatusReport) async -> [StatusVerdict.Obstacle] {
@@ -35,7 +37,7 @@ public struct StatusPages: Sendable {
     return obstacles
   }
 
-  static func page(_ report: StatusReport, _ obstacles: [StatusVerdict.Obstacle]) -> String {
+  static func page(_ report: StatusReport, _ obstacles: [StatusVerdict.Obstacle], host: String = "") -> String {
     let verdict = StatusVerdict(report, obstacles)
     var html = HTMLText()
     html.add("<p class=\"light \(verdict.light.rawValue)\" role=\"status\">", verdict.sentence, "</p>")
@@ -52,7 +54,7 @@ public struct StatusPages: Sendable {
       "prismd \(report.version), up \(report.uptimeSeconds) s, configuration \(report.generation), database "
         + "\(report.storeBytes) bytes, network \(report.network.kind)", "</p>")
     html.raw("<p><a href=\"/doctor\">Run the checks of the daemon</a>, <a href=\"/metrics\">metrics</a></p>")
-    return document("Status", html.text)
+    return document("Status", of: host, html.text)
   }
 
   private static func addFlow(_ report: StatusReport, to html: inout HTMLText) {
@@ -107,10 +109,10 @@ public struct StatusPages: Sendable {
 
   /// Looks at the database and asks the collectors, for up to 10 s.
   public func doctor() async -> String {
-    Self.page(await Doctor(engine: handler.engine, process: handler.process()).findings())
+    Self.page(await Doctor(engine: handler.engine, process: handler.process()).findings(), host: host)
   }
 
-  static func page(_ findings: [Finding]) -> String {
+  static func page(_ findings: [Finding], host: String = "") -> String {
     var html = HTMLText()
     let faults = findings.count { $0.result == .fault }
     let sentence =
@@ -125,24 +127,25 @@ public struct StatusPages: Sendable {
       html.raw("</li>")
     }
     html.raw("</ul><p><a href=\"/\">Status</a></p>")
-    return document("Checks", html.text)
+    return document("Checks", of: host, html.text)
   }
 
   /// The page of an answer that the store does not give.
   public static func silentStore() -> String {
     document(
-      "Status",
+      "Status", of: "",
       "<p class=\"light held\" role=\"status\">Held: the store does not answer. See the log, and the disk of state.</p>"
     )
   }
 
-  private static func document(_ title: String, _ body: String) -> String {
-    """
-    <!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-    <title>\(title) · prismd</title><link rel="stylesheet" href="/status.css"><link rel="icon" href="data:,">
-    \(title == "Status" ? "<script src=\"/status.js\" defer></script>" : "")</head>
-    <body><main><h1>\(title)</h1>\(body)</main></body></html>
+  private static func document(_ title: String, of host: String, _ body: String) -> String {
+    let heading = HTMLText.escaped(host.isEmpty ? title : "\(title) of \(host)")
+    return """
+      <!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+      <title>\(heading) · prismd</title><link rel="stylesheet" href="/status.css"><link rel="icon" href="data:,">
+      \(title == "Status" ? "<script src=\"/status.js\" defer></script>" : "")</head>
+      <body><main><h1>\(heading)</h1>\(body)</main></body></html>
 
-    """
+      """
   }
 }

@@ -44,7 +44,9 @@ public actor MetricsServer {
   public init(_ sources: Sources, log: Logger) { (self.sources, self.log) = (sources, log) }
 
   /// Shows the status to people from now on.
-  public func show(_ pages: StatusPages) { status.show(pages) }
+  public func show(_ handler: ControlHandler) {
+    status.show(StatusPages(handler, host: StatusAnswers.machine))
+  }
 
   /// The port on which it listens; 0 if it does not listen.
   public var port: UInt16 { server?.port ?? 0 }

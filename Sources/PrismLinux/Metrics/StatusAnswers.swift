@@ -55,7 +55,7 @@ struct StatusAnswers: Sendable {
   }
 
   /// Empty if the kernel does not tell.
-  private static var machine: String {
+  static var machine: String {
     var names = utsname()
     guard uname(&names) == 0 else { return "" }
     return withUnsafeBytes(of: &names.nodename) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }

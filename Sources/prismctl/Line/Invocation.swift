@@ -51,6 +51,11 @@ struct Invocation: Sendable {
       throw .usage("`\(command.name)` needs \(command.operands[operands.count]); usage: \(command.usage)")
     }
     guard operands.count > most else { return }
+    let missing = command.words == Command.send.words ? ["--type", "--meta"].filter { self[$0] == nil } : []
+    if !missing.isEmpty {
+      let names = missing.joined(separator: " and ")
+      throw .usage("send: write \(names) before the values, as in: \(command.example)")
+    }
     throw .usage("`\(operands[most])` belongs to no option of `\(command.name)`; as in: \(command.example)")
   }
 

@@ -25,7 +25,8 @@ struct TopFrame {
     let columns = Columns(size, names: namespaces.map(\.name))
     var top: [[Cell]] = StatusTable.daemonLines(status).map { [($0, .bold)] }
     top += trouble?.wrapped(size.columns).map { [($0, .red)] } ?? []
-    top += [[("", nil)], [(columns.header, .dim)]]
+    let header = view.isHelping ? "KEYS AND COLUMNS" : columns.header(view.order)
+    top += [[("", nil)], [(header, .dim)]]
     let said: [(String, Paint.Colour?)] =
       StatusTable.storeNotes(status.store).map { ($0, .red) }
       + namespaces.flatMap { StatusTable.notes($0.name, $0.value) }.map { ($0, .yellow) }
@@ -33,7 +34,11 @@ struct TopFrame {
     let room = max(1, size.rows - top.count - 2)
     let notesShown = notes.prefix(max(0, min(notes.count, room / 2)))
     let rowsMax = max(1, room - notesShown.count)
-    let all = Self.rows(namespaces, history, isCrowded: namespaces.count > rowsMax, columns, hasBlocks: hasBlocks)
+    let isCrowded = namespaces.count > rowsMax
+    let help: [[Cell]] = TopView.help.map { [($0, nil)] }
+    let all =
+      view.isHelping
+      ? help : Self.rows(namespaces, history, by: view.order, isCrowded: isCrowded, columns, hasBlocks: hasBlocks)
     let rows = Self.window(all, rowsMax, view)
     offsetMax = max(0, all.count - max(1, rowsMax - 1))
     let bottom: [[Cell]] = (notesShown.isEmpty ? [] : [[("", nil)]]) + notesShown + [[(footer, .dim)]]
@@ -57,7 +62,7 @@ struct TopFrame {
   private struct Columns {
     static let titles = ["WAITING", "DEAD", "OLDEST", "IN/S", "OUT/S", "SENT/S"]
     static let widths = [9, 7, 8, 8, 8, 8]
-    private static let nameMin = 13, sparkMin = 8
+    private static let nameMin = 13, sparkMin = 8, sparkWanted = 60
 
     let widths: ArraySlice<Int>
     let name: Int
@@ -72,27 +77,43 @@ struct TopFrame {
       }
       let figures = widths.reduce(0, +)
       let longest = (names.map(\.count).max() ?? 0) + 1
-      name = max(Self.nameMin, min(longest, size.columns - figures - 1 - TopHistory.secondsKept))
+      name = max(Self.nameMin, min(longest, size.columns - figures - 1 - Self.sparkWanted))
       let rest = size.columns - figures - name - 1
       spark = rest >= Self.sparkMin ? min(rest, TopHistory.secondsKept) : 0
     }
 
-    var header: String {
-      "NAMESPACE".padded(name) + zip(Self.titles, widths).map { $0.paddedLeft($1) }.joined()
+    func header(_ order: TopView.Order?) -> String {
+      let titles = Self.titles.enumerated().map { $0 == order?.rawValue ? $1 + "↓" : $1 }
+      return "NAMESPACE".padded(name) + zip(titles, widths).map { $0.paddedLeft($1) }.joined()
         + (spark > 0 ? " IN/S, \(spark) s" : "")
     }
   }
 
-  /// By name; where not all fit, those with the most to tell first.
-  private static func rows(
-    _ namespaces: NamedValues<NamespaceReport>, _ history: TopHistory, isCrowded: Bool, _ columns: Columns,
-    hasBlocks: Bool
-  ) -> [[Cell]] {
-    let activity = { (entry: NamedValues<NamespaceReport>.Element) -> Double in
-      let rates = history.rates[entry.name]
-      return (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(entry.value.unsentRows)
+  /// The figure by which rows are sorted; nil: how much there is to tell.
+  private static func measure(
+    _ order: TopView.Order?, _ namespace: NamespaceReport, _ rates: TopHistory.Rates?
+  ) -> Double {
+    switch order {
+    case .waiting: Double(namespace.unsentRows)
+    case .dead: Double(namespace.deadRows)
+    case .oldest: namespace.unsentRows > 0 ? Double(namespace.oldestAgeSeconds) : -1
+    case .stored: rates?.stored ?? 0
+    case .delivered: rates?.delivered ?? 0
+    case .sent: rates?.sentBytes ?? 0
+    case nil: (rates?.stored ?? 0) + (rates?.delivered ?? 0) + Double(namespace.unsentRows)
     }
-    let ordered = isCrowded ? namespaces.sorted { activity($0) > activity($1) } : Array(namespaces)
+  }
+
+  /// The largest first, then by name. Without an order by name, unless not all fit.
+  private static func rows(
+    _ namespaces: NamedValues<NamespaceReport>, _ history: TopHistory, by order: TopView.Order?, isCrowded: Bool,
+    _ columns: Columns, hasBlocks: Bool
+  ) -> [[Cell]] {
+    let value = { (entry: NamedValues<NamespaceReport>.Element) -> Double in
+      measure(order, entry.value, history.rates[entry.name])
+    }
+    let isSorted = order != nil || isCrowded
+    let ordered = isSorted ? namespaces.sorted { (value($1), $0.name) < (value($0), $1.name) } : Array(namespaces)
     return ordered.map { row($0.name, $0.value, history.rates[$0.name], columns, hasBlocks: hasBlocks) }
   }
 

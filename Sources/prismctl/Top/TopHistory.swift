@@ -1,8 +1,8 @@
 import PrismProtocol
 
-/// The data of `prismctl top`: the newest status, and the rates of the minute before it.
+/// The data of `prismctl top`: the newest status, and the rates of the five minutes before it.
 struct TopHistory {
-  static let secondsKept = 60
+  static let secondsKept = 300
 
   struct Rates: Equatable {
     /// Reports a second: stored, delivered; bytes a second to the collector.

@@ -7,6 +7,23 @@ struct TopView: Equatable {
   /// Letters go to the filter.
   private(set) var isTyping = false
   private(set) var isOver = false
+  /// The text about keys and columns is in the place of the rows.
+  private(set) var isHelping = false
+  /// nil: by name, and where not all fit, those with the most to tell first.
+  private(set) var order: Order?
+
+  /// By the columns, in their order; the largest first.
+  enum Order: Int, CaseIterable {
+    case waiting, dead, oldest, stored, delivered, sent
+  }
+
+  static let help = [
+    "s       sorts by the next column, the largest first", "/       filters by a part of the name",
+    "arrows  scroll, as do space, b, g and G", "q       quits", "",
+    "WAITING rows that are not delivered yet; OLDEST: for how long",
+    "DEAD    rows that the collector refused for good", "IN/S    reports that were stored, a second",
+    "OUT/S   reports that were delivered, a second", "SENT/S  bytes to the collector, a second",
+  ]
 
   static let filterMax = 64
 
@@ -32,7 +49,8 @@ struct TopView: Equatable {
   var footer: String {
     if isTyping { return "filter: \(filter)_  (Enter keeps it, Esc clears it)" }
     if !filter.isEmpty { return "only names with `\(filter)`: / changes it, Esc clears it; arrows scroll; q quits" }
-    return "q quits, / filters, arrows scroll; IN, OUT: reports stored and delivered"
+    if isHelping { return "any key leads back" }
+    return "q quits, ? helps, s sorts, / filters, arrows scroll"
   }
 
   // MARK: Keys
@@ -57,6 +75,10 @@ struct TopView: Equatable {
   }
 
   private mutating func press(_ byte: UInt8, page: Int) {
+    if isHelping && byte != Key.controlC {
+      isHelping = false
+      return
+    }
     switch byte {
     // Ctrl-C and Ctrl-D come as keys.
     case Key.controlC, Key.controlD, UInt8(ascii: "q"), UInt8(ascii: "Q"): isOver = true
@@ -67,6 +89,8 @@ struct TopView: Equatable {
     case UInt8(ascii: "g"): move(.first, page: page)
     case UInt8(ascii: "G"): move(.last, page: page)
     case UInt8(ascii: "/"): isTyping = true
+    case UInt8(ascii: "?"), UInt8(ascii: "h"): isHelping = true
+    case UInt8(ascii: "s"): (order, offset) = (Order(rawValue: (order?.rawValue ?? -1) + 1), 0)
     case Key.escape: (filter, offset) = ("", 0)
     default: break
     }

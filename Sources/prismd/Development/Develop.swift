@@ -81,7 +81,7 @@ private func link(to folder: DevelopmentFolder) -> Bool {
 private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> String {
   let control = isLinked ? "prismctl" : "prismctl --control \(files.folder.controlSocket)"
   let send = isLinked ? "prismctl" : "prismctl --ingest \(files.folder.ingestSocket)"
-  let pageLine = page.map { "\n  page:       http://127.0.0.1:\($0)/" } ?? ""
+  let pageLine = page.map { "\n  page:       http://127.0.0.1:\($0)/, you are its operator" } ?? ""
   return """
     prismd and a collector run in \(files.folder.path); Ctrl-C ends both.
       report:     \(send) send --type net --meta '{"ms":12}'

@@ -24,7 +24,7 @@ final class DevelopmentCollector: Sendable {
     guard pipe(&ends) == 0 else { throw Self.failure(errno) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     defer { close(ends[0]) }
-    let words = ["/bin/sh", "-c", Self.keeper, "sh", Self.program, "--config", files.collectorConfiguration]
+    let words = ["/bin/sh", "-c", Self.keeper, "sh", Self.program, "--dev", "--config", files.collectorConfiguration]
     do throws(StartFailure) {
       (process, lifeline) = (try Self.start(words, input: ends[0], log: files.collectorLog), ends[1])
     } catch {

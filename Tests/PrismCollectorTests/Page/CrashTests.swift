@@ -1,5 +1,6 @@
 import PrismHTTP
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 @testable import PrismCollector
@@ -102,6 +103,17 @@ struct CrashTests {
     #expect(groups.compactMap { $0["count"]?.int }.sorted() == [1, 3] && found["isWhole"] == true)
     let largest = try #require(groups.first { $0["count"] == 3 })
     #expect(largest["devices"] == 2 && largest["frame"] == "total ()")
+    let now = rig.rig.time.unixMilliseconds
+    for since in [0, now - 14 * 86_400_000, now - 1] {
+      let found = try await rig.json("/crashes", [("since", String(since))])
+      let trends = (found["groups"]?.array ?? []).map { ($0["trend"]?.array ?? []).compactMap(\.int) }
+      #expect(found["count"] == 4 && trends.map { $0.reduce(0, +) }.sorted() == [1, 3], "\(since)")
+      #expect(trends.allSatisfy { $0.last != 0 }, "the newest hour is at the end")
+    }
+    let before = try await rig.json("/crashes", [("since", "0"), ("until", String(now - 7_200_000))])
+    #expect(before["total"] == 0 && before["count"] == 0)
+    let ofDevice = try await rig.json("/crashes", [("since", "0"), ("device", "b")])["groups"]?.array?.first
+    #expect(ofDevice?["deviceCount"] == 1 && ofDevice?["count"] == 3)
     _ = try await rig.collector.store.take(try crash(one, "c"))
     let group = try await rig.json("/crashes/\(largest["fingerprint"]?.string ?? "")")
     #expect(group["group"]?["total"] == 4 && group["frames"]?.array == ["total ()", "main ()"])

@@ -53,6 +53,25 @@ struct PageAccessTests {
     #expect(session["role"] == "viewer" && session["needsToken"] == false)
   }
 
+  @Test("a collector for trying takes changes from its own page and from programs, and of no other origin or machine")
+  func trial() async throws {
+    let rig = try PageRig(hasTokens: false, isTrial: true)
+    func change(_ headers: [(name: String, value: String)], isLocal: Bool = true) async -> Int {
+      await rig.answer(
+        PageRig.request(
+          "/api/v1/configuration/rollout", method: .post, headers: headers + [("content-type", "application/json")],
+          body: "{}", isLocal: isLocal)
+      ).status
+    }
+    // An operator learns that there is nothing to roll out here.
+    #expect(await change([]) == 409)
+    #expect(await change([("sec-fetch-site", "same-origin")]) == 409)
+    for site in ["cross-site", "same-site"] { #expect(await change([("sec-fetch-site", site)]) == 403) }
+    #expect(await change([], isLocal: false) == 401)
+    let session = try JSONValue(parsing: await rig.answer(PageRig.request("/api/v1/session")).body)
+    #expect(session["role"] == "operator" && session["name"] == "operator (--dev)")
+  }
+
   @Test("a session reads what its token reads, until it expires or its token is removed")
   func session() async throws {
     let rig = try PageRig()

@@ -19,10 +19,14 @@ struct PageFileTests {
     }
   }
 
-  @Test("all files together have at most 150 KB over the wire")
+  @Test("all files together have at most 150 KB over the wire, and docs/page.md says how many")
   func size() throws {
     let sizes = try PageFiles.all.map { try Gzip.member(of: $0.bytes).count }
-    #expect(sizes.reduce(0, +) <= 150_000 && sizes.count > 5)
+    let all = sizes.reduce(0, +)
+    #expect(all <= 150_000 && sizes.count > 5)
+    let text = try String(contentsOf: Self.folder.appending(path: "../docs/page.md"), encoding: .utf8)
+    let said = try #require(text.firstMatch(of: /a browser\s+loads about (\d+) KB/)?.1)
+    #expect(Int(said).map { $0 * 1000 - 1000...$0 * 1000 + 1000 }?.contains(all) == true, "it loads \(all) bytes")
   }
 
   @Test("no file names another host, or writes markup")

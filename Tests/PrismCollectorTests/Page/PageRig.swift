@@ -21,7 +21,7 @@ struct PageRig {
   let collector: Collector
 
   /// - Parameter time: nil: the rig's.
-  init(hasTokens: Bool = true, time: (any TimeSource)? = nil) throws {
+  init(hasTokens: Bool = true, isTrial: Bool = false, time: (any TimeSource)? = nil) throws {
     for name in ["sender", "viewer", "operator"] {
       try "\(name)-token-of-tests\n".write(toFile: rig.path + "/\(name)s", atomically: true, encoding: .utf8)
     }
@@ -30,6 +30,7 @@ struct PageRig {
     if hasTokens {
       (options.readerTokenFile, options.operatorTokenFile) = (rig.path + "/viewers", rig.path + "/operators")
     }
+    options.isTrial = isTrial
     collector = try Collector(options, time: time ?? rig.time, log: rig.log)
   }
 

@@ -122,7 +122,7 @@ struct ReportQueriesTests {
       ])
     let ofB = try await scan.queries.streams(of: "b", limit: 10)
     #expect(ofB.count == 2 && ofB.allSatisfy { $0.packets == 1 && $0.receivedTime > 1_000_000_000_000 })
-    #expect(ofB.first { $0.kind == "meta" }?.ledger == "stored=9;delivered=2")
+    #expect(ofB.first { $0.kind == "meta" }?.ledger == "stored=9;delivered=2;carried=2")
     #expect(
       try await scan.queries.types(limit: 10) == [
         TypeName(namespace: "prism", type: "x"), TypeName(namespace: "shop", type: "y"),

@@ -53,6 +53,13 @@ struct StatusPageTests {
     #expect(StatusPages.page(report, obstacles).contains("class=\"light \(light)\""))
   }
 
+  @Test("the title and the heading name the machine")
+  func host() {
+    for page in [StatusPages.page(Self.report { _, _ in }, [], host: "till-7"), StatusPages.page([], host: "till-7")] {
+      #expect(page.contains(" of till-7 · prismd</title>") && page.contains(" of till-7</h1>"))
+    }
+  }
+
   @Test("dead letters, faults of the configuration, refusals and plain http are listed")
   func notes() {
     let report = Self.report {
@@ -79,7 +86,8 @@ struct StatusPageTests {
     var finding = Finding("url", .fault, attack, advice: attack)
     finding.check = attack
     for page in [
-      StatusPages.page(report, [.init(namespace: attack, reason: attack)]), StatusPages.page([finding]),
+      StatusPages.page(report, [.init(namespace: attack, reason: attack)], host: attack),
+      StatusPages.page([finding], host: attack),
     ] {
       #expect(!page.contains("<script>alert") && !page.contains("'1'") && !page.contains("\u{1b}"))
       #expect(page.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;"))

@@ -17,7 +17,7 @@ struct StatusPageServerTests {
       engine: engine, version: "1", ingest: { IngestCounters() }, remote: { RemoteFigures() })
     let server = MetricsServer(sources, log: Logger(write: { _ in }))
     let handler = ControlHandler(engine: engine, version: "1.2.3", configuration: RigFiles()) { ProcessFigures() }
-    await server.show(StatusPages(handler))
+    await server.show(handler)
     return (server, engine)
   }
 

@@ -18,6 +18,7 @@ struct CrashAPI {
   }
 
   private static let fortnight: Int64 = 14 * 86_400_000
+  private static let trendBuckets = 28
 
   /// Groups what came, and has the states by fingerprint, once what crashes changed is noted.
   private struct Groups {
@@ -52,22 +53,28 @@ struct CrashAPI {
   func crashes(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let now = collector.time.unixMilliseconds
     let since = try request.number("since", in: 0...Int64.max) ?? now - Self.fortnight
+    let until = min(try request.number("until", in: 0...Int64.max) ?? .max, now + 1)
     let limit = try request.number("limit", in: 1...1000) ?? 200
     let wanted = try request.word("state", Wanted.self)
     let (namespace, device) = (request.http.parameter("namespace") ?? "", request.http.parameter("device") ?? "")
     let found = try await self.groups()
     let groups = found.all.values.filter { group in
-      group.lastTime >= since && (namespace.isEmpty || group.namespaces.contains(namespace))
+      group.lastTime >= since && group.firstTime < until && (namespace.isEmpty || group.namespaces.contains(namespace))
         && (device.isEmpty || group.devices[device] != nil)
         && wanted?.includes(found.states[group.fingerprint]?.condition ?? .open) != false
+        && group.count(since: since, until: until) > 0
     }.sorted { ($1.lastTime, $0.fingerprint) < ($0.lastTime, $1.fingerprint) }
     return PageAPI.json([
-      "since": .int(since), "until": .int(now), "isWhole": .bool(found.newest != nil),
+      "since": .int(since), "until": .int(min(until, now)), "isWhole": .bool(found.newest != nil),
       "leftOut": .int(found.leftOut),
       "total": .int(groups.count),
+      "count": .int(groups.reduce(0) { $0 + $1.count(since: since, until: until) }),
       "groups": .array(
         groups.prefix(limit).map {
-          Self.described($0.summary(since: since, until: now + 1, buckets: 30), found.states[$0.fingerprint])
+          let device = device.isEmpty ? nil : device
+          return Self.described(
+            $0.summary(since: since, until: until, buckets: Self.trendBuckets, device: device),
+            found.states[$0.fingerprint])
         }),
     ])
   }
@@ -84,12 +91,13 @@ struct CrashAPI {
     let found = try await groups()
     let group = try Self.group(request.parts.first ?? "", in: found)
     let state = found.states[group.fingerprint]
-    let details = group.details(since: now - Self.fortnight, until: now + 1)
+    let details = group.details(since: now - Self.fortnight, until: now + 1, buckets: Self.trendBuckets)
     let members = (details.object ?? []).map { member in
       member.key == "group" ? JSONValue.Member("group", Self.described(member.value, state)) : member
     }
     let comments = JSONValue.array((state?.facts.comments ?? []).map(\.json))
-    return PageAPI.json(.object(members + [.init("comments", comments)]))
+    let trendEnd = (now / CrashGroup.hour + 1) * CrashGroup.hour
+    return PageAPI.json(.object(members + [.init("comments", comments), .init("trendEnd", .int(trendEnd))]))
   }
 
   // MARK: Changing

@@ -57,8 +57,11 @@ struct CrashGroup: Sendable {
     versions[version] != nil || versions.count < Self.versionsMax ? version : "…"
   }
 
-  func count(since time: Int64) -> Int {
-    firstTime >= time ? count : hours.reduce(0) { $0 + ($1.key >= time / Self.hour ? $1.value : 0) }
+  /// Rounded to the hour, but for a time that has all of them.
+  func count(since: Int64, until: Int64) -> Int {
+    guard firstTime < since || lastTime >= until else { return count }
+    let wanted = since / Self.hour...max(since, until - 1) / Self.hour
+    return hours.reduce(0) { $0 + (wanted.contains($1.key) ? $1.value : 0) }
   }
 
   /// Devices with a crash in the hour of `time` or later, as `count` counts.
@@ -69,12 +72,15 @@ struct CrashGroup: Sendable {
   /// The innermost frame of the app.
   private var frame: String? { CrashFrameTable.standard.appFrames(frames).first?.text }
 
-  /// One line of the list, with a trend of `buckets` equal parts from `since` on. Counts but the totals are of that time.
-  func summary(since: Int64, until: Int64, buckets: Int) -> JSONValue {
+  /// One line of the list, with a trend of `buckets` equal parts that ends with the hour of `until`. Counts but the totals
+  /// are of that time, and that of `device`, which is of all times.
+  func summary(since: Int64, until: Int64, buckets: Int, device: String? = nil) -> JSONValue {
     [
       "fingerprint": .string(fingerprint), "reason": .string(reason),
-      "frame": frame.map { .string($0) } ?? .null, "count": .int(count(since: since)), "total": .int(count),
-      "devices": .int(deviceCount(since: since)), "totalDevices": .int(devices.count), "firstTime": .int(firstTime),
+      "frame": frame.map { .string($0) } ?? .null, "count": .int(count(since: since, until: until)),
+      "total": .int(count),
+      "devices": .int(deviceCount(since: since)), "totalDevices": .int(devices.count),
+      "deviceCount": device.map { .int(devices[$0]?.count ?? 0) } ?? .null, "firstTime": .int(firstTime),
       "lastTime": .int(lastTime),
       "versions": .array(Self.largest(versions, 3).map { .string($0.key) }),
       "namespaces": .array(namespaces.sorted().map { .string($0) }),
@@ -84,10 +90,11 @@ struct CrashGroup: Sendable {
 
   func trend(since: Int64, until: Int64, buckets: Int) -> [Int] {
     var trend = [Int](repeating: 0, count: buckets)
-    let width = max(Self.hour, (until - since + Int64(buckets) - 1) / Int64(buckets))
-    for (hour, count) in hours {
-      let place = (hour * Self.hour - since / Self.hour * Self.hour) / width
-      if (0..<Int64(buckets)).contains(place) { trend[Int(place)] += count }
+    let (first, last) = (since / Self.hour, max(since, until - 1) / Self.hour)
+    // The first hour may be one more than the parts have.
+    let width = max(1, (last - first + Int64(buckets) - 1) / Int64(buckets))
+    for (hour, count) in hours where (first...last).contains(hour) {
+      trend[max(0, buckets - 1 - Int((last - hour) / width))] += count
     }
     return trend
   }
@@ -96,14 +103,14 @@ struct CrashGroup: Sendable {
     counts.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(limit)
   }
 
-  func details(since: Int64, until: Int64) -> JSONValue {
+  func details(since: Int64, until: Int64, buckets: Int) -> JSONValue {
     let counted = { (counts: [String: CrashTally], name: String) -> JSONValue in
       .array(
         Self.largest(counts, 50).map { [name: .string($0.key), "count": .int($0.value.count)] as [String: JSONValue] }
           .map { members in .object(members.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, $0.value) }) })
     }
     return [
-      "group": summary(since: since, until: until, buckets: 30), "frames": .array(frames.map { .string($0.text) }),
+      "group": summary(since: since, until: until, buckets: buckets), "frames": .array(frames.map { .string($0.text) }),
       "key": .array(CrashFingerprint.parts(frames).map { .string($0) }), "rules": .int(CrashFrameTable.version),
       "groupedBy": .array(rules.sorted().map { .string($0) }),
       "devices": counted(devices, "device"), "versions": counted(versions, "version"),

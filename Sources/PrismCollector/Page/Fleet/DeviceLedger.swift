@@ -9,6 +9,8 @@ struct DeviceLedger: Sendable, Equatable {
   private(set) var epoch = ""
   private(set) var stored = 0
   private(set) var counts: [String: Int] = [:]
+  /// Rows of the packet itself, which the sender counts as waiting until it has the receipt.
+  private(set) var carried = 0
 
   /// nil: the text is no ledger.
   init?(_ text: String) {
@@ -18,24 +20,30 @@ struct DeviceLedger: Sendable, Equatable {
       if pair[0] == "epoch" {
         epoch = String(pair[1])
       } else if let count = Int(pair[1]), (0...Int(Int32.max) * 1024).contains(count) {
-        if pair[0] == "stored" { stored = count } else { counts[String(pair[0])] = count }
+        switch pair[0] {
+        case "stored": stored = count
+        case "carried": carried = count
+        case let name: counts[String(name)] = count
+        }
       }
     }
   }
 
-  /// Reports that were neither delivered nor lost when the packet was made; below 0 where the accounts don't balance.
-  var waiting: Int { Self.accounts.reduce(stored) { $0 - counts[$1, default: 0] } }
+  /// Reports that were neither delivered nor lost when the packet was made, without those of the packet.
+  var waiting: Int { max(0, unsettled - carried) }
+  /// Below 0 where the accounts don't balance.
+  private var unsettled: Int { Self.accounts.reduce(stored) { $0 - counts[$1, default: 0] } }
   var lost: Int { Self.lostAccounts.reduce(0) { $0 + counts[$1, default: 0] } }
 
   /// nil: it balances.
   var difference: String? {
-    waiting < 0 ? "the accounts have \(-waiting) reports more than were stored" : nil
+    unsettled < 0 ? "the accounts have \(-unsettled) reports more than were stored" : nil
   }
 
   var json: JSONValue {
     var members = [JSONValue.Member("epoch", .string(epoch)), JSONValue.Member("stored", .int(stored))]
     members += Self.accounts.map { JSONValue.Member($0, .int(counts[$0, default: 0])) }
-    members.append(JSONValue.Member("waiting", .int(max(0, waiting))))
+    members.append(JSONValue.Member("waiting", .int(waiting)))
     return .object(members)
   }
 }

@@ -21,7 +21,7 @@ struct DeviceSummary: Sendable, Equatable {
     packets += stream.packets
     namespaces.insert(stream.namespace)
     guard let ledger = stream.ledger.flatMap({ DeviceLedger($0) }) else { return }
-    waiting += max(0, ledger.waiting)
+    waiting += ledger.waiting
     lost += ledger.lost
     differences += ledger.difference == nil ? 0 : 1
   }

@@ -23,11 +23,11 @@ extension PageAPI {
     var accounts: [String: Int] = [:]
     for ledger in streams.lazy.compactMap(\.ledger).compactMap({ DeviceLedger($0) }) {
       accounts["stored", default: 0] += ledger.stored
-      accounts["waiting", default: 0] += max(0, ledger.waiting)
+      accounts["waiting", default: 0] += ledger.waiting
       for (name, count) in ledger.counts { accounts[name, default: 0] += count }
     }
     return Self.json([
-      "now": .int(now),
+      "now": .int(now), "startTime": .int(collector.access.page.startTime),
       "devices": [
         "total": .int(devices.count), "hour": seen(3_600_000), "day": seen(86_400_000), "week": seen(604_800_000),
         "differences": .int(devices.count { $0.differences > 0 }),
