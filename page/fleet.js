@@ -72,7 +72,7 @@ function collectorSection(fleet) {
       { title: "Lag", number: true, cell: (one) => (one.leading ? span(one.lagSeconds) : "another collector") }], fleet.outputs);
   const configuration = fleet.configuration;
   return [section("Refused packets", refused), section("Outputs", outputs), section("Collector", definition([
-    ["Store", fleet.store.failure ? h("span", { class: "tag bad" }, fleet.store.failure) : h("span", { class: "tag good" }, "takes packets")],
+    ["Store", fleet.store.failure ? h("span", { class: "tag bad" }, fleet.store.failure) : h("span", { class: "tag good" }, "accepts packets")],
     ["Reports are kept", fleet.retentionDays ? `${fleet.retentionDays} days` : "for ever (retentionDay)"],
     ["Remote configuration", configuration ? h("a", { href: link("/configuration") }, `version ${configuration.version}, ${count(configuration.failed)} of ${count(configuration.devices)} devices refused it`) : "not served"],
   ]))];

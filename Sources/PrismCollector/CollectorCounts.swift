@@ -225,7 +225,7 @@ final class CollectorCounts: Sendable {
     page.sample(store.packets)
     page.begin("prism_collector_group_retries_total", .counter, "Groups that were tried again after a deadlock.")
     page.sample(store.retries)
-    page.begin("prism_collector_group_seconds", .histogram, "From the begin of a group to its commit.")
+    page.begin("prism_collector_group_seconds", .histogram, "From the start of a group to its commit.")
     page.histogram(edges: StoreCounts.edges, counts: store.buckets, sum: store.seconds)
   }
 

@@ -11,7 +11,7 @@ public struct CollectorOptions: Sendable {
   public var state: String
   /// Where packets and reports rest; nil: in SQLite, in `state`.
   public var store: PostgreSQLTarget?
-  /// With `store`: from the begin of a group of packets to its commit; a commit that is not confirmed by then is 503.
+  /// With `store`: from the start of a group of packets to its commit; a commit that is not confirmed by then is 503.
   public var commitDeadline: Duration = .seconds(10)
   /// By id.
   public var keys: [String: Secret]

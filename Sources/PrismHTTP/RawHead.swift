@@ -53,7 +53,7 @@ private struct HeadCursor {
     return true
   }
 
-  /// - Returns: false: the header's name is not at the begin of the line, or it holds what no header may.
+  /// - Returns: false: the header's name is not at the start of the line, or it holds what no header may.
   mutating func pass(_ name: UnsafePointer<CChar>?, _ value: UnsafePointer<CChar>?) -> Bool {
     isSound = passEnd() && name == place && passText(of: name, value)
     return isSound

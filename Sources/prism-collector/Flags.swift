@@ -9,7 +9,7 @@ import PrismProtocol
 struct Flags {
   static let options = [
     ArgumentOption(
-      "--config", "PATH", "a file with listen, state, keys, tokens and tls (docs/collector.md); flags count first"),
+      "--config", "PATH", "a file with listen, state, keys, tokens and tls (docs/collector-reference.md); flags count first"),
     ArgumentOption("--listen", "ADDR:PORT", "where packets are taken (127.0.0.1:8080); port 0 takes any that is free"),
     ArgumentOption("--key", "ID=FILE", "a key of the senders: 32 or 64 hexadecimal digits, not readable by others"),
     ArgumentOption("--seal-key", "FILE", "a private key (prismctl keys new --seal) that opens sealed payloads"),
@@ -49,7 +49,7 @@ struct Flags {
            prism-collector record COMMAND                          reads and changes records (record --help)
            prism-collector command send | list                     commands for devices (command --help)
 
-      check                says every fault of the configuration, and starts nothing
+      check                prints every fault of the configuration, and starts nothing
       migrate              makes the tables in PostgreSQL, or brings them to this program's version; with --from it carries
                            another store's streams, packet ids, records, devices and states of crashes
       import DIR           takes the packets that `prismctl carry` wrote into DIR, and writes their receipts into it

@@ -96,12 +96,12 @@ private func serve(_ options: CollectorOptions, _ notifier: ServiceNotifier, _ l
     }
     let server = try collector.serve()
     log.info(
-      "prism-collector takes packets",
+      "prism-collector accepts packets",
       ["port": String(server.port), "reader_port": server.readerPort.map { String($0) } ?? "none"])
     if options.isTrial {
       log.warning("--dev: everybody on this machine is an operator; for trying only", [:])
     }
-    notifier.ready(status: "taking packets on port \(server.port)")
+    notifier.ready(status: "accepting packets on port \(server.port)")
     for await _ in stops { break }
     notifier.stopping(status: "finishing requests")
     await server.stop()

@@ -1,7 +1,7 @@
 import PrismBase
 import PrismProtocol
 
-/// The table "The file" of docs/collector.md.
+/// The table "The file" of docs/collector-reference.md.
 package enum CollectorKeys {
   /// Every key of a collector's file.
   package static let table = KeyTable<CollectorConfiguration>(
@@ -24,7 +24,7 @@ package enum CollectorKeys {
       "passwords for PostgreSQL, lines of `host:port:database:user:password`"),
     Key(
       "commitDeadlineMs", .milliseconds(1000...600_000), at: \.commitDeadline, isLive: false,
-      "the longest that PostgreSQL may take from the begin of a group of packets to its commit"),
+      "the longest that PostgreSQL may take from the start of a group of packets to its commit"),
   ]
 
   private static let senders: [Key] = [

@@ -1,7 +1,7 @@
 public import PrismBase
 public import PrismProtocol
 
-/// The configuration of a collector: the table of docs/collector.md, in base units.
+/// The configuration of a collector: the table of docs/collector-reference.md, in base units.
 public struct CollectorConfiguration: Sendable, Equatable {
   /// The rule for reports past `retentionDay` that outputs have not taken, once they have more than `outputLagMByte`.
   public enum LagPolicy: String, Sendable, CaseIterable {

@@ -4,7 +4,7 @@ public import PrismProtocol
 public final class CommonInformation: Sendable {
   /// One JSON object of the members, each key once.
   public let object: [UInt8]
-  /// A number for `object`: the begin of its SHA-256.
+  /// A number for `object`: the start of its SHA-256.
   public let hash: Int64
   /// The fields that a receiver reads from `object`.
   public let fields: MetaFields
@@ -20,7 +20,7 @@ public final class CommonInformation: Sendable {
     (self.members, self.object) = (members, object)
   }
 
-  /// A number for a text that rows share: the begin of its SHA-256.
+  /// A number for a text that rows share: the start of its SHA-256.
   public static func hash(of text: [UInt8]) throws(PacketError) -> Int64 {
     try Hashing.sha256(text).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
   }

@@ -34,7 +34,7 @@ struct ShippedFilesTests {
       [
         ("namespace", KeyReference.markdown(NamespaceKeys.table)), ("daemon", KeyReference.markdown(DaemonKeys.table)),
       ])
-    try check("docs/collector.md", [("collector", KeyReference.markdown(CollectorKeys.table))])
+    try check("docs/collector-reference.md", [("collector", KeyReference.markdown(CollectorKeys.table))])
   }
 
   private func check(_ path: String, _ tables: [Table]) throws {

@@ -5,7 +5,7 @@ enum HostMetrics {
   /// Disks, file systems, interfaces and sensors, of each kind: a meta has at most 10 KiB.
   static let entriesMax = 12
 
-  /// - Parameter before: at the begin of the interval.
+  /// - Parameter before: at the start of the interval.
   static func meta(from before: HostCounters, to after: HostCounters, _ gauges: HostGauges) -> JSONValue {
     let interval = max(.milliseconds(1), after.uptime - before.uptime)
     var members: [JSONValue.Member] = [
