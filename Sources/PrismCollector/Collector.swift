@@ -80,7 +80,8 @@ public final class Collector: Sendable {
         return await metricsPage()
       case _ where kind != nil, (_, "/prism/config"), (_, DictionaryQuestion.path), (_, ProbeQuestion.path),
         (_, Self.enrollPath), (_, "/healthz"), (_, "/readyz"), (_, "/metrics"):
-        throw CollectorRefusal(405, "\(request.method.rawValue) is not for \(request.path)")
+        let isPosted = kind != nil || [ProbeQuestion.path, Self.enrollPath].contains(request.path)
+        throw CollectorRefusal.notAllowed(request.method, but: [isPosted ? .post : .get])
       case (_, "/reports"), (_, "/devices"), (_, "/records"):
         throw CollectorRefusal(403, "nothing is read at the senders' address; ask the reader's (reader.listen)")
       default:
@@ -113,6 +114,7 @@ public final class Collector: Sendable {
       counts.count(
         delivery.context.namespace, outcome: isDuplicate ? "duplicate" : "stored",
         reports: isDuplicate || applied != nil ? 0 : packet.rows.count, bytes: request.body.count)
+      if !isDuplicate, kind == .meta { counts.countCrashes(packet.crashes) }
       applied?.note(in: self, from: delivery.context)
       if !isDuplicate, let print = options.print {
         for index in packet.rows.indices { print(packet.printedLine(index)) }

@@ -9,7 +9,7 @@ final class CollectorCounts: Sendable {
     var packets: [Key: Int] = [:]
     var reports: [String: Int] = [:]
     var causes: [String: Int] = [:]
-    var bytes = 0
+    var totals = (bytes: 0, crashes: 0)
     var questions: [String: Int] = [:]
     var probes: [String: Int] = [:]
     var enrollments: [String: Int] = [:]
@@ -26,6 +26,7 @@ final class CollectorCounts: Sendable {
     var crashes: CrashGauges?
     var remote: RemoteGauges?
     var service: ServiceGauges?
+    var silentDevices: Int?
   }
 
   /// How the store and the outputs are.
@@ -80,7 +81,7 @@ final class CollectorCounts: Sendable {
       }
       state.packets[Key(namespace: name, outcome: outcome), default: 0] += 1
       state.reports[name, default: 0] += reports
-      state.bytes += bytes
+      state.totals.bytes += bytes
     }
   }
 
@@ -93,6 +94,8 @@ final class CollectorCounts: Sendable {
   func countRecordChange(_ result: String, _ count: Int = 1) {
     state.withLock { $0.records.changes[result, default: 0] += count }
   }
+  func countCrashes(_ count: Int) { state.withLock { $0.totals.crashes += count } }
+  func set(silentDevices count: Int) { state.withLock { $0.gauges.silentDevices = count } }
   func countQuestion(_ outcome: String) { state.withLock { $0.questions[outcome, default: 0] += 1 } }
   func watch(_ connections: @escaping @Sendable () -> ConnectionFigures?) {
     state.withLock { $0.connections = connections }
@@ -125,8 +128,17 @@ final class CollectorCounts: Sendable {
     for (namespace, count) in state.reports.sorted(by: { $0.key < $1.key }) {
       page.sample(count, ["namespace": namespace])
     }
+    page.begin("prism_collector_crashes_total", .counter, "Reports of crashes that were stored.")
+    page.sample(state.totals.crashes)
+    if let silent = state.gauges.silentDevices {
+      page.begin(
+        "prism_collector_silent_devices", .gauge,
+        "Devices that sent in the last 7 days, not in the last 24 hours."
+      )
+      page.sample(silent)
+    }
     page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
-    page.sample(state.bytes)
+    page.sample(state.totals.bytes)
     if let connections = state.connections?() { Self.add(connections, to: &page) }
     if let service = state.gauges.service { Self.add(service, to: &page) }
     Self.add(

@@ -6,7 +6,7 @@ public import PrismProtocol
 /// How a collector is started.
 public struct CollectorOptions: Sendable {
   /// `ADDRESS:PORT`; port 0 takes any that is free.
-  public var listen = "127.0.0.1:8080"
+  public var listen = "127.0.0.1:8480"
   /// The folder of the database; it exists.
   public var state: String
   /// Where packets and reports rest; nil: in SQLite, in `state`.

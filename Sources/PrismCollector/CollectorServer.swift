@@ -13,7 +13,7 @@ public struct CollectorServer: Sendable {
   private let senders: HTTPServer
   private let readers: [HTTPServer]
   private let upkeep: Task<Void, Never>
-  private let crashWatch: Task<Void, Never>
+  private let watches: [Task<Void, Never>]
   private let outputs: [Task<Void, Never>]
 
   /// Of the senders' address.
@@ -51,7 +51,7 @@ public struct CollectorServer: Sendable {
     self.senders = senders
     collector.counts.watch { [weak senders] in senders?.connections }
     upkeep = Task { await collector.keepUp() }
-    crashWatch = Task { await CrashWatch(collector).run() }
+    watches = [Task { await CrashWatch(collector).run() }, Task { await DeviceWatch(collector: collector).run() }]
     Task { await collector.beginAdmission() }
     outputs = collector.outputs.map { output in Task { await output.run() } }
   }
@@ -59,7 +59,7 @@ public struct CollectorServer: Sendable {
   /// Takes no more packets, answers those that it has, and ends.
   public func stop() async {
     upkeep.cancel()
-    crashWatch.cancel()
+    for watch in watches { watch.cancel() }
     for output in outputs { output.cancel() }
     collector.access.page.close()
     await collector.queue.close()  // packets that are held would hold up the stop

@@ -8,6 +8,7 @@ public struct HTTPRequest: Sendable {
     case put = "PUT"
     case patch = "PATCH"
     case delete = "DELETE"
+    case options = "OPTIONS"
   }
 
   /// The method.

@@ -142,7 +142,8 @@ extension HTTPServer {
   private func admit(_ head: RequestHead, on connection: LibraryPointer) -> HTTPAdmission {
     guard head.isMethodKnown else {
       return .refuse(
-        .refusal(405, "the method is not known here", headers: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")]))
+        .refusal(
+          405, "the method is not known here", headers: [("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")]))
     }
     if options.tls?.clientAuthorities != nil, prism_http_client_is_certified(connection.pointer) == 0 {
       return .refuse(.refusal(401, "a client certificate of a known authority is required"))

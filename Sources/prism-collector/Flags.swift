@@ -9,8 +9,9 @@ import PrismProtocol
 struct Flags {
   static let options = [
     ArgumentOption(
-      "--config", "PATH", "a file with listen, state, keys, tokens and tls (docs/collector-reference.md); flags count first"),
-    ArgumentOption("--listen", "ADDR:PORT", "where packets are taken (127.0.0.1:8080); port 0 takes any that is free"),
+      "--config", "PATH",
+      "a file with all keys (docs/collector-reference.md); flags count first"),
+    ArgumentOption("--listen", "ADDR:PORT", "where packets are taken (127.0.0.1:8480); port 0 takes any that is free"),
     ArgumentOption("--key", "ID=FILE", "a key of the senders: 32 or 64 hexadecimal digits, not readable by others"),
     ArgumentOption("--seal-key", "FILE", "a private key (prismctl keys new --seal) that opens sealed payloads"),
     ArgumentOption("--state", "DIR", "the folder of the database, made when it is missing"),

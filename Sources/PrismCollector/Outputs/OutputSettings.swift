@@ -31,8 +31,8 @@ extension OutputSettings {
     case .ndjson(nil, _, _, _): kind = .ndjson(nil)
     case .ndjson(let folder?, let compresses, let bytesMax, let age):
       kind = .ndjson(.init(folder: folder, compresses: compresses, bytesMax: bytesMax, age: age))
-    case .otlp(let url, let headers, let timeout):
-      kind = .otlp(.init(url: url, headers: headers, timeout: timeout))
+    case .otlp(let url, let headers, let encoding, let timeout):
+      kind = .otlp(.init(url: url, headers: headers, encoding: encoding, timeout: timeout))
     case .kafka(let brokers, let topic, let propertiesFile, let timeout):
       kind = .kafka(.init(brokers: brokers, topic: topic, propertiesFile: propertiesFile, timeout: timeout))
     }

@@ -27,6 +27,10 @@ extension PageAPI {
     var http = request.http
     let known = PageRoutes.filter + ["after", "before", "order"]
     http.query = http.query.filter { known.contains($0.name) && !$0.value.isEmpty }
+    let kinds = RowKind.reports.map(\.name)
+    if let kind = http.parameter("kind"), !kinds.contains(kind) {
+      throw CollectorRefusal(400, "kind: is `\(kind.prefix(32))`, must be one of \(kinds.joined(separator: ", "))")
+    }
     return try ReportFilter(http)
   }
 

@@ -38,7 +38,7 @@ struct PageAPI: Sendable {
     let path = request.path.dropFirst(Self.prefix.count)
     let matching = PageRoutes.all.filter { $0.match(path) != nil }
     guard let route = matching.first(where: { $0.method == request.method }), let parts = route.match(path) else {
-      guard matching.isEmpty else { throw CollectorRefusal(405, "\(request.method.rawValue) is not for this path") }
+      guard matching.isEmpty else { throw .notAllowed(request.method, but: matching.map(\.method)) }
       throw CollectorRefusal(404, "there is nothing at this path of the API; docs/api.yaml lists what there is")
     }
     let reader = try await reader(request, route.access, isOwner: isOwner)

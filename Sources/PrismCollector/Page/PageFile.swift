@@ -39,7 +39,7 @@ struct PageFile: Sendable {
 
   /// - Throws: 405 for anything but GET.
   func answer(_ request: HTTPRequest) throws(CollectorRefusal) -> HTTPResponse {
-    guard request.method == .get else { throw CollectorRefusal(405, "only GET is answered here") }
+    guard request.method == .get else { throw .notAllowed(request.method, but: [.get]) }
     let headers = Self.headers + [("Content-Type", contentType), ("ETag", tag)]
     if request.header("if-none-match") == tag { return HTTPResponse(status: 304, headers: headers) }
     guard let gzip, request.header("accept-encoding")?.contains("gzip") == true else {

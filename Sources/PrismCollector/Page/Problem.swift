@@ -14,7 +14,6 @@ extension CollectorRefusal {
       "type": "about:blank", "title": .string(Self.titles[status] ?? "Error"), "status": .int(status),
       "detail": .string(message),
     ]
-    let headers = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
     return HTTPResponse(
       status: status, contentType: "application/problem+json", headers: headers, text: body.text + "\n")
   }

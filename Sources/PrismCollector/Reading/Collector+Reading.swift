@@ -10,7 +10,7 @@ extension Collector {
     do throws(CollectorRefusal) {
       if !isOwner { _ = try await access.reader(request) }
       if isOwner, request.path == CarriedIntake.path { return await CarriedIntake(self).answer(request) }
-      guard request.method == .get else { throw CollectorRefusal(405, "only GET is answered here") }
+      guard request.method == .get else { throw .notAllowed(request.method, but: [.get]) }
       switch request.path {
       case "/reports": return try await reports(request)
       case "/devices": return try await devices(request)

@@ -8,6 +8,8 @@ struct CollectorRefusal: Error, Sendable, Equatable {
   let code: PacketRefusal?
   let message: String
   var retryAfterSeconds: Int?
+  /// Of a 405: the methods of the path.
+  var allowed: [HTTPRequest.Method] = []
   /// The predecessor that is missing.
   var missing: PacketID?
   /// The packet that is refused. A sender believes a refusal that names its packet at once.
@@ -46,8 +48,23 @@ struct CollectorRefusal: Error, Sendable, Equatable {
     return JSONValue.object(members).text + "\n"
   }
 
+  /// A method that is not for this path.
+  static func notAllowed(_ method: HTTPRequest.Method, but allowed: [HTTPRequest.Method]) -> CollectorRefusal {
+    let methods = allowed.map(\.rawValue).joined(separator: ", ")
+    var refusal = CollectorRefusal(405, "\(method.rawValue) is not for this path, but \(methods)")
+    refusal.allowed = allowed
+    return refusal
+  }
+
+  /// Headers of every kind of answer.
+  var headers: [(name: String, value: String)] {
+    let allow = allowed.map(\.rawValue).joined(separator: ", ")
+    return (retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? [])
+      + (allowed.isEmpty ? [] : [(name: "Allow", value: allow)])
+  }
+
   var response: HTTPResponse {
-    var headers = retryAfterSeconds.map { [(name: "Retry-After", value: String($0))] } ?? []
+    var headers = headers
     if let missing { headers.append((name: "Prism-Missing", value: missing.description)) }
     if let verdict { headers.append((name: "Prism-Verdict", value: verdict)) }
     return HTTPResponse(status: status, contentType: "application/json", headers: headers, text: text)

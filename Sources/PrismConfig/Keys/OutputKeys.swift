@@ -13,6 +13,7 @@ package struct OutputDraft: Sendable {
   var rotateBytes: Int?
   var rotateAge: Duration?
   var headers: [String]?
+  var encoding: CollectorConfiguration.Output.Encoding?
   var timeout: Duration?
   var topic: String?
   var propertiesFile: String?
@@ -41,6 +42,9 @@ package struct OutputDraft: Sendable {
         "headers", .list(of: .headerLine, "a list of lines NAME: VALUE"), optional: \.headers,
         "of `otlp`: headers of each request"),
       Key(
+        "encoding", .choice, optional: \.encoding, default: "protobuf",
+        "of `otlp`: the form of a request; `json` for a backend that takes no protobuf"),
+      Key(
         "timeoutSecond", .seconds(1...600), optional: \.timeout, default: "30",
         "of `otlp` and `kafka`: the time after which an attempt failed"),
       Key(
@@ -56,6 +60,7 @@ package struct OutputDraft: Sendable {
     [
       ("compress", compression != nil, ["ndjson"]), ("rotateMByte", rotateBytes != nil, ["ndjson"]),
       ("rotateMinute", rotateAge != nil, ["ndjson"]), ("headers", headers != nil, ["otlp"]),
+      ("encoding", encoding != nil, ["otlp"]),
       ("timeoutSecond", timeout != nil, ["otlp", "kafka"]), ("topic", topic != nil, ["kafka"]),
       ("propertiesFile", propertiesFile != nil, ["kafka"]),
     ].filter(\.1).map { ($0.0, $0.2) }
@@ -81,7 +86,10 @@ package struct OutputDraft: Sendable {
         folder: ndjson == "-" ? nil : ndjson, compresses: compression != OutputDraft.Compression.none,
         bytesMax: rotateBytes ?? 256 * 1_048_576, age: rotateAge ?? .seconds(3600))
     }
-    if let otlp { return .otlp(url: otlp, headers: headers ?? [], timeout: timeout ?? .seconds(30)) }
+    if let otlp {
+      return .otlp(
+        url: otlp, headers: headers ?? [], encoding: encoding ?? .protobuf, timeout: timeout ?? .seconds(30))
+    }
     return .kafka(
       brokers: kafka ?? "", topic: topic ?? "prism", propertiesFile: propertiesFile, timeout: timeout ?? .seconds(30))
   }

@@ -14,7 +14,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
   }
 
   /// `ADDRESS:PORT` where packets are taken; port 0 takes any that is free.
-  public var listen = "127.0.0.1:8080"
+  public var listen = "127.0.0.1:8480"
   /// The folder of the database; nil: it was not given, which is a fault in the end.
   public var state: String?
   /// A connection URI of PostgreSQL; nil: SQLite in `state`.
@@ -100,9 +100,12 @@ public struct CollectorConfiguration: Sendable, Equatable {
     public enum Target: Sendable, Equatable {
       /// nil: standard output.
       case ndjson(folder: String?, compresses: Bool, bytesMax: Int, age: Duration)
-      case otlp(url: String, headers: [String], timeout: Duration)
+      case otlp(url: String, headers: [String], encoding: Encoding, timeout: Duration)
       case kafka(brokers: String, topic: String, propertiesFile: String?, timeout: Duration)
     }
+
+    /// The form of a request of OTLP/HTTP.
+    public enum Encoding: String, Sendable, CaseIterable { case protobuf, json }
 
     /// Where it came to is noted under this name.
     public var name: String

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// The three kinds of OTLP requests.
 enum OTLPSignal: String, Sendable, CaseIterable {
   case logs, traces, metrics

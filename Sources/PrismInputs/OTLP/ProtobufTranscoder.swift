@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// Writes OTLP's protobuf messages as OTLP's JSON, without a tree between.
 ///
 /// Fields keep the order of the wire; a list whose elements came apart is put together, and of fields that exclude each

@@ -99,7 +99,7 @@ struct DeadReportTests {
   func readiness() async throws {
     let rig = StoreRig()
     var options = CollectorOptions(state: rig.path, keys: ["main": CollectorTests.key])
-    options.outputs = [OutputSettings(name: "files", kind: .ndjson(.init(folder: rig.path + "/missing")))]
+    options.outputs = [OutputSettings(name: "files", kind: .ndjson(.init(folder: rig.path + "/missing/out")))]
     let collector = try Collector(options, time: rig.time, log: rig.log)
     _ = try await collector.store.take(StoreRig.packet([1]))
     let running = Task { await collector.outputs[0].run() }

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismProtocol
 import Synchronization
@@ -46,6 +47,55 @@ struct OTLPOutputTests {
     let outer = #"{\#(resource),"\#(names.scopes)":[\#(inner)]}"#
     let expected = #"{"\#(names.resources)":[\#(outer)]}"#
     #expect(String(decoding: OTLPRequest(signal, [record]).text, as: UTF8.self) == expected)
+  }
+
+  @Test("another report is a log record of its app, with its severity, the parts of an exception and its own values")
+  func conventions() throws {
+    var report = Self.report(
+      "appCrash",
+      #""APP_NAME":"shop","APP_VERSION":"2.1","reason":"KeyError","message":"price","stack":"f","code":7,"deep":{"a":1}"#
+    )
+    report.namespace = "shop"
+    let record = OTLPRecord(report)
+    func values(_ json: JSONValue) -> [String: JSONValue] {
+      let pairs = (json["attributes"]?.array ?? []).map { ($0["key"]?.string ?? "", $0["value"] ?? .null) }
+      return Dictionary(uniqueKeysWithValues: pairs)
+    }
+    #expect(values(record.resource)["service.name"] == ["stringValue": "shop"])
+    #expect(values(record.resource)["service.version"] == ["stringValue": "2.1"])
+    #expect(record.record["severityNumber"] == 21 && record.record["severityText"] == "FATAL")
+    let attributes = values(record.record)
+    #expect(attributes["exception.type"] == ["stringValue": "KeyError"])
+    #expect(attributes["exception.message"] == ["stringValue": "price"])
+    #expect(attributes["exception.stacktrace"] == ["stringValue": "f"] && attributes["code"] == ["intValue": "7"])
+    #expect(["deep", "SYS_BRAND", "APP_NAME", "REPORT_ID"].allSatisfy { attributes[$0] == nil })
+  }
+
+  @Test(
+    "protobuf: each form of a field has the bytes of its encoding; what is no such value is left out",
+    arguments: [
+      (#"{"timeUnixNano":"1"}"#, "090100000000000000"), (#"{"severityNumber":9}"#, "1009"),
+      (#"{"severityText":"hé"}"#, "1a0368c3a9"), (#"{"body":{"boolValue":true}}"#, "2a021001"),
+      (#"{"body":{"intValue":"-1"}}"#, "2a0b18ffffffffffffffffff01"),
+      (#"{"body":{"doubleValue":1.5}}"#, "2a0921000000000000f83f"),
+      (#"{"body":{"bytesValue":"AQI="}}"#, "2a043a020102"), (#"{"flags":1}"#, "4501000000"),
+      (#"{"traceId":"0af7"}"#, "4a020af7"), (#"{"traceId":"x","severityNumber":"many","no":1}"#, ""),
+      (
+        #"{"attributes":[{"key":"a","value":{"arrayValue":{"values":[{"intValue":"1"}]}}}]}"#,
+        "320b0a01611206" + "2a040a021801"
+      ),
+    ])
+  func protobuf(json: String, bytes: String) throws {
+    var writer = ProtobufWriter()
+    writer.append(try JSONValue(parsing: json), as: .logRecord)
+    #expect(Hex.encode(writer.bytes) == bytes)
+  }
+
+  @Test("protobuf: numbers of a list are packed")
+  func packed() throws {
+    var writer = ProtobufWriter()
+    writer.append(["bucketCounts": ["1", "2"], "offset": -1], as: .buckets)
+    #expect(Hex.encode(writer.bytes) == "12020102" + "0801")
   }
 
   @Test("records share their resource and their scope with those beside them, in their order")
@@ -140,7 +190,7 @@ struct OTLPOutputTests {
       guard isPoison else { return HTTPResponse(status: code) }
       return HTTPResponse(status: code, contentType: "application/json", text: #"{"code":3,"message":"no 13"}"#)
     }
-    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)", encoding: .json))
     status.withLock { $0 = 503 }
     let some = try await Self.reports([1, 2])
     await #expect(throws: OutputFailure("/v1/logs answers 503: it is tried again")) {

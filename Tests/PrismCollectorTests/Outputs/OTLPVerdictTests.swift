@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismHTTP
 import PrismProtocol
 import Synchronization
@@ -88,7 +89,7 @@ struct OTLPVerdictTests {
     let (rig, store) = (StoreRig(), MemoryPacketStore())
     _ = try await store.take(StoreRig.packet(Array(1...20)))
     let source = store.outputSource("otlp")
-    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)", encoding: .json))
     let runner = OutputRunner("otlp", from: source, to: output, time: SystemTime(), log: rig.log)
     let html = { (status: Int) in HTTPResponse(status: status, contentType: "text/html", text: "<p>not here") }
     for status in [200, 301, 302, 307, 400, 401, 402, 403, 404, 405, 407, 410, 413, 415, 421, 422, 500, 502] {
@@ -125,7 +126,7 @@ struct OTLPVerdictTests {
       taken.withLock { $0 += numbers }
       return HTTPResponse(status: 200)
     }
-    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)"))
+    let output = OTLPOutput(.init(url: "http://127.0.0.1:\(server.port)", encoding: .json))
     let page = try await Self.reports(1...8)
     let failure = await #expect(throws: OutputFailure.self) { try await output.deliver(page) }
     #expect(failure?.taken == 5 && failure?.refused == [])

@@ -148,7 +148,7 @@ struct OutputTests {
     "ndjson: lines in files that are rotated by size and time; what a crash cut is set aside", arguments: [true, false])
   func ndjson(compresses: Bool) async throws {
     let (folder, time) = (TemporaryFolder(), ManualTime())
-    var options = RotatingFile.Options(folder: folder.path)
+    var options = RotatingFile.Options(folder: folder("made"))
     (options.compresses, options.bytesMax, options.age) = (compresses, 2000, .seconds(60))
     let ending = compresses ? "ndjson.zst" : "ndjson"
     let output = NDJSONOutput(options, name: "out", time: time)
@@ -160,11 +160,11 @@ struct OutputTests {
     await output.close()
     let again = NDJSONOutput(options, name: "out", time: time)
     _ = try await again.deliver(try await reports([31]))
-    let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    let names = try FileManager.default.contentsOfDirectory(atPath: options.folder).sorted()
     #expect(names.last == "out.\(ending)" && names.count >= 3, "\(names)")
     var lines: [JSONValue] = []
     for name in names {
-      let text = try Self.text(folder(name), compresses: compresses)
+      let text = try Self.text("\(options.folder)/\(name)", compresses: compresses)
       lines += try text.split(separator: UInt8(ascii: "\n")).map { try JSONValue(parsing: Array($0)) }
     }
     #expect(lines.compactMap { $0["meta"]?["n"]?.int }.sorted() == Array(0...31))
@@ -273,7 +273,7 @@ struct OutputTests {
 
   @Test("ndjson: a folder that is not there is a failure, not a loss")
   func missingFolder() async throws {
-    let output = NDJSONOutput(.init(folder: "/nowhere"), name: "out", time: ManualTime())
+    let output = NDJSONOutput(.init(folder: "/nowhere/out"), name: "out", time: ManualTime())
     let some = try await reports([1])
     await #expect(throws: OutputFailure.self) { try await output.deliver(some) }
   }

@@ -1,4 +1,5 @@
 import PrismBase
+import PrismConfig
 import PrismProtocol
 
 /// Sends reports to an OpenTelemetry collector or backend over OTLP/HTTP: what came over OTLP as it came, the others as log
@@ -9,6 +10,7 @@ actor OTLPOutput: ReportOutput {
     var url: String
     /// Names and values, such as `Authorization`.
     var headers: [String] = []
+    var encoding = CollectorConfiguration.Output.Encoding.protobuf
     var timeout: Duration = .seconds(30)
   }
 
@@ -81,9 +83,10 @@ actor OTLPOutput: ReportOutput {
   private func send(_ part: Part) throws(OutputFailure) {
     let handle = if let handle { handle } else { try CurlHandle() }
     self.handle = handle
+    let body = OTLPRequest(part.signal, part.records.map(\.record)).body(options.encoding)
     let answer = try handle.post(
-      OTLPRequest(part.signal, part.records.map(\.record)).text, to: options.url + part.signal.path,
-      headers: ["Content-Type: application/json"] + options.headers, timeout: options.timeout)
+      body.bytes, to: options.url + part.signal.path, headers: ["Content-Type: \(body.mediaType)"] + options.headers,
+      timeout: options.timeout)
     let (verdict, isOne) = (OTLPVerdict(answer, part.signal), part.records.count == 1)
     switch verdict {
     case .taken(let count, let cause):

@@ -16,11 +16,7 @@ struct OTLPRecord: Equatable {
       (resource, scope) = (meta["OTEL_RESOURCE"] ?? .object([]), meta["OTEL_SCOPE"] ?? .object([]))
     } else {
       (signal, record) = (.logs, Self.record(report, meta))
-      resource = [
-        "attributes": [
-          Self.attribute("device.id", report.device), Self.attribute("service.namespace", report.namespace),
-        ]
-      ]
+      resource = ["attributes": .array(Self.origin(report, meta))]
       scope = ["name": "prism"]
     }
   }
@@ -39,13 +35,51 @@ struct OTLPRecord: Equatable {
       attribute("prism.type", report.type), attribute("prism.report_id", report.reportID),
       attribute("prism.packet_id", report.packetID),
     ]
+    let severity = severity(of: report.type)
+    if report.type == CrashReport.type { attributes += exception(meta) }
+    attributes += (meta.object ?? []).filter { isOwn($0) }.map { ["key": .string($0.key), "value": value($0.value)] }
     if let payload = report.payload {
       attributes.append(["key": "prism.payload", "value": ["bytesValue": .string(Base64.encode(payload))]])
     }
     return [
       "timeUnixNano": .string(nanoseconds(created)), "observedTimeUnixNano": .string(nanoseconds(report.receivedTime)),
+      "severityNumber": .int(severity.number), "severityText": .string(severity.text),
       "eventName": .string(report.type), "body": value(meta), "attributes": .array(attributes),
     ]
+  }
+
+  /// The service is the app; a report without one is of its namespace.
+  private static func origin(_ report: StoredReport, _ meta: JSONValue) -> [JSONValue] {
+    var attributes = [
+      attribute("service.name", meta["APP_NAME"]?.string ?? report.namespace),
+      attribute("service.namespace", report.namespace), attribute("device.id", report.device),
+    ]
+    let others = [("service.version", "APP_VERSION"), ("os.description", "SYS_SYSTEM_VERSION")]
+    for (name, member) in others { meta[member]?.string.map { attributes.append(attribute(name, $0)) } }
+    return attributes
+  }
+
+  /// Numbers of OTLP's data model for logs.
+  private static func severity(of type: String) -> (number: Int, text: String) {
+    switch type {
+    case CrashReport.type: (21, "FATAL")
+    case "netError": (17, "ERROR")
+    case "appLag": (13, "WARN")
+    default: (9, "INFO")
+    }
+  }
+
+  /// As OpenTelemetry's conventions name the parts of an exception.
+  private static func exception(_ meta: JSONValue) -> [JSONValue] {
+    [("exception.type", "reason"), ("exception.message", "message"), ("exception.stacktrace", "stack")]
+      .compactMap { name, member in meta[member]?.string.map { attribute(name, $0) } }
+  }
+
+  /// A plain value that the program gave: prism's own members are in the body, and in the resource.
+  private static func isOwn(_ member: JSONValue.Member) -> Bool {
+    let isPrisms = ["SYS_", "APP_", "MONITOR_", "OTEL_"].contains { member.key.hasPrefix($0) }
+    return !isPrisms && !["REPORT_ID", "CREATE_TIME", "IS_BIZ"].contains(member.key)
+      && member.value.object == nil && member.value.array == nil && member.value != .null
   }
 
   private static func attribute(_ key: String, _ text: String) -> JSONValue {
@@ -66,12 +100,7 @@ struct OTLPRecord: Equatable {
       return ["kvlistValue": ["values": .array(values)]]
     }
     if let elements = json.array { return ["arrayValue": ["values": .array(elements.map { value($0) })]] }
-    guard let number = json.number else { return .object([]) }
+    guard let number = json.numberText else { return .object([]) }
     return Int64(number).map { ["intValue": .string(String($0))] } ?? ["doubleValue": json]
   }
-}
-
-extension JSONValue {
-  /// A number's text.
-  fileprivate var number: String? { if case .number(let text) = self { text } else { nil } }
 }

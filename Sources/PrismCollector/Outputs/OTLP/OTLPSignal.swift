@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// A signal of OTLP: where its requests go, and what they are called in JSON (opentelemetry.io, "OTLP Specification").
 enum OTLPSignal: String, CaseIterable {
   case logs, traces, metrics
@@ -20,6 +22,14 @@ enum OTLPSignal: String, CaseIterable {
     case .logs: ("resourceLogs", "scopeLogs", "logRecords")
     case .traces: ("resourceSpans", "scopeSpans", "spans")
     case .metrics: ("resourceMetrics", "scopeMetrics", "metrics")
+    }
+  }
+
+  var message: OTLPMessage {
+    switch self {
+    case .logs: .logRecord
+    case .traces: .span
+    case .metrics: .metric
     }
   }
 

@@ -1,6 +1,8 @@
 import PrismHTTP
 import PrismProtocol
 
+private enum Flag: String, CaseIterable { case `true`, `false` }
+
 // Remote configuration: what is served, and who has it.
 extension PageAPI {
   func configurationSummary() async -> JSONValue {
@@ -16,6 +18,7 @@ extension PageAPI {
   /// `GET /configuration`
   func configuration(_ request: PageRequest) async throws(CollectorRefusal) -> HTTPResponse {
     let limit = try request.number("limit", in: 1...1000) ?? 100
+    let failedOnly = try request.word("failed", Flag.self) == .true
     guard let remote = collector.remote else {
       return Self.json([
         "served": false, "summary": .null, "namespaces": [], "versions": [], "devices": [], "next": .null,
@@ -23,8 +26,7 @@ extension PageAPI {
       ])
     }
     let page = try await remote.devices.page(
-      after: request.http.parameter("after") ?? "", failedOnly: request.http.parameter("failed") == "true",
-      limit: limit)
+      after: request.http.parameter("after") ?? "", failedOnly: failedOnly, limit: limit)
     let active = await remote.store.rollouts.active
     let rollouts = RolloutAPI(api: self)
     let described = try await rollouts.described(active, remote.devices)

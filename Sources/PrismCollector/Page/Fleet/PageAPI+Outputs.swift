@@ -36,7 +36,7 @@ extension PageAPI {
     guard let change = body["action"]?.string.flatMap({ DeadChange(rawValue: $0) }) else {
       throw CollectorRefusal(400, "action: must be requeue or drop")
     }
-    let (first, last) = (Int64(body["first"]?.int ?? 0), body["last"]?.int.map { Int64($0) } ?? .max)
+    let (first, last) = (try Self.id(body, "first") ?? 0, try Self.id(body, "last") ?? .max)
     guard first <= last else { throw CollectorRefusal(400, "first: is \(first), must be at most `last`, \(last)") }
     let source = try source(of: request)
     let count = try await ask { () throws(StoreFailure) in try await source.change(dead: first...last, change) }
@@ -45,6 +45,13 @@ extension PageAPI {
       request.reader, did: "dead letters of an output: \(change.rawValue)", to: "\(request.parts[0]), \(count) reports",
       from: request.http)
     return Self.json(["changed": .int(count)])
+  }
+
+  /// nil: the member is missing. Another value than a number must not stand for all dead letters.
+  private static func id(_ body: JSONValue, _ name: String) throws(CollectorRefusal) -> Int64? {
+    guard let value = body[name] else { return nil }
+    guard let id = value.int, id >= 0 else { throw CollectorRefusal(400, "\(name): must be the id of a report") }
+    return Int64(id)
   }
 
   private func source(of request: PageRequest) throws(CollectorRefusal) -> any OutputSource {

@@ -1,14 +1,14 @@
 /// The messages of opentelemetry-proto 1.x that a record may hold, as tables: which field has which JSON name and form.
 ///
 /// Fields that are not listed are skipped, as every protobuf reader does with those of later versions.
-enum OTLPMessage: Int, CaseIterable {
+package enum OTLPMessage: Int, CaseIterable, Sendable {
   case anyValue, arrayValue, keyValueList, keyValue, entityReference, resource, scope, logRecord
   case span, spanEvent, spanLink, spanStatus
   case metric, gauge, sum, histogram, exponentialHistogram, summary
   case numberPoint, histogramPoint, exponentialPoint, buckets, summaryPoint, quantile, exemplar
 
   /// By field number; nil: unknown.
-  var fields: [OTLPField?] { Self.tables[rawValue] }
+  package var fields: [OTLPField?] { Self.tables[rawValue] }
 
   private static let tables: [[OTLPField?]] = allCases.map { message in
     let fields = message.definition
@@ -18,8 +18,8 @@ enum OTLPMessage: Int, CaseIterable {
 }
 
 /// One field of a message.
-struct OTLPField {
-  enum Form {
+package struct OTLPField: Sendable {
+  package enum Form: Sendable {
     case string, base64, hexadecimal
     /// JSON numbers: `varint32` is signed, as int32 and enumerations are.
     case varint32, unsigned32, zigzag32, fixed32, double, bool
@@ -28,13 +28,13 @@ struct OTLPField {
     case message(OTLPMessage)
   }
 
-  let number: Int
+  package let number: Int
   /// `"name":`
-  let key: [UInt8]
-  let form: Form
-  var isRepeated = false
+  package let key: [UInt8]
+  package let form: Form
+  package var isRepeated = false
   /// One of several fields of which the last one counts.
-  var isChoice = false
+  package var isChoice = false
 
   init(_ number: Int, _ name: String, _ form: Form, isRepeated: Bool = false, isChoice: Bool = false) {
     (self.number, key, self.form) = (number, Array(#""\#(name)":"#.utf8), form)
