@@ -260,9 +260,10 @@ class Filling:
                                   (name, str(uuid.UUID(int=self.random.getrandbits(128))), json.dumps({"expires": self.now + DAY, "signature": "c2ln", **fields}), self.now - place, self.now))
 
     def versions(self, names):
+        served = (self.register.execute("SELECT value FROM remote_facts WHERE name = 'version'").fetchone() or [29])[0]
         for place, name in enumerate(names):
-            failed = "29" if place % 9 == 4 else None
+            failed = str(served) if place % 9 == 4 else None
             reason = (HOSTILE if self.hostile else "periodicTimerSecond: is 0, must be 1 to 86400") if failed else None
             self.register.execute("INSERT OR REPLACE INTO configured_devices VALUES (?,?,?,?,?,?,?,NULL,1)",
-                                  (name, self.now - self.random.randint(0, DAY), (self.now - DAY) & ~1, 28 if failed else self.random.choice([28, 29, 29]), self.now - DAY, failed, reason))
+                                  (name, self.now - self.random.randint(0, DAY), (self.now - DAY) & ~1, served - 1 if failed else self.random.choice([served - 1, served, served]), self.now - DAY, failed, reason))
         self.register.commit()

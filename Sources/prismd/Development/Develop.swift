@@ -81,7 +81,8 @@ private func link(to folder: DevelopmentFolder) -> Bool {
 private func guide(_ files: DevelopmentFiles, page: UInt16?, isLinked: Bool) -> String {
   let control = isLinked ? "prismctl" : "prismctl --control \(files.folder.controlSocket)"
   let send = isLinked ? "prismctl" : "prismctl --ingest \(files.folder.ingestSocket)"
-  let pageLine = page.map { "\n  page:       http://127.0.0.1:\($0)/, you are its operator" } ?? ""
+  let pageLine =
+    page.map { "\n  page:       http://127.0.0.1:\($0)/\n              who is on this machine is its operator" } ?? ""
   return """
     prismd and a collector run in \(files.folder.path); Ctrl-C ends both.
       report:     \(send) send --type net --meta '{"ms":12}'
