@@ -44,9 +44,6 @@ struct OpenedPacket: Sendable {
     bytes = reader.added.isEmpty ? packet.metas.text : packet.metas.text + reader.added
   }
 
-  /// Rows of the type of crashes.
-  var crashes: Int { rows.count { bytes[$0.type].elementsEqual(CrashReport.type.utf8) } }
-
   /// The whole meta of a row: its own members, and then the common ones.
   func meta(_ row: Row) -> [UInt8] {
     var meta: [UInt8] = []

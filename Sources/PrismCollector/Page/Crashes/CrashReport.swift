@@ -56,3 +56,8 @@ struct CrashReport: Sendable {
     rank > other.rank
   }
 }
+
+extension OpenedPacket {
+  /// Rows of the type of crashes.
+  var crashes: Int { rows.count { bytes[$0.type].elementsEqual(CrashReport.type.utf8) } }
+}
