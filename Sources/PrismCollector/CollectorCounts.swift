@@ -116,122 +116,128 @@ final class CollectorCounts: Sendable {
   var metrics: String {
     let state = state.withLock { $0 }
     var page = MetricsText()
-    page.begin("prism_collector_packets_total", .counter, "Packets by namespace and what became of them.")
-    let packets = state.packets.sorted { ($0.key.namespace, $0.key.outcome) < ($1.key.namespace, $1.key.outcome) }
-    for (key, count) in packets {
-      page.sample(count, ["namespace": key.namespace, "outcome": key.outcome])
+    page.add(Self.all, of: state)
+    if let connections = state.connections?() { page.add(Self.ofConnections, of: connections) }
+    if let service = state.gauges.service {
+      page.add(Self.ofService, of: service)
+      if let store = service.store { page.add(Self.ofStore, of: store) }
+      let outputs = service.outputs.map { output in
+        (
+          labels: ["output": output.name] as KeyValuePairs,
+          source: Output(figures: output.figures, skipped: service.store?.skipped[output.name], now: service.now)
+        )
+      }
+      page.add(Self.ofOutputs, of: outputs)
     }
-    Self.add(
-      state.causes, "prism_collector_refusals_total", "Packets refused, by cause.", label: "cause",
-      known: Known.causes, to: &page)
-    page.begin("prism_collector_reports_total", .counter, "Reports stored.")
-    for (namespace, count) in state.reports.sorted(by: { $0.key < $1.key }) {
-      page.sample(count, ["namespace": namespace])
+    if let crashes = state.gauges.crashes { page.add(Self.ofCrashes, of: crashes) }
+    if let remote = state.gauges.remote {
+      page.add(Self.ofQuestions, of: state)
+      page.add(Self.ofRemote, of: remote)
     }
-    page.begin("prism_collector_crashes_total", .counter, "Reports of crashes that were stored.")
-    page.sample(state.totals.crashes)
-    if let silent = state.gauges.silentDevices {
-      page.begin(
-        "prism_collector_silent_devices", .gauge,
-        "Devices that sent in the last 7 days, not in the last 24 hours."
-      )
-      page.sample(silent)
-    }
-    page.begin("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.")
-    page.sample(state.totals.bytes)
-    if let connections = state.connections?() { Self.add(connections, to: &page) }
-    if let service = state.gauges.service { Self.add(service, to: &page) }
-    Self.add(
-      state.probes, "prism_collector_probes_total", "Probes of `prismctl doctor`, by outcome.",
-      known: ["ok", "would_refuse", "refused_400"], to: &page)
-    Self.add(
-      state.enrollments, "prism_collector_enrollments_total", "Devices that asked for their key, by outcome.",
-      known: ["enrolled", "refused_401", "refused_403", "refused_429"], to: &page)
-    Self.add(
-      state.sealed, "prism_collector_sealed_payloads_total", "Sealed payloads: opened, or kept for want of their key.",
-      known: ["opened", "kept"], to: &page)
-    Self.add(
-      state.dictionaries, "prism_collector_dictionary_questions_total", "Questions for a dictionary, by outcome.",
-      known: ["served", "none"], to: &page)
-    Self.add(state.records, to: &page)
-    if let crashes = state.gauges.crashes { Self.add(crashes, to: &page) }
-    if let gauges = state.gauges.remote { Self.add(gauges, state.questions, to: &page) }
     return page.text
   }
 
-  /// - Parameter known: values that are there before their first event.
-  private static func add(
-    _ counts: [String: Int], _ name: String, _ meaning: String, label: String = "outcome", known: [String],
-    to page: inout MetricsText
-  ) {
-    page.begin(name, .counter, meaning)
-    for value in Set(known).union(counts.keys).sorted() { page.sample(counts[value] ?? 0, [label: value]) }
-  }
+  // MARK: The tables
 
-  private static func add(_ connections: ConnectionFigures, to page: inout MetricsText) {
-    page.begin("prism_collector_connections", .gauge, "Connections of senders, by whether one proved itself on it.")
-    page.sample(connections.proven, ["sender": "proven"])
-    page.sample(connections.unproven, ["sender": "unproven"])
-    page.begin(
-      "prism_collector_connections_refused_total", .counter,
-      "Connections closed for others at connectionMax, or for a slow body.")
-    for reason in CrowdedReason.allCases { page.sample(connections.closed[reason] ?? 0, ["reason": reason.rawValue]) }
-  }
-
-  private static func add(_ records: RecordCounts, to page: inout MetricsText) {
-    page.begin(
+  private static let all: [Metric<State>] = [
+    .init("prism_collector_packets_total", .counter, "Packets by namespace and what became of them.") {
+      $0.packets.sorted { ($0.key.namespace, $0.key.outcome) < ($1.key.namespace, $1.key.outcome) }.map {
+        ([("namespace", $0.key.namespace), ("outcome", $0.key.outcome)], $0.value)
+      }
+    },
+    .init(
+      "prism_collector_refusals_total", .counter, "Packets refused, by cause.", by: "cause", known: Known.causes,
+      \.causes),
+    .init("prism_collector_reports_total", .counter, "Reports stored.", by: "namespace", known: [], \.reports),
+    .init("prism_collector_crashes_total", .counter, "Reports of crashes that were stored.", \.totals.crashes),
+    .init("prism_collector_silent_devices", .gauge, "Devices that sent in the last 7 days, not in the last 24 hours.") {
+      $0.gauges.silentDevices.map { [([], $0)] } ?? []
+    },
+    .init("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.", \.totals.bytes),
+    .init(
+      "prism_collector_probes_total", .counter, "Probes of `prismctl doctor`, by outcome.", by: "outcome",
+      known: ["ok", "would_refuse", "refused_400"], \.probes),
+    .init(
+      "prism_collector_enrollments_total", .counter, "Devices that asked for their key, by outcome.", by: "outcome",
+      known: ["enrolled", "refused_401", "refused_403", "refused_429"], \.enrollments),
+    .init(
+      "prism_collector_sealed_payloads_total", .counter, "Sealed payloads: opened, or kept for want of their key.",
+      by: "outcome", known: ["opened", "kept"], \.sealed),
+    .init(
+      "prism_collector_dictionary_questions_total", .counter, "Questions for a dictionary, by outcome.", by: "outcome",
+      known: ["served", "none"], \.dictionaries),
+    .init(
       "prism_collector_record_conflicts_total", .counter,
-      "Operations of devices that lost against a newer change of the server's.")
-    page.sample(records.lost)
-    add(
-      records.changes, "prism_collector_record_changes_total", "Changes of records by the server, by result.",
-      known: ["done", "refused"], to: &page)
-    add(
-      records.questions, "prism_collector_record_questions_total", "Devices' questions for records, by outcome.",
-      known: ["nothing", "operations", "all"], to: &page)
+      "Operations of devices that lost against a newer change of the server's.", \.records.lost),
+    .init(
+      "prism_collector_record_changes_total", .counter, "Changes of records by the server, by result.", by: "outcome",
+      known: ["done", "refused"], \.records.changes),
+    .init(
+      "prism_collector_record_questions_total", .counter, "Devices' questions for records, by outcome.", by: "outcome",
+      known: ["nothing", "operations", "all"], \.records.questions),
+  ]
+
+  private static let ofConnections: [Metric<ConnectionFigures>] = [
+    .init(
+      "prism_collector_connections", .gauge, "Connections of senders, by whether one proved itself on it.",
+      by: "sender", [("proven", true), ("unproven", false)]
+    ) { $1 ? $0.proven : $0.unproven },
+    .init(
+      "prism_collector_connections_refused_total", .counter,
+      "Connections closed for others at connectionMax, or for a slow body.", by: "reason", \.closed),
+  ]
+
+  private static let ofService: [Metric<ServiceGauges>] = [
+    .init("prism_collector_store_failing", .gauge, "1: the last call of the store failed.", \.storeFails),
+    .init("prism_collector_held_packets", .gauge, "Packets that wait for their predecessor.", \.heldPackets),
+    .init("prism_collector_packet_memory_bytes", .gauge, "Memory of the packets that are open.", \.memoryBytes),
+  ]
+
+  private static let ofStore: [Metric<StoreCounts>] = [
+    .init("prism_collector_group_packets_total", .counter, "Packets in the groups that were committed.", \.packets),
+    .init(
+      "prism_collector_group_retries_total", .counter, "Groups that were tried again after a deadlock.", \.retries),
+    .init("prism_collector_group_seconds", .histogram, "From the begin of a group to its commit.") {
+      Histogram(edges: StoreCounts.edges, counts: $0.buckets, sum: $0.seconds)
+    },
+  ]
+
+  private struct Output {
+    var figures: OutputRunner.Figures
+    /// nil: the store does not tell.
+    var skipped: Int?
+    var now: Int64
   }
 
-  private static func add(_ crashes: CrashGauges, to page: inout MetricsText) {
-    page.begin(
-      "prism_collector_crash_groups", .gauge, "Groups of crashes that are resolved, and that came back since.")
-    page.sample(crashes.resolved, ["state": "resolved"])
-    page.sample(crashes.regressed, ["state": "regressed"])
-  }
+  private static let ofOutputs: [Metric<Output>] = [
+    .init(
+      "prism_collector_output_reports_total", .counter, "Reports handed on, by output and outcome.", by: "outcome",
+      [("delivered", true), ("refused", false)]
+    ) { $1 ? $0.figures.delivered : $0.figures.refused },
+    .init(
+      "prism_collector_output_skipped_reports_total", .counter, "Reports deleted though an output had not taken them.",
+      \.skipped),
+    .init("prism_collector_output_dead_reports", .gauge, "Dead letters of an output.") {
+      $0.figures.isLeading ? $0.figures.dead : nil
+    },
+    .init(
+      "prism_collector_output_holds", .gauge, "1: the output takes no reports now; the log and /readyz say why."
+    ) { $0.figures.holds != nil },
+    .init("prism_collector_output_failures_total", .counter, "Tries of an output that failed.", \.figures.failures),
+    .init("prism_collector_output_leading", .gauge, "1: this replica feeds the output.", \.figures.isLeading),
+    .init("prism_collector_output_lag_seconds", .gauge, "Age of the oldest report that an output has not taken.") {
+      $0.figures.isLeading ? Double(max(0, $0.now - ($0.figures.waitingSince ?? $0.now))) / 1000 : nil
+    },
+  ]
 
-  private static func add(_ service: ServiceGauges, to page: inout MetricsText) {
-    page.begin("prism_collector_store_failing", .gauge, "1: the last call of the store failed.")
-    page.sample(service.storeFails ? 1 : 0)
-    page.begin("prism_collector_held_packets", .gauge, "Packets that wait for their predecessor.")
-    page.sample(service.heldPackets)
-    page.begin("prism_collector_packet_memory_bytes", .gauge, "Memory of the packets that are open.")
-    page.sample(service.memoryBytes)
-    if let store = service.store { add(store, to: &page) }
-    page.begin("prism_collector_output_reports_total", .counter, "Reports handed on, by output and outcome.")
-    for (name, figures) in service.outputs {
-      page.sample(figures.delivered, ["output": name, "outcome": "delivered"])
-      page.sample(figures.refused, ["output": name, "outcome": "refused"])
-    }
-    if let skipped = service.store?.skipped, !service.outputs.isEmpty {
-      page.begin(
-        "prism_collector_output_skipped_reports_total", .counter, "Reports deleted though an output had not taken them."
-      )
-      for (name, _) in service.outputs { page.sample(skipped[name] ?? 0, ["output": name]) }
-    }
-    page.begin("prism_collector_output_dead_reports", .gauge, "Dead letters of an output.")
-    for (name, figures) in service.outputs where figures.isLeading { page.sample(figures.dead, ["output": name]) }
-    page.begin(
-      "prism_collector_output_holds", .gauge, "1: the output takes no reports now; the log and /readyz say why.")
-    for (name, figures) in service.outputs { page.sample(figures.holds == nil ? 0 : 1, ["output": name]) }
-    page.begin("prism_collector_output_failures_total", .counter, "Tries of an output that failed.")
-    for (name, figures) in service.outputs { page.sample(figures.failures, ["output": name]) }
-    page.begin("prism_collector_output_leading", .gauge, "1: this replica feeds the output.")
-    for (name, figures) in service.outputs { page.sample(figures.isLeading ? 1 : 0, ["output": name]) }
-    page.begin("prism_collector_output_lag_seconds", .gauge, "Age of the oldest report that an output has not taken.")
-    for (name, figures) in service.outputs where figures.isLeading {
-      page.sample(Double(max(0, service.now - (figures.waitingSince ?? service.now))) / 1000, ["output": name])
-    }
-  }
+  private static let ofCrashes: [Metric<CrashGauges>] = [
+    .init(
+      "prism_collector_crash_groups", .gauge, "Groups of crashes that are resolved, and that came back since.",
+      by: "state", [("resolved", true), ("regressed", false)]
+    ) { $1 ? $0.resolved : $0.regressed }
+  ]
 
+<<<<<<< HEAD
   private static func add(_ store: StoreCounts, to page: inout MetricsText) {
     page.begin("prism_collector_group_packets_total", .counter, "Packets in the groups that were committed.")
     page.sample(store.packets)
@@ -240,19 +246,22 @@ final class CollectorCounts: Sendable {
     page.begin("prism_collector_group_seconds", .histogram, "From the start of a group to its commit.")
     page.histogram(edges: StoreCounts.edges, counts: store.buckets, sum: store.seconds)
   }
+=======
+  private static let ofQuestions: [Metric<State>] = [
+    .init(
+      "prism_collector_config_questions_total", .counter, "Questions for remote configuration by outcome.",
+      by: "outcome", known: ["whole", "again"], \.questions)
+  ]
+>>>>>>> 70db99b1 (store: bind statements by a table of values, metrics from tables)
 
-  private static func add(_ gauges: RemoteGauges, _ questions: [String: Int], to page: inout MetricsText) {
-    add(
-      questions, "prism_collector_config_questions_total", "Questions for remote configuration by outcome.",
-      known: ["whole", "again"], to: &page)
-    page.begin("prism_collector_config_version", .gauge, "Version of the remote configuration that is served.")
-    page.sample(Int(gauges.version))
-    page.begin("prism_collector_config_faults", .gauge, "Faults of the folder, whose last sound state is served.")
-    page.sample(gauges.faults)
-    page.begin("prism_collector_config_devices", .gauge, "Devices that asked in the last 30 days.")
-    page.sample(gauges.devices)
-    page.begin(
-      "prism_collector_config_devices_failed", .gauge, "Those that refused or took back what they were offered.")
-    page.sample(gauges.failed)
-  }
+  private static let ofRemote: [Metric<RemoteGauges>] = [
+    .init("prism_collector_config_version", .gauge, "Version of the remote configuration that is served.") {
+      Int($0.version)
+    },
+    .init("prism_collector_config_faults", .gauge, "Faults of the folder, whose last sound state is served.", \.faults),
+    .init("prism_collector_config_devices", .gauge, "Devices that asked in the last 30 days.", \.devices),
+    .init(
+      "prism_collector_config_devices_failed", .gauge, "Those that refused or took back what they were offered.",
+      \.failed),
+  ]
 }

@@ -48,6 +48,10 @@ public struct SQLiteInsert<Column: SQLiteColumn> {
     (self.statement, base) = (statement, Int32(row * columnCount) + 1)
   }
 
+  /// Binds the values of several columns, as the single ones below.
+  public func bind(_ values: KeyValuePairs<Column, any SQLConvertible>) {
+    for (column, value) in values { statement.bind(base + column.index, value.sqlValue) }
+  }
   /// Binds a number.
   @inlinable public func bind(_ column: Column, _ value: Int64) { statement.bind(base + column.index, value) }
   /// Binds a number.

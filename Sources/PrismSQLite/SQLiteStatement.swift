@@ -41,6 +41,11 @@ public final class SQLiteStatement {
     while try step() {}
     reset()
   }
+
+  /// Binds these values by their parameters' names, then runs to the end and resets.
+  public func run(_ values: KeyValuePairs<StaticString, any SQLConvertible>) throws(SQLiteError) {
+    try bind(values).run()
+  }
 }
 
 // MARK: Rows
@@ -62,6 +67,15 @@ extension SQLiteStatement {
   ) throws(SQLiteError) {
     defer { reset() }
     while try step() { try body(row(of: columns)) }
+  }
+
+  /// The values that `body` makes of the rows; a row of which it makes nil is left out.
+  @inlinable public func values<Column, Value>(
+    of columns: Column.Type, _ body: (SQLiteRow<Column>) throws(SQLiteError) -> Value?
+  ) throws(SQLiteError) -> [Value] {
+    var values: [Value] = []
+    try forEachRow(of: columns) { (row) throws(SQLiteError) in if let value = try body(row) { values.append(value) } }
+    return values
   }
 
   /// Runs `body` with the first row, then resets. - Returns: nil if there is no row.
@@ -137,7 +151,7 @@ extension SQLiteStatement {
     return [UInt8](UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
   }
 
-  private func bind(_ place: Int32, _ value: SQLValue) {
+  func bind(_ place: Int32, _ value: SQLValue) {
     switch value {
     case .null: bindNull(place)
     case .integer(let value): bind(place, value)
@@ -150,6 +164,11 @@ extension SQLiteStatement {
 
 // MARK: Parameters
 extension SQLiteStatement {
+  /// Binds several values by their parameters' names, as the single ones below.
+  @discardableResult public func bind(_ values: KeyValuePairs<StaticString, any SQLConvertible>) -> Self {
+    for (name, value) in values { bind(parameter(name), value.sqlValue) }
+    return self
+  }
   /// - Parameter name: of a parameter, with its colon.
   public func bind(_ name: StaticString, _ value: Int64?) { bind(parameter(name), value) }
   /// Binds a number.

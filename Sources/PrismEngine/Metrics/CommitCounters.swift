@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// Commits of reports since the daemon started.
 public struct CommitCounters: Sendable, Equatable {
   /// Seconds, 0.5 ms to 16 s: from handing the batches over to the store's answer, which is what a reporter waits for.

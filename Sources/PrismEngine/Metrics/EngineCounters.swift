@@ -1,3 +1,5 @@
+public import PrismProtocol
+
 /// Counts the deliveries since the daemon started, of one namespace and kind.
 public struct EngineCounters: Sendable, Equatable {
   /// The result of an attempt; the raw value is a metric's label.

@@ -11,279 +11,289 @@ extension Engine {
     store: StoreFigures?, ingest: IngestCounters, remote: RemoteFigures, process: ProcessFigures,
     commands: CommandCounts = .init(), version: String
   ) async -> String {
-    var deliveries: [(namespace: NamespaceName, status: PipelineStatus)] = []
+    var statuses: [(namespace: NamespaceName, status: PipelineStatus)] = []
     for (namespace, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
-      deliveries.append((namespace, await pipeline.status))
+      statuses.append((namespace, await pipeline.status))
     }
-    // There from the beginning, so that a rate never misses its first step.
-    var store = store
-    for (namespace, _) in deliveries where store?.queues[namespace] == nil { store?.queues[namespace] = [:] }
     var page = MetricsText()
-    page.addBuild(version)
-    page.add(ingest)
-    page.add(self.ingest.counters)
-    page.add(storeHealth)
-    page.add(store, now: parts.time.unixMilliseconds)
-    page.add(hub)
-    page.add(remote)
-    page.add(parts.network.current)
-    page.add(keyReports, keyBlocksMax: parts.keys.blocksMax)
-    page.addStates(deliveries)
-    page.addPackets(deliveries)
-    page.addWindows(deliveries)
-    page.add(deliveries.map { ($0.namespace.text, $0.status.pulls.counters) })
-    page.add(commands, of: hub.current.namespaces.values.filter(\.hasCommands).map(\.name))
-    page.add(process)
+    page.add(buildMetrics, of: version)
+    page.add(ingestMetrics, of: ingest)
+    page.add(commitMetrics, of: self.ingest.counters)
+    page.add(healthMetrics, of: storeHealth)
+    page.add(answerMetrics, of: store != nil)
+    if let store { add(store, of: statuses.map(\.namespace), to: &page) }
+    page.add(configurationMetrics, of: hub)
+    page.add(remoteMetrics, of: remote)
+    page.add(networkMetrics, of: parts.network.current)
+    page.add(keyMetrics, of: keyReports.map { (["key": $0.key.id], $0.report.blocks) })
+    page.add(keyLimitMetrics, of: parts.keys.blocksMax)
+    page.add(stateMetrics, of: statuses.map { (["namespace": $0.namespace.text], $0.status) })
+    let kinds = statuses.flatMap { namespace, status in RowKind.all.map { (namespace.text, $0, status) } }
+    page.add(packetMetrics, of: kinds.map { (["namespace": $0, "kind": $1.name], $2.counters[$1]) })
+    page.add(windowMetrics, of: kinds.map { (["namespace": $0, "kind": $1.name], $2.windows[$1]) })
+    page.add(pullMetrics, of: statuses.map { (["namespace": $0.namespace.text], $0.status.pulls.counters) })
+    let commanded = Set(hub.current.namespaces.values.filter(\.hasCommands).map(\.name)).union(commands.ends.keys)
+    page.add(commandMetrics, of: commanded.sorted().map { (["namespace": $0.text], commands.ends[$0] ?? [:]) })
+    page.add(processMetrics, of: process)
     return page.text
   }
-}
 
-extension MetricsText {
-  fileprivate typealias Deliveries = [(namespace: NamespaceName, status: PipelineStatus)]
-
-  fileprivate mutating func addBuild(_ version: String) {
-    begin("prism_build_info", .gauge, "1; the label tells the daemon's version.")
-    sample(1, ["version": version])
-  }
-
-  fileprivate mutating func add(_ ingest: IngestCounters) {
-    begin("prism_ingest_connections", .gauge, "Open connections of the ingest socket.")
-    sample(ingest.connections)
-    begin("prism_ingest_accepted_connections_total", .counter, "Connections that the ingest socket took.")
-    sample(ingest.acceptedConnections)
-    begin("prism_ingest_refused_connections_total", .counter, "Connections that were answered busy and closed, by why.")
-    for cause in IngestCounters.Refusal.allCases {
-      sample(ingest.refusedConnections[cause] ?? 0, ["cause": cause.rawValue])
+  /// - Parameter namespaces: there from the beginning, so that a rate never misses its first step.
+  private func add(_ store: StoreFigures, of namespaces: [NamespaceName], to page: inout MetricsText) {
+    let all = Set(store.queues.keys).union(namespaces).sorted()
+    func queue(_ namespace: NamespaceName, _ kind: RowKind) -> QueueStatus {
+      store.queues[namespace]?[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil)
     }
-    begin("prism_ingest_closed_connections_total", .counter, "Connections that the daemon closed, by why.")
-    for cause in IngestCounters.Closure.allCases {
-      sample(ingest.closedConnections[cause] ?? 0, ["cause": cause.rawValue])
-    }
-    begin("prism_ingest_pauses_total", .counter, "Times that a connection was not read from, by why.")
-    sample(ingest.memoryPauses, ["cause": "memory"])
-    sample(ingest.answerPauses, ["cause": "answers"])
-    begin("prism_ingest_memory_bytes", .gauge, "Requests, reports before their commit and answers in memory.")
-    sample(ingest.memoryBytes)
-    begin("prism_ingest_memory_limit_bytes", .gauge, "What they may take, ingest.memoryMByte.")
-    sample(ingest.memoryBytesMax)
-    begin("prism_input_requests_total", .counter, "Requests of other inputs than the ingest socket's own, by answer.")
-    let requests = ingest.inputRequests.sorted {
-      ($0.key.input, $0.key.status) < ($1.key.input, $1.key.status)
-    }
-    for (result, count) in requests {
-      sample(count, ["input": result.input, "status": String(result.status)])
-    }
-    begin("prism_ingest_foreign_total", .counter, "Connections that spoke a protocol which is not taken there.")
-    for foreign in ForeignProtocol.allCases {
-      sample(ingest.foreignProtocols[foreign] ?? 0, ["protocol": foreign.rawValue])
-    }
-    begin("prism_reports_received_total", .counter, "Reports that came, refused ones included.")
-    sample(ingest.tally.received)
-    begin("prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.")
-    sample(ingest.tally.stored)
-    begin("prism_reports_repeated_total", .counter, "Reports that came again under a known id, and are stored once.")
-    sample(ingest.tally.repeated)
-    begin("prism_payloads_left_out_total", .counter, "Payloads that were too large and left out.")
-    sample(ingest.tally.leftOutPayloads)
-    begin("prism_reports_other_type_total", .counter, "Reports that became the type other, as their own is not taken.")
-    sample(ingest.tally.otherTypes)
-    begin("prism_reports_refused_total", .counter, "Reports that were refused, by the code that was answered.")
-    for code in RefusalCode.allCases { sample(ingest.tally.refused[code] ?? 0, ["code": code.rawValue]) }
-  }
-
-  fileprivate mutating func add(_ commits: CommitCounters) {
-    begin("prism_commit_duration_seconds", .histogram, "From handing reports to the store to its answer.")
-    add(commits.duration)
-    begin("prism_commit_rows", .histogram, "Reports of one commit.")
-    add(commits.rows)
-    begin("prism_commit_failures_total", .counter, "Commits of reports that the store did not make.")
-    sample(commits.failures)
-  }
-
-  private mutating func add(_ histogram: Histogram, _ labels: Labels = [:]) {
-    self.histogram(edges: histogram.edges, counts: histogram.counts, sum: histogram.sum, labels)
-  }
-
-  fileprivate mutating func add(_ health: StoreHealth) {
-    begin("prism_store_state", .gauge, "1 for the state that the store is in.")
-    for state in StoreHealth.State.allCases {
-      sample(state == health.state ? 1 : 0, ["state": state.rawValue])
-    }
-    begin("prism_store_faults_total", .counter, "Uses of the database that failed.")
-    sample(health.faults)
-    begin("prism_store_set_aside_total", .counter, "Damaged databases that were set aside.")
-    sample(health.setAside)
-  }
-
-  // MARK: Rows
-
-  fileprivate mutating func add(_ store: StoreFigures?, now: Int64) {
-    begin("prism_store_answers", .gauge, "1 where the store answered this scrape; else its figures are missing.")
-    sample(store == nil ? 0 : 1)
-    guard let store else { return }
-    begin("prism_store_bytes", .gauge, "Size of the database and its log.")
-    sample(store.bytes)
-    let queues = store.queues.sorted { $0.key < $1.key }.flatMap { namespace, kinds in
-      RowKind.reports.map { kind in
-        (namespace.text, kind.name, kinds[kind] ?? QueueStatus(ledger: Ledger(), bytes: 0, oldestAge: nil))
-      }
-    }
-    begin("prism_rows", .gauge, "Rows in the store, by their state.")
-    for (namespace, kind, queue) in queues {
-      for state in [Ledger.Account.waiting, .claimed, .dead] {
-        sample(queue.ledger[state], ["namespace": namespace, "kind": kind, "state": state.rawValue])
-      }
-    }
-    begin("prism_stored_rows_total", .counter, "Rows that were ever stored, through restarts.")
-    for (namespace, kind, queue) in queues {
-      sample(queue.ledger.stored, ["namespace": namespace, "kind": kind])
-    }
-    begin("prism_settled_rows_total", .counter, "Rows that left the store, by how, through restarts.")
-    for (namespace, kind, queue) in queues {
-      for result in [Ledger.Account.delivered, .expired, .evicted, .cleared, .removed, .corrupt] {
-        sample(queue.ledger[result], ["namespace": namespace, "kind": kind, "result": result.rawValue])
-      }
-    }
-    add(store.records, now: now)
-    addEnrichments(store)
-    begin("prism_sampled_reports_total", .counter, "Reports that sample left out, through restarts.")
-    for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
-      sample(queue.filtered.sampled, ["namespace": namespace])
-    }
-    begin("prism_collapsed_reports_total", .counter, "Reports that collapse counted on a row, through restarts.")
-    for (namespace, kind, queue) in queues where kind == RowKind.meta.name {
-      sample(queue.filtered.collapsed, ["namespace": namespace])
-    }
-    begin("prism_queue_bytes", .gauge, "Size of the rows in the store.")
-    for (namespace, kind, queue) in queues { sample(queue.bytes, ["namespace": namespace, "kind": kind]) }
-    begin(
-      "prism_oldest_waiting_age_seconds", .gauge,
-      "Age of the oldest row that waits or is in flight; 0 without such a row.")
-    for (namespace, kind, queue) in queues {
-      let age = queue.oldestAge.map { $0 / .seconds(1) } ?? 0
-      sample(age, ["namespace": namespace, "kind": kind])
-    }
-  }
-
-  // MARK: Configuration and network
-
-  fileprivate mutating func add(_ hub: ConfigurationHub) {
-    begin("prism_configuration_generation", .gauge, "Of the configuration in force.")
-    sample(hub.generation)
-    begin("prism_configuration_failed_reloads_total", .counter, "Reloads that were refused.")
-    sample(hub.failedReloads)
-    begin("prism_configuration_faults", .gauge, "Faults of the last reload, until a good one.")
-    sample(hub.faults.count)
-  }
-
-  fileprivate mutating func add(_ remote: RemoteFigures) {
-    begin("prism_remote_version", .gauge, "Number of the remote configuration in force; 0 without one.")
-    sample(Int(remote.number))
-    begin("prism_remote_namespaces", .gauge, "Namespaces that remote configuration says something of.")
-    sample(remote.namespaces)
-    begin("prism_remote_probation", .gauge, "Those whose packets are still to prove it.")
-    sample(remote.onProbation)
-    begin("prism_remote_refused", .gauge, "1 while what the server said last is refused or was taken back.")
-    sample(remote.isRefused ? 1 : 0)
-    begin("prism_remote_results_total", .counter, "Questions for remote configuration, by what came of them.")
-    for result in RemoteFigures.Result.allCases { sample(remote.results[result] ?? 0, ["result": result.rawValue]) }
-    begin("prism_remote_last_success_timestamp_seconds", .gauge, "When an answer was last taken; 0: never.")
-    sample(Double(remote.lastAnswerMilliseconds) / 1000)
-  }
-
-  fileprivate mutating func add(_ network: NetworkStatus) {
-    begin("prism_network_state", .gauge, "1 for what the network counts as.")
-    for kind in NetworkStatus.Kind.allCases { sample(kind == network.kind ? 1 : 0, ["state": kind.rawValue]) }
-  }
-
-  fileprivate mutating func add(_ keys: [(key: CountedKey, report: KeyReport)], keyBlocksMax: Int) {
-    begin("prism_key_blocks", .gauge, "Blocks that the key has encrypted on this device, through restarts.")
-    for (key, report) in keys { sample(report.blocks, ["key": key.id]) }
-    begin("prism_key_blocks_limit", .gauge, "The most blocks that one key may encrypt.")
-    sample(keyBlocksMax)
-  }
-
-  // MARK: Delivery
-
-  fileprivate mutating func addStates(_ deliveries: Deliveries) {
-    func each(_ body: (inout MetricsText, PipelineStatus, Labels) -> Void) {
-      for delivery in deliveries { body(&self, delivery.status, ["namespace": delivery.namespace.text]) }
-    }
-    begin("prism_circuit_open", .gauge, "1 while the collector is only probed, after failures in a row.")
-    each { $0.sample($1.circuitIsOpen ? 1 : 0, $2) }
-    begin("prism_namespace_held", .gauge, "1 while only an operator can make delivery go on.")
-    each { $0.sample($1.isHeld ? 1 : 0, $2) }
-    begin("prism_namespace_retired", .gauge, "1 where rows are kept of a namespace that is configured no more.")
-    each { $0.sample($1.isRetired ? 1 : 0, $2) }
-    begin("prism_last_success_timestamp_seconds", .gauge, "When a packet was last delivered; 0: not since the start.")
-    each { $0.sample(Double($1.lastSuccess ?? 0) / 1000, $2) }
-    begin("prism_flow_used_bytes", .gauge, "Sent and received over metered networks in the current window.")
-    each { $0.sample($1.flow.usedBytes, $2) }
-    begin("prism_flow_allowed_bytes", .gauge, "What a window allows over metered networks.")
-    each { $0.sample($1.flow.allowedBytes, $2) }
-  }
-
-  fileprivate mutating func addPackets(_ deliveries: Deliveries) {
-    func each(_ body: (inout MetricsText, EngineCounters, String, String) -> Void) {
-      for delivery in deliveries {
-        for kind in RowKind.all {
-          body(&self, delivery.status.counters[kind], delivery.namespace.text, kind.name)
-        }
-      }
-    }
-    begin("prism_packets_total", .counter, "Attempts to deliver a packet, by what came of them.")
-    each { page, counters, namespace, kind in
-      for result in EngineCounters.Result.allCases {
-        page.sample(
-          counters.packets[result] ?? 0, ["namespace": namespace, "kind": kind, "result": result.rawValue])
-      }
-    }
-    begin("prism_retries_total", .counter, "Attempts after a packet's first.")
-    each { $0.sample($1.retries, ["namespace": $2, "kind": $3]) }
-    begin("prism_raw_bytes_total", .counter, "Reports in packets, before compression.")
-    each { $0.sample($1.bytesRaw, ["namespace": $2, "kind": $3]) }
-    begin("prism_packed_bytes_total", .counter, "Packets' bodies, compressed and encrypted.")
-    each { $0.sample($1.bytesPacked, ["namespace": $2, "kind": $3]) }
-    begin("prism_sent_bytes_total", .counter, "Sent to collectors, headers and repetitions included.")
-    each { $0.sample($1.bytesSent, ["namespace": $2, "kind": $3]) }
-    begin("prism_received_bytes_total", .counter, "Received from collectors, headers included.")
-    each { $0.sample($1.bytesReceived, ["namespace": $2, "kind": $3]) }
-    begin("prism_post_duration_seconds", .histogram, "Duration of a POST, with any result.")
-    each { $0.add($1.postDuration, ["namespace": $2, "kind": $3]) }
-  }
-
-  fileprivate mutating func addWindows(_ deliveries: Deliveries) {
-    func each(_ body: (inout MetricsText, SendWindow, Labels) -> Void) {
-      for delivery in deliveries {
-        for kind in RowKind.all {
-          body(&self, delivery.status.windows[kind], ["namespace": delivery.namespace.text, "kind": kind.name])
-        }
-      }
-    }
-    begin("prism_send_window_packets", .gauge, "Packets that may be on their way at a time.")
-    each { $0.sample($1.packets, $2) }
-    begin("prism_round_trip_seconds", .gauge, "Round trip of the collector's connections, by TCP; 0 if unknown.")
-    each { $0.sample(($1.line.roundTrip ?? .zero) / .seconds(1), $2) }
-    begin("prism_least_round_trip_seconds", .gauge, "The round trip without a queue on the line; 0 if unknown.")
-    each { $0.sample(($1.line.least ?? .zero) / .seconds(1), $2) }
-  }
-
-  // MARK: The process
-
-  fileprivate mutating func add(_ process: ProcessFigures) {
-    begin("process_cpu_seconds_total", .counter, "Time on a processor, user and system.")
-    sample(process.cpuSeconds)
-    begin("process_resident_memory_bytes", .gauge, "Memory that is resident.")
-    sample(process.residentBytes)
-    begin("process_virtual_memory_bytes", .gauge, "Address space.")
-    sample(process.virtualBytes)
-    begin("process_open_fds", .gauge, "Open descriptors.")
-    sample(process.openDescriptors)
-    begin("process_max_fds", .gauge, "The limit of open descriptors.")
-    sample(process.descriptorsMax)
-    begin("process_threads", .gauge, "Threads.")
-    sample(process.threads)
-    begin("process_start_time_seconds", .gauge, "When the process began, since 1970.")
-    sample(process.startSeconds)
+    let now = parts.time.unixMilliseconds
+    page.add(storeMetrics, of: store.bytes)
+    page.add(
+      queueMetrics,
+      of: all.flatMap { namespace in
+        RowKind.reports.map { (["namespace": namespace.text, "kind": $0.name], queue(namespace, $0)) }
+      })
+    page.add(
+      tableMetrics,
+      of: store.records.sorted { $0.key < $1.key }.flatMap { namespace, tables in
+        tables.map { (["namespace": namespace.text, "table": $0.name.text], (table: $0, now: now)) }
+      })
+    page.add(
+      enrichmentMetrics,
+      of: all.map {
+        (["namespace": $0.text], (added: store.enriched[$0] ?? 0, missing: store.notEnriched[$0] ?? 0))
+      })
+    page.add(filterMetrics, of: all.map { (["namespace": $0.text], queue($0, .meta).filtered) })
   }
 }
+
+private let buildMetrics: [Metric<String>] = [
+  Metric("prism_build_info", .gauge, "1; the label tells the daemon's version.", samples: { [([("version", $0)], 1)] })
+]
+
+private let ingestMetrics: [Metric<IngestCounters>] = [
+  .init("prism_ingest_connections", .gauge, "Open connections of the ingest socket.", \.connections),
+  .init(
+    "prism_ingest_accepted_connections_total", .counter, "Connections that the ingest socket took.",
+    \.acceptedConnections),
+  .init(
+    "prism_ingest_refused_connections_total", .counter, "Connections that were answered busy and closed, by why.",
+    by: "cause", \.refusedConnections),
+  .init(
+    "prism_ingest_closed_connections_total", .counter, "Connections that the daemon closed, by why.", by: "cause",
+    \.closedConnections),
+  .init(
+    "prism_ingest_pauses_total", .counter, "Times that a connection was not read from, by why.", by: "cause",
+    [("memory", true), ("answers", false)]
+  ) { $1 ? $0.memoryPauses : $0.answerPauses },
+  .init(
+    "prism_ingest_memory_bytes", .gauge, "Requests, reports before their commit and answers in memory.", \.memoryBytes),
+  .init("prism_ingest_memory_limit_bytes", .gauge, "What they may take, ingest.memoryMByte.", \.memoryBytesMax),
+  .init("prism_input_requests_total", .counter, "Requests of other inputs than the ingest socket's own, by answer.") {
+    $0.inputRequests.sorted { ($0.key.input, $0.key.status) < ($1.key.input, $1.key.status) }.map {
+      ([("input", $0.key.input), ("status", String($0.key.status))], $0.value)
+    }
+  },
+  .init(
+    "prism_ingest_foreign_total", .counter, "Connections that spoke a protocol which is not taken there.",
+    by: "protocol", \.foreignProtocols),
+  .init("prism_reports_received_total", .counter, "Reports that came, refused ones included.", \.tally.received),
+  .init(
+    "prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.", \.tally.stored),
+  .init(
+    "prism_reports_repeated_total", .counter, "Reports that came again under a known id, and are stored once.",
+    \.tally.repeated),
+  .init(
+    "prism_payloads_left_out_total", .counter, "Payloads that were too large and left out.", \.tally.leftOutPayloads),
+  .init(
+    "prism_reports_other_type_total", .counter, "Reports that became the type other, as their own is not taken.",
+    \.tally.otherTypes),
+  .init(
+    "prism_reports_refused_total", .counter, "Reports that were refused, by the code that was answered.", by: "code",
+    \.tally.refused),
+]
+
+private let commitMetrics: [Metric<CommitCounters>] = [
+  .init(
+    "prism_commit_duration_seconds", .histogram, "From handing reports to the store to its answer.", \.duration),
+  .init("prism_commit_rows", .histogram, "Reports of one commit.", \.rows),
+  .init("prism_commit_failures_total", .counter, "Commits of reports that the store did not make.", \.failures),
+]
+
+// MARK: Rows
+
+private let healthMetrics: [Metric<StoreHealth>] = [
+  .init("prism_store_state", "1 for the state that the store is in.", is: "state", \.state),
+  .init("prism_store_faults_total", .counter, "Uses of the database that failed.", \.faults),
+  .init("prism_store_set_aside_total", .counter, "Damaged databases that were set aside.", \.setAside),
+]
+
+private let answerMetrics: [Metric<Bool>] = [
+  .init(
+    "prism_store_answers", .gauge, "1 where the store answered this scrape; else its figures are missing.", { $0 })
+]
+
+private let storeMetrics: [Metric<Int>] = [
+  .init("prism_store_bytes", .gauge, "Size of the database and its log.", { $0 })
+]
+
+private let queueMetrics: [Metric<QueueStatus>] = [
+  .init(
+    "prism_rows", .gauge, "Rows in the store, by their state.", by: "state", [Ledger.Account.waiting, .claimed, .dead]
+  ) { $0.ledger[$1] },
+  .init("prism_stored_rows_total", .counter, "Rows that were ever stored, through restarts.", \.ledger.stored),
+  .init(
+    "prism_settled_rows_total", .counter, "Rows that left the store, by how, through restarts.", by: "result",
+    [Ledger.Account.delivered, .expired, .evicted, .cleared, .removed, .corrupt]
+  ) { $0.ledger[$1] },
+  .init("prism_queue_bytes", .gauge, "Size of the rows in the store.", \.bytes),
+  .init(
+    "prism_oldest_waiting_age_seconds", .gauge,
+    "Age of the oldest row that waits or is in flight; 0 without such a row."
+  ) { $0.oldestAge.map { $0 / .seconds(1) } ?? 0.0 },
+]
+
+private let filterMetrics: [Metric<FilterCounts>] = [
+  .init("prism_sampled_reports_total", .counter, "Reports that sample left out, through restarts.", \.sampled),
+  .init(
+    "prism_collapsed_reports_total", .counter, "Reports that collapse counted on a row, through restarts.",
+    \.collapsed),
+]
+
+/// Tables of records that ever held a record.
+private let tableMetrics: [Metric<(table: RecordTableStatus, now: Int64)>] = [
+  .init("prism_records", .gauge, "Records in a table, those that wait for their deletion among them.") {
+    $0.table.records
+  },
+  .init(
+    "prism_record_changes", .gauge, "Changes of records that the server does not have, by their state.", by: "state",
+    [("waiting", Ledger.Account.waiting), ("in_flight", .claimed)]
+  ) { $0.table.ledger[$1] },
+  .init("prism_put_record_changes_total", .counter, "Changes of records that programs made, through restarts.") {
+    $0.table.ledger.stored
+  },
+  .init(
+    "prism_settled_record_changes_total", .counter, "Changes of records that are settled, by how, through restarts.",
+    by: "result",
+    [("confirmed", Ledger.Account.delivered), ("merged", .removed), ("refused", .dead), ("corrupt", .corrupt)]
+  ) { $0.table.ledger[$1] },
+  .init(
+    "prism_record_age_seconds", .gauge, "Time since the server last said that its changes of a table are all here."
+  ) { source in source.table.down?.heldTime.map { max(0, Double(source.now - $0)) / 1000 } },
+  .init(
+    "prism_record_conflicts_total", .counter,
+    "Records that this device and the server had changed, by the side whose change held, through restarts.", by: "held",
+    [("here", true), ("server", false)]
+  ) { source, isHere in source.table.down.map { isHere ? $0.keptLocal : $0.keptRemote } },
+]
+
+private let enrichmentMetrics: [Metric<(added: Int, missing: Int)>] = [
+  .init(
+    "prism_enriched_reports_total", .counter, "Reports that were to get fields of a record, by whether it was there.",
+    by: "result", [("added", true), ("missing", false)]
+  ) { $1 ? $0.added : $0.missing }
+]
+
+/// Questions for the server's changes of records.
+private let pullMetrics: [Metric<PullCounters>] = [
+  .init(
+    "prism_record_questions_total", .counter, "Questions for the server's changes of records, by what came of them.",
+    by: "result", \.questions),
+  .init(
+    "prism_record_operations_total", .counter, "Operations of the server, and records of whole tables, that came.",
+    \.executed),
+  .init(
+    "prism_record_question_bytes_total", .counter, "Bytes of the questions and their answers on the wire.", \.bytes),
+]
+
+private let commandMetrics: [Metric<[String: Int]>] = [
+  .init(
+    "prism_commands_total", .counter, "Commands of the server that ended, by how, or why they were refused.",
+    by: "result", CommandCounts.results.map { ($0, $0) }
+  ) { $0[$1] ?? 0 }
+]
+
+// MARK: Configuration and network
+
+private let configurationMetrics: [Metric<ConfigurationHub>] = [
+  .init("prism_configuration_generation", .gauge, "Of the configuration in force.", \.generation),
+  .init("prism_configuration_failed_reloads_total", .counter, "Reloads that were refused.", \.failedReloads),
+  .init("prism_configuration_faults", .gauge, "Faults of the last reload, until a good one.", \.faults.count),
+]
+
+private let remoteMetrics: [Metric<RemoteFigures>] = [
+  .init("prism_remote_version", .gauge, "Number of the remote configuration in force; 0 without one.") {
+    Int($0.number)
+  },
+  .init(
+    "prism_remote_namespaces", .gauge, "Namespaces that remote configuration says something of.", \.namespaces),
+  .init("prism_remote_probation", .gauge, "Those whose packets are still to prove it.", \.onProbation),
+  .init(
+    "prism_remote_refused", .gauge, "1 while what the server said last is refused or was taken back.", \.isRefused),
+  .init(
+    "prism_remote_results_total", .counter, "Questions for remote configuration, by what came of them.", by: "result",
+    \.results),
+  .init("prism_remote_last_success_timestamp_seconds", .gauge, "When an answer was last taken; 0: never.") {
+    Double($0.lastAnswerMilliseconds) / 1000
+  },
+]
+
+private let networkMetrics: [Metric<NetworkStatus>] = [
+  .init("prism_network_state", "1 for what the network counts as.", is: "state", \.kind)
+]
+
+private let keyMetrics: [Metric<Int>] = [
+  .init(
+    "prism_key_blocks", .gauge, "Blocks that the key has encrypted on this device, through restarts.", { $0 })
+]
+
+private let keyLimitMetrics: [Metric<Int>] = [
+  .init("prism_key_blocks_limit", .gauge, "The most blocks that one key may encrypt.", { $0 })
+]
+
+// MARK: Delivery
+
+private let stateMetrics: [Metric<PipelineStatus>] = [
+  .init(
+    "prism_circuit_open", .gauge, "1 while the collector is only probed, after failures in a row.", \.circuitIsOpen),
+  .init("prism_namespace_held", .gauge, "1 while only an operator can make delivery go on.", \.isHeld),
+  .init(
+    "prism_namespace_retired", .gauge, "1 where rows are kept of a namespace that is configured no more.", \.isRetired),
+  .init("prism_last_success_timestamp_seconds", .gauge, "When a packet was last delivered; 0: not since the start.") {
+    Double($0.lastSuccess ?? 0) / 1000
+  },
+  .init(
+    "prism_flow_used_bytes", .gauge, "Sent and received over metered networks in the current window.", \.flow.usedBytes),
+  .init("prism_flow_allowed_bytes", .gauge, "What a window allows over metered networks.", \.flow.allowedBytes),
+]
+
+private let packetMetrics: [Metric<EngineCounters>] = [
+  .init(
+    "prism_packets_total", .counter, "Attempts to deliver a packet, by what came of them.", by: "result", \.packets),
+  .init("prism_retries_total", .counter, "Attempts after a packet's first.", \.retries),
+  .init("prism_raw_bytes_total", .counter, "Reports in packets, before compression.", \.bytesRaw),
+  .init("prism_packed_bytes_total", .counter, "Packets' bodies, compressed and encrypted.", \.bytesPacked),
+  .init("prism_sent_bytes_total", .counter, "Sent to collectors, headers and repetitions included.", \.bytesSent),
+  .init("prism_received_bytes_total", .counter, "Received from collectors, headers included.", \.bytesReceived),
+  .init("prism_post_duration_seconds", .histogram, "Duration of a POST, with any result.", \.postDuration),
+]
+
+private let windowMetrics: [Metric<SendWindow>] = [
+  .init("prism_send_window_packets", .gauge, "Packets that may be on their way at a time.", \.packets),
+  .init("prism_round_trip_seconds", .gauge, "Round trip of the collector's connections, by TCP; 0 if unknown.") {
+    ($0.line.roundTrip ?? .zero) / .seconds(1)
+  },
+  .init("prism_least_round_trip_seconds", .gauge, "The round trip without a queue on the line; 0 if unknown.") {
+    ($0.line.least ?? .zero) / .seconds(1)
+  },
+]
+
+// MARK: The process
+
+private let processMetrics: [Metric<ProcessFigures>] = [
+  .init("process_cpu_seconds_total", .counter, "Time on a processor, user and system.", \.cpuSeconds),
+  .init("process_resident_memory_bytes", .gauge, "Memory that is resident.", \.residentBytes),
+  .init("process_virtual_memory_bytes", .gauge, "Address space.", \.virtualBytes),
+  .init("process_open_fds", .gauge, "Open descriptors.", \.openDescriptors),
+  .init("process_max_fds", .gauge, "The limit of open descriptors.", \.descriptorsMax),
+  .init("process_threads", .gauge, "Threads.", \.threads),
+  .init("process_start_time_seconds", .gauge, "When the process began, since 1970.", \.startSeconds),
+]

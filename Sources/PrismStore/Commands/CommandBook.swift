@@ -8,13 +8,11 @@ struct CommandBook: StoreOperations {
 
   func marks(of namespace: NamespaceName) throws(SQLiteError) -> [RecordID: CommandMark] {
     guard let number = transaction.names.number(of: namespace) else { return [:] }
-    let select = try transaction.statement(.names(.notesFrom))
-    select.bind(":namespace", number)
-    select.bind(":first", CommandMark.keysBegin)
-    select.bind(":end", CommandMark.keysEnd)
+    let select = try transaction.statement(.names(.notesFrom)).bind([
+      ":namespace": number, ":first": CommandMark.keysBegin, ":end": CommandMark.keysEnd,
+    ])
     var marks: [RecordID: CommandMark] = [:]
-    try select.forEachRow(of: NoteRecord.Column.self) { (row) throws(SQLiteError) in
-      guard let note = NoteRecord(row) else { throw .invalidContent }
+    for note in try select.records(of: NoteRecord.self) {
       let id = RecordID(String(note.key.dropFirst(CommandMark.keysBegin.count)))
       if let id { marks[id] = CommandMark(note: note.value) }
     }

@@ -16,8 +16,7 @@ struct UnusedContexts: StoreOperations {
     let inUse = state.contexts.idsInUse
     var oldest: [Int: Int64] = [:]
     var (ended, unused): ([Int64], [Int64]) = ([], [])
-    let read = try transaction.statement(.names(.oldContexts))
-    read.bind(":after", state.contexts.sweeps.lastForgotten)
+    let read = try transaction.statement(.names(.oldContexts)).bind([":after": state.contexts.sweeps.lastForgotten])
     var seen: Int64 = 0
     try read.forEachRow(of: ContextRecord.Column.self) { (row) throws(SQLiteError) in
       let (id, namespace, last) = (row.int64(.id), row.int(.namespace), row.int64(.lastSequence))
@@ -35,18 +34,13 @@ struct UnusedContexts: StoreOperations {
 
   private func end(_ ids: [Int64]) throws(SQLiteError) {
     for id in ids {
-      let update = try transaction.statement(.names(.endContext))
-      update.bind(":sequence", state.nextSequence - 1)
-      update.bind(":id", id)
-      try update.run()
+      try transaction.statement(.names(.endContext)).run([":sequence": state.nextSequence - 1, ":id": id])
     }
   }
 
   private func delete(_ ids: [Int64]) throws(SQLiteError) {
     for id in ids {
-      let delete = try transaction.statement(.names(.deleteContext))
-      delete.bind(":id", id)
-      try delete.run()
+      try transaction.statement(.names(.deleteContext)).run([":id": id])
     }
   }
 
@@ -125,9 +119,7 @@ struct UnusedContexts: StoreOperations {
       SELECT id FROM contexts WHERE namespace = :namespace AND id > :after AND id < :end
       ORDER BY id LIMIT \(Self.sweptMax)
       """)
-    select.bind(":namespace", sweep.namespace)
-    select.bind(":after", sweep.lastContext)
-    select.bind(":end", sweep.end)
+    select.bind([":namespace": sweep.namespace, ":after": sweep.lastContext, ":end": sweep.end])
     try select.forEachRow(of: IDColumn.self) { row in
       sweep.lastContext = row.int64(.id)
       if sweep.used.contains(row.int64(.id)) { kept += 1 } else { ids.append(row.int64(.id)) }

@@ -15,18 +15,11 @@ struct DeadLetters: StoreOperations {
   func add(_ packet: PacketRecord, _ cause: Disposition.DeadCause) throws(SQLiteError) {
     for letter in try letters(packet.members, packet.queue) {
       let table = state[packet.queue].segments.table(of: letter.id, packet.queue)
-      let insert = try transaction.statement(.rows(.deadLetter, table))
-      insert.bind(":id", letter.id)
-      insert.bind(":report_id", letter.reportID)
-      insert.bind(":packet", packet.id.bytes)
-      insert.bind(":status", cause.status)
-      insert.bind(":message", cause.message)
-      insert.bind(":time", cause.unixMilliseconds)
-      insert.bind(":attempts", cause.attempts)
-      insert.bind(":body", letter.body)
-      insert.bind(":checksum", letter.checksum)
-      insert.bind(":user", letter.owner.number)
-      try insert.run()
+      try transaction.statement(.rows(.deadLetter, table)).run([
+        ":id": letter.id, ":report_id": letter.reportID, ":packet": packet.id.bytes, ":status": cause.status,
+        ":message": cause.message, ":time": cause.unixMilliseconds, ":attempts": cause.attempts, ":body": letter.body,
+        ":checksum": letter.checksum, ":user": letter.owner.number,
+      ])
     }
   }
 
@@ -71,14 +64,8 @@ struct DeadLetters: StoreOperations {
       SELECT \(Column.list) FROM dead WHERE number > :after AND (:namespace IS NULL OR namespace = :namespace)
       ORDER BY number LIMIT :limit
       """)
-    select.bind(":after", after)
-    select.bind(":namespace", number(of: namespace))
-    select.bind(":limit", limit)
-    var letters: [DeadLetter] = []
-    try select.forEachRow(of: Column.self) { row in
-      if let letter = letter(row) { letters.append(letter) }
-    }
-    return letters
+    select.bind([":after": after, ":namespace": number(of: namespace), ":limit": limit])
+    return try select.values(of: Column.self) { letter($0) }
   }
 
   /// The first of them with its whole meta and its payload; nil if there is no such letter.
@@ -173,8 +160,7 @@ struct DeadLetters: StoreOperations {
       SELECT \(Column.list) FROM dead
       WHERE namespace = :namespace AND row & \(Int64(1) << RowID.sequenceBits - 1) < :end LIMIT \(Retention.sliceRowsMax)
       """)
-    select.bind(":namespace", namespace)
-    select.bind(":end", end)
+    select.bind([":namespace": namespace, ":end": end])
     var oldest = Int64.max
     let rows = try take(select) { row, queue in
       oldest = min(oldest, RowID(value: row.int64(.row)).sequence)
@@ -224,8 +210,7 @@ struct DeadLetters: StoreOperations {
     }
     let delete = try transaction.prepare("DELETE FROM dead WHERE number = :number")
     for number in numbers {
-      delete.bind(":number", number)
-      try delete.run()
+      try delete.run([":number": number])
     }
     for letter in gone { try transaction.freeClientID(letter.key, of: letter.row, letter.queue) }
     return numbers.count

@@ -130,12 +130,10 @@ struct Claims: StoreOperations {
     let bytes = try transaction.bytes(of: whole, queue)
     state[queue].packets[place].members = whole
     state[queue].packets[place].bytes = bytes
-    let update = try transaction.statement(.packets(.update))
-    update.bind(":bytes", bytes)
-    update.bind(":members", whole.text)
-    update.bind(":checksum", state[queue].packets[place].checksum)
-    update.bind(":id", packet.id.bytes)
-    try update.run()
+    try transaction.statement(.packets(.update)).run([
+      ":bytes": bytes, ":members": whole.text, ":checksum": state[queue].packets[place].checksum,
+      ":id": packet.id.bytes,
+    ])
     return found.packet
   }
 }

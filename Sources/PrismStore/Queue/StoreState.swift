@@ -109,30 +109,25 @@ extension StoreState {
   }
 
   private mutating func readLedgers(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let select = try connection.prepare("SELECT \(LedgerRecord.Column.list) FROM ledger")
-    try select.forEachRow(of: LedgerRecord.Column.self) { (row) throws(SQLiteError) in
-      guard let record = LedgerRecord(row), names.namespaces[record.queue.namespace] != nil else {
-        throw .invalidContent
-      }
+    for record in try connection.records(of: LedgerRecord.self, from: "ledger") {
+      guard names.namespaces[record.queue.namespace] != nil else { throw .invalidContent }
       self[record.queue] = QueueState(record)
       nextSequence = max(nextSequence, record.lastSequence + 1)
     }
   }
 
   private mutating func readFiltered(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key")
-    select.bind(":key", FilterCounts.key)
+    let select = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key").bind([
+      ":key": FilterCounts.key
+    ])
     try select.forEachRow(of: NoteRecord.Column.self) { row in
       filtered[row.int(.namespace)] = FilterCounts(note: row.bytes(.value))
     }
   }
 
   private mutating func readPackets(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let select = try connection.prepare("SELECT \(PacketRecord.Column.list) FROM packets ORDER BY position")
-    try select.forEachRow(of: PacketRecord.Column.self) { (row) throws(SQLiteError) in
-      guard let packet = PacketRecord(row), names.namespaces[packet.queue.namespace] != nil else {
-        throw .invalidContent
-      }
+    for packet in try connection.records(of: PacketRecord.self, from: "packets ORDER BY position") {
+      guard names.namespaces[packet.queue.namespace] != nil else { throw .invalidContent }
       self[packet.queue].packets.append(packet)
     }
   }

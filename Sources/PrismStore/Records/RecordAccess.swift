@@ -36,32 +36,20 @@ struct RecordAccess: StoreOperations {
   }
 
   private func first(_ name: RecordStatement, _ table: Int, _ id: RecordID) throws(SQLiteError) -> RecordRow? {
-    let find = try transaction.statement(.records(name))
-    find.bind(":tab", table)
-    find.bind(":id", id.text)
-    return try read(find)
+    let find = try transaction.statement(.records(name)).bind([":tab": table, ":id": id.text])
+    return try find.record(of: RecordRow.self)
   }
 
   func record(_ number: Int64) throws(SQLiteError) -> RecordRow? {
-    let find = try transaction.statement(.records(.byNumber))
-    find.bind(":number", number)
-    return try read(find)
-  }
-
-  /// - Throws: `invalidContent` if the row is not what was written.
-  private func read(_ find: SQLiteStatement) throws(SQLiteError) -> RecordRow? {
-    defer { find.reset() }
-    guard let row = try find.next(of: RecordRow.Column.self) else { return nil }
-    guard let record = RecordRow(row) else { throw .invalidContent }
-    return record
+    let find = try transaction.statement(.records(.byNumber)).bind([":number": number])
+    return try find.record(of: RecordRow.self)
   }
 
   /// How many records of the table a user put first, as far as `limit`.
   func count(of owner: RowOwner, in table: Int, limit: Int) throws(SQLiteError) -> Int {
-    let count = try transaction.statement(.records(.owned))
-    count.bind(":tab", table)
-    count.bind(":owner", owner.number)
-    count.bind(":limit", limit)
+    let count = try transaction.statement(.records(.owned)).bind([
+      ":tab": table, ":owner": owner.number, ":limit": limit,
+    ])
     return Int(try count.firstInt() ?? 0)
   }
 
@@ -89,9 +77,7 @@ struct RecordAccess: StoreOperations {
   }
 
   func remove(_ record: RecordRow) throws(SQLiteError) {
-    let remove = try transaction.statement(.records(.remove))
-    remove.bind(":number", record.number)
-    try remove.run()
+    try transaction.statement(.records(.remove)).run([":number": record.number])
     state.records[record.table].records -= 1
   }
 
@@ -115,9 +101,7 @@ struct RecordAccess: StoreOperations {
       if let table = state.records.down[number] {
         try transaction.statement(.down(.writeTable)).run(inserting: table)
       } else {
-        let remove = try transaction.statement(.down(.removeTable))
-        remove.bind(":tab", number)
-        try remove.run()
+        try transaction.statement(.down(.removeTable)).run([":tab": number])
       }
     }
     state.records.down.touched = []

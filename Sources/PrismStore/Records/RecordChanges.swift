@@ -170,8 +170,7 @@ struct RecordChanges: StoreOperations {
     }
     let page = try transaction.statement(.records(.page))
     defer { page.reset() }
-    page.bind(":tab", table)
-    page.bind(":after", after?.text ?? "")
+    page.bind([":tab": table, ":after": after?.text ?? ""])
     var (records, bytes): ([StoredRecord], Int) = ([], 0)
     while let row = try page.next(of: RecordRow.Column.self) {
       guard let record = RecordRow(row)?.value else { throw .invalidContent }

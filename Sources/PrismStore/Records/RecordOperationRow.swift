@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `record_operations`: an operation in flight, as it was sent.
-struct RecordOperationRow: SQLiteRecord, Sendable {
+struct RecordOperationRow: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn { case packet, place, record, tab, op, line, checksum }
 
@@ -31,13 +31,9 @@ struct RecordOperationRow: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.packet, packet.bytes)
-    insert.bind(.place, place)
-    insert.bind(.record, record)
-    insert.bind(.tab, table)
-    insert.bind(.op, op)
-    insert.bind(.line, line)
-    insert.bind(.checksum, checksum)
+    insert.bind([
+      .packet: packet.bytes, .place: place, .record: record, .tab: table, .op: op, .line: line, .checksum: checksum,
+    ])
   }
 
   /// Of every column before it.

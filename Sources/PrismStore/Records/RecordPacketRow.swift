@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `record_packets`: a packet of operations in flight.
-struct RecordPacketRow: SQLiteRecord, Sendable {
+struct RecordPacketRow: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace, position
@@ -39,13 +39,10 @@ struct RecordPacketRow: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.id, id.bytes)
-    insert.bind(.namespace, namespace)
-    insert.bind(.position, position)
-    insert.bind(.createdTime, createdTime)
-    insert.bind(.header, header)
-    insert.bind(.items, items)
-    insert.bind(.checksum, checksum)
+    insert.bind([
+      .id: id.bytes, .namespace: namespace, .position: position, .createdTime: createdTime, .header: header,
+      .items: items, .checksum: checksum,
+    ])
   }
 
   /// Without its position, which other packets move.

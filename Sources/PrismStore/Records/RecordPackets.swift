@@ -77,13 +77,8 @@ struct RecordPackets: StoreOperations {
 
   /// - Throws: `invalidContent` if one is damaged or missing.
   private func operations(of packet: RecordPacketRow) throws(SQLiteError) -> [RecordOperationRow] {
-    let select = try transaction.statement(.records(.operations))
-    select.bind(":packet", packet.id.bytes)
-    var operations: [RecordOperationRow] = []
-    try select.forEachRow(of: RecordOperationRow.Column.self) { (row) throws(SQLiteError) in
-      guard let operation = RecordOperationRow(row) else { throw .invalidContent }
-      operations.append(operation)
-    }
+    let select = try transaction.statement(.records(.operations)).bind([":packet": packet.id.bytes])
+    let operations = try select.records(of: RecordOperationRow.self)
     guard operations.count == packet.items else { throw .invalidContent }
     return operations
   }
@@ -117,16 +112,12 @@ struct RecordPackets: StoreOperations {
   }
 
   private func delete(_ id: PacketID) throws(SQLiteError) {
-    let delete = try transaction.statement(.records(.deletePacket))
-    delete.bind(":id", id.bytes)
-    try delete.run()
+    try transaction.statement(.records(.deletePacket)).run([":id": id.bytes])
   }
 
   private func takeOperations(of packet: RecordPacketRow) throws(SQLiteError) -> [RecordOperationRow] {
     let operations = try operations(of: packet)
-    let delete = try transaction.statement(.records(.deleteOperations))
-    delete.bind(":packet", packet.id.bytes)
-    try delete.run()
+    try transaction.statement(.records(.deleteOperations)).run([":packet": packet.id.bytes])
     return operations
   }
 
@@ -230,10 +221,8 @@ struct RecordPackets: StoreOperations {
     guard whole.items > 1 else { return true }
     let operations = try takeOperations(of: whole)
     try delete(id)
-    let shift = try transaction.statement(.records(.shiftPackets))
-    shift.bind(":namespace", namespace)
-    shift.bind(":position", whole.position)
-    try shift.run()
+    try transaction.statement(.records(.shiftPackets)).bind([":namespace": namespace, ":position": whole.position])
+      .run()
     for later in state.records.packets[namespace]!.indices where later > place {
       state.records.packets[namespace]![later].position += 1
     }

@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `records`: one record, or the tombstone of a deleted one.
-struct RecordRow: SQLiteRecord, Sendable {
+struct RecordRow: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case number, tab, id
@@ -74,22 +74,12 @@ struct RecordRow: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.number, number)
-    insert.bind(.tab, table)
-    insert.bind(.id, id.text)
-    insert.bind(.serverID, serverID?.text)
-    insert.bind(.state, standing.state.rawValue)
-    insert.bind(.sent, standing.sent.map { Int64($0.rawValue) })
-    insert.bind(.flags, flags)
-    insert.bind(.next, standing.next?.rawValue ?? 0)
-    insert.bind(.version, version)
-    insert.bind(.changedTime, changedTime)
-    insert.bind(.position, position)
-    insert.bind(.refusal, refusal)
-    insert.bind(.fields, fields)
-    insert.bind(.checksum, checksum)
-    insert.bind(.base, base)
-    insert.bind(.owner, owner?.number)
+    insert.bind([
+      .number: number, .tab: table, .id: id.text, .serverID: serverID?.text, .state: standing.state.rawValue,
+      .sent: standing.sent.map { Int64($0.rawValue) }, .flags: flags, .next: standing.next?.rawValue ?? 0,
+      .version: version, .changedTime: changedTime, .position: position, .refusal: refusal, .fields: fields,
+      .checksum: checksum, .base: base, .owner: owner?.number,
+    ])
   }
 
   /// Of every other column. Rows that were written before `base` and `owner` came have the same.

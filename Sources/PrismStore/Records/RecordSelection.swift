@@ -85,11 +85,9 @@ struct RecordSelection {
     let order = RecordOrder(Array(tables.values))
     var found: [Candidate] = []
     for (number, table) in tables where access.state.records[reading: number].ledger[.waiting] > 0 {
-      let waiting = try access.transaction.statement(.records(.waiting))
-      waiting.bind(":tab", number)
-      waiting.bind(":next", kind.rawValue)
-      waiting.bind(":bound", claim.bound)
-      waiting.bind(":limit", looksMax)
+      let waiting = try access.transaction.statement(.records(.waiting)).bind([
+        ":tab": number, ":next": kind.rawValue, ":bound": claim.bound, ":limit": looksMax,
+      ])
       let rank = kind == .delete ? order.rank(table.name) : 0
       try waiting.forEachRow(of: RecordStatement.Head.self) { row in
         found.append(Candidate(number: row.int64(.number), position: row.int64(.position), rank: rank))

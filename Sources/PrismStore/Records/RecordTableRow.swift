@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `record_tables`: one table of records in one namespace, with its ledger.
-struct RecordTableRow: SQLiteRecord, Sendable {
+struct RecordTableRow: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case number, namespace, name, generation, records, stored, waiting, claimed, delivered, dead, removed, corrupt
@@ -55,15 +55,12 @@ struct RecordTableRow: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.number, number)
-    insert.bind(.namespace, namespace)
-    insert.bind(.name, name.text)
-    insert.bind(.generation, generation)
-    insert.bind(.records, records)
-    insert.bind(.stored, ledger.stored)
+    insert.bind([
+      .number: number, .namespace: namespace, .name: name.text, .generation: generation, .records: records,
+      .stored: ledger.stored,
+    ])
     for (account, column) in Self.accounts { insert.bind(column, ledger[account]) }
-    insert.bind(.position, position)
-    insert.bind(.checksum, checksum)
+    insert.bind([.position: position, .checksum: checksum])
   }
 
   /// Of every column before it.

@@ -30,22 +30,18 @@ struct RecordsState {
   /// Reads everything but the records. - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     down = try DownState(connection)
-    let notes = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key")
-    notes.bind(":key", MetStore.key)
+    let notes = try connection.prepare("SELECT \(NoteRecord.Column.list) FROM notes WHERE key = :key").bind([
+      ":key": MetStore.key
+    ])
     try notes.forEachRow(of: NoteRecord.Column.self) { row in
       stores[row.int(.namespace)] = MetStore(note: row.bytes(.value))
     }
-    let tables = try connection.prepare("SELECT \(RecordTableRow.Column.list) FROM record_tables")
-    try tables.forEachRow(of: RecordTableRow.Column.self) { (row) throws(SQLiteError) in
-      guard let table = RecordTableRow(row) else { throw .invalidContent }
+    for table in try connection.records(of: RecordTableRow.self, from: "record_tables") {
       add(table)
       position = max(position, table.position)
     }
-    let packets = try connection.prepare(
-      "SELECT \(RecordPacketRow.Column.list) FROM record_packets ORDER BY position")
-    try packets.forEachRow(of: RecordPacketRow.Column.self) { (row) throws(SQLiteError) in
-      guard let packet = RecordPacketRow(row) else { throw .invalidContent }
-      self.packets[packet.namespace, default: []].append(packet)
+    for packet in try connection.records(of: RecordPacketRow.self, from: "record_packets ORDER BY position") {
+      packets[packet.namespace, default: []].append(packet)
     }
   }
 

@@ -23,14 +23,11 @@ struct RefusedRecords: StoreOperations {
     var found: [RefusedRecord] = []
     for table in tables.sorted(by: { $0.number < $1.number }) {
       guard let name = state.names.namespaces[table.namespace], namespace == nil || namespace == name else { continue }
-      let select = try transaction.statement(.records(.refused))
-      select.bind(":tab", table.number)
-      select.bind(":after", after)
-      select.bind(":limit", limit)
-      try select.forEachRow(of: RecordRow.Column.self) { (row) throws(SQLiteError) in
-        guard let record = RecordRow(row) else { throw .invalidContent }
-        found.append(
-          RefusedRecord(number: record.number, namespace: name, table: table.name, record: record.value))
+      let select = try transaction.statement(.records(.refused)).bind([
+        ":tab": table.number, ":after": after, ":limit": limit,
+      ])
+      found += try select.records(of: RecordRow.self).map {
+        RefusedRecord(number: $0.number, namespace: name, table: table.name, record: $0.value)
       }
     }
     return Array(found.sorted { $0.number < $1.number }.prefix(limit))

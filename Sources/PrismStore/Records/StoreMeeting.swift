@@ -81,15 +81,10 @@ struct StoreMeeting: StoreOperations {
     guard var known = state.records.store(of: namespace, state.names), known.isMarking else { return false }
     let declared = Dictionary(tables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let own = Set(state.records.tables(of: try transaction.number(of: namespace)).map(\.number))
-    let select = try transaction.statement(.records(.range))
-    select.bind(":after", known.marksAfter)
-    select.bind(":through", known.marksThrough)
-    select.bind(":limit", Self.recordsPerSlice)
-    var found: [RecordRow] = []
-    try select.forEachRow(of: RecordRow.Column.self) { (row) throws(SQLiteError) in
-      guard let record = RecordRow(row) else { throw .invalidContent }
-      found.append(record)
-    }
+    let select = try transaction.statement(.records(.range)).bind([
+      ":after": known.marksAfter, ":through": known.marksThrough, ":limit": Self.recordsPerSlice,
+    ])
+    let found = try select.records(of: RecordRow.self)
     for record in found where own.contains(record.table) {
       try mark(record, declared[state.records[reading: record.table].name])
     }

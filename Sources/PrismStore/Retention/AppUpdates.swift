@@ -88,9 +88,9 @@ struct AppUpdates: StoreOperations {
 
   /// A row without a context carries the common information itself.
   private func body(_ id: Int64, _ queue: QueueID) throws(SQLiteError) -> [UInt8] {
-    let read = try transaction.statement(.rows(.readRange, state[queue].segments.table(of: id, queue)))
-    read.bind(":first", id)
-    read.bind(":last", id)
+    let read = try transaction.statement(.rows(.readRange, state[queue].segments.table(of: id, queue))).bind([
+      ":first": id, ":last": id,
+    ])
     return try read.first(of: StoredRow.Column.self) { $0.bytes(.body) } ?? []
   }
 

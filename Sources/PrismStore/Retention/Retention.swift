@@ -87,8 +87,7 @@ struct Retention: StoreOperations {
     for queue in QueueID.all(of: namespace) where queue.kind.hasPayload {
       var large: [(id: Int64, size: Int)] = []
       for table in state[queue].segments.tables(queue) {
-        let rows = try transaction.statement(.rows(.largePayloads, table))
-        rows.bind(":max", policy.maxBodyBytes)
+        let rows = try transaction.statement(.rows(.largePayloads, table)).bind([":max": policy.maxBodyBytes])
         try rows.forEachRow(of: RowHead.Column.self) { row in
           guard state[queue].leftRun(of: row.int64(.id)) == nil else { return }
           large.append((row.int64(.id), row.int(.size)))

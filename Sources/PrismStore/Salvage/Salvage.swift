@@ -87,11 +87,10 @@ struct Salvage: StoreOperations {
     if row.flags.contains(.clientID), let reportID = row.reportID,
       let owner = try transaction.owner(row.context, namespace: queue.namespace)
     {
-      let insert = try transaction.statement(.clientIDs(.insertNew))
-      insert.bind(":namespace", queue.namespace)
-      insert.bind(":key", ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner))
-      insert.bind(":row", row.id)
-      try insert.run()
+      try transaction.statement(.clientIDs(.insertNew)).run([
+        ":namespace": queue.namespace, ":key": ClientIDKey.text(String(decoding: reportID, as: UTF8.self), owner),
+        ":row": row.id,
+      ])
     }
     return true
   }

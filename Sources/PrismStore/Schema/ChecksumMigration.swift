@@ -23,9 +23,7 @@ struct ChecksumMigration {
     }
     let update = try connection.prepare("UPDATE \(table.rawValue) SET checksum = :checksum WHERE number = :number")
     for name in names {
-      update.bind(":checksum", name.checksum)
-      update.bind(":number", name.number)
-      try update.run()
+      try update.run([":checksum": name.checksum, ":number": name.number])
     }
   }
 
@@ -38,10 +36,9 @@ struct ChecksumMigration {
     let update = try connection.prepare(
       "UPDATE ledger SET checksum = :checksum WHERE namespace = :namespace AND kind = :kind")
     for ledger in ledgers {
-      update.bind(":checksum", ledger.checksum)
-      update.bind(":namespace", ledger.queue.namespace)
-      update.bind(":kind", ledger.queue.kind.number)
-      try update.run()
+      try update.run([
+        ":checksum": ledger.checksum, ":namespace": ledger.queue.namespace, ":kind": ledger.queue.kind.number,
+      ])
     }
   }
 
@@ -53,9 +50,7 @@ struct ChecksumMigration {
     }
     let update = try connection.prepare("UPDATE packets SET checksum = :checksum WHERE id = :id")
     for packet in packets {
-      update.bind(":checksum", packet.checksum)
-      update.bind(":id", packet.id.bytes)
-      try update.run()
+      try update.run([":checksum": packet.checksum, ":id": packet.id.bytes])
     }
   }
 
@@ -72,9 +67,7 @@ struct ChecksumMigration {
     }
     let update = try connection.prepare("UPDATE dead SET checksum = :checksum WHERE number = :number")
     for (number, checksum) in checksums {
-      update.bind(":checksum", checksum)
-      update.bind(":number", number)
-      try update.run()
+      try update.run([":checksum": checksum, ":number": number])
     }
   }
 }

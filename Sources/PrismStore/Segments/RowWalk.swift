@@ -58,8 +58,7 @@ struct RowWalk<Column: SQLiteColumn> {
     spent = queue.segments.list[place].spent
     let rows = try transaction.statement(.rows(statement, table))
     rows.reset()
-    rows.bind(":after", passed)
-    rows.bind(":end", end)
+    rows.bind([":after": passed, ":end": end])
     self.rows = rows
   }
 

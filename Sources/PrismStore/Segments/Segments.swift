@@ -73,9 +73,7 @@ struct Segments: StoreOperations {
 
   /// The id of the first row of a table in a range.
   private func first(in table: RowTable, after: Int64, end: Int64) throws(SQLiteError) -> Int64? {
-    let first = try transaction.statement(.rows(.first, table))
-    first.bind(":after", after)
-    first.bind(":end", end)
+    let first = try transaction.statement(.rows(.first, table)).bind([":after": after, ":end": end])
     return try first.firstInt()
   }
 
@@ -143,15 +141,11 @@ struct Segments: StoreOperations {
     var segment = state[queue].segments[place]
     guard let run = segment.spent.runs.first else { throw .invalidContent }
     let table = RowTable(queue, number: segment.number)
-    let end = try transaction.statement(.rows(.sliceEnd, table))
-    end.bind(":first", run.first)
-    end.bind(":last", run.last)
-    end.bind(":count", Retention.sliceRowsMax)
+    let end = try transaction.statement(.rows(.sliceEnd, table)).bind([
+      ":first": run.first, ":last": run.last, ":count": Retention.sliceRowsMax,
+    ])
     let last = try end.firstInt() ?? run.last
-    let delete = try transaction.statement(.rows(.deleteRange, table))
-    delete.bind(":first", run.first)
-    delete.bind(":last", last)
-    try delete.run()
+    try transaction.statement(.rows(.deleteRange, table)).run([":first": run.first, ":last": last])
     let deleted = transaction.database.connection.changes
     let bytes = deleted >= segment.spentRows ? segment.spentBytes : segment.spentBytes / segment.spentRows * deleted
     segment.spent.remove(through: last, from: run.first)

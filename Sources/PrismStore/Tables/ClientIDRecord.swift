@@ -1,7 +1,7 @@
 import PrismSQLite
 
 /// A row of `client_ids`: a report id that a client gave (`ClientIDKey`), and the row that has it.
-struct ClientIDRecord: SQLiteRecord {
+struct ClientIDRecord: CheckedRecord {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case namespace
@@ -25,9 +25,6 @@ struct ClientIDRecord: SQLiteRecord {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.namespace, namespace)
-    insert.bind(.reportID, key)
-    insert.bind(.row, row)
-    insert.bind(.deliveredTime, deliveredTime)
+    insert.bind([.namespace: namespace, .reportID: key, .row: row, .deliveredTime: deliveredTime])
   }
 }

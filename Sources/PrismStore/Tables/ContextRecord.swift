@@ -2,7 +2,7 @@ import CDeflate
 import PrismSQLite
 
 /// A row of `contexts`: the common information of a session, once for all its rows.
-struct ContextRecord: SQLiteRecord {
+struct ContextRecord: CheckedRecord {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace
@@ -33,12 +33,10 @@ struct ContextRecord: SQLiteRecord {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.id, id)
-    insert.bind(.namespace, namespace)
-    insert.bind(.lastSequence, lastSequence)
-    insert.bind(.checksum, checksum)
-    insert.bind(.members, members)
-    insert.bind(.user, owner.number)
+    insert.bind([
+      .id: id, .namespace: namespace, .lastSequence: lastSequence, .checksum: checksum, .members: members,
+      .user: owner.number,
+    ])
   }
 
   /// Without `last_sequence`, which changes when the session ends.

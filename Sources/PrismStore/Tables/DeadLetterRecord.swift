@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `dead`: a report that the collector refuses, with everything that is needed to read or send it.
-struct DeadLetterRecord: SQLiteRecord {
+struct DeadLetterRecord: CheckedRecord {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case number, namespace, kind, row, type
@@ -63,24 +63,13 @@ struct DeadLetterRecord: SQLiteRecord {
   var isWholeOrUnchecked: Bool { storedChecksum == nil || isWhole }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.number, number)
-    insert.bind(.namespace, queue.namespace)
-    insert.bind(.kind, queue.kind.number)
-    insert.bind(.row, row)
-    insert.bind(.type, type)
-    insert.bind(.createdTime, createdTime)
-    insert.bind(.flags, flags.rawValue)
-    insert.bind(.size, size)
-    insert.bind(.reportID, String(decoding: reportID, as: UTF8.self))
-    insert.bind(.packet, packet.bytes)
-    insert.bind(.status, cause.status)
-    insert.bind(.message, cause.message)
-    insert.bind(.deadTime, cause.unixMilliseconds)
-    insert.bind(.attempts, cause.attempts)
-    insert.bind(.body, body)
-    insert.bind(.payload, payload)
-    insert.bind(.checksum, checksum)
-    insert.bind(.user, owner.number)
+    insert.bind([
+      .number: number, .namespace: queue.namespace, .kind: queue.kind.number, .row: row, .type: type,
+      .createdTime: createdTime, .flags: flags.rawValue, .size: size,
+      .reportID: String(decoding: reportID, as: UTF8.self), .packet: packet.bytes, .status: cause.status,
+      .message: cause.message, .deadTime: cause.unixMilliseconds, .attempts: cause.attempts, .body: body,
+      .payload: payload, .checksum: checksum, .user: owner.number,
+    ])
   }
 
   var checksum: Int64 {

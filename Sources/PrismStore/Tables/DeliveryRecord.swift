@@ -3,7 +3,7 @@ import PrismSQLite
 
 /// A row of `settled`: a packet that was accepted within the last 24 h. For `trace`, and so that the old pages of a damaged
 /// file bring nothing back.
-struct DeliveryRecord: SQLiteRecord, Sendable {
+struct DeliveryRecord: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace, kind
@@ -38,13 +38,9 @@ struct DeliveryRecord: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.id, id.bytes)
-    insert.bind(.namespace, queue.namespace)
-    insert.bind(.kind, queue.kind.number)
-    insert.bind(.settledTime, receipt.unixMilliseconds)
-    insert.bind(.attempts, receipt.attempts)
-    insert.bind(.wasDuplicate, receipt.wasDuplicate)
-    insert.bind(.members, members.text)
-    insert.bind(.heldTime, heldTime)
+    insert.bind([
+      .id: id.bytes, .namespace: queue.namespace, .kind: queue.kind.number, .settledTime: receipt.unixMilliseconds,
+      .attempts: receipt.attempts, .wasDuplicate: receipt.wasDuplicate, .members: members.text, .heldTime: heldTime,
+    ])
   }
 }

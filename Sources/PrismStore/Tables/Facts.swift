@@ -6,8 +6,7 @@ extension SQLiteConnection {
 
   /// - Returns: nil if there is no such fact.
   func fact(_ name: String) throws(SQLiteError) -> String? {
-    let read = try prepare("SELECT value FROM facts WHERE name = :name")
-    read.bind(":name", name)
+    let read = try prepare("SELECT value FROM facts WHERE name = :name").bind([":name": name])
     return try read.firstText()
   }
 

@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `ledger`: the counters of one queue as of its last disposition. `packets` says what is claimed.
-struct LedgerRecord: SQLiteRecord, Sendable {
+struct LedgerRecord: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case namespace, kind, stored, waiting, claimed, delivered, expired, evicted, cleared, dead, removed, corrupt, bytes
@@ -64,17 +64,13 @@ struct LedgerRecord: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.namespace, queue.namespace)
-    insert.bind(.kind, queue.kind.number)
-    insert.bind(.stored, ledger.stored)
+    insert.bind([.namespace: queue.namespace, .kind: queue.kind.number, .stored: ledger.stored])
     for (account, column) in Self.accounts { insert.bind(column, ledger[account]) }
-    insert.bind(.bytes, bytes)
-    insert.bind(.sequence, lastSequence)
+    insert.bind([.bytes: bytes, .sequence: lastSequence])
     for (column, number) in zip(Self.formerColumns, formerNumbers) { insert.bind(column, number) }
-    insert.bind(.lastAccepted, lastAccepted?.bytes)
-    insert.bind(.checksum, checksum)
-    insert.bind(.segments, segments.text)
-    insert.bind(.spent, segments.spentText)
+    insert.bind([
+      .lastAccepted: lastAccepted?.bytes, .checksum: checksum, .segments: segments.text, .spent: segments.spentText,
+    ])
   }
 
   /// Of every other column.

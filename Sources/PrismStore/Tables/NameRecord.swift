@@ -28,9 +28,7 @@ struct NameRecord: SQLiteRecord {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.number, number)
-    insert.bind(.name, name)
-    insert.bind(.checksum, checksum)
+    insert.bind([.number: number, .name: name, .checksum: checksum])
   }
 
   var checksum: Int64 { Self.checksum(name, number: number, in: table.rawValue) }

@@ -1,7 +1,7 @@
 import PrismSQLite
 
 /// A row of `notes`: a small value that is kept for a namespace.
-struct NoteRecord: SQLiteRecord {
+struct NoteRecord: CheckedRecord {
   /// In the order of the table.
   enum Column: String, SQLiteColumn { case namespace, key, value }
 
@@ -18,9 +18,7 @@ struct NoteRecord: SQLiteRecord {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.namespace, namespace)
-    insert.bind(.key, key)
-    insert.bind(.value, value)
+    insert.bind([.namespace: namespace, .key: key, .value: value])
   }
 }
 

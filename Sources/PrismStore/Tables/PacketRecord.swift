@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `packets`: a packet in flight and the rows that belong to it.
-struct PacketRecord: SQLiteRecord, Sendable {
+struct PacketRecord: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case id, namespace, kind, position
@@ -58,16 +58,11 @@ struct PacketRecord: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.id, id.bytes)
-    insert.bind(.namespace, queue.namespace)
-    insert.bind(.kind, queue.kind.number)
-    insert.bind(.position, position)
-    insert.bind(.createdTime, createdTime)
-    insert.bind(.bytes, bytes)
-    insert.bind(.hasClientIDs, hasClientIDs)
-    insert.bind(.header, header)
-    insert.bind(.members, members.text)
-    insert.bind(.checksum, checksum)
+    insert.bind([
+      .id: id.bytes, .namespace: queue.namespace, .kind: queue.kind.number, .position: position,
+      .createdTime: createdTime, .bytes: bytes, .hasClientIDs: hasClientIDs, .header: header, .members: members.text,
+      .checksum: checksum,
+    ])
   }
 
   /// Without its position, which other packets move, and its bytes, which only the quota needs.

@@ -49,8 +49,7 @@ struct Deliveries {
   func forget(now: Int64) throws(SQLiteError) {
     guard let after = transaction.memory.deliveries.placeOfWalk(now) else { return }
     var (old, last, count): ([[UInt8]], [UInt8], Int) = ([], [], 0)
-    let find = try transaction.statement(.packets(.deliveriesAfter))
-    find.bind(":after", after)
+    let find = try transaction.statement(.packets(.deliveriesAfter)).bind([":after": after])
     try find.forEachRow(of: DeliveryRecord.Column.self) { row in
       (last, count) = (row.bytes(.id), count + 1)
       if let record = DeliveryRecord(row), record.heldTime >= now - Self.keptMilliseconds || isNeeded(record) { return }
@@ -58,9 +57,7 @@ struct Deliveries {
     }
     transaction.memory.deliveries.walked(to: count < 1000 ? nil : last, now)
     for id in old {
-      let delete = try transaction.statement(.packets(.deleteDelivery))
-      delete.bind(":id", id)
-      try delete.run()
+      try transaction.statement(.packets(.deleteDelivery)).run([":id": id])
     }
   }
 

@@ -22,8 +22,7 @@ extension StoreTransaction {
 
   /// The row that has the id. - Parameter key: in the form of `ClientIDKey`.
   func row(ofClientID key: UnsafeRawBufferPointer, _ namespace: Int) throws(SQLiteError) -> Int64? {
-    let find = try statement(.clientIDs(.find))
-    find.bind(":namespace", namespace)
+    let find = try statement(.clientIDs(.find)).bind([":namespace": namespace])
     find.bind(":key", uncopiedText: key)
     return try find.firstInt()
   }
@@ -36,12 +35,8 @@ extension StoreTransaction {
 
   /// The rows of all users that have this id.
   func holders(of reportID: String, _ namespace: Int) throws(SQLiteError) -> [ClientIDRecord] {
-    var result: [ClientIDRecord] = []
-    let find = try statement(.clientIDs(.holders))
-    find.bind(":namespace", namespace)
-    find.bind(":key", reportID)
-    try find.forEachRow(of: ClientIDRecord.Column.self) { if let id = ClientIDRecord($0) { result.append(id) } }
-    return result
+    let find = try statement(.clientIDs(.holders)).bind([":namespace": namespace, ":key": reportID])
+    return try find.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
   }
 
   func freeClientIDs(of members: IDRuns, _ queue: QueueID) throws(SQLiteError) {
@@ -53,11 +48,7 @@ extension StoreTransaction {
     for kind in RowKind.reports where kind != queue.kind {
       if try isHeldOrDead(row, QueueID(namespace: queue.namespace, kind: kind)) { return }
     }
-    let delete = try statement(.clientIDs(.delete))
-    delete.bind(":namespace", queue.namespace)
-    delete.bind(":key", key)
-    delete.bind(":row", row)
-    try delete.run()
+    try statement(.clientIDs(.delete)).run([":namespace": queue.namespace, ":key": key, ":row": row])
   }
 
   private func isHeldOrDead(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
@@ -69,15 +60,10 @@ extension StoreTransaction {
   /// Forgets ids 24 h after their delivery, unless a row of the report is still held: a payload may be held long after its
   /// meta was delivered.
   func forgetClientIDs(deliveredBefore cutoff: Int64) throws(SQLiteError) {
-    var old: [ClientIDRecord] = []
-    let delivered = try statement(.clientIDs(.deliveredBefore))
-    delivered.bind(":cutoff", cutoff)
-    try delivered.forEachRow(of: ClientIDRecord.Column.self) { if let id = ClientIDRecord($0) { old.append(id) } }
+    let delivered = try statement(.clientIDs(.deliveredBefore)).bind([":cutoff": cutoff])
+    let old = try delivered.values(of: ClientIDRecord.Column.self) { ClientIDRecord($0) }
     for id in old where try !isHeld(id) {
-      let prune = try statement(.clientIDs(.prune))
-      prune.bind(":namespace", id.namespace)
-      prune.bind(":key", id.key)
-      try prune.run()
+      try statement(.clientIDs(.prune)).run([":namespace": id.namespace, ":key": id.key])
     }
   }
 

@@ -28,10 +28,9 @@ extension StoreTransaction {
   func quarantine(_ members: IDRuns, _ queue: QueueID, from account: Ledger.Account) throws(SQLiteError) {
     let bytes = try bytes(of: members, queue)
     for id in members.ids {
-      let quarantine = try statement(.rows(.quarantine, state[queue].segments.table(of: id, queue)))
-      quarantine.bind(":id", id)
-      quarantine.bind(":time", unixMilliseconds)
-      try quarantine.run()
+      try statement(.rows(.quarantine, state[queue].segments.table(of: id, queue))).run([
+        ":id": id, ":time": unixMilliseconds,
+      ])
     }
     try freeClientIDs(of: members, queue)
     try deleteRows(members, queue)
@@ -57,9 +56,9 @@ extension StoreTransaction {
   ) throws(SQLiteError) {
     let segments = state[queue].segments
     for (place, run) in segments.pieces(of: members) {
-      let ranged = try statement(.rows(name, RowTable(queue, number: segments[place].number)))
-      ranged.bind(":first", run.first)
-      ranged.bind(":last", run.last)
+      let ranged = try statement(.rows(name, RowTable(queue, number: segments[place].number))).bind([
+        ":first": run.first, ":last": run.last,
+      ])
       try body(ranged)
     }
   }
@@ -85,8 +84,7 @@ extension StoreTransaction {
   func exists(_ row: Int64, _ queue: QueueID) throws(SQLiteError) -> Bool {
     let segments = state[queue].segments
     if segments.spentRun(of: row) != nil { return false }
-    let exists = try statement(.rows(.exists, segments.table(of: row, queue)))
-    exists.bind(":id", row)
+    let exists = try statement(.rows(.exists, segments.table(of: row, queue))).bind([":id": row])
     return try exists.hasRow()
   }
 

@@ -84,9 +84,7 @@ struct StoreTransaction {
   }
 
   func note(_ namespace: Int, _ key: String) throws(SQLiteError) -> [UInt8]? {
-    let read = try statement(.names(.readNote))
-    read.bind(":namespace", namespace)
-    read.bind(":key", key)
+    let read = try statement(.names(.readNote)).bind([":namespace": namespace, ":key": key])
     return try read.first(of: NoteValue.self) { $0.bytes(.value) }
   }
 
@@ -97,10 +95,7 @@ struct StoreTransaction {
     if let value = note.value {
       try statement(.names(.writeNote)).run(inserting: NoteRecord(namespace: number, key: note.key, value: value))
     } else {
-      let delete = try statement(.names(.deleteNote))
-      delete.bind(":namespace", number)
-      delete.bind(":key", note.key)
-      try delete.run()
+      try statement(.names(.deleteNote)).run([":namespace": number, ":key": note.key])
     }
   }
 }

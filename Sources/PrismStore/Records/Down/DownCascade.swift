@@ -59,14 +59,10 @@ struct DownCascade: StoreOperations {
     for field in holder.references.filter({ $0.value == table }).keys.sorted() {
       var after: Int64 = 0
       while true {
-        let referring = try transaction.statement(.down(.referring))
-        referring.bind(":tab", number)
-        referring.bind(":after", after)
-        referring.bind(":field", field)
-        referring.bind(":id", known.first?.text)
-        referring.bind(":server_id", known.last?.text)
-        var found: [Int64] = []
-        try referring.forEachRow(of: DownStatement.Key.self) { row in found.append(row.int64(.number)) }
+        let referring = try transaction.statement(.down(.referring)).bind([
+          ":tab": number, ":after": after, ":field": field, ":id": known.first?.text, ":server_id": known.last?.text,
+        ])
+        let found = try referring.values(of: DownStatement.Key.self) { $0.int64(.number) }
         guard let last = found.last else { break }
         after = last
         for record in found {

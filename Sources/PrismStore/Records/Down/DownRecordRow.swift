@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `down_records`: a record as the server has it.
-struct DownRecordRow: SQLiteRecord, Sendable {
+struct DownRecordRow: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case content, id
@@ -43,13 +43,10 @@ struct DownRecordRow: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.content, content)
-    insert.bind(.id, id.text)
-    insert.bind(.localID, localID?.text)
-    insert.bind(.version, version)
-    insert.bind(.time, time)
-    insert.bind(.fields, fields)
-    insert.bind(.checksum, checksum)
+    insert.bind([
+      .content: content, .id: id.text, .localID: localID?.text, .version: version, .time: time, .fields: fields,
+      .checksum: checksum,
+    ])
   }
 
   /// Of every column before it.

@@ -13,13 +13,8 @@ struct DownRows: StoreOperations {
   // MARK: Reading
 
   func find(_ id: RecordID, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
-    let find = try transaction.statement(.down(.find))
-    find.bind(":content", content)
-    find.bind(":id", id.text)
-    return try find.first(of: DownRecordRow.Column.self) { (row) throws(SQLiteError) in
-      guard let record = DownRecordRow(row) else { throw .invalidContent }
-      return record
-    }
+    let find = try transaction.statement(.down(.find)).bind([":content": content, ":id": id.text])
+    return try find.record(of: DownRecordRow.self)
   }
 
   func page(
@@ -27,8 +22,7 @@ struct DownRows: StoreOperations {
   ) throws(SQLiteError) -> (records: [StoredRecord], isMore: Bool) {
     let page = try transaction.statement(.down(.page))
     defer { page.reset() }
-    page.bind(":content", content)
-    page.bind(":after", after?.text ?? "")
+    page.bind([":content": content, ":after": after?.text ?? ""])
     var (records, bytes): ([StoredRecord], Int) = ([], 0)
     while let row = try page.next(of: DownRecordRow.Column.self) {
       guard let record = DownRecordRow(row)?.value else { throw .invalidContent }
@@ -43,13 +37,10 @@ struct DownRows: StoreOperations {
 
   /// The record whose indexed field has this value; of several the one with the least id.
   func find(_ value: String, by field: String, in content: Int64) throws(SQLiteError) -> DownRecordRow? {
-    let find = try transaction.statement(.down(.indexed))
-    find.bind(":content", content)
-    find.bind(":target", Self.target(field, holding: value))
-    return try find.first(of: DownRecordRow.Column.self) { (row) throws(SQLiteError) in
-      guard let record = DownRecordRow(row) else { throw .invalidContent }
-      return record
-    }
+    let find = try transaction.statement(.down(.indexed)).bind([
+      ":content": content, ":target": Self.target(field, holding: value),
+    ])
+    return try find.record(of: DownRecordRow.self)
   }
 
   // MARK: Writing
@@ -72,21 +63,14 @@ struct DownRows: StoreOperations {
 
   func remove(_ row: DownRecordRow, of table: RecordTable) throws(SQLiteError) {
     try link(row, table, .removeLink)
-    let remove = try transaction.statement(.down(.remove))
-    remove.bind(":content", row.content)
-    remove.bind(":id", row.id.text)
-    try remove.run()
+    try transaction.statement(.down(.remove)).run([":content": row.content, ":id": row.id.text])
   }
 
   private func link(_ row: DownRecordRow, _ table: RecordTable, _ statement: DownStatement) throws(SQLiteError) {
     // Only of rows that programs read: those of `both` tables come in between.
     guard table.direction == .down, !(table.references.isEmpty && table.index.isEmpty) else { return }
     for target in Self.targets(of: row, table) {
-      let link = try transaction.statement(.down(statement))
-      link.bind(":content", row.content)
-      link.bind(":target", target)
-      link.bind(":id", row.id.text)
-      try link.run()
+      try transaction.statement(.down(statement)).run([":content": row.content, ":target": target, ":id": row.id.text])
     }
   }
 
@@ -119,14 +103,10 @@ struct DownRows: StoreOperations {
 
   /// The records of a content that refer to a record.
   func referring(to id: RecordID, of table: RecordTableName, in content: Int64) throws(SQLiteError) -> [RecordID] {
-    let links = try transaction.statement(.down(.links))
-    links.bind(":content", content)
-    links.bind(":target", Self.target(table, id.text))
-    var found: [RecordID] = []
-    try links.forEachRow(of: DownStatement.Key.self) { row in
-      if let id = RecordID(row.text(.id)) { found.append(id) }
-    }
-    return found
+    let links = try transaction.statement(.down(.links)).bind([
+      ":content": content, ":target": Self.target(table, id.text),
+    ])
+    return try links.values(of: DownStatement.Key.self) { RecordID($0.text(.id)) }
   }
 
   /// Deletes a slice of what no program reads any more. - Returns: whether there is more.
@@ -134,9 +114,7 @@ struct DownRows: StoreOperations {
     guard let content = state.records.down.garbage.first else { return false }
     var deleted = 0
     for statement in [DownStatement.sweepRecords, .sweepLinks] {
-      let sweep = try transaction.statement(.down(statement))
-      sweep.bind(":content", content)
-      try sweep.run()
+      try transaction.statement(.down(statement)).run([":content": content])
       deleted += transaction.database.connection.changes
     }
     if deleted == 0 { state.records.down.garbage.removeFirst() }

@@ -92,21 +92,13 @@ struct DownStaging: StoreOperations {
     var cascade = DownCascade(transaction, target)
     guard let before, before.content > 0 else { return }
     let old = before.content
-    let lacking = try transaction.statement(.down(.missingCount))
-    lacking.bind(":old", old)
-    lacking.bind(":new", content)
+    let lacking = try transaction.statement(.down(.missingCount)).bind([":old": old, ":new": content])
     let isTaken = takesAbsence(target, lacking: Int(try lacking.firstInt() ?? 0), of: before.rows)
     guard !isTaken || cascade.isReferredTo(target.table.name) else { return }
     var after = ""
     while true {
-      let missing = try transaction.statement(.down(.missing))
-      missing.bind(":old", old)
-      missing.bind(":new", content)
-      missing.bind(":after", after)
-      var gone: [RecordID] = []
-      try missing.forEachRow(of: DownStatement.Key.self) { row in
-        if let id = RecordID(row.text(.id)) { gone.append(id) }
-      }
+      let missing = try transaction.statement(.down(.missing)).bind([":old": old, ":new": content, ":after": after])
+      let gone = try missing.values(of: DownStatement.Key.self) { RecordID($0.text(.id)) }
       guard let last = gone.last else { break }
       after = last.text
       for id in gone {
@@ -144,9 +136,7 @@ struct DownStaging: StoreOperations {
         if case .stopped = try merging.put(change, isSnapshot: true) { throw .invalidContent }
       }
     }
-    let lacking = try transaction.statement(.down(.unknownCount))
-    lacking.bind(":tab", table)
-    lacking.bind(":content", content)
+    let lacking = try transaction.statement(.down(.unknownCount)).bind([":tab": table, ":content": content])
     let (lacked, held) =
       try lacking.first(of: DownStatement.Counts.self) { ($0.int(.lacking), $0.int(.held)) } ?? (0, 0)
     let isTaken = takesAbsence(target, lacking: lacked, of: held)
@@ -166,26 +156,17 @@ struct DownStaging: StoreOperations {
   }
 
   private func differing(_ table: Int, _ content: Int64, after: String) throws(SQLiteError) -> [DownRecord] {
-    let differing = try transaction.statement(.down(.differing))
-    differing.bind(":tab", table)
-    differing.bind(":content", content)
-    differing.bind(":after", after)
-    var found: [DownRecord] = []
-    try differing.forEachRow(of: DownRecordRow.Column.self) { (row) throws(SQLiteError) in
-      guard let row = DownRecordRow(row) else { throw .invalidContent }
-      found.append(row.record)
-    }
-    return found
+    let differing = try transaction.statement(.down(.differing)).bind([
+      ":tab": table, ":content": content, ":after": after,
+    ])
+    return try differing.records(of: DownRecordRow.self).map(\.record)
   }
 
   private func unknownThere(_ table: Int, _ content: Int64, after: Int64) throws(SQLiteError) -> [Int64] {
-    let unknown = try transaction.statement(.down(.unknownThere))
-    unknown.bind(":tab", table)
-    unknown.bind(":content", content)
-    unknown.bind(":after", after)
-    var found: [Int64] = []
-    try unknown.forEachRow(of: DownStatement.Key.self) { row in found.append(row.int64(.number)) }
-    return found
+    let unknown = try transaction.statement(.down(.unknownThere)).bind([
+      ":tab": table, ":content": content, ":after": after,
+    ])
+    return try unknown.values(of: DownStatement.Key.self) { $0.int64(.number) }
   }
 
   // MARK: Declarations

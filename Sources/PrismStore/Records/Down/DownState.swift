@@ -27,12 +27,8 @@ struct DownState {
 
   /// - Throws: `isCorruption` if a row is not what was written.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
-    let tables = try connection.prepare("SELECT \(DownTableRow.Column.list) FROM down_tables")
-    try tables.forEachRow(of: DownTableRow.Column.self) { (row) throws(SQLiteError) in
-      guard let table = DownTableRow(row) else { throw .invalidContent }
-      self.tables[table.table] = table
-    }
-    let read = Set(self.tables.values.map(\.content))
+    for table in try connection.records(of: DownTableRow.self, from: "down_tables") { tables[table.table] = table }
+    let read = Set(tables.values.map(\.content))
     lastContent = read.max() ?? 0
     for name in ["down_records", "down_links"] {
       // Only the first row of each content is looked at.

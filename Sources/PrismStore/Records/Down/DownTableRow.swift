@@ -2,7 +2,7 @@ import PrismProtocol
 import PrismSQLite
 
 /// A row of `down_tables`: how far a table is in step with the server, and which content programs read.
-struct DownTableRow: SQLiteRecord, Sendable {
+struct DownTableRow: CheckedRecord, Sendable {
   /// In the order of the table.
   enum Column: String, SQLiteColumn {
     case tab, content, sequence, shape, rows
@@ -53,15 +53,10 @@ struct DownTableRow: SQLiteRecord, Sendable {
   }
 
   func bind(to insert: SQLiteInsert<Column>) {
-    insert.bind(.tab, table)
-    insert.bind(.content, content)
-    insert.bind(.sequence, sequence)
-    insert.bind(.shape, shape)
-    insert.bind(.rows, rows)
-    insert.bind(.heldTime, heldTime)
-    insert.bind(.keptLocal, keptLocal)
-    insert.bind(.keptRemote, keptRemote)
-    insert.bind(.checksum, checksum)
+    insert.bind([
+      .tab: table, .content: content, .sequence: sequence, .shape: shape, .rows: rows, .heldTime: heldTime,
+      .keptLocal: keptLocal, .keptRemote: keptRemote, .checksum: checksum,
+    ])
   }
 
   /// Of every column before it.

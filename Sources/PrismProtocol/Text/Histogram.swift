@@ -5,11 +5,12 @@ public struct Histogram: Sendable, Equatable {
   /// Not cumulative; one more than there are edges.
   public private(set) var counts: [Int]
   /// The sum of all values.
-  public private(set) var sum = 0.0
+  public private(set) var sum: Double
 
-  public init(edges: [Double]) {
-    self.edges = edges
-    counts = [Int](repeating: 0, count: edges.count + 1)
+  /// - Parameter counts: of each bucket; nil: nothing was counted yet.
+  public init(edges: [Double], counts: [Int]? = nil, sum: Double = 0) {
+    (self.edges, self.sum) = (edges, sum)
+    self.counts = counts ?? [Int](repeating: 0, count: edges.count + 1)
   }
 
   /// Each edge is twice the one before.
