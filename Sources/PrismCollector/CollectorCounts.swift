@@ -237,22 +237,11 @@ final class CollectorCounts: Sendable {
     ) { $1 ? $0.resolved : $0.regressed }
   ]
 
-<<<<<<< HEAD
-  private static func add(_ store: StoreCounts, to page: inout MetricsText) {
-    page.begin("prism_collector_group_packets_total", .counter, "Packets in the groups that were committed.")
-    page.sample(store.packets)
-    page.begin("prism_collector_group_retries_total", .counter, "Groups that were tried again after a deadlock.")
-    page.sample(store.retries)
-    page.begin("prism_collector_group_seconds", .histogram, "From the start of a group to its commit.")
-    page.histogram(edges: StoreCounts.edges, counts: store.buckets, sum: store.seconds)
-  }
-=======
   private static let ofQuestions: [Metric<State>] = [
     .init(
       "prism_collector_config_questions_total", .counter, "Questions for remote configuration by outcome.",
       by: "outcome", known: ["whole", "again"], \.questions)
   ]
->>>>>>> 70db99b1 (store: bind statements by a table of values, metrics from tables)
 
   private static let ofRemote: [Metric<RemoteGauges>] = [
     .init("prism_collector_config_version", .gauge, "Version of the remote configuration that is served.") {

@@ -3,15 +3,15 @@ import PrismProtocol
 
 // The engine's needs from outside. The edge (`PrismLinux`) implements them; tests script them.
 
-/// Delivers one packet over HTTP.
+/// Delivers one request over HTTP.
 public protocol Transport: Sendable {
-  /// POSTs and reports what came of it. It never throws, so that no caller can forget a case; cancelling the task aborts
-  /// the transfer and answers `failure(.cancelled)`. Redirects are not followed; TLS is verified.
-  func post(_ request: PostRequest) async -> PostAnswer
+  /// Reports the end of a request. It never throws, so that no caller can forget a case; cancelling the task aborts the
+  /// transfer and answers `failure(.cancelled)`. Redirects are not followed; TLS is verified.
+  func post(_ request: TransferRequest) async -> PostAnswer
 }
 
-/// A request that carries a packet, a question or a probe.
-public struct PostRequest: Sendable {
+/// A request that carries a packet, a question, a probe, or asks for a document or a table of records.
+public struct TransferRequest: Sendable {
   /// The method of the request.
   public enum Method: Sendable {
     case post
@@ -37,8 +37,10 @@ public struct PostRequest: Sendable {
   public var timeout: Duration
   /// On a connection that carried no request before: its answer can be to this request only.
   public var needsNewConnection = false
-  /// Bytes of the answer's body that are kept; over 1 MiB the transfer is aborted.
+  /// Bytes of the answer's body that are kept, where it goes into no file.
   public var answerBytesKept = 64 * 1024
+  /// With a larger answer the transfer is aborted (`failure(.badResponse)`), before it is fetched if it says its size.
+  public var answerBytesMax = 1024 * 1024
 
   public init(
     url: String, headers: [(name: String, value: String)], body: [UInt8], connectTimeout: Duration = .seconds(10),
@@ -46,6 +48,12 @@ public struct PostRequest: Sendable {
   ) {
     (self.url, self.headers, self.body) = (url, headers, body)
     (self.connectTimeout, self.timeout) = (connectTimeout, timeout)
+  }
+
+  /// GETs an answer of up to `answerBytesMax`, all of which is kept.
+  public init(get url: String, headers: [(name: String, value: String)], timeout: Duration, answerBytesMax: Int) {
+    self.init(url: url, headers: headers, body: [], timeout: timeout)
+    (method, answerBytesKept, self.answerBytesMax) = (.get, answerBytesMax, answerBytesMax)
   }
 }
 
@@ -91,33 +99,6 @@ public struct PostAnswer: Sendable, Equatable {
   public init(outcome: Outcome, mayHaveLeft: Bool, bytesSent: Int, bytesReceived: Int, duration: Duration) {
     (self.outcome, self.mayHaveLeft, self.duration) = (outcome, mayHaveLeft, duration)
     (self.bytesSent, self.bytesReceived) = (bytesSent, bytesReceived)
-  }
-}
-
-/// Fetches a document over HTTP: remote configuration.
-public protocol DocumentSource: Sendable {
-  /// GETs and reports what came of it; the contract is that of `Transport.post`. A body over `bodyBytesMax` ends the
-  /// transfer, with `failure(.badResponse)`.
-  func get(_ request: DocumentRequest) async -> PostAnswer.Outcome
-}
-
-/// A request for remote configuration.
-public struct DocumentRequest: Sendable {
-  /// The whole address, with the query.
-  public var url: String
-  /// The headers in their order.
-  public var headers: [(name: String, value: String)]
-  /// Certificates for the connection.
-  public var tls = NamespaceConfiguration.TLS()
-  /// The deadline for name resolution, connection and TLS.
-  public var connectTimeout: Duration = .seconds(10)
-  /// The whole GET, connecting included.
-  public var timeout: Duration
-  /// The largest answer; a larger one is a failure.
-  public var bodyBytesMax: Int
-
-  public init(url: String, headers: [(name: String, value: String)], timeout: Duration, bodyBytesMax: Int) {
-    (self.url, self.headers, self.timeout, self.bodyBytesMax) = (url, headers, timeout, bodyBytesMax)
   }
 }
 

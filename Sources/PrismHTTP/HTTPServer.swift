@@ -55,19 +55,6 @@ public final class HTTPServer: Sendable {
   /// Its connections, now.
   public var connections: ConnectionFigures { watch.figures }
 
-  /// Serves a connection that was accepted elsewhere; the socket is the server's from here on.
-  /// - Returns: false when the server is stopping or full; the socket is closed then.
-  @discardableResult
-  public func adopt(connection socket: Int32) -> Bool {
-    state.withLock { state in
-      guard let daemon = state.daemon, !state.isStopping else {
-        close(socket)
-        return false
-      }
-      return addToLibrary(socket, daemon)
-    }
-  }
-
   /// Takes no more requests, lets those in flight be answered, and ends. It waits for every handler to return, so the
   /// caller first ends what they may wait for; then for the answers to be read, at most `stopTimeout`.
   public func stop() async {

@@ -29,7 +29,7 @@ struct DictionaryRouteTests {
     var statuses: [Int] { state.withLock { $0.statuses } }
     func replace(_ collector: Collector) { state.withLock { $0.collector = collector } }
 
-    func post(_ request: PostRequest) async -> PostAnswer {
+    func post(_ request: TransferRequest) async -> PostAnswer {
       let parts = request.url.split(separator: "?", maxSplits: 1)
       let path = String(parts[0].dropFirst("https://collector.test".count))
       let query = parts.dropFirst().flatMap { $0.split(separator: "&") }.map { pair in
@@ -50,7 +50,7 @@ struct DictionaryRouteTests {
 
     private var collector: Collector { state.withLock { $0.collector } }
 
-    private func note(_ request: PostRequest, _ status: Int) {
+    private func note(_ request: TransferRequest, _ status: Int) {
       state.withLock { state in
         state.statuses.append(status)
         if let id = request.headers.first(where: { $0.name == "Prism-Dictionary" }) {

@@ -14,7 +14,7 @@ struct SenderTests {
     return snapshot
   }
 
-  private func devices(_ requests: [PostRequest]) -> [String: Set<String>] {
+  private func devices(_ requests: [TransferRequest]) -> [String: Set<String>] {
     let pairs = requests.map { ($0.header("Prism-Packet-Id") ?? "", Set([$0.header("Prism-Device-Id") ?? ""])) }
     return Dictionary(pairs) { $0.union($1) }
   }

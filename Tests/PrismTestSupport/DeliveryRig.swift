@@ -94,7 +94,7 @@ public final class DeliveryRig: Sendable {
   }
 
   /// The numbers of the reports in a request, decoded as a collector does.
-  public static func numbers(_ request: PostRequest) throws -> [Int] {
+  public static func numbers(_ request: TransferRequest) throws -> [Int] {
     guard let headers = request.packetHeaders else { return [] }
     let reader = try PacketReader(cipher: .aes128GCM, key: key)
     let packet = try reader.read(headers, body: request.body, mac: nil)

@@ -76,7 +76,7 @@ public final class RemoteRig: Sendable {
   }
 
   /// Starts as the daemon does. - Parameter source: in place of the scripted one.
-  public func start(source: (any DocumentSource)? = nil, timeout: Duration = .seconds(30)) async throws -> Running {
+  public func start(source: (any Transport)? = nil, timeout: Duration = .seconds(30)) async throws -> Running {
     let start = await RemoteStart.recall(
       files: try load(), cache: cache, time: delivery.time, log: Logger(write: { _ in }))
     let engine = try await delivery.engine(start.current.snapshot)
@@ -95,23 +95,24 @@ public final class RemoteRig: Sendable {
 }
 
 /// Answers questions for remote configuration as a test says, and remembers them.
-public final class ScriptedSource: DocumentSource {
-  public typealias Script = @Sendable (DocumentRequest) async -> PostAnswer.Outcome
+public final class ScriptedSource: Transport {
+  public typealias Script = @Sendable (TransferRequest) async -> PostAnswer.Outcome
 
   private let script = Mutex<Script>({ _ in .failure(.connect, detail: "scripted") })
-  private let asked = Mutex<[DocumentRequest]>([])
+  private let asked = Mutex<[TransferRequest]>([])
 
   public init() {}
 
   public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
-  public var requests: [DocumentRequest] { asked.withLock { $0 } }
+  public var requests: [TransferRequest] { asked.withLock { $0 } }
   /// The text after the `?` of each question.
   public var queries: [String] { requests.map { String($0.url.split(separator: "?", maxSplits: 1).last ?? "") } }
 
-  public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {
+  public func post(_ request: TransferRequest) async -> PostAnswer {
     asked.withLock { $0.append(request) }
     let script = script.withLock { $0 }
-    return await script(request)
+    return PostAnswer(
+      outcome: await script(request), mayHaveLeft: true, bytesSent: 0, bytesReceived: 0, duration: .zero)
   }
 
   /// Answers every question with this document, JSON.

@@ -31,13 +31,13 @@ public final class ScriptedDownloads: DownloadSource {
 
   public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
   public var questions: [DownQuestion] { asked.withLock { $0 } }
-  /// `bodyBytesMax` of each request.
+  /// `answerBytesMax` of each request.
   public var bytesMax: [Int] { limits.withLock { $0 } }
 
-  public func download(_ request: DownloadRequest) async -> DownloadAnswer {
+  public func download(_ request: TransferRequest) async -> DownloadAnswer {
     guard let question = Self.question(request) else { return Self.answer(400) }
     asked.withLock { $0.append(question) }
-    limits.withLock { $0.append(request.bodyBytesMax) }
+    limits.withLock { $0.append(request.answerBytesMax) }
     let script = script.withLock { $0 }
     switch await script(question) {
     case .lines(let lines, let encoding): return sealed(lines, encoding, question, question)
@@ -52,7 +52,7 @@ public final class ScriptedDownloads: DownloadSource {
     }
   }
 
-  private static func question(_ request: DownloadRequest) -> DownQuestion? {
+  private static func question(_ request: TransferRequest) -> DownQuestion? {
     let parts = request.url.split(separator: "?", maxSplits: 1)
     guard parts.count == 2, parts[0].hasSuffix(DownQuestion.path) else { return nil }
     let query = parts[1].split(separator: "&").map { $0.split(separator: "=").map(String.init) }

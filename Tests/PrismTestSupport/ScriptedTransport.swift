@@ -5,17 +5,17 @@ import Synchronization
 
 /// Answers POSTs as a test says, and remembers them.
 public final class ScriptedTransport: Transport {
-  public typealias Script = @Sendable (PostRequest) async -> PostAnswer
+  public typealias Script = @Sendable (TransferRequest) async -> PostAnswer
 
   private let script: Mutex<Script>
-  private let posted = Mutex<[PostRequest]>([])
+  private let posted = Mutex<[TransferRequest]>([])
 
   public init(_ script: @escaping Script = ScriptedTransport.accept) { self.script = Mutex(script) }
 
   public func set(_ script: @escaping Script) { self.script.withLock { $0 = script } }
-  public var requests: [PostRequest] { posted.withLock { $0 } }
+  public var requests: [TransferRequest] { posted.withLock { $0 } }
 
-  public func post(_ request: PostRequest) async -> PostAnswer {
+  public func post(_ request: TransferRequest) async -> PostAnswer {
     posted.withLock { $0.append(request) }
     let script = script.withLock { $0 }
     return await script(request)
@@ -27,7 +27,7 @@ public final class ScriptedTransport: Transport {
   /// The header that proves that a holder of `key` took the packet, or refused it with `status`; empty for a request that is
   /// no packet's.
   public static func receipt(
-    for request: PostRequest, body: String = "", refusal status: Int? = nil, key: Secret = DeliveryRig.key
+    for request: TransferRequest, body: String = "", refusal status: Int? = nil, key: Secret = DeliveryRig.key
   ) -> [String: String] {
     guard let headers = request.packetHeaders,
       let text = try? PacketReceipt(key: key, refusal: status).text(for: headers, answer: Array(body.utf8))
@@ -36,12 +36,12 @@ public final class ScriptedTransport: Transport {
   }
 
   /// A refusal as the collector proves it.
-  public static func refusal(_ status: Int, body: String = "", to request: PostRequest) -> PostAnswer {
+  public static func refusal(_ status: Int, body: String = "", to request: TransferRequest) -> PostAnswer {
     answer(status, receipt(for: request, body: body, refusal: status), body: body, to: request)
   }
 
   public static func answer(
-    _ status: Int, _ headers: [String: String] = [:], body: String = "", to request: PostRequest
+    _ status: Int, _ headers: [String: String] = [:], body: String = "", to request: TransferRequest
   ) -> PostAnswer {
     PostAnswer(
       outcome: .response(status: status, headers: headers, body: Array(body.utf8)), mayHaveLeft: true,
@@ -55,7 +55,7 @@ public final class ScriptedTransport: Transport {
   }
 }
 
-extension PostRequest {
+extension TransferRequest {
   public func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 
   /// nil: not those of a packet.

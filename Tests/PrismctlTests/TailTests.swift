@@ -18,7 +18,7 @@ struct TailTests {
   func line() {
     let paint = Paint(isOn: false)
     let words = { (answer: JSONValue) in
-      TailLine(AnswerLine(controlJSON: answer), paint).text?.split(separator: " ").map { String($0) }
+      TailLine(AnswerLine(answer), paint).text?.split(separator: " ").map { String($0) }
     }
     #expect(words(Self.report()) == ["10:20:30.456Z", "stored", "shop/order", "250", "o-1"])
     #expect(
@@ -39,14 +39,14 @@ struct TailTests {
       .init("namespace", .string(String(repeating: "n", count: 64))), .init("payloadBytes", 4096),
       .init("reportId", "e8f7220581f2719ab7ed-0002000000000bba"),
     ])
-    let line = TailLine(AnswerLine(controlJSON: report), Paint(isOn: false), columns: columns).text ?? ""
+    let line = TailLine(AnswerLine(report), Paint(isOn: false), columns: columns).text ?? ""
     #expect(line.count <= columns && line.hasSuffix("-0002000000000bba"), "\(line)")
   }
 
   @Test("what a client calls its report can't command the terminal")
   func escapes() {
     let hostile = Self.report([.init("type", "a\u{1B}[2Jb\nc\u{9B}d\u{202E}e"), .init("reportId", "\u{7}")])
-    let text = TailLine(AnswerLine(controlJSON: hostile.printable()), Paint(isOn: false)).text ?? ""
+    let text = TailLine(AnswerLine(hostile.printable()), Paint(isOn: false)).text ?? ""
     #expect(text.contains(#"shop/a\u{1b}[2Jb\u{a}c\u{9b}d\u{202e}e"#) && text.hasSuffix(#"\u{7}"#))
     #expect(text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x9B })
   }

@@ -89,11 +89,11 @@ final class Incarnation {
 /// Brings packets to the simulated world, and its answers back.
 final class SimulatedTransport: Transport {
   /// Sees a packet leave, and says what becomes of it; nil: nothing, the world is over.
-  typealias Begin = @Sendable (PostRequest) -> Deed?
+  typealias Begin = @Sendable (TransferRequest) -> Deed?
   typealias Said = (status: Int, headers: [String: String], body: String)
   /// The packet is at the collector; nil: it is held there. Since when it is there decides for how long.
-  typealias Arrive = @Sendable (PostRequest, Deed, _ waited: Duration) -> Said?
-  typealias End = @Sendable (PostRequest, PostAnswer) -> Void
+  typealias Arrive = @Sendable (TransferRequest, Deed, _ waited: Duration) -> Said?
+  typealias End = @Sendable (TransferRequest, PostAnswer) -> Void
 
   let time = Mutex<ManualTime?>(nil)
   private let begin: Begin, arrive: Arrive, end: End
@@ -106,7 +106,7 @@ final class SimulatedTransport: Transport {
   /// From now on nothing gets through, and there is no answer.
   func die() { isDead.withLock { $0 = true } }
 
-  func post(_ request: PostRequest) async -> PostAnswer {
+  func post(_ request: TransferRequest) async -> PostAnswer {
     guard !isDead.withLock({ $0 }), let deed = begin(request) else {
       return Self.failure(.local, mayHaveLeft: false, sent: 0)
     }
@@ -116,7 +116,7 @@ final class SimulatedTransport: Transport {
     return answer
   }
 
-  private func answer(_ request: PostRequest, _ deed: Deed) async -> PostAnswer {
+  private func answer(_ request: TransferRequest, _ deed: Deed) async -> PostAnswer {
     guard let time = time.withLock({ $0 }) else { return Self.failure(.local, mayHaveLeft: false, sent: 0) }
     let (start, sent) = (time.uptime, request.body.count + 500)
     let deadline = start + request.timeout

@@ -183,7 +183,7 @@ final class Life: @unchecked Sendable {
 
   // MARK: The way to the collector; on the stage's thread
 
-  private func begins(_ request: PostRequest) -> Deed? {
+  private func begins(_ request: TransferRequest) -> Deed? {
     guard broken == nil else { return nil }
     do {
       let packet = try open(request)
@@ -215,7 +215,7 @@ final class Life: @unchecked Sendable {
 
   private static let heldTime: Duration = .seconds(30)
 
-  private func arrives(_ request: PostRequest, _ deed: Deed, waited: Duration) -> SimulatedTransport.Said? {
+  private func arrives(_ request: TransferRequest, _ deed: Deed, waited: Duration) -> SimulatedTransport.Said? {
     do {
       let packet = try open(request)
       let window = deed.window.map { ["prism-window": String($0)] } ?? [:]
@@ -240,7 +240,7 @@ final class Life: @unchecked Sendable {
     }
   }
 
-  private func ends(_ request: PostRequest, _ answer: PostAnswer) {
+  private func ends(_ request: TransferRequest, _ answer: PostAnswer) {
     guard let line = Self.line(request) else { return }
     let packet = request.header("Prism-Packet-Id") ?? ""
     rules.ends(line, packet, answer, now: Instant(time))
@@ -252,12 +252,12 @@ final class Life: @unchecked Sendable {
     note("\(line) \(packet) \(outcome) \(answer.bytesSent)")
   }
 
-  private static func line(_ request: PostRequest) -> Line? {
+  private static func line(_ request: TransferRequest) -> Line? {
     let kind: RowKind = request.url.hasSuffix("/payload") ? .payload : .meta
     return request.header("Prism-Namespace").flatMap { NamespaceName($0) }.map { Line(namespace: $0, kind: kind) }
   }
 
-  private func open(_ request: PostRequest) throws -> SimulatedCollector.Packet {
+  private func open(_ request: TransferRequest) throws -> SimulatedCollector.Packet {
     guard let headers = request.packetHeaders, headers.deviceID == LifeSettings.deviceID,
       let key = LifeSettings.keys.first(where: { $0.id == headers.format.keyID })
     else { throw Broken(description: "a request without the headers of the protocol") }
@@ -281,7 +281,7 @@ final class Life: @unchecked Sendable {
   }
 
   /// The proof of an honest answer. - Parameter status: of a refusal; nil: the packet is at rest.
-  func receipt(_ request: PostRequest, _ body: String, refusal status: Int? = nil) -> [String: String] {
+  func receipt(_ request: TransferRequest, _ body: String, refusal status: Int? = nil) -> [String: String] {
     let key = LifeSettings.keys.first { $0.id == request.header("Prism-Key-Id") }
     return ScriptedTransport.receipt(for: request, body: body, refusal: status, key: key?.secret ?? Secret([]))
   }

@@ -28,7 +28,6 @@ import Testing
     ("PrismConfig.DaemonConfiguration", "key of the daemon's file"),
     ("PrismConfig.CollectorConfiguration", "key of the collector's file"),
     ("PrismCollector.CollectorOptions", "checked setting of the collector"),
-    ("PrismProtocol.AnswerLine", "member of an answer"),
     ("PrismProtocol.TraceReport", "member of a traced report"),
     ("PrismProtocol.StatusReport", "member of the status"),
     ("PrismProtocol.RemoteReport", "member of the remote status"),

@@ -76,3 +76,11 @@ public final class FeedSubscription: Sendable {
   /// Waits for the next report. - Returns: nil if the feed ended, or the task was cancelled.
   public func next() async -> FeedItem? { await follower.next() }
 }
+
+/// One item that a reader of the feed gets.
+public enum FeedItem: Sendable, Equatable {
+  /// A report that was admitted or refused.
+  case report(ReportEvent)
+  /// This many reports came while the reader was behind; they are not shown.
+  case skipped(Int)
+}

@@ -296,3 +296,17 @@ extension Refusal {
   /// Of a report that comes while the daemon stops.
   public static let stopping = Refusal(.busy, "the daemon is stopping; report again", retryMilliseconds: 1000)
 }
+
+/// Refused reports of a connection, kept while a reader follows the feed. Pure.
+struct FollowedRefusals: Sendable {
+  var areKept = false
+  private var kept: [(name: ReportName, code: RefusalCode)] = []
+
+  mutating func note(_ name: ReportName, _ code: RefusalCode) { if areKept { kept.append((name, code)) } }
+
+  /// Takes those since the last call.
+  mutating func take() -> [(name: ReportName, code: RefusalCode)] {
+    defer { kept = [] }
+    return kept
+  }
+}

@@ -32,11 +32,6 @@ struct DeficitRing<Key: Hashable & Sendable>: Sendable {
     waiting += 1
   }
 
-  /// The key stops waiting; a debt stays.
-  mutating func remove(_ key: Key) {
-    endTurn(key, cost: 0, waits: false)
-  }
-
   /// Charges a key that waits for what its work cost.
   /// - Parameter waits: it waits for another turn.
   mutating func endTurn(_ key: Key, cost: Int, waits: Bool) {

@@ -8,11 +8,6 @@ public enum FilePath {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// The last part of a path.
-  public static func name(of path: String) -> String {
-    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
-  }
-
   /// `FOLDER/NAME`; an absolute name as it is.
   public static func joined(_ folder: String, _ name: String) -> String {
     if name.hasPrefix("/") || folder == "." { return name }

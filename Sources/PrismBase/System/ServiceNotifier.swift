@@ -40,8 +40,6 @@ public struct ServiceNotifier: Sendable {
   }
   /// Announces that the program is stopping.
   public func stopping(status: String) { send(["STOPPING=1", Self.line(status)]) }
-  /// Shows `text` in `systemctl status`.
-  public func status(_ text: String) { send([Self.line(text)]) }
   /// Tells the manager's watchdog that the program is alive.
   public func watchdog() { send(["WATCHDOG=1"]) }
 

@@ -23,10 +23,10 @@ struct CarryCommands {
       do throws(Refused) {
         let end = try await carry(request, to: carrier)
         note.write([.init("carried", .int(await carrier.taken.packets))])
-        await carrier.finish(.object(end + [.init("done", true)]))
+        await carrier.finish(.object(end + [Answers.done(true)]))
       } catch {
         note.write(failure: error.message)
-        await carrier.finish(error.json)
+        await carrier.finish(error.line)
       }
     }
     return AsyncStream(unfolding: { await reader.carrier.next() }, onCancel: { task.cancel() })
@@ -43,26 +43,26 @@ struct CarryCommands {
       let cause = try await carry(pipeline, to: carrier)
       if let cause { held.append(HeldReport(namespace: name.text, cause: cause)) }
     }
-    return [.init("carried", await carrier.taken.controlJSON), .init("held", held.controlJSON)]
+    return [Answers.carried(await carrier.taken), Answers.held(held)]
   }
 
   /// - Returns: why not everything that waits was written; nil if it was, or if there was nothing.
   private func carry(_ pipeline: NamespacePipeline, to carrier: Carrier) async throws(Refused) -> String? {
-    if let gate = await PipelineCarrying.begin(pipeline, to: carrier) { return gate.reason }
+    if let gate = await pipeline.carrying({ $0.begin(to: carrier) }) { return gate.reason }
     var cause: String?
     var patience = CarryPatience(now: engine.parts.time.uptime)
-    while !(await carrier.hasNoReader), !(await PipelineCarrying.hasAll(pipeline)) {
+    while !(await carrier.hasNoReader), !(await pipeline.carrying({ $0.hasAll() })) {
       cause = storeFault
       guard cause == nil, (try? await engine.parts.time.sleep(for: Self.pollInterval)) != nil else { break }
       guard await patience.isOver(carrier, now: engine.parts.time.uptime) else { continue }
       await carrier.close()
-      await PipelineCarrying.end(pipeline)
+      await pipeline.carrying { $0.end() }
       throw Refused(69, "nothing was read for \(CarryPatience.seconds) s: carry again")
     }
-    if await PipelineCarrying.isFull(pipeline) {
+    if await pipeline.carrying({ $0.isFull() }) {
       cause = "\(InFlightQueue.carriedPacketsMax) packets are out: settle some, and carry again"
     }
-    await PipelineCarrying.end(pipeline)
+    await pipeline.carrying { $0.end() }
     return cause
   }
 
@@ -85,18 +85,18 @@ struct CarryCommands {
       let state = await settle(answer, &touched)
       settled.append(SettledReport(answer.headers, state))
     }
-    for (pipeline, kind) in touched { try await wait { await PipelineCarrying.hasSettled(pipeline, kind) } }
-    return [.init("settled", settled.controlJSON)]
+    for (pipeline, kind) in touched { try await wait { await pipeline.carrying { $0.hasSettled(kind) } } }
+    return [Answers.settled(settled)]
   }
 
   private func settle(_ answer: CarriedAnswer, _ touched: inout [(NamespacePipeline, RowKind)]) async -> CarriedState {
     let headers = answer.headers
     guard let pipeline = await engine.pipelines[headers.namespace] else { return .unknown }
     do throws(Refused) {
-      try await wait { await PipelineCarrying.isReadyToSettle(pipeline, headers.kind) }
+      try await wait { await pipeline.carrying { $0.isReadyToSettle(headers.kind) } }
     } catch { return .kept(error.message) }
     touched.append((pipeline, headers.kind))
-    return await PipelineCarrying.returned(pipeline, answer)
+    return await pipeline.carrying { $0.returned(answer) }
   }
 
   /// - Throws: 69 if the daemon stops, or the store fails.

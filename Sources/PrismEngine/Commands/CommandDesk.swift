@@ -283,7 +283,7 @@ public actor CommandDesk {
 
   private func tellPipeline(_ namespace: NamespaceName) async {
     guard let pipeline = await engine.pipelines[namespace] else { return }
-    await PipelineRecords.answered(pipeline)
+    await pipeline.synchronizing { $0.commandAnswered() }
   }
 
   // MARK: Places

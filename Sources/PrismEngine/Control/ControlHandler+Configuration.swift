@@ -12,7 +12,7 @@ extension ControlHandler {
       let head = changes.isEmpty ? "nothing changed; generation \(generation) is" : "generation \(generation) is"
       return [
         .init("generation", .int(generation)), .init("changes", .array(changes.map { .string($0) })),
-        .init("text", .string((["\(head) in force"] + changes).joined(separator: "\n"))),
+        Answers.text((["\(head) in force"] + changes).joined(separator: "\n")),
       ]
     }
   }
@@ -21,9 +21,9 @@ extension ControlHandler {
     let loaded = await configuration.inForce()
     let hasOrigins = request["origins"]?.bool == true
     return [
-      .init("generation", .int(engine.hub.generation)), .init("path", .string(loaded.mainFile)),
-      .init("configuration", loaded.json(origins: hasOrigins)),
-      .init("text", .string(loaded.text(origins: hasOrigins))),
+      .init("generation", .int(engine.hub.generation)), Answers.path(loaded.mainFile),
+      Answers.configuration(loaded.json(origins: hasOrigins)),
+      Answers.text(loaded.text(origins: hasOrigins)),
     ]
   }
 
@@ -39,7 +39,7 @@ extension ControlHandler {
     let restart = diff.needingRestart.map { "prismd: \($0.key) takes a restart" }
     return diff.members + [
       .init("rows", .array(forecast.entries.map(\.json))),
-      .init("text", .string((lines + restart).joined(separator: "\n"))),
+      Answers.text((lines + restart).joined(separator: "\n")),
     ]
   }
 

@@ -49,7 +49,7 @@ extension ControlHandler {
     guard let namespace = try namespace(request) else { throw Refused(64, "remove: of which namespace?") }
     let selection = try removal(request)
     let count = try await asking { () async throws(StoreError) in try await store.remove(selection, of: namespace) }
-    return [.init("removed", .int(count))]
+    return [Answers.removed(count)]
   }
 
   private func removal(_ request: ControlRequest) throws(Refused) -> RemovalSelection {
@@ -82,7 +82,7 @@ extension ControlHandler {
       report.lastFailure = await present(of: row)
       reports.append(report)
     }
-    return [.init("rows", reports.controlJSON)]
+    return [Answers.rows(reports)]
   }
 
   /// Of a row that is to be delivered yet: what went wrong since it is there.
@@ -139,7 +139,7 @@ private actor ExportPager {
       } catch {
         isDone = true
         note.write(failure: error.description)
-        return ["error": ["message": .string(error.description), "exitCode": 69], "done": true]
+        return Answers.Failure(69, error.description).line
       }
       if let last = page.last { after = last.id } else { (queues, after) = (Array(queues.dropFirst()), 0) }
     }
@@ -177,8 +177,8 @@ extension ReportStore {
     let letters = try deadLetters(of: namespace, after: request["after"]?.int ?? 0, limit: 1000)
     let refused = try refusedRecords(of: namespace, after: Int64(request["afterRecord"]?.int ?? 0), limit: 1000)
     return [
-      .init("dead", letters.map { DeadLetterReport($0) }.controlJSON),
-      .init("refusedRecords", refused.map { RefusedRecordReport($0) }.controlJSON),
+      Answers.dead(letters.map { DeadLetterReport($0) }),
+      Answers.refusedRecords(refused.map { RefusedRecordReport($0) }),
     ]
   }
 }

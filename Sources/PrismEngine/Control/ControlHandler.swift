@@ -1,7 +1,9 @@
+import PrismAdmission
 import PrismBase
 import PrismConfig
 public import PrismProtocol
 import PrismStore
+import Synchronization
 
 /// Answers what `prismctl` asks (docs/control-protocol.md). Every answer ends with a line that has `"done":true`.
 public struct ControlHandler: Sendable {
@@ -27,7 +29,7 @@ public struct ControlHandler: Sendable {
   public func handle(_ request: ControlRequest, from caller: ControlCaller) -> AsyncStream<JSONValue> {
     if let refused = refusal(of: request.command, from: caller) {
       return AsyncStream {
-        $0.yield(refused.json)
+        $0.yield(refused.line)
         $0.finish()
       }
     }
@@ -41,10 +43,10 @@ public struct ControlHandler: Sendable {
       do throws(Refused) {
         let last = try await answer(request, note) { continuation.yield($0) }
         note.write(last)
-        continuation.yield(.object(last + [.init("done", true)]))
+        continuation.yield(.object(last + [Answers.done(true)]))
       } catch {
         note.write(failure: error.message)
-        continuation.yield(error.json)
+        continuation.yield(error.line)
       }
       continuation.finish()
     }
@@ -52,14 +54,7 @@ public struct ControlHandler: Sendable {
     return stream
   }
 
-  /// Why a request is not done: words and the exit code that `prismctl` ends with.
-  struct Refused: Error {
-    var exitCode: Int
-    var message: String
-    init(_ exitCode: Int, _ message: String) { (self.exitCode, self.message) = (exitCode, message) }
-
-    var json: JSONValue { ["error": ["message": .string(message), "exitCode": .int(exitCode)], "done": true] }
-  }
+  typealias Refused = Answers.Failure
 
   private func refusal(of command: ControlRequest.Command, from caller: ControlCaller) -> Refused? {
     guard caller.role < command.role else { return nil }
@@ -76,13 +71,13 @@ public struct ControlHandler: Sendable {
     _ request: ControlRequest, _ note: ControlLog, _ progress: @Sendable (JSONValue) -> Void
   ) async throws(Refused) -> [JSONValue.Member] {
     switch request.command {
-    case .status: return [.init("status", await status().controlJSON)]
-    case .network: return [.init("network", network(hasReason: true).controlJSON)]
+    case .status: return [Answers.status(await status())]
+    case .network: return [Answers.network(network(hasReason: true))]
     case .flush: return try await FlushCommand(self).run(request, note, progress)
     case .reload: return try await reload()
     case .configShow: return await showConfiguration(request)
     case .configDiff: return try await diffConfiguration(request)
-    case .explain: return [.init("text", .string(try await explain(request)))]
+    case .explain: return [Answers.text(try await explain(request))]
     case .trace: return try await trace(request)
     case .remove: return try await remove(request)
     case .deadList: return try await listDead(request)
@@ -90,7 +85,7 @@ public struct ControlHandler: Sendable {
     case .deadRequeue, .deadDrop: return try await settleDead(request)
     case .ack:
       let isNews = engine.parts.store.acknowledge()
-      return [.init("text", .string(isNews ? "status does not show it any more" : "there is nothing to acknowledge"))]
+      return [Answers.text(isNews ? "status does not show it any more" : "there is nothing to acknowledge")]
     case .acceptStore: return try await AcceptStoreCommand(self).run(request)
     case .doctor: return await doctor()
     case .tail: throw unknown(try namespace(request))
@@ -122,5 +117,59 @@ public struct ControlHandler: Sendable {
     let nearest = NearestName.of(name, among: engine.hub.current.namespaces.keys.map(\.text))
     let hint = nearest.map { "; did you mean `\($0)`?" } ?? ""
     return Refused(1, "there is no namespace `\(name)`\(hint) (`prismctl status --all` lists them)")
+  }
+}
+
+// `prismctl doctor`: the part of it that only the daemon can look at.
+extension ControlHandler {
+  func doctor() async -> [JSONValue.Member] {
+    [Answers.findings(await Doctor(engine: engine, process: process()).findings())]
+  }
+}
+
+// `prismctl tail`: reports as they are admitted or refused.
+extension ControlHandler {
+  /// `{"following":true}`, then `{"report":{…}}` for each report, and `{"skipped":12}` for reports that a slow reader
+  /// missed. It ends with its reader. The place in the feed ends with the stream.
+  func tail(_ request: ControlRequest) -> AsyncStream<JSONValue> {
+    let subscription = engine.feed.follow(
+      ReportFeed.Filter(
+        namespace: request["namespace"]?.string, type: request["type"]?.string,
+        isRefusedOnly: request["refused"]?.bool == true))
+    let greeting = Mutex<JSONValue?>(["following": true])
+    return AsyncStream {
+      if let first = greeting.withLock({ $0.take() }) { return first }
+      switch await subscription.next() {
+      case .report(let event): return ["report": event.report.controlJSON]
+      case .skipped(let count): return ["skipped": .int(count)]
+      case nil: return nil
+      }
+    }
+  }
+}
+
+/// `prismctl accept-store`: an operator says that the store which answered last is the server's.
+struct AcceptStoreCommand {
+  private let handler: ControlHandler
+
+  init(_ handler: ControlHandler) { self.handler = handler }
+
+  func run(_ request: ControlRequest) async throws(ControlHandler.Refused) -> [JSONValue.Member] {
+    guard let namespace = try handler.namespace(request) else {
+      throw ControlHandler.Refused(64, "accept-store: of which namespace?")
+    }
+    guard let pipeline = await handler.engine.pipelines[namespace] else { throw handler.unknown(namespace) }
+    guard let met = await handler.engine.parts.store.records.store(of: namespace)?.met else {
+      throw ControlHandler.Refused(
+        1, "no store of \(namespace) gave its identity yet: it has no table of records, or an older collector")
+    }
+    do {
+      let isNews = try await pipeline.acceptStore()
+      let text =
+        isNews
+        ? "the store \(met) is accepted: its deletions are taken, and records that it does not have are deleted"
+        : "the store \(met) was accepted before"
+      return [Answers.text(text)]
+    } catch { throw ControlHandler.Refused(69, error.description) }
   }
 }

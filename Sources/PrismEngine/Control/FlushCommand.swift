@@ -46,7 +46,7 @@ struct FlushCommand {
         }
         held += try await gated(pipelines, besides: held)
       }
-      if isQuiet || isLate { return [.init("held", held.controlJSON), .init("timedOut", .bool(!isQuiet))] }
+      if isQuiet || isLate { return [Answers.held(held), Answers.timedOut(!isQuiet)] }
       do { try await time.sleep(for: .milliseconds(100)) } catch { return [] }  // the client has gone
     }
     return []
@@ -71,7 +71,9 @@ struct FlushCommand {
       }
       guard !found.contains(where: { $0.namespace == name.text }) else { continue }
       for table in await tablesThatWait(name) {
-        guard let gate = await PipelineRecords.explain(pipeline, table), gate.gate != .recordInterval else { continue }
+        guard let gate = await pipeline.synchronizing({ $0.explain(table) }), gate.gate != .recordInterval else {
+          continue
+        }
         found.append(HeldReport(namespace: name.text, cause: gate.reason))
         break
       }
@@ -94,7 +96,7 @@ struct FlushCommand {
     var isAsked = false
     for (name, pipeline) in pipelines.sorted(by: { $0.key < $1.key }) {
       for table in await tablesThatWait(name) {
-        let gate = await PipelineRecords.explain(pipeline, table)
+        let gate = await pipeline.synchronizing { $0.explain(table) }
         guard gate == nil || gate?.gate == .recordInterval else { continue }
         await pipeline.flush()
         isAsked = true

@@ -54,13 +54,15 @@ struct DictionaryFetch: Sendable {
       ["namespace": namespace.text, "cause": cause])
   }
 
-  private static func request(_ question: DictionaryQuestion, _ configuration: NamespaceConfiguration) -> PostRequest {
+  private static func request(_ question: DictionaryQuestion, _ configuration: NamespaceConfiguration)
+    -> TransferRequest
+  {
     let base = configuration.url.map { CollectorAddress($0).base } ?? ""
     var headers = question.fields
     if let token = configuration.token {
       headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
     }
-    var request = PostRequest(
+    var request = TransferRequest(
       url: base + DictionaryQuestion.path + "?namespace=\(question.namespace)", headers: headers, body: [],
       timeout: .seconds(120))
     (request.method, request.tls) = (.get, configuration.tls)

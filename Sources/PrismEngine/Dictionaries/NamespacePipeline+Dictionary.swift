@@ -9,7 +9,7 @@ extension NamespacePipeline {
   /// nil: the namespace uses no dictionary, or has no dictionary yet. A packet in a file goes without: it may come long after
   /// its dictionary was dropped.
   var dictionaryInUse: CompressionDictionary? {
-    settings.configuration?.dictionary == true && carrier == nil ? dictionary.held : nil
+    settings.configuration?.dictionary == true && carryJob.carrier == nil ? dictionary.held : nil
   }
 
   /// A receiver answered to a packet: asks it for its dictionary, if it is another one.

@@ -20,7 +20,8 @@ struct CollectorProbe: Sendable {
   var names: String { namespaces.map(\.text).joined(separator: ", ") }
 
   /// A question and the request that carries it. - Throws: `internal` if OpenSSL has no memory.
-  func request(now: Int64, timeout: Duration) throws(PacketError) -> (question: ProbeQuestion, request: PostRequest) {
+  func request(now: Int64, timeout: Duration) throws(PacketError) -> (question: ProbeQuestion, request: TransferRequest)
+  {
     var question = ProbeQuestion()
     question.version = Self.version
     (question.device, question.namespaces) = (deviceID, namespaces.map(\.text))
@@ -29,7 +30,7 @@ struct CollectorProbe: Sendable {
     var headers = [(name: "Content-Type", value: ProbeQuestion.contentType)]
     if let key { headers.append(("Prism-Mac", try ProbeCode(key: key.secret).ofQuestion(body))) }
     if let token { headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))")) }
-    var request = PostRequest(
+    var request = TransferRequest(
       url: CollectorAddress(url).base + ProbeQuestion.path, headers: headers, body: body, connectTimeout: timeout,
       timeout: timeout)
     request.tls = tls

@@ -91,3 +91,22 @@ enum NoteStamp {
     return boot == bootID && !bootID.isEmpty && 0...now ~= since ? (now - since, true) : (now, false)
   }
 }
+
+/// The use of metered networks in the current window of 24 h, as `prismctl status` shows it.
+struct FlowUse: Sendable {
+  var usedBytes: Int
+  var allowedBytes: Int
+  var windowEndsIn: Duration
+}
+
+/// Both clocks, read at once.
+struct Instant: Sendable, Equatable {
+  var uptime: Duration
+  var unixMilliseconds: Int64
+
+  init(uptime: Duration, unixMilliseconds: Int64) {
+    (self.uptime, self.unixMilliseconds) = (uptime, unixMilliseconds)
+  }
+
+  init(_ time: any TimeSource) { self.init(uptime: time.uptime, unixMilliseconds: time.unixMilliseconds) }
+}

@@ -17,3 +17,10 @@ struct CountedKey: Sendable, Equatable {
     daemon.keys.compactMap { try? CountedKey(id: $0.id, secret: $0.secret) }
   }
 }
+
+extension Engine {
+  /// The use of each configured key, in the order of the configuration.
+  nonisolated var keyReports: [(key: CountedKey, report: KeyReport)] {
+    CountedKey.all(of: hub.current.daemon).map { ($0, parts.keys.report(of: $0.fingerprint)) }
+  }
+}

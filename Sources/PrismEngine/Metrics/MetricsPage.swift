@@ -16,17 +16,13 @@ extension Engine {
       statuses.append((namespace, await pipeline.status))
     }
     var page = MetricsText()
-    page.add(buildMetrics, of: version)
-    page.add(ingestMetrics, of: ingest)
-    page.add(commitMetrics, of: self.ingest.counters)
-    page.add(healthMetrics, of: storeHealth)
-    page.add(answerMetrics, of: store != nil)
+    page.add(
+      daemonMetrics,
+      of: Scrape(
+        version: version, ingest: ingest, commits: self.ingest.counters, health: storeHealth, answers: store != nil,
+        hub: hub, remote: remote, network: parts.network.current, keyBlocksMax: parts.keys.blocksMax, process: process))
     if let store { add(store, of: statuses.map(\.namespace), to: &page) }
-    page.add(configurationMetrics, of: hub)
-    page.add(remoteMetrics, of: remote)
-    page.add(networkMetrics, of: parts.network.current)
     page.add(keyMetrics, of: keyReports.map { (["key": $0.key.id], $0.report.blocks) })
-    page.add(keyLimitMetrics, of: parts.keys.blocksMax)
     page.add(stateMetrics, of: statuses.map { (["namespace": $0.namespace.text], $0.status) })
     let kinds = statuses.flatMap { namespace, status in RowKind.all.map { (namespace.text, $0, status) } }
     page.add(packetMetrics, of: kinds.map { (["namespace": $0, "kind": $1.name], $2.counters[$1]) })
@@ -34,7 +30,6 @@ extension Engine {
     page.add(pullMetrics, of: statuses.map { (["namespace": $0.namespace.text], $0.status.pulls.counters) })
     let commanded = Set(hub.current.namespaces.values.filter(\.hasCommands).map(\.name)).union(commands.ends.keys)
     page.add(commandMetrics, of: commanded.sorted().map { (["namespace": $0.text], commands.ends[$0] ?? [:]) })
-    page.add(processMetrics, of: process)
     return page.text
   }
 
@@ -65,71 +60,97 @@ extension Engine {
   }
 }
 
-private let buildMetrics: [Metric<String>] = [
-  Metric("prism_build_info", .gauge, "1; the label tells the daemon's version.", samples: { [([("version", $0)], 1)] })
-]
+/// The sources of metrics without a namespace.
+private struct Scrape {
+  let version: String, ingest: IngestCounters, commits: CommitCounters, health: StoreHealth, answers: Bool
+  let hub: ConfigurationHub, remote: RemoteFigures, network: NetworkStatus, keyBlocksMax: Int, process: ProcessFigures
+}
 
-private let ingestMetrics: [Metric<IngestCounters>] = [
-  .init("prism_ingest_connections", .gauge, "Open connections of the ingest socket.", \.connections),
+private let daemonMetrics: [Metric<Scrape>] = [
+  .init(
+    "prism_build_info", .gauge, "1; the label tells the daemon's version.",
+    samples: { [([("version", $0.version)], 1)] }),
+  .init("prism_ingest_connections", .gauge, "Open connections of the ingest socket.", \.ingest.connections),
   .init(
     "prism_ingest_accepted_connections_total", .counter, "Connections that the ingest socket took.",
-    \.acceptedConnections),
+    \.ingest.acceptedConnections),
   .init(
     "prism_ingest_refused_connections_total", .counter, "Connections that were answered busy and closed, by why.",
-    by: "cause", \.refusedConnections),
+    by: "cause", \.ingest.refusedConnections),
   .init(
     "prism_ingest_closed_connections_total", .counter, "Connections that the daemon closed, by why.", by: "cause",
-    \.closedConnections),
+    \.ingest.closedConnections),
   .init(
     "prism_ingest_pauses_total", .counter, "Times that a connection was not read from, by why.", by: "cause",
     [("memory", true), ("answers", false)]
-  ) { $1 ? $0.memoryPauses : $0.answerPauses },
+  ) { $1 ? $0.ingest.memoryPauses : $0.ingest.answerPauses },
   .init(
-    "prism_ingest_memory_bytes", .gauge, "Requests, reports before their commit and answers in memory.", \.memoryBytes),
-  .init("prism_ingest_memory_limit_bytes", .gauge, "What they may take, ingest.memoryMByte.", \.memoryBytesMax),
+    "prism_ingest_memory_bytes", .gauge, "Requests, reports before their commit and answers in memory.",
+    \.ingest.memoryBytes),
+  .init("prism_ingest_memory_limit_bytes", .gauge, "What they may take, ingest.memoryMByte.", \.ingest.memoryBytesMax),
   .init("prism_input_requests_total", .counter, "Requests of other inputs than the ingest socket's own, by answer.") {
-    $0.inputRequests.sorted { ($0.key.input, $0.key.status) < ($1.key.input, $1.key.status) }.map {
+    $0.ingest.inputRequests.sorted { ($0.key.input, $0.key.status) < ($1.key.input, $1.key.status) }.map {
       ([("input", $0.key.input), ("status", String($0.key.status))], $0.value)
     }
   },
   .init(
     "prism_ingest_foreign_total", .counter, "Connections that spoke a protocol which is not taken there.",
-    by: "protocol", \.foreignProtocols),
-  .init("prism_reports_received_total", .counter, "Reports that came, refused ones included.", \.tally.received),
+    by: "protocol", \.ingest.foreignProtocols),
+  .init("prism_reports_received_total", .counter, "Reports that came, refused ones included.", \.ingest.tally.received),
   .init(
-    "prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.", \.tally.stored),
+    "prism_reports_stored_total", .counter, "Reports that were answered stored, duplicates included.",
+    \.ingest.tally.stored),
   .init(
     "prism_reports_repeated_total", .counter, "Reports that came again under a known id, and are stored once.",
-    \.tally.repeated),
+    \.ingest.tally.repeated),
   .init(
-    "prism_payloads_left_out_total", .counter, "Payloads that were too large and left out.", \.tally.leftOutPayloads),
+    "prism_payloads_left_out_total", .counter, "Payloads that were too large and left out.",
+    \.ingest.tally.leftOutPayloads),
   .init(
     "prism_reports_other_type_total", .counter, "Reports that became the type other, as their own is not taken.",
-    \.tally.otherTypes),
+    \.ingest.tally.otherTypes),
   .init(
     "prism_reports_refused_total", .counter, "Reports that were refused, by the code that was answered.", by: "code",
-    \.tally.refused),
-]
-
-private let commitMetrics: [Metric<CommitCounters>] = [
+    \.ingest.tally.refused),
   .init(
-    "prism_commit_duration_seconds", .histogram, "From handing reports to the store to its answer.", \.duration),
-  .init("prism_commit_rows", .histogram, "Reports of one commit.", \.rows),
-  .init("prism_commit_failures_total", .counter, "Commits of reports that the store did not make.", \.failures),
+    "prism_commit_duration_seconds", .histogram, "From handing reports to the store to its answer.", \.commits.duration),
+  .init("prism_commit_rows", .histogram, "Reports of one commit.", \.commits.rows),
+  .init("prism_commit_failures_total", .counter, "Commits of reports that the store did not make.", \.commits.failures),
+  .init("prism_store_state", "1 for the state that the store is in.", is: "state", \.health.state),
+  .init("prism_store_faults_total", .counter, "Uses of the database that failed.", \.health.faults),
+  .init("prism_store_set_aside_total", .counter, "Damaged databases that were set aside.", \.health.setAside),
+  .init("prism_configuration_generation", .gauge, "Of the configuration in force.", \.hub.generation),
+  .init("prism_configuration_failed_reloads_total", .counter, "Reloads that were refused.", \.hub.failedReloads),
+  .init("prism_configuration_faults", .gauge, "Faults of the last reload, until a good one.", \.hub.faults.count),
+  .init("prism_remote_version", .gauge, "Number of the remote configuration in force; 0 without one.") {
+    Int($0.remote.number)
+  },
+  .init(
+    "prism_remote_namespaces", .gauge, "Namespaces that remote configuration says something of.", \.remote.namespaces),
+  .init("prism_remote_probation", .gauge, "Those whose packets are still to prove it.", \.remote.onProbation),
+  .init(
+    "prism_remote_refused", .gauge, "1 while what the server said last is refused or was taken back.",
+    \.remote.isRefused),
+  .init(
+    "prism_remote_results_total", .counter, "Questions for remote configuration, by what came of them.", by: "result",
+    \.remote.results),
+  .init("prism_remote_last_success_timestamp_seconds", .gauge, "When an answer was last taken; 0: never.") {
+    Double($0.remote.lastAnswerMilliseconds) / 1000
+  },
+  .init("process_cpu_seconds_total", .counter, "Time on a processor, user and system.", \.process.cpuSeconds),
+  .init("process_resident_memory_bytes", .gauge, "Memory that is resident.", \.process.residentBytes),
+  .init("process_virtual_memory_bytes", .gauge, "Address space.", \.process.virtualBytes),
+  .init("process_open_fds", .gauge, "Open descriptors.", \.process.openDescriptors),
+  .init("process_max_fds", .gauge, "The limit of open descriptors.", \.process.descriptorsMax),
+  .init("process_threads", .gauge, "Threads.", \.process.threads),
+  .init("process_start_time_seconds", .gauge, "When the process began, since 1970.", \.process.startSeconds),
+  .init(
+    "prism_store_answers", .gauge, "1 where the store answered this scrape; else its figures are missing.", \.answers),
+  .init("prism_network_state", "1 for what the network counts as.", is: "state", \.network.kind),
+  .init("prism_key_blocks_limit", .gauge, "The most blocks that one key may encrypt.", \.keyBlocksMax),
 ]
 
 // MARK: Rows
-
-private let healthMetrics: [Metric<StoreHealth>] = [
-  .init("prism_store_state", "1 for the state that the store is in.", is: "state", \.state),
-  .init("prism_store_faults_total", .counter, "Uses of the database that failed.", \.faults),
-  .init("prism_store_set_aside_total", .counter, "Damaged databases that were set aside.", \.setAside),
-]
-
-private let answerMetrics: [Metric<Bool>] = [
-  .init(
-    "prism_store_answers", .gauge, "1 where the store answered this scrape; else its figures are missing.", { $0 })
-]
 
 private let storeMetrics: [Metric<Int>] = [
   .init("prism_store_bytes", .gauge, "Size of the database and its log.", { $0 })
@@ -211,42 +232,9 @@ private let commandMetrics: [Metric<[String: Int]>] = [
   ) { $0[$1] ?? 0 }
 ]
 
-// MARK: Configuration and network
-
-private let configurationMetrics: [Metric<ConfigurationHub>] = [
-  .init("prism_configuration_generation", .gauge, "Of the configuration in force.", \.generation),
-  .init("prism_configuration_failed_reloads_total", .counter, "Reloads that were refused.", \.failedReloads),
-  .init("prism_configuration_faults", .gauge, "Faults of the last reload, until a good one.", \.faults.count),
-]
-
-private let remoteMetrics: [Metric<RemoteFigures>] = [
-  .init("prism_remote_version", .gauge, "Number of the remote configuration in force; 0 without one.") {
-    Int($0.number)
-  },
-  .init(
-    "prism_remote_namespaces", .gauge, "Namespaces that remote configuration says something of.", \.namespaces),
-  .init("prism_remote_probation", .gauge, "Those whose packets are still to prove it.", \.onProbation),
-  .init(
-    "prism_remote_refused", .gauge, "1 while what the server said last is refused or was taken back.", \.isRefused),
-  .init(
-    "prism_remote_results_total", .counter, "Questions for remote configuration, by what came of them.", by: "result",
-    \.results),
-  .init("prism_remote_last_success_timestamp_seconds", .gauge, "When an answer was last taken; 0: never.") {
-    Double($0.lastAnswerMilliseconds) / 1000
-  },
-]
-
-private let networkMetrics: [Metric<NetworkStatus>] = [
-  .init("prism_network_state", "1 for what the network counts as.", is: "state", \.kind)
-]
-
 private let keyMetrics: [Metric<Int>] = [
   .init(
     "prism_key_blocks", .gauge, "Blocks that the key has encrypted on this device, through restarts.", { $0 })
-]
-
-private let keyLimitMetrics: [Metric<Int>] = [
-  .init("prism_key_blocks_limit", .gauge, "The most blocks that one key may encrypt.", { $0 })
 ]
 
 // MARK: Delivery
@@ -284,16 +272,4 @@ private let windowMetrics: [Metric<SendWindow>] = [
   .init("prism_least_round_trip_seconds", .gauge, "The round trip without a queue on the line; 0 if unknown.") {
     ($0.line.least ?? .zero) / .seconds(1)
   },
-]
-
-// MARK: The process
-
-private let processMetrics: [Metric<ProcessFigures>] = [
-  .init("process_cpu_seconds_total", .counter, "Time on a processor, user and system.", \.cpuSeconds),
-  .init("process_resident_memory_bytes", .gauge, "Memory that is resident.", \.residentBytes),
-  .init("process_virtual_memory_bytes", .gauge, "Address space.", \.virtualBytes),
-  .init("process_open_fds", .gauge, "Open descriptors.", \.openDescriptors),
-  .init("process_max_fds", .gauge, "The limit of open descriptors.", \.descriptorsMax),
-  .init("process_threads", .gauge, "Threads.", \.threads),
-  .init("process_start_time_seconds", .gauge, "When the process began, since 1970.", \.startSeconds),
 ]

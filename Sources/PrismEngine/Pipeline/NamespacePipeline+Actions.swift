@@ -41,7 +41,7 @@ extension NamespacePipeline {
     case .circuit(.succeeded):
       if circuit.isOpen {
         requestUpload(.rows)  // the other kind waited for this probe
-        records.pulls.hasten(to: now)
+        records.circuitClosed()
       }
       circuit.succeeded()
     case .circuit(.failed): circuit.failed(kind)
@@ -82,7 +82,7 @@ extension NamespacePipeline {
     if !turn.claims.isEmpty { signal.willClaim(kind) }
     var turn = turn
     if !kind.isReport {
-      for index in turn.claims.indices { turn.claims[index].records = PipelineRecords.claim(self) }
+      for index in turn.claims.indices { turn.claims[index].records = records.claim }
     }
     turn.notes = notes.map { Note(namespace: namespace, key: $0.key, value: $0.value) } + turn.notes
     notes = [:]
@@ -115,7 +115,7 @@ extension NamespacePipeline {
     let isMetered = gates(kind).isMetered
     let booked = isMetered ? book(OutgoingPacket.estimatedBytes(bodyBytes: packet.contents.bodyBytes)) : 0
     proof.left(packet.context.packetID, to: settings.configuration?.url)
-    if PipelineCarrying.carrier(self, kind) == nil { circuit.started(kind) }
+    if carryJob.carrier(kind) == nil { circuit.started(kind) }
     let (configuration, trace) = (settings.configuration, PacketLog(parts.log))
     trace.sent(packet)
     begin { pipeline in
@@ -138,7 +138,7 @@ extension NamespacePipeline {
       let sealed = try await parts.builder.seal(packet, dependsOn: predecessor, pendingCount: pending, at: parts.time)
       // Another packet may have been answered meanwhile: wait.
       guard deliveries[packet.context.kind].maySend else { return DeliveryOutcome(.cancelled, mayHaveLeft: false) }
-      let output: any Output = PipelineCarrying.carrier(self, packet.context.kind) ?? parts.output
+      let output: any Output = carryJob.carrier(packet.context.kind) ?? parts.output
       return await output.deliver(
         OutgoingPacket(
           headers: sealed.headers, body: sealed.body, mac: sealed.mac, needsNewConnection: needsNewConnection,
@@ -158,8 +158,27 @@ extension NamespacePipeline {
 
   private func accepted(_ packet: PacketID, _ outcome: DeliveryOutcome) {
     proof.accepted(packet)
-    if let receipt = outcome.store { PipelineStores.accepted(self, receipt) }
+    if let receipt = outcome.store { records.accepted(receipt) }
     if let version = outcome.configurationVersion { parts.announcements.yield(version) }
-    if let sequence = outcome.recordsVersion, records.pulls.announce(sequence, now: now) { arm() }
+    if let sequence = outcome.recordsVersion { records.announced(sequence) }
+  }
+}
+
+extension Delivery.Message {
+  /// Writes it, once for as long as the fault lasts.
+  func write(to log: Logger, _ namespace: NamespaceName, _ kind: RowKind) {
+    let upload = "upload.\(namespace).\(kind.name)"
+    switch self {
+    case .deadLetter(let status):
+      log.fault(
+        "dead.\(namespace).\(kind.name)",
+        "the collector can't take a report: it is a dead letter (prismctl dead list)",
+        ["namespace": namespace.text, "kind": kind.name, "status": String(status)])
+    case .notDelivered(let cause):
+      log.fault(
+        upload, "not delivered; tried again with growing pauses",
+        ["namespace": namespace.text, "kind": kind.name, "cause": cause])
+    case .deliveredAgain: log.faultEnded(upload, "delivered again", ["namespace": namespace.text])
+    }
   }
 }

@@ -17,7 +17,6 @@ actor NamespacePipeline {
   var flow: FlowWindow
   var isStopping = false
   var proof = SettingsProof()
-  var records = RecordWork()
   var dictionary = DictionaryState()
   /// To be written with the next commit.
   var notes: [String: [UInt8]?] = [:]
@@ -27,12 +26,29 @@ actor NamespacePipeline {
   private var timer: (at: Duration, task: Task<Void, Never>)?
   /// Requests of the deliveries that are not answered yet.
   private var tasks = RunningTasks()
-  /// Takes packets instead of the collector; nil: no user carries them.
-  var carrier: Carrier?
+  /// Made with their first use, because they refer to this actor.
+  private var children: (records: RecordSynchronizer, carryJob: CarryJob)?
 
   init(parts: PipelineParts, settings: PipelineSettings, signal: UploadSignal) {
     (self.parts, self.settings, self.signal) = (parts, settings, signal)
     flow = FlowWindow(now: Instant(parts.time))
+  }
+
+  var records: RecordSynchronizer { madeChildren.records }
+  var carryJob: CarryJob { madeChildren.carryJob }
+
+  private var madeChildren: (records: RecordSynchronizer, carryJob: CarryJob) {
+    if let children { return children }
+    let host = PipelineHost(
+      parts: parts, settings: { [unowned self] in settings }, gates: { [unowned self] in gates($0) },
+      delivery: { [unowned self] in deliveries[$0] }, isStopping: { [unowned self] in isStopping },
+      isCircuitOpen: { [unowned self] in circuit.isOpen }, book: { [unowned self] in _ = book($0) },
+      tell: { [unowned self] in tell($0, $1) }, want: { [unowned self] in want($0) },
+      requestRows: { [unowned self] in requestUpload(.rows) }, arm: { [unowned self] in arm() },
+      begin: { [unowned self] work in begin { await $0.records.perform(work) } })
+    let made = (records: RecordSynchronizer(host), carryJob: CarryJob(host))
+    children = made
+    return made
   }
 
   var namespace: NamespaceName { settings.namespace }
@@ -57,7 +73,7 @@ actor NamespacePipeline {
     }
     if let note = remains.notes[Self.dictionaryKey] { dictionary = DictionaryState(note: note) }
     if remains.hasReports { requestUpload(.start) }
-    if remains.hasRecords { records.schedule.hasten(to: now) }
+    if remains.hasRecords { records.hasten() }
     arm()
   }
 
@@ -74,14 +90,13 @@ actor NamespacePipeline {
     let fresh = signal.takeFresh()
     if fresh.contains(.crash) { requestUpload(.crash) } else if fresh.contains(.realtime) { requestUpload(.realtime) }
     if fresh.hasRows { requestUpload(.rows) }
-    if fresh.contains(.rows(.records)) { records.schedule.request(now: now) }
+    if fresh.contains(.rows(.records)) { records.changed() }
     arm()
   }
 
   func flush() {
     requestUpload(.flush)
-    records.schedule.hasten(to: now)
-    records.pulls.retry(at: now)
+    records.flush()
     trigger(.flush, tryAt: now)
     arm()
   }
@@ -96,8 +111,7 @@ actor NamespacePipeline {
     guard parts.network.current.kind != .none else { return }
     requestUpload(.network)
     let tryAt = now + UploadSchedule.networkJitter.share(parts.random.next())
-    if records.schedule.isRequested { records.schedule.hasten(to: tryAt) }
-    records.pulls.retry(at: tryAt)
+    records.networkChanged(tryAt: tryAt)
     trigger(.network, tryAt: tryAt)
     arm()
   }
@@ -108,9 +122,7 @@ actor NamespacePipeline {
     proof.changed()
     meetCollector()
     requestUpload(.start)
-    PipelineRecords.drained(self)
-    records.pulls.retry(at: now)
-    begin { await PipelinePulls.keepTables($0) }
+    records.settingsChanged()
     trigger(.reload, tryAt: now)
     arm()
   }
@@ -121,7 +133,7 @@ actor NamespacePipeline {
   }
 
   func reloaded() {
-    if records.pulls.failuresInRow > 0 { records.pulls.retry(at: now) }
+    records.reloaded()
     trigger(.reread, tryAt: now)
     arm()
   }
@@ -147,12 +159,7 @@ actor NamespacePipeline {
     let pauses = RowKind.all.compactMap { kind -> Duration? in
       if case .paused(let pause) = deliveries[kind].upload { pause.until } else { nil }
     }
-    return
-      (pauses
-      + [schedule.due(spacing: spacing), PipelineRecords.due(self), PipelinePulls.due(self), gateOpensAt].compactMap {
-        $0
-      })
-      .min()
+    return (pauses + [schedule.due(spacing: spacing), records.due, gateOpensAt].compactMap(\.self)).min()
   }
 
   /// One sleeping task, to the next thing that is due.
@@ -171,7 +178,7 @@ actor NamespacePipeline {
     timer = nil
     if let opensAt = gateOpensAt, opensAt <= now {
       gateOpensAt = nil
-      if records.schedule.isRequested { records.schedule.hasten(to: now) }
+      records.gateOpened()
       schedule.requestUpload(.start, now: now, interval: interval, random: 0)
     }
     if let due = schedule.due(spacing: spacing), due <= now {
@@ -179,8 +186,7 @@ actor NamespacePipeline {
       signal.willUpload()
       for kind in RowKind.reports { want(kind) }
     }
-    if let due = PipelineRecords.due(self), due <= now { PipelineRecords.begin(self) }
-    if let due = PipelinePulls.due(self), due <= now { PipelinePulls.begin(self) }
+    records.tick()
     for kind in RowKind.all {
       if case .paused(let pause) = deliveries[kind].upload, pause.until <= now { want(kind) }
     }
@@ -204,7 +210,7 @@ actor NamespacePipeline {
   /// Requests that came while the drain ran counted as part of it. Rows that it didn't see, or left because of a gate
   /// that opened since, must still be sent.
   func drained(_ kind: RowKind) {
-    if !kind.isReport { PipelineRecords.drained(self) }
+    if !kind.isReport { records.drained() }
     let mayWait = signal.hasRows(kind) || !deliveries[kind].queue.isDone
     switch gates(kind).verdict {
     case .open: if mayWait && kind.isReport { requestUpload(.rows) }
@@ -239,7 +245,7 @@ actor NamespacePipeline {
   /// Nothing is on its way, and no upload is requested.
   var isQuiet: Bool {
     RowKind.all.allSatisfy { deliveries[$0].upload == .idle } && schedule.due(spacing: spacing) == nil
-      && PipelineRecords.isQuiet(self)
+      && records.isQuiet
   }
 
   func gates(_ kind: RowKind, isProbe: Bool = false) -> Gates {
@@ -251,7 +257,7 @@ actor NamespacePipeline {
       settings: settings, kind: kind, network: parts.network.current, flow: flow, pause: pause,
       lastFailure: deliveries[kind].retry.lastFailure, circuit: circuit, isStopping: isStopping,
       awaited: parts.store.health.awaited[namespace]?[kind], now: Instant(parts.time),
-      isCarrying: PipelineCarrying.carrier(self, kind) != nil,
+      isCarrying: carryJob.carrier(kind) != nil,
       usedUpKeyBlocks: hasUsedUpKey ? parts.keys.blocksMax : nil)
   }
 
@@ -265,4 +271,30 @@ actor NamespacePipeline {
   }
 
   var status: PipelineStatus { PipelineStatus(of: self) }
+
+  /// For those who look at a child from elsewhere, or tell it something.
+  func synchronizing<Result: Sendable>(_ body: @Sendable (RecordSynchronizer) -> Result) -> Result { body(records) }
+  func carrying<Result: Sendable>(_ body: @Sendable (CarryJob) -> Result) -> Result { body(carryJob) }
+
+  /// An operator says that the store which answered last is the server's. - Returns: whether that is news.
+  func acceptStore() async throws(StoreError) -> Bool { try await records.acceptStore() }
+}
+
+/// Tasks that a stop waits for. An ended one is removed at once: it keeps 12 KiB of stack.
+struct RunningTasks {
+  private var tasks: [Int: Task<Void, Never>] = [:]
+  private var last = 0
+
+  /// The one that began first.
+  var first: Task<Void, Never>? { tasks.keys.min().flatMap { tasks[$0] } }
+
+  /// - Parameter begin: begins a task, which has to be removed by this number at its end.
+  mutating func add(_ begin: (Int) -> Task<Void, Never>) {
+    last += 1
+    tasks[last] = begin(last)
+  }
+
+  mutating func remove(_ number: Int) { tasks[number] = nil }
+
+  func cancel() { for number in tasks.keys.sorted() { tasks[number]?.cancel() } }
 }

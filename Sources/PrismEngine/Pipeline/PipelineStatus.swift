@@ -47,7 +47,7 @@ extension PipelineStatus {
         usedBytes: window.usedBytes, allowedBytes: pipeline.settings.configuration?.maxFlowBytes ?? 0,
         windowEndsIn: window.remaining(now)),
       windows: PerKind(each: { deliveries[$0].receiver.window }), counters: PerKind(each: { deliveries[$0].counters }),
-      pulls: PullStatus(counters: pipeline.records.counters, faults: pipeline.records.faults))
+      pulls: pipeline.records.status)
   }
   /// A used up key is a fault of configuration, as long as it is configured.
   private static func keyFailure(of pipeline: isolated NamespacePipeline, _ now: Instant) -> RetryRecord.Failure? {

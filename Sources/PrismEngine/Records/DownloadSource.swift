@@ -1,30 +1,11 @@
 public import PrismBase
-public import PrismConfig
 
 /// Fetches answers that may be too large for memory: tables of records that come down. The edge implements it; tests script
 /// it.
 public protocol DownloadSource: Sendable {
   /// GETs into a file without a name, which is gone with its last holder. It never throws, so that no caller can forget a
   /// case; cancelling the task aborts the transfer. Redirects are not followed; TLS is verified.
-  func download(_ request: DownloadRequest) async -> DownloadAnswer
-}
-
-/// A request for an answer of any size.
-public struct DownloadRequest: Sendable {
-  /// The whole address, with the query.
-  public var url: String
-  /// The headers in their order.
-  public var headers: [(name: String, value: String)]
-  /// Certificates for the connection.
-  public var tls = NamespaceConfiguration.TLS()
-  /// The whole GET, connecting included. A transfer without a byte for a minute ends sooner.
-  public var timeout: Duration
-  /// The largest answer; a larger one is a failure, before it is fetched if it says its size.
-  public var bodyBytesMax: Int
-
-  public init(url: String, headers: [(name: String, value: String)], timeout: Duration, bodyBytesMax: Int) {
-    (self.url, self.headers, self.timeout, self.bodyBytesMax) = (url, headers, timeout, bodyBytesMax)
-  }
+  func download(_ request: TransferRequest) async -> DownloadAnswer
 }
 
 /// The result of a download.

@@ -45,9 +45,11 @@ actor RecordPuller {
     if let token = configuration.token {
       headers.append(("Authorization", "Bearer \(String(decoding: token.content.bytes, as: UTF8.self))"))
     }
-    var request = DownloadRequest(
-      url: collector.base + question.target, headers: headers, timeout: Self.timeout,
-      bodyBytesMax: min(pull.bytesMax, Self.bodyBytesMax))
+    var request = TransferRequest(
+      get: collector.base + question.target, headers: headers, timeout: Self.timeout,
+      answerBytesMax: min(pull.bytesMax, Self.bodyBytesMax))
+    // That of a refusal: a table goes into a file.
+    request.answerBytesKept = 64 * 1024
     request.tls = configuration.tls
     let answer = await source.download(request)
     var result = PullResult(verdict: .failed(PullFailure(cause: "", reach: .all)), bytes: answer.bytesOnWire)

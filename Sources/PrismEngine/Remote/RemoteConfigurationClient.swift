@@ -2,6 +2,7 @@ import PrismBase
 public import PrismConfig
 import PrismPacket
 import PrismProtocol
+import PrismStore
 
 /// Asks for remote configuration, puts it in force, keeps it over restarts, and watches over what is on probation.
 /// `RemoteState` decides; this actor does what it says.
@@ -9,7 +10,7 @@ public actor RemoteConfigurationClient {
   /// The parts that it needs beside the engine.
   public struct Parts: Sendable {
     /// Asks the server.
-    public var source: any DocumentSource
+    public var source: any Transport
     /// Keeps the last answer over restarts.
     public var cache: any KeptFile
     /// The device id if the configuration has no `device.id`.
@@ -18,7 +19,7 @@ public actor RemoteConfigurationClient {
     public var timeout: Duration
 
     public init(
-      source: any DocumentSource, cache: any KeptFile, deviceID: String, timeout: Duration = .seconds(30)
+      source: any Transport, cache: any KeptFile, deviceID: String, timeout: Duration = .seconds(30)
     ) {
       (self.source, self.cache, self.deviceID, self.timeout) = (source, cache, deviceID, timeout)
     }
@@ -125,15 +126,14 @@ public actor RemoteConfigurationClient {
     question.lastApplied = state.lastApplied?.number
     question.lastFailed = state.lastFailed.map { $0.number.map { String($0) } ?? "unreadable" }
     question.reason = state.lastFailed?.reason.cut(atBytes: ConfigurationQuestion.reasonBytesMax)
-    var request = DocumentRequest(
-      url: question.url(remote.url), headers: [("Accept", "application/json")] + proof(question, to: remote.url),
-      timeout: parts.timeout,
-      bodyBytesMax: RemoteRecord.answerBytesMax)
+    var request = TransferRequest(
+      get: question.url(remote.url), headers: [("Accept", "application/json")] + proof(question, to: remote.url),
+      timeout: parts.timeout, answerBytesMax: RemoteRecord.answerBytesMax)
     request.tls = remote.tls
     if let token = remote.token {
       request.headers.append(("Authorization", "Bearer " + String(decoding: token.content.bytes, as: UTF8.self)))
     }
-    let outcome = await parts.source.get(request)
+    let outcome = await parts.source.post(request).outcome
     return RemoteState.Event(outcome, publicKey: remote.publicKey, now: engine.parts.time.unixMilliseconds)
   }
 
@@ -213,5 +213,40 @@ public actor RemoteConfigurationClient {
         return
       }
     }
+  }
+}
+
+// The facts by which probation is judged.
+extension Engine {
+  /// Namespaces that `change` configures otherwise, and whose packets were accepted at some time.
+  func proven(among change: ConfigurationChange) async -> Set<NamespaceName> {
+    var result: Set<NamespaceName> = []
+    for (name, new) in change.new.namespaces {
+      guard let old = change.old.namespaces[name], old != new else { continue }
+      for kind in RowKind.all {
+        // A store that can't be read: then nothing is known of it, and nothing will be taken back.
+        if (try? await parts.store.lastAccepted(name, kind)) != nil { result.insert(name) }
+      }
+    }
+    return result
+  }
+
+  func samples(of names: [NamespaceName]) async -> [NamespaceName: RemoteState.Sample] {
+    var result: [NamespaceName: RemoteState.Sample] = [:]
+    for name in names { result[name] = await pipelines[name]?.sample }
+    return result
+  }
+}
+
+extension NamespacePipeline {
+  var sample: RemoteState.Sample {
+    let isTrying = RowKind.all.contains { kind in
+      switch deliveries[kind].upload {
+      case .draining: true
+      case .paused(let pause): pause.reason != .store && gates(kind).mayTry
+      case .idle, .stopped: false
+      }
+    }
+    return RemoteState.Sample(isProven: proof.isProven, isTrying: isTrying)
   }
 }

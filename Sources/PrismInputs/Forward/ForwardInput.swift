@@ -78,7 +78,7 @@ public actor ForwardInput: StreamInput {
       // A few bytes of zstd may ask for a window of 8 MiB.
       guard encoding == .gzip else { return false }
       do throws(PacketError) {
-        _ = try gunzip(request.body[message.message.events], bytesMax: request.roomBytes, takesSeveral: true)
+        _ = try PackedReader.unpack(request.body[message.message.events], encoding, bytesMax: request.roomBytes)
       } catch { return error != .tooLarge }
       return true
     }

@@ -77,7 +77,7 @@ actor ControlConnection {
   private func serve() async {
     while let next = await nextLine() {
       guard case .line(let line) = next else {
-        await send(ControlAnswer.error("a request is at most \(Self.lineBytesMax) bytes long", .usage))
+        await send(ExitCode.usage.failure("a request is at most \(Self.lineBytesMax) bytes long").line)
         break
       }
       await answer(line)
@@ -88,7 +88,7 @@ actor ControlConnection {
   private func answer(_ line: [UInt8]) async {
     let request: ControlRequest
     do { request = try ControlRequest(parsing: line) } catch {
-      return await send(ControlAnswer.error(error.message, .usage))
+      return await send(ExitCode.usage.failure(error.message).line)
     }
     for await answer in handler(request, caller) {
       await send(answer)
@@ -156,5 +156,41 @@ actor ControlConnection {
       writeWaiter = $0
       updateWatch()
     }
+  }
+}
+
+/// Bytes in, lines out, and never more held than one line's limit (and what came with it).
+struct LineBuffer {
+  enum Next: Equatable {
+    case line([UInt8])
+    /// The line is not whole yet.
+    case incomplete
+    /// Whole or not, it is longer than allowed.
+    case tooLong
+  }
+
+  let lineBytesMax: Int
+  private var bytes: [UInt8] = []
+  private var scanned = 0
+
+  init(lineBytesMax: Int) { self.lineBytesMax = lineBytesMax }
+
+  /// Reading on would hold more than a line.
+  var isFull: Bool { bytes.count > lineBytesMax }
+
+  mutating func append(_ new: some Collection<UInt8>) { bytes += new }
+
+  /// Takes the next line, without its line feed and a carriage return before it.
+  mutating func next() -> Next {
+    guard let end = bytes[scanned...].firstIndex(of: UInt8(ascii: "\n")) else {
+      scanned = bytes.count
+      return bytes.count > lineBytesMax ? .tooLong : .incomplete
+    }
+    var line = Array(bytes[..<end])
+    bytes.removeSubrange(...end)
+    scanned = 0
+    guard line.count <= lineBytesMax else { return .tooLong }
+    if line.last == UInt8(ascii: "\r") { line.removeLast() }
+    return .line(line)
   }
 }

@@ -83,7 +83,9 @@ public actor ControlServer {
 
   private func acceptAll() {
     while true {
-      switch listener.accept(refuse: { Self.refuse($0, "the daemon has no descriptors left; try again", .unavailable) })
+      switch listener.accept(refuse: {
+        Self.refuse($0, ExitCode.unavailable.failure("the daemon has no descriptors left; try again"))
+      })
       {
       case .connection(let descriptor): admit(descriptor)
       case .refused: log.fault("control.descriptors", "no descriptors left for the control socket")
@@ -106,8 +108,8 @@ public actor ControlServer {
 
   private func admit(_ descriptor: Int32) {
     let caller: ControlCaller
-    do throws(Refused) { caller = try self.caller(at: descriptor) } catch {
-      Self.refuse(descriptor, error.message, error.exitCode)
+    do throws(Answers.Failure) { caller = try self.caller(at: descriptor) } catch {
+      Self.refuse(descriptor, error)
       Glibc.close(descriptor)
       return
     }
@@ -123,33 +125,28 @@ public actor ControlServer {
     if !connection.assumeIsolated({ $0.start(id: id) }) { connections[id] = nil }
   }
 
-  private struct Refused: Error {
-    var message: String
-    var exitCode: ExitCode
-  }
-
-  private func caller(at descriptor: Int32) throws(Refused) -> ControlCaller {
+  private func caller(at descriptor: Int32) throws(Answers.Failure) -> ControlCaller {
     guard let peer = PeerCredentials(of: descriptor) else {
-      throw Refused(message: "the kernel does not say who is asking", exitCode: .notPermitted)
+      throw ExitCode.notPermitted.failure("the kernel does not say who is asking")
     }
     let fields: Logger.Fields = ["uid": String(peer.userID), "pid": String(peer.processID)]
     guard let role = access.role(of: peer) else {
       log.fault("control.refused.\(peer.userID)", "refused a control connection", fields)
-      throw Refused(
-        message: "user \(peer.userID) may not control this daemon: ask as root, as its own user, or as a member of "
-          + "control.group (everything) or control.readers (what changes nothing)", exitCode: .notPermitted)
+      throw ExitCode.notPermitted.failure(
+        "user \(peer.userID) may not control this daemon: ask as root, as its own user, or as a member of "
+          + "control.group (everything) or control.readers (what changes nothing)")
     }
     log.faultEnded("control.refused.\(peer.userID)", "the user may control the daemon now", fields)
     let caller = ControlCaller(userID: peer.userID, processID: peer.processID, role: role)
     if let refusal = ControlPlaces.refusal(of: caller, among: connections.values.map(\.caller)) {
-      throw Refused(message: refusal, exitCode: .unavailable)
+      throw ExitCode.unavailable.failure(refusal)
     }
     return caller
   }
 
   /// One line, as far as the socket takes it: it is fresh, so its buffer is empty.
-  private static func refuse(_ descriptor: Int32, _ message: String, _ exitCode: ExitCode) {
-    let line = ControlAnswer.error(message, exitCode).bytes + [UInt8(ascii: "\n")]
+  private static func refuse(_ descriptor: Int32, _ failure: Answers.Failure) {
+    let line = failure.line.bytes + [UInt8(ascii: "\n")]
     _ = prism_send(descriptor, line, line.count)
   }
 
@@ -160,5 +157,40 @@ public actor ControlServer {
       return id
     }
     return ControlAccess(ownUserID: geteuid(), groupID: try id(group), readersID: try id(readers))
+  }
+}
+
+/// Which users are answered over the control socket, and as what (docs/control-protocol.md, Roles).
+struct ControlAccess: Equatable {
+  var ownUserID: UInt32
+  /// Of `control.group` and `control.readers`; nil: not configured.
+  var groupID: UInt32?, readersID: UInt32?
+
+  /// - Returns: nil for a user who is not answered.
+  func role(of peer: PeerCredentials) -> ControlRole? {
+    if peer.userID == 0 || peer.userID == ownUserID || groupID.map(peer.isMember) ?? false { return .full }
+    return readersID.map(peer.isMember) ?? false ? .reader : nil
+  }
+
+  /// A socket's file has one group. With two configured everyone may connect, and the peer's user alone decides.
+  static func rights(group: String?, readers: String?) -> (mode: UInt32, group: String?) {
+    group == nil || readers == nil || group == readers ? (0o660, group ?? readers) : (0o666, nil)
+  }
+}
+
+/// How many control connections a user may have, so that readers never lock out operators, nor each other.
+enum ControlPlaces {
+  static let connectionsMax = 64
+  /// Of all readers together, and of one of them.
+  static let readersMax = 48, perReaderMax = 16
+
+  /// - Returns: why there is no place; nil: there is one.
+  static func refusal(of caller: ControlCaller, among open: some Collection<ControlCaller>) -> String? {
+    if open.count >= connectionsMax { return "\(connectionsMax) control connections are open already; try again" }
+    guard caller.role == .reader else { return nil }
+    let readers = open.filter { $0.role == .reader }
+    if readers.count >= readersMax { return "\(readersMax) control connections of readers are open already; try again" }
+    guard readers.count(where: { $0.userID == caller.userID }) >= perReaderMax else { return nil }
+    return "you have \(perReaderMax) control connections open already; close one"
   }
 }

@@ -1,3 +1,5 @@
+import PrismProtocol
+
 /// The exit codes of the programs, after sysexits.h (prismd(8), "EXIT STATUS").
 public enum ExitCode: Int32, Sendable, CaseIterable {
   case ok = 0
@@ -12,4 +14,7 @@ public enum ExitCode: Int32, Sendable, CaseIterable {
   /// The peer of a control socket is not one that is answered.
   case notPermitted = 77
   case configuration = 78
+
+  /// The answer of the control socket for it.
+  func failure(_ message: String) -> Answers.Failure { Answers.Failure(Int(rawValue), message) }
 }

@@ -196,3 +196,11 @@ extension UnixListener {
     return getsockopt(descriptor, SOL_SOCKET, name, &value, &size) == 0 ? value : nil
   }
 }
+
+extension UnixAddress {
+  /// The address of `path`. - Throws: `pathUnusable`.
+  static func checked(_ path: String) throws(SocketError) -> UnixAddress {
+    guard let address = UnixAddress(path: path) else { throw .pathUnusable(path: path, bytesMax: pathBytesMax) }
+    return address
+  }
+}

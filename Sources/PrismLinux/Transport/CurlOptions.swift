@@ -1,5 +1,6 @@
 import CCurl
 import PrismConfig
+import PrismEngine
 import PrismProtocol
 
 /// Sets the options of an easy handle, group by group.
@@ -51,13 +52,13 @@ struct CurlOptions {
     // docs/delivery.md, "HTTP/1.1".
     try set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1), "HTTP version")
     if request.needsNewConnection { try set(CURLOPT_FRESH_CONNECT, 1, "new connection") }
-    if request.isHead {
-      try set(CURLOPT_NOBODY, 1, "method")
-    } else if let body = request.body {
+    switch request.method {
+    case .head: try set(CURLOPT_NOBODY, 1, "method")
+    case .get: try set(CURLOPT_HTTPGET, 1, "method")
+    case .post:
       try set(CURLOPT_POST, 1, "method")
-      try check(prism_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)), "body size")
-    } else {
-      try set(CURLOPT_HTTPGET, 1, "method")
+      let size = curl_off_t(request.body.count)
+      try check(prism_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, size), "body size")
     }
     try check(prism_curl_set_headers(handle, headers), "headers")
     if CurlURL.isLoopback(request.url) { try set(CURLOPT_PROXY, "", "proxy") }

@@ -76,11 +76,11 @@ final class CurlTransfer {
   /// A connection is there, and the request is about to be written.
   private func begin() {
     (isOnKeptConnection, bodyBytesSent, mayHaveLeft) = (prism_curl_connects(handle) == 0, 0, true)
-    if !isOnKeptConnection, let body = job.request.body { CurlOptions(handle: handle).joinToHead(body) }
+    if !isOnKeptConnection, job.request.method == .post { CurlOptions(handle: handle).joinToHead(job.request.body) }
   }
 
   private func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    guard let body = job.request.body else { return 0 }
+    let body = job.request.body
     let count = min(buffer.count, body.count - bodyOffset)
     body.withUnsafeBytes { body in
       buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: body[bodyOffset..<bodyOffset + count]))
@@ -91,7 +91,7 @@ final class CurlTransfer {
 
   /// curl sends again from the start when a kept connection was dead.
   private func seek(to offset: curl_off_t, origin: Int32) -> Int32 {
-    guard origin == SEEK_SET, let offset = Int(exactly: offset), (0...(job.request.body?.count ?? 0)).contains(offset)
+    guard origin == SEEK_SET, let offset = Int(exactly: offset), (0...job.request.body.count).contains(offset)
     else {
       return CURL_SEEKFUNC_FAIL
     }
@@ -101,7 +101,7 @@ final class CurlTransfer {
 
   /// Anything but the count that came makes curl abort.
   private func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
-    if isOnKeptConnection, bodyBytesSent < job.request.body?.count ?? 0 { isEarly = true }
+    if isOnKeptConnection, bodyBytesSent < job.request.body.count { isEarly = true }
     guard collector.take(headerLine: line) else { return line.count &+ 1 }
     if collector.isHeadWhole && !isWorthKeeping { CurlOptions(handle: handle).keepNoConnection() }
     return line.count
@@ -117,7 +117,7 @@ final class CurlTransfer {
   }
 
   private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-    guard let file = job.request.file, collector.status == 200 else {
+    guard let file = job.file, collector.status == 200 else {
       return collector.take(body: bytes) ? bytes.count : bytes.count &+ 1
     }
     return collector.take(filed: bytes.count, fault: file.append(bytes)) ? bytes.count : bytes.count &+ 1
@@ -169,5 +169,60 @@ final class CurlTransfer {
     case .badResponse: CurlCertificate.plainWords(detail)
     case .resolve, .connect, .timeout, .reset, .cancelled, .local: detail
     }
+  }
+}
+
+extension PostAnswer.Failure {
+  /// Makes the daemon's failure from libcurl's code.
+  /// - Parameter mayHaveLeft: the connection was open and the request had begun.
+  /// - Parameter detail: curl's own words.
+  init(_ code: CURLcode, mayHaveLeft: Bool, detail: String) {
+    switch code {
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: self = .resolve
+    case CURLE_COULDNT_CONNECT, CURLE_PROXY, CURLE_INTERFACE_FAILED: self = .connect
+    case CURLE_OPERATION_TIMEDOUT: self = .timeout
+    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE,
+      CURLE_SSL_CLIENTCERT, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS,
+      CURLE_USE_SSL_FAILED:
+      self = .tls
+    case CURLE_SEND_ERROR, CURLE_RECV_ERROR:
+      // In TLS 1.3 a server refuses the client's certificate after the handshake: by an alert in place of the answer.
+      self = detail.contains("alert") ? .tls : .reset
+    case CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE: self = mayHaveLeft ? .reset : .connect
+    case CURLE_WEIRD_SERVER_REPLY, CURLE_WRITE_ERROR, CURLE_FILESIZE_EXCEEDED: self = .badResponse
+    case CURLE_UNSUPPORTED_PROTOCOL: self = mayHaveLeft ? .badResponse : .local  // HTTP/0.9; or not http, https
+    case CURLE_ABORTED_BY_CALLBACK: self = .cancelled
+    default: self = mayHaveLeft ? .badResponse : .local
+    }
+  }
+}
+
+/// The certificate that a handshake failed at, for the operator who has to replace it. Both functions are called in this
+/// file alone: the C code behind them keeps its records for each file.
+enum CurlCertificate {
+  /// Has curl keep the other side's certificate for `words`. - Throws: what curl refuses.
+  static func watch(_ options: CurlOptions, of transfer: TransferMailbox.ID) throws(TransferError) {
+    try options.check(prism_curl_watch_certificate(options.handle, transfer), "certificate's record")
+  }
+
+  /// curl's own words, and in words what OpenSSL says in codes; with the certificate's subject, issuer and dates if one came.
+  /// Called on curl's thread.
+  static func words(_ detail: String, of transfer: TransferMailbox.ID) -> String {
+    if detail.contains("wrong version number") || detail.contains("packet length too long") {
+      return "the port does not speak TLS, but perhaps plain HTTP; the url begins with https (\(detail))"
+    }
+    guard let seen = prism_curl_certificate(transfer)?.pointee else { return detail }
+    let dates = "valid from \(text(seen.from)) until \(text(seen.until))"
+    return "\(detail); the certificate is of \(text(seen.subject)), signed by \(text(seen.issuer)), \(dates)"
+  }
+
+  /// curl's words about an answer that is not plain HTTP.
+  static func plainWords(_ detail: String) -> String {
+    guard detail.contains("HTTP/0.9") else { return detail }
+    return "the port does not speak HTTP, but perhaps TLS; the url begins with http (\(detail))"
+  }
+
+  private static func text<Characters>(_ characters: Characters) -> String {
+    withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
   }
 }

@@ -22,7 +22,7 @@ public import PrismEngine
 ///
 /// If a kept connection turns out to be closed, it is replaced and the packet sent once more under the same id, as
 /// RFC 9112, 9.3.1 has it. Receivers drop packets that they have already.
-public final class CurlTransport: Transport, DocumentSource, DownloadSource {
+public final class CurlTransport: Transport, DownloadSource {
   private let mailbox = TransferMailbox()
   private let settings: CurlLoop.Settings
   private let downloads: String
@@ -46,19 +46,14 @@ public final class CurlTransport: Transport, DocumentSource, DownloadSource {
 
   deinit { mailbox.stop() }
 
-  /// POSTs a packet. Each failure is an outcome.
-  public func post(_ request: PostRequest) async -> PostAnswer { await perform(TransferRequest(request)) }
-
-  /// GETs a document. Each failure is an outcome.
-  public func get(_ request: DocumentRequest) async -> PostAnswer.Outcome {
-    await perform(TransferRequest(request)).outcome
-  }
+  /// Each failure is an outcome.
+  public func post(_ request: TransferRequest) async -> PostAnswer { await perform(request) }
 
   /// GETs into a file. Each failure is an outcome.
-  public func download(_ request: DownloadRequest) async -> DownloadAnswer {
+  public func download(_ request: TransferRequest) async -> DownloadAnswer {
     do throws(FileError) {
       let file = try DownloadFile(folder: downloads)
-      let answer = await perform(TransferRequest(request, into: file))
+      let answer = await perform(request, into: file)
       var body: PieceFile?
       if case .response(200, _, _) = answer.outcome { body = try file.reading() }
       return DownloadAnswer(
@@ -68,12 +63,12 @@ public final class CurlTransport: Transport, DocumentSource, DownloadSource {
     }
   }
 
-  private func perform(_ request: TransferRequest) async -> PostAnswer {
+  private func perform(_ request: TransferRequest, into file: DownloadFile? = nil) async -> PostAnswer {
     let id = mailbox.newID()
     defer { mailbox.forget(id) }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        submit(TransferMailbox.Job(id: id, request: request) { continuation.resume(returning: $0) })
+        submit(TransferMailbox.Job(id: id, request: request, file: file) { continuation.resume(returning: $0) })
       }
     } onCancel: {
       mailbox.cancel(id)

@@ -1,4 +1,5 @@
 import CCurl
+import PrismBase
 import PrismEngine
 import Synchronization
 
@@ -9,6 +10,8 @@ final class TransferMailbox: Sendable {
   struct Job: Sendable {
     let id: ID
     let request: TransferRequest
+    /// Gets the body of an answer with status 200; nil: it is kept in memory.
+    var file: DownloadFile?
     let finish: @Sendable (PostAnswer) -> Void
   }
 

@@ -6,6 +6,7 @@ import PrismProtocol
 package final class PackedReader {
   private let input: [UInt8]
   private let encoding: PacketEncoding
+  private let takesSeveral: Bool
   private var unpacker: any PieceUnpacker
   private var offset = 0
   /// The last member has ended, or the input is damaged from here on.
@@ -13,9 +14,12 @@ package final class PackedReader {
   /// The input is not packed so, or ends within a member.
   package private(set) var isDamaged = false
 
+  /// - Parameter takesSeveral: false: anything behind the first member is damage.
   /// - Throws: `internal`: no memory.
-  package init(_ bytes: ArraySlice<UInt8>, _ encoding: PacketEncoding) throws(PacketError) {
-    (input, self.encoding) = (Array(bytes), encoding)
+  package init(
+    _ bytes: ArraySlice<UInt8>, _ encoding: PacketEncoding, takesSeveral: Bool = true
+  ) throws(PacketError) {
+    (input, self.encoding, self.takesSeveral) = (Array(bytes), encoding, takesSeveral)
     unpacker = try encoding.pieceUnpacker()
   }
 
@@ -32,20 +36,22 @@ package final class PackedReader {
     let before = offset
     let piece = try unpacker.unpack(input, from: &offset)
     guard !piece.isEmpty || offset > before || unpacker.isEnd else { throw .unpackFailed }  // it ends within a member
-    isAtEnd = unpacker.isEnd && offset == input.count
+    isAtEnd = unpacker.isEnd && (offset == input.count || !takesSeveral)
+    isDamaged = isAtEnd && offset < input.count
     return piece
   }
 
-  /// All of it. - Throws: `tooLarge` as soon as more than `bytesMax` come out; `unpackFailed` for damaged input.
+  /// All members or frames.
+  /// - Parameter takesSeveral: the bytes may be several, one after the other.
+  /// - Throws: `tooLarge` as soon as more than `bytesMax` come out; `unpackFailed` for what is cut short, damaged, or followed by
+  ///   something.
   package static func unpack(
-    _ bytes: ArraySlice<UInt8>, _ encoding: PacketEncoding, bytesMax: Int
+    _ bytes: ArraySlice<UInt8>, _ encoding: PacketEncoding, bytesMax: Int, takesSeveral: Bool = true
   ) throws(PacketError) -> [UInt8] {
-    if encoding == .gzip { return try gunzip(bytes, bytesMax: bytesMax, takesSeveral: true) }
-    let reader = try PackedReader(bytes, encoding)
+    let reader = try PackedReader(bytes, encoding, takesSeveral: takesSeveral)
     var result: [UInt8] = []
-    let said = bytes.withUnsafeBytes { ZSTD_getFrameContentSize($0.baseAddress, $0.count) }
-    // An array that grows step by step is held twice. The unknown size is a huge number.
-    if let said = Int(exactly: said), said <= bytesMax { result.reserveCapacity(said) }
+    // An array that grows step by step is held twice.
+    if let said = said(bytes, encoding) { result.reserveCapacity(min(said, bytesMax)) }
     while !reader.isAtEnd {
       reader.read(64 * 1024, into: &result)
       if result.count > bytesMax { throw .tooLarge }
@@ -53,4 +59,20 @@ package final class PackedReader {
     if reader.isDamaged { throw .unpackFailed }
     return result
   }
+
+  /// The bytes that it unpacks to, as the last gzip member or the first zstd frame says (RFC 1952, 2.3.1); nil if it does not.
+  private static func said(_ bytes: ArraySlice<UInt8>, _ encoding: PacketEncoding) -> Int? {
+    switch encoding {
+    case .gzip: bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+    // A size that is not known is a huge number.
+    case .zstd: Int(exactly: bytes.withUnsafeBytes { ZSTD_getFrameContentSize($0.baseAddress, $0.count) })
+    case .none: bytes.count
+    }
+  }
+}
+
+/// Unpacks one gzip member (RFC 1952) that fills `bytes` exactly.
+/// - Throws: `tooLarge` as soon as more than `bytesMax` come out; `unpackFailed` for anything else.
+public func gunzip(_ bytes: ArraySlice<UInt8>, bytesMax: Int) throws(PacketError) -> [UInt8] {
+  try PackedReader.unpack(bytes, .gzip, bytesMax: bytesMax, takesSeveral: false)
 }

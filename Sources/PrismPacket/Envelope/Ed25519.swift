@@ -1,5 +1,5 @@
 import COpenSSL
-import PrismProtocol
+public import PrismProtocol
 
 /// Signatures of RFC 8032: 64 bytes over the text itself, which is not hashed before.
 public enum Ed25519 {
@@ -53,5 +53,20 @@ public struct SigningKey: Sendable {
       EVP_DigestSign(context, &result, &count, text, text.count) == 1, count == 64
     else { throw .internal }
     return result
+  }
+}
+
+extension CommandRequest {
+  /// The same with a signature of `key`.
+  public func signed(by key: SigningKey) throws(PacketError) -> CommandRequest {
+    var signed = self
+    signed.signature = try key.signature(of: signedBytes)
+    return signed
+  }
+
+  /// Whether it has a signature of the key whose public half is `publicKey`, 32 bytes.
+  public func isSigned(by publicKey: [UInt8]) -> Bool {
+    guard let signature, signature.count == Self.signatureBytes else { return false }
+    return Ed25519.isValid(signature, of: signedBytes, publicKey: publicKey)
   }
 }

@@ -66,3 +66,36 @@ public struct CommandAnswer: Equatable, Sendable {
 
   static let members: Set = ["state", "result", "stateTime"]
 }
+
+/// The progress of a command, as the device writes it into the command's record (docs/records.md, "Commands").
+public enum CommandState: String, Sendable, CaseIterable {
+  /// It waits for its turn at the device.
+  case accepted
+  /// It began. It never begins again.
+  case running
+  case done
+  case failed
+  /// It had not begun when its time was over.
+  case expired
+  /// The device does not carry it out.
+  case refused
+
+  /// Nothing follows it.
+  public var isFinal: Bool { self != .accepted && self != .running }
+}
+
+/// A command as `prismctl command list` shows it.
+public struct CommandReport: Sendable {
+  /// The id of its record.
+  public let id: String
+  /// Its name; nil if it can't be read.
+  public let name: String?
+  /// nil: the device has not looked at it.
+  public let answer: CommandAnswer?
+
+  /// - Parameter record: as the ingest socket sends it.
+  public init(record: JSONValue) {
+    let fields = record["fields"] ?? .null
+    (id, name, answer) = (record["id"]?.string ?? "", fields["name"]?.string, CommandAnswer(fields: fields))
+  }
+}

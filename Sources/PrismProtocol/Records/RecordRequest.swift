@@ -67,3 +67,33 @@ public struct RecordRequest: Sendable {
     memoryBytes = 256 + bytes + (fields?.memoryBytes ?? 0)
   }
 }
+
+/// The requests about records: the only field of their line.
+public enum RecordVerb: String, Sendable, CaseIterable {
+  case put, patch, delete, get, list, watch
+}
+
+/// The answer to a request about records, once its commit holds.
+public enum RecordAnswer: Sendable, Equatable {
+  /// Committed. - Parameter version: of the record; nil if it was deleted.
+  case stored(version: Int64?)
+  /// nil if no record has the id.
+  case record(StoredRecord?)
+  /// A page of records, the newest generation of their table, and whether more records follow.
+  case list([StoredRecord], generation: Int64, isMore: Bool)
+  /// The changes of the table are sent from here on: its number of changes so far.
+  case watching(NamespaceName, RecordTableName, generation: Int64)
+  /// Nothing was changed.
+  case refused(Refusal)
+}
+
+/// The result of a commit for a request about records.
+public struct RecordOutcome: Sendable, Equatable {
+  /// For the program that asked.
+  public var answer: RecordAnswer
+  /// A change waits for the server now.
+  public var hasChanged: Bool
+  public init(_ answer: RecordAnswer, hasChanged: Bool = false) {
+    (self.answer, self.hasChanged) = (answer, hasChanged)
+  }
+}

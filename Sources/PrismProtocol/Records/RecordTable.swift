@@ -41,3 +41,45 @@ public struct RecordTable: Equatable, Sendable {
     (self.onlyWifi, self.references, self.index) = (onlyWifi, references, index)
   }
 }
+
+/// The side that changes the records of a table.
+public enum RecordDirection: String, Sendable, CaseIterable {
+  /// This device does, and the server gets the changes.
+  case up
+  /// Either side does, and `RecordConflict` decides between two changes of one record.
+  case both
+  /// The server does, and this device reads.
+  case down
+
+  /// Programs may change its records.
+  public var isWritable: Bool { self != .down }
+  /// The server's changes are asked for.
+  public var isPulled: Bool { self != .up }
+}
+
+/// The owner of the records that the server keeps in a table.
+public enum RecordScope: String, Sendable, CaseIterable {
+  /// One set for each device.
+  case device
+  /// One set for all devices; only with `down`.
+  case fleet
+}
+
+/// The change that holds if this device and the server changed one record of a `both` table.
+public enum RecordConflict: String, Sendable, CaseIterable {
+  /// The later one; the server's if both have one time.
+  case newest
+  /// This device's.
+  case local
+  /// The server's.
+  case remote
+
+  /// Whether this device's change holds. Times are milliseconds since 1970.
+  public func keepsLocal(changedHere: Int64, changedThere: Int64) -> Bool {
+    switch self {
+    case .newest: changedHere > changedThere
+    case .local: true
+    case .remote: false
+    }
+  }
+}

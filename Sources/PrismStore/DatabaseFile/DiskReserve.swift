@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 
 /// The known space of the disk, and the ballast that keeps some of it for the store.
@@ -70,5 +71,35 @@ struct Checkpoints {
   func isDue(logBytes: Int?, now: Duration, interval: Duration) -> Bool {
     guard let doneAt, let logBytes, logBytes < Self.restingBytesMax else { return true }
     return now - doneAt >= interval
+  }
+}
+
+/// How much may still be written to the disk of a folder, asked for before every commit.
+struct SpaceGauge {
+  /// Other programs can't write this amount within `trusted`.
+  private static let plentyBytes = 1 << 30
+  private static let trusted: Duration = .milliseconds(10)
+
+  private let folder: String
+  private var last: (bytes: Int, at: Duration)?
+
+  init(_ folder: String) { self.folder = folder }
+
+  /// The free bytes; `Int.max` if the system does not say. On a disk with plenty the figure may be some milliseconds
+  /// old.
+  mutating func freeBytes(now: Duration) -> Int {
+    if let last, last.bytes > Self.plentyBytes, now - last.at < Self.trusted { return last.bytes }
+    let bytes = DiskSpace.free(folder) ?? .max
+    last = (bytes, now)
+    return bytes
+  }
+}
+
+enum DiskSpace {
+  /// Bytes that may still be written to the disk of `folder`; nil if the system does not say.
+  static func free(_ folder: String) -> Int? {
+    var facts = statvfs()
+    guard statvfs(folder, &facts) == 0 else { return nil }
+    return Int(clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).partialValue)
   }
 }

@@ -15,7 +15,6 @@ struct IDRuns: Equatable, Sendable {
   init() {}
 
   var isEmpty: Bool { runs.isEmpty }
-  var first: Int64? { runs.first?.first }
 
   /// - Parameter id: above every id that is in.
   mutating func append(_ id: Int64) {

@@ -1,3 +1,4 @@
+import CLinux
 import PrismProtocol
 import PrismSQLite
 
@@ -68,5 +69,66 @@ final class StoreDatabase {
     do { return try connection.prepare(name.sql) } catch {
       throw error.isStatementError ? .corrupt(error.message, sql: error.sql) : error
     }
+  }
+}
+
+/// The statements that the store keeps prepared. The least used ones go when there are many.
+struct PreparedStatements {
+  /// Two busy queues need about 20; the bound keeps 1,000 namespaces from holding 8 MiB of statements.
+  private static let countMax = 160
+
+  private var entries: [StoreStatement: (statement: SQLiteStatement, lastUse: Int)] = [:]
+  private var uses = 0
+
+  /// - Returns: nil if it is not there.
+  mutating func use(_ name: StoreStatement) -> SQLiteStatement? {
+    guard let place = entries.index(forKey: name) else { return nil }
+    uses += 1
+    entries.values[place].lastUse = uses
+    return entries.values[place].statement
+  }
+
+  mutating func add(_ statement: SQLiteStatement, _ name: StoreStatement) {
+    if entries.count >= Self.countMax { dropLeastUsed() }
+    uses += 1
+    entries[name] = (statement, uses)
+  }
+
+  mutating func remove(where isGone: (StoreStatement) -> Bool) { entries = entries.filter { !isGone($0.key) } }
+
+  private mutating func dropLeastUsed() {
+    let oldest = entries.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(Self.countMax / 3)
+    for (name, _) in oldest { entries[name] = nil }
+  }
+}
+
+/// Tells whether the files that SQLite holds open are still the ones that their paths lead to. Two statx(2), some
+/// microseconds: cheap enough for every commit.
+struct PathIdentity {
+  private struct Identity: Equatable {
+    private var device: UInt64 = 0
+    private var inode: UInt64 = 0
+
+    init?(_ path: String) {
+      guard prism_file_identity(path, &device, &inode) == 0 else { return nil }
+    }
+  }
+
+  private let path: String
+  private let logPath: String
+  private let database: Identity?
+  /// nil until the first commit made it.
+  private var log: Identity?
+
+  init(_ path: String) {
+    (self.path, logPath) = (path, path + "-wal")
+    database = Identity(path)
+    log = Identity(logPath)
+  }
+
+  /// false: deleted or replaced by others; what is committed from now on would be gone with this process.
+  mutating func isInPlace() -> Bool {
+    if log == nil { log = Identity(logPath) }
+    return Identity(path) == database && Identity(logPath) == log
   }
 }

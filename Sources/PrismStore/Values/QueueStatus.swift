@@ -26,3 +26,46 @@ public struct Expiry: Sendable, Equatable {
   /// How long prism held the oldest of them, in time that passed with power.
   public var heldHours: Int
 }
+
+/// A table of records as it is.
+public struct RecordTableStatus: Sendable, Equatable {
+  /// The name of the table.
+  public var name: RecordTableName
+  /// Records in it, those that wait for their deletion among them.
+  public var records: Int
+  /// Its changes: `stored` are all, `delivered` confirmed, `removed` merged, `claimed` in flight, `dead` refused.
+  public var ledger: Ledger
+  /// Counts the commits that changed it.
+  public var generation: Int64
+  /// How far it is in step with the server's changes; nil: they were never asked for.
+  public var down: DownStanding?
+}
+
+/// The rows and counts that are left of a namespace when a program starts.
+public struct NamespaceRemains: Sendable {
+  /// By key.
+  public var notes: [String: [UInt8]]
+  /// Some wait, or are in a packet that was not settled.
+  public var hasReports: Bool
+  /// The same of changes of records.
+  public var hasRecords: Bool
+
+  public init(notes: [String: [UInt8]], hasReports: Bool, hasRecords: Bool = false) {
+    (self.notes, self.hasReports, self.hasRecords) = (notes, hasReports, hasRecords)
+  }
+
+  /// Of one that never stored anything.
+  public static let none = Self(notes: [:], hasReports: false)
+}
+
+/// Rows of a namespace that wait or are on their way, by type.
+public struct TypeCounts: Sendable, Equatable {
+  /// Metas by type.
+  public var metas: [ReportType: Int] = [:]
+  /// Payloads by type.
+  public var payloads: [ReportType: Int] = [:]
+  /// false: there were more rows than could be looked at; the counts are the least.
+  public var isComplete = true
+
+  public init() {}
+}

@@ -32,10 +32,10 @@ extension Command {
     var file: CarriedFile?
     var (carried, held): (CarriedReport?, [HeldReport]) = (nil, [])
     try ControlConnection(invocation).ask(ControlRequest(.carry, arguments)) { answer throws(Failure) in
-      if let begun = answer.line.file { file = try CarriedFile(begun, in: folder) }
-      if let part = answer.line.part { try file?.add(part) }
-      guard answer.line.done else { return }
-      (carried, held) = (answer.line.carried, answer.line.held ?? [])
+      if let begun = answer[Answers.file] { file = try CarriedFile(begun, in: folder) }
+      if let part = answer[Answers.part] { try file?.add(part) }
+      guard answer[Answers.done] == true else { return }
+      (carried, held) = (answer[Answers.carried], answer[Answers.held] ?? [])
       if invocation.has("--json") { print(answer.json.text) }
     }
     do throws(FileError) { try Folder.sync(folder) } catch { throw Failure(Failure.cannotCreate, error.description) }
@@ -68,7 +68,7 @@ extension Command {
       let some = answers[first..<min(answers.count, first + answersPerRequest)]
       let request = ControlRequest(.carrySettle, [.init("answers", .array(some.map(\.json)))])
       try ControlConnection(invocation).ask(request) { answer in
-        settled += answer.line.settled ?? []
+        settled += answer[Answers.settled] ?? []
         if invocation.has("--json") { print(answer.json.text) }
       }
     }

@@ -22,3 +22,33 @@ extension Command {
     }
   }
 }
+
+/// `prismctl command list` for people: a command in a line, and its result below.
+struct CommandTable {
+  let text: String
+
+  /// - Parameter records: of the table `prism.command`. - Parameter columns: of the terminal; nil without a terminal.
+  init(_ records: [JSONValue], columns: Int?) {
+    guard !records.isEmpty else {
+      text = "no commands"
+      return
+    }
+    let head = Self.line("ID", "COMMAND", "STATE", "SINCE")
+    text = ([head] + records.flatMap { Self.lines($0, columns) }).joined(separator: "\n")
+  }
+
+  private static func lines(_ record: JSONValue, _ columns: Int?) -> [String] {
+    let report = CommandReport(record: record)
+    let answer = report.answer
+    let first = line(
+      report.id, report.name ?? "-", answer?.state.rawValue ?? "new",
+      answer.map { RFC3339.text(unixMilliseconds: $0.stateTime).prefix(19) + "Z" } ?? "-")
+    guard let result = answer?.result else { return [first] }
+    let text = (result.string ?? result.text).printableLines
+    return [first] + text.split(separator: "\n").flatMap { "  \($0)".wrapped(columns) }
+  }
+
+  private static func line(_ id: String, _ name: String, _ state: String, _ since: String) -> String {
+    "\(id.printable.padded(36))  \(name.printable.padded(8)) \(state.padded(9)) \(since)"
+  }
+}

@@ -45,7 +45,7 @@ extension Command {
     }
     let request = ControlRequest(.configShow, [.init("origins", .bool(hasOrigins))])
     try ControlConnection(invocation).ask(request) { answer in
-      print(isJSON ? answer.line.configuration?.prettyText ?? "" : answer.line.text ?? "")
+      print(isJSON ? answer[Answers.configuration]?.prettyText ?? "" : answer[Answers.text] ?? "")
     }
   }
 

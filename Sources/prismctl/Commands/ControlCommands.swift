@@ -1,3 +1,4 @@
+import Glibc
 import PrismBase
 import PrismProtocol
 
@@ -22,10 +23,10 @@ extension Command {
     }
     if let namespace = invocation.operands.first { arguments.append(.init("namespace", .string(namespace))) }
     var (most, left, failing): (Int, Int, [String]) = (0, 0, [])
-    var last = AnswerLine()
+    var last = AnswerLine(.null)
     try ask(.flush, arguments, invocation) { answer in
-      last = answer.line
-      guard let progress = answer.line.progress else { return "" }
+      last = answer
+      guard let progress = answer[Answers.progress] else { return "" }
       (most, left) = (max(most, progress.waiting), progress.waiting)
       let failingNow = progress.failing.map { "\($0.namespace) is tried again: \($0.cause)" }
       for line in failingNow where !failing.contains(line) { Terminal.note(line) }
@@ -38,8 +39,8 @@ extension Command {
   }
 
   private static func unsent(_ left: Int, _ last: AnswerLine, _ failing: [String]) -> String {
-    let held = (last.held ?? []).map { "\($0.namespace) is held: \($0.cause)" }
-    let time = last.timedOut == true ? ["the time is up"] + failing : []
+    let held = (last[Answers.held] ?? []).map { "\($0.namespace) is held: \($0.cause)" }
+    let time = last[Answers.timedOut] == true ? ["the time is up"] + failing : []
     let hint = "`prismctl status` shows whose, `prismctl explain NAMESPACE` what keeps them"
     return (["\("row".counted(left)) not sent yet"] + time + held + [hint]).joined(separator: "; ")
   }
@@ -54,7 +55,7 @@ extension Command {
     isWatchable: true, example: "prismctl network"
   ) { invocation throws(Failure) in
     try ask(.network, [], invocation) { answer in
-      answer.line.network.map { broken("\($0.kind): \($0.reason ?? "")") }
+      answer[Answers.network].map { broken("\($0.kind): \($0.reason ?? "")") }
     }
   }
 
@@ -65,7 +66,7 @@ extension Command {
   ) { invocation throws(Failure) in
     var arguments: [JSONValue.Member] = [.init("namespace", .string(invocation.operands[0]))]
     if invocation.operands.count > 1 { arguments.append(.init("type", .string(invocation.operands[1]))) }
-    try ask(.explain, arguments, invocation) { $0.line.text.map(broken) }
+    try ask(.explain, arguments, invocation) { $0[Answers.text].map(broken) }
   }
 
   static let trace = Command(
@@ -73,7 +74,7 @@ extension Command {
     isWatchable: true, example: "prismctl trace order-4711"
   ) { invocation throws(Failure) in
     try ask(.trace, [.init("reportId", .string(invocation.operands[0]))], invocation) { answer in
-      answer.line.rows.map { JourneyText($0, columns: Screen.size?.columns).text }
+      answer[Answers.rows].map { JourneyText($0, columns: Screen.size?.columns).text }
     }
   }
 
@@ -97,7 +98,7 @@ extension Command {
         ])
       isMore = false
       try ControlConnection(invocation).ask(request) { answer in
-        let (dead, records) = (answer.line.dead ?? [], answer.line.refusedRecords ?? [])
+        let (dead, records) = (answer[Answers.dead] ?? [], answer[Answers.refusedRecords] ?? [])
         (letters, refused, isMore) = (letters + dead, refused + records, !dead.isEmpty || !records.isEmpty)
       }
     } while isMore
@@ -130,14 +131,14 @@ extension Command {
     operands: ["NAMESPACE"], options: [json], example: "prismctl accept-store shop"
   ) { invocation throws(Failure) in
     try ask(.acceptStore, [.init("namespace", .string(invocation.operands[0]))], invocation) {
-      $0.line.text.map(broken)
+      $0[Answers.text].map(broken)
     }
   }
 
   static let ack = Command(
     words: ["ack"], summary: "take out of `status` that a damaged database was set aside", options: [json],
     example: "prismctl ack"
-  ) { invocation throws(Failure) in try ask(.ack, [], invocation) { $0.line.text.map(broken) } }
+  ) { invocation throws(Failure) in try ask(.ack, [], invocation) { $0[Answers.text].map(broken) } }
 
   static let export = Command(
     words: ["export"], summary: "write stored rows as NDJSON, while the daemon runs",
@@ -151,8 +152,8 @@ extension Command {
     }
     let since = try Since(invocation)
     try ask(.export, arguments, invocation, isExact: true) { answer in
-      if answer.line.done { return "" }
-      let time = answer.line.meta?.createTime.map { RFC3339.text(unixMilliseconds: Int64($0)) }
+      if answer[Answers.done] == true { return "" }
+      let time = answer[Answers.meta]?.createTime.map { RFC3339.text(unixMilliseconds: Int64($0)) }
       return since.map { $0.includes(time ?? "") } ?? true ? answer.json.text : ""
     }
   }
@@ -160,7 +161,7 @@ extension Command {
   /// - Parameter render: an answer's text; "" for no text; nil for the ordinary one.
   static func ask(
     _ command: ControlRequest.Command, _ arguments: [JSONValue.Member], _ invocation: Invocation,
-    isExact: Bool? = nil, render: (ControlConnection.Answer) -> String? = { _ in nil }
+    isExact: Bool? = nil, render: (AnswerLine) -> String? = { _ in nil }
   ) throws(Failure) {
     try ControlConnection(invocation, isExact: isExact).ask(ControlRequest(command, arguments)) { answer in
       let text = invocation.has("--json") ? answer.json.text : render(answer) ?? ordinaryText(answer)
@@ -174,8 +175,8 @@ extension Command {
   }
 
   /// An answer's `text` where the daemon gives one, else its members.
-  private static func ordinaryText(_ answer: ControlConnection.Answer) -> String {
-    if let text = answer.line.text { return text }
+  private static func ordinaryText(_ answer: AnswerLine) -> String {
+    if let text = answer[Answers.text] { return text }
     let members = (answer.json.object ?? []).filter { $0.key != "done" }
     guard !members.isEmpty else { return "" }
     return members.map { "\($0.key): \($0.value.string ?? $0.value.prettyText)" }.joined(separator: "\n")
@@ -197,4 +198,63 @@ extension Command {
     }
     return invocation.has("--all") ? [.init("all", true)] + namespaceArgument(invocation) : [id(invocation)]
   }
+}
+
+/// `prismctl trace` for people: each row of the report, and below it what happened to it, in the order of time.
+struct JourneyText {
+  let text: String
+
+  /// - Parameter columns: of the terminal; nil without a terminal, so that no line is broken.
+  init(_ rows: [TraceReport], columns: Int?) {
+    text = rows.flatMap { Self.lines($0).flatMap { $0.wrapped(columns, indent: 2) } }.joined(separator: "\n")
+  }
+
+  private static func lines(_ row: TraceReport) -> [String] {
+    func at(_ time: String?, _ what: String) -> String? { time.map { "  \($0) \(what)" } }
+    let times = "after \("attempt".counted(row.attempts ?? 0))"
+    let duplicate = row.duplicate == true ? "; the collector had it already" : ""
+    let failure = row.lastFailure.map { "  \($0.time) the namespace's last try failed: \($0.cause)" }
+    let dead = "dead letter \(row.id ?? 0), \(times): answered \(row.status ?? 0) \(row.message ?? "")"
+    return [
+      "\(row.namespace) \(row.kind): \(row.state)\(row.userId.map { ", of user \($0)" } ?? "")",
+      at(row.createdTime, "created"),
+      at(row.packetTime, "claimed for packet \(row.packetId ?? "")"), failure,
+      at(row.deliveredTime, "delivered, with a receipt, \(times)\(duplicate)"), at(row.time, dead),
+      row.isOnItsWay ? "  not delivered yet: `prismctl explain \(row.namespace)` tells what keeps it" : nil,
+    ].compactMap { $0 }
+  }
+}
+
+/// The value of `--since`: a span back from now, or a time.
+struct Since {
+  /// RFC 3339 in UTC, which sorts by time.
+  private let earliest: String
+
+  /// nil: the option was not given. - Throws: 64.
+  init?(_ invocation: Invocation) throws(Failure) {
+    guard let text = invocation["--since"] else { return nil }
+    try self.init(text, nowSeconds: time(nil))
+  }
+
+  init(_ text: String, nowSeconds: Int) throws(Failure) {
+    let units = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    if let unit = text.last.flatMap({ units[String($0)] }), let count = Int(text.dropLast()),
+      (0...100_000).contains(count)
+    {
+      earliest = RFC3339.text(unixMilliseconds: Int64(nowSeconds - count * unit) * 1000)
+      return
+    }
+    let form = Array("0000-00-00T00:00:00Z")
+    let isTime =
+      text.count == form.count && zip(text, form).allSatisfy { $1 == "0" ? $0.isASCII && $0.isNumber : $0 == $1 }
+    let isDay = text.count == 10 && zip(text, form).allSatisfy { $1 == "0" ? $0.isASCII && $0.isNumber : $0 == $1 }
+    guard isTime || isDay else {
+      throw .usage("--since: is `\(text)`, must be a span (90s, 15m, 2h, 3d), a day, or a time as 2026-01-31T12:00:00Z")
+    }
+    // Without the Z a time with milliseconds sorts behind it.
+    earliest = isTime ? String(text.dropLast()) : text
+  }
+
+  /// - Parameter time: RFC 3339 in UTC.
+  func includes(_ time: String) -> Bool { time >= earliest }
 }

@@ -37,7 +37,7 @@ private struct Examination {
     var running: String?
     if invocation["--config"] == nil {
       try? ControlConnection(invocation, timeoutSeconds: 10).ask(ControlRequest(.configShow)) {
-        running = $0.line.path
+        running = $0[Answers.path]
       }
     }
     path = invocation["--config"] ?? running ?? "/etc/prism/prismd.yaml"
@@ -45,7 +45,7 @@ private struct Examination {
 
   func findings() -> [Finding] {
     let answer = ask(.status)
-    let before = answer.line?.status
+    let before = answer.line?[Answers.status]
     let files = ConfigurationCheck(path)
     let isStranger = answer.exitCode == Failure.notPermitted
     let configuration = isStranger && files.loaded == nil ? [unseen] : files.findings
@@ -60,11 +60,11 @@ private struct Examination {
       let seen = seenByDaemon()
       findings += seen
       let explained = Set(seen.filter { $0.result == .fault }.flatMap(\.namespaces))
-      let after = ask(.status).line?.status ?? before
+      let after = ask(.status).line?[Answers.status] ?? before
       let queues = QueueCheck.findings(
         before, after, explained: explained,
-        refusedRecords: { ask(.deadList, [.init("namespace", .string($0))]).line?.refusedRecords ?? [] },
-        explain: { ask(.explain, [.init("namespace", .string($0))]).line?.text })
+        refusedRecords: { ask(.deadList, [.init("namespace", .string($0))]).line?[Answers.refusedRecords] ?? [] },
+        explain: { ask(.explain, [.init("namespace", .string($0))]).line?[Answers.text] })
       // A fault of the files is reported once, also if the daemon refused the files for it.
       findings += queues.filter { $0.check != "reload" || files.loaded != nil }
     } else if let loaded = files.loaded {
@@ -79,7 +79,8 @@ private struct Examination {
   /// knows them.
   private func paths(_ daemon: DaemonConfiguration?, isRunning: Bool) -> ConfigurationReport.Paths? {
     guard let daemon else {
-      return isRunning ? ask(.configShow).line?.configuration.map { ConfigurationReport(controlJSON: $0).daemon } : nil
+      return isRunning
+        ? ask(.configShow).line?[Answers.configuration].map { ConfigurationReport(controlJSON: $0).daemon } : nil
     }
     var paths = ConfigurationReport.Paths()
     (paths.ingestSocket, paths.controlSocket, paths.state) = (daemon.ingest.socket, daemon.control.socket, daemon.state)
@@ -103,7 +104,7 @@ private struct Examination {
     var line: AnswerLine?
     do throws(Failure) {
       try ControlConnection(invocation, timeoutSeconds: 120).ask(ControlRequest(command, arguments)) {
-        line = $0.line
+        line = $0
       }
     } catch { return (nil, error.message, error.exitCode) }
     return (line, "the daemon does not tell", 0)
@@ -115,7 +116,7 @@ private struct Examination {
         "daemon", .skipped, "this user may not ask it: \(asked.failure)",
         advice: "run doctor as root, or as a member of control.readers or control.group")
     }
-    guard let status = asked.line?.status else {
+    guard let status = asked.line?[Answers.status] else {
       return Finding(
         "daemon", .fault, asked.failure,
         advice: "start it, or find out why it ends: `systemctl status prismd`, `journalctl -u prismd -n 50`")
@@ -134,7 +135,7 @@ private struct Examination {
   /// Whether the files say what the daemon works with.
   private func inForce() -> [Finding] {
     let answer = ask(.configDiff, [.init("path", .string(FilePaths.absolute(path)))])
-    guard let text = answer.line?.text else { return [Finding("reload", .skipped, answer.failure)] }
+    guard let text = answer.line?[Answers.text] else { return [Finding("reload", .skipped, answer.failure)] }
     if text == "nothing would change" { return [Finding("reload", .ok, "the files say what is in force")] }
     let changes = "change".counted(text.split(separator: "\n").count)
     return [
@@ -146,6 +147,43 @@ private struct Examination {
 
   private func seenByDaemon() -> [Finding] {
     let answer = ask(.doctor)
-    return answer.line?.findings ?? [Finding("database", .skipped, answer.failure)]
+    return answer.line?[Answers.findings] ?? [Finding("database", .skipped, answer.failure)]
+  }
+}
+
+/// Doctor's findings for people: the result as a word, what was found, and below it what to do.
+struct FindingTable {
+  let text: String
+
+  init(_ findings: [Finding], _ paint: Paint, columns: Int) {
+    let lines = findings.flatMap { Self.lines($0, paint, max(40, columns)) }
+    text = (lines + [Self.summary(findings, paint)]).joined(separator: "\n")
+  }
+
+  private static let indent = 8
+
+  private static func lines(_ finding: Finding, _ paint: Paint, _ columns: Int) -> [String] {
+    let found = "\(finding.check): \(finding.text)".printable.wrapped(columns - indent, indent: 0)
+    let advice = finding.advice.map { "→ \($0)".printable.wrapped(columns - indent) } ?? []
+    let word = paint(finding.result.rawValue.padded(indent), colour(finding.result))
+    return found.enumerated().map { ($0 == 0 ? word : String(repeating: " ", count: indent)) + $1 }
+      + advice.map { String(repeating: " ", count: indent) + $0 }
+  }
+
+  private static func colour(_ result: Finding.Result) -> Paint.Colour? {
+    switch result {
+    case .ok: .green
+    case .warning: .yellow
+    case .fault: .red
+    case .skipped: .dim
+    }
+  }
+
+  private static func summary(_ findings: [Finding], _ paint: Paint) -> String {
+    func count(_ result: Finding.Result, _ word: String) -> String {
+      word.counted(findings.count { $0.result == result })
+    }
+    let text = "\(count(.fault, "fault")), \(count(.warning, "warning"))"
+    return paint(text, .bold)
   }
 }

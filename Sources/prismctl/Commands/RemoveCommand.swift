@@ -19,7 +19,7 @@ extension Command {
     try confirm("remove stored reports of \(namespace)?", invocation)
     let request = ControlRequest(.remove, [.init("namespace", .string(namespace)), what])
     try ControlConnection(invocation).ask(request) { answer in
-      guard let removed = answer.line.removed else { return }
+      guard let removed = answer[Answers.removed] else { return }
       print(invocation.has("--json") ? answer.json.text : "removed \(removed)")
     }
   }

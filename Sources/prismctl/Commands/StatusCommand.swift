@@ -12,8 +12,8 @@ extension Command {
     example: "prismctl status --all"
   ) { invocation throws(Failure) in
     try ControlConnection(invocation).ask(ControlRequest(.status)) { answer in
-      guard let status = answer.line.status else { return }
-      let document = answer.line.statusDocument ?? .null
+      guard let status = answer[Answers.status] else { return }
+      let document = answer.json.object?.first { $0.key == "status" }?.value ?? .null
       print(
         invocation.has("--json")
           ? document.prettyText

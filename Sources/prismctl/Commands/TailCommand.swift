@@ -20,7 +20,7 @@ extension Command {
     try ControlConnection(invocation).ask(ControlRequest(.tail, arguments)) { answer in
       let line =
         invocation.has("--json")
-        ? answer.json.text : TailLine(answer.line, .ofOutput, columns: Screen.size?.columns).text
+        ? answer.json.text : TailLine(answer, .ofOutput, columns: Screen.size?.columns).text
       if let line { Terminal.write(STDOUT_FILENO, line + "\n") }
     }
   }
@@ -33,10 +33,10 @@ struct TailLine {
 
   /// - Parameter columns: of the terminal; nil without a terminal, so that nothing is cut.
   init(_ answer: AnswerLine, _ paint: Paint, columns: Int? = nil) {
-    if let report = answer.report {
+    if let report = answer[Answers.report] {
       text = Self.line(report, paint, columns)
     } else {
-      text = answer.skipped.map { paint("… \($0) skipped: this reader was too slow for them", .yellow) }
+      text = answer[Answers.skipped].map { paint("… \($0) skipped: this reader was too slow for them", .yellow) }
     }
   }
 

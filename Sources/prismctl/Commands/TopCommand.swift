@@ -62,7 +62,7 @@ extension Command {
   private static func currentStatus(_ invocation: Invocation) throws(Failure) -> StatusReport {
     var status = StatusReport()
     try ControlConnection(invocation, timeoutSeconds: 2).ask(ControlRequest(.status)) { answer in
-      status = answer.line.status ?? status
+      status = answer[Answers.status] ?? status
     }
     return status
   }

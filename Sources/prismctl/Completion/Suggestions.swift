@@ -26,7 +26,7 @@ struct Suggestions {
 
   private var namespaces: [String] {
     var names: [String] = []
-    ask(ControlRequest(.status)) { names = $0.line.status?.namespaces.map(\.name) ?? [] }
+    ask(ControlRequest(.status)) { names = $0[Answers.status]?.namespaces.map(\.name) ?? [] }
     return names
   }
 
@@ -34,7 +34,7 @@ struct Suggestions {
   private var types: [String] {
     var types: Set<String> = []
     ask(ControlRequest(.configShow)) { answer in
-      guard let configuration = answer.line.configuration else { return }
+      guard let configuration = answer[Answers.configuration] else { return }
       for namespace in ConfigurationReport(controlJSON: configuration).namespaces {
         types.formUnion(namespace.value.monitorList.map(\.type))
       }
@@ -44,7 +44,7 @@ struct Suggestions {
 
   private var dead: [DeadLetterReport] {
     var letters: [DeadLetterReport] = []
-    ask(ControlRequest(.deadList, [.init("after", .int(0))])) { letters = $0.line.dead ?? [] }
+    ask(ControlRequest(.deadList, [.init("after", .int(0))])) { letters = $0[Answers.dead] ?? [] }
     return letters
   }
 
@@ -52,13 +52,13 @@ struct Suggestions {
   private var storedReports: [String] {
     var ids: [String] = []
     ask(ControlRequest(.export, [.init("kind", "meta")])) { answer throws(Failure) in
-      if let id = answer.line.meta?.reportID { ids.append(id) }
+      if let id = answer[Answers.meta]?.reportID { ids.append(id) }
       if ids.count >= Self.reportsMax { throw Failure(Failure.no, "") }
     }
     return ids
   }
 
-  private func ask(_ request: ControlRequest, _ onAnswer: (ControlConnection.Answer) throws(Failure) -> Void) {
+  private func ask(_ request: ControlRequest, _ onAnswer: (AnswerLine) throws(Failure) -> Void) {
     // A completion says nothing of what goes wrong: the command itself will.
     try? ControlConnection(path: path, timeoutSeconds: 1, isExact: true).ask(request, onAnswer)
   }

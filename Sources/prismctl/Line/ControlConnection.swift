@@ -22,16 +22,9 @@ struct ControlConnection {
     (self.path, self.timeoutSeconds, self.isExact) = (path, timeoutSeconds, isExact)
   }
 
-  /// One line of an answer.
-  struct Answer {
-    let line: AnswerLine
-    /// The same as it came: for `--json`, and for members that are shown without being known.
-    let json: JSONValue
-  }
-
   /// - Parameter onAnswer: each line as it comes, the last one included.
   /// - Throws: 69 if no program listens; the daemon's own exit code and text for an error of it.
-  func ask(_ request: ControlRequest, _ onAnswer: (Answer) throws(Failure) -> Void) throws(Failure) {
+  func ask(_ request: ControlRequest, _ onAnswer: (AnswerLine) throws(Failure) -> Void) throws(Failure) {
     guard !path.isEmpty else {
       throw .usage(
         "the control socket's path is empty; look at --control and $PRISM_CONTROL (unset it for the usual one)")
@@ -51,20 +44,19 @@ struct ControlConnection {
   }
 
   /// Answers whether it was the last.
-  private func take(_ line: [UInt8], _ onAnswer: (Answer) throws(Failure) -> Void) throws(Failure) -> Bool {
+  private func take(_ line: [UInt8], _ onAnswer: (AnswerLine) throws(Failure) -> Void) throws(Failure) -> Bool {
     let answer: JSONValue
     do { answer = try JSONValue(parsing: line) } catch {
       throw Failure(
         Failure.software, "\(path): the daemon's answer is not JSON; are prismd and prismctl of one version?")
     }
     // The faults of a configuration are a line each; `runPrismctl` makes the lines printable.
-    if let error = AnswerLine(controlJSON: answer).error {
+    if let error = AnswerLine(answer)[Answers.error] {
       throw Failure(Int32(clamping: error.exitCode), error.message)
     }
-    let json = isExact ? answer : answer.printable()
-    let line = AnswerLine(controlJSON: json)
-    try onAnswer(Answer(line: line, json: json))
-    return line.done
+    let line = AnswerLine(isExact ? answer : answer.printable())
+    try onAnswer(line)
+    return line[Answers.done] ?? false
   }
 
   private func connected() throws(Failure) -> Int32 {

@@ -15,7 +15,7 @@ struct HurriedTransport: Transport {
   let base = CurlTransport()
   let timeout: Duration
 
-  func post(_ request: PostRequest) async -> PostAnswer {
+  func post(_ request: TransferRequest) async -> PostAnswer {
     var request = request
     request.timeout = timeout
     return await base.post(request)

@@ -22,7 +22,7 @@ struct MisbehaviourTests {
     let headers = PacketHeaders(
       deviceID: "d", namespace: .prism, packetID: packet, kind: .meta, itemCount: 1, sentTime: 1,
       format: BlockFormat(cipher: .aes128GCM, keyID: "main", encoding: .gzip))
-    var request = PostRequest(
+    var request = TransferRequest(
       url: "\(url)/prism/meta", headers: headers.fields,
       body: [UInt8](repeating: 7, count: 200_000), timeout: timeout)
     request.tls.caFile = caFile

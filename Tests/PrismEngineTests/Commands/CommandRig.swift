@@ -123,7 +123,7 @@ final class CommandRig: Sendable {
   }
 
   /// The answers of the device in a packet.
-  static func states(in request: PostRequest) -> [(id: String, state: CommandState, result: JSONValue?)] {
+  static func states(in request: TransferRequest) -> [(id: String, state: CommandState, result: JSONValue?)] {
     guard let headers = request.packetHeaders, headers.kind == .records,
       let reader = try? PacketReader(cipher: .aes128GCM, key: DeliveryRig.key),
       let lines = try? reader.read(headers, body: request.body, mac: nil).metas.merged()

@@ -82,12 +82,12 @@ struct RecordControlTests {
   }
 
   /// Refuses every operation on the table `part`, and takes the others.
-  @Sendable private static func refuse(_ request: PostRequest) async -> PostAnswer {
+  @Sendable private static func refuse(_ request: TransferRequest) async -> PostAnswer {
     let body = #"{"duplicate":false,"ids":{},"refused":[{"op":"\#(op(request))","message":"no such price"}]}"#
     return ScriptedTransport.answer(200, ScriptedTransport.receipt(for: request, body: body), body: body, to: request)
   }
 
-  private static func op(_ request: PostRequest) -> String {
+  private static func op(_ request: TransferRequest) -> String {
     "\(request.packetHeaders.map { "\($0.packetID)" } ?? "").0"
   }
 
@@ -135,7 +135,7 @@ struct RecordControlTests {
     _ = try await rig.flushed(["wait": true])
     await rig.put("a", ["n": 2], in: Self.partTable)
     let pipeline = try #require(await rig.engine.pipelines[Self.shop])
-    let isScheduled = await rig.delivery.runs { await pipeline.records.schedule.isRequested }
+    let isScheduled = await rig.delivery.runs { await pipeline.synchronizing { $0.schedule.isRequested } }
     #expect(isScheduled)
     let interval = await rig.explained().first { $0.hasPrefix("part") } ?? ""
     #expect(interval.hasPrefix("part records: recordIntervalSecond: ") && interval.contains("opens in"), "\(interval)")

@@ -12,7 +12,7 @@ struct ColumnDeliveryTests {
     rig.transport.requests.compactMap { $0.packetHeaders?.format.form }
   }
 
-  private static func answer(_ request: PostRequest, accept: String?) -> PostAnswer {
+  private static func answer(_ request: TransferRequest, accept: String?) -> PostAnswer {
     var headers = ScriptedTransport.receipt(for: request)
     headers["prism-accept"] = accept
     return ScriptedTransport.answer(200, headers, to: request)

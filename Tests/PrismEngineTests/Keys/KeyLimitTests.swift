@@ -54,7 +54,7 @@ import Testing
     }
     await engine.publish(Self.namespaces(second, id: "second"))
     // Without the probe of the doctor.
-    func packets() -> [PostRequest] { rig.transport.requests.filter { $0.packetHeaders != nil } }
+    func packets() -> [TransferRequest] { rig.transport.requests.filter { $0.packetHeaders != nil } }
     #expect(await rig.runs { packets().count == 6 })
     #expect(packets().suffix(2).allSatisfy { $0.packetHeaders?.format.keyID == "second" })
     await engine.stop()

@@ -227,9 +227,9 @@ import Testing
     let known = await engine.parts.store.records.store(of: Self.shop)
     #expect(known?.trusted == StoreMark(id: 1) && known?.met == StoreMark(id: 2) && known?.kept == [Self.price: 2])
     let pipeline = try #require(await engine.pipelines[Self.shop])
-    #expect(try await PipelineStores.accept(pipeline))
+    #expect(try await pipeline.acceptStore())
     #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["c"] })
-    #expect(try await PipelineStores.accept(pipeline) == false)
+    #expect(try await pipeline.acceptStore() == false)
     await engine.stop()
   }
 
@@ -251,7 +251,7 @@ import Testing
   }
 
   /// A receipt that names a store.
-  private static func accept(_ request: PostRequest, _ store: String) -> PostAnswer {
+  private static func accept(_ request: TransferRequest, _ store: String) -> PostAnswer {
     let body = #"{"duplicate":false,"store":"\#(store)"}"#
     return ScriptedTransport.answer(
       200, ScriptedTransport.receipt(for: request, body: body), body: body, to: request)

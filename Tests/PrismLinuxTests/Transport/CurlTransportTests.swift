@@ -5,8 +5,8 @@ import Testing
 
 @Suite("The transport over real sockets", .timeLimit(.minutes(2)))
 struct CurlTransportTests {
-  private func request(_ url: String, body: [UInt8] = Array("packet".utf8)) -> PostRequest {
-    PostRequest(
+  private func request(_ url: String, body: [UInt8] = Array("packet".utf8)) -> TransferRequest {
+    TransferRequest(
       url: url + "/v1/packets",
       headers: [("Content-Type", "application/octet-stream"), ("Authorization", "Bearer secret")], body: body,
       timeout: .seconds(20))
@@ -173,7 +173,7 @@ struct CurlTransportTests {
   @Test(
     "what cannot be sent is said, and nothing leaves", arguments: ["ftp://127.0.0.1", "file:///etc/passwd", "http://"])
   func unusable(url: String) async {
-    let answer = await CurlTransport().post(PostRequest(url: url, headers: [], body: [], timeout: .seconds(5)))
+    let answer = await CurlTransport().post(TransferRequest(url: url, headers: [], body: [], timeout: .seconds(5)))
     #expect(failure(answer) == .local, "\(answer)")
     #expect(!answer.mayHaveLeft)
   }

@@ -7,9 +7,10 @@ struct DocumentSourceTests {
   private static let bytesMax = 200_000
 
   private func get(_ server: ScriptedServer, timeout: Duration = .seconds(20)) async -> PostAnswer.Outcome {
-    await CurlTransport().get(
-      DocumentRequest(
-        url: server.url + "/config?a=b", headers: [("X-Test", "1")], timeout: timeout, bodyBytesMax: Self.bytesMax))
+    await CurlTransport().post(
+      TransferRequest(
+        get: server.url + "/config?a=b", headers: [("X-Test", "1")], timeout: timeout, answerBytesMax: Self.bytesMax)
+    ).outcome
   }
 
   private func failure(_ outcome: PostAnswer.Outcome) -> PostAnswer.Failure? {

@@ -77,8 +77,8 @@ struct TLSTests {
     try await body("https://127.0.0.1:\(port)")
   }
 
-  private func request(_ url: String, ca: String? = nil, client: String? = nil) -> PostRequest {
-    var request = PostRequest(url: url, headers: [], body: [1, 2, 3], timeout: .seconds(20))
+  private func request(_ url: String, ca: String? = nil, client: String? = nil) -> TransferRequest {
+    var request = TransferRequest(url: url, headers: [], body: [1, 2, 3], timeout: .seconds(20))
     request.tls = .init(caFile: held(ca, "pem"), certFile: held(client, "pem"), keyFile: held(client, "key"))
     return request
   }

@@ -7,7 +7,7 @@ import Testing
 @Suite("Places for transfers")
 struct TransferLineTests {
   private static func job(_ id: UInt64, _ url: String) -> TransferMailbox.Job {
-    let request = TransferRequest(PostRequest(url: url, headers: [], body: [], timeout: .seconds(20)))
+    let request = TransferRequest(url: url, headers: [], body: [], timeout: .seconds(20))
     return TransferMailbox.Job(id: id, request: request) { _ in }
   }
 

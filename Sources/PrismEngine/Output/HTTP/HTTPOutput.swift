@@ -19,10 +19,10 @@ struct HTTPOutput: Output {
     return DeliveryOutcome(answer, to: ReceiptCheck(packet), now: time.unixMilliseconds)
   }
 
-  private static func request(_ packet: OutgoingPacket) -> PostRequest {
+  private static func request(_ packet: OutgoingPacket) -> TransferRequest {
     let (configuration, body) = (packet.configuration, packet.body)
     let address = configuration.url.map { CollectorAddress($0).endpoint(packet.headers.kind) }
-    var request = PostRequest(
+    var request = TransferRequest(
       url: address ?? "", headers: headers(packet), body: body, connectTimeout: connectTimeout,
       timeout: timeout(bodyBytes: body.count))
     request.answerBytesKept = packet.headers.kind.answerBytesMax

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import PrismBase
 import PrismProtocol
@@ -53,5 +54,25 @@ struct BootReport: Sendable {
       ("userspaceMs", times.userspace, times.finish),
     ]
     return phases.filter { $0.2 > $0.1 }.map { .init($0.0, .int(($0.2 - $0.1) / 1000)) }
+  }
+}
+
+/// systemd's times of this boot, in microseconds; 0 for a phase that was not passed.
+struct BootTimes: Sendable, Equatable {
+  var firmware: UInt64
+  var loader: UInt64
+  var initrd: UInt64
+  var userspace: UInt64
+  var finish: UInt64
+}
+
+extension BootTimes {
+  /// Asks systemd, and waits for its answer. - Returns: nil if it does not run, or can't be asked.
+  static func read() -> BootTimes? {
+    var times = prism_boot_times()
+    guard prism_read_boot_times(&times) == 0 else { return nil }
+    return BootTimes(
+      firmware: times.firmware, loader: times.loader, initrd: times.initrd, userspace: times.userspace,
+      finish: times.finish)
   }
 }

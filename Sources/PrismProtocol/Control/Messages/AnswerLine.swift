@@ -1,70 +1,84 @@
-/// A line of any answer, as prismctl reads it. A command's answer has the members of its row in docs/control-protocol.md.
-public struct AnswerLine: ControlMessage {
-  /// It is the last one.
-  public var done = false
-  /// The reason why the command failed; nil if it did not.
-  public var error: Failure?
+/// A line of any answer, as it came: a newer daemon says more than this program knows.
+public struct AnswerLine: Sendable {
+  /// The whole line.
+  public let json: JSONValue
+
+  public init(_ json: JSONValue) { self.json = json }
+
+  /// nil if the line has no such member.
+  public subscript<Value: ControlValue>(member: AnswerMember<Value>) -> Value? {
+    json[member.name].flatMap { Value(controlJSON: $0) }
+  }
+}
+
+/// A member of an answer, with the type of its value: prismd writes it and prismctl reads it by the same one.
+public struct AnswerMember<Value: ControlValue>: Sendable {
+  let name: String
+
+  /// As it is written.
+  public func callAsFunction(_ value: Value) -> JSONValue.Member { .init(name, value.controlJSON) }
+}
+
+/// The members of answers. A command's answer has those of its row in docs/control-protocol.md.
+public enum Answers {
+  /// It is the last line.
+  public static let done = AnswerMember<Bool>(name: "done")
+  /// The reason why the command failed.
+  public static let error = AnswerMember<Failure>(name: "error")
   /// Text for people, with line feeds.
-  public var text: String?
+  public static let text = AnswerMember<String>(name: "text")
   /// The answer to `status`.
-  public var status: StatusReport?
-  /// The same as it came: a newer daemon says more than this program knows.
-  public var statusDocument: JSONValue?
+  public static let status = AnswerMember<StatusReport>(name: "status")
   /// The answer to `network`.
-  public var network: NetworkReport?
+  public static let network = AnswerMember<NetworkReport>(name: "network")
   /// Progress of `flush` with `wait`.
-  public var progress: Progress?
+  public static let progress = AnswerMember<Progress>(name: "progress")
+  /// Of `flush` with `wait`, and of `carry`: what no waiting gets going.
+  public static let held = AnswerMember<[HeldReport]>(name: "held")
+  /// Of `flush` with `wait`: the time was up first.
+  public static let timedOut = AnswerMember<Bool>(name: "timedOut")
   /// The answer to `trace`.
-  public var rows: [TraceReport]?
+  public static let rows = AnswerMember<[TraceReport]>(name: "rows")
   /// The answer to `dead-list`.
-  public var dead: [DeadLetterReport]?
+  public static let dead = AnswerMember<[DeadLetterReport]>(name: "dead")
   /// Of `dead-list`: records whose last change the server refused.
-  public var refusedRecords: [RefusedRecordReport]?
+  public static let refusedRecords = AnswerMember<[RefusedRecordReport]>(name: "refusedRecords")
   /// The answer to `doctor`.
-  public var findings: [Finding]?
+  public static let findings = AnswerMember<[Finding]>(name: "findings")
   /// One report of `tail`.
-  public var report: TailReport?
+  public static let report = AnswerMember<TailReport>(name: "report")
   /// Reports that a slow reader of `tail` missed.
-  public var skipped: Int?
-  /// Of `flush` with `wait`, and of `carry`: what no waiting gets going. Of `flush`: whether the time was up first.
-  public var held: [HeldReport]?, timedOut: Bool?
-  /// The numbers of rows that `remove`, `dead-requeue` and `dead-drop` changed.
-  public var removed: Int?, requeued: Int?, dropped: Int?
+  public static let skipped = AnswerMember<Int>(name: "skipped")
+  /// The number of rows that `remove` removed.
+  public static let removed = AnswerMember<Int>(name: "removed")
   /// The answer to `config-show`.
-  public var configuration: JSONValue?
+  public static let configuration = AnswerMember<JSONValue>(name: "configuration")
   /// Of `config-show`: the daemon's file, from the root.
-  public var path: String?
+  public static let path = AnswerMember<String>(name: "path")
   /// Of `export`.
-  public var meta: ExportedMeta?
-  /// Of `carry`: a file begins, a part of it in base64, and the sum at the end.
-  public var file: CarriedFileReport?, part: String?, carried: CarriedReport?
+  public static let meta = AnswerMember<ExportedMeta>(name: "meta")
+  /// Of `carry`: a file begins.
+  public static let file = AnswerMember<CarriedFileReport>(name: "file")
+  /// Of `carry`: a part of the file, in base64.
+  public static let part = AnswerMember<String>(name: "part")
+  /// Of `carry`: the sum at the end.
+  public static let carried = AnswerMember<CarriedReport>(name: "carried")
   /// The answer to `carry-settle`.
-  public var settled: [SettledReport]?
-
-  public init() {}
-
-  public static let fields: [ControlField<AnswerLine>] = [
-    .init(ifPresent: "error", \.error), .init(ifPresent: "text", \.text), .init(ifPresent: "status", \.status),
-    .init(asItCame: "status", \.statusDocument),
-    .init(ifPresent: "network", \.network), .init(ifPresent: "progress", \.progress), .init(ifPresent: "rows", \.rows),
-    .init(ifPresent: "dead", \.dead), .init(ifPresent: "refusedRecords", \.refusedRecords),
-    .init(ifPresent: "findings", \.findings), .init(ifPresent: "report", \.report),
-    .init(ifPresent: "skipped", \.skipped), .init(ifPresent: "held", \.held), .init(ifPresent: "timedOut", \.timedOut),
-    .init(ifPresent: "removed", \.removed),
-    .init(ifPresent: "requeued", \.requeued), .init(ifPresent: "dropped", \.dropped),
-    .init(ifPresent: "configuration", \.configuration), .init(ifPresent: "path", \.path),
-    .init(ifPresent: "meta", \.meta), .init(ifPresent: "file", \.file), .init(ifPresent: "part", \.part),
-    .init(ifPresent: "carried", \.carried), .init(ifPresent: "settled", \.settled), .init("done", \.done),
-  ]
+  public static let settled = AnswerMember<[SettledReport]>(name: "settled")
 
   /// Why a request was not done.
-  public struct Failure: ControlMessage {
+  public struct Failure: ControlMessage, Error {
     /// The fault and its remedy, for people.
     public var message = "refused"
     /// The exit code of prismctl (sysexits.h).
     public var exitCode = 1
 
     public init() {}
+
+    public init(_ exitCode: Int, _ message: String) { (self.exitCode, self.message) = (exitCode, message) }
+
+    /// The last line of an answer: `{"error":{"message":…,"exitCode":…},"done":true}`.
+    public var line: JSONValue { .object([Answers.error(self), Answers.done(true)]) }
 
     public static let fields: [ControlField<Failure>] = [.init("message", \.message), .init("exitCode", \.exitCode)]
   }
@@ -80,4 +94,30 @@ public struct AnswerLine: ControlMessage {
 
     public static let fields: [ControlField<Progress>] = [.init("waiting", \.waiting), .init("failing", \.failing)]
   }
+}
+
+/// A namespace whose packets do not get through: with `flush` and `wait`.
+public struct HeldReport: ControlMessage {
+  /// The namespace, and the cause.
+  public var namespace = "?", cause = ""
+
+  public init() {}
+
+  public init(namespace: String, cause: String) { (self.namespace, self.cause) = (namespace, cause) }
+
+  public static let fields: [ControlField<HeldReport>] = [.init("namespace", \.namespace), .init("cause", \.cause)]
+}
+
+/// The keys of an exported report's meta that prismctl reads.
+public struct ExportedMeta: ControlMessage {
+  /// Milliseconds since 1970; nil if the meta has no time.
+  public var createTime: Int?
+  /// nil if the meta has no id.
+  public var reportID: String?
+
+  public init() {}
+
+  public static let fields: [ControlField<ExportedMeta>] = [
+    .init(ifPresent: "CREATE_TIME", \.createTime), .init(ifPresent: "REPORT_ID", \.reportID),
+  ]
 }

@@ -36,13 +36,6 @@ public struct ControlField<Message: Sendable>: Sendable {
     read = { json, message in if let value = Value(controlJSON: json) { message[keyPath: path] = value } }
   }
 
-  /// Only read: the member as it came, beside the field that writes it.
-  public init(asItCame key: String, _ path: any WritableKeyPath<Message, JSONValue?> & Sendable) {
-    self.key = key
-    write = { _ in nil }
-    read = { json, message in message[keyPath: path] = json }
-  }
-
   /// Left out if nil.
   public init<Value: ControlValue>(ifPresent key: String, _ path: any WritableKeyPath<Message, Value?> & Sendable) {
     self.key = key

@@ -98,3 +98,54 @@ extension NamespaceReport {
     lastFailure.flatMap { $0.time > lastSuccess ?? "" ? $0 : nil }
   }
 }
+
+/// The budget of metered networks.
+public struct FlowReport: ControlMessage {
+  /// Bytes of the window that are used and allowed on metered networks, and the rest of the window.
+  public var usedBytes = 0, allowedBytes = 0, windowEndsInSeconds = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<FlowReport>] = [
+    .init("usedBytes", \.usedBytes), .init("allowedBytes", \.allowedBytes),
+    .init("windowEndsInSeconds", \.windowEndsInSeconds),
+  ]
+}
+
+/// One kind of rows of a namespace.
+public struct QueueReport: ControlMessage {
+  /// Rows of one kind by state, their bytes, and the age of the oldest row that waits or is in flight.
+  public var waiting = 0, claimed = 0, dead = 0, bytes = 0, oldestAgeSeconds = 0
+  /// The counters of all rows that were ever stored.
+  public var ledger = Ledger()
+  /// Packets since the daemon's start, by what came of them.
+  public var packets = NamedValues<Int>()
+  /// Of packets since the daemon's start: before compression, and as sent.
+  public var bytesRaw = 0, bytesSent = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<QueueReport>] = [
+    .init("waiting", \.waiting), .init("claimed", \.claimed), .init("dead", \.dead), .init("bytes", \.bytes),
+    .init("oldestAgeSeconds", \.oldestAgeSeconds), .init("ledger", \.ledger), .init("packets", \.packets),
+    .init("bytesRaw", \.bytesRaw), .init("bytesSent", \.bytesSent),
+  ]
+}
+
+/// Why the last POST did not deliver.
+public struct FailureReport: ControlMessage {
+  /// The time of the failure, RFC 3339.
+  public var time = ""
+  /// Of HTTP; nil if no whole answer came.
+  public var status: Int?
+  /// The collector's `code`; nil if it gave no code.
+  public var code: String?
+  /// The cause, for people.
+  public var cause = ""
+
+  public init() {}
+
+  public static let fields: [ControlField<FailureReport>] = [
+    .init("time", \.time), .init("status", \.status), .init("code", \.code), .init("cause", \.cause),
+  ]
+}

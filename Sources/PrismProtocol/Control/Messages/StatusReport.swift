@@ -40,3 +40,31 @@ public struct StatusReport: ControlMessage {
     .init("namespaces", \.namespaces),
   ]
 }
+
+/// The memory of the daemon's process.
+public struct MemoryReport: ControlMessage {
+  /// Resident bytes and the address space.
+  public var residentBytes = 0, virtualBytes = 0
+
+  public init() {}
+
+  public static let fields: [ControlField<MemoryReport>] = [
+    .init("residentBytes", \.residentBytes), .init("virtualBytes", \.virtualBytes),
+  ]
+}
+
+/// The kind of the network, and the reason.
+public struct NetworkReport: ControlMessage {
+  /// `none`, `metered` or `unmetered`.
+  public var kind = "?"
+  /// Of the default route; nil without one.
+  public var interface: String?
+  /// For people; only in the answer to `network`.
+  public var reason: String?
+
+  public init() {}
+
+  public static let fields: [ControlField<NetworkReport>] = [
+    .init("kind", \.kind), .init("interface", \.interface), .init(ifPresent: "reason", \.reason),
+  ]
+}

@@ -1,27 +1,6 @@
 import PrismProtocol
 import PrismStore
 
-/// The synchronization of one namespace's records: when it sends, when it asks, and what came of it.
-struct RecordWork: Sendable {
-  /// When changes of this device are sent.
-  var schedule = RecordSchedule()
-  /// The last change that a synchronization takes.
-  var bound: Int64 = 0
-  /// When the server's changes are asked for.
-  var pulls = PullSchedule()
-  /// Changes of this device leave after the round of questions that is under way.
-  var isUploadDue = false
-  /// When each table's changes were last all here, on the uptime clock: changes of a `both` table leave after that.
-  var pulledAt: [RecordTableName: Duration] = [:]
-  /// Why a table could not be brought up to date; each is logged once.
-  var faults: [RecordTableName: String] = [:]
-  var counters = PullCounters()
-  /// The last receipt that named a store.
-  var receipt: StoreReceipt?
-  /// Stores that were met since the start, the first one not counted.
-  var meetings = 0
-}
-
 /// Counts questions for the server's changes since the daemon started.
 struct PullCounters: Sendable, Equatable {
   /// The result of a question; the raw value is a metric's label.
