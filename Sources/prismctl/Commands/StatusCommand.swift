@@ -13,7 +13,7 @@ extension Command {
   ) { invocation throws(Failure) in
     try ControlConnection(invocation).ask(ControlRequest(.status)) { answer in
       guard let status = answer[Answers.status] else { return }
-      let document = answer.json.object?.first { $0.key == "status" }?.value ?? .null
+      let document = answer[Answers.statusDocument] ?? .null
       print(
         invocation.has("--json")
           ? document.prettyText

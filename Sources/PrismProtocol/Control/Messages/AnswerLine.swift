@@ -29,6 +29,8 @@ public enum Answers {
   public static let text = AnswerMember<String>(name: "text")
   /// The answer to `status`.
   public static let status = AnswerMember<StatusReport>(name: "status")
+  /// The same as it came: a newer daemon says more than this program knows.
+  public static let statusDocument = AnswerMember<JSONValue>(name: "status")
   /// The answer to `network`.
   public static let network = AnswerMember<NetworkReport>(name: "network")
   /// Progress of `flush` with `wait`.
