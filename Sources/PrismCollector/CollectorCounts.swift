@@ -151,7 +151,7 @@ final class CollectorCounts: Sendable {
     .init("prism_collector_reports_total", .counter, "Reports stored.", by: "namespace", known: [], \.reports),
     .init("prism_collector_crashes_total", .counter, "Reports of crashes that were stored.", \.totals.crashes),
     .init("prism_collector_silent_devices", .gauge, "Devices that sent in the last 7 days, not in the last 24 hours.") {
-      $0.gauges.silentDevices.map { [([], $0)] } ?? []
+      $0.gauges.silentDevices
     },
     .init("prism_collector_received_bytes_total", .counter, "Bytes of packets' bodies.", \.totals.bytes),
     .init(
@@ -197,7 +197,7 @@ final class CollectorCounts: Sendable {
     .init("prism_collector_group_packets_total", .counter, "Packets in the groups that were committed.", \.packets),
     .init(
       "prism_collector_group_retries_total", .counter, "Groups that were tried again after a deadlock.", \.retries),
-    .init("prism_collector_group_seconds", .histogram, "From the begin of a group to its commit.") {
+    .init("prism_collector_group_seconds", .histogram, "From the start of a group to its commit.") {
       Histogram(edges: StoreCounts.edges, counts: $0.buckets, sum: $0.seconds)
     },
   ]
