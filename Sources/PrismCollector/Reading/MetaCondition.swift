@@ -82,14 +82,11 @@ struct MetaCondition: Sendable, Equatable {
     return String(part)
   }
 
-  /// The value as a number, if it is one that every store can compare.
+  /// The value as a number, if it is one that can be compared: finite as a `Double`.
   var number: String? {
     guard case .number(let text)? = try? JSONValue(parsing: Array(value.utf8)), Double(text)?.isFinite == true else {
       return nil
     }
     return text
   }
-
-  /// The last key in quotes. Stores look for it in a meta's text before they parse it.
-  var quotedKey: String { "\"\(path.last ?? "")\"" }
 }

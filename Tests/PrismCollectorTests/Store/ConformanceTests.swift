@@ -325,6 +325,19 @@ struct ConformanceTests {
     await store.close()
   }
 
+  @Test("a name in a filter is text, not SQL", arguments: StoreRig.Kind.allCases)
+  func namesOfFilters(kind: StoreRig.Kind) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    _ = try await store.take(StoreRig.packet([1, 2]))
+    for name in ["' OR ''='", "d' OR 1=1 --", "$1", "d\u{0301}", ""] {
+      var filters = [ReportFilter](repeating: ReportFilter(), count: 3)
+      (filters[0].device, filters[1].type, filters[2].namespace) = (name, name, name)
+      for filter in filters { #expect(try await store.numbers(filter).isEmpty, "\(filter)") }
+    }
+    await store.close()
+  }
+
   @Test("newest first goes back to the first report, between two ids", arguments: StoreRig.Kind.allCases)
   func newestFirst(kind: StoreRig.Kind) async throws {
     let rig = StoreRig()

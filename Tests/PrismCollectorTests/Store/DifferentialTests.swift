@@ -113,4 +113,50 @@ import Testing
       #expect(found[0] == found[1], "\(text)")
     }
   }
+
+  // MARK: Questions
+
+  /// Members that two databases of JSON read in two ways.
+  private static let members = [
+    #""a":{"b":1,"b":2}"#, #""k":9223372036854775809"#, #""k":9223372036854775808"#, #""s":"x\u0000y""#, #""f":1.50"#,
+    #""f":1.5"#, #""f":15e-1"#, #""f":true"#, #""f":null"#, #""f":{"z":1, "a":2}"#, #""f":[1,2]"#, #""f":"true""#,
+    #""k":-0.0"#, #""k":0"#, #""k":123456789012345678901234567890.5"#, #""s":"\ud83d\ude00""#, #""\u0061":{"b":3}"#,
+  ]
+
+  @Test("the same reports are found, counted and measured, with all that JSON allows")
+  func questions() async throws {
+    let stores = try await Self.both(StoreRig())
+    for store in stores {
+      _ = try await store.take(
+        StoreRig.packet(
+          Array(Self.members.indices), common: { _ in #""shared":{"k":18446744073709551616},"pad":"\#(Self.pad)""# },
+          members: { Self.members[$0] }))
+    }
+    let conditions: KeyValuePairs<String, [Int]> = [
+      "a.b = 1": [], "a.b = 2": [0], "a.b >= 2": [0, 16], "k = 9223372036854775808": [2],
+      "k > 9223372036854775808": [1, 14], "k = 0": [12, 13], "s ~ y": [3], "s = x": [], "f = 1.5": [4, 5, 6],
+      "f = true": [7, 11], "f = null": [8], "f ~ t": [11], "f": Array(4...11), "shared.k > 18446744073709551615": [],
+    ]
+    for (text, expected) in conditions {
+      var filter = ReportFilter()
+      (filter.limit, filter.metas) = (1000, [try MetaCondition(text)])
+      let all = (text.hasPrefix("shared") ? Array(Self.members.indices) : expected).map { "r\($0)" }
+      for store in stores { #expect(try await store.page(filter).map(\.reportID) == all, "\(text)") }
+    }
+    for path in [["f"], ["k"], ["a", "b"], ["shared", "k"], ["s"]] {
+      let grouping = ReportGrouping(bucketMilliseconds: ReportGrouping.wholeTime, key: .meta(path))
+      var answers: [[String]] = []
+      for store in stores {
+        let queries = try #require(store.queries)
+        let counts = try await queries.counts(ReportFilter(), grouping).map { "\($0.group): \($0.count)" }
+        let numbers = try await queries.numbers(ReportFilter(), path: path, grouping, limit: 1000)
+          .map { "\($0.group) \($0.value)" }
+        answers.append(counts.sorted() + numbers.sorted())
+      }
+      #expect(answers[0] == answers[1] && answers[0].count > 1, "\(path)")
+    }
+    for store in stores { await store.close() }
+  }
+
+  private static let pad = String(repeating: "x", count: 80)
 }

@@ -114,6 +114,23 @@ final class PostgreSQLConnection {
     }
   }
 
+  /// Runs a question, and hands over its rows in parts, so that an answer of any size takes little memory.
+  /// - Parameter take: of the first rows that are left; false ends the reading.
+  func read(
+    _ sql: String, _ parameters: [String?], rowsPerPart: Int, by deadline: Deadline,
+    _ take: (PostgreSQLResult) throws(PostgreSQLError) -> Bool
+  ) throws(PostgreSQLError) {
+    try transaction(by: deadline) { () throws(PostgreSQLError) in
+      _ = try query("DECLARE question NO SCROLL CURSOR FOR \(sql)", parameters, by: deadline)
+      var isMore = true
+      while isMore {
+        let rows = try query("FETCH \(rowsPerPart) FROM question", by: deadline)
+        guard rows.count > 0 else { return }
+        isMore = try take(rows) && rows.count == rowsPerPart
+      }
+    }
+  }
+
   // MARK: COPY
 
   func beginCopy(_ sql: String, by deadline: Deadline) throws(PostgreSQLError) {

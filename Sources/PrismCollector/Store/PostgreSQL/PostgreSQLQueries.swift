@@ -17,10 +17,16 @@ actor PostgreSQLQueries: ReportQueries {
   func close() { connection = nil }
 
   private func rows(_ sql: String, _ values: [String?] = []) throws(StoreFailure) -> PostgreSQLResult {
+    try ask { (connection, by) throws(PostgreSQLError) in try connection.query(sql, values, by: by) }
+  }
+
+  private func ask<Result>(
+    _ body: (PostgreSQLConnection, Deadline) throws(PostgreSQLError) -> Result
+  ) throws(StoreFailure) -> Result {
     do throws(PostgreSQLSetup.Refusal) {
       let connection = if let connection { connection } else { try setup.connect() }
       self.connection = connection
-      do throws(PostgreSQLError) { return try connection.query(sql, values, by: Deadline(setup.deadline)) } catch {
+      do throws(PostgreSQLError) { return try body(connection, Deadline(setup.deadline)) } catch {
         if error.endsConnection { self.connection = nil }
         throw .failed(error)
       }
@@ -76,25 +82,82 @@ actor PostgreSQLQueries: ReportQueries {
   // MARK: Counting
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
-    guard filter.ids != nil else { return [] }
-    let question = PostgreSQLGrouping(filter, grouping)
-    let found = try rows(question.counts, question.values)
-    return (0..<found.count).map { row in
-      ReportCount(time: found.int(row, 0), group: found.text(row, 1), count: Int(found.int(row, 2)))
-    }
+    let tally = ReportTally(filter, grouping)
+    let names = try fill(tally, filter, bucket: grouping.bucketMilliseconds)
+    return tally.counts(names.stream, names.type)
   }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
   ) throws(StoreFailure) -> [ReportNumber] {
-    guard filter.ids != nil else { return [] }
-    var question = PostgreSQLGrouping(filter, grouping)
-    let sql = question.numbers(of: path, limit: limit)
-    let found = try rows(sql, question.values)
-    return (0..<found.count).map { row in
-      let bits = found.bytes(row, 2).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-      return ReportNumber(time: found.int(row, 0), group: found.text(row, 1), value: Double(bitPattern: bits))
+    let tally = ReportTally(filter, grouping, path: path, limit: limit)
+    let names = try fill(tally, filter, bucket: grouping.bucketMilliseconds)
+    return tally.numbers(names.stream, names.type)
+  }
+
+  /// The names of streams and types by numbers that hold for one question.
+  private struct Names {
+    private var numbers: [TypeName: Int64] = [:]
+    private var types: [TypeName] = []
+    private var streams: [Int64: StreamID] = [:]
+
+    mutating func note(_ rows: PostgreSQLResult, _ row: Int) -> (stream: Int64, type: Int64) {
+      let (stream, name) = (rows.int(row, 1), TypeName(namespace: rows.text(row, 3), type: rows.text(row, 5)))
+      if streams[stream] == nil, let namespace = NamespaceName(name.namespace),
+        let kind = RowKind.reports.first(where: { $0.tablePrefix == rows.text(row, 4) })
+      {
+        streams[stream] = StreamID(device: rows.text(row, 2), namespace: namespace, kind: kind)
+      }
+      if let number = numbers[name] { return (stream, number) }
+      numbers[name] = Int64(types.count)
+      types.append(name)
+      return (stream, Int64(types.count - 1))
     }
+
+    func stream(_ number: Int64) -> StreamID? { streams[number] }
+    func type(_ number: Int64) -> TypeName? { types[Int(number)] }
+  }
+
+  private func fill(_ tally: ReportTally, _ filter: ReportFilter, bucket: Int64) throws(StoreFailure) -> Names {
+    var names = Names()
+    guard let ids = filter.ids else { return names }
+    let question = Self.question(filter, ids, bucket: tally.readsMetas ? nil : bucket)
+    try ask { (connection, by) throws(PostgreSQLError) in
+      try connection.read(question.sql, question.values, rowsPerPart: Self.rowsPerPart, by: by) {
+        rows throws(PostgreSQLError) in
+        for row in 0..<rows.count where !tally.isFull {
+          let number = names.note(rows, row)
+          var facts = ReportFacts(time: rows.int(row, 0), stream: number.stream, type: number.type)
+          facts.text = ReportText(own: rows.bytes(row, 7))
+          tally.add(facts, count: Int(rows.int(row, 6)))
+        }
+        return !tally.isFull
+      }
+    }
+    return names
+  }
+
+  private static let rowsPerPart = 2000
+
+  /// The facts of reports that a tally takes: the time, the stream and its names, the type, how many are alike, the meta.
+  /// - Parameter bucket: where no metas are read, reports of one stream and type are counted by as many milliseconds; else nil.
+  static func question(
+    _ filter: ReportFilter, _ ids: ClosedRange<Int64>, bucket: Int64?
+  ) -> (sql: String, values: [String?]) {
+    let conditions = PostgreSQLConditions(filter)
+    let wanted = ["r.id >= \(ids.lowerBound)", "r.id <= \(ids.upperBound)"] + conditions.sql
+    let time = "(extract(epoch FROM r.received) * 1000)::bigint"
+    let names = "s.device, s.namespace, s.kind::text"
+    let from = "JOIN streams s ON s.id = r.stream WHERE \(wanted.joined(separator: " AND "))"
+    guard let bucket else {
+      return ("SELECT \(time), r.stream, \(names), r.type, 1, r.meta FROM whole_reports r \(from)", conditions.values)
+    }
+    let sql = """
+      SELECT c.time, c.stream, \(names), c.type, c.number, '' FROM (
+        SELECT \(time) / \(bucket) * \(bucket) AS time, r.stream, r.type, count(*) AS number FROM reports r \(from)
+        GROUP BY 1, 2, 3) c JOIN streams s ON s.id = c.stream
+      """
+    return (sql, conditions.values)
   }
 
   // MARK: Names

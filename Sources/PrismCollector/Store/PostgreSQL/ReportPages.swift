@@ -39,16 +39,22 @@ struct ReportPages {
     let isNewest = filter.isNewestFirst && end - first <= Self.firstWindow
     let since = isNewest ? day.since(first) : nil
     var (reports, bytes) = ([StoredReport](), 0)
+    let metas = filter.metas.map { FieldQuestion($0) }
     var window = Self.firstWindow
     while first < end, reports.count < filter.limit, bytes < Self.pageBytesMax {
       let from = filter.isNewestFirst && end - first > window ? end - window : first
       let to = !filter.isNewestFirst && end - first > window ? first + window : end
-      let question = Self.question(filter, from: from, to: to, limit: filter.limit - reports.count, since: since)
-      let result = try connection.query(question.sql, question.values, by: deadline)
-      for row in 0..<result.count where bytes < Self.pageBytesMax {
-        guard let report = Self.report(result, row) else { continue }
-        reports.append(report)
-        bytes += report.meta.count + (report.payload?.count ?? 0)
+      let limit = metas.isEmpty ? filter.limit - reports.count : nil
+      let question = Self.question(filter, from: from, to: to, limit: limit, since: since)
+      try connection.read(question.sql, question.values, rowsPerPart: filter.limit, by: deadline) {
+        rows throws(PostgreSQLError) in
+        for row in 0..<rows.count where bytes < Self.pageBytesMax && reports.count < filter.limit {
+          let facts = ReportFacts(time: 0, stream: 0, type: 0, text: ReportText(own: rows.bytes(row, 10)))
+          guard metas.allSatisfy({ $0.of(facts) }), let report = Self.report(rows, row) else { continue }
+          reports.append(report)
+          bytes += report.meta.count + (report.payload?.count ?? 0)
+        }
+        return bytes < Self.pageBytesMax && reports.count < filter.limit
       }
       if filter.isNewestFirst { end = from } else { first = to }
       window *= 4
@@ -56,25 +62,25 @@ struct ReportPages {
     return reports
   }
 
-  /// One page of the ids from `first` to before `end`, and what it binds.
-  /// - Parameter since: the day from which on they were received; nil: not known. PostgreSQL plans for each day.
+  /// The reports of the ids from `first` to before `end`, and what the question binds.
+  /// - Parameters:
+  ///   - limit: nil: all of them.
+  ///   - since: the day from which on they were received; nil: not known. PostgreSQL plans for each day.
   static func question(
-    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int, since: String? = nil
+    _ filter: ReportFilter, from first: Int64, to end: Int64, limit: Int?, since: String? = nil
   ) -> (sql: String, values: [String?]) {
     let conditions = PostgreSQLConditions(filter)
-    var ids = ["r.id >= \(first)", "r.id < \(end)"]
-    if let since { ids.append("r.received >= '\(since) 00:00:00+00'") }
-    let order = "ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(limit)"
-    // Their common ends are read of those that are chosen, unless a condition reads them, too.
-    let isChosen = filter.metas.isEmpty
+    var wanted = ["r.id >= \(first)", "r.id < \(end)"] + conditions.sql
+    if let since { wanted.append("r.received >= '\(since) 00:00:00+00'") }
+    let order = "ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC")"
+    // Their common ends are read of those that are chosen.
     let reports = """
       (SELECT r.* FROM reports r \(filter.namesStream ? "JOIN streams s ON s.id = r.stream" : "")
-      WHERE \((ids + (isChosen ? conditions.sql : [])).joined(separator: " AND ")) \(isChosen ? order : ""))
+      WHERE \(wanted.joined(separator: " AND ")) \(limit.map { "\(order) LIMIT \($0)" } ?? ""))
       """
     let whole = PostgreSQLSchema.wholeReports(of: reports, contexts: since.map { "AND c.day >= '\($0)'" } ?? "")
-    let left = isChosen ? "" : "WHERE \(conditions.sql.joined(separator: " AND "))"
     let payload = filter.hasPayloads ? "r.payload" : "NULL::bytea"
-    return ("\(select(payload, from: "(\(whole))")) \(left) \(order)", conditions.values)
+    return ("\(select(payload, from: "(\(whole))")) \(order)", conditions.values)
   }
 
   private static func report(_ row: PostgreSQLResult, _ index: Int) -> StoredReport? {

@@ -9,9 +9,7 @@ final class NameReader {
   /// Whether the streams and types of the statement have the names of the filter, by their numbers.
   private var areStreamsNamed: [Int64: Bool] = [:], areTypesNamed: [Int64: Bool] = [:]
   private var last: (stream: Int64, type: Int64, isNamed: Bool)?
-  private var failure: SQLiteError?
 
-  /// - Parameter connection: of which this defines `prism_named`, a report's stream and type. It keeps no reference.
   init(_ connection: SQLiteConnection) throws(SQLiteError) {
     streams = try NameTable(connection, "streams", ["device", "namespace", "kind"]) { row in
       guard let namespace = NamespaceName(row.text(.second)), let kind = RowKind(named: row.text(.third)) else {
@@ -21,9 +19,6 @@ final class NameReader {
     }
     types = try NameTable(connection, "types", ["namespace", "type"]) { row in
       TypeName(namespace: row.text(.first), type: row.text(.second))
-    }
-    try connection.define("prism_named") { [weak self] stream, type in
-      .integer(self?.isNamed(stream, type) == true ? 1 : 0)
     }
   }
 
@@ -37,24 +32,17 @@ final class NameReader {
 
   // MARK: Filters
 
-  /// Before a statement is run that asks for the names of a filter.
+  /// Before reports are asked for the names of a filter.
   func begin(_ filter: ReportFilter) {
-    (self.filter, areStreamsNamed, areTypesNamed, last, failure) = (filter, [:], [:], nil, nil)
+    (self.filter, areStreamsNamed, areTypesNamed, last) = (filter, [:], [:], nil)
   }
 
-  /// After the statement. - Throws: if a name could not be read.
-  func end() throws(SQLiteError) { if let failure { throw failure } }
-
-  private func isNamed(_ stream: Int64, _ type: Int64) -> Bool {
+  /// Whether a report of this stream and type has the names of the filter.
+  func isNamed(_ stream: Int64, _ type: Int64) throws(SQLiteError) -> Bool {
     if let last, last.stream == stream, last.type == type { return last.isNamed }
-    do throws(SQLiteError) {
-      let isNamed = if try isStreamNamed(stream) { try isTypeNamed(type) } else { false }
-      last = (stream, type, isNamed)
-      return isNamed
-    } catch {
-      failure = error
-      return false
-    }
+    let isNamed = if try isStreamNamed(stream) { try isTypeNamed(type) } else { false }
+    last = (stream, type, isNamed)
+    return isNamed
   }
 
   private func isStreamNamed(_ id: Int64) throws(SQLiteError) -> Bool {

@@ -38,11 +38,10 @@ actor ReportReader {
 
   private func found(_ id: Int64) throws(SQLiteError) -> StoredReport? {
     let opened = try opened()
-    let contexts = try opened.contexts().contexts
     let statement = try opened.connection.prepare("SELECT \(ReportColumn.list) FROM reports r WHERE r.id = :id")
     statement.bind(":id", id)
     return try statement.first(of: ReportColumn.self) { (row) throws(SQLiteError) in
-      try Self.report(row, opened.names, hasPayload: true, contexts)
+      try Self.report(row, opened.names, hasPayload: true, opened.contexts)
     }
   }
 
@@ -76,26 +75,31 @@ actor ReportReader {
     }
   }
 
+  private static let facts = FactColumns<ReportColumn>(
+    time: .receivedTime, stream: .stream, type: .type, meta: .meta, context: .context)
+
   private func read(
     _ filter: ReportFilter, ids: ClosedRange<Int64>, into page: inout Page
   ) throws(SQLiteError) {
     let opened = try opened()
-    let contexts = try opened.contexts().contexts
-    let filtered = SQLiteConditions(filter)
-    let conditions = ["r.id BETWEEN \(ids.lowerBound) AND \(ids.upperBound)"] + filtered.sql
+    opened.names.begin(filter)
+    let metas = filter.metas.map { FieldQuestion($0) }
     let omitted = filter.hasPayloads ? [] : [ReportColumn.payload]
-    try opened.asking(filtered.questions, filter) { (connection) throws(SQLiteError) in
-      let statement = try connection.prepare(
-        """
-        SELECT \(ReportColumn.list(withNullFor: omitted)) FROM reports r WHERE \(conditions.joined(separator: " AND "))
-        ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC") LIMIT \(filter.limit)
-        """)
-      for value in filtered.values { statement.bind(value.parameter, value.value) }
-      defer { statement.reset() }
-      while !page.isFull, let row = try statement.next(of: ReportColumn.self) {
-        let report = try Self.report(row, opened.names, hasPayload: filter.hasPayloads, contexts)
-        if let report { page.add(report) }
+    let statement = try opened.connection.prepare(
+      """
+      SELECT \(ReportColumn.list(withNullFor: omitted)) FROM reports r WHERE \(ReportConnection.conditions(filter, ids))
+      ORDER BY r.id \(filter.isNewestFirst ? "DESC" : "ASC")
+      """)
+    defer { statement.reset() }
+    while !page.isFull, let row = try statement.next(of: ReportColumn.self) {
+      guard try opened.names.isNamed(row.int64(.stream), row.int64(.type)) else { continue }
+      var isWanted = true
+      if !metas.isEmpty {
+        try opened.withFacts(row, Self.facts) { facts in isWanted = metas.allSatisfy { $0.of(facts) } }
       }
+      guard isWanted else { continue }
+      let report = try Self.report(row, opened.names, hasPayload: filter.hasPayloads, opened.contexts)
+      if let report { page.add(report) }
     }
   }
 

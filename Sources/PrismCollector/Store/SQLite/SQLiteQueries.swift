@@ -24,14 +24,10 @@ actor SQLiteQueries: ReportQueries {
   private func close() { connection = nil }
 
   private func read<Result>(
-    asking questions: [ContextQuestion] = [], _ filter: ReportFilter = ReportFilter(),
     _ body: (ReportConnection) throws(SQLiteError) -> Result
   ) throws(StoreFailure) -> Result {
     let since = damage.replacements
-    do throws(SQLiteError) {
-      let opened = try opened()
-      return try opened.asking(questions, filter) { (_) throws(SQLiteError) in try body(opened) }
-    } catch {
+    do throws(SQLiteError) { return try body(try opened()) } catch {
       connection = nil
       damage.report(error, since: since)
       throw .unavailable("the database can't be read")
@@ -118,42 +114,51 @@ actor SQLiteQueries: ReportQueries {
 
   // MARK: Counting
 
-  private enum CountColumn: String, SQLiteColumn { case time, name, number }
+  private enum FactColumn: String, SQLiteColumn {
+    case time = "r.received_time"
+    case stream = "r.stream"
+    case type = "r.type"
+    case meta = "r.meta"
+    case context = "r.context"
+  }
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
-    guard filter.ids != nil else { return [] }
-    let question = SQLiteGrouping(filter, grouping)
-    return try read(asking: question.questions(), filter) { opened throws(SQLiteError) in
-      if question.isByNumber {
-        var counting = SQLiteCounting()
-        try counting.read(try question.words(opened.connection))
-        return try counting.named(bucket: grouping.bucketMilliseconds) { (word) throws(SQLiteError) in
-          try question.name(of: word, opened.names) ?? ""
-        }
-      }
-      let statement = try question.counts(opened.connection)
-      var counts: [ReportCount] = []
-      try statement.forEachRow(of: CountColumn.self) { row in
-        counts.append(ReportCount(time: row.int64(.time), group: row.text(.name), count: row.int(.number)))
-      }
-      return counts
+    let tally = ReportTally(filter, grouping)
+    return try read { opened throws(SQLiteError) in
+      try Self.fill(tally, filter, opened)
+      return try tally.counts(opened.names.stream, opened.names.type)
     }
   }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
   ) throws(StoreFailure) -> [ReportNumber] {
-    guard filter.ids != nil else { return [] }
-    let question = SQLiteGrouping(filter, grouping)
-    return try read(asking: question.questions(of: path), filter) { opened throws(SQLiteError) in
-      let statement = try question.numbers(of: path, limit: limit, opened.connection)
-      var numbers: [ReportNumber] = []
-      try statement.forEachRow(of: CountColumn.self) { (row) throws(SQLiteError) in
-        let name = question.isByNumber ? try question.name(of: row.int64(.name), opened.names) : row.text(.name)
-        guard let name else { return }
-        numbers.append(ReportNumber(time: row.int64(.time), group: name, value: row.double(.number)))
-      }
-      return numbers
+    let tally = ReportTally(filter, grouping, path: path, limit: limit)
+    return try read { opened throws(SQLiteError) in
+      try Self.fill(tally, filter, opened)
+      return try tally.numbers(opened.names.stream, opened.names.type)
+    }
+  }
+
+  /// The facts of reports, as SQL.
+  static func question(_ filter: ReportFilter, _ ids: ClosedRange<Int64>, readsMetas: Bool) -> String {
+    let columns = FactColumn.list(withNullFor: readsMetas ? [] : [.meta, .context])
+    return "SELECT \(columns) FROM reports r WHERE \(ReportConnection.conditions(filter, ids))"
+  }
+
+  private static func fill(
+    _ tally: ReportTally, _ filter: ReportFilter, _ opened: ReportConnection
+  ) throws(SQLiteError) {
+    guard let ids = filter.ids else { return }
+    opened.names.begin(filter)
+    let columns = FactColumns<FactColumn>(
+      time: .time, stream: .stream, type: .type, meta: tally.readsMetas ? .meta : nil,
+      context: tally.readsMetas ? .context : nil)
+    let statement = try opened.connection.prepare(Self.question(filter, ids, readsMetas: tally.readsMetas))
+    defer { statement.reset() }
+    while !tally.isFull, let row = try statement.next(of: FactColumn.self) {
+      guard try opened.names.isNamed(row.int64(.stream), row.int64(.type)) else { continue }
+      try opened.withFacts(row, columns) { tally.add($0) }
     }
   }
 
