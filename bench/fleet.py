@@ -1,16 +1,16 @@
 """Fills a store with the reports of a made-up fleet, as the collector would have stored them: 100,000 rows a second and more."""
 
-import hashlib
 import itertools
 import math
 import os
 import random
 import sqlite3
-import struct
 import subprocess
 import time
 import uuid
 import zlib
+
+from blocks import COLUMNS, Packet, block
 
 DAY = 86_400_000
 DAYS = 14
@@ -20,15 +20,7 @@ TYPES = [("order", "shop", 20, 20), ("payment", "shop", 20, 15), ("stock", "shop
 CRASHES_PER_PACKET = 0.02
 VERSIONS = ["2.3.0", "2.3.1", "2.4.0"]
 REASONS = ["SIGSEGV", "SIGABRT", "KeyError", "Fatal error: Index out of range", "Out of memory"]
-EPOCH_SECONDS = 946_684_800
-
-
-class Packet:
-    """Reports of one device that came at once; each is its id's end, when it was made, its own part of the meta, and its payload."""
-
-    def __init__(self, device, namespace, kind, type, received, common, rows):
-        (self.device, self.namespace, self.kind, self.type) = (device, namespace, kind, type)
-        (self.received, self.common, self.rows) = (received, common, rows)
+ROWS_MAX = 16_384
 
 
 class Fleet:
@@ -53,8 +45,23 @@ class Fleet:
                 kind, count = "meta", 1 + int(draw() * (2 * most - 1))
             rows = [self.row(type, kind, made + place + 1, received) for place in range(min(count, self.rows - made))]
             self.stream(device, namespace, kind, received, len(rows))
-            yield Packet(device, namespace, kind, type, received, self.common(device), rows)
+            common = self.common(device)
+            reports = [(type, created, own + common, payload) for _, created, own, payload in rows]
+            yield Packet(device, namespace, kind, self.packet_id(received, made), received, reports)
             made += len(rows)
+
+    def blocks(self):
+        """The rows of `blocks` as after merging, by the day on which they came, and their payloads."""
+        packets, first, next, day = [], 1, 1, None
+        for packet in self.packets():
+            if packets and (next - first >= ROWS_MAX or packet.received // DAY != day):
+                yield block(first, packets)
+                packets, first = [], next
+            packets.append(packet)
+            next += len(packet.reports)
+            day = packet.received // DAY
+        self.last = next - 1
+        yield block(first, packets)
 
     def common(self, device):
         version = VERSIONS[zlib.crc32(device.encode()) % 3]
@@ -85,9 +92,6 @@ class Fleet:
         entry[2] += count
         entry[3] = received
 
-    def number(self, packet):
-        return self.streams[packet.device, packet.namespace, packet.kind][0]
-
     def ledger(self, count):
         lost, waiting = self.random.choice([0, 0, 0, 3]), self.random.choice([0, 2, 17])
         return f"epoch=5eed;stored={count + lost + waiting};delivered={count};expired={lost};evicted=0;cleared=0;dead=0;removed=0"
@@ -97,8 +101,8 @@ class Fleet:
             for place in range(3):
                 yield device, f"till-{place}", f'{{"title":"Till {place}","open":true}}', place + 1, self.now - place
 
-    def packet_id(self, packet, number):
-        return uuid.UUID(int=packet.received << 80 | 7 << 76 | 2 << 62 | number)
+    def packet_id(self, received, number):
+        return uuid.UUID(int=received << 80 | 7 << 76 | 2 << 62 | number)
 
 
 def fill_devices(state, fleet):
@@ -116,40 +120,9 @@ def fill_sqlite(state, fleet):
     """Into the `collector.db` that a collector has made, and that no collector has open."""
     database = sqlite3.connect(f"{state}/collector.db")
     database.execute("PRAGMA synchronous = OFF")
-    types = {}
-    for number, (name, namespace) in enumerate([(name, namespace) for name, namespace, *_ in TYPES] + [("appCrash", "prism")], 1):
-        types[name] = number
-        database.execute("INSERT INTO types VALUES (?, ?, ?)", (number, namespace, name))
-    blocks = (set(), set())
-    contexts = {}
-
-    def context(packet, id):
-        """As the collector: the id of the first report that refers to it; a row alone is whole."""
-        common = "{" + packet.common[1:]
-        if len(packet.rows) > 1 or common in contexts:
-            return contexts.setdefault(common, id + 1)
-
-    def made():
-        pack, crc32, id = struct.Struct("<9q").pack, zlib.crc32, 0
-        for packet in fleet.packets():
-            stream, type, received = fleet.number(packet), types[packet.type], packet.received
-            name = fleet.packet_id(packet, id).bytes
-            shared = context(packet, id)
-            for report, created, own, payload in packet.rows:
-                id += 1
-                meta = own + packet.common
-                text = report.encode() + meta.encode()
-                sizes = (len(report), len(text) - len(report), -1 if payload is None else len(payload))
-                sum = crc32(text, crc32(name, crc32(pack(id, stream, type, received, created, 0, *sizes)))) << 32 | crc32(payload or b"")
-                yield id, stream, name, type, 0, received, created, report, sum - (1 << 64) if sum >> 63 else sum, (own + "}" if shared else meta), payload, shared
-                blocks[0].add((type, id >> 12))
-                blocks[1].add((stream, id >> 12))
-
-    database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", made())
-    digest = lambda text: struct.unpack(">q", hashlib.sha256(text.encode()).digest()[:8])[0]  # noqa: E731
-    database.executemany("INSERT INTO contexts VALUES (?, ?, ?)", ((id, digest(text), text) for text, id in contexts.items()))
-    for table, pairs in zip(("type_blocks", "stream_blocks"), blocks):
-        database.executemany(f"INSERT INTO {table} VALUES (?, ?)", sorted(pairs))
+    for row, payloads in fleet.blocks():
+        database.execute(f"INSERT INTO blocks VALUES ({','.join('?' * len(row))})", row)
+        database.executemany("INSERT INTO payloads VALUES (?, ?, ?)", payloads)
     database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")
     database.executemany(
         "INSERT INTO streams (id, device, namespace, kind, packets, ledger, received_time) VALUES (?,?,?,?,?,?,?)",
@@ -163,7 +136,7 @@ def fill_sqlite(state, fleet):
 
 
 class PostgreSQL:
-    """Into the database that a collector has made. The collector closes its days: it must run, and `wait` waits for that."""
+    """Into the database that a collector has made."""
 
     def __init__(self, uri):
         self.command = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-A", "-t", "-d", uri]
@@ -181,46 +154,31 @@ class PostgreSQL:
 
     def fill(self, fleet):
         days = [time.strftime("%Y-%m-%d", time.gmtime((fleet.now - back * DAY) / 1000)) for back in range(DAYS, 0, -1)]
-        for parent, bounds in (("reports", "('{day} 00:00:00+00') TO (timestamptz '{day} 00:00:00+00' + interval '1 day')"),
-                               ("contexts", "('{day}') TO (date '{day}' + 1)")):
+        for parent, bounds in (("blocks", "('{day} 00:00:00+00') TO (timestamptz '{day} 00:00:00+00' + interval '1 day')"),
+                               ("payloads", "('{day}') TO (date '{day}' + 1)")):
             for day in days:
                 name = f"{parent}_{day.replace('-', '')}"
                 self.run(f"CREATE TABLE IF NOT EXISTS {name} PARTITION OF {parent} FOR VALUES FROM {bounds.format(day=day)};")
-        (first, contexts) = ({}, {})
+        first, kept = {}, []
+        text = lambda day: time.strftime("%Y-%m-%d", time.gmtime(day * DAY / 1000))  # noqa: E731
 
         def made():
-            id = 0
-            for packet in fleet.packets():
-                day = packet.received // DAY
-                first.setdefault(day, id & ~1023)
-                stream, name = fleet.number(packet), fleet.packet_id(packet, id)
-                hash = None
-                if len(packet.rows) > 1:  # as CommonEnds: only what several rows share
-                    hash = zlib.crc32(packet.common.encode())
-                    contexts[day, hash] = packet.common
-                received = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(packet.received // 1000)) + f".{packet.received % 1000:03d}+00"
-                for report, created, own, payload in packet.rows:
-                    id += 1
-                    meta = own if hash else own + packet.common
-                    bytes = "\\N" if payload is None else "\\\\x" + payload.hex()
-                    yield (f"{received}\t{created}\t{stream}\t{name}\t{id}\tf\t{packet.type}\t{report}\t"
-                           f"{hash or chr(92) + 'N'}\t{meta}\t{bytes}\n")
-            self.last = id
+            for row, payloads in fleet.blocks():
+                day = row[4] // DAY
+                first.setdefault(day, row[0] & ~1023)
+                kept.extend((day, *payload) for payload in payloads)
+                received = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row[4] // 1000)) + f".{row[4] % 1000:03d}+00"
+                names = [chr(92) + "N" if name is None else name.replace(chr(92), chr(92) * 2) for name in row[8:10]]
+                yield "\t".join([received, *map(str, row[:8]), *names, str(row[10]), chr(92) * 2 + "x" + row[11].hex()]) + "\n"
 
-        self.copy("reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)", made())
-        text = lambda day: time.strftime("%Y-%m-%d", time.gmtime(day * DAY / 1000))  # noqa: E731
-        self.copy("contexts", (f"{text(day)}\t{hash}\t{common}\n" for (day, hash), common in contexts.items()))
+        self.copy("blocks (received, " + ", ".join(COLUMNS) + ")", made())
+        self.copy("payloads (day, report, sum, payload)", (
+            f"{text(day)}\t{report}\t{sum}\t{chr(92) * 2}x{payload.hex()}\n" for day, report, sum, payload in kept))
         self.copy("streams (device, namespace, kind, packets, ledger, received)", (
             f"{device}\t{namespace}\t{kind[0]}\t{packets}\t{fleet.ledger(count)}\t{time.strftime('%Y-%m-%d %H:%M:%S+00', time.gmtime(received / 1000))}\n"
             for (device, namespace, kind), (_, packets, count, received) in fleet.streams.items()))
         self.copy("records (namespace, tab, device, id, fields, version, changed_time, received_time, is_named, seq, insert_seq)", (
             f"shop\ttill\t{device}\t{id}\t{fields}\t{version}\t{changed}\t0\t0\t0\t0\n" for device, id, fields, version, changed in fleet.records()))
-        self.run(f"SELECT setval('report_blocks', {(self.last >> 10) + 1});"
-                 + "".join(f"INSERT INTO days VALUES ('{text(day)}', {id}, false) ON CONFLICT (day) DO UPDATE SET first_report = excluded.first_report;"
-                           for day, id in first.items()) + "ANALYZE streams; ANALYZE contexts;")
-
-    def wait(self):
-        """Until the days that are over have their indexes."""
-        while int(self.run("SELECT count(*) FROM days WHERE NOT is_closed AND day < (now() AT TIME ZONE 'UTC')::date - 1")) > 0:
-            time.sleep(1)
-        self.run("VACUUM ANALYZE reports;")
+        self.run(f"SELECT setval('report_blocks', {(fleet.last >> 10) + 1});"
+                 + "".join(f"INSERT INTO days VALUES ('{text(day)}', {id}) ON CONFLICT (day) DO UPDATE SET first_report = excluded.first_report;"
+                           for day, id in first.items()) + "VACUUM ANALYZE blocks;")

@@ -67,7 +67,7 @@ import Testing
       #expect(try await Self.reaches(.refused, harness, "r1")?.string?.contains("commands.allow") == true)
       #expect(harness.daemonLog.contains("debug "))
       try await waitUntil("both reports are at the collector") {
-        try await harness.query("SELECT report_id FROM reports WHERE length(payload) > 0 ORDER BY 1") == [
+        try await harness.query("SELECT report_id FROM report WHERE length(payload) > 0 ORDER BY 1") == [
           ["c1"], ["d1"],
         ]
       }

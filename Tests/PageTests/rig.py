@@ -8,15 +8,18 @@ import random
 import re
 import signal
 import sqlite3
-import struct
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
 import uuid
-import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import blocks  # noqa: E402
+
 PROGRAM = pathlib.Path(os.environ.get("PRISM_BINARIES", ROOT / ".build/debug")) / "prism-collector"
 DAY = 86_400_000
 TOKEN = "reader-token-of-the-tests"
@@ -135,25 +138,24 @@ class Filling:
         if self.hostile:
             names[0] = "<script>window.attacked=1</script>"
         types = list(self.TYPES) + ([("shop", HOSTILE, 3)] if self.hostile else [])
-        numbers = {}
-        for number, (namespace, name, _) in enumerate(types, 1):
-            self.database.execute("INSERT INTO types VALUES (?, ?, ?)", (number, namespace, name))
-            numbers[namespace, name] = number
         self.streams = {}
-        self.blocks = (set(), set())
         weights = [weight for _, _, weight in types]
-
-        def made():
-            for number, received in enumerate(self.times(rows), 1):
-                namespace, name, _ = self.random.choices(types, weights)[0]
-                device = names[int(self.random.random() ** 1.5 * devices)]
-                meta, payload = self.meta(namespace, name, device, number)
-                stream = self.stream(device, namespace, "payload" if payload is not None else "meta", received)
-                yield self.row(number, stream, numbers[namespace, name], received, meta, payload)
-
-        self.database.executemany("INSERT INTO reports VALUES (?,?,?,?,?,?,?,?,?,?,?,NULL)", made())
-        for table, pairs in zip(("type_blocks", "stream_blocks"), self.blocks):
-            self.database.executemany(f"INSERT INTO {table} VALUES (?, ?)", pairs)
+        packets, first = [], 1
+        for number, received in enumerate(self.times(rows), 1):
+            namespace, name, _ = self.random.choices(types, weights)[0]
+            device = names[int(self.random.random() ** 1.5 * devices)]
+            meta, payload = self.meta(namespace, name, device, number)
+            kind = "payload" if payload is not None else "meta"
+            self.stream(device, namespace, kind, received)
+            created = received - self.random.randint(100, 90_000)
+            meta["CREATE_TIME"] = created
+            packet = uuid.UUID(int=(received << 80) | (7 << 76) | (2 << 62) | number)
+            packets.append(blocks.Packet(device, namespace, kind, packet, received, [(name, created, json.dumps(meta), payload)]))
+            if len(packets) == 1000 or number == rows:
+                row, payloads = blocks.block(first, packets)
+                self.database.execute(f"INSERT INTO blocks VALUES ({','.join('?' * len(row))})", row)
+                self.database.executemany("INSERT INTO payloads VALUES (?, ?, ?)", payloads)
+                packets, first = [], number + 1
         self.database.execute("INSERT OR IGNORE INTO days VALUES (0, 1)")
         self.finish_streams()
         self.records(names)
@@ -217,19 +219,6 @@ class Filling:
         entry[1] += 1
         entry[2] = received
         return entry[0]
-
-    def row(self, number, stream, kind, received, meta, payload):
-        created = received - self.random.randint(100, 90_000)
-        meta["CREATE_TIME"] = created
-        text, report = json.dumps(meta).encode(), f"r{number}".encode()
-        packet = uuid.UUID(int=(received << 80) | (7 << 76) | (2 << 62) | number).bytes
-        numbers = struct.pack("<9q", number, stream, kind, received, created, 0, len(report), len(text), -1 if payload is None else len(payload))
-        rest = zlib.crc32(numbers + packet + report + text)
-        value = rest << 32 | (zlib.crc32(payload) if payload else 0)
-        block = number >> 12
-        self.blocks[0].add((kind, block))
-        self.blocks[1].add((stream, block))
-        return (number, stream, packet, kind, 0, received, created, report.decode(), value - (1 << 64) if value >> 63 else value, text.decode(), payload)
 
     def finish_streams(self):
         for place, ((device, namespace, kind), (number, count, received, _)) in enumerate(self.streams.items()):

@@ -14,7 +14,7 @@ import Testing
     ["18446744073709551616", "1.8446744073709551616e19"], ["1e400"], ["1e99999999999999999999"],
   ]
 
-  @Test("are compared by their digits, whatever their form") func order() {
+  @Test("are compared by their digits, in any form") func order() {
     for (place, line) in Self.lines.enumerated() {
       for a in line {
         for (other, texts) in Self.lines.enumerated() {

@@ -36,6 +36,7 @@ import Testing
     ("PrismProtocol.RecordTableReport", "member of a table of records"),
     ("PrismStore.DeadLetterRecord", "column of `dead`"),
     ("PrismCollector.StoredReport", "column of a stored report"),
+    ("PrismCollector.ReportFilter", "parameter of a search"),
   ]
 
   private static let sizes = SourceTree.modules.reduce(into: [String: TypeSizes.Size]()) { sizes, module in

@@ -97,24 +97,35 @@ struct CarriedTable: Sendable {
     postgresql: "SELECT output, cursor::text FROM outputs",
     insert: "INSERT INTO outputs SELECT c0, c1::bigint, now() FROM u ON CONFLICT DO NOTHING")
 
-  /// Reports keep their ids. - Parameter id: of the last one that is carried.
-  static func reports(after id: Int64) -> CarriedTable {
-    CarriedTable(
-      "reports", columns: 12,
-      sqlite: """
-        SELECT id, received_time, created_time, device, namespace, \(kind), packet, chain_broken, type, report_id, meta,
-          hex(payload) FROM report s WHERE id > \(id) ORDER BY id
-        """,
+  /// Reports keep their ids, and their blocks the bytes. - Parameter id: of the last report that is carried.
+  static func blocks(after id: Int64) -> CarriedTable {
+    let columns = PostgreSQLBlocks.columns
+    let numbers = (0..<8).map { "c\($0)::bigint" }.joined(separator: ", ")
+    return CarriedTable(
+      "blocks", columns: 12,
+      sqlite: "SELECT \(columns), hex(body) FROM blocks WHERE id > \(id) ORDER BY id",
       postgresql: """
-        SELECT r.id::text, \(milliseconds("r.received")), r.created_time::text, s.device, s.namespace, s.kind::text,
-          r.packet::text, r.chain_broken::int::text, r.type, r.report_id, r.meta, encode(r.payload, 'hex')
-        FROM whole_reports r JOIN streams s ON s.id = r.stream WHERE r.id > \(id) ORDER BY r.id
+        SELECT \(columns.split(separator: ",").map { "\($0)::text" }.joined(separator: ", ")), encode(body, 'hex')
+        FROM blocks WHERE id > \(id) ORDER BY id
         """,
       insert: """
-        INSERT INTO reports (received, created_time, stream, packet, id, chain_broken, type, report_id, meta, payload)
-        SELECT \(time("c1")), c2::bigint, s.id, c6::uuid, c0::bigint, c7::int::boolean, c8, c9, c10,
-          CASE WHEN s.kind = 'p' THEN decode(coalesce(c11, ''), 'hex') END
-        FROM u JOIN streams s ON s.device = c3 AND s.namespace = c4 AND s.kind = c5::"char" ORDER BY c0::bigint
+        INSERT INTO blocks (received, \(columns), body)
+        SELECT \(time("c4")), \(numbers), c8, c9, c10::bigint, decode(c11, 'hex') FROM u ORDER BY c0::bigint
         """)
   }
+
+  /// Payloads of reports that are carried. The day is that of their block.
+  static let payloads = CarriedTable(
+    "payloads", columns: 4,
+    sqlite: """
+      SELECT p.report, p.sum, hex(p.payload), (SELECT b.received_first FROM blocks b WHERE b.id <= p.report ORDER BY b.id DESC LIMIT 1)
+      FROM payloads p ORDER BY p.report
+      """,
+    postgresql: """
+      SELECT report::text, sum::text, encode(payload, 'hex'), \(milliseconds("day::timestamptz")) FROM payloads ORDER BY report
+      """,
+    insert: """
+      INSERT INTO payloads (day, report, sum, payload)
+      SELECT (\(time("c3")) AT TIME ZONE 'UTC')::date, c0::bigint, c1::bigint, decode(c2, 'hex') FROM u ON CONFLICT DO NOTHING
+      """)
 }

@@ -30,8 +30,9 @@ public struct StoreMigration {
     let store = try source.store
     guard try begin(store) else { return say("the store \(store) is carried already: nothing was done") }
     for table in CarriedTable.all { try carry(table, say) }
-    let last = try target.query("SELECT coalesce(max(id), 0) FROM reports", by: Deadline(Self.deadline)).int(0, 0)
-    try carry(.reports(after: last), say) { try addDays(of: $0) }
+    let last = try target.query("SELECT coalesce(max(last), 0) FROM blocks", by: Deadline(Self.deadline)).int(0, 0)
+    try carry(.blocks(after: last), say) { try addDays(of: $0) }
+    try carry(.payloads, say)
     try finish(store)
     say("the store \(store) is carried: start its collectors with this database")
   }
@@ -76,27 +77,21 @@ public struct StoreMigration {
     say("\(table.name): \(read), \(added) of them new")
   }
 
-  /// Makes the partitions of the days on which reports were received, and notes the days and types.
-  private func addDays(of reports: [[String?]]) throws {
+  /// Makes the partitions of the days on which reports were received, and notes the days.
+  private func addDays(of blocks: [[String?]]) throws {
     let by = Deadline(Self.deadline)
     try target.transaction(by: by) { () throws(PostgreSQLError) in
       let days = try target.query(
         """
         SELECT (to_timestamp(t::float8 / 1000) AT TIME ZONE 'UTC')::date::text d, min(i)::text
         FROM unnest($1::bigint[], $2::bigint[]) u (i, t) GROUP BY d ORDER BY d
-        """, [PostgreSQLArray.text(reports[0]), PostgreSQLArray.text(reports[1])], by: by)
+        """, [PostgreSQLArray.text(blocks[0]), PostgreSQLArray.text(blocks[4])], by: by)
       for row in 0..<days.count {
         try PostgreSQLDays(target).add(day: days.text(row, 0), by: by)
         _ = try target.query(
           "INSERT INTO days (day, first_report) VALUES ($1::date, $2) ON CONFLICT DO NOTHING",
           [days.text(row, 0), days.text(row, 1)], by: by)
       }
-      _ = try target.query(
-        """
-        INSERT INTO types SELECT n, t, max((to_timestamp(m::float8 / 1000) AT TIME ZONE 'UTC')::date)
-        FROM unnest($1::text[], $2::text[], $3::bigint[]) u (n, t, m) WHERE length(t) <= 256 GROUP BY n, t ORDER BY n, t
-        ON CONFLICT (namespace, type) DO UPDATE SET seen = greatest(types.seen, excluded.seen)
-        """, [reports[4], reports[8], reports[1]].map { PostgreSQLArray.text($0) }, by: by)
     }
   }
 
@@ -122,7 +117,7 @@ public struct StoreMigration {
       _ = try target.query(
         """
         SELECT setval('report_blocks', greatest((SELECT last_value FROM report_blocks),
-          (SELECT coalesce(max(id), 0) >> \(PostgreSQLSchema.blockBits) FROM reports) + 1))
+          (SELECT coalesce(max(last), 0) >> \(PostgreSQLSchema.blockBits) FROM blocks) + 1))
         """, by: by)
       _ = try target.query(
         "UPDATE store_mark SET id = $1, life = $2", [String(store.id), String(store.life)], by: by)

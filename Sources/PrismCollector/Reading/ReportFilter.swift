@@ -5,12 +5,20 @@ import PrismProtocol
 struct ReportFilter: Sendable, Equatable {
   static let limits = 1...1000
 
+  /// The time of a report by which it is found and counted.
+  enum Axis: String, Sendable {
+    /// When it was made, corrected by the clock of its device; when it was received, if it has no such time.
+    case created
+    case received
+  }
+
   var namespace: String?
   var type: String?
   var device: String?
   var kind: String?
-  /// When they were received, milliseconds since 1970: from `since`, before `until`.
+  /// Their time, milliseconds since 1970: from `since`, before `until`.
   var since: Int64?, until: Int64?
+  var axis = Axis.created
   /// Conditions on fields of the meta, all of which must hold.
   var metas: [MetaCondition] = []
   /// Only reports behind this one.
@@ -30,13 +38,11 @@ extension ReportFilter {
     let last = (before ?? .max) - 1
     return after < last ? after + 1...last : nil
   }
-
-  var namesStream: Bool { device != nil || namespace != nil || kind != nil }
 }
 
 extension ReportFilter {
   private static let parameters = [
-    "namespace", "type", "device", "kind", "since", "until", "meta", "after", "before", "order", "limit",
+    "namespace", "type", "device", "kind", "since", "until", "time", "meta", "after", "before", "order", "limit",
   ]
 
   /// Reads the query of `GET /reports`. - Throws: 400 naming the parameter.
@@ -46,6 +52,12 @@ extension ReportFilter {
     (namespace, type) = (request.parameter("namespace"), request.parameter("type"))
     (device, kind) = (request.parameter("device"), request.parameter("kind"))
     (since, until) = (try Self.number("since", request), try Self.number("until", request))
+    switch request.parameter("time") {
+    case nil: break
+    case let name?:
+      guard let known = Axis(rawValue: name) else { throw CollectorRefusal(400, "time: must be created or received") }
+      axis = known
+    }
     metas = try Self.metas(request.query.filter { $0.name == "meta" }.map(\.value))
     after = try Self.number("after", request) ?? 0
     before = try Self.number("before", request)

@@ -80,14 +80,14 @@ public struct ReportQuery: Sendable {
 
 /// Reads a store without opening it for packets.
 private enum StoreReader {
-  case sqlite(ReportReader)
+  case sqlite(SQLiteReader)
   case postgreSQL(PostgreSQLReader)
 
   init(_ options: CollectorOptions) {
     if let target = options.store {
       self = .postgreSQL(PostgreSQLReader(PostgreSQLSetup(target: target, deadline: .seconds(300))))
     } else {
-      self = .sqlite(ReportReader(path: DatabaseFiles(folder: options.state).path, vfs: nil))
+      self = .sqlite(SQLiteReader(path: DatabaseFiles(folder: options.state).path))
     }
   }
 

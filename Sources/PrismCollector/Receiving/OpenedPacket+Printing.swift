@@ -9,7 +9,7 @@ extension OpenedPacket {
       "kind": .string(context.kind.name), "packetId": .string(context.packetID.description),
       "payloadBytes": payload(index).map { .int($0.count) } ?? .null,
     ]
-    let text = String(decoding: meta(rows[index]), as: UTF8.self).printableJSON
+    let text = String(decoding: reports.meta(rows[index]), as: UTF8.self).printableJSON
     return head.text.dropLast() + ",\"meta\":" + text + "}"
   }
 }

@@ -16,11 +16,9 @@ struct OpenedPacket: Sendable {
   }
 
   let delivery: Delivery
-  /// The meta block, followed by strings whose escapes were resolved, and by metas that had to be merged.
-  let bytes: [UInt8]
-  let rows: [Row]
-  /// Common information, each once, and how many rows have it.
-  let commons: [(information: CommonInformation, rowCount: Int)]
+  /// The lines of the meta block.
+  let text: [UInt8]
+  let reports: ReportRows
   /// One a row for the kind `payload`; empty for `meta`.
   var payloads: [[UInt8]]
   /// Its operations on records; nil for reports.
@@ -38,29 +36,13 @@ struct OpenedPacket: Sendable {
     guard count == delivery.itemCount, !delivery.context.kind.hasPayload || payloads.count == count else {
       throw Self.mismatch(delivery, count)
     }
-    var reader = RowReader(packet.metas, delivery, cache, lease)
+    var reader = RowReader(packet.metas, cache, lease)
+    reader.begin(delivery.context.namespace, clockCorrection: delivery.clockCorrection)
     for row in packet.metas.rows { try reader.read(row, of: packet.metas.text.span) }
-    (rows, commons) = (reader.rows, reader.commons)
-    bytes = reader.added.isEmpty ? packet.metas.text : packet.metas.text + reader.added
+    (text, reports) = (packet.metas.text, reader.finish())
   }
 
-  /// The whole meta of a row: its own members, and then the common ones.
-  func meta(_ row: Row) -> [UInt8] {
-    var meta: [UInt8] = []
-    append(row, to: &meta)
-    return meta
-  }
-
-  /// Appends the whole meta of a row.
-  func append(_ row: Row, to result: inout [UInt8]) {
-    guard let common = row.common else {
-      result += bytes[row.own]
-      return
-    }
-    result += bytes[row.own.lowerBound..<row.own.upperBound - 1]
-    result.append(UInt8(ascii: ","))
-    result += commons[common].information.object.dropFirst()
-  }
+  var rows: [Row] { reports.rows }
 
   func payload(_ index: Int) -> [UInt8]? { delivery.context.kind.hasPayload ? payloads[index] : nil }
 

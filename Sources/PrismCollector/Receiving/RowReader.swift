@@ -5,7 +5,7 @@ import PrismProtocol
 struct RowReader {
   /// The memory for common information and merged metas that a packet has from the begin.
   static let spareBytes = 16_384
-  /// Common information of one packet. Rows with more of it are merged.
+  /// Common information of one packet that comes. Rows with more of it are merged.
   private static let commonsMax = 256
   /// The memory of common information, beside its text three times.
   private static let commonBytes = 4096
@@ -23,23 +23,33 @@ struct RowReader {
   private let cache: CommonCache
   private let lease: MemoryBudget.Lease?
   /// Of `MONITOR_TYPE`: not a part of the type.
-  private let typePrefix: [UInt8]
-  private let clockCorrection: Int64
+  private var typePrefix: [UInt8] = []
+  private var clockCorrection: Int64 = 0
 
-  private(set) var rows: [OpenedPacket.Row] = []
-  private(set) var commons: [(information: CommonInformation, rowCount: Int)] = []
+  private var rows: [OpenedPacket.Row] = []
+  private var commons: [(information: CommonInformation, rowCount: Int)] = []
+  /// The places of the last ones in `commons`.
+  private var places: [ObjectIdentifier: Int] = [:]
   /// The bytes behind the block's text: strings whose escapes were resolved, and merged metas.
-  private(set) var added: [UInt8] = []
+  private var added: [UInt8] = []
   private var spareBytes = Self.spareBytes
   /// Of the row before.
   private var last: Shared?
 
-  init(_ block: MetaBlock, _ delivery: Delivery, _ cache: CommonCache, _ lease: MemoryBudget.Lease?) {
+  /// - Parameter lease: nil: the block is the store's own.
+  init(_ block: MetaBlock, _ cache: CommonCache, _ lease: MemoryBudget.Lease? = nil) {
     (self.block, self.cache, self.lease) = (block, cache, lease)
-    let namespace = delivery.context.namespace
-    typePrefix = namespace.isBusiness ? Array("\(namespace)-".utf8) : []
-    clockCorrection = delivery.clockCorrection
     rows.reserveCapacity(block.rows.count)
+  }
+
+  /// Before the rows of a packet. - Parameter clockCorrection: milliseconds that the device's clock was behind.
+  mutating func begin(_ namespace: NamespaceName, clockCorrection: Int64) {
+    typePrefix = namespace.isBusiness ? Array("\(namespace)-".utf8) : []
+    (self.clockCorrection, last) = (clockCorrection, nil)
+  }
+
+  func finish() -> ReportRows {
+    ReportRows(bytes: added.isEmpty ? block.text : block.text + added, rows: rows, commons: commons)
   }
 
   /// - Parameter text: of the block.
@@ -107,14 +117,18 @@ struct RowReader {
     if let last, last.line == line { return last }
     let common: CommonInformation
     do throws(PacketError) { common = try block.common(line, cache) } catch { throw CollectorRefusal(error) }
-    var place = commons.firstIndex { known in
-      known.information === common || known.information.hash == common.hash && known.information.object == common.object
-    }
-    if place == nil, commons.count < Self.commonsMax {
+    var place =
+      places[ObjectIdentifier(common)]
+      ?? commons.suffix(Self.commonsMax).lastIndex { known in
+        known.information.hash == common.hash && known.information.object == common.object
+      }
+    if place == nil, lease == nil || commons.count < Self.commonsMax {
       try take(Self.commonBytes + 3 * common.object.count)
       place = commons.count
       commons.append((common, 0))
     }
+    // It stays in `commons`, or it has the content of one there: no other object gets its address.
+    if let place, commons[place].information === common { places[ObjectIdentifier(common)] = place }
     let (object, fields) = (common.object, common.fields)
     let shared = Shared(
       line: line, common: common, place: place, type: try type(fields.type, object.span, at: nil),

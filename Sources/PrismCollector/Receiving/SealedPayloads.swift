@@ -28,7 +28,7 @@ struct SealedPayloads: Sendable {
     let context = packet.delivery.context
     let report = SealedReport(
       deviceID: context.deviceID, namespace: context.namespace,
-      reportID: String(decoding: packet.bytes[row.reportID], as: UTF8.self))
+      reportID: String(decoding: packet.reports.bytes[row.reportID], as: UTF8.self))
     for key in keys {
       guard let contents = try? SealedPayload.contents(of: payload, with: key, of: report) else { continue }
       // A sender who says more than can ever be taken would send the packet for ever.

@@ -10,7 +10,7 @@ struct RecordPacket: Sendable {
     var operations: [RecordOperation] = []
     operations.reserveCapacity(packet.rows.count)
     for (index, row) in packet.rows.enumerated() {
-      guard var operation = RecordOperation(line: Array(packet.meta(row))) else {
+      guard var operation = RecordOperation(line: Array(packet.reports.meta(row))) else {
         throw CollectorRefusal(422, code: .metaSyntax, "line \(index) is no operation on a record")
       }
       // The device's clock is that of `Prism-Sent-Time`.

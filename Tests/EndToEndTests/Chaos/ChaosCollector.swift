@@ -189,7 +189,7 @@ final class ChaosCollector: Sendable {
         request, kind: request.path.hasSuffix("payload") ? .payload : .meta,
         now: 0)
       let opened = try await openers.open(delivery, body: request.body)
-      let metas = opened.rows.map { Array(opened.meta($0)) }
+      let metas = opened.rows.map { Array(opened.reports.meta($0)) }
       let plaintext = metas.indices.flatMap { [metas[$0], opened.payload($0) ?? []] }
       state.withLock { state in
         if let before = state.seen[packet], before != plaintext { state.violations.append("\(packet): other contents") }

@@ -1,4 +1,6 @@
+import Foundation
 import PrismProtocol
+import PrismTestSupport
 import Testing
 
 extension Harness {
@@ -10,7 +12,7 @@ extension Harness {
     let payloadHex: String
   }
 
-  /// The reports of a kind (`meta` or `payload`) that the collector holds, by the `sqlite3` shell.
+  /// The reports of a kind (`meta` or `payload`) that the collector holds.
   func arrived(_ namespace: String, _ kind: String) async throws -> [Arrived] {
     let rows = try await query(
       """
@@ -31,9 +33,17 @@ extension Harness {
     }
   }
 
+  /// Asks the collector's database, with a table `report` of all reports that are there now.
   func query(_ sql: String) async throws -> [[String]] {
+    let folder = TemporaryFolder.make()
+    defer { try? FileManager.default.removeItem(atPath: folder) }  // a left folder harms no test
+    try await ReportTable.write(of: "\(collectorState)/collector.db", to: "\(folder)/reports.db")
     let ran = try await Programs.run(
-      "sqlite3", ["-readonly", "-separator", "|", "-cmd", ".timeout 10000", "\(collectorState)/collector.db", sql])
+      "sqlite3",
+      [
+        "-readonly", "-separator", "|", "-cmd", ".timeout 10000", "-cmd", "ATTACH '\(folder)/reports.db' AS reports",
+        "\(collectorState)/collector.db", sql,
+      ])
     try #require(ran.exitCode == 0, "\(ran.error)")
     return ran.lines.map { $0.split(separator: "|", omittingEmptySubsequences: false).map { String($0) } }
   }

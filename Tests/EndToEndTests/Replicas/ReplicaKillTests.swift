@@ -5,6 +5,8 @@ import PrismProtocol
 import PrismTestSupport
 import Testing
 
+@testable import PrismCollector
+
 /// `PRISM_E2E_REPLICA_KILLS=200` for the long form.
 @Suite struct ReplicaKillTests {
   private static let kills = Seed.number("PRISM_E2E_REPLICA_KILLS") ?? 6
@@ -32,8 +34,8 @@ import Testing
         try await harness.waitUntilSent(["live"])
         try await Self.check(fleet, "d\(index)", oracle)
       }
-      let broken = try await fleet.database.sql("SELECT count(*) FROM report WHERE chain_broken")
-      #expect(broken == [["0"]])
+      let all = try await ReportTable.reports(of: fleet.database.uri())
+      #expect(all.count { $0.chainIsBroken } == 0)
       #expect(try await fleet.deadlocks() == 0)
     } catch { Issue.record("\(error)\n\(fleet.lastWords)") }
     for harness in harnesses + [first] { await harness.stop() }
@@ -87,16 +89,15 @@ import Testing
   }
 
   private static func stored(_ fleet: ReplicaFleet) async throws -> Int {
-    try await fleet.database.sql("SELECT count(*) FROM reports").first?.first.flatMap { Int($0) } ?? 0
+    try await fleet.database.sql("SELECT sum(rows) FROM blocks").first?.first.flatMap { Int($0) } ?? 0
   }
 
   private static func check(_ fleet: ReplicaFleet, _ device: String, _ oracle: Oracle) async throws {
-    let rows = try await fleet.database.sql(
-      "SELECT report_id, meta ->> 'n' FROM report WHERE device = '\(device)' AND namespace = 'live' ORDER BY id")
-    let ids = rows.map { $0[0] }
+    let rows = try await ReportTable.reports(of: fleet.database.uri(), device: device).filter { $0.namespace == "live" }
+    let ids = rows.map(\.reportID)
     #expect(Set(ids).count == ids.count, "\(device): no report is there twice")
     #expect(oracle["live"].stored.subtracting(ids).isEmpty, "\(device): what was answered is there")
-    let numbers = rows.compactMap { Int($0[1]) }
+    let numbers = rows.compactMap { (try? JSONValue(parsing: $0.meta))?["n"]?.int }
     #expect(numbers == numbers.sorted() && numbers.count == ids.count, "\(device): in order")
     #expect(ids.count > 0)
   }

@@ -5,79 +5,65 @@ import Testing
 
 @testable import PrismCollector
 
-/// Counts the reports that a scan reads until its time is up, by a clock that each of them turns.
+/// Counts the windows that a scan reads until its time is up, by a clock that each of them turns.
 @Suite("Scans of many reports")
 struct ReportScanTests {
-  @Test(
-    "a scan ends soon after its time is up, however large the store's windows and slow its reports are",
-    arguments: [1, 20, 500], [false, true])
-  func ends(microsecondsEach: Int64, oldestFirst: Bool) async throws {
-    let store = CostlyReports(count: 100_000_000, microsecondsEach: microsecondsEach)
-    let began = store.time.uptime
-    let scan = ReportScan(queries: store, time: store.time)
-    let reach = try await scan.run(ReportFilter(), oldestFirst: oldestFirst) { (part) throws(StoreFailure) in
-      store.read(part)
-      return true
-    }
-    // The first part is read before the speed is known; then half of what is left, and at least 1,024 ids.
-    let first = Duration.microseconds(ScanPace.firstCount * microsecondsEach)
-    #expect(store.time.uptime - began <= max(ReportScan.budget, first) + .milliseconds(50))
-    #expect(reach.timeIsUp)
-    let parts = store.parts
-    #expect(parts.count >= (first < ReportScan.budget ? 2 : 1))
-    for (one, next) in zip(parts, parts.dropFirst()) {
+  @Test("a scan ends with the window within which its time is up, and says where it came to", arguments: [false, true])
+  func ends(oldestFirst: Bool) async throws {
+    let store = SlowReports(windows: 100, millisecondsEach: 100)
+    let reach = try await ReportScan(queries: store, time: store.time).run(
+      ReportFilter(), oldestFirst: oldestFirst, within: .milliseconds(450), store.read)
+    let read = store.parts
+    #expect(reach.timeIsUp && read.count == 5)
+    for (one, next) in zip(read, read.dropFirst()) {
       #expect(oldestFirst ? one.upperBound + 1 == next.lowerBound : next.upperBound + 1 == one.lowerBound)
     }
-    #expect(reach.id == (oldestFirst ? parts.last?.upperBound : parts.last?.lowerBound))
-    #expect(reach.since == (oldestFirst ? nil : parts.last?.lowerBound))
+    #expect(reach.id == (oldestFirst ? read.last?.upperBound : read.last?.lowerBound))
+    #expect(reach.since == (oldestFirst ? nil : read.last?.lowerBound))
   }
 
-  @Test("a scan with time reads every report once, in few parts", arguments: [false, true])
+  @Test("a scan with time reads every window once", arguments: [false, true])
   func whole(oldestFirst: Bool) async throws {
-    let store = CostlyReports(count: 5_000_000, microsecondsEach: 0)
-    let reach = try await ReportScan(queries: store, time: store.time).run(ReportFilter(), oldestFirst: oldestFirst) {
-      (part) throws(StoreFailure) in
-      store.read(part)
-      return true
-    }
+    let store = SlowReports(windows: 100, millisecondsEach: 1)
+    let reach = try await ReportScan(queries: store, time: store.time).run(
+      ReportFilter(), oldestFirst: oldestFirst, within: .seconds(1), store.read)
     #expect(!reach.timeIsUp && reach.since == nil)
-    #expect(store.parts.reduce(0) { $0 + $1.count } == 5_000_000)
-    #expect(store.parts.count <= 6)
+    #expect(store.parts.count == 100 && Set(store.parts.map(\.lowerBound)).count == 100)
   }
 
   @Test("an answer that is not whole says so, though its last report is gone")
   func goneReport() async throws {
-    let store = CostlyReports(count: 10_000_000, microsecondsEach: 100, hasTimes: false)
-    let reach = try await ReportScan(queries: store, time: store.time).run(ReportFilter()) {
-      (part) throws(StoreFailure) in
-      store.read(part)
-      return true
-    }
+    let store = SlowReports(windows: 3, millisecondsEach: 100, hasTimes: false)
+    let reach = try await ReportScan(queries: store, time: store.time).run(
+      ReportFilter(), within: .milliseconds(50), store.read)
     #expect(reach.timeIsUp && reach.since == store.time.unixMilliseconds)
   }
 }
 
-/// One window of reports, each of which takes time to read.
-private final class CostlyReports: ReportQueries {
+/// Windows of ten reports each, which take time to read.
+private final class SlowReports: ReportQueries {
   let time = ManualTime()
-  private let count: Int64, microsecondsEach: Int64
+  private let count: Int64, millisecondsEach: Int64
   private let hasTimes: Bool
-  private let read = Mutex<[ClosedRange<Int64>]>([])
+  private let done = Mutex<[ClosedRange<Int64>]>([])
 
-  init(count: Int64, microsecondsEach: Int64, hasTimes: Bool = true) {
-    (self.count, self.microsecondsEach, self.hasTimes) = (count, microsecondsEach, hasTimes)
+  init(windows count: Int64, millisecondsEach: Int64, hasTimes: Bool = true) {
+    (self.count, self.millisecondsEach, self.hasTimes) = (count, millisecondsEach, hasTimes)
   }
 
-  var parts: [ClosedRange<Int64>] { read.withLock { $0 } }
+  var parts: [ClosedRange<Int64>] { done.withLock { $0 } }
 
-  func read(_ part: ReportFilter) {
-    guard let ids = part.ids else { return }
-    read.withLock { $0.append(ids) }
-    time.advance(by: .microseconds(Int64(ids.count) * microsecondsEach))
+  func read(_ part: ReportFilter) async throws(StoreFailure) -> Bool {
+    guard let ids = part.ids else { return true }
+    done.withLock { $0.append(ids) }
+    time.advance(by: .milliseconds(millisecondsEach))
+    return true
   }
 
-  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] { [1...count] }
-  func newestID() async throws(StoreFailure) -> Int64 { count }
+  func windows(_ filter: ReportFilter) async throws(StoreFailure) -> [ClosedRange<Int64>] {
+    (0..<count).reversed().map { $0 * 10 + 1...$0 * 10 + 10 }
+  }
+  func newestID() async throws(StoreFailure) -> Int64 { count * 10 }
   func receivedTime(from id: Int64) async throws(StoreFailure) -> Int64? { hasTimes ? id : nil }
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) async throws(StoreFailure) -> [ReportCount] { [] }
   func numbers(

@@ -77,7 +77,7 @@ import Testing
     let place = RecordPlace(namespace: RecordRig.shop, table: RecordRig.part, device: nil)
     _ = try await store.change([RecordRig.put("a", 1), RecordRig.put("b", 2)], of: place, if: .always)
     await store.close()
-    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute("PRAGMA user_version = 6")
+    try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute("PRAGMA user_version = 7")
     store = try rig.sqlite()
     #expect(rig.logged.contains { $0.contains("database is damaged") })
     guard

@@ -155,7 +155,7 @@ struct ConformanceTests {
     let found = try #require(try await store.page(ReportFilter()).first)
     #expect(found.payload == nil && found.payloadBytes == payload?.count && !found.isDamaged)
     let report = try #require(try await store.report(found.id))
-    #expect(report.payload == payload && report.meta == Array(packet.meta(packet.rows[0])))
+    #expect(report.payload == payload && report.meta == Array(packet.reports.meta(packet.rows[0])))
     #expect((report.type, report.reportID, report.createdTime) == ("a \u{1F600} type", "r7", 7))
     #expect((report.device, report.packetID) == ("device-1", packet.id.description))
     #expect(try await store.report(found.id + 1) == nil)
@@ -176,7 +176,7 @@ struct ConformanceTests {
     #expect(try await store.take(packet) == .stored(chainIsBroken: false))
     #expect(try await store.take(StoreRig.packet([12, 13], after: packet.id, members: { _ in sessions[0] })) != nil)
     let found = try await store.page(ReportFilter())
-    #expect(found.prefix(12).map(\.meta) == packet.rows.map { Array(packet.meta($0)) })
+    #expect(found.prefix(12).map(\.meta) == packet.rows.map { Array(packet.reports.meta($0)) })
     #expect(found.count == 14)
     var wanted = ReportFilter()
     wanted.metas = [try MetaCondition("session=two")]

@@ -48,13 +48,14 @@ actor MemoryPacketStore: PacketStore {
   private func store(_ packet: OpenedPacket, chainIsBroken: Bool) {
     let context = packet.delivery.context
     for (index, row) in packet.rows.enumerated() {
-      let text = { (range: Range<Int>) in String(decoding: packet.bytes[range], as: UTF8.self) }
+      let text = { (range: Range<Int>) in String(decoding: packet.reports.bytes[range], as: UTF8.self) }
       reports.append(
         StoredReport(
           id: Int64(reports.count + 1), device: context.deviceID, namespace: context.namespace.text,
           kind: context.kind.name, type: text(row.type), reportID: text(row.reportID), createdTime: row.createdTime,
           receivedTime: Self.now, packetID: context.packetID.description, chainIsBroken: chainIsBroken,
-          meta: Array(packet.meta(row)), payloadBytes: packet.payload(index)?.count, payload: packet.payload(index)))
+          meta: Array(packet.reports.meta(row)), payloadBytes: packet.payload(index)?.count,
+          payload: packet.payload(index)))
     }
   }
 

@@ -61,7 +61,7 @@ import Testing
     let target = try PostgreSQLTarget(uri: rig.server.uri(rig.database))
     let lines = LogLines()
     try StoreMigration(from: folder.path, to: target).run { lines.add($0) }
-    #expect(lines.all.contains("records: 3, 3 of them new") && lines.all.contains("reports: 4, 4 of them new"))
+    #expect(lines.all.contains("records: 3, 3 of them new") && lines.all.contains("blocks: 3, 3 of them new"))
     let store = try rig.store()
     let records = try RecordRig(store)
     #expect(
@@ -105,10 +105,10 @@ import Testing
     try StoreMigration(from: uri, to: targets[1]).run { _ in }
     // As it was left by a run that ended within the last table.
     _ = try await second.sql(
-      "UPDATE store_mark SET id = 7; DELETE FROM reports WHERE id > 2; DELETE FROM records WHERE id = 'a'")
+      "UPDATE store_mark SET id = 7; DELETE FROM blocks WHERE id > 2; DELETE FROM records WHERE id = 'a'")
     let lines = LogLines()
     try StoreMigration(from: uri, to: targets[1]).run { lines.add($0) }
-    #expect(lines.all.contains("records: 3, 1 of them new") && lines.all.contains("reports: 2, 2 of them new"))
+    #expect(lines.all.contains("records: 3, 1 of them new") && lines.all.contains("blocks: 2, 2 of them new"))
     let store = try second.store()
     #expect(try await store.numbers() == [1, 2, 3, 4])
     #expect(try await RecordRig(store).list() == ["a=a 1", "mine=1 1", "x=2 2"])

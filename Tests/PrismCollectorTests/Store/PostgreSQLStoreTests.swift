@@ -1,5 +1,6 @@
 import Foundation
 import PrismBase
+import PrismPacket
 import PrismProtocol
 import PrismTestSupport
 import Testing
@@ -26,28 +27,9 @@ struct PostgreSQLStoreTests {
       return try await group.reduce(into: []) { $0.append($1) }
     }
     #expect(try await rig.value("SELECT version FROM prism_schema") == "\(PostgreSQLSchema.version)")
-    #expect(try await rig.value("SELECT count(*) FROM pg_inherits WHERE inhparent = 'reports'::regclass") == "4")
+    #expect(try await rig.value("SELECT count(*) FROM pg_inherits WHERE inhparent = 'blocks'::regclass") == "4")
     #expect(try await rig.value("SELECT count(*) FROM pg_inherits WHERE inhparent = 'packets'::regclass") == "35")
     for store in stores { await store.close() }
-  }
-
-  @Test("common information of a packet's rows is stored once a day, and not again with the next packet")
-  func contexts() async throws {
-    let rig = try await PostgreSQLRig()
-    let store = try rig.store()
-    let common = #""app":"8.12.0","device":"\#(String(repeating: "d", count: 400))""#
-    let first = try StoreRig.packet(Array(0..<50), members: { #""own":\#($0),"# + common })
-    let second = try StoreRig.packet(Array(50..<60), after: first.id, members: { #""own":\#($0),"# + common })
-    for packet in [first, second] { _ = try await store.take(packet) }
-    #expect(try await rig.value("SELECT count(*) FROM contexts") == "1")
-    #expect(try await rig.value("SELECT max(length(meta)) < 100 FROM reports") == "t")
-    #expect(try await rig.value("SELECT count(*) FROM report WHERE meta ->> 'app' = '8.12.0' AND meta ? 'n'") == "60")
-    // Alone, or without enough in common, a row stays whole.
-    _ = try await store.take(StoreRig.packet([60], after: second.id, members: { _ in common }))
-    _ = try await store.take(StoreRig.packet([61, 62], device: "e"))
-    #expect(try await rig.value("SELECT count(*) FROM reports WHERE context IS NULL") == "3")
-    #expect(try await rig.value("SELECT count(*) FROM contexts") == "1")
-    await store.close()
   }
 
   @Test("a newer schema is refused, and so is a role without rights, with what to do")
@@ -68,9 +50,9 @@ struct PostgreSQLStoreTests {
     await reader.close()
     _ = try await rig.sql("UPDATE prism_schema SET version = 99")
     #expect(throws: PostgreSQLSetup.Refusal.newerSchema(found: 99)) { try rig.store() }
-    _ = try await rig.sql("UPDATE prism_schema SET version = 20")
-    #expect(throws: PostgreSQLSetup.Refusal.olderSchema(found: 20)) { try rig.store() }
-    #expect(try await rig.value("SELECT count(*) FROM reports") == "1", "it stays as it was")
+    _ = try await rig.sql("UPDATE prism_schema SET version = 21")
+    #expect(throws: PostgreSQLSetup.Refusal.olderSchema(found: 21)) { try rig.store() }
+    #expect(try await rig.value("SELECT count(*) FROM blocks") == "1", "it stays as it was")
     let empty = try await PostgreSQLRig()
     _ = try await empty.sql("REVOKE CREATE ON SCHEMA public FROM public")
     #expect { try empty.store(user: "stranger") } throws: { "\($0)".contains("prism-collector migrate") }
@@ -81,59 +63,20 @@ struct PostgreSQLStoreTests {
     _ = try await rig.sql("DROP OWNED BY stranger")
   }
 
-  @Test("a packet that the database can't hold is rejected, its neighbours in the group are not lost")
-  func rejects() async throws {
+  @Test("a type and an id with U+0000 are stored as they came, which no text of the database could hold")
+  func zeroBytes() async throws {
     let rig = try await PostgreSQLRig()
     let store = try rig.store()
-    let bad = try StoreRig.packet([2], type: "a\\u0000b")
-    let group = [try StoreRig.packet([1]), bad].map { PacketSubmission(packet: $0) }
-    do {
-      _ = try await store.take(group)
-      Issue.record("a text with U+0000 was stored")
-    } catch {
-      guard case .rejected(let cause) = error else { throw error }
-      #expect(cause.contains("22021") && !cause.contains("0x00"), "the cause names no content")
-    }
-    let queue = PacketQueue(store: store, time: SystemTime())
-    let other = try StoreRig.packet([3], device: "e")
-    async let good = queue.take(other)
-    async let refused = queue.take(bad)
-    #expect(try await good.get() == .stored(chainIsBroken: false))
-    guard case .failure(let refusal) = await refused else { throw TestFailed("the packet was taken") }
-    #expect(refusal.status == 422)
-    #expect(try await store.numbers() == [3])
-    await store.close()
-  }
-
-  @Test("the view shows metas as jsonb, also those that jsonb can't hold")
-  func view() async throws {
-    let rig = try await PostgreSQLRig()
-    let store = try rig.store()
-    let packet = try StoreRig.packet([1], type: "t\",\"s\":\"a\\u0000b\\\\u0000")
-    _ = try await store.take(packet)
-    _ = try await store.take(StoreRig.packet([2], type: "t\",\"s\":1e999999,\"u\":\"x", payload: [1, 2]))
-    #expect(try await rig.value("SELECT meta ->> 's' FROM report WHERE report_id = 'r1'") == "a\u{FFFD}b\\u0000")
-    #expect(try await rig.sql("SELECT count(*), count(meta), count(payload) FROM report") == [["2", "1", "1"]])
     #expect(
-      try await rig.sql("SELECT device, namespace, kind, packet, chain_broken FROM report ORDER BY id LIMIT 1")
-        == [["d", "prism", "meta", packet.id.description, "f"]])
+      try await store.take(StoreRig.packet([2], type: "a\\u0000b", reportPrefix: "\\u0000"))
+        == .stored(chainIsBroken: false))
+    var filter = ReportFilter()
+    filter.type = "a\0b"
+    #expect(try await store.page(filter).map(\.reportID) == ["\0r2"])
     await store.close()
   }
 
-  @Test("the view shows by how much a report's time was corrected, also without a time or a meta that can be read")
-  func correction() async throws {
-    let rig = try await PostgreSQLRig()
-    let store = try rig.store()
-    for packet in try StoreRig.correctedPackets() { _ = try await store.take(packet) }
-    let sum = try await rig.value("SELECT sum(correction * (meta ->> 'n')::bigint) FROM report")
-    #expect(sum == "\(StoreRig.correctedSum)")
-    _ = try await rig.sql("UPDATE reports SET created_time = NULL WHERE report_id = 'r2'")
-    _ = try await rig.sql("UPDATE reports SET meta = 'x' WHERE report_id = 'r3'")
-    #expect(try await rig.value("SELECT count(*) FROM report WHERE correction = 0") == "3")
-    await store.close()
-  }
-
-  @Test("reports of days past retentionDay are dropped, the others stay; days that are over get their indexes")
+  @Test("reports of days past retentionDay are dropped, the others stay")
   func retention() async throws {
     let rig = try await PostgreSQLRig()
     let store = try rig.store { $0.retentionDays = 7 }
@@ -144,11 +87,7 @@ struct PostgreSQLStoreTests {
     for days in [3, 20] { try Self.addDay(connection, ago: days) }
     try await Self.maintain(store)
     #expect(try await store.numbers() == [3, 1])
-    #expect(try await rig.value("SELECT count(*) FROM pg_class WHERE relname ~ '^reports_[0-9]+$'") == "5")
-    #expect(try await rig.value("SELECT count(*) FROM days WHERE is_closed") == "1")
-    #expect(
-      try await rig.value("SELECT count(*) FROM pg_class WHERE relname ~ '^reports_[0-9]+_(id|stream|type)$'") == "3")
-    #expect(try await rig.value("SELECT count(*) FROM pg_class WHERE relname ~ '^reports_[0-9]+_brin$'") == "4")
+    #expect(try await rig.value("SELECT count(*) FROM pg_class WHERE relname ~ '^(blocks|payloads)_[0-9]+$'") == "10")
     var filter = ReportFilter()
     filter.type = "t"
     #expect(try await store.numbers(filter) == [3, 1])
@@ -189,17 +128,18 @@ struct PostgreSQLStoreTests {
 
   /// A day as it was when it was written, with one report whose number is the day's.
   static func addDay(_ connection: PostgreSQLConnection, ago days: Int) throws {
-    try connection.execute(
-      """
-      DO $$ DECLARE d date := (now() AT TIME ZONE 'UTC')::date - \(days); n text := 'reports_' || to_char(d, 'YYYYMMDD');
-      BEGIN
-        EXECUTE format('CREATE TABLE %I PARTITION OF reports FOR VALUES FROM (%L) TO (%L)', n, d || ' 00:00+00', (d + 1) || ' 00:00+00');
-        EXECUTE format('CREATE INDEX %I ON %I USING brin (id)', n || '_brin', n);
-        INSERT INTO days VALUES (d, 0);
-        INSERT INTO reports (received, stream, packet, id, chain_broken, type, report_id, meta)
-          SELECT d + interval '1 hour', id, last_packet, 1000 - \(days), false, 't', 'r', '{"n":\(days)}' FROM streams LIMIT 1;
-      END $$
-      """, by: Deadline(.seconds(10)))
+    let by = Deadline(.seconds(10))
+    let day = try connection.query(
+      "SELECT d::text, (extract(epoch FROM d) * 1000)::bigint FROM (SELECT (now() AT TIME ZONE 'UTC')::date - \(days) AS d) x",
+      by: by)
+    try PostgreSQLDays(connection).add(day: day.text(0, 0), by: by)
+    _ = try connection.query("INSERT INTO days VALUES ($1::date, 0)", [day.text(0, 0)], by: by)
+    let packet = try StoreRig.packet([days])
+    let run = ReportBlock.Run(
+      first: Int64(1000 - days), count: 1, stream: StreamID(packet.delivery.context), packet: packet.id,
+      received: day.int(0, 1) + 3_600_000)
+    let row = try ReportBlock(runs: [run], text: packet.text).row(packet.reports, RestPacker())
+    try PostgreSQLBlocks(connection: connection, deadline: by).replace(by: row.head, row.body)
   }
 
   @Test("ids of packets are forgotten after 30 days by dropping their day, and such a packet is too old then")
@@ -252,7 +192,7 @@ struct PostgreSQLStoreTests {
     let rig = try await PostgreSQLRig()
     let store = try rig.store()
     _ = try await rig.sql(
-      "DO $$ BEGIN EXECUTE 'DROP TABLE reports_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'); END $$")
+      "DO $$ BEGIN EXECUTE 'DROP TABLE blocks_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD'); END $$")
     #expect(try await store.take(StoreRig.packet([1])) == .stored(chainIsBroken: false))
     #expect(try await store.numbers() == [1])
     await store.close()

@@ -1,7 +1,7 @@
 import PrismBase
 
-/// Reads windows of reports, from the newest on, until it has all or its time is up. So a question over more reports than can be
-/// read in time is answered for the newest of them, and says so.
+/// Reads windows of reports, until it has all or its time is up. Counts are whole but for stores that take very long; a search
+/// answers soon with what it found, and says where it came to.
 struct ReportScan: Sendable {
   /// How far a scan came.
   struct Reach: Sendable, Equatable {
@@ -14,37 +14,31 @@ struct ReportScan: Sendable {
     static let whole = Reach()
   }
 
-  static let budget: Duration = .milliseconds(700)
+  /// Of a page, and of a count.
+  static let (pageBudget, countBudget): (Duration, Duration) = (.milliseconds(700), .seconds(20))
 
   let queries: any ReportQueries
   let time: any TimeSource
-  var budget = Self.budget
+  /// nil: that of the question.
+  var budget: Duration?
 
-  /// Calls `body` with the filter of each part until it returns false, or the time is up.
+  /// Calls `body` with the filter of each window until it returns false, or the time is up. The first window is always read.
   func run(
-    _ filter: ReportFilter, oldestFirst: Bool = false, _ body: (ReportFilter) async throws(StoreFailure) -> Bool
+    _ filter: ReportFilter, oldestFirst: Bool = false, within budget: Duration,
+    _ body: (ReportFilter) async throws(StoreFailure) -> Bool
   ) async throws(StoreFailure) -> Reach {
     let started = time.uptime
-    var pace = ScanPace()
     var last: ClosedRange<Int64>?
     let windows = try await queries.windows(filter)
-    for window in oldestFirst ? windows.reversed() : windows {
-      var open: ClosedRange<Int64>? = window
-      while let ids = open {
-        let left = budget - (time.uptime - started)
-        if let last, left <= .zero {
-          if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
-          return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
-        }
-        let part = pace.part(of: ids, within: left, oldestFirst: oldestFirst)
-        var wanted = filter
-        (wanted.after, wanted.before) = (part.ids.lowerBound - 1, part.ids.upperBound + 1)
-        let begun = time.uptime
-        let goesOn = try await body(wanted)
-        pace.note(part.ids, lasted: time.uptime - begun)
-        (last, open) = (part.ids, part.rest)
-        if !goesOn { return Reach(since: nil, id: part.ids.lowerBound) }
+    for ids in oldestFirst ? windows.reversed() : windows {
+      if let last, time.uptime - started >= self.budget ?? budget {
+        if oldestFirst { return Reach(since: nil, id: last.upperBound, timeIsUp: true) }
+        return Reach(since: try await receivedTime(from: last.lowerBound), id: last.lowerBound, timeIsUp: true)
       }
+      var wanted = filter
+      (wanted.after, wanted.before) = (ids.lowerBound - 1, ids.upperBound + 1)
+      guard try await body(wanted) else { return Reach(since: nil, id: ids.lowerBound) }
+      last = ids
     }
     return Reach(since: nil, id: last?.lowerBound)
   }
@@ -57,7 +51,8 @@ struct ReportScan: Sendable {
   /// The first reports of the filter, in its order; fewer where the time is up before.
   func page(_ wanted: ReportFilter, of store: any PacketStore) async throws(StoreFailure) -> ReportPage {
     var page = ReportPage(limit: wanted.limit)
-    page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst) { (part) throws(StoreFailure) in
+    page.reach = try await run(wanted, oldestFirst: !wanted.isNewestFirst, within: Self.pageBudget) {
+      (part) throws(StoreFailure) in
       var part = part
       while !page.isCut {
         part.limit = wanted.limit - page.reports.count
@@ -77,7 +72,7 @@ struct ReportScan: Sendable {
   ) async throws(StoreFailure) -> (counts: [ReportCount], reach: Reach) {
     struct Cell: Hashable { let time: Int64, group: String }
     var cells: [Cell: Int] = [:]
-    let reach = try await run(filter) { (part) throws(StoreFailure) in
+    let reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
       for count in try await queries.counts(part, grouping) {
         cells[Cell(time: count.time, group: count.group), default: 0] += count.count
       }
@@ -94,7 +89,7 @@ struct ReportScan: Sendable {
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping
   ) async throws(StoreFailure) -> (numbers: [ReportNumber], reach: Reach) {
     var numbers: [ReportNumber] = []
-    var reach = try await run(filter) { (part) throws(StoreFailure) in
+    var reach = try await run(filter, within: Self.countBudget) { (part) throws(StoreFailure) in
       numbers += try await queries.numbers(part, path: path, grouping, limit: Self.numbersMax - numbers.count)
       return numbers.count < Self.numbersMax
     }

@@ -7,8 +7,6 @@ struct CopyRows {
 
   private var bytes: [UInt8] = signature + [UInt8](repeating: 0, count: 8)
 
-  var count: Int { bytes.count }
-
   mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
 
   func withBytes<Result>(_ body: (UnsafePointer<CChar>, Int) -> Result) -> Result {
@@ -29,12 +27,13 @@ struct CopyRows {
     append(value)
   }
 
-  mutating func add(_ value: Bool) {
-    append(Int32(1))
-    bytes.append(value ? 1 : 0)
+  /// A `date`, in days since 2000.
+  mutating func add(day: Int32) {
+    append(Int32(4))
+    append(day)
   }
 
-  /// A text, a `bytea` or a `uuid`.
+  /// A text or a `bytea`.
   mutating func add(_ value: some Collection<UInt8>) {
     append(Int32(value.count))
     bytes.append(contentsOf: value)

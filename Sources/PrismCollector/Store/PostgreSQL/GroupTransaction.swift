@@ -1,3 +1,4 @@
+import PrismPacket
 import PrismProtocol
 
 /// Takes one group of packets in one transaction (docs/collector.md, "PostgreSQL").
@@ -6,12 +7,6 @@ struct GroupTransaction {
     """
     SELECT outcome, sids, blocks, received, s.id, s.life FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8, $9), store_mark s
     """
-  private static let copy = """
-    COPY reports (received, created_time, stream, packet, id, chain_broken, type, report_id, context, meta, payload)
-    FROM STDIN (FORMAT binary)
-    """
-  private static let chunkBytes = 262_144
-
   /// The database's decision on each packet.
   private struct Decision {
     /// A letter a packet.
@@ -26,8 +21,7 @@ struct GroupTransaction {
   let connection: PostgreSQLConnection
   let group: [PacketSubmission]
   let deadline: Deadline
-  /// Those of the replica; after a failure the caller drops what this group noted.
-  var noted: PostgreSQLNoted
+  let packer: RestPacker
   /// Of the database that decided.
   private(set) var mark: StoreMark?
 
@@ -104,46 +98,32 @@ struct GroupTransaction {
     return decision
   }
 
-  private mutating func store(_ decision: Decision) throws(PostgreSQLError) {
-    noted.begin(received: decision.received)
-    let references = group.indices.map { index in
-      isCopied(index, decision) ? noted.contexts.references(of: group[index].packet) : PostgreSQLContexts.References()
-    }
-    try noted.contexts.write(connection, by: deadline)
-    try connection.beginCopy(Self.copy, by: deadline)
-    var rows = CopyRows()
-    var next = ReportIDs(blocks: decision.blocks)
-    for (index, submission) in group.enumerated() {
-      guard isCopied(index, decision) else { continue }
-      let (packet, letter) = (submission.packet, decision.letters[index])
-      var references = references[index]
-      let id = packet.delivery.context.packetID.bytes
-      for (number, row) in packet.rows.enumerated() {
-        rows.begin(columns: 11)
-        rows.add(decision.received)
-        rows.add(row.createdTime)
-        rows.add(decision.streams[index])
-        rows.add(id)
-        rows.add(next.take())
-        rows.add(letter == UInt8(ascii: "b"))
-        rows.add(packet.bytes[row.type])
-        noted.types.note(packet.bytes[row.type], packet.delivery.context.namespace)
-        rows.add(packet.bytes[row.reportID])
-        let (context, replacedBytes) = references.next(row, number)
-        rows.add(context)
-        if context == nil, row.common != nil {
-          rows.add(packet.meta(row))
-        } else {
-          rows.add(packet.bytes[row.own].dropLast(replacedBytes))
+  private func store(_ decision: Decision) throws(PostgreSQLError) {
+    var copied = CopiedBlocks(received: decision.received)
+    var ids = ReportIDs(blocks: decision.blocks)
+    do {
+      for (index, submission) in group.enumerated() where isCopied(index, decision) {
+        let packet = submission.packet
+        let context = packet.delivery.context
+        var run = ReportBlock.Run(
+          first: 0, count: packet.rows.count, stream: StreamID(context), packet: context.packetID,
+          received: decision.received / 1000 + CopyRows.epochSeconds * 1000,
+          chainIsBroken: decision.letters[index] == UInt8(ascii: "b"), correction: packet.delivery.clockCorrection,
+          payloadBytes: packet.payloads.map(\.count))
+        var row = 0
+        for range in ids.take(run.count) {
+          for (report, payload) in zip(range, packet.payloads.dropFirst(row)) {
+            copied.add(payload: payload, of: report)
+          }
+          run.first = range.lowerBound
+          let block = try ReportBlock.part(of: packet, run, rows: row..<row + range.count)
+          let stored = try block.block.row(block.reports, packer)
+          copied.add(stored.head, stored.body)
+          row += range.count
         }
-        if let payload = packet.payload(number) { rows.add(payload) } else { rows.addNull() }
-        if rows.count >= Self.chunkBytes { try connection.copy(&rows, by: deadline) }
       }
-    }
-    rows.end()
-    try connection.copy(&rows, by: deadline)
-    try connection.endCopy(by: deadline)
-    try noted.types.write(connection, by: deadline)
+    } catch { throw PostgreSQLError(kind: .lost, message: "reports can't be packed: \(error)") }
+    try copied.write(connection, by: deadline)
   }
 
   /// Whether the packet's reports are new.
@@ -153,17 +133,29 @@ struct GroupTransaction {
   }
 }
 
-/// Ids of reports, block by block, ascending.
+/// Ids of reports, ascending.
 private struct ReportIDs {
   private let blocks: [Int64]
   private var used = 0
 
   init(blocks: [Int64]) { self.blocks = blocks }
 
-  mutating func take() -> Int64 {
-    defer { used += 1 }
-    let size = 1 << Int(PostgreSQLSchema.blockBits)
-    return blocks[used / size] << PostgreSQLSchema.blockBits + Int64(used % size)
+  /// Ids for a packet's rows: one range, unless another replica took blocks between those of this group.
+  mutating func take(_ count: Int) -> [ClosedRange<Int64>] {
+    let (bits, size) = (PostgreSQLSchema.blockBits, 1 << Int(PostgreSQLSchema.blockBits))
+    var (ranges, left): ([ClosedRange<Int64>], Int) = ([], count)
+    while left > 0 {
+      let part = min(left, size - used % size)
+      let first = blocks[used / size] << bits + Int64(used % size)
+      let last = first + Int64(part) - 1
+      if let former = ranges.last, former.upperBound + 1 == first {
+        ranges[ranges.count - 1] = former.lowerBound...last
+      } else {
+        ranges.append(first...last)
+      }
+      (used, left) = (used + part, left - part)
+    }
+    return ranges
   }
 }
 

@@ -100,9 +100,9 @@ final class PostgreSQLConnection {
 
   /// Runs `body` in a transaction. A failure rolls back; the connection can be used again unless the error ends it.
   func transaction<Result>(
-    by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
+    _ mode: String = "", by deadline: Deadline, _ body: () throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLError) -> Result {
-    try begin(by: deadline)
+    try begin(mode, by: deadline)
     do throws(PostgreSQLError) {
       let result = try body()
       try commit(by: deadline)
@@ -114,26 +114,10 @@ final class PostgreSQLConnection {
     }
   }
 
-  /// Runs a question, and hands over its rows in parts, so that an answer of any size takes little memory.
-  /// - Parameter take: of the first rows that are left; false ends the reading.
-  func read(
-    _ sql: String, _ parameters: [String?], rowsPerPart: Int, by deadline: Deadline,
-    _ take: (PostgreSQLResult) throws(PostgreSQLError) -> Bool
-  ) throws(PostgreSQLError) {
-    try transaction(by: deadline) { () throws(PostgreSQLError) in
-      _ = try query("DECLARE question NO SCROLL CURSOR FOR \(sql)", parameters, by: deadline)
-      var isMore = true
-      while isMore {
-        let rows = try query("FETCH \(rowsPerPart) FROM question", by: deadline)
-        guard rows.count > 0 else { return }
-        isMore = try take(rows) && rows.count == rowsPerPart
-      }
-    }
-  }
-
   // MARK: COPY
 
-  func beginCopy(_ sql: String, by deadline: Deadline) throws(PostgreSQLError) {
+  /// Copies rows into a table. - Parameter sql: `COPY … FROM STDIN`.
+  func copy(_ sql: String, _ rows: inout CopyRows, by deadline: Deadline) throws(PostgreSQLError) {
     guard PQsendQuery(handle, sql) == 1 else { throw lost() }
     try flush(deadline)
     guard let result = try nextResult(deadline) else { throw lost() }
@@ -141,26 +125,19 @@ final class PostgreSQLConnection {
       while try nextResult(deadline) != nil {}
       throw result.error
     }
-  }
-
-  func copy(_ rows: inout CopyRows, by deadline: Deadline) throws(PostgreSQLError) {
-    var sent: Int32 = 0
-    while sent == 0 {
-      sent = rows.withBytes { PQputCopyData(handle, $0, Int32($1)) }
-      if sent < 0 { throw lost() }
-      if sent == 0 { try flush(deadline) }
-    }
+    try send(deadline) { rows.withBytes { PQputCopyData(handle, $0, Int32($1)) } }
     rows.removeAll()
+    try send(deadline) { PQputCopyEnd(handle, nil) }
+    _ = try finish(deadline)
   }
 
-  func endCopy(by deadline: Deadline) throws(PostgreSQLError) {
+  private func send(_ deadline: Deadline, _ body: () -> Int32) throws(PostgreSQLError) {
     var sent: Int32 = 0
     while sent == 0 {
-      sent = PQputCopyEnd(handle, nil)
+      sent = body()
       if sent < 0 { throw lost() }
       if sent == 0 { try flush(deadline) }
     }
-    _ = try finish(deadline)
   }
 
   // MARK: The socket

@@ -1,4 +1,4 @@
-/// The partitions: of reports and contexts by the day on which they were received, of packet ids by the day on which they
+/// The partitions: of blocks and payloads by the day on which they were received, of packet ids by the day on which they
 /// were made. Days are those of UTC, by the database's clock. Ids of devices with a wrong clock lie in `packets_other`.
 struct PostgreSQLDays {
   /// Days that are made before they begin.
@@ -15,7 +15,7 @@ struct PostgreSQLDays {
     let missing = try connection.query(
       """
       SELECT k.parent, to_char(g.day, 'YYYYMMDD'), g.day::date::text, (g.day::date + 1)::text
-      FROM (VALUES ('packets', \(Self.idDays)), ('reports', 0), ('contexts', 0)) k (parent, back), generate_series(
+      FROM (VALUES ('packets', \(Self.idDays)), ('blocks', 0), ('payloads', 0)) k (parent, back), generate_series(
         ((now() AT TIME ZONE 'UTC')::date - k.back)::timestamp, ((now() AT TIME ZONE 'UTC')::date + \(Self.ahead))::timestamp,
         interval '1 day') g (day)
       WHERE to_regclass(k.parent || '_' || to_char(g.day, 'YYYYMMDD')) IS NULL ORDER BY 1, 2
@@ -30,7 +30,7 @@ struct PostgreSQLDays {
 
   /// Makes the partitions of reports that were received on a day in the past. - Parameter day: YYYY-MM-DD.
   func add(day: String, by deadline: Deadline) throws(PostgreSQLError) {
-    for parent in ["reports", "contexts"] {
+    for parent in ["blocks", "payloads"] {
       let name = "\(parent)_\(day.filter { $0 != "-" })"
       let found = try connection.query(
         "SELECT to_regclass($1) IS NULL, ($2::date + 1)::text", [name, day], by: deadline)
@@ -53,10 +53,9 @@ struct PostgreSQLDays {
           EXECUTE format('ALTER TABLE packets ATTACH PARTITION \(name) FOR VALUES FROM (%L) TO (%L)', \(from), \(to));
         END $$
         """
-    case "reports":
+    case "blocks":
       return """
-        CREATE INDEX \(name)_brin ON \(name) USING brin (id) WITH (pages_per_range = 32, autosummarize = on);
-        ALTER TABLE reports ATTACH PARTITION \(name) FOR VALUES FROM ('\(first) 00:00:00+00') TO ('\(next) 00:00:00+00')
+        ALTER TABLE blocks ATTACH PARTITION \(name) FOR VALUES FROM ('\(first) 00:00:00+00') TO ('\(next) 00:00:00+00')
         """
     default:
       return "ALTER TABLE \(parent) ATTACH PARTITION \(name) FOR VALUES FROM ('\(first)') TO ('\(next)')"
@@ -64,27 +63,6 @@ struct PostgreSQLDays {
   }
 
   // MARK: Days that are over
-
-  /// Gives one day that is over its indexes, which would slow down writing. - Returns: whether there was one.
-  func close(by deadline: Deadline) throws(PostgreSQLError) -> Bool {
-    let found = try connection.query(
-      """
-      SELECT day::text, to_char(day, 'YYYYMMDD') FROM days
-      WHERE NOT is_closed AND (day + 1)::timestamp + interval '10 minutes' < now() AT TIME ZONE 'UTC' ORDER BY day LIMIT 1
-      """, by: deadline)
-    guard found.count == 1 else { return false }
-    let (day, name) = (found.text(0, 0), "reports_\(found.text(0, 1))")
-    try connection.execute(
-      """
-      SET LOCAL statement_timeout = 0;
-      CREATE INDEX IF NOT EXISTS \(name)_id ON \(name) (id);
-      CREATE INDEX IF NOT EXISTS \(name)_stream ON \(name) (stream, id);
-      CREATE INDEX IF NOT EXISTS \(name)_type ON \(name) (left(type, 100), id);
-      DROP INDEX IF EXISTS \(name)_brin;
-      UPDATE days SET is_closed = true WHERE day = '\(day)'
-      """, by: deadline)
-    return true
-  }
 
   /// The result for the oldest day that is due.
   enum Detaching: Equatable {
@@ -103,25 +81,26 @@ struct PostgreSQLDays {
     var policy: LagPolicy
   }
 
-  /// Takes the oldest day out that is over `days` days old, of reports and contexts. A day of which an output has not taken
+  /// Takes the oldest day out that is over `days` days old, of blocks and payloads. A day of which an output has not taken
   /// all stays; with `skip` only until such days have too many bytes.
   func detachReports(
     olderThan days: Int, _ lag: Lag, _ facts: inout ServiceFacts, by deadline: Deadline
   ) throws(PostgreSQLError) -> Detaching {
-    guard let day = try due("reports", olderThan: days, &facts, by: deadline) else { return .nothingIsDue }
+    guard let day = try due("blocks", olderThan: days, &facts, by: deadline) else { return .nothingIsDue }
     let waits = try waits(for: day, olderThan: days, lag.outputs, by: deadline)
     let isOverLag = waits.bytes > lag.bytesMax
     if !waits.outputs.isEmpty, lag.policy != .skip || !isOverLag { return .held(isOverLag: isOverLag) }
     var skipped: [String: Int] = [:]
     for output in waits.outputs {
       let count = try connection.query(
-        "SELECT count(*) FROM reports_\(day) WHERE id > \(output.cursor)", by: deadline)
+        "SELECT coalesce(sum(least(rows, last - \(output.cursor))), 0)::bigint FROM blocks_\(day) WHERE last > \(output.cursor)",
+        by: deadline)
       skipped[output.name] = Int(count.int(0, 0))
     }
-    let rows = try connection.query("SELECT count(*) FROM reports_\(day)", by: deadline).int(0, 0)
-    try connection.execute("ALTER TABLE reports DETACH PARTITION reports_\(day)", by: deadline)
-    if try isAttached("contexts_\(day)", by: deadline) {
-      try connection.execute("ALTER TABLE contexts DETACH PARTITION contexts_\(day)", by: deadline)
+    let rows = try connection.query("SELECT coalesce(sum(rows), 0)::bigint FROM blocks_\(day)", by: deadline).int(0, 0)
+    try connection.execute("ALTER TABLE blocks DETACH PARTITION blocks_\(day)", by: deadline)
+    if try isAttached("payloads_\(day)", by: deadline) {
+      try connection.execute("ALTER TABLE payloads DETACH PARTITION payloads_\(day)", by: deadline)
     }
     try connection.execute("DELETE FROM days WHERE to_char(day, 'YYYYMMDD') = '\(day)'", by: deadline)
     return .detached(day: day, rows: rows, skipped: skipped)
@@ -137,12 +116,12 @@ struct PostgreSQLDays {
       SELECT output, cursor FROM (
         SELECT output, cursor FROM outputs WHERE output = ANY ($1) OR seen > now() - interval '7 days'
         UNION SELECT name, 0 FROM unnest($1::text[]) n (name) WHERE name NOT IN (SELECT output FROM outputs)) o
-      WHERE cursor < (SELECT max(id) FROM reports_\(day)) ORDER BY 1
+      WHERE cursor < (SELECT max(last) FROM blocks_\(day)) ORDER BY 1
       """, [PostgreSQLArray.text(names)], by: deadline)
     let bytes = try connection.query(
       """
       SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)::bigint FROM pg_inherits i
-        JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'reports'::regclass
+        JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent IN ('blocks'::regclass, 'payloads'::regclass)
         AND right(c.relname::text, 8) < to_char((now() AT TIME ZONE 'UTC')::date - \(days), 'YYYYMMDD')
       """, by: deadline)
     return ((0..<outputs.count).map { (outputs.text($0, 0), outputs.int($0, 1)) }, bytes.int(0, 0))
@@ -164,7 +143,7 @@ struct PostgreSQLDays {
     let found = try connection.query(
       """
       SELECT c.relname::text FROM pg_class c WHERE c.relkind = 'r' AND pg_table_is_visible(c.oid) AND NOT c.relispartition
-        AND c.relname ~ '^(reports|contexts|packets)_[0-9]{8}$'
+        AND c.relname ~ '^(blocks|payloads|packets)_[0-9]{8}$'
         AND right(c.relname::text, 8) < to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') LIMIT 1
       """, by: deadline)
     guard found.count == 1 else { return false }

@@ -22,7 +22,7 @@ actor PostgreSQLOutputSource: OutputSource {
   private var beatAt: Duration = .zero
   /// Of the replica that leads: its epoch and beat, and since when they are the same.
   private var seen: (epoch: Int64, beat: Int64, since: Duration)?
-  private var day = WrittenDay()
+  private let blocks = BlockReader()
 
   init(_ setup: PostgreSQLSetup, name: String, time: any TimeSource) {
     (self.setup, self.name, self.time) = (setup, name, time)
@@ -109,7 +109,8 @@ actor PostgreSQLOutputSource: OutputSource {
     (filter.after, filter.limit, filter.hasPayloads) = (id, limit, true)
     let wanted = filter
     return try ask { (connection, by) throws(PostgreSQLError) in
-      try ReportPages(connection: connection, deadline: by).page(wanted, &day)
+      let source = PostgreSQLBlocks(connection: connection, deadline: by)
+      return try blocks.page(try source.final(wanted), of: source)
     }
   }
 

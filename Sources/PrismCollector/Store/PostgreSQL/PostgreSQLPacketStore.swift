@@ -1,5 +1,6 @@
 import Glibc
 import PrismBase
+import PrismPacket
 import PrismProtocol
 import Synchronization
 
@@ -36,13 +37,15 @@ actor PostgreSQLPacketStore: PacketStore {
   private let health = Mutex<(failure: String?, warnings: [String])>((nil, []))
   private let counts = Mutex(StoreCounts())
   private var connection: PostgreSQLConnection?
-  private var noted = PostgreSQLNoted()
+  private let packer: RestPacker
   private var recovery: Task<Void, Never>?
   private var isClosed = false
   private var isOverLag = false
 
   nonisolated var failure: String? { health.withLock { $0.failure } }
-  nonisolated var warnings: [String] { health.withLock { $0.warnings } }
+  nonisolated var warnings: [String] {
+    health.withLock { $0.warnings } + (readers.damaged.warning.map { [$0] } ?? [])
+  }
   nonisolated var recheckInterval: Duration? { .milliseconds(500) }
   nonisolated var queries: (any ReportQueries)? { readers.page }
   nonisolated var recordStore: (any RecordStore)? { readers.records }
@@ -53,6 +56,9 @@ actor PostgreSQLPacketStore: PacketStore {
   /// - Throws: what waiting does not change: a newer schema, a role without rights.
   init(_ options: Options) throws(PostgreSQLSetup.Refusal) {
     self.options = options
+    do throws(PacketError) { packer = try RestPacker() } catch {
+      throw .failed(PostgreSQLError(kind: .lost, message: "there is no memory to pack reports"))
+    }
     setup = PostgreSQLSetup(target: options.target, deadline: options.commitDeadline)
     readers = PostgreSQLReaders(options.target, commitDeadline: options.commitDeadline)
     upkeep = PostgreSQLUpkeep(setup, options, time: options.time)
@@ -99,14 +105,11 @@ actor PostgreSQLPacketStore: PacketStore {
       let connection = try opened()
       do throws(PostgreSQLError) {
         var transaction = GroupTransaction(
-          connection: connection, group: group, deadline: deadline, noted: noted)
+          connection: connection, group: group, deadline: deadline, packer: packer)
         let outcomes = try transaction.run()
-        noted = transaction.noted
         counts.withLock { $0.mark = transaction.mark }
         return outcomes
       } catch {
-        // The database may be another one now: a standby that does not have them.
-        noted.contexts = PostgreSQLContexts()
         if error.endsConnection { self.connection = nil }
         // An error that ends the connection leaves the outcome open; after all others nothing is committed.
         guard !error.endsConnection, error.isTransient || error.isDayMissing, attempt < Self.attemptsMax else {

@@ -8,19 +8,21 @@ actor PostgreSQLReader {
 
   private let setup: PostgreSQLSetup
   private var connection: PostgreSQLConnection?
-  private var day = WrittenDay()
+  private let blocks: BlockReader
 
-  init(_ setup: PostgreSQLSetup) { self.setup = setup }
+  init(_ setup: PostgreSQLSetup, _ damaged: DamagedBlocks = DamagedBlocks()) {
+    (self.setup, blocks) = (setup, BlockReader(damaged))
+  }
 
   func close() { connection = nil }
 
   func state(of stream: StreamID) throws(PostgreSQLSetup.Refusal) -> StreamState? {
-    try read { (pages) throws(PostgreSQLError) in
-      let result = try pages.connection.query(
+    try read { (source) throws(PostgreSQLError) in
+      let result = try source.connection.query(
         """
         SELECT last_packet::text, packets, ledger FROM streams
         WHERE device = $1 AND namespace = $2 AND kind = $3::"char" AND packets > 0
-        """, [stream.device, stream.namespace.text, stream.kind.tablePrefix], by: pages.deadline)
+        """, [stream.device, stream.namespace.text, stream.kind.tablePrefix], by: source.deadline)
       guard result.count == 1 else { return nil }
       return StreamState(
         lastPacket: PacketID(result.text(0, 0)), packets: Int(result.int(0, 1)),
@@ -29,44 +31,44 @@ actor PostgreSQLReader {
   }
 
   func deviceCount() throws(PostgreSQLSetup.Refusal) -> Int {
-    try read { (pages) throws(PostgreSQLError) in
+    try read { (source) throws(PostgreSQLError) in
       Int(
-        try pages.connection.query("SELECT count(DISTINCT device) FROM streams WHERE packets > 0", by: pages.deadline)
+        try source.connection.query("SELECT count(DISTINCT device) FROM streams WHERE packets > 0", by: source.deadline)
           .int(0, 0))
     }
   }
 
   func hasPackets(of device: String) throws(PostgreSQLSetup.Refusal) -> Bool {
-    try read { (pages) throws(PostgreSQLError) in
-      try pages.connection.query(
-        "SELECT 1 FROM streams WHERE device = $1 AND packets > 0 LIMIT 1", [device], by: pages.deadline
+    try read { (source) throws(PostgreSQLError) in
+      try source.connection.query(
+        "SELECT 1 FROM streams WHERE device = $1 AND packets > 0 LIMIT 1", [device], by: source.deadline
       ).count > 0
     }
   }
 
   func report(_ id: Int64) throws(PostgreSQLSetup.Refusal) -> StoredReport? {
-    try read { (pages) throws(PostgreSQLError) in try pages.report(id) }
+    try read { (source) throws(PostgreSQLError) in try blocks.report(id, of: source) }
   }
 
   func page(_ filter: ReportFilter) throws(PostgreSQLSetup.Refusal) -> [StoredReport] {
-    try read { (pages) throws(PostgreSQLError) in try pages.page(filter, &day) }
+    try read { (source) throws(PostgreSQLError) in try blocks.page(try source.final(filter), of: source) }
   }
 
   func records(_ filter: RecordFilter) throws(PostgreSQLSetup.Refusal) -> [CollectedRecord] {
-    try read { (pages) throws(PostgreSQLError) in
+    try read { (source) throws(PostgreSQLError) in
       try PostgreSQLError.only {
-        try RecordTables(PostgreSQLDriver(pages.connection, by: pages.deadline)).page(filter)
+        try RecordTables(PostgreSQLDriver(source.connection, by: source.deadline)).page(filter)
       }
     }
   }
 
   private func read<Result>(
-    _ body: (ReportPages) throws(PostgreSQLError) -> Result
+    _ body: (PostgreSQLBlocks) throws(PostgreSQLError) -> Result
   ) throws(PostgreSQLSetup.Refusal) -> Result {
     let connection = if let connection { connection } else { try setup.connect() }
     self.connection = connection
     do throws(PostgreSQLError) {
-      return try body(ReportPages(connection: connection, deadline: Deadline(setup.deadline)))
+      return try body(PostgreSQLBlocks(connection: connection, deadline: Deadline(setup.deadline)))
     } catch {
       if error.endsConnection { self.connection = nil }
       throw .failed(error)

@@ -21,8 +21,7 @@ enum PostgreSQLSchema {
 
   /// Of an empty database: in the version that is the latest now.
   static let sql =
-    tables + RecordTables.postgreSQL + PostgreSQLTypes.schema + FleetSchema.postgreSQL + functions
-    + takeGroup + views
+    tables + PostgreSQLBlocks.schema + RecordTables.postgreSQL + FleetSchema.postgreSQL + functions + takeGroup
 
   /// Steps from `firstVersion` on, each to the version behind it.
   static let migrations: [String] = []
@@ -39,7 +38,7 @@ enum PostgreSQLSchema {
     CREATE SEQUENCE report_blocks AS bigint;
     CREATE TABLE forgotten (packet uuid);
     INSERT INTO forgotten VALUES (NULL);
-    CREATE TABLE days (day date PRIMARY KEY, first_report bigint NOT NULL, is_closed boolean NOT NULL DEFAULT false);
+    CREATE TABLE days (day date PRIMARY KEY, first_report bigint NOT NULL);
     CREATE TABLE outputs (output text PRIMARY KEY, cursor bigint NOT NULL, seen timestamptz NOT NULL,
       epoch bigint NOT NULL DEFAULT 0, beat bigint NOT NULL DEFAULT 0, is_free boolean NOT NULL DEFAULT false);
     CREATE TABLE output_dead (output text, report bigint, cause text NOT NULL, noted timestamptz NOT NULL,
@@ -50,15 +49,9 @@ enum PostgreSQLSchema {
       newest uuid, forgotten uuid, PRIMARY KEY (device, namespace, kind)) WITH (fillfactor = 60);
     CREATE TABLE packets (packet uuid, stream bigint, PRIMARY KEY (packet, stream)) PARTITION BY RANGE (packet);
     CREATE TABLE packets_other PARTITION OF packets DEFAULT;
-    CREATE TABLE contexts (day date, hash bigint, common text NOT NULL, PRIMARY KEY (day, hash)) PARTITION BY RANGE (day);
-    CREATE TABLE reports (received timestamptz NOT NULL, created_time bigint, stream bigint NOT NULL, packet uuid NOT NULL,
-      id bigint NOT NULL, chain_broken boolean NOT NULL, type text COLLATE "C" NOT NULL, report_id text COLLATE "C" NOT NULL,
-      context bigint, meta text COLLATE "C" NOT NULL, payload bytea) PARTITION BY RANGE (received);
 
     """
 
-  /// `prism_json` catches errors: a plan with several processes forbids that in every function that it calls. The correction is
-  /// `created_time` less `CREATE_TIME`, in milliseconds: 0 if there is no time, or no number.
   private static let functions = """
     CREATE FUNCTION prism_id_start(milliseconds bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
       SELECT (lpad(to_hex(greatest(0, milliseconds)), 12, '0') || repeat('0', 20))::uuid
@@ -75,23 +68,6 @@ enum PostgreSQLSchema {
         WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.classid::bigint >> 16 = 20562
           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database());
       RETURN least(next, open) << 10;
-    END $$;
-    -- jsonb holds no U+0000, no lone surrogate and no number that numeric can't hold: the first is replaced, else NULL.
-    CREATE FUNCTION prism_json(meta text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
-    BEGIN
-      RETURN meta::jsonb;
-    EXCEPTION WHEN OTHERS THEN
-      BEGIN
-        RETURN regexp_replace(meta, '(?<!\\\\)((?:\\\\\\\\)*)\\\\u0000', '\\1\\\\ufffd', 'g')::jsonb;
-      EXCEPTION WHEN OTHERS THEN
-        RETURN NULL;
-      END;
-    END $$;
-    CREATE FUNCTION prism_correction(created_time bigint, meta text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
-    BEGIN
-      RETURN coalesce(created_time - (prism_json(meta) ->> 'CREATE_TIME')::numeric::bigint, 0);
-    EXCEPTION WHEN OTHERS THEN
-      RETURN 0;
     END $$;
 
     """
@@ -149,29 +125,6 @@ enum PostgreSQLSchema {
         END IF;
       END IF;
     END $$;
-
-    """
-
-  /// A meta ends with its context, if it has one.
-  /// - Parameters:
-  ///   - reports: a table or a question that has its columns.
-  ///   - contexts: a condition on `c`.
-  static func wholeReports(of reports: String, contexts: String = "") -> String {
-    """
-    SELECT r.received, r.created_time, r.stream, r.packet, r.id, r.chain_broken, r.type, r.report_id,
-      (r.meta || coalesce(c.common, '')) COLLATE "C" AS meta, r.payload
-    FROM \(reports) r
-      LEFT JOIN contexts c ON c.day = (r.received AT TIME ZONE 'UTC')::date AND c.hash = r.context \(contexts)
-    """
-  }
-
-  private static let views = """
-    CREATE VIEW whole_reports AS \(wholeReports(of: "reports"));
-    CREATE VIEW report AS
-      SELECT r.id, s.device, s.namespace, CASE s.kind WHEN 'm' THEN 'meta' WHEN 'p' THEN 'payload' ELSE s.kind::text END AS kind,
-        r.type, r.report_id, r.created_time, r.received, r.packet, r.chain_broken, prism_json(r.meta) AS meta,
-        r.meta AS own_meta, r.payload, prism_correction(r.created_time, r.meta) AS correction
-      FROM whole_reports r JOIN streams s ON s.id = r.stream;
 
     """
 }

@@ -1,12 +1,19 @@
 import PrismBase
 
-/// Makes, closes and drops days, on a connection and a queue of its own: an index on a day takes minutes. Of all replicas
+/// Makes and drops days and merges blocks, on a connection and a queue of its own. Of all replicas
 /// the one does a step that gets its advisory lock.
 actor PostgreSQLUpkeep {
   private let executor = DispatchQueueExecutor(label: "prism.collector.upkeep")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private static let deadline: Duration = .seconds(3600)
+
+  /// The state of what has time, in uptime.
+  private struct QuietWork {
+    var prunedAt: Duration?
+    var mergingRestsUntil: Duration = .zero
+    let blocks = BlockReader()
+  }
 
   private let setup: PostgreSQLSetup
   private let retentionDays: Int?
@@ -18,7 +25,7 @@ actor PostgreSQLUpkeep {
   /// Why nothing is dropped: the two clocks; nil: they agree.
   private(set) var clockWarning: String?
   private var connection: PostgreSQLConnection?
-  private var prunedAt: Duration?
+  private var quiet = QuietWork()
   /// Days that are due wait for an output, and have too many bytes.
   private(set) var isOverLag = false
   /// Reports that were dropped though an output had not taken them.
@@ -43,7 +50,6 @@ actor PostgreSQLUpkeep {
         return false
       }
       if try step({ (by) throws(PostgreSQLError) in try days.dropDetached(by: by) }) { return true }
-      if try step({ (by) throws(PostgreSQLError) in try days.close(by: by) }) { return true }
       guard try noteService(), clockWarning == nil else { return false }
       if try step({ (by) throws(PostgreSQLError) in
         var facts = try ServiceFacts(connection, by: by)
@@ -53,7 +59,7 @@ actor PostgreSQLUpkeep {
       }
       if let retentionDays, try detachReports(connection, days, olderThan: retentionDays) { return true }
       try prune(days)
-      return false
+      return try merge(connection)
     } catch {
       if error.endsConnection { self.connection = nil }
       throw .failed(error)
@@ -77,6 +83,37 @@ actor PostgreSQLUpkeep {
           + "\(ServiceFacts.differenceMax) s" : nil
       return true
     }
+  }
+
+  private static let mergedFact = "merged_report"
+
+  /// Merges some blocks, and rests nine times as long: that takes a tenth of a core at most.
+  /// - Returns: whether there may be more.
+  private func merge(_ connection: PostgreSQLConnection) throws(PostgreSQLError) -> Bool {
+    let began = time.uptime
+    guard began >= quiet.mergingRestsUntil else { return true }
+    let isMore = try step { (by) throws(PostgreSQLError) in
+      let source = PostgreSQLBlocks(connection: connection, deadline: by)
+      let merged = try connection.query(
+        "SELECT coalesce(max(value), 0) FROM facts WHERE name = '\(Self.mergedFact)'", by: by)
+      let found = try quiet.blocks.merge(
+        after: merged.int(0, 0), before: try source.horizon(), day: { $0.received.lowerBound / 86_400_000 }, of: source)
+      let last: Int64
+      switch found {
+      case .wait: return false
+      case .stays(let id): last = id
+      case .merged(_, let head, let body):
+        try source.replace(by: head, body)
+        last = head.last
+      }
+      _ = try connection.query(
+        "INSERT INTO facts VALUES ('\(Self.mergedFact)', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [String(last)], by: by)
+      return true
+    }
+    let ended = time.uptime
+    quiet.mergingRestsUntil = ended + (ended - began) * 9
+    return isMore
   }
 
   private func detachReports(_ connection: PostgreSQLConnection, _ days: PostgreSQLDays, olderThan retentionDays: Int)
@@ -103,14 +140,13 @@ actor PostgreSQLUpkeep {
   }
 
   private func prune(_ days: PostgreSQLDays) throws(PostgreSQLError) {
-    if let prunedAt, time.uptime - prunedAt < .seconds(86_400) { return }
+    if let prunedAt = quiet.prunedAt, time.uptime - prunedAt < .seconds(86_400) { return }
     try step { (by) throws(PostgreSQLError) in
       try days.pruneOthers(by: by)
       try connection?.execute(RecordTables.forgetAnswersInPostgreSQL, by: by)
-      if let retentionDays { try connection?.execute(PostgreSQLTypes.forget(olderThan: retentionDays), by: by) }
       return false
     }
-    prunedAt = time.uptime
+    quiet.prunedAt = time.uptime
   }
 
   /// Runs one transaction, where no other replica does. A wait for its locks is short: packets would wait

@@ -3,6 +3,8 @@ import Synchronization
 
 /// The way of a damage that a reader finds to the store, which replaces the database.
 final class DamageReports: Sendable {
+  let blocks = DamagedBlocks()
+
   private struct State {
     var replacements = 0
     var handler: (@Sendable (SQLiteError, _ since: Int) -> Void)?

@@ -90,7 +90,7 @@ struct DatabaseOpening {
   static func hasTables(_ path: String, _ vfs: String?) throws(SQLiteError) -> Bool {
     let connection = try SQLiteConnection(.init(path: path, vfs: vfs))
     let tables = "SELECT count(*) FROM sqlite_schema WHERE name IN"
-    if try connection.firstInt("\(tables) ('reports', 'packets')") ?? 0 == 0 { return false }
+    if try connection.firstInt("\(tables) ('blocks', 'reports', 'packets')") ?? 0 == 0 { return false }
     let (header, known) = (Int64(try connection.version()), PacketSchema.version)
     let hasFacts = try connection.firstInt("\(tables) ('facts')") == 1
     // The first build had no version at all.

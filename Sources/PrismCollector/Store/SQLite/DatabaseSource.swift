@@ -4,15 +4,21 @@ import PrismSQLite
 /// A database that was set aside. SQLite reads as much of it as it can: around pages that it can't read, and by the
 /// table's index if a table's page is bad.
 final class DatabaseSource {
-  /// Reports of one slice.
-  private static let sliceMax = 200
+  /// Blocks of one slice.
+  private static let sliceMax = 16
 
-  typealias Found = (report: StoredReport, stream: StreamID, packet: [UInt8], context: StoredContext?)
+  struct Found {
+    var head: BlockHead
+    var body: [UInt8]
+    var runs: [ReportBlock.Run]
+    var payloads: [(report: Int64, bytes: [UInt8])] = []
+  }
 
   struct Slice {
-    var reports: [Found] = []
+    var blocks: [Found] = []
+    /// The last id that was read.
     var cursor: Int64
-    /// Ids that can't be read, or whose reports are damaged.
+    /// Reports that can't be read, or whose blocks are damaged.
     var lost = 0
     var isLast = false
   }
@@ -27,23 +33,21 @@ final class DatabaseSource {
 
   private let connection: SQLiteConnection
   private(set) var streams: [Int64: KnownStream] = [:]
-  /// By their numbers; two if the table has another name than its index.
-  private var types: [Int64: [String]] = [:]
-  /// nil: they can't be read.
-  private let contexts: ContextReader?
+  /// nil: its tables can't be read.
+  private let blocks: SQLiteBlocks?
+  private let reader = BlockReader()
 
   /// - Throws: where no database can be opened there.
   init(path: String, vfs: String? = nil) throws(SQLiteError) {
     connection = try SQLiteConnection(.init(path: path, isReadOnly: true, vfs: vfs))
-    contexts = try? ContextReader(connection, isOfDamaged: true)
+    blocks = try? SQLiteBlocks(connection)
     readStreams()
-    readTypes()
   }
 
   /// The highest id of a report; nil: it can't be read.
   var newestReport: Int64? {
     do {
-      let newest = try connection.firstInt("SELECT max(id) FROM reports") ?? 0
+      let newest = try connection.firstInt("SELECT last FROM blocks ORDER BY id DESC LIMIT 1") ?? 0
       return max(newest, try fact("newest_report"))
     } catch { return nil }
   }
@@ -69,7 +73,6 @@ final class DatabaseSource {
     case ledger
     case forgottenTime = "forgotten_time"
   }
-  private enum TypeColumn: String, SQLiteColumn { case id, type }
 
   private func readStreams() {
     var rows: [Int64: (inout KnownStream) -> Void] = [:]
@@ -96,15 +99,6 @@ final class DatabaseSource {
       rows[id]?(&stream)
       streams[id] = stream
     }
-  }
-
-  private func readTypes() {
-    func take(_ row: SQLiteRow<TypeColumn>) {
-      let type = row.text(.type)
-      if types[row.int64(.id)]?.contains(type) != true { types[row.int64(.id), default: []].append(type) }
-    }
-    forEachRow(of: TypeColumn.self, "FROM types NOT INDEXED", order: "id") { take($0) }
-    forEachRow(of: TypeColumn.self, "FROM types INDEXED BY types_name", order: "namespace, type") { take($0) }
   }
 
   private static func stream(_ device: String, _ namespace: String, _ kind: String) -> StreamID? {
@@ -159,60 +153,43 @@ final class DatabaseSource {
 
   // MARK: Reports
 
-  /// The next reports behind `cursor`.
-  func reports(after cursor: Int64) -> Slice {
+  /// The next blocks behind `cursor`: whole ones, each by its checksum.
+  func blocks(after cursor: Int64) -> Slice {
     var slice = Slice(cursor: cursor)
-    do {
-      try read(into: &slice)
+    guard let blocks else {
+      slice.isLast = true
+      return slice
+    }
+    do throws(SQLiteError) {
+      let heads = try blocks.heads(cursor + 1...Int64.max, isNewestFirst: false, limit: Self.sliceMax)
+      for head in heads {
+        // A damaged tree may lead back, for ever.
+        guard head.id > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
+        if let found = found(head, blocks) { slice.blocks.append(found) } else { slice.lost += head.rows }
+        slice.cursor = head.last
+      }
+      slice.isLast = heads.isEmpty
     } catch {
       if slice.cursor == cursor { skip(&slice) }
     }
     return slice
   }
 
-  private func read(into slice: inout Slice) throws(SQLiteError) {
-    let statement = try connection.prepare(
-      "SELECT \(ReportColumn.list) FROM reports r WHERE id > :cursor ORDER BY id LIMIT \(Self.sliceMax)")
-    statement.bind(":cursor", slice.cursor)
-    var count = 0
-    try statement.forEachRow(of: ReportColumn.self) { (row) throws(SQLiteError) in
-      count += 1
-      // A damaged tree may lead back, for ever.
-      guard row.int64(.id) > slice.cursor else { throw SQLiteError.corrupt("ids do not rise") }
-      slice.cursor = row.int64(.id)
-      if let found = try report(row) { slice.reports.append(found) } else { slice.lost += 1 }
+  /// nil if the block is damaged.
+  private func found(_ head: BlockHead, _ blocks: SQLiteBlocks) -> Found? {
+    guard let body = try? blocks.body(of: head.id), let opened = reader.opened(head, body) else { return nil }
+    var found = Found(head: head, body: body, runs: opened.block.runs)
+    for run in found.runs where run.stream.kind.hasPayload {
+      for report in run.ids {
+        // Damaged ones are left out: their reports say so.
+        guard let payload = try? blocks.payload(of: report, received: run.received) else { continue }
+        found.payloads.append((report, payload))
+      }
     }
-    slice.isLast = count == 0
+    return found
   }
 
-  /// nil if the row is damaged.
-  private func report(_ row: SQLiteRow<ReportColumn>) throws(SQLiteError) -> Found? {
-    guard let stream = streams[row.int64(.stream)]?.name, let names = types[row.int64(.type)], let first = names.first
-    else { return nil }
-    guard var report = try StoredReport(checking: row, stream, type: first, hasPayload: true, contexts),
-      !report.isDamaged, let packet = PacketID(bytes: row.bytes(.packet))
-    else { return nil }
-    if names.count > 1 {
-      // The meta, which the checksum covers, has the type too.
-      let type = Self.type(in: report.meta, stream.namespace)
-      guard let type, names.contains(type) else { return nil }
-      report.type = type
-    }
-    let context = try row.integer(.context).flatMap { (id) throws(SQLiteError) in
-      try contexts?.common(id).map { StoredContext(id: id, common: $0) }
-    }
-    return (report, stream, packet.bytes, context)
-  }
-
-  private static func type(in meta: [UInt8], _ namespace: NamespaceName) -> String? {
-    guard let fields = try? MetaFields(meta.span) else { return nil }
-    guard let text = fields.type?.string(in: meta.span) else { return "" }
-    let prefix = namespace.isBusiness ? Array("\(namespace)-".utf8) : []
-    let isPrefixed = text.utf8.count > prefix.count && text.utf8.starts(with: prefix)
-    return isPrefixed ? String(decoding: text.utf8.dropFirst(prefix.count), as: UTF8.self) : text
-  }
-
-  /// Finds the first id behind the cursor from which on reports can be read.
+  /// Finds the first id behind the cursor from which on blocks can be read.
   private func skip(_ slice: inout Slice) {
     let start = slice.cursor
     var (bad, good) = (start + 1, start + 2)
@@ -234,11 +211,9 @@ final class DatabaseSource {
   }
 
   private func isDamaged(from id: Int64) -> Bool {
-    do {
-      let statement = try connection.prepare("SELECT id, length(meta) FROM reports WHERE id >= :id ORDER BY id LIMIT 1")
-      statement.bind(":id", id)
-      guard let found = try statement.firstInt() else { return false }
-      return found < id
+    do throws(SQLiteError) {
+      let found = try blocks?.heads(id...Int64.max, isNewestFirst: false, limit: 1).first
+      return found.map { $0.last < id } ?? false
     } catch { return true }
   }
 }

@@ -61,10 +61,7 @@ extension PacketDatabase {
       applied.isChainBroken = chainIsBroken
       return .applied(applied)
     }
-    let head = ReportHead(
-      stream: stream.id, packet: context.packetID.bytes, namespace: context.namespace, chainIsBroken: chainIsBroken,
-      receivedTime: receivedTime)
-    try add(packet, head, day: day)
+    try add(packet, chainIsBroken: chainIsBroken, receivedTime: receivedTime, day: day)
     return .stored(chainIsBroken: chainIsBroken)
   }
 

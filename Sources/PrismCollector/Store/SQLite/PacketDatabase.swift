@@ -7,8 +7,9 @@ final class PacketDatabase {
   let connection: SQLiteConnection
   let streams: StreamTable
   let records: RecordTables
-  private var reports: ReportInserter
-  private var contexts: ContextTable
+  private let blocks: SQLiteBlocks
+  private let writer: SQLiteBlockWriter
+  private let packer: RestPacker
   private let noteDay: SQLiteStatement
   /// Of the next report. Ids only rise, over a database that replaces a damaged one too.
   private(set) var nextReport: Int64
@@ -24,10 +25,11 @@ final class PacketDatabase {
       try connection.transaction { () throws(SQLiteError) in try connection.execute(PacketSchema.sql) }
     }
     records = RecordTables(SQLiteDriver(connection))
-    (streams, contexts) = (try StreamTable(connection), try ContextTable(connection))
-    reports = try ReportInserter(connection)
+    (streams, blocks) = (try StreamTable(connection), try SQLiteBlocks(connection))
+    writer = try SQLiteBlockWriter(connection)
+    packer = try SQLiteError.packing { () throws(PacketError) in try RestPacker() }
     noteDay = try connection.prepare("INSERT OR IGNORE INTO days VALUES (:day, :first_report)")
-    let newest = try connection.firstInt("SELECT max(id) FROM reports") ?? 0
+    let newest = try blocks.newestID()
     nextReport = max(newest, try connection.firstInt("SELECT value FROM facts WHERE name = 'newest_report'") ?? 0) + 1
   }
 
@@ -48,20 +50,23 @@ final class PacketDatabase {
 
   // MARK: Reports
 
-  /// The columns that all reports of a packet have in common.
-  struct ReportHead {
-    var stream: Int64
-    var packet: [UInt8]
-    var namespace: NamespaceName
-    var chainIsBroken: Bool
-    var receivedTime: Int64
-  }
-
-  func add(_ packet: OpenedPacket, _ head: ReportHead, day: Int64) throws(SQLiteError) {
+  /// Adds a packet's reports as one block.
+  func add(_ packet: OpenedPacket, chainIsBroken: Bool, receivedTime: Int64, day: Int64) throws(SQLiteError) {
+    guard !packet.rows.isEmpty else { return }
     try begin(day)
-    let ids = try contexts.ids(of: packet, from: nextReport)
-    try reports.insert(packet, head, from: nextReport, ids)
-    nextReport += Int64(packet.rows.count)
+    let context = packet.delivery.context
+    let run = ReportBlock.Run(
+      first: nextReport, count: packet.rows.count, stream: StreamID(context), packet: context.packetID,
+      received: receivedTime, chainIsBroken: chainIsBroken, correction: packet.delivery.clockCorrection,
+      payloadBytes: packet.payloads.map(\.count))
+    let row = try SQLiteError.packing { () throws(PacketError) in
+      try ReportBlock(runs: [run], text: packet.text).row(packet.reports, packer)
+    }
+    try writer.insert(row.head, row.body)
+    for (index, payload) in packet.payloads.enumerated() {
+      try writer.insert(payload: payload, of: run.first + Int64(index))
+    }
+    nextReport += Int64(run.count)
   }
 
   private func begin(_ day: Int64) throws(SQLiteError) {
@@ -69,16 +74,57 @@ final class PacketDatabase {
     noteDay.bind(":day", day)
     noteDay.bind(":first_report", nextReport)
     try noteDay.run()
-    contexts.begin(day: try connection.firstInt("SELECT first_report FROM days WHERE day = \(day)") ?? nextReport)
     notedDay = day
   }
 
-  /// A report of another database, under the id that it has there. - Returns: false: there is one of this id.
-  /// - Parameter context: what its meta ends with.
-  func add(_ report: StoredReport, _ head: ReportHead, _ context: StoredContext?) throws(SQLiteError) -> Bool {
-    var context = context
-    if let found = context, try !contexts.adopt(found, connection) { context = nil }
-    return try reports.insert(report, head, context, connection)
+  /// A block of another database, under the ids that it has there. - Returns: false: there are reports of these ids.
+  func adopt(_ head: BlockHead, _ body: [UInt8]) throws(SQLiteError) -> Bool {
+    guard try blocks.heads(head.ids, isNewestFirst: false, limit: 1).isEmpty else { return false }
+    try writer.insert(head, body)
+    return true
+  }
+
+  func adopt(payload: [UInt8], of report: Int64) throws(SQLiteError) {
+    try writer.insert(payload: payload, of: report)
+  }
+
+  // MARK: Merging
+
+  static let mergedFact = "merged_report"
+
+  /// The ids at which days of service begin, ascending.
+  func dayStarts() throws(SQLiteError) -> [Int64] {
+    var starts: [Int64] = []
+    try connection.prepare("SELECT first_report FROM days ORDER BY first_report")
+      .forEachRow(of: DayColumn.self) { starts.append($0.int64(.firstReport)) }
+    return starts
+  }
+
+  private enum DayColumn: String, SQLiteColumn { case firstReport = "first_report" }
+
+  /// Puts one block in the place of others, in one transaction, if they are still as they were read.
+  func take(_ merge: BlockMerge.Result) throws(SQLiteError) {
+    try connection.transaction { () throws(SQLiteError) in
+      switch merge {
+      case .wait: break
+      case .stays(let id): try set(Self.mergedFact, id)
+      case .merged(let former, let head, let body):
+        guard try blocks.heads(head.ids, isNewestFirst: false, limit: former.count + 1) == former else { return }
+        try writer.replace(head.ids, by: head, body)
+        try set(Self.mergedFact, head.last)
+      }
+    }
+  }
+}
+
+extension SQLiteError {
+  /// Packing fails without memory only.
+  fileprivate static func packing<Result>(
+    _ body: () throws(PacketError) -> Result
+  ) throws(SQLiteError) -> Result {
+    do throws(PacketError) { return try body() } catch {
+      throw SQLiteError(code: -3, message: "reports can't be packed: \(error)")
+    }
   }
 }
 

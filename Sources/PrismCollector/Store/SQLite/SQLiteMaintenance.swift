@@ -20,7 +20,8 @@ struct SQLiteMaintenance {
   }
 
   private static let idsMax = 1000
-  private static let reportsMax = 500
+  /// Blocks of one transaction, and payloads.
+  private static let (blocksMax, payloadsMax) = (64, 500)
 
   private var sources: [String: DatabaseSource] = [:]
   /// Packet ids up to here were looked at on this pass.
@@ -32,6 +33,8 @@ struct SQLiteMaintenance {
   private var deleted: (since: Int64?, reports: Int) = (nil, 0)
   /// Reports that were deleted though an output had not taken them.
   private(set) var skipped: [String: Int] = [:]
+  /// No blocks are merged before, in uptime.
+  var mergingRestsUntil: Duration = .zero
 
   /// - Returns: whether more is due.
   mutating func slice(
@@ -124,8 +127,8 @@ struct SQLiteMaintenance {
     guard let first, first < end else { return nil }
     let bytes = try database.connection.firstInt(
       """
-      SELECT avg(length(meta) + coalesce(length(payload), 0) + 100) * (\(end) - \(first))
-      FROM (SELECT meta, payload FROM reports WHERE id >= \(first) ORDER BY id LIMIT 100)
+      SELECT (SELECT coalesce(sum(length(body) + 200), 0) FROM blocks WHERE last >= \(first) AND id < \(end))
+        + (SELECT coalesce(sum(length(payload) + 20), 0) FROM payloads WHERE report >= \(first) AND report < \(end))
       """)
     return (first, bytes ?? 0)
   }
@@ -174,34 +177,34 @@ struct SQLiteMaintenance {
       try countSkipped(in: database, policy, before: end)
     }
     if deleted.reports == 0 {
-      deleted.since = try database.connection.firstInt("SELECT received_time FROM reports ORDER BY id LIMIT 1")
+      deleted.since = try database.connection.firstInt("SELECT received_first FROM blocks ORDER BY id LIMIT 1")
     }
     var isOver = false
     let isMoreDue = try database.connection.transaction { () throws(SQLiteError) in
-      try database.connection.execute(
-        "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
-      )
-      deleted.reports += database.connection.changes
-      if database.connection.changes == Self.reportsMax { return true }
+      let connection = database.connection
+      deleted.reports += Int(try connection.firstInt("SELECT sum(rows) FROM (\(Self.oldest(before: end)))") ?? 0)
+      try connection.execute("DELETE FROM blocks WHERE id IN (SELECT id FROM (\(Self.oldest(before: end))))")
+      if connection.changes == Self.blocksMax { return true }
+      let first = try connection.firstInt("SELECT min(id) FROM blocks") ?? end
+      try connection.execute(
+        """
+        DELETE FROM payloads WHERE report IN
+          (SELECT report FROM payloads WHERE report < \(min(first, end)) ORDER BY report LIMIT \(Self.payloadsMax))
+        """)
+      if connection.changes == Self.payloadsMax { return true }
       if held != nil { return false }  // the rest of these days waits
       try database.skipReports(upTo: end - 1)
-      // All reports that may refer to them are deleted.
-      try database.connection.execute(
-        "DELETE FROM contexts WHERE id IN (SELECT id FROM contexts WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax))"
-      )
-      if database.connection.changes == Self.reportsMax { return true }
-      let block = end >> PacketSchema.blockBits
-      try database.connection.execute(
-        """
-        DELETE FROM type_blocks WHERE block < \(block);
-        DELETE FROM stream_blocks WHERE block < \(block);
-        DELETE FROM days WHERE day < \(day);
-        """)
+      try connection.execute("DELETE FROM days WHERE day < \(day)")
       isOver = true
       return false
     }
     if isOver { logDeleted(log) }
     return isMoreDue
+  }
+
+  /// The next blocks that are deleted.
+  private static func oldest(before end: Int64) -> String {
+    "SELECT * FROM blocks WHERE last < \(end) ORDER BY id LIMIT \(blocksMax)"
   }
 
   /// Of the reports that are deleted next.
@@ -211,9 +214,7 @@ struct SQLiteMaintenance {
     for output in policy.outputs {
       let cursor = try database.fact("output_\(output)") ?? 0
       let count = try database.connection.firstInt(
-        """
-        SELECT count(*) FROM (SELECT id FROM reports WHERE id < \(end) ORDER BY id LIMIT \(Self.reportsMax)) WHERE id > \(cursor)
-        """)
+        "SELECT sum(min(rows, max(0, last - \(cursor)))) FROM (\(Self.oldest(before: end)))")
       skipped[output, default: 0] += Int(count ?? 0)
     }
   }
@@ -231,18 +232,17 @@ struct SQLiteMaintenance {
       return true
     }
     let cursor = try database.connection.firstInt("SELECT cursor FROM imports WHERE file = '\(name)'") ?? 0
-    let slice = source.reports(after: cursor)
+    let slice = source.blocks(after: cursor)
     try database.connection.transaction { () throws(SQLiteError) in
       var saved = 0
-      for found in slice.reports {
-        let stream = try database.streams.findOrAdd(found.stream)
-        let head = PacketDatabase.ReportHead(
-          stream: stream.id, packet: found.packet, namespace: found.stream.namespace,
-          chainIsBroken: found.report.chainIsBroken, receivedTime: found.report.receivedTime)
-        if try database.add(found.report, head, found.context) { saved += 1 }
-        // Its id may be among those that could not be read.
-        if let packet = PacketID(bytes: found.packet), try !database.streams.has(packet, of: stream.id) {
-          try database.streams.add(packet, of: stream.id, number: stream.packets, day: 0)
+      for found in slice.blocks where try database.adopt(found.head, found.body) {
+        saved += found.head.rows
+        for payload in found.payloads { try database.adopt(payload: payload.bytes, of: payload.report) }
+        for run in found.runs {
+          // Its id may be among those that could not be read.
+          let stream = try database.streams.findOrAdd(run.stream)
+          if try database.streams.has(run.packet, of: stream.id) { continue }
+          try database.streams.add(run.packet, of: stream.id, number: stream.packets, day: 0)
         }
       }
       try database.connection.execute(

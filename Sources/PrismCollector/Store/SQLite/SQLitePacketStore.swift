@@ -46,7 +46,9 @@ actor SQLitePacketStore: PacketStore {
   private let laterCheck = Mutex<Task<Void, Never>?>(nil)
 
   nonisolated var failure: String? { failureNow.withLock { $0 } }
-  nonisolated var warnings: [String] { warningsNow.withLock { $0 } }
+  nonisolated var warnings: [String] {
+    warningsNow.withLock { $0 } + (readers.damage.blocks.warning.map { [$0] } ?? [])
+  }
   nonisolated var figures: StoreCounts { counts.withLock { $0 } }
   nonisolated var recheckInterval: Duration? { nil }
   nonisolated var queries: (any ReportQueries)? { readers.page }
@@ -77,11 +79,12 @@ actor SQLitePacketStore: PacketStore {
     }
   }
 
-  func close() {
+  func close() async {
     guard !isClosed else { return }
     isClosed = true
     let wasOpen = database.isOpen
-    readers.closeLater()
+    // The connection that writes is the last one: it empties the log.
+    await readers.close()
     database.close()
     if wasOpen { files.markClean() }
     lock = nil
@@ -191,7 +194,30 @@ actor SQLitePacketStore: PacketStore {
     counts.withLock { $0.skipped = maintenance.skipped }
     warningsNow.withLock { $0 = maintenance.isOverLag && !refusesPackets ? [LagPolicy.warning] : [] }
     if refusesPackets { note(failure: LagPolicy.cause, "packets are refused") }
-    return isMoreDue
+    return if isMoreDue { true } else { try await merge() }
+  }
+
+  /// Merges some blocks, and rests nine times as long: that takes a tenth of a core at most, and packets come first.
+  /// - Returns: whether there may be more.
+  private func merge() async throws(StoreFailure) -> Bool {
+    let began = options.time.uptime
+    guard began >= maintenance.mergingRestsUntil else { return true }
+    let (last, days) = try perform("blocks can't be merged", "blocks are merged again") {
+      database throws(SQLiteError) in
+      (try database.fact(PacketDatabase.mergedFact) ?? 0, try database.dayStarts())
+    }
+    let since = readers.damage.replacements
+    let found: BlockMerge.Result
+    do throws(SQLiteError) { found = try await readers.merging.merge(after: last, days: days) } catch {
+      throw failed(reading: error, since: since)
+    }
+    if case .wait = found { return false }
+    try perform("blocks can't be merged", "blocks are merged again") { database throws(SQLiteError) in
+      try database.take(found)
+    }
+    let ended = options.time.uptime
+    maintenance.mergingRestsUntil = ended + (ended - began) * 9
+    return true
   }
 
   private var refusesPackets: Bool { maintenance.isOverLag && options.onLag == .refuse }

@@ -115,3 +115,10 @@ struct StreamTable {
     try updateStream.run()
   }
 }
+
+extension SQLiteError {
+  /// A name in `streams` is not what its index has.
+  static func differ(_ table: String, _ id: Int64) -> SQLiteError {
+    .corrupt("row \(id) of \(table) has another name in its index")
+  }
+}

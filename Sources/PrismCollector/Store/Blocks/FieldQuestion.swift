@@ -1,28 +1,14 @@
+import PrismPacket
 import PrismProtocol
-
-/// A report as a question sees it, in the store's memory.
-struct ReportFacts {
-  /// When it was received, milliseconds since 1970.
-  var time: Int64
-  /// The store's numbers of its stream and its type.
-  var stream: Int64, type: Int64
-  /// Empty where no metas are read.
-  var text = ReportText(own: UnsafeRawBufferPointer(start: nil, count: 0))
-  /// Names the common members of `text` among all of the store; nil: there are no such members.
-  var context: Int64?
-}
 
 /// A question about one field of a meta. A report's own members answer it, if they have the field's first key. Otherwise the
 /// members that it has in common with others answer it, once for all of them.
 final class FieldQuestion<Answer> {
-  private static var knownMax: Int { 65_536 }
-
   private let path: [[UInt8]]
   private let absent: Answer
   private let answer: (MetaField, Span<UInt8>) -> Answer
-  /// By the numbers of contexts.
-  private var known: [Int64: Answer] = [:]
-  private var last: (context: Int64, answer: Answer)?
+  /// By the places of common information in the block.
+  private var known: [Int: Answer] = [:]
 
   /// - Parameters:
   ///   - absent: the answer for a report without the field.
@@ -31,25 +17,25 @@ final class FieldQuestion<Answer> {
     (self.path, self.absent, self.answer) = (path.map { Array($0.utf8) }, absent, answer)
   }
 
-  func of(_ report: ReportFacts) -> Answer {
-    if let answer = find(in: report.text.own) { return answer }
-    guard let common = report.text.common else { return absent }
-    guard let context = report.context else { return find(in: common) ?? absent }
-    if let last, last.context == context { return last.answer }
-    let answer = known[context] ?? find(in: common) ?? absent
-    if known.count >= Self.knownMax { known = [:] }
-    known[context] = answer
-    last = (context, answer)
+  /// Before the reports of another block.
+  func beginBlock() { known.removeAll(keepingCapacity: true) }
+
+  func of(_ row: OpenedPacket.Row, _ reports: ReportRows) -> Answer {
+    if let answer = find(in: reports.bytes.span.extracting(row.own)) { return answer }
+    guard let common = row.common else { return absent }
+    if let answer = known[common] { return answer }
+    let object = reports.commons[common].information.object
+    let answer = find(in: object.span) ?? absent
+    known[common] = answer
     return answer
   }
 
   /// - Returns: nil: the text does not have the first key.
-  private func find(in text: UnsafeRawBufferPointer) -> Answer? {
-    let text = text.bindMemory(to: UInt8.self).span
+  private func find(in text: Span<UInt8>) -> Answer? {
     switch MetaField.find(path, in: text) {
-    case .noKey: return nil
-    case .noField: return absent
-    case .field(let field): return answer(field, text)
+    case .noKey: nil
+    case .noField: absent
+    case .field(let field): answer(field, text)
     }
   }
 }
