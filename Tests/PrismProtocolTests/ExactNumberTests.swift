@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test("a string's bytes are those that it stands for") func strings() throws {
+  @Test("the bytes of a string have no quotes and no escapes") func strings() throws {
     let text = Array(#"{"a":"x\u0000\"\ud83d\ude00"}"#.utf8)
     guard case .field(let field) = MetaField.find([Array("a".utf8)], in: text.span) else {
       Issue.record("there is a field")
