@@ -59,5 +59,5 @@ struct CrashReport: Sendable {
 
 extension OpenedPacket {
   /// Rows of the type of crashes.
-  var crashes: Int { rows.count { bytes[$0.type].elementsEqual(CrashReport.type.utf8) } }
+  var crashes: Int { reports.rows.count { reports.bytes[$0.type].elementsEqual(CrashReport.type.utf8) } }
 }

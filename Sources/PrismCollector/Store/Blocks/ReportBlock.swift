@@ -2,7 +2,7 @@ import PrismPacket
 import PrismProtocol
 
 /// Reports at rest: the meta blocks of packets, one after the other in the order of their reports' ids, and what is known of
-/// each packet. A block has the same bytes in every store (docs/collector.md, "Blocks").
+/// each packet. A block has the same bytes in every store (docs/collector-internals.md, "How reports are stored").
 struct ReportBlock: Sendable {
   /// Reports of one packet, whose ids follow each other.
   struct Run: Sendable, Equatable {
