@@ -83,7 +83,7 @@ struct CollectorStrangerTests {
     let lines = Self.log(harness)
     #expect(lines.count - linesBefore <= 24, "\(lines.suffix(30))")
     #expect(!lines.contains { $0.contains("wrong-\(word)") || $0.contains(sender) || $0.contains(reader) })
-    for table in ["streams", "types", "packets", "reports"] {
+    for table in ["streams", "packets", "blocks", "payloads"] {
       #expect(try await harness.query("SELECT count(*) FROM \(table)") == [["0"]], "\(table)")
     }
   }
