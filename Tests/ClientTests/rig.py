@@ -6,12 +6,12 @@ import os
 import random
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,17 +152,27 @@ class Rig:
 
     def arrived(self, namespace: str = "shop", kind: str = "meta") -> dict[int, int]:
         """The numbers that the collector has, and how often."""
-        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/collector/collector.db?mode=ro", uri=True)) as base:
-            rows = base.execute(
-                "SELECT json_extract(meta, '$.n'), count(*) FROM report WHERE namespace = ? AND kind = ? GROUP BY 1",
-                (namespace, kind))
-            return dict(rows.fetchall())
+        return dict(Counter(report["meta"].get("n") for report in self.reports(namespace=namespace, kind=kind)))
+
+    def reports(self, **wanted: str) -> list[dict]:
+        """What the collector has, in its order: `meta` of each is a document."""
+        words = [word for name, value in wanted.items() for word in (f"--{name}", value)]
+        asked = subprocess.run(
+            [PROGRAMS / "prism-collector", "query", "--state", self.folder / "collector", "--key",
+             f"main={self.folder}/main.key", "--limit", "1000000", *words],
+            capture_output=True, check=True, timeout=PATIENCE_SECONDS)
+        return [json.loads(line) for line in asked.stdout.splitlines()]
+
+    def payload(self, report: dict) -> bytes:
+        """As the program gave it."""
+        asked = subprocess.run(
+            ["curl", "-sS", "--fail", "--unix-socket", self.folder / "collector/reader.sock",
+             f"http://prism/reports/{report['id']}/payload"], capture_output=True, check=True, timeout=PATIENCE_SECONDS)
+        return asked.stdout
 
     def crashes(self) -> list[dict]:
         """The metas of the crashes that the collector has."""
-        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/collector/collector.db?mode=ro", uri=True)) as base:
-            rows = base.execute("SELECT meta FROM report WHERE type = 'appCrash' AND kind = 'meta' ORDER BY id")
-            return [json.loads(row[0]) for row in rows]
+        return [report["meta"] for report in self.reports(type="appCrash", kind="meta")]
 
 
 class Faults(threading.Thread):

@@ -1,10 +1,8 @@
 """`prismctl run` with real programs and the real daemon."""
 
 import contextlib
-import json
 import os
 import signal
-import sqlite3
 import subprocess
 import unittest
 from pathlib import Path
@@ -30,15 +28,11 @@ class RunTests(unittest.TestCase):
         return {**os.environ, "PRISM_SPOOL": str(self.rig.folder / "spool")}
 
     def reports(self, count: int) -> list[dict]:
-        def rows(kind: str) -> list[tuple]:
-            path = f"file:{self.rig.folder}/collector/collector.db?mode=ro"
-            with contextlib.closing(sqlite3.connect(path, uri=True)) as base:
-                return base.execute(
-                    "SELECT report_id, meta, payload FROM report WHERE namespace = 'jobs' AND kind = ? ORDER BY id",
-                    (kind,)).fetchall()
+        def rows(kind: str) -> list[dict]:
+            return self.rig.reports(namespace="jobs", kind=kind)
         until("the reports arrive", lambda: len(rows("meta")) == count and self.rig.is_delivered(), explain=self.rig.logs)
-        payloads = {row[0]: row[2] for row in rows("payload")}
-        return [{**json.loads(meta), "payload": payloads.get(identifier)} for identifier, meta, _ in rows("meta")]
+        payloads = {row["meta"]["REPORT_ID"]: self.rig.payload(row) for row in rows("payload")}
+        return [{**row["meta"], "payload": payloads.get(row["meta"]["REPORT_ID"])} for row in rows("meta")]
 
     def test_a_program_that_succeeds(self) -> None:
         ran = self.run_program("--", "sh", "-c", "printf 'a\\0b'; printf err >&2; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
@@ -90,8 +84,7 @@ class RunTests(unittest.TestCase):
         until("the spool is sent", lambda: self.run_program("--", "true").returncode == 0
               and not list(Path(self.environment["PRISM_SPOOL"]).glob("*.spool")))
         until("it arrives", self.rig.is_delivered)
-        with contextlib.closing(sqlite3.connect(f"file:{self.rig.folder}/collector/collector.db?mode=ro", uri=True)) as base:
-            codes = [json.loads(meta)["exitCode"] for meta, in base.execute("SELECT meta FROM report WHERE kind = 'meta'")]
+        codes = [report["meta"]["exitCode"] for report in self.rig.reports(kind="meta")]
         self.assertEqual(codes.count(5), 1)
 
     def test_what_is_wrong_is_said(self) -> None:
