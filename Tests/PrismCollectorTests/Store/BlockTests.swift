@@ -80,6 +80,22 @@ import Testing
     return reports
   }
 
+  @Test(
+    "an id that no report can have is no report, and a page from there is empty", arguments: kinds,
+    [Int64.min, -1, 0, 2, .max - 1, .max])
+  func foreignIDs(kind: StoreRig.Kind, id: Int64) async throws {
+    let rig = StoreRig()
+    let store = try await rig.store(kind)
+    _ = try await store.take(StoreRig.packet([1]))
+    #expect(try await store.report(id) == nil)
+    var filter = ReportFilter()
+    filter.after = max(.max - 1, id)
+    #expect(try await store.page(filter).isEmpty)
+    (filter.after, filter.before) = (0, max(0, min(id, 1)))
+    #expect(try await store.page(filter).isEmpty)
+    await store.close()
+  }
+
   @Test("a block that is not what was written is left out, counted and named, and the others stay")
   func damaged() async throws {
     let rig = StoreRig()

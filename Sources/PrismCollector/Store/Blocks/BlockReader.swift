@@ -74,6 +74,7 @@ final class BlockReader {
   // MARK: Reports
 
   func report<Source: BlockSource>(_ id: Int64, of source: Source) throws(Source.Failure) -> StoredReport? {
+    guard 1..<Int64.max ~= id else { return nil }  // no report has such an id
     var filter = ReportFilter()
     (filter.after, filter.before, filter.hasPayloads) = (id - 1, id + 1, true)
     return try page(filter, of: source).first
