@@ -35,7 +35,7 @@ enum OTLPHarness: FuzzHarness {
         precondition(
           (try? JSONValue(parsing: [0x7B] + record.members + [0x7D], allowsDuplicateKeys: true))?.object != nil,
           "a record is no JSON object")
-        if let cut = MetaCut.cut(record.members, bytesMax: 200) {
+        if let cut = MetaCut.cut([0x7B] + record.members + [0x7D], bytesMax: 200) {
           precondition(cut.count <= 200, "a meta was cut to more than its limit")
         }
       }

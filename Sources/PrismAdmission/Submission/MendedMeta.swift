@@ -33,7 +33,7 @@ public struct MendedMeta: Sendable, Equatable {
     }
     if object.count + Self.markerBytes > bytesMax {
       payload = text
-      guard let cut = MetaCut.cut(Self.members(of: object), bytesMax: bytesMax - Self.markerBytes) else {
+      guard let cut = MetaCut.cut(object, bytesMax: bytesMax - Self.markerBytes) else {
         meta = Self.beginning(of: text, "cut", bytesMax: bytesMax)
         return
       }

@@ -44,17 +44,17 @@ public struct Mending: Sendable {
   }
 
   private func cut(_ submission: Submission, bytesMax: Int, payloadBytesMax: Int) -> Submission? {
-    let members = Array(submission.members)
-    let whole = [UInt8(ascii: "{")] + members + [UInt8(ascii: "}")]
+    let whole = [UInt8(ascii: "{")] + submission.members + [UInt8(ascii: "}")]
+    let membersBytes = whole.count - 2
     let payload = whole.count <= payloadBytesMax ? whole : nil
-    guard members.count <= Self.readBytesMax else {
+    guard membersBytes <= Self.readBytesMax else {
       let meta = MendedMeta(whole, bytesMax: bytesMax).meta
       return submission.replacing(members: Array(meta.dropFirst().dropLast()), payload: payload)
     }
     guard let came = try? JSONValue(parsing: whole, allowsDuplicateKeys: true) else { return nil }
     let tree = JSONValue.object((came.object ?? []).filter { !marks || $0.key != MendedMeta.marker })
     // The whole of one long text is the payload as it is.
-    let text = payload == nil ? nil : tree.longestText.flatMap { 2 * $0.value.utf8.count > members.count ? $0 : nil }
+    let text = payload == nil ? nil : tree.longestText.flatMap { 2 * $0.value.utf8.count > membersBytes ? $0 : nil }
     let named = text.map {
       "\(JSONValue.object([.init(Self.payloadKey, .string($0.key))]).text.dropFirst().dropLast()),"
     }
@@ -62,7 +62,7 @@ public struct Mending: Sendable {
     let mark = marks ? ",\"\(MendedMeta.marker)\":\"\(before)cut\"" : ""
     let room = bytesMax - (named ?? "").utf8.count - mark.utf8.count
     let shorter =
-      MetaCut.cut(Array(tree.bytes.dropFirst().dropLast()), bytesMax: room) ?? MetaCut.shortened(tree, bytesMax: room)
+      MetaCut.cut(tree, textBytes: tree.bytes.count, bytesMax: room) ?? MetaCut.shortened(tree, bytesMax: room)
     return submission.replacing(
       members: Array((named ?? "").utf8) + shorter + mark.utf8, payload: text.map { Array($0.value.utf8) } ?? payload)
   }

@@ -8,14 +8,17 @@ public enum MetaCut {
   public static let marker = "TRUNCATED"
   private static let markerBytes = 24
 
-  /// - Parameter members: of a JSON object, without braces.
+  /// - Parameter object: a JSON object as text.
   /// - Returns: members of at most `bytesMax` bytes, with `TRUNCATED`; nil where its strings are not what makes it large.
-  public static func cut(_ members: [UInt8], bytesMax: Int) -> [UInt8]? {
-    guard
-      let tree = try? JSONValue(parsing: [UInt8(ascii: "{")] + members + [UInt8(ascii: "}")], allowsDuplicateKeys: true)
-    else { return nil }
+  public static func cut(_ object: [UInt8], bytesMax: Int) -> [UInt8]? {
+    guard let tree = try? JSONValue(parsing: object, allowsDuplicateKeys: true) else { return nil }
+    return cut(tree, textBytes: object.count, bytesMax: bytesMax)
+  }
+
+  /// The same of a tree: its text may have 24 MiB, of which each copy counts.
+  static func cut(_ tree: JSONValue, textBytes: Int, bytesMax: Int) -> [UInt8]? {
     let lengths = tree.stringBytes.sorted(by: >)
-    guard let limit = limit(lengths, excess: members.count + markerBytes - bytesMax) else { return nil }
+    guard let limit = limit(lengths, excess: textBytes - 2 + markerBytes - bytesMax) else { return nil }
     var lost = 0
     guard case .object(let cut) = tree.cut(to: limit, &lost) else { return nil }
     let marked = JSONValue.object(cut + [.init(marker, .int(lost))])

@@ -68,7 +68,7 @@ struct OTLPReports {
 
   private static func cut(_ object: [UInt8], _ bytesMax: Int) -> [UInt8] {
     guard object.count > bytesMax else { return object }
-    guard let members = MetaCut.cut(Array(object.dropFirst().dropLast()), bytesMax: bytesMax - 2) else { return object }
+    guard let members = MetaCut.cut(object, bytesMax: bytesMax - 2) else { return object }
     return [.openBrace] + members + [.closeBrace]
   }
 
