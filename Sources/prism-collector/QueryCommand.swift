@@ -9,8 +9,8 @@ enum QueryCommand {
     ArgumentOption("--type", "TYPE", "reports of this type"),
     ArgumentOption("--device", "ID", "reports of this device"),
     ArgumentOption("--kind", "KIND", "meta or payload"),
-    ArgumentOption("--since", "MS", "reports received at this time or later, milliseconds since 1970"),
-    ArgumentOption("--until", "MS", "reports received before this time"),
+    ArgumentOption("--since", "MS", "reports made at this time or later, milliseconds since 1970"),
+    ArgumentOption("--until", "MS", "reports made before this time"),
     ArgumentOption(
       "--meta", "CONDITION", "a condition on a field of the meta, 'net.ms >= 100'; may be given several times"),
     ArgumentOption("--newest", nil, "the newest first"),
