@@ -96,8 +96,10 @@ import Testing
     await store.close()
   }
 
-  @Test("a block that is not what was written is left out, counted and named, and the others stay")
-  func damaged() async throws {
+  @Test(
+    "a block that is not what was written is left out, counted and named, and the others stay",
+    arguments: ["body = substr(body, 1, length(body) - 1) || x'00'", "received_last = received_last + 1"])
+  func damaged(change: String) async throws {
     let rig = StoreRig()
     var store = try rig.sqlite()
     for number in 0..<5 {
@@ -105,7 +107,7 @@ import Testing
     }
     await store.close()
     try SQLiteConnection(.init(path: rig.path + "/collector.db")).execute(
-      "UPDATE blocks SET body = substr(body, 1, length(body) - 1) || x'00' WHERE id = 201")
+      "UPDATE blocks SET \(change) WHERE id = 201")
     store = try rig.sqlite()
     #expect(try await store.numbers().count == 400)
     #expect(try await store.report(250) == nil)
