@@ -138,10 +138,25 @@ final class BlockReader {
     return windows + (open.map { [$0] } ?? [])
   }
 
-  func fill<Source: BlockSource>(_ tally: ReportTally, of source: Source) throws(Source.Failure) {
+  func counts<Source: BlockSource>(
+    _ filter: ReportFilter, _ grouping: ReportGrouping, of source: Source
+  ) throws(Source.Failure) -> [ReportCount] {
+    try filled(ReportTally(filter, grouping), of: source).counts
+  }
+
+  func numbers<Source: BlockSource>(
+    _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int, of source: Source
+  ) throws(Source.Failure) -> [ReportNumber] {
+    try filled(ReportTally(filter, grouping, path: path, limit: limit), of: source).numbers
+  }
+
+  private func filled<Source: BlockSource>(
+    _ tally: ReportTally, of source: Source
+  ) throws(Source.Failure) -> ReportTally {
     try source.snapshot { () throws(Source.Failure) in
       try forEachBlock(tally.filter, of: source) { (block) throws(Source.Failure) in tally.add(block) }
     }
+    return tally
   }
 
   /// When the first report from this id on was received; nil if there is no such report.

@@ -44,20 +44,14 @@ actor PostgreSQLQueries: ReportQueries {
   }
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
-    try ask { (source) throws(PostgreSQLError) in
-      let tally = ReportTally(filter, grouping)
-      try reader.fill(tally, of: source)
-      return tally.counts
-    }
+    try ask { (source) throws(PostgreSQLError) in try reader.counts(filter, grouping, of: source) }
   }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
   ) throws(StoreFailure) -> [ReportNumber] {
     try ask { (source) throws(PostgreSQLError) in
-      let tally = ReportTally(filter, grouping, path: path, limit: limit)
-      try reader.fill(tally, of: source)
-      return tally.numbers
+      try reader.numbers(filter, path: path, grouping, limit: limit, of: source)
     }
   }
 

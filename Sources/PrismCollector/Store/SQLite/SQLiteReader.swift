@@ -85,20 +85,14 @@ actor SQLiteReader: ReportQueries {
   }
 
   func counts(_ filter: ReportFilter, _ grouping: ReportGrouping) throws(StoreFailure) -> [ReportCount] {
-    try ask { (blocks, reader) throws(SQLiteError) in
-      let tally = ReportTally(filter, grouping)
-      try reader.fill(tally, of: blocks)
-      return tally.counts
-    }
+    try ask { (blocks, reader) throws(SQLiteError) in try reader.counts(filter, grouping, of: blocks) }
   }
 
   func numbers(
     _ filter: ReportFilter, path: [String], _ grouping: ReportGrouping, limit: Int
   ) throws(StoreFailure) -> [ReportNumber] {
     try ask { (blocks, reader) throws(SQLiteError) in
-      let tally = ReportTally(filter, grouping, path: path, limit: limit)
-      try reader.fill(tally, of: blocks)
-      return tally.numbers
+      try reader.numbers(filter, path: path, grouping, limit: limit, of: blocks)
     }
   }
 
