@@ -16,12 +16,17 @@ final class BodyBudget: Sendable {
     (self.bytesMax, unprovenBytesMax) = (bytesMax, max(bytesMax / 4, min(bytesMax, bodyBytesMax)))
   }
 
-  /// - Returns: false, and nothing taken, when there is not as much left, of all or of the unproven senders' part.
-  func take(_ bytes: Int, isProven: Bool, into charge: inout Charge) -> Bool {
+  /// An unproven sender's body has its senders' part, or, where one of them `isUrgent`, what is left of the rest. A proven
+  /// sender's has all but their part: what they borrowed of the rest keeps no device out.
+  ///
+  /// - Returns: false, and nothing taken, when there is not as much left.
+  func take(_ bytes: Int, isProven: Bool, isUrgent: Bool = false, into charge: inout Charge) -> Bool {
     let isTaken = used.withLock { used in
-      guard bytes <= bytesMax - used.bytes, isProven || bytes <= unprovenBytesMax - used.unprovenBytes else {
-        return false
-      }
+      let borrowed = max(0, used.unprovenBytes - unprovenBytesMax)
+      let isRoom =
+        isProven || isUrgent
+        ? bytes <= bytesMax - used.bytes + (isProven ? borrowed : 0) : bytes <= unprovenBytesMax - used.unprovenBytes
+      guard isRoom else { return false }
       used.bytes += bytes
       if !isProven { used.unprovenBytes += bytes }
       return true

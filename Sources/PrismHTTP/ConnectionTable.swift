@@ -91,10 +91,14 @@ struct ConnectionTable: Sendable {
     endingCount += 1
   }
 
-  /// Whether no other unproven connection has received more of its body: one of those that fill their part goes on.
+  /// Whether no other unproven connection has received more of its body, or as much and began earlier: one of those that
+  /// fill their part goes on.
   func hasLargestBody(_ own: LibraryPointer) -> Bool {
-    let bytes = entries[own]?.body?.bytes ?? 0
-    return !entries.contains { $0.key != own && !$0.value.isProven && ($0.value.body?.bytes ?? 0) > bytes }
+    guard let body = entries[own]?.body else { return false }
+    return !entries.contains { other, entry in
+      guard other != own, !entry.isProven, let rival = entry.body else { return false }
+      return (rival.bytes, body.began) > (body.bytes, rival.began)
+    }
   }
 
   /// The unproven connection whose body came slowest, of those that began a second ago or earlier, but for one.

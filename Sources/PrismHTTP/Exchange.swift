@@ -33,12 +33,12 @@ final class Exchange: Sendable {
   }
 
   /// The slowest body of an unproven sender gives way to another sender's. Its memory comes back in a moment, so this body
-  /// takes it of the rest. So does the largest of those that fill their part at once: otherwise all of them would fail.
+  /// borrows it of the rest. So does the largest of those that fill their part at once: otherwise all of them would fail.
   private func affords(_ bytes: Int) -> Bool {
-    let take = { [self] (isProven: Bool) in
-      charge.withLock { server.bodies.take(bytes, isProven: isProven, into: &$0) }
+    let take = { [self] (isUrgent: Bool) in
+      charge.withLock { server.bodies.take(bytes, isProven: isProven, isUrgent: isUrgent, into: &$0) }
     }
-    if take(isProven) { return true }
+    if take(false) { return true }
     return !isProven && (server.watch.endSlowestBody(but: connection) || server.watch.hasLargestBody(connection))
       && take(true)
   }

@@ -27,4 +27,13 @@ struct BodyBudgetTests {
     budget.give(back: first)
     #expect(Self.take(share, budget, isProven: false) != nil)
   }
+
+  @Test("bytes that unproven senders borrow of the rest keep no proven one out") func borrowed() throws {
+    let budget = BodyBudget(bytesMax: 80, bodyBytesMax: 10)
+    var charge = BodyBudget.Charge()
+    #expect(budget.take(20, isProven: false, into: &charge) && !budget.take(1, isProven: false, into: &charge))
+    #expect(budget.take(60, isProven: false, isUrgent: true, into: &charge))
+    #expect(!budget.take(1, isProven: false, isUrgent: true, into: &charge))
+    #expect(Self.take(61, budget, isProven: true) == nil && Self.take(60, budget, isProven: true) != nil)
+  }
 }
