@@ -194,6 +194,10 @@ final class CollectorCounts: Sendable {
   ]
 
   private static let ofStore: [Metric<StoreCounts>] = [
+    .init(
+      "prism_collector_store_info", .gauge,
+      "1; the label is the store's identity, which devices know, since the first packet.",
+      samples: { counts in counts.mark.map { [([("store", $0.description)], 1)] } ?? [] }),
     .init("prism_collector_group_packets_total", .counter, "Packets in the groups that were committed.", \.packets),
     .init(
       "prism_collector_group_retries_total", .counter, "Groups that were tried again after a deadlock.", \.retries),

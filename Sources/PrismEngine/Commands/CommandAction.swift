@@ -13,6 +13,7 @@ enum CommandAction: Equatable, Sendable {
   case collect(path: String)
   /// One of `commands.units`.
   case run(unit: String)
+  case acceptStore(StoreMark)
 
   private static let minutes: ClosedRange<Int64> = 1...60
 
@@ -24,6 +25,13 @@ enum CommandAction: Equatable, Sendable {
     case .requeue: self = try Self.plain(.requeue, request)
     case .drop: self = try Self.plain(.drop, request)
     case .log: self = try Self.log(request)
+    case .acceptStore:
+      // Else a store could vouch for itself.
+      guard rules.publicKey != nil else { throw .signatureNeeded }
+      guard let store = StoreMark(try Self.text("store", of: request)) else {
+        throw .arguments("store must be the identity of a store as `prismctl status --all` shows it: 16 hex digits, .0")
+      }
+      self = .acceptStore(store)
     case .collect:
       let path = try Self.text("path", of: request)
       guard rules.files.contains(where: { Self.matches(path, $0) }) else {

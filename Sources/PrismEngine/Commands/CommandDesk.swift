@@ -230,7 +230,19 @@ public actor CommandDesk {
       return .done(.string("\(level.name) for \(duration.components.seconds / 60) min"))
     case .collect(let path): return await tools.collect(path, for: origin)
     case .run(let unit): return await tools.run(unit, for: origin)
+    case .acceptStore(let store): return await accept(store, origin.namespace)
     }
+  }
+
+  private func accept(_ store: StoreMark, _ namespace: NamespaceName) async -> CommandEnd {
+    guard let pipeline = await engine.pipelines[namespace] else { return .failed("the namespace is not configured") }
+    do throws(StoreError) {
+      switch try await pipeline.acceptStore(store) {
+      case .nothingMet: return .failed("no store gave its identity yet")
+      case .isOther(let met): return .failed(.string("the store that answered last is \(met), not \(store)"))
+      case .accepted(let store, let isNews): return .done(.string("accepted \(store)\(isNews ? "" : " before")"))
+      }
+    } catch { return .failed(.string("the store failed: \(error)")) }
   }
 
   private func settleDead(isRequeue: Bool, _ namespace: NamespaceName) async -> CommandEnd {

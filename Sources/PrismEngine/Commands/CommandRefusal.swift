@@ -10,6 +10,8 @@ enum CommandRefusal: Error, Equatable, Sendable {
   case arguments(String)
   /// `remote.publicKey` is configured, and the command has no signature.
   case unsigned
+  /// The command needs a signature, and the device has no `remote.publicKey` to check one.
+  case signatureNeeded
   /// The signature is of another key, device, namespace or command.
   case wrongSignature
   /// The server changed a command that was seen before.
@@ -25,7 +27,7 @@ enum CommandRefusal: Error, Equatable, Sendable {
     case .unreadable: "unreadable"
     case .notAllowed: "not_allowed"
     case .arguments: "arguments"
-    case .unsigned: "unsigned"
+    case .unsigned, .signatureNeeded: "unsigned"
     case .wrongSignature: "signature"
     case .changed: "changed"
     case .replayed: "replayed"
@@ -40,6 +42,7 @@ enum CommandRefusal: Error, Equatable, Sendable {
     case .notAllowed(let name): "\(name.rawValue) is not in commands.allow of the device's prismd.yaml"
     case .arguments(let fault): fault
     case .unsigned: "the device takes signed commands only; sign it with the private key of remote.publicKey"
+    case .signatureNeeded: "the device takes this command with a signature only, and has no remote.publicKey"
     case .wrongSignature:
       "the signature is not one of the device's remote.publicKey over this namespace, device, id, name, expires "
         + "and args"

@@ -159,17 +159,21 @@ struct AcceptStoreCommand {
       throw ControlHandler.Refused(64, "accept-store: of which namespace?")
     }
     guard let pipeline = await handler.engine.pipelines[namespace] else { throw handler.unknown(namespace) }
-    guard let met = await handler.engine.parts.store.records.store(of: namespace)?.met else {
-      throw ControlHandler.Refused(
-        1, "no store of \(namespace) gave its identity yet: it has no table of records, or an older collector")
-    }
     do {
-      let isNews = try await pipeline.acceptStore()
-      let text =
-        isNews
-        ? "the store \(met) is accepted: its deletions are taken, and records that it does not have are deleted"
-        : "the store \(met) was accepted before"
-      return [Answers.text(text)]
-    } catch { throw ControlHandler.Refused(69, error.description) }
+      switch try await pipeline.acceptStore() {
+      case .nothingMet:
+        throw ControlHandler.Refused(
+          1, "no store of \(namespace) gave its identity yet: it has no table of records, or an older collector")
+      case .accepted(let store, isNews: true):
+        return [
+          Answers.text(
+            "the store \(store) is accepted: its deletions are taken, and records that it does not have are deleted")
+        ]
+      case .accepted(let store, isNews: false), .isOther(let store):
+        return [Answers.text("the store \(store) was accepted before")]
+      }
+    } catch let refused as ControlHandler.Refused { throw refused } catch {
+      throw ControlHandler.Refused(69, "\(error)")
+    }
   }
 }

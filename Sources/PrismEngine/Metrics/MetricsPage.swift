@@ -185,6 +185,8 @@ private let tableMetrics: [Metric<(table: RecordTableStatus, now: Int64)>] = [
     $0.table.records
   },
   .init(
+    "prism_records_kept", .gauge, "Records that the store which answers lacks, and that are kept.", \.table.kept),
+  .init(
     "prism_record_changes", .gauge, "Changes of records that the server does not have, by their state.", by: "state",
     [("waiting", Ledger.Account.waiting), ("in_flight", .claimed)]
   ) { $0.table.ledger[$1] },

@@ -277,7 +277,9 @@ actor NamespacePipeline {
   func carrying<Result: Sendable>(_ body: @Sendable (CarryJob) -> Result) -> Result { body(carryJob) }
 
   /// An operator says that the store which answered last is the server's. - Returns: whether that is news.
-  func acceptStore() async throws(StoreError) -> Bool { try await records.acceptStore() }
+  func acceptStore(_ expected: StoreMark? = nil) async throws(StoreError) -> MetStore.Acceptance {
+    try await records.acceptStore(expected)
+  }
 }
 
 /// Tasks that a stop waits for. An ended one is removed at once: it keeps 12 KiB of stack.

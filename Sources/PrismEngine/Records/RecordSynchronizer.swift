@@ -167,7 +167,7 @@ final class RecordSynchronizer {
 
   /// A receipt named its store.
   func accepted(_ new: StoreReceipt) {
-    guard let mark = new.store, new != receipt, !declared.isEmpty else { return }
+    guard let mark = new.store, new != receipt else { return }
     receipt = StoreReceipt(store: mark, isChainBroken: false)
     host.begin(.meet(mark, new))
   }
@@ -210,12 +210,12 @@ final class RecordSynchronizer {
     }
   }
 
-  /// An operator says that the store which answered last is the server's. - Returns: whether that is news.
-  nonisolated(nonsending) func acceptStore() async throws(StoreError) -> Bool {
-    let isNews = try await store.acceptStore(of: namespace)
+  /// An operator says that the store which answered last is the server's.
+  nonisolated(nonsending) func acceptStore(_ expected: StoreMark?) async throws(StoreError) -> MetStore.Acceptance {
+    let acceptance = try await store.acceptStore(expected, of: namespace)
     pulls.retry(at: now)
     host.arm()
-    return isNews
+    return acceptance
   }
 }
 

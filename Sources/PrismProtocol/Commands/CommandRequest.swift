@@ -127,6 +127,8 @@ public enum CommandName: String, Sendable, CaseIterable, Comparable {
   case requeue
   /// Gives the namespace's dead letters up.
   case drop
+  /// Takes the deletions of records of a named store, as `prismctl accept-store` does. It needs a signature.
+  case acceptStore = "accept-store"
 
   public static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }
 }

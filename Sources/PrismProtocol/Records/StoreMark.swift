@@ -6,7 +6,17 @@ public struct StoreMark: Hashable, Sendable, CustomStringConvertible {
   /// Counts how often the store was made of what could be read of a damaged one, from 0 on.
   public var life: Int64
 
+  /// Its name among the members of `Prism-Ledger`.
+  static let member = "store"
+
   public init(id: Int64, life: Int64 = 0) { (self.id, self.life) = (id, life) }
+
+  /// The store that a `Prism-Ledger` names: the one that gave the sender's last receipt; nil: it names no store.
+  public init?(ofLedger field: String) {
+    let members = field.split(separator: ";").map { $0.split(separator: "=", maxSplits: 1) }
+    guard let text = members.first(where: { $0.count == 2 && $0[0] == Self.member })?[1] else { return nil }
+    self.init(String(text))
+  }
 
   public var description: String {
     let digits = String(id, radix: 16)

@@ -36,9 +36,11 @@ public struct Ledger: Equatable, Sendable {
   }
 
   /// The value of `Prism-Ledger` (docs/packet.md): what was lost, and why, for the receiver to tell by itself.
-  public func header(epoch: String) -> String {
+  /// - Parameter store: the one that gave the last receipt.
+  public func header(epoch: String, store: StoreMark?) -> String {
     let lost: [Account] = [.delivered, .expired, .evicted, .cleared, .dead, .removed]
-    return lost.reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }
+    let counts = lost.reduce("epoch=\(epoch);stored=\(stored)") { "\($0);\($1.rawValue)=\(self[$1])" }
+    return store.map { "\(counts);\(StoreMark.member)=\($0)" } ?? counts
   }
 
   /// Its place among all cases; looked for there, names would be compared.

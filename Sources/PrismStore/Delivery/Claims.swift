@@ -82,7 +82,9 @@ struct Claims: StoreOperations {
     let packet = PacketRecord(
       id: claim.packetID, queue: queue, position: (state[queue].packets.last?.position ?? 0) + 1,
       createdTime: claim.unixMilliseconds, bytes: builder.bytes, hasClientIDs: builder.hasClientIDs,
-      header: state[queue].ledger.header(epoch: transaction.memory.epoch.text), members: builder.members)
+      header: state[queue].ledger.header(
+        epoch: transaction.memory.epoch.text, store: state.records.stores[queue.namespace]?.met),
+      members: builder.members)
     try transaction.statement(.packets(.insert)).run(inserting: packet)
     state[queue].packets.append(packet)
     return claimed(packet, builder, clock)

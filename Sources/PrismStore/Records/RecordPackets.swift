@@ -26,7 +26,9 @@ struct RecordPackets: StoreOperations {
     let packet = RecordPacketRow(
       id: claim.packetID, namespace: namespace, position: (packets.last?.position ?? 0) + 1,
       createdTime: claim.unixMilliseconds,
-      header: state.records.ledger(of: namespace).header(epoch: transaction.memory.epoch.text), items: lines.count)
+      header: state.records.ledger(of: namespace).header(
+        epoch: transaction.memory.epoch.text, store: state.records.stores[namespace]?.met),
+      items: lines.count)
     try transaction.statement(.records(.insertPacket)).run(inserting: packet)
     state.records.packets[namespace, default: []].append(packet)
     return claimed(packet, lines)

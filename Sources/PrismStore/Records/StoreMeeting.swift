@@ -19,6 +19,11 @@ struct StoreMeeting: StoreOperations {
   /// - Parameter missing: a packet that was accepted, and that it does not have.
   func meet(_ store: StoreMark, knowsLess: Bool, missing: PacketID?) throws(SQLiteError) -> MetStore.Change {
     let before = state.records.store(of: namespace, state.names)
+    if state.records.tables(of: try transaction.number(of: namespace)).isEmpty {
+      // No record could be deleted. The store is known, so that packets can name it.
+      if before?.met != store { try write(MetStore(store)) }
+      return .same
+    }
     var known = before ?? MetStore(store)
     let isLost = missing != nil && missing != known.missingPacket
     if isLost { known.missingPacket = missing }
@@ -35,15 +40,16 @@ struct StoreMeeting: StoreOperations {
     return change
   }
 
-  /// Takes the deletions of the store that answered last, also those that its whole answers tell. - Returns: whether something
-  /// changed.
-  func accept() throws(SQLiteError) -> Bool {
-    guard var known = state.records.store(of: namespace, state.names) else { return false }
-    guard known.trusted != known.met || !known.kept.isEmpty else { return false }
+  /// Takes the deletions of the store that answered last, also those that its whole answers tell.
+  /// - Parameter expected: the store that is meant; nil: the one that answered last.
+  func accept(_ expected: StoreMark?) throws(SQLiteError) -> MetStore.Acceptance {
+    guard var known = state.records.store(of: namespace, state.names) else { return .nothingMet }
+    guard expected == nil || expected?.id == known.met.id else { return .isOther(known.met) }
+    guard known.trusted != known.met || !known.kept.isEmpty else { return .accepted(known.met, isNews: false) }
     (known.trusted, known.kept) = (known.met, [:])
     try askForAll { _ in }
     try write(known)
-    return true
+    return .accepted(known.met, isNews: true)
   }
 
   private func askForAll(_ note: (RecordTableName) -> Void) throws(SQLiteError) {

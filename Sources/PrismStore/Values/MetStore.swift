@@ -14,6 +14,16 @@ public struct MetStore: Sendable, Equatable {
     case knowsLess
   }
 
+  /// What came of the word that a store is the server's.
+  public enum Acceptance: Sendable, Equatable {
+    /// No store has answered yet.
+    case nothingMet
+    /// Another one than the named one answered last; nothing changed.
+    case isOther(StoreMark)
+    /// Its deletions are taken. `isNews`: before, they were not.
+    case accepted(StoreMark, isNews: Bool)
+  }
+
   static let key = "records.store"
 
   /// The store whose deletions are taken: the first one, or the one that an operator accepted.

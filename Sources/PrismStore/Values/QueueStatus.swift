@@ -39,6 +39,8 @@ public struct RecordTableStatus: Sendable, Equatable {
   public var generation: Int64
   /// How far it is in step with the server's changes; nil: they were never asked for.
   public var down: DownStanding?
+  /// Records that are kept though the store which answers does not have them.
+  public var kept = 0
 }
 
 /// The rows and counts that are left of a namespace when a program starts.

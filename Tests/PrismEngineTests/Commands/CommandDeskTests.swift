@@ -56,6 +56,27 @@ import Testing
     }
   }
 
+  @Test("a signed command accepts the store that it names, and no other one") func acceptsStore() async throws {
+    let rig = CommandRig()
+    let (old, new) = (StoreMark(id: 1), StoreMark(id: 2))
+    try await rig.run(RefusedCommand.signing) { (engine, desk) async throws in
+      for (id, mark, state, result) in [
+        ("c1", new, .failed, "no store gave its identity yet"),
+        ("c2", old, .failed, "the store that answered last is \(new), not \(old)"),
+        ("c3", new, .done, "accepted \(new)"),
+      ] as [(String, StoreMark, CommandState, String)] {
+        if id == "c2" {
+          for mark in [old, new] { _ = try await engine.parts.store.meet(mark, knowsLess: false, in: CommandRig.shop) }
+        }
+        let request = rig.request(id, .acceptStore, ["store": .text(mark.description)])
+        rig.insert(try request.signed(by: CommandRig.key))
+        #expect(try await rig.reaches(state, engine, id))
+        #expect(try await CommandRig.answer(engine, id)?.result?.string == result)
+      }
+      #expect(await engine.parts.store.records.store(of: CommandRig.shop)?.isTrusted == true)
+    }
+  }
+
   @Test(
     "a command that is not in order is refused with its reason, and never begins",
     arguments: RefusedCommand.all)

@@ -46,6 +46,13 @@ struct RefusedCommand: Sendable, CustomTestStringConvertible {
     RefusedCommand(label: "arguments", words: "needs the argument name", change: { $0.args = ["name": .integer(1)] }),
     RefusedCommand(label: "unsigned", words: "takes signed commands only", rules: signing),
     RefusedCommand(
+      label: "unsigned", words: "has no remote.publicKey",
+      change: { ($0.name, $0.args) = (.acceptStore, ["store": .text(StoreMark(id: 2).description)]) }),
+    RefusedCommand(
+      label: "arguments", words: "the identity of a store", rules: signing,
+      change: { ($0.name, $0.args) = (.acceptStore, ["store": .text("2")]) },
+      fields: { (try? $0.signed(by: CommandRig.key).fields) ?? .null }),
+    RefusedCommand(
       label: "unreadable", words: "base64", rules: signing,
       fields: { _ in
         ["name": "run", "args": ["name": "restart-till"], "expires": 1_700_003_600_000, "signature": "AAAA"]

@@ -227,9 +227,10 @@ import Testing
     let known = await engine.parts.store.records.store(of: Self.shop)
     #expect(known?.trusted == StoreMark(id: 1) && known?.met == StoreMark(id: 2) && known?.kept == [Self.price: 2])
     let pipeline = try #require(await engine.pipelines[Self.shop])
-    #expect(try await pipeline.acceptStore())
+    #expect(try await pipeline.acceptStore(StoreMark(id: 1)) == .isOther(StoreMark(id: 2)))
+    #expect(try await pipeline.acceptStore() == .accepted(StoreMark(id: 2), isNews: true))
     #expect(await rig.runs(step: .seconds(5)) { await Self.ids(engine, table) == ["c"] })
-    #expect(try await pipeline.acceptStore() == false)
+    #expect(try await pipeline.acceptStore() == .accepted(StoreMark(id: 2), isNews: false))
     await engine.stop()
   }
 

@@ -67,8 +67,10 @@ extension ReportStore {
   }
 
   /// Takes the deletions of the store that answered last from now on: an operator says so.
-  /// - Returns: whether they were not taken before.
-  public func acceptStore(of namespace: NamespaceName) throws(StoreError) -> Bool {
-    try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).accept() }
+  /// - Parameter expected: the store that the operator means; nil: the one that answered last.
+  public func acceptStore(
+    _ expected: StoreMark? = nil, of namespace: NamespaceName
+  ) throws(StoreError) -> MetStore.Acceptance {
+    try write { (transaction) throws(SQLiteError) in try StoreMeeting(transaction, namespace).accept(expected) }
   }
 }

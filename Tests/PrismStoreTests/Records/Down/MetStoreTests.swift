@@ -30,7 +30,8 @@ import Testing
     #expect(await rig.ids("price") == ["a", "b", "c"])
     #expect(await rig.ids("setting") == ["mine", "s"])
     #expect(try await rig.upload().map { "\($0.kind.name) \($0.id)" } == ["insert s", "insert mine"])
-    #expect(try await rig.store.acceptStore(of: Rig.shop))
+    #expect(try await rig.store.acceptStore(Self.first, of: Rig.shop) == .isOther(Self.other))
+    #expect(try await rig.store.acceptStore(of: Rig.shop) == .accepted(Self.other, isNews: true))
     try await rig.take("price", [DownRecord("c", "{}")], sequence: 2)
     #expect(await rig.ids("price") == ["c"])
   }
