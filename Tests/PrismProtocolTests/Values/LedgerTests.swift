@@ -22,7 +22,8 @@ struct LedgerTests {
     ledger[.delivered] = 4
     ledger[.corrupt] = 1
     #expect(
-      ledger.header(epoch: "e1", store: nil) == "epoch=e1;stored=9;delivered=4;expired=0;evicted=0;cleared=0;dead=0;removed=0")
+      ledger.header(epoch: "e1", store: nil)
+        == "epoch=e1;stored=9;delivered=4;expired=0;evicted=0;cleared=0;dead=0;removed=0")
   }
 
   @Test(
