@@ -19,6 +19,7 @@ enum CarriedSource {
   /// Opens a folder, and brings its database to this program's version. - Throws: where it can't be read, or is in use.
   init(folder: String) throws {
     let lock = try StateLock(folder: folder)
+    try DatabaseOpening.hasTables(folder + "/collector.db", nil)
     _ = try PacketDatabase(path: folder + "/collector.db")
     try FleetDatabase.folder(folder).prepare()
     self = .folder(folder, lock)

@@ -13,8 +13,8 @@ public struct RecordReading: Sendable {
     return records.tables(of: number).map {
       let down = records.down[$0.number].map { down in standing(down) }
       return RecordTableStatus(
-        name: $0.name, records: $0.records + (down?.rows ?? 0), ledger: $0.ledger, generation: $0.generation, down: down,
-        kept: store(of: namespace)?.kept[$0.name] ?? 0)
+        name: $0.name, records: $0.records + (down?.rows ?? 0), ledger: $0.ledger, generation: $0.generation,
+        down: down, kept: store(of: namespace)?.kept[$0.name] ?? 0)
     }
   }
 

@@ -14,7 +14,7 @@ public struct MetStore: Sendable, Equatable {
     case knowsLess
   }
 
-  /// What came of the word that a store is the server's.
+  /// The result of the word that a store is the server's.
   public enum Acceptance: Sendable, Equatable {
     /// No store has answered yet.
     case nothingMet

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PrismCollector
 
-/// A collector's database, and an older copy in its place, with the statements of docs/backup.md.
+/// A collector's database, and an older copy in its place.
 private struct Restoring {
   let kind: StoreRig.Kind
   let folder = StoreRig()
@@ -22,41 +22,27 @@ private struct Restoring {
     return try folder.sqlite()
   }
 
-  private var path: String { folder.path + "/collector.db" }
-
-  /// No store is open.
+  /// On SQLite the store may be open.
   func copy() async throws {
     if let database {
       try await database.server.sql("CREATE DATABASE \(database.database)_copy TEMPLATE \(database.database)")
     } else {
-      try SQLiteConnection(.init(path: path)).execute("VACUUM INTO '\(folder.path)/copy'")
+      try FleetDatabase.folder(folder.path).prepare()
+      try StoreBackup(state: folder.path).copy(to: folder.path + "/copy") { _ in }
     }
   }
 
   /// No store is open.
   func restore() async throws {
-    let page = try Self.page()
     if let database {
       let name = database.database
       for statement in ["DROP DATABASE \(name)", "ALTER DATABASE \(name)_copy RENAME TO \(name)"] {
         try await database.server.sql(statement)
       }
-      _ = try await database.sql(Self.block(behind: "--command \"\n", of: page))
+      try StoreBackup.leap(PostgreSQLTarget(uri: database.server.uri(name)))
     } else {
-      for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
-      try FileManager.default.moveItem(atPath: folder.path + "/copy", toPath: path)
-      try SQLiteConnection(.init(path: path)).execute(Self.block(behind: "collector.db \"\n", of: page))
+      try StoreBackup(state: folder.path).restore(from: folder.path + "/copy", now: 1) { _ in }
     }
-  }
-
-  private static func page() throws -> String {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
-    return try String(contentsOf: root.appending(path: "docs/backup.md"), encoding: .utf8)
-  }
-
-  private static func block(behind command: String, of page: String) throws -> String {
-    let block = try #require(page.components(separatedBy: command).dropFirst().first)
-    return try #require(block.components(separatedBy: "\"\n```").first)
   }
 }
 
