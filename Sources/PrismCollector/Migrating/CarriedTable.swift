@@ -49,19 +49,22 @@ struct CarriedTable: Sendable {
     + FleetSchema.tables.map { CarriedTable($0, in: FleetDatabase.fileName) }
 
   private static let streams = CarriedTable(
-    "streams", columns: 9,
+    "streams", columns: 10,
     sqlite: """
       SELECT device, namespace, \(kind), lower(hex(last_packet)), packets, ledger, received_time,
         (SELECT lower(hex(max(packet))) FROM packets p WHERE p.stream = s.id),
-        printf('%012x', forgotten_time) || 'ffffffffffffffffffff' FROM streams s
+        printf('%012x', forgotten_time) || 'ffffffffffffffffffff',
+        (SELECT printf('%012x', value) || 'ffffffffffffffffffff' FROM facts WHERE name = 'unset_' || s.id) FROM streams s
       """,
     postgresql: """
       SELECT device, namespace, kind::text, last_packet::text, packets::text, ledger, \(milliseconds("received")),
-        newest::text, greatest(forgotten, (SELECT max(packet::text)::uuid FROM forgotten))::text FROM streams
+        newest::text, greatest(forgotten, (SELECT max(packet::text)::uuid FROM forgotten))::text, forgotten_unset::text
+      FROM streams
       """,
     insert: """
-      INSERT INTO streams (device, namespace, kind, last_packet, packets, ledger, received, newest, forgotten)
-      SELECT c0, c1, c2::"char", nullif(c3, '')::uuid, c4::bigint, c5, \(time("c6")), nullif(c7, '')::uuid, c8::uuid
+      INSERT INTO streams (device, namespace, kind, last_packet, packets, ledger, received, newest, forgotten, forgotten_unset)
+      SELECT c0, c1, c2::"char", nullif(c3, '')::uuid, c4::bigint, c5, \(time("c6")), nullif(c7, '')::uuid, c8::uuid,
+        c9::uuid
       FROM u ON CONFLICT DO NOTHING
       """)
 

@@ -86,14 +86,6 @@ struct PacketSubmission: Sendable {
   var needsPredecessor: Bool { isPredecessorRefused || packet.delivery.hasPendingPredecessor }
 }
 
-extension PacketID {
-  /// Begin of 2020, milliseconds since 1970: an id of before was made by a clock that was not set. It is too old only if an id
-  /// like it was forgotten.
-  static let firstSetTime: Int64 = 1_577_836_800_000
-  /// 30 days.
-  static let knownMilliseconds: Int64 = 30 * 86_400_000
-}
-
 enum PacketOutcome: Sendable, Equatable {
   /// - Parameter chainIsBroken: the packet before it never came.
   case stored(chainIsBroken: Bool)

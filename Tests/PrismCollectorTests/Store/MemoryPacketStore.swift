@@ -2,7 +2,7 @@ import PrismProtocol
 
 @testable import PrismCollector
 
-/// The second implementation of `PacketStore`: what it promises, in arrays.
+/// What a `PacketStore` promises, in arrays.
 actor MemoryPacketStore: PacketStore {
   nonisolated let failure: String? = nil
   nonisolated let warnings: [String] = []
@@ -15,7 +15,7 @@ actor MemoryPacketStore: PacketStore {
   private static let now: Int64 = 1_700_000_000_000
 
   private struct Stream {
-    var ids: Set<PacketID> = []
+    var known = KnownStream()
     var state = StreamState(lastPacket: nil, packets: 0, ledger: nil)
   }
 
@@ -26,22 +26,15 @@ actor MemoryPacketStore: PacketStore {
     group.map { submission in
       let delivery = submission.packet.delivery
       var stream = streams[StreamID(delivery.context)] ?? Stream()
-      defer { streams[StreamID(delivery.context)] = stream }
-      if stream.ids.contains(delivery.context.packetID) { return .duplicate }
-      let isKnown = delivery.dependsOn.map { stream.ids.contains($0) } ?? false
-      let time = delivery.context.packetID.unixMilliseconds
-      let newest = stream.ids.map(\.unixMilliseconds).max() ?? 0
-      let isOld = time < min(newest, Self.now) - 30 * 86_400_000 && time >= PacketID.firstSetTime
-      if !isKnown, isOld { return .tooOld }
-      let isBroken = delivery.dependsOn.map { !stream.ids.contains($0) } ?? false
-      let isAwaited = submission.needsPredecessor || stream.state.packets > 0 && !submission.isLate
-      if isBroken && isAwaited { return .predecessorMissing }
-      stream.ids.insert(delivery.context.packetID)
+      let outcome = stream.known.verdict(on: submission, idsSince: Self.now - PacketID.knownMilliseconds)
+      guard case .stored(let chainIsBroken) = outcome else { return outcome }
+      stream.known.add(delivery.context.packetID)
       stream.state = StreamState(
         lastPacket: delivery.context.packetID, packets: stream.state.packets + 1,
         ledger: delivery.ledger ?? stream.state.ledger)
-      store(submission.packet, chainIsBroken: isBroken)
-      return .stored(chainIsBroken: isBroken)
+      streams[StreamID(delivery.context)] = stream
+      store(submission.packet, chainIsBroken: chainIsBroken)
+      return outcome
     }
   }
 

@@ -38,8 +38,10 @@ struct PostgreSQLRig {
     let (connection, by) = (try setup.connect(), Deadline(.seconds(60)))
     try connection.execute("BEGIN", by: by)
     _ = try connection.query(
-      "SELECT prism_take_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}', '{NULL}', '{f}', '{1}', '{f}')",
-      by: by)
+      """
+      SELECT prism_store_group(ARRAY[number], ARRAY[gen_random_uuid()], '{NULL}', 1)
+      FROM prism_lock_group('{e}', '{prism}', '{m}', ARRAY[gen_random_uuid()], '{NULL}')
+      """, by: by)
     return { try connection.execute("ROLLBACK", by: by) }
   }
 

@@ -3,112 +3,108 @@ import PrismProtocol
 
 /// Takes one group of packets in one transaction (docs/collector.md, "PostgreSQL").
 struct GroupTransaction {
-  private static let take =
-    """
-    SELECT outcome, sids, blocks, received, s.id, s.life FROM prism_take_group($1, $2, $3, $4, $5, $6, $7, $8, $9), store_mark s
-    """
-  /// The database's decision on each packet.
-  private struct Decision {
-    /// A letter a packet.
-    var letters: [UInt8]
-    var streams: [Int64]
-    /// Of ids.
-    var blocks: [Int64]
-    /// Microseconds since 2000.
-    var received: Int64
+  private static let lock = "SELECT now(), m.id, m.life, g.* FROM store_mark m, prism_lock_group($1, $2, $3, $4, $5) g"
+  private static let store = "SELECT prism_store_group($1, $2, $3, $4)"
+  /// Places in a row of `lock`.
+  private enum Column {
+    static let (number, packets, newest, forgotten, forgottenUnset, forgottenDay) = (3, 4, 5, 6, 7, 8)
+    static let (hasPacket, hasPredecessor) = (9, 10)
   }
 
   let connection: PostgreSQLConnection
-  let group: [PacketSubmission]
+  let submissions: [PacketSubmission]
   let deadline: Deadline
   let packer: RestPacker
-  /// Of the database that decided.
+  /// Of the database that stores it.
   private(set) var mark: StoreMark?
+  /// Microseconds since 2000.
+  private var received: Int64 = 0
+  private var numbers: [StreamID: Int64] = [:]
+
+  init(
+    _ connection: PostgreSQLConnection, _ submissions: [PacketSubmission], by deadline: Deadline, _ packer: RestPacker
+  ) {
+    (self.connection, self.submissions, self.deadline, self.packer) = (connection, submissions, deadline, packer)
+  }
 
   /// - Returns: an outcome a packet, once all is at rest.
   mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
     try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
-      let decision = try decide()
-      if !decision.blocks.isEmpty { try store(decision) }
-      var outcomes = decision.letters.map { Self.outcome($0) }
-      try applyRecords(decision, &outcomes)
-      return outcomes
+      let streams = try lock()
+      var group = PacketGroup(submissions, streams, idsSince: receivedTime - PacketID.knownMilliseconds)
+      try store(group)
+      let tables = RecordTables(PostgreSQLDriver(connection, by: deadline))
+      try PostgreSQLError.only { try group.carryOut(tables, numbers, now: receivedTime) }
+      return group.outcomes
     }
   }
 
-  private func applyRecords(_ decision: Decision, _ outcomes: inout [PacketOutcome]) throws(PostgreSQLError) {
-    let tables = RecordTables(PostgreSQLDriver(connection, by: deadline))
-    let now = decision.received / 1000 + CopyRows.epochSeconds * 1000
-    for (index, submission) in group.enumerated() where outcomes[index].isStored {
-      guard let operations = submission.packet.records else { continue }
-      let context = submission.packet.delivery.context
-      var applied = try PostgreSQLError.only {
-        try tables.apply(
-          operations, context.packetID, from: StreamID(context), number: decision.streams[index], now: now)
-      }
-      applied.isChainBroken = outcomes[index] == .stored(chainIsBroken: true)
-      outcomes[index] = .applied(applied)
-    }
-    // Of this group, too.
-    for (index, submission) in group.enumerated() where outcomes[index] == .duplicate {
-      guard let operations = submission.packet.records else { continue }
-      let context = submission.packet.delivery.context
-      let answer = try PostgreSQLError.only {
-        try tables.answer(
-          to: context.packetID, operations, from: StreamID(context), number: decision.streams[index])
-      }
-      outcomes[index] = .applied(answer)
-    }
-  }
+  /// Milliseconds since 1970.
+  private var receivedTime: Int64 { received / 1000 + CopyRows.epochSeconds * 1000 }
 
-  private static func outcome(_ letter: UInt8) -> PacketOutcome {
-    switch letter {
-    case UInt8(ascii: "s"): .stored(chainIsBroken: false)
-    case UInt8(ascii: "b"): .stored(chainIsBroken: true)
-    case UInt8(ascii: "d"): .duplicate
-    case UInt8(ascii: "o"): .tooOld
-    default: .predecessorMissing
-    }
-  }
-
-  private mutating func decide() throws(PostgreSQLError) -> Decision {
-    let deliveries = group.map(\.packet.delivery)
+  private mutating func lock() throws(PostgreSQLError) -> [StreamID: KnownStream] {
+    let deliveries = submissions.map(\.packet.delivery)
     let contexts = deliveries.map(\.context)
-    let result = try connection.query(
-      Self.take,
+    let found = try connection.query(
+      Self.lock,
       [
         PostgreSQLArray.text(contexts.map(\.deviceID)), PostgreSQLArray.text(contexts.map(\.namespace.text)),
         PostgreSQLArray.text(contexts.map(\.kind.tablePrefix)),
         PostgreSQLArray.text(contexts.map(\.packetID.description)),
         PostgreSQLArray.text(deliveries.map { $0.dependsOn?.description }),
-        PostgreSQLArray.text(deliveries.map(\.ledger)),
-        PostgreSQLArray.text(group.map { $0.isLate ? "t" : "f" }),
-        PostgreSQLArray.text(group.map { String($0.packet.records == nil ? $0.packet.rows.count : 0) }),
-        PostgreSQLArray.text(group.map { $0.needsPredecessor ? "t" : "f" }),
       ], by: deadline)
-    mark = StoreMark(id: result.int(0, 4), life: result.int(0, 5))
-    let letters = Array(result.bytes(0, 0))
-    let decision = Decision(
-      letters: letters, streams: PostgreSQLArray.numbers(result.bytes(0, 1)),
-      blocks: PostgreSQLArray.numbers(result.bytes(0, 2)),
-      received: result.int(0, 3))
-    guard letters.count == group.count, decision.streams.count == group.count else {
-      throw PostgreSQLError(kind: .lost, message: "prism_take_group answered for another number of packets")
+    guard found.count == submissions.count else {
+      throw PostgreSQLError(kind: .lost, message: "prism_lock_group answered for another number of packets")
     }
-    return decision
+    (received, mark) = (found.int(0, 0), StoreMark(id: found.int(0, 1), life: found.int(0, 2)))
+    var streams: [StreamID: KnownStream] = [:]
+    for (row, delivery) in deliveries.enumerated() {
+      let name = StreamID(delivery.context)
+      var stream = streams[name] ?? Self.stream(found, row)
+      if found.bool(row, Column.hasPacket) { stream.ids.insert(delivery.context.packetID) }
+      if let predecessor = delivery.dependsOn, found.bool(row, Column.hasPredecessor) { stream.ids.insert(predecessor) }
+      (streams[name], numbers[name]) = (stream, stream.number)
+    }
+    return streams
   }
 
-  private func store(_ decision: Decision) throws(PostgreSQLError) {
-    var copied = CopiedBlocks(received: decision.received)
-    var ids = ReportIDs(blocks: decision.blocks)
+  /// Of all streams ids are forgotten by the day, of some by their number.
+  private static func stream(_ found: PostgreSQLResult, _ row: Int) -> KnownStream {
+    func time(_ column: Int) -> Int64? { PacketID(bytes: Array(found.bytes(row, column)))?.unixMilliseconds }
+    let newest = time(Column.newest)
+    // The day's first id is not forgotten.
+    let byDay = time(Column.forgottenDay).map { $0 - 1 } ?? -1
+    return KnownStream(
+      number: found.int(row, Column.number), packets: found.int(row, Column.packets), newestTime: newest,
+      forgottenTime: newest.map { min($0, max(time(Column.forgotten) ?? -1, byDay)) },
+      forgottenUnsetTime: time(Column.forgottenUnset))
+  }
+
+  private mutating func store(_ group: PacketGroup) throws(PostgreSQLError) {
+    let stored = group.stored
+    guard !stored.isEmpty else { return }
+    let reports = stored.filter { $0.packet.records == nil }
+    let result = try connection.query(
+      Self.store,
+      [
+        PostgreSQLArray.text(stored.map { numbers[$0.stream].map { String($0) } }),
+        PostgreSQLArray.text(stored.map(\.packet.delivery.context.packetID.description)),
+        PostgreSQLArray.text(stored.map(\.packet.delivery.ledger)),
+        String(reports.reduce(0) { $0 + $1.packet.rows.count }),
+      ], by: deadline)
+    var ids = ReportIDs(blocks: PostgreSQLArray.numbers(result.bytes(0, 0)))
+    if !reports.isEmpty { try copy(reports, &ids) }
+  }
+
+  private func copy(
+    _ reports: [(packet: OpenedPacket, stream: StreamID, chainIsBroken: Bool)], _ ids: inout ReportIDs
+  ) throws(PostgreSQLError) {
+    var copied = CopiedBlocks(received: received)
     do {
-      for (index, submission) in group.enumerated() where isCopied(index, decision) {
-        let packet = submission.packet
-        let context = packet.delivery.context
+      for (packet, stream, chainIsBroken) in reports {
         var run = ReportBlock.Run(
-          first: 0, count: packet.rows.count, stream: StreamID(context), packet: context.packetID,
-          received: decision.received / 1000 + CopyRows.epochSeconds * 1000,
-          chainIsBroken: decision.letters[index] == UInt8(ascii: "b"), correction: packet.delivery.clockCorrection,
+          first: 0, count: packet.rows.count, stream: stream, packet: packet.delivery.context.packetID,
+          received: receivedTime, chainIsBroken: chainIsBroken, correction: packet.delivery.clockCorrection,
           payloadBytes: packet.payloads.map(\.count))
         var row = 0
         for range in ids.take(run.count) {
@@ -124,12 +120,6 @@ struct GroupTransaction {
       }
     } catch { throw PostgreSQLError(kind: .lost, message: "reports can't be packed: \(error)") }
     try copied.write(connection, by: deadline)
-  }
-
-  /// Whether the packet's reports are new.
-  private func isCopied(_ index: Int, _ decision: Decision) -> Bool {
-    let letter = decision.letters[index]
-    return (letter == UInt8(ascii: "s") || letter == UInt8(ascii: "b")) && group[index].packet.records == nil
   }
 }
 
@@ -157,8 +147,4 @@ private struct ReportIDs {
     }
     return ranges
   }
-}
-
-extension PacketOutcome {
-  fileprivate var isStored: Bool { if case .stored = self { true } else { false } }
 }

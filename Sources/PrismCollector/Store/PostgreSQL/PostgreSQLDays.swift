@@ -158,9 +158,13 @@ struct PostgreSQLDays {
       WITH numbered AS (
         SELECT packet, stream, row_number() OVER (PARTITION BY stream ORDER BY packet DESC) AS number FROM packets_other),
       gone AS (DELETE FROM packets_other o USING numbered k
-        WHERE k.number > 1024 AND o.packet = k.packet AND o.stream = k.stream RETURNING o.packet, o.stream)
-      UPDATE streams s SET forgotten = greatest(s.forgotten, g.packet)
-      FROM (SELECT DISTINCT ON (stream) stream, packet FROM gone ORDER BY stream, packet DESC) g WHERE s.id = g.stream;
+        WHERE k.number > 1024 AND o.packet = k.packet AND o.stream = k.stream RETURNING o.packet, o.stream),
+      newest AS (SELECT DISTINCT ON (stream, is_set) stream, packet, packet >= '\(PostgreSQLSchema.firstSetID)' AS is_set
+        FROM gone ORDER BY stream, is_set, packet DESC)
+      UPDATE streams s SET
+        forgotten = greatest(s.forgotten, (SELECT n.packet FROM newest n WHERE n.stream = s.id AND n.is_set)),
+        forgotten_unset = greatest(s.forgotten_unset, (SELECT n.packet FROM newest n WHERE n.stream = s.id AND NOT n.is_set))
+      WHERE s.id IN (SELECT stream FROM newest);
       DELETE FROM replicas WHERE seen < now() - interval '1 day'
       """, by: deadline)
   }

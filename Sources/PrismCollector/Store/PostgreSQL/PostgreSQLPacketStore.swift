@@ -104,8 +104,7 @@ actor PostgreSQLPacketStore: PacketStore {
       attempt += 1
       let connection = try opened()
       do throws(PostgreSQLError) {
-        var transaction = GroupTransaction(
-          connection: connection, group: group, deadline: deadline, packer: packer)
+        var transaction = GroupTransaction(connection, group, by: deadline, packer)
         let outcomes = try transaction.run()
         counts.withLock { $0.mark = transaction.mark }
         return outcomes

@@ -6,7 +6,7 @@ import PrismProtocol
 /// it may take. So a reader knows which ids no open transaction can still fill (`prism_horizon`), and reads in the order of
 /// ids without ever passing a report that commits later.
 enum PostgreSQLSchema {
-  static let version = 22
+  static let version = 23
   /// The one that made the tables. Databases of builds before the first published version are not read.
   static let firstVersion = 22
   static let blockBits: Int64 = 10
@@ -21,10 +21,19 @@ enum PostgreSQLSchema {
 
   /// Of an empty database: in the version that is the latest now.
   static let sql =
-    tables + PostgreSQLBlocks.schema + RecordTables.postgreSQL + FleetSchema.postgreSQL + functions + takeGroup
+    tables + PostgreSQLBlocks.schema + RecordTables.postgreSQL + FleetSchema.postgreSQL + functions + groups
 
   /// Steps from `firstVersion` on, each to the version behind it.
-  static let migrations: [String] = []
+  static let migrations = [
+    // 23: what becomes of a packet is no longer decided here.
+    """
+    ALTER TABLE streams ADD COLUMN forgotten_unset uuid;
+    UPDATE streams SET forgotten_unset = forgotten, forgotten = NULL WHERE forgotten < '\(firstSetID)';
+    DROP FUNCTION prism_take_group;
+    DROP FUNCTION prism_id_start;
+
+    """ + groups
+  ]
 
   /// The row of `store_mark` says who this store is (`StoreMark`). `facts` are those of the database's service, as in the store
   /// on SQLite (`ServiceFacts`). `outputs` has the leader's row, and `output_dead` dead letters (`PostgreSQLOutputSource`).
@@ -46,16 +55,13 @@ enum PostgreSQLSchema {
     CREATE TABLE replicas (replica text PRIMARY KEY, seen timestamptz NOT NULL);
     CREATE TABLE streams (id bigint GENERATED ALWAYS AS IDENTITY UNIQUE, device text COLLATE "C", namespace text COLLATE "C",
       kind "char", last_packet uuid, packets bigint NOT NULL DEFAULT 0, ledger text, received timestamptz NOT NULL,
-      newest uuid, forgotten uuid, PRIMARY KEY (device, namespace, kind)) WITH (fillfactor = 60);
+      newest uuid, forgotten uuid, forgotten_unset uuid, PRIMARY KEY (device, namespace, kind)) WITH (fillfactor = 60);
     CREATE TABLE packets (packet uuid, stream bigint, PRIMARY KEY (packet, stream)) PARTITION BY RANGE (packet);
     CREATE TABLE packets_other PARTITION OF packets DEFAULT;
 
     """
 
   private static let functions = """
-    CREATE FUNCTION prism_id_start(milliseconds bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
-      SELECT (lpad(to_hex(greatest(0, milliseconds)), 12, '0') || repeat('0', 20))::uuid
-    $$;
     CREATE FUNCTION prism_day_start(day date) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
       SELECT (lpad(to_hex((day - date '1970-01-01')::bigint * 86400000), 12, '0') || repeat('0', 20))::uuid
     $$;
@@ -73,48 +79,43 @@ enum PostgreSQLSchema {
     """
 
   /// The first id of a clock that was set.
-  private static let firstSetID = PacketID(high: UInt64(PacketID.firstSetTime) << 16, low: 0).description
+  static let firstSetID = PacketID(high: UInt64(PacketID.firstSetTime) << 16, low: 0).description
 
-  /// An id from before those that are kept is too old also while no id is forgotten, if its stream has one of 30 days later.
-  private static let takeGroup = """
-    -- Letters: s stored, b stored with its chain broken, d duplicate, w its predecessor is missing, o too old.
-    CREATE FUNCTION prism_take_group(d text[], n text[], k "char"[], p uuid[], dep uuid[], led text[], late boolean[],
-      rows integer[], pending boolean[], OUT outcome text, OUT sids bigint[], OUT blocks bigint[], OUT received timestamptz)
+  /// The two halves of a group's transaction: in between `PacketGroup` decides. Each statement of the first sees what was
+  /// committed while it waited for its stream.
+  private static let groups = """
+    CREATE FUNCTION prism_lock_group(d text[], n text[], k "char"[], p uuid[], dep uuid[]) RETURNS TABLE (number bigint,
+      count bigint, top uuid, gone uuid, unset uuid, day uuid, has_packet boolean, has_predecessor boolean)
     LANGUAGE plpgsql AS $$
-    DECLARE
-      sid bigint; last uuid; num bigint; top uuid; gone uuid; known boolean; r text; total bigint := 0; mark bigint;
-      today date := (now() AT TIME ZONE 'UTC')::date;
+    DECLARE last uuid;
     BEGIN
-      outcome := ''; sids := '{}'; blocks := '{}'; received := now();
       FOR i IN 1 .. cardinality(p) LOOP
-        SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
-          WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
+        SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten, s.forgotten_unset INTO number, last, count, top, gone, unset
+          FROM streams s WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
         IF NOT FOUND THEN
           INSERT INTO streams (device, namespace, kind, received) VALUES (d[i], n[i], k[i], now()) ON CONFLICT DO NOTHING;
-          SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten INTO sid, last, num, top, gone FROM streams s
-            WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
+          SELECT s.id, s.last_packet, s.packets, s.newest, s.forgotten, s.forgotten_unset
+            INTO number, last, count, top, gone, unset
+            FROM streams s WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i] FOR UPDATE;
         END IF;
-        known := dep[i] IS NOT NULL
-          AND (dep[i] = last OR EXISTS (SELECT FROM packets x WHERE x.packet = dep[i] AND x.stream = sid));
-        IF last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = sid) THEN r := 'd';
-        ELSIF known THEN r := 's';
-        ELSIF num > 0 AND p[i] < '\(firstSetID)' AND p[i] <= gone AND gone < '\(firstSetID)' THEN r := 'o';
-        ELSIF num > 0 AND p[i] >= '\(firstSetID)' AND (p[i] <= top AND p[i] <= greatest(gone, (SELECT f.packet FROM forgotten f)) OR (
-            p[i] < prism_id_start((extract(epoch FROM now()) * 1000)::bigint - \(PacketID.knownMilliseconds))
-              AND p[i] < prism_id_start(('x' || lpad(left(replace(top::text, '-', ''), 12), 16, '0'))::bit(64)::bigint
-                - \(PacketID.knownMilliseconds)))) THEN r := 'o';
-        ELSIF dep[i] IS NULL THEN r := 's';
-        ELSIF NOT pending[i] AND (num = 0 OR late[i]) THEN r := 'b';
-        ELSE r := 'w';
-        END IF;
-        IF r IN ('s', 'b') THEN
-          UPDATE streams s SET last_packet = p[i], packets = s.packets + 1, ledger = coalesce(led[i], s.ledger),
-            received = now(), newest = greatest(s.newest, p[i]) WHERE s.device = d[i] AND s.namespace = n[i] AND s.kind = k[i];
-          INSERT INTO packets VALUES (p[i], sid);
-          total := total + rows[i];
-        END IF;
-        outcome := outcome || r; sids := sids || sid;
+        has_packet := last = p[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = p[i] AND x.stream = number);
+        has_predecessor := dep[i] IS NOT NULL
+          AND (last = dep[i] OR EXISTS (SELECT FROM packets x WHERE x.packet = dep[i] AND x.stream = number));
+        -- After the look-ups: a day that left in between is noted by then.
+        SELECT f.packet INTO day FROM forgotten f;
+        RETURN NEXT;
       END LOOP;
+    END $$;
+    CREATE FUNCTION prism_store_group(sids bigint[], p uuid[], led text[], total bigint, OUT blocks bigint[])
+    LANGUAGE plpgsql AS $$
+    DECLARE mark bigint; today date := (now() AT TIME ZONE 'UTC')::date;
+    BEGIN
+      FOR i IN 1 .. cardinality(p) LOOP
+        UPDATE streams s SET last_packet = p[i], packets = s.packets + 1, ledger = coalesce(led[i], s.ledger),
+          received = now(), newest = greatest(s.newest, p[i]) WHERE s.id = sids[i];
+        INSERT INTO packets VALUES (p[i], sids[i]);
+      END LOOP;
+      blocks := '{}';
       IF total > 0 THEN
         SELECT last_value + is_called::integer INTO mark FROM report_blocks;
         PERFORM pg_advisory_xact_lock_shared((20562::bigint << 48) + mark);

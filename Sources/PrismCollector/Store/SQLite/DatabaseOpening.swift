@@ -191,7 +191,7 @@ struct DatabaseOpening {
       guard failure == nil else { return }
       do throws(SQLiteError) {
         let found = try database.streams.findOrAdd(stream)
-        try database.streams.add(packet, of: found.id, number: number, day: day)
+        try database.streams.add(packet, of: found.number, number: number, day: day)
       } catch { failure = error }
     }
     source.forEachRecord { row in

@@ -139,7 +139,7 @@ extension PacketDatabase {
         ledger = coalesce(ledger, :ledger),
         forgotten_time = coalesce(max(forgotten_time, :forgotten_time), forgotten_time, :forgotten_time) WHERE id = :id
       """)
-    update.bind(":id", stream.id)
+    update.bind(":id", stream.number)
     update.bind(":packets", known.packets)
     update.bind(":last_packet", known.lastPacket)
     update.bind(":ledger", known.ledger)

@@ -68,7 +68,7 @@ struct SQLiteMaintenance {
         forget.bind(":id", known.id)
         try forget.run()
         guard known.time >= PacketID.firstSetTime else {
-          let fact = PacketDatabase.unsetFact(of: known.stream)
+          let fact = StreamTable.unsetFact(of: known.stream)
           try database.set(fact, max(known.time, try database.fact(fact) ?? 0))
           continue
         }
@@ -241,8 +241,8 @@ struct SQLiteMaintenance {
         for run in found.runs {
           // Its id may be among those that could not be read.
           let stream = try database.streams.findOrAdd(run.stream)
-          if try database.streams.has(run.packet, of: stream.id) { continue }
-          try database.streams.add(run.packet, of: stream.id, number: stream.packets, day: 0)
+          if try database.streams.has(run.packet, of: stream.number) { continue }
+          try database.streams.add(run.packet, of: stream.number, number: stream.packets, day: 0)
         }
       }
       try database.connection.execute(

@@ -100,10 +100,7 @@ actor SQLitePacketStore: PacketStore {
       let idsSince = now - options.idDays * 86_400_000
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
         try self.database.noteServed(in: database)
-        var outcomes: [PacketOutcome] = []
-        for submission in group {
-          outcomes.append(try database.take(submission, receivedTime: now, day: day, idsSince: idsSince))
-        }
+        let outcomes = try database.take(group, receivedTime: now, day: day, idsSince: idsSince)
         let mark = try StoreMark(database.connection)
         counts.withLock { $0.mark = mark }
         return outcomes
