@@ -26,6 +26,8 @@ struct Delivery: Sendable {
   /// taken without its predecessor.
   var hasPendingPredecessor: Bool { headers.dependsOn != nil && headers.pendingCount > 0 }
   var itemCount: Int { headers.itemCount }
+  /// The store that gave the sender's last receipt; nil: the sender does not say.
+  var acceptingStore: StoreMark? { StoreMark(ofLedger: headers.ledger) }
   /// The sender's accounts, with how many rows the packet has.
   var ledger: String? { headers.ledger.isEmpty ? nil : "\(headers.ledger);carried=\(itemCount)" }
 

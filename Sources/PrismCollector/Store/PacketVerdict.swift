@@ -17,18 +17,22 @@ struct KnownStream: Equatable {
   /// The same of ids that were made by a clock that was not set.
   var forgottenUnsetTime: Int64?
 
-  /// - Parameter idsSince: ids that were made before may be forgotten, by the store's clock; milliseconds since 1970.
-  func verdict(on submission: PacketSubmission, idsSince: Int64) -> PacketOutcome {
+  /// - Parameters:
+  ///   - idsSince: ids that were made before may be forgotten, by the store's clock; milliseconds since 1970.
+  ///   - store: the store's own identity.
+  func verdict(on submission: PacketSubmission, idsSince: Int64, in store: StoreMark?) -> PacketOutcome {
     let delivery = submission.packet.delivery
     if ids.contains(delivery.context.packetID) { return .duplicate }
     guard let predecessor = delivery.dependsOn else {
       return mayHaveForgotten(delivery.context.packetID, idsSince) ? .tooOld : .stored(chainIsBroken: false)
     }
     if ids.contains(predecessor) { return .stored(chainIsBroken: false) }
+    // The packets before it are in another store: it waits for no packet, and nothing is lost.
+    let isElsewhere = store != nil && delivery.acceptingStore.map { $0.id != store?.id } ?? false
     // A recorded packet names a predecessor that is forgotten, too; a device with a wrong clock names its last one.
     if mayHaveForgotten(delivery.context.packetID, idsSince) { return .tooOld }
-    let isAwaited = submission.needsPredecessor || packets > 0 && !submission.isLate
-    return isAwaited ? .predecessorMissing : .stored(chainIsBroken: true)
+    let isAwaited = submission.needsPredecessor || packets > 0 && !submission.isLate && !isElsewhere
+    return isAwaited ? .predecessorMissing : .stored(chainIsBroken: !isElsewhere)
   }
 
   /// Whether the id, which is not known, may be of a packet that was stored. No clock alone decides: not the collector's, which
@@ -65,12 +69,15 @@ struct PacketGroup {
 
   /// - Parameters:
   ///   - streams: as the store locked them.
-  ///   - idsSince: as of `KnownStream.verdict`.
-  init(_ submissions: [PacketSubmission], _ streams: [StreamID: KnownStream], idsSince: Int64) {
+  ///   - idsSince, store: as of `KnownStream.verdict`.
+  init(
+    _ submissions: [PacketSubmission], _ streams: [StreamID: KnownStream], idsSince: Int64, in store: StoreMark?
+  ) {
     (self.submissions, self.streams) = (submissions, streams)
     for submission in submissions {
       let context = submission.packet.delivery.context
-      let outcome = self.streams[StreamID(context), default: KnownStream()].verdict(on: submission, idsSince: idsSince)
+      let known = self.streams[StreamID(context), default: KnownStream()]
+      let outcome = known.verdict(on: submission, idsSince: idsSince, in: store)
       if outcome.isStored { self.streams[StreamID(context), default: KnownStream()].add(context.packetID) }
       outcomes.append(outcome)
     }

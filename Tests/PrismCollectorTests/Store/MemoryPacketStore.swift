@@ -26,7 +26,7 @@ actor MemoryPacketStore: PacketStore {
     group.map { submission in
       let delivery = submission.packet.delivery
       var stream = streams[StreamID(delivery.context)] ?? Stream()
-      let outcome = stream.known.verdict(on: submission, idsSince: Self.now - PacketID.knownMilliseconds)
+      let outcome = stream.known.verdict(on: submission, idsSince: Self.now - PacketID.knownMilliseconds, in: nil)
       guard case .stored(let chainIsBroken) = outcome else { return outcome }
       stream.known.add(delivery.context.packetID)
       stream.state = StreamState(

@@ -23,16 +23,17 @@ import Testing
 
   private static func verdict(
     _ known: Known, _ id: Int64, after predecessor: Int64?, pending: Bool = false, late: Bool = false,
-    refused: Bool = false
+    refused: Bool = false, acceptedBy store: Int64? = nil
   ) throws -> PacketOutcome {
     let stream = KnownStream(
       number: 1, packets: known.packets, ids: Set(known.ids.map { Self.id($0) }),
       newestTime: known.newest.map { time($0) },
       forgottenTime: known.forgotten.map { time($0) }, forgottenUnsetTime: known.forgottenUnset.map { time($0) })
     let packet = try StoreRig.packet(
-      [1], id: Self.id(id), after: predecessor.map { Self.id($0) }, pending: pending ? 1 : 0)
+      [1], id: Self.id(id), after: predecessor.map { Self.id($0) }, pending: pending ? 1 : 0,
+      ledger: Ledger().header(epoch: "e", store: store.map { StoreMark(id: $0) }))
     let submission = PacketSubmission(packet: packet, isLate: late, isPredecessorRefused: refused)
-    return stream.verdict(on: submission, idsSince: now - PacketID.knownMilliseconds)
+    return stream.verdict(on: submission, idsSince: now - PacketID.knownMilliseconds, in: StoreMark(id: 1, life: 3))
   }
 
   private static let used = Known(packets: 5, ids: [1], newest: 1)
@@ -65,6 +66,17 @@ import Testing
   }
 
   @Test(
+    "packets that another store accepted are not awaited, and the chain is not broken without them",
+    arguments: [
+      (Known(), 1, false, .stored(chainIsBroken: true)), (Known(), 2, false, .stored(chainIsBroken: false)),
+      (used, 1, false, .predecessorMissing), (used, 2, false, .stored(chainIsBroken: false)),
+      (Known(), 2, true, .predecessorMissing), (used, 2, true, .predecessorMissing),
+    ] as [(Known, Int64, Bool, PacketOutcome)])
+  func elsewhere(known: Known, store: Int64, pending: Bool, outcome: PacketOutcome) throws {
+    #expect(try Self.verdict(known, 0, after: 2, pending: pending, acceptedBy: store) == outcome)
+  }
+
+  @Test(
     "an id that may be forgotten is too old: by a forgotten one that is newer, or by both clocks, never by one alone",
     arguments: [
       (Known(packets: 5, newest: 1), 29, false), (Known(packets: 5, newest: 1), 32, true),
@@ -88,7 +100,7 @@ import Testing
     let other = try StoreRig.packet([3], device: "e", id: Self.id(2), after: first.id)
     let old = try StoreRig.packet([4], id: Self.id(40))
     let submissions = [first, second, first, other, old].map { PacketSubmission(packet: $0) }
-    let group = PacketGroup(submissions, [:], idsSince: Self.now - PacketID.knownMilliseconds)
+    let group = PacketGroup(submissions, [:], idsSince: Self.now - PacketID.knownMilliseconds, in: nil)
     #expect(
       group.outcomes == [
         .stored(chainIsBroken: false), .stored(chainIsBroken: false), .duplicate, .stored(chainIsBroken: true), .tooOld,

@@ -251,6 +251,25 @@ import Testing
     await engine.stop()
   }
 
+  @Test("packets of reports name the store of the last receipt, also without a table of records") func namedStore()
+    async throws
+  {
+    let rig = DeliveryRig()
+    let engine = try await rig.engine()
+    var named: [StoreMark?] = []
+    for (number, store) in [(1, "0000000000000001.0"), (2, "0000000000000002.0"), (3, "0000000000000002.0")] {
+      rig.transport.set { Self.accept($0, store) }
+      await rig.report([number], to: engine)
+      #expect(await rig.runs { rig.transport.requests.count == number })
+      named.append(rig.transport.requests.last?.packetHeaders.flatMap { StoreMark(ofLedger: $0.ledger) })
+      let mark = StoreMark(store)
+      #expect(await rig.runs { await engine.parts.store.records.store(of: Self.shop)?.met == mark })
+    }
+    #expect(named == [nil, StoreMark(id: 1), StoreMark(id: 2)])
+    #expect(await engine.parts.store.records.store(of: Self.shop)?.isTrusted == true, "there is no record to delete")
+    await engine.stop()
+  }
+
   /// A receipt that names a store.
   private static func accept(_ request: TransferRequest, _ store: String) -> PostAnswer {
     let body = #"{"duplicate":false,"store":"\#(store)"}"#

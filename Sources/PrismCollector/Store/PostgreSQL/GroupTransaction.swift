@@ -31,7 +31,7 @@ struct GroupTransaction {
   mutating func run() throws(PostgreSQLError) -> [PacketOutcome] {
     try connection.transaction(by: deadline) { () throws(PostgreSQLError) in
       let streams = try lock()
-      var group = PacketGroup(submissions, streams, idsSince: receivedTime - PacketID.knownMilliseconds)
+      var group = PacketGroup(submissions, streams, idsSince: receivedTime - PacketID.knownMilliseconds, in: mark)
       try store(group)
       let tables = RecordTables(PostgreSQLDriver(connection, by: deadline))
       try PostgreSQLError.only { try group.carryOut(tables, numbers, now: receivedTime) }

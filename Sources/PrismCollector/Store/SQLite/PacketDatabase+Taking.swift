@@ -7,11 +7,11 @@ extension PacketDatabase {
   /// - Parameters:
   ///   - receivedTime: milliseconds since 1970.
   ///   - day: on which day of service they came.
-  ///   - idsSince: as of `PacketGroup`.
+  ///   - idsSince, store: as of `PacketGroup`.
   func take(
-    _ submissions: [PacketSubmission], receivedTime: Int64, day: Int64, idsSince: Int64
+    _ submissions: [PacketSubmission], receivedTime: Int64, day: Int64, idsSince: Int64, in store: StoreMark
   ) throws(SQLiteError) -> [PacketOutcome] {
-    var group = PacketGroup(submissions, try streams.known(to: submissions), idsSince: idsSince)
+    var group = PacketGroup(submissions, try streams.known(to: submissions), idsSince: idsSince, in: store)
     var numbers = group.streams.compactMapValues(\.number)
     for (packet, name, chainIsBroken) in group.stored {
       let stream = if let known = numbers[name] { known } else { try streams.insert(name, receivedTime: receivedTime) }

@@ -100,8 +100,8 @@ actor SQLitePacketStore: PacketStore {
       let idsSince = now - options.idDays * 86_400_000
       let outcomes = try database.connection.transaction { () throws(SQLiteError) in
         try self.database.noteServed(in: database)
-        let outcomes = try database.take(group, receivedTime: now, day: day, idsSince: idsSince)
         let mark = try StoreMark(database.connection)
+        let outcomes = try database.take(group, receivedTime: now, day: day, idsSince: idsSince, in: mark)
         counts.withLock { $0.mark = mark }
         return outcomes
       }
