@@ -25,7 +25,6 @@ actor OutputRunner {
     case failed(String)
   }
 
-  private static let pageReports = 1000
   /// With as many dead letters it holds, so that no report is skipped that could not be kept as one.
   static let deadMax = 100_000
   /// How often it looks for dead letters that an operator hands on again.
@@ -44,6 +43,8 @@ actor OutputRunner {
   private(set) var figures = Figures()
   /// nil: it is read before the next page.
   private var cursor: Int64?
+  /// In uptime: since when reports wait for more to go with them; nil: there are no such.
+  private var patientSince: Duration?
   /// In uptime; nil: not yet.
   private var lookedForRequeued: Duration?
 
@@ -94,12 +95,13 @@ actor OutputRunner {
       guard figures.dead < Self.deadMax else { return .failed(Self.tooManyDead) }
       let from = if let cursor { cursor } else { try await source.cursor() }
       cursor = from
-      let page = try await source.next(after: from, limit: Self.pageReports)
+      let page = try await source.next(after: from, limit: output.batching.reportsMax)
       figures.waitingSince = page.first?.receivedTime
       guard !page.isEmpty else {
         takesReports()
         return .idle
       }
+      guard isDue(page) else { return .idle }
       let refused: [RefusedReport]
       do throws(OutputFailure) { refused = try await deliver(page) } catch {
         // Reports that were taken before a failure do not come again, not after a stop either.
@@ -113,6 +115,13 @@ actor OutputRunner {
       cursor = nil
       return .failed("\(error)")
     }
+  }
+
+  private func isDue(_ page: [StoredReport]) -> Bool {
+    let since = patientSince ?? time.uptime
+    let isDue = page.count >= output.batching.reportsMax || time.uptime - since >= output.batching.patience
+    patientSince = isDue ? nil : since
+    return isDue
   }
 
   private static let tooManyDead =
@@ -157,7 +166,7 @@ actor OutputRunner {
     if let lookedForRequeued, time.uptime - lookedForRequeued < Self.requeuedEvery { return }
     lookedForRequeued = time.uptime
     figures.dead = try await source.deadCount()
-    for dead in try await source.dead(after: 0, limit: Self.pageReports, onlyRequeued: true) {
+    for dead in try await source.dead(after: 0, limit: 1000, onlyRequeued: true) {
       if let report = try await source.next(after: dead.id - 1, limit: 1).first(where: { $0.id == dead.id }) {
         let refused: [RefusedReport]
         do throws(OutputFailure) { refused = try await deliver([report]) } catch { return }  // its next page says why

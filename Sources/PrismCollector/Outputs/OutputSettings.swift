@@ -8,6 +8,7 @@ public struct OutputSettings: Sendable, Equatable {
     case ndjson(RotatingFile.Options?)
     case otlp(OTLPOutput.Options)
     case kafka(KafkaOutput.Options)
+    case clickHouse(ClickHouseOutput.Options)
   }
 
   /// Where it came to is noted under this name.
@@ -19,6 +20,7 @@ public struct OutputSettings: Sendable, Equatable {
     case .ndjson(let options): NDJSONOutput(options, name: name, time: time)
     case .otlp(let options): OTLPOutput(options)
     case .kafka(let options): KafkaOutput(options, time: time)
+    case .clickHouse(let options): ClickHouseOutput(options, name: name)
     }
   }
 }
@@ -35,6 +37,9 @@ extension OutputSettings {
       kind = .otlp(.init(url: url, headers: headers, encoding: encoding, timeout: timeout))
     case .kafka(let brokers, let topic, let propertiesFile, let timeout):
       kind = .kafka(.init(brokers: brokers, topic: topic, propertiesFile: propertiesFile, timeout: timeout))
+    case .clickHouse(let url, let database, let user, let passwordFile, let timeout):
+      kind = .clickHouse(
+        .init(url: url, database: database, user: user, passwordFile: passwordFile, timeout: timeout))
     }
   }
 }

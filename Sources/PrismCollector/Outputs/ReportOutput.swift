@@ -2,12 +2,25 @@ import PrismProtocol
 
 /// Where reports are handed on to. One is fed by one task, page after page.
 protocol ReportOutput: Sendable {
+  /// How many reports it gets at a time.
+  var batching: ReportBatching { get }
   /// Hands reports on in their order, and returns once the other side has them.
   /// - Returns: those that the other side refuses for good, and says so.
   /// - Throws: the other side may lack those behind `taken`; they come again.
   func deliver(_ reports: [StoredReport]) async throws(OutputFailure) -> [RefusedReport]
   /// Ends what `deliver` began.
   func close() async
+}
+
+extension ReportOutput {
+  var batching: ReportBatching { ReportBatching() }
+}
+
+/// How many reports an output gets at a time.
+struct ReportBatching: Sendable, Equatable {
+  var reportsMax = 1000
+  /// How long fewer of them wait for more.
+  var patience: Duration = .zero
 }
 
 /// A report that an output's other side refuses for good.
@@ -42,6 +55,8 @@ package struct OutputFailure: Error, Equatable, CustomStringConvertible {
   var taken = 0
   /// Those of them that it refuses for good.
   var refused: [RefusedReport] = []
+  /// The other side's own number for it.
+  var serverCode: Int?
 
   init(_ description: String, taken: Int = 0, refused: [RefusedReport] = []) {
     (self.description, self.taken, self.refused) = (description, taken, refused)

@@ -98,7 +98,7 @@ package enum CollectorKeys {
   private static let outputs: [Key] = [
     Key(
       "outputs", .outputs, at: \.outputs, default: "none", isLive: false,
-      "where reports are handed on to: a list of `ndjson`, `otlp` and `kafka`, each with its own keys"),
+      "where reports are handed on to: a list of `ndjson`, `otlp`, `kafka` and `clickhouse`, each with its own keys"),
     Key(
       "outputLagMByte", .mebibytes(1...1_048_576), at: \.outputLagBytes, isLive: false,
       "reports past `retentionDay` that an output has not taken stay; with more bytes `onLag` decides"),
@@ -242,7 +242,7 @@ extension ValueForm where Value == HeldFile {
   }
 
   /// Only the path is held.
-  fileprivate static func secretFile(
+  static func secretFile(
     _ allowed: String, check: @escaping @Sendable ([UInt8]) throws(FileFault) -> Void = { (_) throws(FileFault) in }
   ) -> Self {
     file(allowed, isShown: false, isSecret: true, bytesMax: 65_536) { (bytes, _) throws(FileFault) in

@@ -8,6 +8,7 @@ package struct OutputDraft: Sendable {
   var ndjson: String?
   var otlp: String?
   var kafka: String?
+  var clickHouse: String?
   var name: String?
   var compression: Compression?
   var rotateBytes: Int?
@@ -17,6 +18,9 @@ package struct OutputDraft: Sendable {
   var timeout: Duration?
   var topic: String?
   var propertiesFile: String?
+  var database: String?
+  var user: String?
+  var passwordFile: HeldFile?
 
   private typealias Key = ConfigurationKey<OutputDraft>
 
@@ -46,13 +50,23 @@ package struct OutputDraft: Sendable {
         "of `otlp`: the form of a request; `json` for a backend that takes no protobuf"),
       Key(
         "timeoutSecond", .seconds(1...600), optional: \.timeout, default: "30",
-        "of `otlp` and `kafka`: the time after which an attempt failed"),
+        "of `otlp`, `kafka` and `clickhouse`: the time after which an attempt failed"),
       Key(
         "topic", .string("1 to 249 letters, digits, dots, _ and -", isSound: \.isTopic), optional: \.topic,
         default: "prism", "of `kafka`: the topic"),
       Key(
         "propertiesFile", .kafkaProperties, optional: \.propertiesFile,
         "of `kafka`: a file of lines `NAME=VALUE` for librdkafka, not readable by others"),
+      Key("clickhouse", .collectorURL, optional: \.clickHouse, "the address of ClickHouse's HTTP port"),
+      Key(
+        "database", .string("1 to 64 letters, digits and _", isSound: \.isDatabase), optional: \.database,
+        default: "prism", "of `clickhouse`: the database of the tables"),
+      Key(
+        "user", .string("1 to 64 letters, digits, dots, _ and -", isSound: \.isUser), optional: \.user,
+        default: "the server's own", "of `clickhouse`: the user"),
+      Key(
+        "passwordFile", .secretFile("the path of a file with a password in its first line, not readable by others"),
+        optional: \.passwordFile, "of `clickhouse`: the user's password"),
     ], defaults: OutputDraft())
 
   /// Keys that were given, and the kinds that have each.
@@ -61,16 +75,18 @@ package struct OutputDraft: Sendable {
       ("compress", compression != nil, ["ndjson"]), ("rotateMByte", rotateBytes != nil, ["ndjson"]),
       ("rotateMinute", rotateAge != nil, ["ndjson"]), ("headers", headers != nil, ["otlp"]),
       ("encoding", encoding != nil, ["otlp"]),
-      ("timeoutSecond", timeout != nil, ["otlp", "kafka"]), ("topic", topic != nil, ["kafka"]),
-      ("propertiesFile", propertiesFile != nil, ["kafka"]),
+      ("timeoutSecond", timeout != nil, ["otlp", "kafka", "clickhouse"]), ("topic", topic != nil, ["kafka"]),
+      ("propertiesFile", propertiesFile != nil, ["kafka"]), ("database", database != nil, ["clickhouse"]),
+      ("user", user != nil, ["clickhouse"]), ("passwordFile", passwordFile != nil, ["clickhouse"]),
     ].filter(\.1).map { ($0.0, $0.2) }
   }
 
   /// - Returns: nil after a fault was reported.
   fileprivate func settled(line: Int, _ place: String, _ checker: inout Checker) -> CollectorConfiguration.Output? {
-    let kinds = [("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka)].filter { $0.1 != nil }.map(\.0)
+    let kinds = [("ndjson", ndjson), ("otlp", otlp), ("kafka", kafka), ("clickhouse", clickHouse)]
+      .filter { $0.1 != nil }.map(\.0)
     guard let kind = kinds.first, kinds.count == 1 else {
-      checker.fault(line, place, "must be one of {ndjson: FOLDER}, {otlp: URL} and {kafka: BROKERS}, with its own keys")
+      checker.fault(line, place, "must be one of {ndjson: FOLDER}, {otlp: URL}, {kafka: BROKERS} and {clickhouse: URL}, with its own keys")
       return nil
     }
     for key in given where !key.kinds.contains(kind) {
@@ -89,6 +105,11 @@ package struct OutputDraft: Sendable {
     if let otlp {
       return .otlp(
         url: otlp, headers: headers ?? [], encoding: encoding ?? .protobuf, timeout: timeout ?? .seconds(30))
+    }
+    if let clickHouse {
+      return .clickHouse(
+        url: clickHouse, database: database ?? "prism", user: user, passwordFile: passwordFile?.path,
+        timeout: timeout ?? .seconds(30))
     }
     return .kafka(
       brokers: kafka ?? "", topic: topic ?? "prism", propertiesFile: propertiesFile, timeout: timeout ?? .seconds(30))
@@ -182,7 +203,11 @@ extension String {
       }
   }
 
-  fileprivate var isTopic: Bool {
-    (1...249).contains(utf8.count) && utf8.allSatisfy { $0.isASCIIAlphanumeric || "-._".utf8.contains($0) }
+  fileprivate var isDatabase: Bool { isWord(bytesMax: 64, "_") }
+  fileprivate var isUser: Bool { isWord(bytesMax: 64, "-._") }
+  fileprivate var isTopic: Bool { isWord(bytesMax: 249, "-._") }
+
+  private func isWord(bytesMax: Int, _ signs: String) -> Bool {
+    (1...bytesMax).contains(utf8.count) && utf8.allSatisfy { $0.isASCIIAlphanumeric || signs.utf8.contains($0) }
   }
 }

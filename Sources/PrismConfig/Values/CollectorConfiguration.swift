@@ -102,6 +102,7 @@ public struct CollectorConfiguration: Sendable, Equatable {
       case ndjson(folder: String?, compresses: Bool, bytesMax: Int, age: Duration)
       case otlp(url: String, headers: [String], encoding: Encoding, timeout: Duration)
       case kafka(brokers: String, topic: String, propertiesFile: String?, timeout: Duration)
+      case clickHouse(url: String, database: String, user: String?, passwordFile: String?, timeout: Duration)
     }
 
     /// The form of a request of OTLP/HTTP.
